@@ -95,8 +95,8 @@ func DisableBroker(ctx context.Context, db DB) error {
 	return nil
 }
 
-// NewBroker gives the broker of a database a new id, enables it, and removes all conversations and messages, telling
-// nobody: for a copy that is to live beside its original.
+// NewBroker gives the broker of a database a new id, enables it, and removes all conversations and messages without
+// a message to the far sides: for a copy that is to live beside its original.
 //
 // Errors: an [Error] with number 5061 or 15151, as [EnableBroker], or 9775 when the database is read-only.
 func NewBroker(ctx context.Context, db DB) (UUID, error) {

@@ -41,7 +41,7 @@ type Consumer struct {
 	Readers int
 	// HandlerTimeout bounds one call of the handler by its context; 0 means no bound.
 	HandlerTimeout time.Duration
-	// GraceTime is how long running handlers may go on after Run was told to stop; then their context ends and their
+	// GraceTime is how long running handlers may go on after Run was asked to stop; then their context ends and their
 	// transactions roll back. 0 means 30 seconds.
 	GraceTime time.Duration
 	// PollInterval is how often a waiting consumer scans the queue without being notified; 0 means 1 second.
@@ -53,7 +53,7 @@ type Consumer struct {
 	// ListenConfig is how to reach the database for notifications, without a pooler in between. When nil, the
 	// settings of Pool are used, and notifications are done without when they lead through a pooler.
 	ListenConfig *pgx.ConnConfig
-	// Logger is told of failures; nil means [slog.Default].
+	// Logger receives failures; nil means [slog.Default].
 	Logger *slog.Logger
 }
 

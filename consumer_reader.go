@@ -44,7 +44,7 @@ func (execution *consumerExecution) read(ctx, work context.Context, number int) 
 			continue
 		}
 		if execution.wakeUps.ask(ctx, logger) {
-			// A sender that looked whether to notify before it was asked to notifies nobody: scan once more.
+			// A sender that checked just before it was asked does not notify: scan once more.
 			continue
 		}
 		execution.wakeUps.wait(ctx)
@@ -218,8 +218,8 @@ func endUnlessEnded(ctx context.Context, tx pgx.Tx, handle UUID) error {
 	return err
 }
 
-// report tells the broker that messages could not be handled. It does so even when the time of grace is over, and
-// whatever has become of the connection: what is not reported is counted later, but nobody learns why.
+// report records in the database why messages could not be handled, also after the time of grace and with a connection of its own.
+// A failure that is not reported is still counted, but without its reason.
 func (execution *consumerExecution) report(work context.Context, logger *slog.Logger, err error) {
 	failed, ok := errors.AsType[*handlerError](err)
 	if !ok {

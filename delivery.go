@@ -20,11 +20,11 @@ import (
 func NextDelivery(ctx context.Context, tx pgx.Tx, queue string, top int) ([]Message, error) {
 	rows, err := tx.Query(ctx, "select "+messageColumns+" from parley.next_delivery(queue => $1, top => $2)", queue, int32(top))
 	if err != nil {
-		return nil, pgdb.StatementError(err, "look for a delivery of queue "+queue)
+		return nil, pgdb.StatementError(err, "find a delivery of queue "+queue)
 	}
 	messages, err := pgx.CollectRows(rows, scanMessage)
 	if err != nil {
-		return nil, pgdb.StatementError(err, "look for a delivery of queue "+queue)
+		return nil, pgdb.StatementError(err, "find a delivery of queue "+queue)
 	}
 	return messages, nil
 }
@@ -85,7 +85,7 @@ func FailDelivery(ctx context.Context, db DB, failure DeliveryFailure) (attempts
 		pgdb.Storable(failure.Answer),
 	).Scan(&attempts, &isSetAside)
 	if err != nil {
-		return 0, false, pgdb.StatementError(err, "note a failed delivery of queue "+failure.Queue)
+		return 0, false, pgdb.StatementError(err, "record a failed delivery of queue "+failure.Queue)
 	}
 	return attempts, isSetAside, nil
 }
@@ -96,7 +96,7 @@ func FailDelivery(ctx context.Context, db DB, failure DeliveryFailure) (attempts
 func TimeToNextDelivery(ctx context.Context, db DB, queue string) (time.Duration, bool, error) {
 	var wait *float64
 	if err := db.QueryRow(ctx, "select parley.seconds_to_next_delivery($1::text)", queue).Scan(&wait); err != nil {
-		return 0, false, pgdb.StatementError(err, "look for failed deliveries of queue "+queue)
+		return 0, false, pgdb.StatementError(err, "find failed deliveries of queue "+queue)
 	}
 	if wait == nil {
 		return 0, false, nil

@@ -65,13 +65,13 @@ func cureThere(cure *string, database string) *string {
 	if cure == nil {
 		return nil
 	}
-	command, note, hasNote := strings.Cut(*cure, "  -- ")
+	command, remark, hasRemark := strings.Cut(*cure, "  -- ")
 	if strings.HasPrefix(command, "parley ") && !strings.Contains(command, "-dsn ") {
 		command += " --dsn '<DSN of " + database + ">'"
 	}
 	there := "in the far database " + strconv.Quote(database)
-	if hasNote {
-		there += "; " + note
+	if hasRemark {
+		there += "; " + remark
 	}
 	return new(command + "  -- " + there)
 }

@@ -15,8 +15,8 @@ import (
 const clockTolerance = 2 * time.Second
 
 // DiagnoseConnection finds what is wrong between a program and the database: a schema of another version, a pooler that
-// keeps notifications away, clocks that differ. It attaches to the broker, and so finds out whether that is a copy; what
-// it then is, [DiagnoseConfiguration] tells. When the schema does not fit, nothing more can be asked of it.
+// keeps notifications away, clocks that differ. It attaches to the broker, which finds out whether it is a copy;
+// [DiagnoseConfiguration] then reports that. When the schema does not fit, nothing more is checked.
 //
 // Errors: [ErrNotInstalled].
 func DiagnoseConnection(ctx context.Context, conn *pgx.Conn) (findings []Finding, schemaFits bool, err error) {
@@ -41,7 +41,7 @@ func diagnoseConnection(ctx context.Context, conn *pgx.Conn, now func() time.Tim
 	if !direct {
 		findings = append(findings, connectionFinding("pooled-connection", LevelInfo, "connection", conn.Config().Host,
 			"A pooler stands between the program and the database: LISTEN gets nothing through it, "+
-				"so whoever waits for messages looks at intervals.",
+				"so whoever waits for messages polls.",
 			"-- give consumers a direct connection beside it (ListenConfig), and the daemon too (parley serve --listen-dsn)"))
 	}
 	ahead, exactness, err := clockSkew(ctx, conn, now)
@@ -65,8 +65,7 @@ func connectionFinding(code, level, kind, name, cause, cure string) Finding {
 	return Finding{Code: code, Level: level, Part: PartConfiguration, ObjectKind: kind, ObjectName: name, Cause: cause, Cure: &cure}
 }
 
-// clockSkew tells by how much the clock of the database is ahead of ours, and how exactly that is known: half the time
-// that the question took.
+// clockSkew returns by how much the clock of the database is ahead of ours, and how exact that is: half the round trip.
 func clockSkew(ctx context.Context, db DB, now func() time.Time) (ahead, exactness time.Duration, err error) {
 	asked := now()
 	var there time.Time

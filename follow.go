@@ -27,7 +27,7 @@ type PassingMessage struct {
 }
 
 // Follower watches the messages that pass through a queue, without taking them and without disturbing anybody. It sees
-// what waits when it looks; a message that is received before that passes unseen.
+// what waits when it reads; a message that is received before that passes unseen.
 //
 // Messages come in the order in which they can be seen, which is nearly that of their positions: transactions that send
 // side by side commit in any order. None comes twice.
@@ -51,7 +51,7 @@ type queueEnd struct {
 }
 
 const (
-	// followPage is how many messages one look reads at most.
+	// followPage is how many messages one statement reads at most.
 	followPage = 500
 	// unsettledMost is how many messages are remembered while a sender stays open. What it sends when more have passed is
 	// not seen.
@@ -84,13 +84,13 @@ func Follow(ctx context.Context, conn *pgx.Conn, queue string, from int64) (*Fol
 	return f, nil
 }
 
-// Next looks, and gives what has not been seen yet; that may be nothing, or, when much is new, a part of it.
+// Next reads the queue and returns what was not seen yet: perhaps nothing, or, when much is new, a part of it.
 func (f *Follower) Next(ctx context.Context) ([]PassingMessage, error) {
 	end, err := f.end(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// Judged before the look, so that the look sees all up to there.
+	// Decided before the read, so that the read sees everything up to there.
 	settled := f.from
 	if !slices.ContainsFunc(end.senders, func(sender string) bool { return slices.Contains(f.probe.senders, sender) }) {
 		settled = max(settled, f.probe.position)
@@ -101,7 +101,7 @@ func (f *Follower) Next(ctx context.Context) ([]PassingMessage, error) {
 	}
 	var fresh []PassingMessage
 	for from := f.from; ; {
-		page, err := f.look(ctx, from)
+		page, err := f.readPage(ctx, from)
 		if err != nil {
 			return nil, err
 		}
@@ -167,12 +167,12 @@ func (f *Follower) end(ctx context.Context) (queueEnd, error) {
 	err := f.conn.QueryRow(ctx, "select e.service_queue_id, e.position, e.senders from parley.queue_end(queue => $1) as e", f.queue).
 		Scan(&f.queueID, &end.position, &end.senders)
 	if err != nil {
-		return end, pgdb.StatementError(err, "look for the end of queue "+f.queue)
+		return end, pgdb.StatementError(err, "find the end of queue "+f.queue)
 	}
 	return end, nil
 }
 
-func (f *Follower) look(ctx context.Context, from int64) ([]PassingMessage, error) {
+func (f *Follower) readPage(ctx context.Context, from int64) ([]PassingMessage, error) {
 	rows, err := f.conn.Query(ctx, `
 		select m.queuing_order, m.priority, m.conversation_handle, m.conversation_group_id, m.service_name, m.far_service,
 			m.service_contract_name, m.message_type_name, m.message_enqueue_time, m.message_body
@@ -183,5 +183,5 @@ func (f *Follower) look(ctx context.Context, from int64) ([]PassingMessage, erro
 			return messages, nil
 		}
 	}
-	return nil, pgdb.StatementError(err, "look at queue "+f.queue)
+	return nil, pgdb.StatementError(err, "read queue "+f.queue)
 }

@@ -68,7 +68,7 @@ func readInstallation(ctx context.Context, tx pgx.Tx, use schemaUse) (installati
 	case errors.Is(err, pgx.ErrNoRows):
 		return in, ErrNotInstalled
 	case err != nil:
-		return in, fmt.Errorf("look for schema parley: %w", err)
+		return in, fmt.Errorf("find schema parley: %w", err)
 	case !isOurs:
 		return in, ErrForeignSchema
 	}
@@ -188,7 +188,7 @@ func heldInstallation(ctx context.Context, tx pgx.Tx, patience time.Duration) er
 			and l.database = (select d.oid from pg_database as d where d.datname = current_database())
 			and (l.classid::bigint << 32 | l.objid::bigint) = $1`, pgx.QueryExecModeExec, int64(installationLock)).Scan(&holder)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("look who changes schema parley: %w", err)
+		return fmt.Errorf("find who changes schema parley: %w", err)
 	}
 	return fmt.Errorf("%w, for more than %v: %s; if it does not install or upgrade, end it with pg_terminate_backend",
 		ErrInstallationHeld, patience, holder)

@@ -142,7 +142,7 @@ func RecordFailure(ctx context.Context, db DB, failure error, handles ...UUID) e
 	_, err := db.Exec(ctx, `
 		select parley.record_failure(h.handle, $2, $3) from unnest($1::text::uuid[]) as h (handle)`, arrayLiteral(handles), sqlstate, text)
 	if err != nil {
-		return pgdb.StatementError(err, "note a failure")
+		return pgdb.StatementError(err, "record a failure")
 	}
 	return nil
 }

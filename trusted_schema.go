@@ -72,7 +72,7 @@ func requireTrustToRead(ctx context.Context, tx pgx.Tx, use schemaUse) error {
 	var exists bool
 	err := tx.QueryRow(ctx, "select pg_catalog.to_regclass('parley._p_installation') is not null", pgx.QueryExecModeExec).Scan(&exists)
 	if err != nil {
-		return fmt.Errorf("look for schema parley: %w", err)
+		return fmt.Errorf("find schema parley: %w", err)
 	}
 	if !exists {
 		return nil

@@ -63,18 +63,18 @@ func refuseWhenInUse(ctx context.Context, tx pgx.Tx) error {
 	var conversations bool
 	err := tx.QueryRow(ctx, "select exists (select from parley._p_endpoint)", pgx.QueryExecModeExec).Scan(&conversations)
 	if err != nil {
-		return fmt.Errorf("look for conversations: %w", err)
+		return fmt.Errorf("find conversations: %w", err)
 	}
 	if conversations {
 		return fmt.Errorf("%w: it holds conversations; end them, or use force to lose them and their messages", ErrInUse)
 	}
 	rows, err := tx.Query(ctx, dependents, pgx.QueryExecModeExec)
 	if err != nil {
-		return fmt.Errorf("look for dependent objects: %w", err)
+		return fmt.Errorf("find dependent objects: %w", err)
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("look for dependent objects: %w", err)
+		return fmt.Errorf("find dependent objects: %w", err)
 	}
 	if len(names) > 0 {
 		return fmt.Errorf("%w: %s would be dropped too; drop what depends on it, or use force", ErrInUse, strings.Join(names, ", "))

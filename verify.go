@@ -41,7 +41,7 @@ func (d Difference) String() string {
 // Verify compares every object of the installed schema with its definition in this package. No differences means that
 // the broker in the database is the one that was released.
 //
-// It asks the server itself: inside a transaction that is rolled back it moves the schema aside by renaming it,
+// It asks the server itself: inside a transaction that is rolled back it renames the schema,
 // installs a fresh one, and compares what the catalogs say of both. Senders and receivers notice nothing. The role must
 // be the owner of the schema, or a member of it, and needs the CREATE privilege on the database.
 //

@@ -24,10 +24,10 @@ func Handler(provider trace.TracerProvider, queue string, handler parley.Handler
 	spans := tracer(provider)
 	return func(ctx context.Context, tx pgx.Tx, messages []parley.Message) (err error) {
 		ctx, span := startProcessing(ctx, spans, queue, messages)
-		// End notes a panic on its way through.
+		// End records a panic that passes through.
 		defer span.End()
 		err = handler(ctx, tx, messages)
-		note(span, err)
+		recordError(span, err)
 		return err
 	}
 }

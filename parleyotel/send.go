@@ -41,7 +41,7 @@ func TraceSends(provider trace.TracerProvider) {
 			attribute.String("parley.message_type", messageType),
 		))
 		return ctx, inject(ctx), func(err error) {
-			note(span, err)
+			recordError(span, err)
 			span.End()
 		}
 	})
@@ -58,8 +58,8 @@ func inject(ctx context.Context) string {
 	return parent + " " + state
 }
 
-// note says in a span what went wrong, if anything did.
-func note(span trace.Span, err error) {
+// recordError records in a span what went wrong, if anything did.
+func recordError(span trace.Span, err error) {
 	if err != nil {
 		span.RecordError(err)
 		span.SetStatus(codes.Error, err.Error())

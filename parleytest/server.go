@@ -153,11 +153,11 @@ func (r *testProcess) sweep(ctx context.Context) error {
 				select from pg_locks
 				where locktype = 'advisory' and classid = $1 and objid = split_part(datname, '_', 3)::oid)`, lockClass)
 	if err != nil {
-		return fmt.Errorf("look for databases left behind: %w", err)
+		return fmt.Errorf("find databases left behind: %w", err)
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("look for databases left behind: %w", err)
+		return fmt.Errorf("find databases left behind: %w", err)
 	}
 	for _, name := range names {
 		if err := r.dropWithPrepared(ctx, r.guard, name); err != nil {
@@ -175,11 +175,11 @@ func (r *testProcess) sweep(ctx context.Context) error {
 func (r *testProcess) dropWithPrepared(ctx context.Context, conn *pgx.Conn, name string) error {
 	rows, err := conn.Query(ctx, "select gid from pg_prepared_xacts where database = $1", name)
 	if err != nil {
-		return fmt.Errorf("look for prepared transactions in %s: %w", name, err)
+		return fmt.Errorf("find prepared transactions in %s: %w", name, err)
 	}
 	prepared, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("look for prepared transactions in %s: %w", name, err)
+		return fmt.Errorf("find prepared transactions in %s: %w", name, err)
 	}
 	if len(prepared) > 0 {
 		if err := r.rollBackPrepared(ctx, name, prepared); err != nil {

@@ -74,11 +74,11 @@ func pruneTemplates(ctx context.Context, conn *pgx.Conn) error {
 	rows, err := conn.Query(ctx,
 		"select datname from pg_database where starts_with(datname, $1) order by oid desc offset $2", templatePrefix, templatesKept)
 	if err != nil {
-		return fmt.Errorf("look for old templates: %w", err)
+		return fmt.Errorf("find old templates: %w", err)
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("look for old templates: %w", err)
+		return fmt.Errorf("find old templates: %w", err)
 	}
 	for _, name := range names {
 		if err := dropDatabase(ctx, conn, name); err != nil {
@@ -91,7 +91,7 @@ func pruneTemplates(ctx context.Context, conn *pgx.Conn) error {
 func databaseExists(ctx context.Context, conn *pgx.Conn, name string) (exists bool, err error) {
 	err = conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", name).Scan(&exists)
 	if err != nil {
-		return false, fmt.Errorf("look for database %s: %w", name, err)
+		return false, fmt.Errorf("find database %s: %w", name, err)
 	}
 	return exists, nil
 }

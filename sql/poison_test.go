@@ -88,7 +88,7 @@ func TestFailureIsReportedBeforeTheConversationIsSetAside(t *testing.T) {
 	equal(b.session, "", failing)
 }
 
-func TestNotingAFailureNeverFails(t *testing.T) {
+func TestRecordingAFailureNeverFails(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	handle := b.dialog()

@@ -113,7 +113,7 @@ func writeEndpoints(out io.Writer, endpoints []parley.Endpoint, limit int) error
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	return noteLimit(out, len(endpoints), limit)
+	return reportLimit(out, len(endpoints), limit)
 }
 
 func (a *app) listStuck(cmd *cobra.Command, filter parley.EndpointFilter) error {
@@ -146,11 +146,11 @@ func writeStuck(out io.Writer, stuck []parley.StuckConversation, limit int) erro
 			return err
 		}
 	}
-	return noteLimit(out, len(stuck), limit)
+	return reportLimit(out, len(stuck), limit)
 }
 
-// noteLimit reports that there may be more.
-func noteLimit(out io.Writer, shown, limit int) error {
+// reportLimit reports that there may be more.
+func reportLimit(out io.Writer, shown, limit int) error {
 	if limit == 0 || shown < limit {
 		return nil
 	}

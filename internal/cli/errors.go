@@ -21,7 +21,7 @@ func usagef(format string, args ...any) error {
 // exitUsage is the exit code of a command line that is not understood.
 const exitUsage = 2
 
-// exitError gives a verb an exit code of its own. With an error inside that is told as any other.
+// exitError gives a verb an exit code of its own. An error inside it is reported like any other.
 type exitError struct {
 	error
 	code int
@@ -29,7 +29,7 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// hintedError is an error with advice, which is told as PostgreSQL tells it.
+// hintedError is an error with advice, which is shown like a hint of PostgreSQL.
 type hintedError struct {
 	error
 	hint string
@@ -37,7 +37,7 @@ type hintedError struct {
 
 func (e hintedError) Unwrap() error { return e.error }
 
-// report tells a person what went wrong in a command, with what PostgreSQL adds to it, and returns the exit code.
+// report prints what went wrong in a command, with what PostgreSQL adds to it, and returns the exit code.
 func (a *app) report(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0

@@ -97,7 +97,7 @@ func writePoison(out io.Writer, found []parley.PoisonConversation, filter parley
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	return noteLimit(out, len(found), filter.Limit)
+	return reportLimit(out, len(found), filter.Limit)
 }
 
 // failedTimes reports how often a message failed: came back, or was not accepted by a web address. What does not count is shown separately.

@@ -58,7 +58,7 @@ func poison(queue parley.QueueStatus) string {
 		text = fmt.Sprintf("%d/%d", queue.Backlog.Rollbacks, queue.PoisonRollbacks)
 	}
 	if queue.SetAsideConversations > 0 {
-		text += fmt.Sprintf(" + %d aside", queue.SetAsideConversations)
+		text += fmt.Sprintf(" + %d set aside", queue.SetAsideConversations)
 	}
 	return text
 }

@@ -47,7 +47,7 @@ Services of the databases of one daemon talk to each other. With --listen they a
 this address; nothing goes over the network without it. Others are trusted by their keys: see parley pair.
 
 A database may be reached through a pooler in transaction mode. Then --listen-dsn names the same database without the pooler,
-for one connection on which the daemon is notified; without it the daemon looks for messages ten times a second.
+for one connection on which the daemon is notified; without it the daemon scans for messages ten times a second.
 
 Queues may name programs and web addresses to be read by. The daemon starts and calls only what --allow-program and
 --allow-webhook allow: without them none.`,
@@ -68,12 +68,12 @@ Queues may name programs and web addresses to be read by. The daemon starts and 
 	flags.StringArrayVar(&s.procedures, "procedure-dsn", nil,
 		"how procedures connect, with rights of their own; {role} stands for the role of each; one for each --dsn, empty for none")
 	flags.DurationVar(&s.ramp, "ramp", 0, "time between two further readers of a queue; Service Broker waits 5s, here all start at once")
-	flags.DurationVar(&s.graceTime, "grace-time", 10*time.Second, "how long readers may go on after the daemon was told to stop")
+	flags.DurationVar(&s.graceTime, "grace-time", 10*time.Second, "how long readers may go on after the daemon was asked to stop")
 	flags.IntVar(&s.sessionsMax, "sessions", 50, "sessions that run procedures at once, for each database")
 	s.observing.addFlags(cmd)
 	s.external.addFlags(cmd)
 	s.network.addFlags(cmd)
-	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error; debug tells of each reader")
+	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error; debug reports each reader")
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
 	return cmd
 }
@@ -123,7 +123,7 @@ func (a *app) serve(ctx context.Context, s *serving) error {
 	}
 	err := daemon.Run(ctx, a.parts(s), func() {
 		s.logger.Info("the daemon runs", "databases", len(s.dsns))
-		s.tellSystemd(ctx)
+		s.reportToSystemd(ctx)
 	})
 	s.logger.Info("the daemon has stopped")
 	return err

@@ -62,7 +62,7 @@ func TestServeReportsItsHealth(t *testing.T) {
 	}
 }
 
-// logged reads a log until a line says something, and goes on reading what nobody looks at.
+// logged reads a log until a line matches, and discards the rest.
 func logged(t *testing.T, log io.Reader, what *regexp.Regexp) string {
 	t.Helper()
 	found := make(chan string, 1)
@@ -153,7 +153,7 @@ func TestServeNotifiesTheServiceManagerWhenItIsReady(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	s := &serving{logger: slog.New(slog.DiscardHandler)}
-	s.tellSystemd(ctx)
+	s.reportToSystemd(ctx)
 	expect := func(want string) {
 		t.Helper()
 		buffer := make([]byte, 100)
@@ -162,7 +162,7 @@ func TestServeNotifiesTheServiceManagerWhenItIsReady(t *testing.T) {
 		}
 		n, err := socket.Read(buffer)
 		if err != nil || string(buffer[:n]) != want {
-			t.Errorf("it was told %q, %v", buffer[:n], err)
+			t.Errorf("it received %q, %v", buffer[:n], err)
 		}
 	}
 	expect("READY=1")

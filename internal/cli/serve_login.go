@@ -29,7 +29,7 @@ func (s *serving) procedureLogin(number int) (func(role string) (*pgx.ConnConfig
 		}
 		return config, nil
 	}
-	// What is wrong with it is told at once, with a name in which everything has to be quoted.
+	// Checked now, with a name in which everything has to be quoted, so that an error is found before the first procedure.
 	if _, err := login(`a "role's" \ name`); err != nil {
 		return nil, usageError{err}
 	}

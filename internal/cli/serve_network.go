@@ -21,7 +21,7 @@ import (
 	"github.com/parley-broker/parley/internal/daemon"
 )
 
-// network is how the daemon talks to other servers; not at all unless it is told to.
+// network is how the daemon talks to other servers; not at all unless --listen is given.
 type network struct {
 	address                       string
 	advertised                    advertised
@@ -47,7 +47,7 @@ func (n *network) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&n.address, "listen", "",
 		"address of the broker endpoint, where brokers on other servers connect, such as :4022 (default: nothing goes over the network)")
-	flags.StringVar((*string)(&n.advertised), "advertise", "", advertiseUsage+"; told to those that this daemon is paired with")
+	flags.StringVar((*string)(&n.advertised), "advertise", "", advertiseUsage+"; sent to those that this daemon is paired with")
 	flags.BoolVar(&n.forward, "forward", false, "pass messages on to other servers where inbound routes say so")
 	flags.Int64Var(&n.forwardSizeMB, "forward-size", router.DefaultForwardSize>>20,
 		"megabytes of messages that may be on their way through at a time; what comes on top is dropped, and sent again by its sender")
@@ -144,7 +144,7 @@ func (n *network) Prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// source finds the certificate of this broker. Without any one is made: others still have to be told to trust its key.
+// source finds the certificate of this broker. Without any, one is made, whose key others have to trust first.
 func (n *network) source(logger *slog.Logger) (trust.Source, func() *x509.CertPool, error) {
 	if n.certificate != "" {
 		files, err := identity.OpenFiles(n.certificate, n.key, n.authorities)
@@ -183,7 +183,7 @@ func (n *network) Close() {
 	}
 }
 
-// daemonName tells this daemon from others of the same databases.
+// daemonName distinguishes this daemon from others of the same databases.
 func daemonName(address string) string {
 	host, err := os.Hostname()
 	if err != nil {

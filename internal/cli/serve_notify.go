@@ -7,17 +7,16 @@ import (
 	"os"
 )
 
-// tellSystemd says that the daemon works, and when it winds down.
-func (s *serving) tellSystemd(ctx context.Context) {
+// reportToSystemd reports that the daemon works, and when it stops.
+func (s *serving) reportToSystemd(ctx context.Context) {
 	if err := notifySystemd(ctx, "READY=1"); err != nil {
-		s.logger.Warn("nobody was told that the daemon is ready", "error", err)
+		s.logger.Warn("the service manager was not notified that the daemon is ready", "error", err)
 		return
 	}
 	context.AfterFunc(ctx, func() { _ = notifySystemd(context.WithoutCancel(ctx), "STOPPING=1") })
 }
 
-// notifySystemd tells the manager that started the daemon how it is, if it asked to be told (Type=notify): READY=1 when it
-// works, STOPPING=1 when it winds down.
+// notifySystemd sends a state, READY=1 or STOPPING=1, to the service manager that started the daemon, if its unit has Type=notify.
 func notifySystemd(ctx context.Context, state string) error {
 	address := os.Getenv("NOTIFY_SOCKET")
 	if address == "" {

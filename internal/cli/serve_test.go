@@ -243,7 +243,7 @@ func TestServeOutlivesItsDatabase(t *testing.T) {
 		crash(t, s, server)
 		s.awaitDone(n*100 + 100)
 	}
-	// The trouble is told when it begins, not as long as it lasts.
+	// A failure is logged when it begins, not as long as it lasts.
 	if n := strings.Count(d.log.String(), "again and again"); n > 12 {
 		t.Errorf("%d lines of trouble", n)
 	}

@@ -21,8 +21,8 @@ type programVersion struct {
 	CommittedAt   string `json:"committed_at,omitempty"` // RFC 3339, UTC
 }
 
-// noteSource reports which commit the program was built from, as far as Go has written it down.
-func (v *programVersion) noteSource() {
+// readSource reads which commit the program was built from, if the build recorded it.
+func (v *programVersion) readSource() {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
 		return
@@ -49,7 +49,7 @@ func newVersionCommand(a *app) *cobra.Command {
 				Go:            runtime.Version(),
 				Platform:      runtime.GOOS + "/" + runtime.GOARCH,
 			}
-			version.noteSource()
+			version.readSource()
 			if a.json {
 				return json.NewEncoder(a.stdout).Encode(version)
 			}

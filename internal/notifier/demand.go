@@ -20,8 +20,8 @@ const (
 	// PollInterval is how often to scan then, unless scans cost much ([PollAfter]).
 	PollInterval = 2 * time.Millisecond
 
-	// WatchInterval is how often to scan for watchTime after senders were asked: one that looked whether to notify before may commit
-	// later, and notifies nobody.
+	// WatchInterval is how often to scan for watchTime after senders were asked: one that checked before may commit later
+	// and does not notify.
 	WatchInterval = 200 * time.Millisecond
 	watchTime     = 2 * time.Second
 )
@@ -67,8 +67,8 @@ func (d *Demand) EndPolling() {
 	d.Unasked()
 }
 
-// Asked notes that senders are asked to notify for a time, in whole seconds by the clock of the database. It reports whether they were not
-// before: then a scan has to follow, and others for a while.
+// Asked records that senders are asked to notify for a time, in whole seconds by the clock of the database. It reports whether they
+// were not before: then a scan has to follow, and others for a while.
 func (d *Demand) Asked(now time.Time, lasts time.Duration) (isNew bool) {
 	isNew = !d.IsAsked(now)
 	if isNew {
@@ -81,7 +81,7 @@ func (d *Demand) Asked(now time.Time, lasts time.Duration) (isNew bool) {
 // IsAsked reports whether senders will still notify at a time.
 func (d *Demand) IsAsked(at time.Time) bool { return at.Before(d.askedUntil) }
 
-// Unasked notes that senders do not notify, or that nobody listens to them.
+// Unasked records that senders do not notify, or that nobody listens to them.
 func (d *Demand) Unasked() { d.askedUntil = time.Time{} }
 
 // IsWatched reports whether to scan every WatchInterval.

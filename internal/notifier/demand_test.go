@@ -40,7 +40,7 @@ func TestSendersAreAskedNoMoreWhenNotificationsKeepComing(t *testing.T) {
 	}
 }
 
-// Who looked whether to notify just before senders were asked notifies nobody, so each time they are asked anew is followed by scans.
+// A sender that checked just before it was asked does not notify, so scans follow each time senders are asked anew.
 func TestScansFollowWheneverSendersAreAskedAnew(t *testing.T) {
 	t.Parallel()
 	var d Demand

@@ -63,7 +63,7 @@ func (s *Server) EnsureDatabase(ctx context.Context, name string) error {
 	defer conn.Close(ctx)
 	var exists bool
 	if err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", name).Scan(&exists); err != nil {
-		return fmt.Errorf("look for database %s: %w", name, err)
+		return fmt.Errorf("find database %s: %w", name, err)
 	}
 	if exists {
 		return nil

@@ -36,11 +36,11 @@ func TestPlpgsqlCheckFindsNothing(t *testing.T) {
 		if sqlrules.Tolerates(f.Name, f.Message) {
 			continue
 		}
-		t.Errorf("%s, line %d of its body: %s: %s%s%s", f.Function, f.Line, f.Level, f.Message, note("context", f.Context), note("query", f.Query))
+		t.Errorf("%s, line %d of its body: %s: %s%s%s", f.Function, f.Line, f.Level, f.Message, labelled("context", f.Context), labelled("query", f.Query))
 	}
 }
 
-func note(what, text string) string {
+func labelled(what, text string) string {
 	if text == "" {
 		return ""
 	}

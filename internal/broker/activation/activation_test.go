@@ -221,7 +221,7 @@ func requireNoGoroutines(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("goroutines are left:\n%s", stacks)
 		}
-		<-time.After(lookEvery)
+		<-time.After(pollEvery)
 	}
 }
 

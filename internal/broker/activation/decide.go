@@ -148,7 +148,7 @@ func (m *monitor) judge(q *queueMonitor, seen sight, now time.Time) {
 	q.leftHead = 0
 }
 
-// follow notes what stands at the head.
+// follow records which message is at the head.
 func (m *monitor) follow(q *queueMonitor, seen sight, now time.Time) {
 	if seen.Head == q.head {
 		return

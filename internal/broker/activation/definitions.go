@@ -24,18 +24,18 @@ func (m *monitor) list(ctx context.Context) {
 	})
 }
 
-// keep lets starters look after what they keep in the database, before it is read.
+// keep lets starters maintain what they store in the database, before it is read.
 func (m *monitor) keep(ctx context.Context) {
 	for kind, starter := range m.starters {
 		if keeper, ok := starter.(Keeper); ok {
 			if err := keeper.Keep(ctx); err != nil && ctx.Err() == nil {
-				m.config.Logger.Warn("definitions of readers could not be looked after; trying again", "kind", kind, "error", err)
+				m.config.Logger.Warn("definitions of readers could not be maintained; trying again", "kind", kind, "error", err)
 			}
 		}
 	}
 }
 
-// listInterval is shorter while readers fail: nobody tells when a procedure or a role is changed.
+// listInterval is shorter while readers fail: a change of a procedure or a role is not notified.
 func (m *monitor) listInterval() time.Duration {
 	if !m.term.Notifier.IsListening() {
 		return notifier.SafetyInterval

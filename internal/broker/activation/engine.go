@@ -24,7 +24,7 @@ type Engine struct {
 	sessions *sessions
 	// reading are the readers of all terms.
 	reading sync.WaitGroup
-	// needsSessions tells the warm sessions whether there are queues that need them.
+	// needsSessions is whether there are queues that need warm sessions.
 	needsSessions atomic.Bool
 }
 

@@ -56,7 +56,7 @@ type failure struct {
 // logInterval is how often the same error of a queue is logged.
 const logInterval = 30 * time.Second
 
-// met notes that a reader failed, and reports whether that is worth a line in the log.
+// met records that a reader failed, and reports whether that is worth a line in the log.
 func (f *failure) met(err error, now time.Time) (isNews bool) {
 	if f.times == 0 {
 		f.since = now
@@ -72,7 +72,7 @@ func (f *failure) met(err error, now time.Time) (isNews bool) {
 	return true
 }
 
-// over notes a success.
+// over records a success.
 func (f *failure) over() {
 	f.times, f.err = 0, nil
 	f.since, f.nextAttempt = time.Time{}, time.Time{}

@@ -23,7 +23,7 @@ import (
 // patience is for what comes at once on an idle machine.
 const patience = 60 * time.Second
 
-const lookEvery = 10 * time.Millisecond
+const pollEvery = 10 * time.Millisecond
 
 // The fixture: a queue with a service, a sender, and a table of what readers did. A body holds the number of its message.
 const furniture = `
@@ -127,7 +127,7 @@ func (b *fixture) await(query string, args ...any) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("it never became true: %s (%v)\nthe log:\n%s", query, err, b.log)
 		}
-		<-time.After(lookEvery)
+		<-time.After(pollEvery)
 	}
 }
 
@@ -225,7 +225,7 @@ func (b *fixture) awaitLog(text string) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("%q was never logged:\n%s", text, b.log)
 		}
-		<-time.After(lookEvery)
+		<-time.After(pollEvery)
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 
 	// listPause is how long to wait for other definitions that change together with one.
 	listPause = 20 * time.Millisecond
-	// listInterval is how often definitions are read though nobody tells that they have changed.
+	// listInterval is how often definitions are read without a notification that they have changed.
 	listInterval = 30 * time.Second
 
 	// rowsShallow is how many rows of a lane an ordinary scan reads. When these all belong to groups that have readers, it takes
@@ -99,7 +99,7 @@ func (m *monitor) watch(ctx context.Context) {
 	}
 }
 
-// act asks what is due to be asked, and tells when to act again; false means that the term is over.
+// act reads what is due, and returns when to act again; false means that the term is over.
 func (m *monitor) act(ctx context.Context, now time.Time) (next time.Time, leads bool) {
 	if m.reported.refused {
 		return now, false
@@ -184,7 +184,7 @@ func (m *monitor) scan(ctx context.Context, now time.Time, queues map[int32]*que
 	most := make([]int32, 0, len(queues))
 	for id, q := range queues {
 		ids = append(ids, id)
-		// One more than can be started tells that the limit is reached.
+		// One more than can be started shows that the limit is reached.
 		most = append(most, int32(min(q.MaxReaders, math.MaxInt32-1)+1))
 		m.rest(q)
 	}

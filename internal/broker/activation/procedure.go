@@ -100,7 +100,7 @@ func (r *procedureReader) Run(ctx context.Context) error {
 func (r *procedureReader) reportPoison(failure error) {
 	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
-	if err := activationstore.NoteReaderFailure(ctx, r.config.Pool, r.queue.ID, failure); err != nil {
+	if err := activationstore.RecordReaderFailure(ctx, r.config.Pool, r.queue.ID, failure); err != nil {
 		r.config.Logger.Warn("the failure of a reader could not be reported to the broker", "queue", r.queue.Name, "error", err)
 	}
 }

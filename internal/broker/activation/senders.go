@@ -64,8 +64,8 @@ func (m *monitor) notPolled() []int32 {
 	return ids
 }
 
-// askSenders asks the senders to some queues to notify, and has these scanned once more: one who looked whether to notify just before
-// will not.
+// askSenders asks the senders to some queues to notify, and has these scanned once more: one that checked just before
+// does not notify.
 func (m *monitor) askSenders(ctx context.Context, ids []int32) {
 	m.unasked = nil
 	if len(ids) == 0 {

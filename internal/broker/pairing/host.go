@@ -176,7 +176,7 @@ func (h *Host) redeem(ctx context.Context, g guest, hello message) (name string,
 	}
 	if !hmac.Equal(hello.Proof, g.bound.proofOf(secret, "caller")) {
 		err := errors.New("the caller names an invitation and does not have it")
-		return "", errors.Join(err, truststore.NotePairingFailure(ctx, db, *hello.Invitation))
+		return "", errors.Join(err, truststore.RecordPairingFailure(ctx, db, *hello.Invitation))
 	}
 	if err := send(g.conn, message{Proof: g.bound.proofOf(secret, "called")}); err != nil {
 		return "", err

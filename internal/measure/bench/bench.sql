@@ -25,7 +25,7 @@ create table bench.begun (
   begun_at timestamptz not null
 );
 
--- The activation procedure whose latency is measured: notes the number in each body, and when it had the message.
+-- The activation procedure whose latency is measured: records the number in each body, and when it had the message.
 create procedure bench.begin_work()
 language plpgsql
 as $$

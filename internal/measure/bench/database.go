@@ -89,11 +89,11 @@ func (c *cluster) cleanUp(ctx context.Context) error {
 	defer func() { _ = conn.Close(ctx) }()
 	rows, err := conn.Query(ctx, "select datname from pg_database where starts_with(datname, $1)", c.prefix)
 	if err != nil {
-		return fmt.Errorf("look for databases %s*: %w", c.prefix, err)
+		return fmt.Errorf("find databases %s*: %w", c.prefix, err)
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("look for databases %s*: %w", c.prefix, err)
+		return fmt.Errorf("find databases %s*: %w", c.prefix, err)
 	}
 	var failed []error
 	for _, name := range names {

@@ -93,7 +93,7 @@ func findLeftovers(ctx context.Context, conn *pgx.Conn, queues ...string) (Lefto
 			(select count(*) from parley.conversation_endpoints where state = 'CD')`,
 	).Scan(&l.Conversations, &l.ConversationGroups, &l.Messages, &l.Undelivered, &l.ClosedTargets)
 	if err != nil {
-		return l, fmt.Errorf("look for what is left in the broker: %w", err)
+		return l, fmt.Errorf("find what is left in the broker: %w", err)
 	}
 	return l, nil
 }

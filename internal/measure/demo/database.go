@@ -50,7 +50,7 @@ func createDatabase(ctx context.Context, admin *pgx.Conn, name string) (*databas
 	// Two runs at once in one database would count each other's messages.
 	var alone bool
 	if err := admin.QueryRow(ctx, "select pg_try_advisory_lock(hashtextextended('parley demo ' || $1, 0))", name).Scan(&alone); err != nil {
-		return nil, fmt.Errorf("look for another demo: %w", err)
+		return nil, fmt.Errorf("find another demo: %w", err)
 	}
 	if !alone {
 		return nil, fmt.Errorf("another demo uses database %s just now: wait for it, or give --database another name", name)
@@ -60,7 +60,7 @@ func createDatabase(ctx context.Context, admin *pgx.Conn, name string) (*databas
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 	case err != nil:
-		return nil, fmt.Errorf("look for database %s: %w", name, err)
+		return nil, fmt.Errorf("find database %s: %w", name, err)
 	case comment == nil || *comment != ownMark:
 		return nil, fmt.Errorf("database %s exists and is not of an earlier demo: give --database another name", name)
 	}

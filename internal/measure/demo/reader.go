@@ -123,7 +123,7 @@ func awaitVictim(ctx context.Context, tx pgx.Tx) (victim int32, err error) {
 	for {
 		// Without it the whole transaction sees the sessions as they were at first.
 		if _, err := tx.Exec(ctx, "select pg_stat_clear_snapshot()"); err != nil {
-			return 0, fmt.Errorf("look for a reader in mid-transaction: %w", err)
+			return 0, fmt.Errorf("find a reader in mid-transaction: %w", err)
 		}
 		err := tx.QueryRow(ctx, `
 			select a.pid
@@ -134,7 +134,7 @@ func awaitVictim(ctx context.Context, tx pgx.Tx) (victim int32, err error) {
 		case err == nil:
 			return victim, nil
 		case !errors.Is(err, pgx.ErrNoRows):
-			return 0, fmt.Errorf("look for a reader in mid-transaction: %w", err)
+			return 0, fmt.Errorf("find a reader in mid-transaction: %w", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -112,11 +112,11 @@ func ReadReceivableQueues(ctx context.Context, db pgdb.DB, queueIDs, readersMax 
 		select q.queue_id, q.groups, coalesce(q.head, 0), q.is_partial
 		from parley._p_receivable($1::integer[], $2::integer[], $3::integer) as q`, queueIDs, readersMax, rowsMax)
 	if err != nil {
-		return nil, pgdb.StatementError(err, "look for receivable messages")
+		return nil, pgdb.StatementError(err, "find receivable messages")
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[ReceivableQueue])
 	if err != nil {
-		return nil, pgdb.StatementError(err, "look for receivable messages")
+		return nil, pgdb.StatementError(err, "find receivable messages")
 	}
 	return found, nil
 }
@@ -131,7 +131,7 @@ func AskForWakeUps(ctx context.Context, db pgdb.DB, queueIDs []int32, d time.Dur
 	return nil
 }
 
-// CancelWakeUps lets senders know that no notifications are wanted of messages to some queues, until they are armed again.
+// CancelWakeUps makes senders stop to notify of messages to some queues, until they are asked again.
 func CancelWakeUps(ctx context.Context, db pgdb.DB, queueIDs []int32) error {
 	if _, err := db.Exec(ctx, "select parley._p_cancel_wakeups($1::integer[])", queueIDs); err != nil {
 		return pgdb.StatementError(err, "cancel wake-ups")

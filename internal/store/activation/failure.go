@@ -6,13 +6,13 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// NoteReaderFailure reports that a reader of a queue has failed whose conversation is not known: the broker finds that by
+// RecordReaderFailure reports that a reader of a queue has failed whose conversation is not known: the broker finds that by
 // the message that came back.
-func NoteReaderFailure(ctx context.Context, db pgdb.DB, queueID int, failure error) error {
+func RecordReaderFailure(ctx context.Context, db pgdb.DB, queueID int, failure error) error {
 	sqlstate, text := pgdb.DescribeFailure(failure)
 	_, err := db.Exec(ctx, "select parley._p_record_reader_failure($1, $2, $3)", queueID, sqlstate, text)
 	if err != nil {
-		return pgdb.StatementError(err, "note the failure of a reader")
+		return pgdb.StatementError(err, "record the failure of a reader")
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func ReadServedDatabase(ctx context.Context, db pgdb.DB) (d ServedDatabase, err 
 func HasService(ctx context.Context, db pgdb.DB, name string) (has bool, err error) {
 	err = db.QueryRow(ctx, "select exists (select from parley._p_service as s where s.name = $1::text)", name).Scan(&has)
 	if err != nil {
-		return false, pgdb.StatementError(err, "look for a service")
+		return false, pgdb.StatementError(err, "find a service")
 	}
 	return has, nil
 }

@@ -153,8 +153,8 @@ func ReadBodyPart(ctx context.Context, db pgdb.DB, endpointID, sequence, offset 
 	return part, nil
 }
 
-// ReportAttempt notes that a destination could not be reached, and why, and returns when to try again; an empty failure notes
-// that it has answered.
+// ReportAttempt records why a destination could not be reached, and returns when to try again; an empty failure records that it
+// has answered.
 func ReportAttempt(ctx context.Context, db pgdb.DB, term int64, destination int32, failure string) (time.Duration, error) {
 	var dueMS *float64
 	err := db.QueryRow(ctx, "select parley._p_report_attempt($1::bigint, $2::integer, $3::text)", term, destination, failure).Scan(&dueMS)
@@ -182,7 +182,7 @@ func ReadUnresolved(ctx context.Context, db pgdb.DB, top int) ([]Unresolved, err
 }
 
 // BindConversations binds conversations that have no destination to an address, broker:GUID; an empty one leaves them where
-// they are, and notes the status that the transmission queue shows.
+// they are, and records the status that the transmission queue shows.
 func BindConversations(ctx context.Context, db pgdb.DB, term int64, endpointIDs []int64, address, status string) error {
 	const statement = "select parley._p_bind_conversations($1::bigint, $2::bigint[], $3::text, $4::text)"
 	_, err := db.Exec(ctx, statement, term, endpointIDs, address, status)

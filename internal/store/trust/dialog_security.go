@@ -32,7 +32,7 @@ type DialogPlan struct {
 	OwnPrincipal, FarPrincipal uint32
 	// KeyID names the session key of an anonymous dialog; nil when it has none yet.
 	KeyID []byte
-	// IsRecorded is false for a dialog that [SecureDialog] has to note first.
+	// IsRecorded is false for a dialog that [SecureDialog] has to record first.
 	IsRecorded bool
 	Status     string
 }
@@ -55,7 +55,7 @@ func PlanDialogs(ctx context.Context, db pgdb.DB, endpointIDs []int64, isLinkEnc
 }
 
 // SecureDialog records a plan for good, before the first message leaves, and returns what is recorded, which may be what another
-// daemon was faster to note. It is false when the endpoint is gone.
+// daemon recorded before. It is false when the endpoint is gone.
 func SecureDialog(ctx context.Context, db pgdb.DB, plan DialogPlan) (DialogPlan, bool, error) {
 	var endpointID *int64
 	var far *uint32
@@ -154,11 +154,11 @@ func BindDialogs(ctx context.Context, tx pgx.Tx, bindings []DialogBinding) ([]bo
 func FindDowngraded(ctx context.Context, db pgdb.DB, conversationIDs []pgdb.UUID, isInitiators []bool) ([]bool, error) {
 	rows, err := db.Query(ctx, "select parley._p_find_downgraded($1::uuid[], $2::boolean[])", pgdb.UUIDTexts(conversationIDs), isInitiators)
 	if err != nil {
-		return nil, pgdb.StatementError(err, "look for secured dialogs")
+		return nil, pgdb.StatementError(err, "find secured dialogs")
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
-		return nil, pgdb.StatementError(err, "look for secured dialogs")
+		return nil, pgdb.StatementError(err, "find secured dialogs")
 	}
 	answers := make([]bool, len(conversationIDs))
 	for _, ordinal := range found {

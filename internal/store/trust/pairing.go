@@ -215,7 +215,7 @@ func ReadPeerDialogCertificates(
 // IsPairingWindowOpen reports whether unknown peers without an invitation may ask to be trusted.
 func IsPairingWindowOpen(ctx context.Context, db pgdb.DB) (isOpen bool, err error) {
 	if err := db.QueryRow(ctx, "select parley._p_is_pairing_window_open()").Scan(&isOpen); err != nil {
-		return false, pgdb.StatementError(err, "look for open pairings")
+		return false, pgdb.StatementError(err, "find open pairings")
 	}
 	return isOpen, nil
 }
@@ -223,7 +223,7 @@ func IsPairingWindowOpen(ctx context.Context, db pgdb.DB) (isOpen bool, err erro
 // IsPairingOpen reports whether unknown peers may ask to be trusted.
 func IsPairingOpen(ctx context.Context, db pgdb.DB) (isOpen bool, err error) {
 	if err := db.QueryRow(ctx, "select parley._p_is_pairing_open()").Scan(&isOpen); err != nil {
-		return false, pgdb.StatementError(err, "look for open pairings")
+		return false, pgdb.StatementError(err, "find open pairings")
 	}
 	return isOpen, nil
 }
@@ -241,8 +241,8 @@ func FindInvitation(ctx context.Context, db pgdb.DB, invitation pgdb.UUID) (secr
 	return secret, nil
 }
 
-// NotePairingFailure counts a wrong proof of an invitation.
-func NotePairingFailure(ctx context.Context, db pgdb.DB, invitation pgdb.UUID) error {
+// RecordPairingFailure counts a wrong proof of an invitation.
+func RecordPairingFailure(ctx context.Context, db pgdb.DB, invitation pgdb.UUID) error {
 	if _, err := db.Exec(ctx, "select parley._p_record_pairing_failure(invitation => $1)", invitation); err != nil {
 		return pgdb.StatementError(err, "count a wrong proof")
 	}
@@ -259,7 +259,7 @@ func RedeemInvitation(ctx context.Context, db pgdb.DB, invitation pgdb.UUID, k P
 		)`, invitation, k.Fingerprint, k.Certificate)
 }
 
-// RequestPairing notes that a broker asks to be trusted.
+// RequestPairing records that a broker asks to be trusted.
 //
 // Errors: [ErrPairingOver] when nobody may ask just now.
 func RequestPairing(ctx context.Context, db pgdb.DB, k PairedKey, code, remote string) (request pgdb.UUID, err error) {
@@ -271,7 +271,7 @@ func RequestPairing(ctx context.Context, db pgdb.DB, k PairedKey, code, remote s
 		select parley._p_request_pairing(fingerprint => $1, certificate => $2, offer => $3::jsonb, code => $4, remote => $5)`,
 		k.Fingerprint, k.Certificate, string(offer), code, remote).Scan(&request)
 	if err != nil {
-		return request, pgdb.StatementError(err, "note that somebody asks to be paired")
+		return request, pgdb.StatementError(err, "record a request for pairing")
 	}
 	if request.IsZero() {
 		return request, ErrPairingOver
@@ -283,7 +283,7 @@ func RequestPairing(ctx context.Context, db pgdb.DB, k PairedKey, code, remote s
 func PairingRequestState(ctx context.Context, db pgdb.DB, request pgdb.UUID) (string, error) {
 	var state *string
 	if err := db.QueryRow(ctx, "select parley._p_pairing_request_state(request => $1)", request).Scan(&state); err != nil {
-		return "", pgdb.StatementError(err, "look at a pairing")
+		return "", pgdb.StatementError(err, "read the state of a pairing")
 	}
 	if state == nil {
 		return PairingGone, nil
@@ -291,7 +291,7 @@ func PairingRequestState(ctx context.Context, db pgdb.DB, request pgdb.UUID) (st
 	return *state, nil
 }
 
-// LeavePairing notes that a broker that has asked waits no more.
+// LeavePairing records that a broker that has asked does not wait any more.
 func LeavePairing(ctx context.Context, db pgdb.DB, request pgdb.UUID) error {
 	if _, err := db.Exec(ctx, "select parley._p_leave_pairing(request => $1)", request); err != nil {
 		return pgdb.StatementError(err, "leave a pairing")

@@ -89,7 +89,7 @@ func TestRefusalsSetTheConversationAside(t *testing.T) {
 				t.Errorf("the error is %q", got)
 			}
 			if !strings.Contains(b.log.String(), "set aside") {
-				t.Errorf("the log does not tell:\n%s", b.log)
+				t.Errorf("the log does not say so:\n%s", b.log)
 			}
 			// Put back, it is delivered again.
 			b.mu.Lock()
@@ -164,7 +164,7 @@ func TestAddressThatIsTooSlowIsNotWaitedForForEver(t *testing.T) {
 	b.run(1)
 	b.requireWaiting(0)
 	if !strings.Contains(b.log.String(), "no answer within 2s") {
-		t.Errorf("the log does not tell:\n%s", b.log)
+		t.Errorf("the log does not say so:\n%s", b.log)
 	}
 }
 

@@ -44,7 +44,7 @@ type fixture struct {
 	answer   func(http.ResponseWriter, request)
 }
 
-// request is what the web address was told.
+// request is what the web address received.
 type request struct {
 	header http.Header
 	body   []byte
@@ -79,7 +79,7 @@ func (r request) text() string {
 	return *r.Messages[0].Body
 }
 
-// newFixture gives a test a web address that answers as told. The definition is made of the arguments of
+// newFixture gives a test a web address that answers by answer. The definition is made of the arguments of
 // create_webhook_activation that follow its address.
 func newFixture(t *testing.T, settings string, answer func(http.ResponseWriter, request)) *fixture {
 	t.Helper()
@@ -235,7 +235,7 @@ func answerJSON(text string, arguments ...any) func(http.ResponseWriter, request
 	}
 }
 
-// logBuffer is a log that can be looked at while it is written.
+// logBuffer is a log that can be read while it is written.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -108,7 +108,7 @@ func (r *reader) deliver(ctx context.Context) (bool, error) {
 		// Another sender's message has come in front of what was delivered: again, in the right order.
 		return true, nil
 	case errors.As(err, &refused):
-		return true, r.note(ctx, messages[0], refused)
+		return true, r.delay(ctx, messages[0], refused)
 	case err != nil:
 		return false, err
 	}
@@ -187,7 +187,7 @@ func (r *reader) post(work context.Context, messages []parley.Message) (answer, 
 	if err != nil {
 		return answer{}, judgeError(work, err, true, r.timeout())
 	}
-	r.shared.noteAnswer()
+	r.shared.recordAnswer()
 	a, err := parseAnswer(response.Header.Get("Content-Type"), body)
 	if err != nil {
 		return answer{}, &refusal{cause: err, isAttempt: true, answer: r.excerpt(body)}
@@ -222,8 +222,8 @@ func blame(err error) error {
 	return err
 }
 
-// note lets the conversation wait that was refused. It fails when the receiver seems not to be there at all.
-func (r *reader) note(ctx context.Context, message parley.Message, refused *refusal) error {
+// delay lets a refused conversation wait. It fails when the web address seems to be unavailable.
+func (r *reader) delay(ctx context.Context, message parley.Message, refused *refusal) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	attempts, isSetAside, err := parley.FailDelivery(ctx, r.pool, parley.DeliveryFailure{
@@ -244,8 +244,8 @@ func (r *reader) note(ctx context.Context, message parley.Message, refused *refu
 		logger.Warn("webhook did not accept a message; its conversation waits")
 	}
 	if refused.isAttempt {
-		r.shared.noteAnswer()
-	} else if r.shared.noteUnavailable() {
+		r.shared.recordAnswer()
+	} else if r.shared.recordUnavailable() {
 		return fmt.Errorf("the web address is not available: %w", refused.cause)
 	}
 	return nil

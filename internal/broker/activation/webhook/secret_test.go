@@ -55,7 +55,7 @@ func (b *fixture) requireSealed(secret string) {
 	b.Helper()
 	dump := b.dump()
 	if !strings.Contains(dump, "webhook") || strings.Contains(dump, secret) || strings.Contains(dump, hex.EncodeToString([]byte(secret))) {
-		b.Errorf("the dump tells the secret: %s", dump)
+		b.Errorf("the dump contains the secret: %s", dump)
 	}
 }
 
@@ -83,20 +83,20 @@ func (b *fixture) requireOpens(when string, reason error) {
 func TestSecretIsSealedInTheDatabaseAndStillSigns(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t, "", accept)
-	if !strings.Contains(b.dump(), bedSecret) {
-		t.Fatal("the dump would not tell a secret")
+	if !strings.Contains(b.dump(), fixtureSecret) {
+		t.Fatal("a secret that is stored plainly is not found in the dump")
 	}
 	_, keys := b.masterKey()
 	b.restart(keys)
 	b.require(b.starter.Keep(t.Context()))
-	b.requireSealed(bedSecret)
+	b.requireSealed(fixtureSecret)
 	b.dialog("one")
 	b.run(1)
-	b.requireSigned(bedSecret)
+	b.requireSigned(fixtureSecret)
 
 	// What is altered leaves the secret as it is; a new one is sealed in its turn.
 	b.exec("select parley.alter_webhook_activation('target', batch_size => 2)")
-	b.requireSealed(bedSecret)
+	b.requireSealed(fixtureSecret)
 	b.exec("select parley.alter_webhook_activation('target', secret => '" + otherSecret + "')")
 	b.require(b.starter.Keep(t.Context()))
 	b.requireSealed(otherSecret)
@@ -111,7 +111,7 @@ func TestSecretOfAWebhookThatIsOffIsSealedToo(t *testing.T) {
 	_, keys := b.masterKey()
 	b.restart(keys)
 	b.require(b.starter.Keep(t.Context()))
-	b.requireSealed(bedSecret)
+	b.requireSealed(fixtureSecret)
 }
 
 func TestDaemonWithoutAMasterKeyUsesSecretsAsTheyAre(t *testing.T) {
@@ -120,7 +120,7 @@ func TestDaemonWithoutAMasterKeyUsesSecretsAsTheyAre(t *testing.T) {
 	b.require(b.starter.Keep(t.Context()))
 	b.dialog("one")
 	b.run(1)
-	b.requireSigned(bedSecret)
+	b.requireSigned(fixtureSecret)
 }
 
 func TestSealedSecretOpensWithItsMasterKeyForItsQueueOnly(t *testing.T) {
@@ -162,7 +162,7 @@ func TestSecretsOfWebhooksFollowTheMasterKey(t *testing.T) {
 	b.require(dialogsecurity.ForgetOldMasterKeys(path))
 	b.dialog("one")
 	b.run(1) // by the daemon that has run all the time
-	b.requireSigned(bedSecret)
+	b.requireSigned(fixtureSecret)
 }
 
 // A definition that is being altered waits for nobody, and its secret is not put back when it was sealed in between.
@@ -203,7 +203,9 @@ func TestDaemonSealsASecretAsSoonAsItIsDefined(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- leader.Run(ctx) }()
-	isSealed := func() bool { return !strings.Contains(b.dump(), bedSecret) && !strings.Contains(b.dump(), otherSecret) }
+	isSealed := func() bool {
+		return !strings.Contains(b.dump(), fixtureSecret) && !strings.Contains(b.dump(), otherSecret)
+	}
 	b.waitUntil("what stands there is sealed", isSealed)
 	b.exec("select parley.alter_webhook_activation('target', secret => '" + otherSecret + "')")
 	b.waitUntil("what is new is sealed", isSealed)

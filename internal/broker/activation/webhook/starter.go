@@ -111,15 +111,15 @@ func (s *Starter) sharedBy(queueID int) *shared {
 	return s.queues[queueID]
 }
 
-// noteUnavailable counts, and returns after how many in a row the reader had better fail, so that the engine pauses.
-func (s *shared) noteUnavailable() (tooMany bool) {
+// recordUnavailable counts, and returns after how many in a row the reader had better fail, so that the engine pauses.
+func (s *shared) recordUnavailable() (tooMany bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unavailable++
 	return s.unavailable >= unavailableMax
 }
 
-func (s *shared) noteAnswer() {
+func (s *shared) recordAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unavailable = 0

@@ -99,7 +99,7 @@ func signedAndForged(t *testing.T) (requests []signedRequest, names []string) {
 	b.dialog("x")
 	b.run(1)
 	seen, now := b.seen()[0], time.Now().Unix()
-	if !verify(bedSecret, seen.header, seen.body, time.Now()) {
+	if !verify(fixtureSecret, seen.header, seen.body, time.Now()) {
 		t.Fatal("the request is not signed")
 	}
 	add := func(name, secret, header, value, before string, at int64) {
@@ -113,15 +113,15 @@ func signedAndForged(t *testing.T) (requests []signedRequest, names []string) {
 		body := base64.StdEncoding.EncodeToString(append([]byte(before), seen.body...))
 		requests, names = append(requests, signedRequest{secret, headers, body, at}), append(names, name)
 	}
-	add("the request as it was made", bedSecret, "", "", "", now)
-	add("another body", bedSecret, "", "", " ", now)
+	add("the request as it was made", fixtureSecret, "", "", "", now)
+	add("another body", fixtureSecret, "", "", " ", now)
 	add("another secret", "whsec_YW5vdGhlciBrZXkgb2Ygc2l4dGVlbiBieXRlcw==", "", "", "", now)
-	add("another id", bedSecret, "Webhook-Id", "x", "", now)
-	add("another time", bedSecret, "Webhook-Timestamp", strconv.FormatInt(now-60, 10), "", now)
-	add("no time", bedSecret, "Webhook-Timestamp", "", "", now)
-	add("a time that is none", bedSecret, "Webhook-Timestamp", "now", "", now)
-	add("another signature", bedSecret, "Webhook-Signature", "v1,AAAA", "", now)
-	add("no signature", bedSecret, "Webhook-Signature", "", "", now)
-	add("an old request", bedSecret, "", "", "", now+3600)
+	add("another id", fixtureSecret, "Webhook-Id", "x", "", now)
+	add("another time", fixtureSecret, "Webhook-Timestamp", strconv.FormatInt(now-60, 10), "", now)
+	add("no time", fixtureSecret, "Webhook-Timestamp", "", "", now)
+	add("a time that is none", fixtureSecret, "Webhook-Timestamp", "now", "", now)
+	add("another signature", fixtureSecret, "Webhook-Signature", "v1,AAAA", "", now)
+	add("no signature", fixtureSecret, "Webhook-Signature", "", "", now)
+	add("an old request", fixtureSecret, "", "", "", now+3600)
 	return requests, names
 }

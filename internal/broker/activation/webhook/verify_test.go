@@ -33,7 +33,7 @@ func verify(secret string, header http.Header, body []byte, now time.Time) bool 
 	return false
 }
 
-const bedSecret = "whsec_c2l4dGVlbiBieXRlcyBhcmUgb25lIGtleQ=="
+const fixtureSecret = "whsec_c2l4dGVlbiBieXRlcyBhcmUgb25lIGtleQ=="
 
 func TestReceiversCanDistinguishSignedRequests(t *testing.T) {
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestReceiversCanDistinguishSignedRequests(t *testing.T) {
 			b.dialog("x")
 			b.run(1)
 			r, now := b.seen()[0], time.Now()
-			if !verify(bedSecret, r.header, r.body, now) {
+			if !verify(fixtureSecret, r.header, r.body, now) {
 				t.Fatal("the request is not signed")
 			}
 			altered := func(name, value string) http.Header {
@@ -53,13 +53,13 @@ func TestReceiversCanDistinguishSignedRequests(t *testing.T) {
 				return h
 			}
 			for name, forged := range map[string]bool{
-				"another body":      verify(bedSecret, r.header, append([]byte(" "), r.body...), now),
+				"another body":      verify(fixtureSecret, r.header, append([]byte(" "), r.body...), now),
 				"another secret":    verify("whsec_YW5vdGhlciBrZXkgb2Ygc2l4dGVlbiBieXRlcw==", r.header, r.body, now),
-				"another id":        verify(bedSecret, altered("Webhook-Id", "x"), r.body, now),
-				"another time":      verify(bedSecret, altered("Webhook-Timestamp", strconv.FormatInt(now.Unix()-60, 10)), r.body, now),
-				"another signature": verify(bedSecret, altered("Webhook-Signature", "v1,AAAA"), r.body, now),
-				"no signature":      verify(bedSecret, altered("Webhook-Signature", ""), r.body, now),
-				"an old request":    verify(bedSecret, r.header, r.body, now.Add(time.Hour)),
+				"another id":        verify(fixtureSecret, altered("Webhook-Id", "x"), r.body, now),
+				"another time":      verify(fixtureSecret, altered("Webhook-Timestamp", strconv.FormatInt(now.Unix()-60, 10)), r.body, now),
+				"another signature": verify(fixtureSecret, altered("Webhook-Signature", "v1,AAAA"), r.body, now),
+				"no signature":      verify(fixtureSecret, altered("Webhook-Signature", ""), r.body, now),
+				"an old request":    verify(fixtureSecret, r.header, r.body, now.Add(time.Hour)),
 			} {
 				if forged {
 					t.Errorf("%s is taken", name)

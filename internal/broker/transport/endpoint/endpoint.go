@@ -114,7 +114,7 @@ type Database struct {
 	tally       tally
 
 	reporting   atomic.Bool
-	telling     sync.Mutex
+	reportMu    sync.Mutex
 	reported    transportstore.DaemonReport
 	reportedAt  time.Time
 	hasReported bool
@@ -178,7 +178,7 @@ func (d *Database) resolve(address string) (transmitter.Way, error) {
 func (d *Database) locate(ctx context.Context, unresolved []transportstore.Unresolved) ([]transmitter.Location, error) {
 	locations, err := d.endpoint.directory.Locate(ctx, d.inbox, unresolved)
 	if err != nil {
-		return nil, fmt.Errorf("look for services in the databases of this daemon: %w", err)
+		return nil, fmt.Errorf("find services in the databases of this daemon: %w", err)
 	}
 	return locations, nil
 }

@@ -127,8 +127,8 @@ func (e *Endpoint) report(ctx context.Context) {
 
 // isNews reports whether a database needs a report: something has changed, or the last report gets old.
 func (d *Database) isNews(report transportstore.DaemonReport, now time.Time) bool {
-	d.telling.Lock()
-	defer d.telling.Unlock()
+	d.reportMu.Lock()
+	defer d.reportMu.Unlock()
 	isEmpty := len(report.Connections) == 0 && len(report.Forwarded) == 0
 	if isEmpty && !d.hasReported && report.Endpoint == nil {
 		return slices.ContainsFunc(slices.Collect(maps.Values(report.Counters)), func(count int64) bool { return count != 0 })
@@ -143,22 +143,22 @@ func (d *Database) isNews(report transportstore.DaemonReport, now time.Time) boo
 func (d *Database) send(ctx context.Context, report transportstore.DaemonReport) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	d.telling.Lock()
+	d.reportMu.Lock()
 	d.hasReported = true
-	d.telling.Unlock()
+	d.reportMu.Unlock()
 	if err := transportstore.ReportDaemon(ctx, d.inbox.DB(), d.endpoint.id, d.endpoint.config.Name, report); err != nil {
 		return // the database is away: the next report has all
 	}
-	d.telling.Lock()
-	defer d.telling.Unlock()
+	d.reportMu.Lock()
+	defer d.reportMu.Unlock()
 	d.reported, d.reportedAt = report, time.Now()
 }
 
 // takeBack takes the report of a daemon back that stops.
 func (d *Database) takeBack(ctx context.Context) {
-	d.telling.Lock()
+	d.reportMu.Lock()
 	hasReported := d.hasReported
-	d.telling.Unlock()
+	d.reportMu.Unlock()
 	if !hasReported {
 		return
 	}

@@ -42,7 +42,7 @@ func (t *tally) Answered(results []transportstore.Result) {
 // AttemptFailed counts that a destination could not be reached.
 func (t *tally) AttemptFailed(string, error) { t.failedAttempts.Add(1) }
 
-// Superseded notes whether another copy of the database speaks for it.
+// Superseded records whether another copy of the database speaks for it.
 func (t *tally) Superseded(is bool) { t.superseded.Store(is) }
 
 // Arrived counts what was taken in, and what was dropped for good.

@@ -199,7 +199,7 @@ func (d *Directory) having(ctx context.Context, name string) ([]*served, error) 
 	found = slices.DeleteFunc(found, func(s *served) bool { return s == nil })
 	if err := errors.Join(failures...); err != nil && len(found) == 0 {
 		// It may have it that does not answer.
-		return nil, fmt.Errorf("look for the service %q: %w", name, err)
+		return nil, fmt.Errorf("find the service %q: %w", name, err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -217,7 +217,7 @@ func (r *Router) place(ctx context.Context, target Target) (at place, nowhere *t
 	address, otherwise := transportstore.LocalAddress, ""
 	if r.Route != nil {
 		if address, otherwise, err = r.Route(ctx, target); err != nil {
-			return place{}, nil, fmt.Errorf("look for an inbound route: %w", err)
+			return place{}, nil, fmt.Errorf("find an inbound route: %w", err)
 		}
 	}
 	if address == transportstore.LocalAddress {

@@ -63,16 +63,16 @@ type Config struct {
 	// Locate finds, for conversations whose route is LOCAL, the other database of this daemon that has the service: its address,
 	// or "" and the reason why there is none, for each of them. Nil when the daemon serves one database.
 	Locate func(ctx context.Context, unresolved []transportstore.Unresolved) ([]Location, error)
-	// Observer is told what happens; nil means nobody.
+	// Observer is notified of what happens; nil means nobody.
 	Observer Observer
-	// Logger is told too; nil means [slog.Default].
+	// Logger is for failures; nil means [slog.Default].
 	Logger *slog.Logger
 }
 
 // Location is where a conversation goes.
 type Location struct{ Address, Status string }
 
-// An Observer is told what happens, for metrics. Its methods must return at once; several goroutines call them.
+// An Observer is notified of what happens, for metrics. Its methods must return at once; several goroutines call them.
 type Observer interface {
 	// Sent: runs were delivered to a destination that has answered.
 	Sent(runs []transportstore.Run)

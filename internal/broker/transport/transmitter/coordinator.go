@@ -93,7 +93,7 @@ func (c *coordinator) run(ctx context.Context) {
 	}
 }
 
-// act does what is due, and tells when to act again.
+// act does what is due, and returns when to act again.
 func (c *coordinator) act(ctx context.Context, now time.Time) (next time.Time) {
 	if !now.Before(c.nextScan) {
 		c.nextScan = c.scan(ctx, now)
@@ -117,7 +117,7 @@ func (c *coordinator) act(ctx context.Context, now time.Time) (next time.Time) {
 	return next
 }
 
-// messageCame notes that somebody has put a message on the lane of a destination. One that we know needs no scan. Queues without activation
+// messageCame records that a message was put on the lane of a destination. One that we know needs no scan. Queues without activation
 // are notified of here too: an id that is then not found is taken for one of them, for a while.
 func (c *coordinator) messageCame(ctx context.Context, id int32, now time.Time) {
 	d := c.destinations[id]
@@ -222,7 +222,7 @@ func (c *coordinator) start(ctx context.Context, d *destination, now time.Time) 
 	})
 }
 
-// workerEnded notes how a worker has ended, and when its destination is to be scanned again.
+// workerEnded records how a worker has ended, and when its destination is to be scanned again.
 func (c *coordinator) workerEnded(ctx context.Context, e ended, now time.Time) {
 	d, v := e.destination, e.verdict
 	isNotified := len(d.worker.more) > 0
@@ -302,7 +302,7 @@ func (c *coordinator) isNamedAnew(ctx context.Context) bool {
 	return true
 }
 
-// resolve finds the databases of conversations whose route is LOCAL, and tells when to scan for more.
+// resolve finds the databases of conversations whose route is LOCAL, and returns when to scan for more.
 func (c *coordinator) resolve(ctx context.Context, now time.Time) (next time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

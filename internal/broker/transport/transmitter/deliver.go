@@ -105,7 +105,7 @@ func (w *worker) seal(
 	return sealed, results, nil
 }
 
-// sendFragments sends a large body in parts, beginning behind what is there: the answer to the first one tells.
+// sendFragments sends a large body in parts, beginning behind what is there, which the first answer reports.
 func (w *worker) sendFragments(ctx context.Context, run, sealed transportstore.Run) error {
 	for offset := int64(0); offset < run.Size; {
 		fragment := transportstore.Fragment{

@@ -6,7 +6,7 @@
 // rest cost one scan every few seconds together.
 //
 // Who owns the truth. The database: what is in transit, under which numbers, what was acknowledged, when a destination may be
-// tried again. A worker remembers only what it has sent and not heard of. It can be killed at any instant; the next one begins
+// tried again. A worker remembers only what it has sent and is not answered yet. It can be killed at any instant; the next one begins
 // with what is in transit.
 //
 // What one destination can do to others. Nothing: each has its own worker with a bounded window, and holds no connection to the

@@ -28,7 +28,7 @@ func (s *senders) notified(now time.Time, workers int) {
 	s.busyAt = now
 }
 
-// scanned notes a scan, what it cost, whether there was something, and how many workers scan for themselves.
+// scanned records a scan, what it cost, whether there was something, and how many workers scan for themselves.
 func (s *senders) scanned(now time.Time, cost time.Duration, isBusy bool, workers int) {
 	s.scannedAt = now
 	s.pollInterval = notifier.PollAfter(cost, scanCost, notifier.PollInterval, longestPollInterval)
@@ -76,7 +76,7 @@ func (c *coordinator) tendSenders(ctx context.Context, now time.Time) {
 	c.nextScan = earliest(c.nextScan, s.next(now, isListening))
 }
 
-// askSenders asks senders to notify. When they did not before, one who looked whether to just then will not.
+// askSenders asks senders to notify. When they did not before, one that checked just before does not.
 func (c *coordinator) askSenders(ctx context.Context, now time.Time) {
 	err := c.do(ctx, func(ctx context.Context, db parley.DB) error {
 		return transportstore.ArmTransmission(ctx, db, notifier.AskTime)

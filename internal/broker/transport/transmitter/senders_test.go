@@ -34,20 +34,20 @@ func TestHowOftenDestinationsAreScannedForWhilePolling(t *testing.T) {
 	}
 }
 
-// A worker tries an empty lane again that had something while nobody notifies, unless something was left aside, which only a new worker reads again.
+// A worker tries an empty lane again that had something while nobody notifies, unless something was left alone, which only a new worker reads again.
 func TestWhenAWorkerLingers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name      string
 		isPolling bool
 		filled    time.Duration // ago
-		leftAside bool
+		isLeft    bool
 		want      bool
 	}{
 		{"something came just now", true, 0, false, true},
 		{"nothing came for long", true, 2 * quietTime, false, false},
 		{"senders notify", false, 0, false, false},
-		{"something was left aside", true, 0, true, false},
+		{"something was left alone", true, 0, true, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -56,8 +56,8 @@ func TestWhenAWorkerLingers(t *testing.T) {
 				s.demand.Poll()
 			}
 			w := &worker{window: newWindow(), demand: &s.demand, filledAt: time.Now().Add(-test.filled)}
-			if test.leftAside {
-				w.window.aside[key{}] = true
+			if test.isLeft {
+				w.window.left[key{}] = true
 			}
 			if got := w.lingers(); got != test.want {
 				t.Errorf("it lingers: %v, want %v", got, test.want)

@@ -57,7 +57,7 @@ func (w *worker) readUnacknowledged(ctx context.Context) error {
 	return nil
 }
 
-// acknowledge tells the database what was answered. That commits without a wait for the disk: should it be lost, the runs are sent
+// acknowledge records in the database what was answered. That commits without a wait for the disk: should it be lost, the runs are sent
 // and answered again.
 func (w *worker) acknowledge(ctx context.Context) error {
 	err := w.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
@@ -127,7 +127,7 @@ func (w *worker) do(ctx context.Context, work func(ctx context.Context, conn *pg
 	return nil
 }
 
-// reportAttempt tells the database that the destination has failed, or, with no failure, that it answers again.
+// reportAttempt records in the database that the destination has failed, or, with no failure, that it answers again.
 func (w *worker) reportAttempt(ctx context.Context, failure string) (due time.Duration, err error) {
 	err = w.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		due, err = transportstore.ReportAttempt(ctx, conn, w.term, w.destination.ID, failure)

@@ -17,7 +17,7 @@ type target struct {
 // traffic is what is under way to a target.
 type traffic struct {
 	target target
-	// batches and large messages that travel, and since when nothing has been heard of either.
+	// batches and large messages that travel, and since when neither was answered.
 	batches, large int
 	since          time.Time
 	// rows and bytes of it are in the window.
@@ -60,7 +60,7 @@ func (w *window) nextLate(now time.Time) (next time.Time) {
 	return next
 }
 
-// depart notes that a batch leaves, or a large message.
+// depart counts a batch, or a large message, that leaves.
 func (t *traffic) depart(isLarge bool, now time.Time) {
 	if t.batches+t.large == 0 {
 		t.since = now
@@ -72,7 +72,7 @@ func (t *traffic) depart(isLarge bool, now time.Time) {
 	}
 }
 
-// arrive notes that a batch, or a large message, has come to its end.
+// arrive counts a batch, or a large message, that was answered or failed.
 func (w *window) arrive(pieces []piece, isLarge bool, now time.Time) {
 	t := pieces[0].conversation.traffic
 	if isLarge {

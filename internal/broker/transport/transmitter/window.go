@@ -22,8 +22,8 @@ type window struct {
 	bytes int64
 	// targets are the brokers behind the address that something here is for.
 	targets map[target]*traffic
-	// aside are the conversations that are left alone until everything is read again.
-	aside map[key]bool
+	// left are the conversations that are left alone until everything is read again.
+	left map[key]bool
 	// hasProbed reports that conversations were compared with their far sides: what they have in transit has to be read again.
 	hasProbed bool
 }
@@ -56,14 +56,14 @@ type piece struct {
 const retriesMax = 3
 
 func newWindow() *window {
-	return &window{conversations: map[key]*conversation{}, aside: map[key]bool{}, targets: map[target]*traffic{}}
+	return &window{conversations: map[key]*conversation{}, left: map[key]bool{}, targets: map[target]*traffic{}}
 }
 
 // add takes in runs that are in transit.
 func (w *window) add(runs []transportstore.Run) {
 	for _, run := range runs {
 		k := key{endpointID: run.EndpointID, unsequenced: run.FirstSequence == transportstore.Unsequenced, probes: run.Probe != nil}
-		if w.aside[k] {
+		if w.left[k] {
 			continue
 		}
 		c := w.conversations[k]
@@ -157,7 +157,7 @@ func (w *window) answer(
 		// Of those that were accepted the last one says all, from the first one on; of the others the first one does.
 		var accepted, refused *transportstore.Acknowledgement
 		for ; i < len(pieces) && pieces[i].conversation == c; i++ {
-			told := &transportstore.Acknowledgement{
+			result := &transportstore.Acknowledgement{
 				EndpointID: c.key.endpointID, FirstSequence: pieces[i].run.FirstSequence, IsAlone: true, IsProbe: c.key.probes, Result: results[i],
 			}
 			switch {
@@ -166,16 +166,16 @@ func (w *window) answer(
 			case refused != nil:
 			case results[i].Outcome == transportstore.Accepted:
 				if accepted != nil {
-					told.FirstSequence = accepted.FirstSequence // it stands for those before it too
+					result.FirstSequence = accepted.FirstSequence // it stands for those before it too
 				}
-				accepted = told
+				accepted = result
 			default:
-				refused = told
+				refused = result
 			}
 		}
-		for _, told := range []*transportstore.Acknowledgement{accepted, refused} {
-			if told != nil && w.settle(c, told.Result) {
-				acknowledgements = append(acknowledgements, *told)
+		for _, result := range []*transportstore.Acknowledgement{accepted, refused} {
+			if result != nil && w.settle(c, result.Result) {
+				acknowledgements = append(acknowledgements, *result)
 			}
 		}
 		if c.retries > 0 && len(c.runs) > 0 {
@@ -188,7 +188,7 @@ func (w *window) answer(
 	return acknowledgements, isSuperseded
 }
 
-// recall offers the conversations again whose time has come, and tells when the next one's does: zero when there is none.
+// recall offers the conversations again that are due, and returns when the next one is: zero when there is none.
 func (w *window) recall(now time.Time) (next time.Time) {
 	waiting := w.later
 	w.later = w.later[:0]
@@ -223,7 +223,7 @@ func (w *window) settle(c *conversation, result transportstore.Result) (isNews b
 		case transportstore.Accepted, transportstore.Refused, transportstore.Gone:
 			w.hasProbed = true
 		default:
-			w.aside[c.key] = true
+			w.left[c.key] = true
 		}
 		return true
 	case result.Outcome != transportstore.Accepted && result.Outcome != transportstore.Expected:
@@ -244,7 +244,7 @@ func (w *window) settle(c *conversation, result transportstore.Result) (isNews b
 	case isBehind:
 		// It expects what we no longer have. The database knows whether that ever was.
 		w.forget(c)
-		w.aside[c.key] = true
+		w.left[c.key] = true
 		return true
 	case done > 0:
 		c.retries = 0
@@ -253,7 +253,7 @@ func (w *window) settle(c *conversation, result transportstore.Result) (isNews b
 	c.retries++
 	if c.retries >= retriesMax {
 		w.forget(c)
-		w.aside[c.key] = true
+		w.left[c.key] = true
 	}
 	return result.Outcome == transportstore.Accepted
 }

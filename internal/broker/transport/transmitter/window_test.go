@@ -30,9 +30,9 @@ func TestAConversationTravelsInOneBatchAtATime(t *testing.T) {
 	if len(first) != 2 || len(second) != 1 || second[0].run.EndpointID != 3 {
 		t.Fatalf("%d pieces, then %d", len(first), len(second))
 	}
-	told, _ := w.answer(first, []transportstore.Result{accepted(1), accepted(1)}, time.Now())
-	if len(told) != 2 {
-		t.Errorf("the database is told of %d", len(told))
+	acknowledged, _ := w.answer(first, []transportstore.Result{accepted(1), accepted(1)}, time.Now())
+	if len(acknowledged) != 2 {
+		t.Errorf("the database gets %d", len(acknowledged))
 	}
 	third := w.compose(100, 1<<20, time.Now())
 	if len(third) != 1 || third[0].run.EndpointID != 1 || third[0].run.FirstSequence != 1 {
@@ -74,11 +74,11 @@ func TestWhatIsExpectedAgainIsSentAgain(t *testing.T) {
 	w := newWindow()
 	w.add([]transportstore.Run{run(1, 0, 2, 5000), run(1, 2, 2, 5000), run(1, 4, 2, 5000)})
 	pieces := w.compose(100, 1<<20, time.Now())
-	told, _ := w.answer(pieces, []transportstore.Result{
+	acknowledged, _ := w.answer(pieces, []transportstore.Result{
 		accepted(2), {Outcome: transportstore.Expected, Next: 2}, {Outcome: transportstore.Expected, Next: 2},
 	}, time.Now())
-	if len(told) == 0 || told[0].Result.Next != 2 {
-		t.Errorf("the database is told %+v", told)
+	if len(acknowledged) == 0 || acknowledged[0].Result.Next != 2 {
+		t.Errorf("the database gets %+v", acknowledged)
 	}
 	w.recall(time.Now().Add(time.Hour))
 	if again := w.compose(100, 1<<20, time.Now()); len(again) != 2 || again[0].run.FirstSequence != 2 {
@@ -90,9 +90,9 @@ func TestOneThatExpectsWhatIsGoneIsLeftToTheDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWindow()
 	w.add([]transportstore.Run{run(1, 7, 1, 10)})
-	told, _ := w.answer(w.compose(100, 1<<20, time.Now()), []transportstore.Result{{Outcome: transportstore.Expected, Next: 3}}, time.Now())
-	if len(told) != 1 || !told[0].IsAlone || told[0].Result.Next != 3 || len(w.conversations) != 0 || len(w.aside) != 1 {
-		t.Errorf("told %+v, %d conversations", told, len(w.conversations))
+	acknowledged, _ := w.answer(w.compose(100, 1<<20, time.Now()), []transportstore.Result{{Outcome: transportstore.Expected, Next: 3}}, time.Now())
+	if len(acknowledged) != 1 || !acknowledged[0].IsAlone || acknowledged[0].Result.Next != 3 || len(w.conversations) != 0 || len(w.left) != 1 {
+		t.Errorf("acknowledged %+v, %d conversations", acknowledged, len(w.conversations))
 	}
 }
 
@@ -101,9 +101,9 @@ func TestOneThatIsBusyComesAgainSoonAndKeepsNoOther(t *testing.T) {
 	w := newWindow()
 	w.add([]transportstore.Run{run(1, 0, 1, 10), run(2, 0, 1, 10)})
 	now := time.Now()
-	told, _ := w.answer(w.compose(100, 1<<20, time.Now()), []transportstore.Result{{Outcome: transportstore.Held}, accepted(1)}, now)
-	if len(told) != 1 || told[0].EndpointID != 2 {
-		t.Errorf("told %+v", told)
+	acknowledged, _ := w.answer(w.compose(100, 1<<20, time.Now()), []transportstore.Result{{Outcome: transportstore.Held}, accepted(1)}, now)
+	if len(acknowledged) != 1 || acknowledged[0].EndpointID != 2 {
+		t.Errorf("acknowledged %+v", acknowledged)
 	}
 	due := w.recall(now)
 	if due.IsZero() || len(w.compose(100, 1<<20, time.Now())) != 0 {
@@ -148,9 +148,9 @@ func TestLastAnswerStandsForAllRunsOfItsConversation(t *testing.T) {
 	if len(pieces) != 3 {
 		t.Fatalf("%d runs travel, want 3", len(pieces))
 	}
-	told, _ := w.answer(pieces, []transportstore.Result{accepted(6), accepted(7), accepted(8)}, time.Now())
-	if len(told) != 1 || told[0].FirstSequence != 5 || told[0].Result.Next != 8 {
-		t.Errorf("the database is told %+v", told)
+	acknowledged, _ := w.answer(pieces, []transportstore.Result{accepted(6), accepted(7), accepted(8)}, time.Now())
+	if len(acknowledged) != 1 || acknowledged[0].FirstSequence != 5 || acknowledged[0].Result.Next != 8 {
+		t.Errorf("the database gets %+v", acknowledged)
 	}
 	if w.rows != 0 || len(w.conversations) != 0 {
 		t.Errorf("%d rows are still in the window", w.rows)
@@ -185,7 +185,7 @@ func TestAConversationThatGetsFurtherIsNotPutOff(t *testing.T) {
 		}
 		expects(next + 1)
 	}
-	if len(w.aside) > 0 {
-		t.Errorf("it is left to the database: %v", w.aside)
+	if len(w.left) > 0 {
+		t.Errorf("it is left to the database: %v", w.left)
 	}
 }

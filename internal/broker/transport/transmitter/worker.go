@@ -46,7 +46,7 @@ type worker struct {
 	delivering       sync.WaitGroup
 
 	probes    bool // conversations are compared with their far sides, and nothing else is sent
-	isFull    bool // the last take left something on the lane, as far as one can tell
+	isFull    bool // the last take left something on the lane, as far as is known
 	isDry     bool // it did not, and nothing was notified since
 	takeDue   time.Time
 	answerDue time.Time
@@ -132,7 +132,7 @@ func (w *worker) run(ctx context.Context) (v verdict) {
 		}
 	}
 	v.worked = w.worked
-	v.isClean = w.failure == nil && v.superseded == "" && len(w.window.conversations) == 0 && len(w.window.aside) == 0 &&
+	v.isClean = w.failure == nil && v.superseded == "" && len(w.window.conversations) == 0 && len(w.window.left) == 0 &&
 		!w.probes
 	v.again = w.window.hasProbed
 	if w.failure != nil {
@@ -185,10 +185,10 @@ func (w *worker) step(ctx context.Context, again time.Time) (isDone bool, err er
 	return false, w.wait(ctx, mayTake, again)
 }
 
-// lingers tells whether to try to take from an empty lane again: while senders do not notify, somebody has to scan, and where something has
-// come it is cheaper to take what comes next than to scan for it first. What was left aside is for the next worker.
+// lingers reports whether to try to take from an empty lane again: while senders do not notify, somebody has to scan, and where something
+// came just now, taking the next is cheaper than a scan before it. What was left alone is for the next worker.
 func (w *worker) lingers() bool {
-	return len(w.window.aside) == 0 && w.demand.IsPolling() && time.Since(w.filledAt) < quietTime
+	return len(w.window.left) == 0 && w.demand.IsPolling() && time.Since(w.filledAt) < quietTime
 }
 
 // takeAll takes in the answers that are there.
