@@ -130,7 +130,7 @@ func TestRightsNamesAreSuggestedInAStatusWhenEverybodyMaySeeThem(t *testing.T) {
 	}
 	refused := func() string {
 		return value[string](b.session, `
-			select v::text from parley._p_refuse_dialog('//HIDDEN/Service', 'DEFAULT', 'DEFAULT', gen_random_uuid(), 'peer:' || repeat('b2', 32)) as v`)
+			select v::text from parley._p_refuse_first('//HIDDEN/Service', 'DEFAULT', 'DEFAULT', gen_random_uuid(), 'peer:' || repeat('b2', 32)) as v`)
 	}
 	b.exec("select parley.trust_peer(repeat('b2', 32), 'far', role => $1)", role)
 	handle := begin()

@@ -9,7 +9,7 @@ import (
 var rightFunctions = []string{
 	"pg_has_role", "has_any_column_privilege", "has_column_privilege", "has_database_privilege", "has_function_privilege",
 	"has_schema_privilege", "has_sequence_privilege", "has_table_privilege", "has_type_privilege",
-	"_p_has_permission", "_p_is_administrator", "_p_is_visible", "_p_may_act_as", "_p_may_see_conversation", "_p_may_send_from_afar",
+	"_p_has_permission", "_p_is_administrator", "_p_is_visible", "_p_may_act_as", "_p_may_see_conversation", "_p_may_send",
 	"_p_may_validate", "_p_may_view_state",
 }
 

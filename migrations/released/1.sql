@@ -1743,11 +1743,13 @@ create table parley._p_message_type (
   validation_function regprocedure,
   validation_setter regrole,
   schema_collection text,
+  is_validated boolean not null generated always as (validation <> 'N') stored,
   check ((validation_function is null) = (validation_setter is null)),
   check ((validation = 'F') <= (validation_function is not null))
 );
 
 comment on table parley._p_message_type is 'Message types (spec 2.2).';
+comment on column parley._p_message_type.is_validated is 'Whether a body has to be looked into before it is taken; all that is fast is for those that need not.';
 comment on column parley._p_message_type.validation_setter is
 'Who set the validation function: it runs only while this role may act as the one whose rights it has.';
 
@@ -8034,6 +8036,96 @@ $$;
 comment on function parley._p_forget_copy_numbers(integer) is
 'Waits for all senders on a queue whose retention is switched, and lets what they have sent be counted anew when the next copy is made.';
 
+-- sql/conversation/sending_rules.sql
+
+-- Who may send what to whom. SEND, a first message in this database and what comes from other databases all ask here; each of
+-- them has its own number for what it refuses, because one is raised and the others arrive.
+
+create view parley._p_sendable_type as
+select u.service_contract_id, d.is_from_initiator, t.message_type_id, t.name, t.is_validated
+from parley._p_contract_message_type as u
+join parley._p_message_type as t using (message_type_id)
+cross join (values (true), (false)) as d (is_from_initiator)
+where case when d.is_from_initiator then u.is_sent_by_initiator else u.is_sent_by_target end;
+
+comment on view parley._p_sendable_type is
+'What each side of a conversation may send: the message types of a contract, by direction, and whether their bodies are validated (spec 2.3).';
+
+create function parley._p_type_fault(service_contract_id integer, message_type_id integer, is_from_initiator boolean) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when exists (
+      select
+      from parley._p_sendable_type as t
+      where t.service_contract_id = _p_type_fault.service_contract_id
+        and t.message_type_id = _p_type_fault.message_type_id
+        and t.is_from_initiator = _p_type_fault.is_from_initiator
+    ) then null
+    when exists (
+      select
+      from parley._p_sendable_type as t
+      where t.service_contract_id = _p_type_fault.service_contract_id and t.message_type_id = _p_type_fault.message_type_id
+    ) then 'other side'
+    else 'not in the contract'
+  end
+$$;
+
+comment on function parley._p_type_fault(integer, integer, boolean) is
+'Says why a side of a conversation may not send a message type: "not in the contract", or for the "other side" to send; null when it may.';
+
+create function parley._p_may_send(sender oid, service parley._p_service) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when sender is not null then parley._p_has_permission(sender, 'SEND', 'service', service.service_id, service.owner)
+    else exists (
+      select
+      from parley._p_permission as p
+      where p.class = 'service' and p.object_id = service.service_id and p.permission in ('SEND', 'CONTROL') and p.grantee = 0::regrole
+    )
+  end
+$$;
+
+comment on function parley._p_may_send(oid, parley._p_service) is
+'Reports whether a sender may SEND to a service here: as the role that owns the sending service or for which the sender in another database stands, or,
+when it stands for none, as PUBLIC (spec 7.3).';
+
+create function parley._p_refuse_dialog(
+  service parley._p_service, contract text, sender oid, from_service text default null
+) returns parley._p_error
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_contract integer;
+begin
+  if parley._p_may_send(sender, service) is not true then
+    return case
+      when from_service is null then parley._p_error_of(8494, 'sender', service.name)
+      else parley._p_error_of(8494, 'owner', sender::regrole::text, from_service, service.name)
+    end;
+  end if;
+  select c.service_contract_id into v_contract from parley._p_contract as c where c.name = contract;
+  if not found then
+    return parley._p_error_of(8425, 'unknown there', contract);
+  elsif not exists (
+    select from parley._p_service_contract as u where u.service_id = service.service_id and u.service_contract_id = v_contract
+  ) then
+    return parley._p_error_of(8408, 'not accepted', service.name, contract);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_refuse_dialog(parley._p_service, text, oid, text) is
+'Explains why a service here does not take a dialog: the sender may not SEND to it (8494), the contract is unknown (8425) or not accepted (8408); null when it
+does.
+Arguments: service; contract, by name; sender, the role that _p_may_send asks for; from_service, the sending service when it is in this database.
+Source: spec 6.10, 7.3.';
+
 -- sql/conversation/deliver.sql
 
 -- SEND when something has to be checked: the first message of a conversation, unusual message types, validation, retention,
@@ -8060,7 +8152,7 @@ begin
   v_endpoint := parley._p_find_sender(handle);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   found := parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
-  v_type := parley._p_sendable_type(caller, v_endpoint, message_type);
+  v_type := parley._p_find_sendable(caller, v_endpoint, message_type);
   -- A batch of none begins no conversation at the target: EndDialog would be the first that it receives.
   if coalesce(cardinality(bodies), 0) = 0 then
     return true;
@@ -8165,13 +8257,12 @@ comment on function parley._p_find_sender(uuid) is
 'Finds and locks an endpoint that is to send.
 Errors: 8418, 8426, 8429.';
 
-create function parley._p_sendable_type(caller oid, endpoint parley._p_endpoint, message_type text) returns parley._p_message_type
+create function parley._p_find_sendable(caller oid, endpoint parley._p_endpoint, message_type text) returns parley._p_message_type
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_type parley._p_message_type;
-  v_usage parley._p_contract_message_type;
 begin
   select * into v_type from parley._p_message_type as t where t.name = message_type;
   if not found then
@@ -8179,23 +8270,22 @@ begin
       8428, 'message type', message_type, parley._p_did_you_mean(caller, 'message type', message_type)
     );
   end if;
-  select * into v_usage
-  from parley._p_contract_message_type as u
-  where u.service_contract_id = endpoint.service_contract_id
-    and u.message_type_id = v_type.message_type_id
-    and not parley._p_is_system_message(u.message_type_id);
-  if not found then
-    found := parley._p_raise(8431, 'contract', message_type, endpoint.service_contract_name);
-  elsif endpoint.is_initiator and not v_usage.is_sent_by_initiator then
-    found := parley._p_raise(8432, 'target', message_type, endpoint.service_contract_name);
-  elsif not endpoint.is_initiator and not v_usage.is_sent_by_target then
-    found := parley._p_raise(8434, 'initiator', message_type, endpoint.service_contract_name);
-  end if;
+  case parley._p_type_fault(endpoint.service_contract_id, v_type.message_type_id, endpoint.is_initiator)
+    when 'not in the contract' then
+      found := parley._p_raise(8431, 'contract', message_type, endpoint.service_contract_name);
+    when 'other side' then
+      found := case
+        when endpoint.is_initiator then parley._p_raise(8432, 'target', message_type, endpoint.service_contract_name)
+        else parley._p_raise(8434, 'initiator', message_type, endpoint.service_contract_name)
+      end;
+    else
+      null;
+  end case;
   return v_type;
 end
 $$;
 
-comment on function parley._p_sendable_type(oid, parley._p_endpoint, text) is
+comment on function parley._p_find_sendable(oid, parley._p_endpoint, text) is
 'Finds a message type that this side of a conversation may send.
 Errors: 8428, 8431, 8432, 8434.';
 
@@ -8224,15 +8314,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_far parley._p_endpoint;
+  v_service parley._p_service;
   v_queue parley._p_queue;
-  v_valid integer;
-  v_refusal parley._p_error;
+  v_error parley._p_error;
   v_invalid bytea;
 begin
   if endpoint.far_endpoint_id is null then
-    v_refusal := parley._p_refusal(endpoint);
-    if v_refusal.error_number is not null then
-      perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal);
+    select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
+    v_error := parley._p_refuse_dialog(v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name);
+    if v_error is not null then
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], v_error);
       return;
     end if;
     v_far := parley._p_connect(endpoint);
@@ -8243,15 +8334,9 @@ begin
       return;
     end if;
   end if;
-  v_valid := parley._p_count_valid(message_type, bodies);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_far.service_id;
-  perform parley._p_append(
-    v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id,
-    case when v_valid < cardinality(bodies) then bodies[: array_lower(bodies, 1) + v_valid - 1] else bodies end, trace_context
-  );
-  perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
-  if v_valid < cardinality(bodies) then
-    v_invalid := bodies[array_lower(bodies, 1) + v_valid];
+  v_invalid := parley._p_append_valid(v_far, v_queue, message_type, bodies, trace_context);
+  if v_invalid is not null then
     perform parley._p_break_conversations(
       array[endpoint.endpoint_id], parley._p_invalid(message_type, v_invalid, true), parley._p_invalid(message_type, v_invalid, false)
     );
@@ -8264,31 +8349,7 @@ comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type
 
 -- sql/conversation/connect.sql
 
--- The target's side of a first message: what it refuses, its endpoint, and the short cut that later sends take.
-
-create function parley._p_refusal(endpoint parley._p_endpoint) returns parley._p_error
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_service parley._p_service;
-begin
-  select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
-  if parley._p_has_permission(endpoint.owner, 'SEND', 'service', v_service.service_id, v_service.owner) is not true then
-    return parley._p_error_of(8494, 'owner', endpoint.owner::text, endpoint.service_name, endpoint.far_service);
-  elsif not exists (
-    select
-    from parley._p_service_contract as u
-    where u.service_id = v_service.service_id and u.service_contract_id = endpoint.service_contract_id
-  ) then
-    return parley._p_error_of(8408, 'not accepted', endpoint.far_service, endpoint.service_contract_name);
-  end if;
-  return null;
-end
-$$;
-
-comment on function parley._p_refusal(parley._p_endpoint) is
-'Explains why a target in this database refuses a conversation: no permission (8494) or contract not accepted (8408); null when it takes it.';
+-- The target's side of a first message: its endpoint, and the short cut that later sends take.
 
 create function parley._p_connect(endpoint parley._p_endpoint) returns parley._p_endpoint
 language plpgsql
@@ -8340,11 +8401,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select t.message_type_id, t.name
-  from parley._p_contract_message_type as u
-  join parley._p_message_type as t using (message_type_id)
-  where u.service_contract_id = $1
-    and t.validation = 'N'
-    and case when $2 then u.is_sent_by_initiator else u.is_sent_by_target end
+  from parley._p_sendable_type as t
+  where t.service_contract_id = $1 and t.is_from_initiator = $2 and not t.is_validated
   order by t.message_type_id
   limit 1
 $$;
@@ -8479,7 +8537,7 @@ as $$
 begin
   update parley._p_endpoint as e set usual_message_type_id = null, usual_message_type_name = null, destination_lane = null, sender_role = null
   where e.usual_message_type_id = $1
-    and exists (select from parley._p_message_type as t where t.message_type_id = $1 and t.validation <> 'N');
+    and exists (select from parley._p_message_type as t where t.message_type_id = $1 and t.is_validated);
 end
 $$;
 
@@ -8813,7 +8871,7 @@ declare
   v_count integer := 0;
   v_body bytea;
 begin
-  if message_type.validation = 'N' or bodies is null then
+  if not message_type.is_validated or bodies is null then
     return cardinality(bodies);
   end if;
   foreach v_body in array bodies loop
@@ -8853,6 +8911,29 @@ $$;
 
 comment on function parley._p_invalid(parley._p_message_type, bytea, boolean) is
 'Gives the Error for a body that is not good for its message type: 8430, or, for XML, 9615 for who sent it and 9616 for who received it (spec 2.2).';
+
+create function parley._p_append_valid(
+  endpoint parley._p_endpoint, queue parley._p_queue, message_type parley._p_message_type, bodies bytea[], trace_context text
+) returns bytea
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_valid integer := parley._p_count_valid(message_type, bodies);
+begin
+  if v_valid > 0 then
+    perform parley._p_append(
+      endpoint.endpoint_id, parley._p_lane(queue.queue_id, endpoint.priority), queue.position_sequence, message_type.message_type_id,
+      case when v_valid < cardinality(bodies) then bodies[: array_lower(bodies, 1) + v_valid - 1] else bodies end, trace_context
+    );
+    perform parley._p_wake_readers(queue.queue_id, queue.wakeup_sequence);
+  end if;
+  return case when v_valid < cardinality(bodies) then coalesce(bodies[array_lower(bodies, 1) + v_valid], '') end;
+end
+$$;
+
+comment on function parley._p_append_valid(parley._p_endpoint, parley._p_queue, parley._p_message_type, bytea[], text) is
+'Appends messages for an endpoint to its queue, up to the first whose body is not good for its type, and gives that body; null when all are good.';
 
 -- sql/conversation/drop_unsent.sql
 
@@ -12847,7 +12928,7 @@ begin
       v_replay.description := v_replay.error_number || ': ' || v_replay.description;
       return parley._p_verdict_of('held', 0, v_replay);
     end if;
-    v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
+    v_refusal := parley._p_refuse_first(to_service, contract, message_type, to_broker, identity);
     if v_refusal.outcome is null then
       v_refusal := parley._p_open_dialog(
         broker_instance, conversation_id, from_service, to_service, contract, ends_at, identity, is_encrypted
@@ -12900,7 +12981,7 @@ declare
   v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
   v_is_unsequenced boolean := first_sequence = 9223372036854775807;
   v_next bigint := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
-  v_valid integer;
+  v_invalid bytea;
   v_type parley._p_message_type;
   v_queue parley._p_queue;
   v_refusal parley._p_error;
@@ -12947,18 +13028,11 @@ begin
     else
       v_refusal := parley._p_refuse_message(endpoint, v_type, message_type);
       if v_refusal is null then
-        v_valid := parley._p_count_valid(v_type, bodies);
-        if v_valid < cardinality(bodies) then
-          v_refusal := parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid], true);
-          v_refusal_here := parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid], false);
+        v_invalid := parley._p_append_valid(endpoint, v_queue, v_type, bodies, trace_context);
+        if v_invalid is not null then
+          v_refusal := parley._p_invalid(v_type, v_invalid, true);
+          v_refusal_here := parley._p_invalid(v_type, v_invalid, false);
         end if;
-      end if;
-      if v_valid > 0 then
-        perform parley._p_append(
-          endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id,
-          bodies[array_lower(bodies, 1) : array_lower(bodies, 1) + v_valid - 1], trace_context
-        );
-        perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
       end if;
       if v_refusal is not null then
         -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
@@ -13026,23 +13100,19 @@ create function parley._p_refuse_message(
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_usage parley._p_contract_message_type;
 begin
   if message_type.message_type_id is null then
     return parley._p_error_of(8428, 'unknown there', message_type_name);
   end if;
-  select * into v_usage
-  from parley._p_contract_message_type as u
-  where u.service_contract_id = endpoint.service_contract_id and u.message_type_id = message_type.message_type_id;
-  if not found then
-    return parley._p_error_of(8498, 'not in the contract', message_type_name, endpoint.service_contract_name);
-  elsif endpoint.is_initiator and not v_usage.is_sent_by_target then
-    return parley._p_error_of(8457, 'wrong side', message_type_name);
-  elsif not endpoint.is_initiator and not v_usage.is_sent_by_initiator then
-    return parley._p_error_of(8437, 'wrong side', message_type_name);
-  end if;
-  return null;
+  return case parley._p_type_fault(endpoint.service_contract_id, message_type.message_type_id, not endpoint.is_initiator)
+    when 'not in the contract' then
+      parley._p_error_of(8498, 'not in the contract', message_type_name, endpoint.service_contract_name)
+    when 'other side' then
+      case
+        when endpoint.is_initiator then parley._p_error_of(8457, 'wrong side', message_type_name)
+        else parley._p_error_of(8437, 'wrong side', message_type_name)
+      end
+  end;
 end
 $$;
 
@@ -13155,11 +13225,11 @@ begin
       and not exists (select from parley._p_unresumed as w where w.endpoint_id = e.endpoint_id)
     join parley._p_service as s on s.service_id = e.service_id
     join parley._p_queue as q on q.queue_id = s.queue_id and q.is_enqueue_enabled
-    join parley._p_message_type as t on t.name = r.message_type and t.validation = 'N'
-    join parley._p_contract_message_type as u
-      on u.service_contract_id = e.service_contract_id
-      and u.message_type_id = t.message_type_id
-      and case when r.from_initiator then u.is_sent_by_initiator else u.is_sent_by_target end
+    join parley._p_sendable_type as t
+      on t.service_contract_id = e.service_contract_id
+      and t.is_from_initiator = r.from_initiator
+      and t.name = r.message_type
+      and not t.is_validated
     left join lateral (
       select o.sequence from parley._p_accept_progress as o where o.endpoint_id = e.endpoint_id order by o.sequence desc limit 1
     ) as p on true
@@ -13402,70 +13472,46 @@ Source: spec 3.3, 7.3.';
 
 -- The target's side of a first message from another database: what it refuses, and the endpoint it makes.
 
-create function parley._p_refuse_dialog(to_service text, contract text, message_type text, to_broker uuid, identity text) returns parley._p_verdict
+create function parley._p_refuse_first(
+  to_service text, contract text, message_type text, to_broker uuid, identity text
+) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_sender oid := parley._p_role_of_identity(identity);
   v_service parley._p_service;
-  v_contract parley._p_contract;
   v_queue parley._p_queue;
+  v_error parley._p_error;
 begin
   if message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
     return parley._p_verdict_of('refused', 0, parley._p_error_of(11277, 'begins with its end'));
   end if;
   select * into v_service from parley._p_service as s where s.name = to_service;
-  if not found then
-    if to_broker is null then
-      return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9796, 'not at the target', to_service));
-    end if;
-    return parley._p_verdict_of('refused', 0, parley._p_error_of(
-      8490, 'no service', to_service, parley._p_did_you_mean(coalesce(parley._p_role_of_identity(identity), 0), 'service', to_service)
-    ));
+  if not found and to_broker is null then
+    return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9796, 'not at the target', to_service));
+  elsif not found then
+    return parley._p_verdict_of(
+      'refused', 0, parley._p_error_of(8490, 'no service', to_service, parley._p_did_you_mean(coalesce(v_sender, 0), 'service', to_service))
+    );
   end if;
-  if parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
-    return parley._p_verdict_of('refused', 0, parley._p_error_of(8494, 'sender', to_service));
-  end if;
-  select q.* into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  if not v_queue.is_enqueue_enabled then
+  v_error := parley._p_refuse_dialog(v_service, contract, v_sender);
+  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  -- Who may send waits while the queue is off, whatever else stands against it: that may be about to be put right.
+  if v_error.error_number is distinct from 8494 and not v_queue.is_enqueue_enabled then
     return parley._p_verdict_of('held', 0, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
-  end if;
-  select * into v_contract from parley._p_contract as c where c.name = contract;
-  if not found then
-    return parley._p_verdict_of('refused', 0, parley._p_error_of(8425, 'unknown there', contract));
-  elsif not exists (
-    select
-    from parley._p_service_contract as u
-    where u.service_id = v_service.service_id and u.service_contract_id = v_contract.service_contract_id
-  ) then
-    return parley._p_verdict_of('refused', 0, parley._p_error_of(8408, 'not accepted', to_service, contract));
+  elsif v_error is not null then
+    return parley._p_verdict_of('refused', 0, v_error);
   end if;
   return null;
 end
 $$;
 
-comment on function parley._p_refuse_dialog(text, text, text, uuid, text) is
-'Explains why this database does not take a dialog from another one: no such service (8490), no permission (8494), contract unknown (8425) or not
-accepted (8408); null when it does.
+comment on function parley._p_refuse_first(text, text, text, uuid, text) is
+'Explains why this database does not take the first message of a dialog from another one: it is an end (11277), there is no such service (8490, 9796), the
+queue is off (11219), or what _p_refuse_dialog says; null when it does.
 Arguments: the fields of the run; identity, as whom the sender was recognised.
 Source: spec 6.10.';
-
-create function parley._p_may_send_from_afar(role oid, service parley._p_service) returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select case
-    when role is not null then parley._p_has_permission(role, 'SEND', 'service', service.service_id, service.owner)
-    else exists (
-      select
-      from parley._p_permission as p
-      where p.class = 'service' and p.object_id = service.service_id and p.permission in ('SEND', 'CONTROL') and p.grantee = 0::regrole
-    )
-  end
-$$;
-
-comment on function parley._p_may_send_from_afar(oid, parley._p_service) is
-'Reports whether a sender in another database may SEND to a service here: as the role it stands for, or, when it stands for none, as PUBLIC (spec 7.3).';
 
 create function parley._p_open_dialog(
   broker_instance uuid, conversation_id uuid, from_service text, to_service text, contract text, ends_at timestamptz, identity text, is_encrypted boolean
@@ -13579,7 +13625,7 @@ begin
       or to_broker <> (select b.service_broker_guid from parley._p_broker as b)
       or parley._p_was_opened(conversation_id)
       or parley._p_refuse_replay(sealed_at) is not null
-      or parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
+      or parley._p_may_send(parley._p_role_of_identity(identity), v_service) is not true then
       return null;
     end if;
   end if;

@@ -11,11 +11,13 @@ create table parley._p_message_type (
   validation_function regprocedure,
   validation_setter regrole,
   schema_collection text,
+  is_validated boolean not null generated always as (validation <> 'N') stored,
   check ((validation_function is null) = (validation_setter is null)),
   check ((validation = 'F') <= (validation_function is not null))
 );
 
 comment on table parley._p_message_type is 'Message types (spec 2.2).';
+comment on column parley._p_message_type.is_validated is 'Whether a body is checked before it is taken; the short ways are for those that are not.';
 comment on column parley._p_message_type.validation_setter is
 'Who set the validation function: it runs only while this role may act as the one whose rights it has.';
 

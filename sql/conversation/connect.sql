@@ -1,28 +1,4 @@
--- The target's side of a first message: what it refuses, its endpoint, and the short cut that later sends take.
-
-create function parley._p_refusal(endpoint parley._p_endpoint) returns parley._p_error
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_service parley._p_service;
-begin
-  select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
-  if parley._p_has_permission(endpoint.owner, 'SEND', 'service', v_service.service_id, v_service.owner) is not true then
-    return parley._p_error_of(8494, 'owner', endpoint.owner::text, endpoint.service_name, endpoint.far_service);
-  elsif not exists (
-    select
-    from parley._p_service_contract as u
-    where u.service_id = v_service.service_id and u.service_contract_id = endpoint.service_contract_id
-  ) then
-    return parley._p_error_of(8408, 'not accepted', endpoint.far_service, endpoint.service_contract_name);
-  end if;
-  return null;
-end
-$$;
-
-comment on function parley._p_refusal(parley._p_endpoint) is
-'Explains why a target in this database refuses a conversation: no permission (8494) or contract not accepted (8408); null when it takes it.';
+-- The target's side of a first message: its endpoint, and the short cut that later sends take.
 
 create function parley._p_connect(endpoint parley._p_endpoint) returns parley._p_endpoint
 language plpgsql
@@ -74,11 +50,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select t.message_type_id, t.name
-  from parley._p_contract_message_type as u
-  join parley._p_message_type as t using (message_type_id)
-  where u.service_contract_id = $1
-    and t.validation = 'N'
-    and case when $2 then u.is_sent_by_initiator else u.is_sent_by_target end
+  from parley._p_sendable_type as t
+  where t.service_contract_id = $1 and t.is_from_initiator = $2 and not t.is_validated
   order by t.message_type_id
   limit 1
 $$;
@@ -213,7 +186,7 @@ as $$
 begin
   update parley._p_endpoint as e set usual_message_type_id = null, usual_message_type_name = null, destination_lane = null, sender_role = null
   where e.usual_message_type_id = $1
-    and exists (select from parley._p_message_type as t where t.message_type_id = $1 and t.validation <> 'N');
+    and exists (select from parley._p_message_type as t where t.message_type_id = $1 and t.is_validated);
 end
 $$;
 

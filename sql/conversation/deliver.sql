@@ -22,7 +22,7 @@ begin
   v_endpoint := parley._p_find_sender(handle);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   found := parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
-  v_type := parley._p_sendable_type(caller, v_endpoint, message_type);
+  v_type := parley._p_find_sendable(caller, v_endpoint, message_type);
   -- A batch of none begins no conversation at the target: EndDialog would be the first that it receives.
   if coalesce(cardinality(bodies), 0) = 0 then
     return true;
@@ -127,13 +127,12 @@ comment on function parley._p_find_sender(uuid) is
 'Finds and locks an endpoint that is to send.
 Errors: 8418, 8426, 8429.';
 
-create function parley._p_sendable_type(caller oid, endpoint parley._p_endpoint, message_type text) returns parley._p_message_type
+create function parley._p_find_sendable(caller oid, endpoint parley._p_endpoint, message_type text) returns parley._p_message_type
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_type parley._p_message_type;
-  v_usage parley._p_contract_message_type;
 begin
   select * into v_type from parley._p_message_type as t where t.name = message_type;
   if not found then
@@ -141,23 +140,22 @@ begin
       8428, 'message type', message_type, parley._p_did_you_mean(caller, 'message type', message_type)
     );
   end if;
-  select * into v_usage
-  from parley._p_contract_message_type as u
-  where u.service_contract_id = endpoint.service_contract_id
-    and u.message_type_id = v_type.message_type_id
-    and not parley._p_is_system_message(u.message_type_id);
-  if not found then
-    found := parley._p_raise(8431, 'contract', message_type, endpoint.service_contract_name);
-  elsif endpoint.is_initiator and not v_usage.is_sent_by_initiator then
-    found := parley._p_raise(8432, 'target', message_type, endpoint.service_contract_name);
-  elsif not endpoint.is_initiator and not v_usage.is_sent_by_target then
-    found := parley._p_raise(8434, 'initiator', message_type, endpoint.service_contract_name);
-  end if;
+  case parley._p_type_fault(endpoint.service_contract_id, v_type.message_type_id, endpoint.is_initiator)
+    when 'not in the contract' then
+      found := parley._p_raise(8431, 'contract', message_type, endpoint.service_contract_name);
+    when 'other side' then
+      found := case
+        when endpoint.is_initiator then parley._p_raise(8432, 'target', message_type, endpoint.service_contract_name)
+        else parley._p_raise(8434, 'initiator', message_type, endpoint.service_contract_name)
+      end;
+    else
+      null;
+  end case;
   return v_type;
 end
 $$;
 
-comment on function parley._p_sendable_type(oid, parley._p_endpoint, text) is
+comment on function parley._p_find_sendable(oid, parley._p_endpoint, text) is
 'Finds a message type that this side of a conversation may send.
 Errors: 8428, 8431, 8432, 8434.';
 
@@ -186,15 +184,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_far parley._p_endpoint;
+  v_service parley._p_service;
   v_queue parley._p_queue;
-  v_valid integer;
-  v_refusal parley._p_error;
+  v_error parley._p_error;
   v_invalid bytea;
 begin
   if endpoint.far_endpoint_id is null then
-    v_refusal := parley._p_refusal(endpoint);
-    if v_refusal.error_number is not null then
-      perform parley._p_break_conversations(array[endpoint.endpoint_id], v_refusal);
+    select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
+    v_error := parley._p_refuse_dialog(v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name);
+    if v_error is not null then
+      perform parley._p_break_conversations(array[endpoint.endpoint_id], v_error);
       return;
     end if;
     v_far := parley._p_connect(endpoint);
@@ -205,15 +204,9 @@ begin
       return;
     end if;
   end if;
-  v_valid := parley._p_count_valid(message_type, bodies);
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_far.service_id;
-  perform parley._p_append(
-    v_far.endpoint_id, parley._p_lane(v_queue.queue_id, v_far.priority), v_queue.position_sequence, message_type.message_type_id,
-    case when v_valid < cardinality(bodies) then bodies[: array_lower(bodies, 1) + v_valid - 1] else bodies end, trace_context
-  );
-  perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
-  if v_valid < cardinality(bodies) then
-    v_invalid := bodies[array_lower(bodies, 1) + v_valid];
+  v_invalid := parley._p_append_valid(v_far, v_queue, message_type, bodies, trace_context);
+  if v_invalid is not null then
     perform parley._p_break_conversations(
       array[endpoint.endpoint_id], parley._p_invalid(message_type, v_invalid, true), parley._p_invalid(message_type, v_invalid, false)
     );

@@ -222,7 +222,7 @@ declare
   v_count integer := 0;
   v_body bytea;
 begin
-  if message_type.validation = 'N' or bodies is null then
+  if not message_type.is_validated or bodies is null then
     return cardinality(bodies);
   end if;
   foreach v_body in array bodies loop
@@ -262,3 +262,26 @@ $$;
 
 comment on function parley._p_invalid(parley._p_message_type, bytea, boolean) is
 'Gives the Error for a body that is not good for its message type: 8430, or, for XML, 9615 for who sent it and 9616 for who received it (spec 2.2).';
+
+create function parley._p_append_valid(
+  endpoint parley._p_endpoint, queue parley._p_queue, message_type parley._p_message_type, bodies bytea[], trace_context text
+) returns bytea
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_valid integer := parley._p_count_valid(message_type, bodies);
+begin
+  if v_valid > 0 then
+    perform parley._p_append(
+      endpoint.endpoint_id, parley._p_lane(queue.queue_id, endpoint.priority), queue.position_sequence, message_type.message_type_id,
+      case when v_valid < cardinality(bodies) then bodies[: array_lower(bodies, 1) + v_valid - 1] else bodies end, trace_context
+    );
+    perform parley._p_wake_readers(queue.queue_id, queue.wakeup_sequence);
+  end if;
+  return case when v_valid < cardinality(bodies) then coalesce(bodies[array_lower(bodies, 1) + v_valid], '') end;
+end
+$$;
+
+comment on function parley._p_append_valid(parley._p_endpoint, parley._p_queue, parley._p_message_type, bytea[], text) is
+'Appends messages for an endpoint to its queue, up to the first whose body is not good for its type, and gives that body; null when all are good.';

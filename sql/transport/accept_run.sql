@@ -75,7 +75,7 @@ begin
       v_replay.description := v_replay.error_number || ': ' || v_replay.description;
       return parley._p_verdict_of('held', 0, v_replay);
     end if;
-    v_refusal := parley._p_refuse_dialog(to_service, contract, message_type, to_broker, identity);
+    v_refusal := parley._p_refuse_first(to_service, contract, message_type, to_broker, identity);
     if v_refusal.outcome is null then
       v_refusal := parley._p_open_dialog(
         broker_instance, conversation_id, from_service, to_service, contract, ends_at, identity, is_encrypted
@@ -128,7 +128,7 @@ declare
   v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
   v_is_unsequenced boolean := first_sequence = 9223372036854775807;
   v_next bigint := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
-  v_valid integer;
+  v_invalid bytea;
   v_type parley._p_message_type;
   v_queue parley._p_queue;
   v_refusal parley._p_error;
@@ -175,18 +175,11 @@ begin
     else
       v_refusal := parley._p_refuse_message(endpoint, v_type, message_type);
       if v_refusal is null then
-        v_valid := parley._p_count_valid(v_type, bodies);
-        if v_valid < cardinality(bodies) then
-          v_refusal := parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid], true);
-          v_refusal_here := parley._p_invalid(v_type, bodies[array_lower(bodies, 1) + v_valid], false);
+        v_invalid := parley._p_append_valid(endpoint, v_queue, v_type, bodies, trace_context);
+        if v_invalid is not null then
+          v_refusal := parley._p_invalid(v_type, v_invalid, true);
+          v_refusal_here := parley._p_invalid(v_type, v_invalid, false);
         end if;
-      end if;
-      if v_valid > 0 then
-        perform parley._p_append(
-          endpoint.endpoint_id, parley._p_lane(v_queue.queue_id, endpoint.priority), v_queue.position_sequence, v_type.message_type_id,
-          bodies[array_lower(bodies, 1) : array_lower(bodies, 1) + v_valid - 1], trace_context
-        );
-        perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
       end if;
       if v_refusal is not null then
         -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
@@ -254,23 +247,19 @@ create function parley._p_refuse_message(
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_usage parley._p_contract_message_type;
 begin
   if message_type.message_type_id is null then
     return parley._p_error_of(8428, 'unknown there', message_type_name);
   end if;
-  select * into v_usage
-  from parley._p_contract_message_type as u
-  where u.service_contract_id = endpoint.service_contract_id and u.message_type_id = message_type.message_type_id;
-  if not found then
-    return parley._p_error_of(8498, 'not in the contract', message_type_name, endpoint.service_contract_name);
-  elsif endpoint.is_initiator and not v_usage.is_sent_by_target then
-    return parley._p_error_of(8457, 'wrong side', message_type_name);
-  elsif not endpoint.is_initiator and not v_usage.is_sent_by_initiator then
-    return parley._p_error_of(8437, 'wrong side', message_type_name);
-  end if;
-  return null;
+  return case parley._p_type_fault(endpoint.service_contract_id, message_type.message_type_id, not endpoint.is_initiator)
+    when 'not in the contract' then
+      parley._p_error_of(8498, 'not in the contract', message_type_name, endpoint.service_contract_name)
+    when 'other side' then
+      case
+        when endpoint.is_initiator then parley._p_error_of(8457, 'wrong side', message_type_name)
+        else parley._p_error_of(8437, 'wrong side', message_type_name)
+      end
+  end;
 end
 $$;
 

@@ -100,11 +100,11 @@ begin
       and not exists (select from parley._p_unresumed as w where w.endpoint_id = e.endpoint_id)
     join parley._p_service as s on s.service_id = e.service_id
     join parley._p_queue as q on q.queue_id = s.queue_id and q.is_enqueue_enabled
-    join parley._p_message_type as t on t.name = r.message_type and t.validation = 'N'
-    join parley._p_contract_message_type as u
-      on u.service_contract_id = e.service_contract_id
-      and u.message_type_id = t.message_type_id
-      and case when r.from_initiator then u.is_sent_by_initiator else u.is_sent_by_target end
+    join parley._p_sendable_type as t
+      on t.service_contract_id = e.service_contract_id
+      and t.is_from_initiator = r.from_initiator
+      and t.name = r.message_type
+      and not t.is_validated
     left join lateral (
       select o.sequence from parley._p_accept_progress as o where o.endpoint_id = e.endpoint_id order by o.sequence desc limit 1
     ) as p on true

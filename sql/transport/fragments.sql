@@ -49,7 +49,7 @@ begin
       or to_broker <> (select b.service_broker_guid from parley._p_broker as b)
       or parley._p_was_opened(conversation_id)
       or parley._p_refuse_replay(sealed_at) is not null
-      or parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
+      or parley._p_may_send(parley._p_role_of_identity(identity), v_service) is not true then
       return null;
     end if;
   end if;

@@ -1,69 +1,45 @@
 -- The target's side of a first message from another database: what it refuses, and the endpoint it makes.
 
-create function parley._p_refuse_dialog(to_service text, contract text, message_type text, to_broker uuid, identity text) returns parley._p_verdict
+create function parley._p_refuse_first(
+  to_service text, contract text, message_type text, to_broker uuid, identity text
+) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_sender oid := parley._p_role_of_identity(identity);
   v_service parley._p_service;
-  v_contract parley._p_contract;
   v_queue parley._p_queue;
+  v_error parley._p_error;
 begin
   if message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
     return parley._p_verdict_of('refused', 0, parley._p_error_of(11277, 'begins with its end'));
   end if;
   select * into v_service from parley._p_service as s where s.name = to_service;
-  if not found then
-    if to_broker is null then
-      return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9796, 'not at the target', to_service));
-    end if;
-    return parley._p_verdict_of('refused', 0, parley._p_error_of(
-      8490, 'no service', to_service, parley._p_did_you_mean(coalesce(parley._p_role_of_identity(identity), 0), 'service', to_service)
-    ));
+  if not found and to_broker is null then
+    return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9796, 'not at the target', to_service));
+  elsif not found then
+    return parley._p_verdict_of(
+      'refused', 0, parley._p_error_of(8490, 'no service', to_service, parley._p_did_you_mean(coalesce(v_sender, 0), 'service', to_service))
+    );
   end if;
-  if parley._p_may_send_from_afar(parley._p_role_of_identity(identity), v_service) is not true then
-    return parley._p_verdict_of('refused', 0, parley._p_error_of(8494, 'sender', to_service));
-  end if;
-  select q.* into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  if not v_queue.is_enqueue_enabled then
+  v_error := parley._p_refuse_dialog(v_service, contract, v_sender);
+  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
+  -- Who may send waits while the queue is off, whatever else stands against it: that may be about to be put right.
+  if v_error.error_number is distinct from 8494 and not v_queue.is_enqueue_enabled then
     return parley._p_verdict_of('held', 0, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
-  end if;
-  select * into v_contract from parley._p_contract as c where c.name = contract;
-  if not found then
-    return parley._p_verdict_of('refused', 0, parley._p_error_of(8425, 'unknown there', contract));
-  elsif not exists (
-    select
-    from parley._p_service_contract as u
-    where u.service_id = v_service.service_id and u.service_contract_id = v_contract.service_contract_id
-  ) then
-    return parley._p_verdict_of('refused', 0, parley._p_error_of(8408, 'not accepted', to_service, contract));
+  elsif v_error is not null then
+    return parley._p_verdict_of('refused', 0, v_error);
   end if;
   return null;
 end
 $$;
 
-comment on function parley._p_refuse_dialog(text, text, text, uuid, text) is
-'Explains why this database does not take a dialog from another one: no such service (8490), no permission (8494), contract unknown (8425) or not
-accepted (8408); null when it does.
+comment on function parley._p_refuse_first(text, text, text, uuid, text) is
+'Explains why this database does not take the first message of a dialog from another one: it is an end (11277), there is no such service (8490, 9796), the
+queue is off (11219), or what _p_refuse_dialog says; null when it does.
 Arguments: the fields of the run; identity, as whom the sender was recognised.
 Source: spec 6.10.';
-
-create function parley._p_may_send_from_afar(role oid, service parley._p_service) returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select case
-    when role is not null then parley._p_has_permission(role, 'SEND', 'service', service.service_id, service.owner)
-    else exists (
-      select
-      from parley._p_permission as p
-      where p.class = 'service' and p.object_id = service.service_id and p.permission in ('SEND', 'CONTROL') and p.grantee = 0::regrole
-    )
-  end
-$$;
-
-comment on function parley._p_may_send_from_afar(oid, parley._p_service) is
-'Reports whether a sender in another database may SEND to a service here: as the role it stands for, or, when it stands for none, as PUBLIC (spec 7.3).';
 
 create function parley._p_open_dialog(
   broker_instance uuid, conversation_id uuid, from_service text, to_service text, contract text, ends_at timestamptz, identity text, is_encrypted boolean
