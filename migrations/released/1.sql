@@ -1749,7 +1749,7 @@ create table parley._p_message_type (
 );
 
 comment on table parley._p_message_type is 'Message types (spec 2.2).';
-comment on column parley._p_message_type.is_validated is 'Whether a body has to be looked into before it is taken; all that is fast is for those that need not.';
+comment on column parley._p_message_type.is_validated is 'Whether a body is checked before it is taken; the short ways are for those that are not.';
 comment on column parley._p_message_type.validation_setter is
 'Who set the validation function: it runs only while this role may act as the one whose rights it has.';
 
@@ -8056,6 +8056,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select case
+    when parley._p_is_system_message(message_type_id) then 'not in the contract'
     when exists (
       select
       from parley._p_sendable_type as t
