@@ -24,7 +24,7 @@ var endpointStates = [][2]string{
 
 func newConversationsCommand(a *app) *cobra.Command {
 	var filter parley.EndpointFilter
-	var stuck bool
+	var stuck, pooled bool
 	cmd := &cobra.Command{
 		Use:   "conversations",
 		Short: "List the sides of conversations and their states",
@@ -34,7 +34,8 @@ two services of this database has two sides. You see those of your own services;
 States: SO begun, nothing sent. CO conversing. DI the other side has ended. DO this side has ended, the other has
 not. ER failed. CD closed, remembered for a while.
 
-With --stuck only those that wait for somebody are listed, with the reason and what to do, longest first.`,
+With --stuck only those that wait for somebody are listed, with the reason and what to do, longest first. With --pooled
+those are listed that parley.get_conversation gives: with their keys, and when they are replaced and ended.`,
 		Example: `  parley conversations --state DI --limit 20
   parley conversations --stuck
   parley conversations --service //example.com/shop --json`,
@@ -48,6 +49,9 @@ With --stuck only those that wait for somebody are listed, with the reason and w
 			if filter.Limit < 0 {
 				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
 			}
+			if pooled {
+				return a.listPooled(cmd, filter.Limit)
+			}
 			if stuck {
 				return a.listStuck(cmd, filter)
 			}
@@ -58,9 +62,14 @@ With --stuck only those that wait for somebody are listed, with the reason and w
 	flags.StringVar(&filter.ServiceName, "service", "", "only sides of this service, by its exact name")
 	flags.StringVar(&filter.State, "state", "", "only sides in this state, such as CO or CONVERSING")
 	flags.BoolVar(&stuck, "stuck", false, "only conversations that wait for somebody, with the reason")
+	flags.BoolVar(&pooled, "pooled", false, "only conversations that are used again, of roles that you are a member of")
 	flags.IntVar(&filter.Limit, "limit", 100, "list at most so many; 0 for all")
+	for _, flag := range []string{"stuck", "service", "state"} {
+		cmd.MarkFlagsMutuallyExclusive("pooled", flag)
+	}
 	a.completeFlag(cmd, "service", completeServices)
 	a.completeFlag(cmd, "state", completeStates)
+	cmd.AddCommand(newConversationsWarmCommand(a))
 	return cmd
 }
 

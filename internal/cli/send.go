@@ -19,6 +19,8 @@ type sendFlags struct {
 	messageType        string
 	file               string
 	batch, empty, end  bool
+	pooled             bool
+	key                *string
 	body               *string // the argument
 }
 
@@ -32,11 +34,15 @@ type sentMessages struct {
 
 func newSendCommand(a *app) *cobra.Command {
 	var flags sendFlags
+	var key string
 	cmd := &cobra.Command{
 		Use:   "send [BODY]",
 		Short: "Send a message, on a conversation or on a new one",
 		Long: `Send a message on a conversation (--conversation), or begin a dialog from one service to another (--from, --to) and send
 on that: then the new conversation handle is printed. It is one transaction.
+
+With --pooled it goes over a conversation that is open already, and one is begun only when there is none; with --key
+over the one of that key, so that what has the same key is received in order.
 
 With --end the conversation is ended behind what is sent, in the same transaction: for messages that need no answer.
 
@@ -55,6 +61,7 @@ it refuses an Error message comes back to the queue of the sending service.`,
 			if len(args) == 1 {
 				flags.body = &args[0]
 			}
+			flags.key = given(cmd, "key", key)
 			if err := flags.check(); err != nil {
 				return err
 			}
@@ -89,15 +96,14 @@ it refuses an Error message comes back to the queue of the sending service.`,
 	set.StringVar(&flags.from, "from", "", "begin a dialog from this service, which must be of this database")
 	set.StringVar(&flags.to, "to", "", "begin a dialog to this service")
 	set.StringVar(&flags.contract, "contract", parley.DefaultMessageType, "contract of the dialog to begin")
+	set.BoolVar(&flags.pooled, "pooled", false, "send on a conversation that is used again (parley conversations --pooled lists them)")
+	set.StringVar(&key, "key", "", "send on the conversation of this key; implies --pooled")
 	set.StringVar(&flags.messageType, "type", parley.DefaultMessageType, "message type")
 	set.StringVar(&flags.file, "file", "", "read the body from this file; - is standard input")
 	set.BoolVar(&flags.batch, "batch", false, "each line is a message")
 	set.BoolVar(&flags.end, "end", false, "end the conversation behind what is sent: nothing is left open, and no answer is received")
 	set.BoolVar(&flags.empty, "empty", false, "send a message without body")
-	cmd.MarkFlagsMutuallyExclusive("conversation", "from")
-	cmd.MarkFlagsMutuallyExclusive("conversation", "contract")
-	cmd.MarkFlagsMutuallyExclusive("file", "empty")
-	cmd.MarkFlagsMutuallyExclusive("batch", "empty")
+	excludeSendFlags(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	a.completeFlag(cmd, "conversation", completeHandles)
 	a.completeFlag(cmd, "from", completeServices)
@@ -105,6 +111,17 @@ it refuses an Error message comes back to the queue of the sending service.`,
 	a.completeFlag(cmd, "contract", completeContracts)
 	a.completeFlag(cmd, "type", completeMessageTypes)
 	return cmd
+}
+
+func excludeSendFlags(cmd *cobra.Command) {
+	cmd.MarkFlagsMutuallyExclusive("conversation", "from")
+	cmd.MarkFlagsMutuallyExclusive("conversation", "contract")
+	for _, flag := range []string{"pooled", "key"} {
+		cmd.MarkFlagsMutuallyExclusive("conversation", flag)
+		cmd.MarkFlagsMutuallyExclusive("end", flag)
+	}
+	cmd.MarkFlagsMutuallyExclusive("file", "empty")
+	cmd.MarkFlagsMutuallyExclusive("batch", "empty")
 }
 
 // check refuses a message for no conversation, and two bodies at once.
@@ -138,9 +155,16 @@ func (f sendFlags) open(stdin io.Reader) (io.ReadCloser, error) {
 }
 
 func (f sendFlags) send(ctx context.Context, tx pgx.Tx, source io.Reader) (sent sentMessages, err error) {
-	if f.conversation != "" {
+	switch {
+	case f.conversation != "":
 		sent.ConversationHandle, err = parseHandle(f.conversation)
-	} else {
+	case f.pooled || f.key != nil:
+		options := []parley.PoolOption{parley.PoolDialog(parley.OnContract(f.contract))}
+		if f.key != nil {
+			options = append(options, parley.ForKey(*f.key))
+		}
+		sent.ConversationHandle, err = parley.GetConversation(ctx, tx, f.from, f.to, options...)
+	default:
 		sent.BeganDialog = true
 		sent.ConversationHandle, err = parley.BeginDialog(ctx, tx, f.from, f.to, parley.OnContract(f.contract))
 	}

@@ -238,6 +238,8 @@ begin
       perform parley._p_break_conversations(array[endpoint_id], parley._p_error_of(8489, 'lifetime'));
     when 'abandoned' then
       perform parley._p_end_abandoned(endpoint_id);
+    when 'pooled' then
+      perform parley._p_end_pooled(endpoint_id);
   end case;
 end
 $$;

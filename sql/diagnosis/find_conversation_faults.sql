@@ -111,6 +111,8 @@ as $$
       and e.state_since < clock_timestamp() - scope.patience
       and (scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids))
       and not exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id)
+      -- What get_conversation gives ends by itself.
+      and not exists (select from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'pooled')
     group by e.service_name, e.far_service, e.state
   ) as l
 $$;

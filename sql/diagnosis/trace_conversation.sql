@@ -94,7 +94,7 @@ begin
     union all
     select 10, m.due_at, e.conversation_handle, e.side,
       case m.kind when 'timer' then 'timer fires' when 'lifetime' then 'lifetime ends' else 'ends by itself' end, null, null,
-      case m.kind when 'abandoned' then 'unless it is ended before, or something is left to read' end
+      case when m.kind in ('abandoned', 'pooled') then 'unless it is ended before, or something is left to read' end
     from ends as e
     join parley._p_alarm as m using (endpoint_id)
     union all

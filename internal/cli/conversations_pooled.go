@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+func (a *app) listPooled(cmd *cobra.Command, limit int) error {
+	ctx := cmd.Context()
+	conn, err := a.attach(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeConnection(ctx, conn)
+	pooled, err := parley.ReadPooledConversations(ctx, conn, limit)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return encodeJSON(cmd.OutOrStdout(), append([]parley.PooledConversation{}, pooled...))
+	}
+	return writePooled(cmd.OutOrStdout(), pooled, limit)
+}
+
+func writePooled(out io.Writer, pooled []parley.PooledConversation, limit int) error {
+	if len(pooled) == 0 {
+		_, err := fmt.Fprintln(out, "no conversations that are used again; parley send --pooled begins them")
+		return err
+	}
+	table := newTable(out)
+	fmt.Fprintln(table, "CONVERSATION HANDLE\tSTATE\tFROM\tTO\tCONTRACT\tKEY\tMESSAGES\tBEGUN\tREPLACED AT")
+	for _, c := range pooled {
+		key := "-"
+		if c.Key != nil {
+			key = strconv.Quote(*c.Key)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
+			c.ConversationHandle, c.State, oneLine(c.FromService, 0), oneLine(c.ToService, 0), oneLine(c.Contract, 0), oneLine(key, 0),
+			c.Messages, moment(&c.BegunAt), moment(&c.RetireAt))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return noteLimit(out, len(pooled), limit)
+}
+
+// warmedConversations is what warm prints for programs; a stable format.
+type warmedConversations struct {
+	Begun int `json:"begun"`
+}
+
+func newConversationsWarmCommand(a *app) *cobra.Command {
+	var from, to, contract string
+	var conversations int32
+	cmd := &cobra.Command{
+		Use:   "warm --from SERVICE --to SERVICE",
+		Short: "Begin the conversations of parley send --pooled before they are needed",
+		Long: `Begin the conversations that parley.get_conversation and parley send --pooled give without a key, before they are needed, so that
+the first message on them costs no more than the next. Those that are there already are left alone.`,
+		Example: `  parley conversations warm --from //example.com/web --to //example.com/audit`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			conn, err := a.attach(ctx)
+			if err != nil {
+				return err
+			}
+			defer closeConnection(ctx, conn)
+			begun, err := parley.WarmConversations(ctx, conn, from, to,
+				parley.PoolDialog(parley.OnContract(contract)), parley.OverConversations(conversations))
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return encodeJSON(cmd.OutOrStdout(), warmedConversations{begun})
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "began %s\n", counted(begun, "conversation"))
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&from, "from", "", "service of this database that sends")
+	flags.StringVar(&to, "to", "", "service that they lead to")
+	flags.StringVar(&contract, "contract", parley.DefaultMessageType, "contract")
+	flags.Int32Var(&conversations, "conversations", 8, "how many, 1 to 1000")
+	for _, flag := range []string{"from", "to"} {
+		_ = cmd.MarkFlagRequired(flag)
+		a.completeFlag(cmd, flag, completeServices)
+	}
+	a.completeFlag(cmd, "contract", completeContracts)
+	return cmd
+}
