@@ -46,7 +46,7 @@ func writePooled(out io.Writer, pooled []parley.PooledConversation, limit int) e
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	return noteLimit(out, len(pooled), limit)
+	return reportLimit(out, len(pooled), limit)
 }
 
 // warmedConversations is what warm prints for programs; a stable format.

@@ -13,7 +13,14 @@ select
   nullif(p.slot, -1) as number,
   p.begun_by::oid as begun_by,
   e.state,
-  parley._p_messages_taken(e.endpoint_id, e.far_endpoint_id) as messages,
+  coalesce(
+    (
+      select r.sequence from parley._p_receive_progress as r
+      where r.endpoint_id = e.far_endpoint_id order by r.sequence desc limit 1
+    ),
+    (select r.sequence from parley._p_send_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1),
+    0
+  ) as messages,
   e.begun_at,
   p.retire_at,
   (
