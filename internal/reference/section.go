@@ -81,6 +81,11 @@ var sections = []section{
 		files: []string{"conversation/conversation_rights.sql", "conversation/end_conversation.sql", "conversation/break_conversation.sql"},
 	},
 	{
+		title: "Conversations that are used again",
+		intro: "See [conversations](conversations.md).",
+		files: []string{"conversation/pooled_conversations.sql", "views/pooled_conversations.sql"},
+	},
+	{
 		title: "Timers",
 		files: []string{"conversation/timers.sql", "activation/fire_timers.sql"},
 	},

@@ -6467,7 +6467,7 @@ create index on parley._p_tombstone (conversation_id);
 -- Conversation timers, lifetimes and abandoned endpoints: whatever is due at a time.
 create table parley._p_alarm (
   endpoint_id bigint not null,
-  kind text not null check (kind in ('timer', 'lifetime', 'abandoned')),
+  kind text not null check (kind in ('timer', 'lifetime', 'abandoned', 'pooled')),
   due_at timestamptz not null,
   -- When it was due before it was put off; null for all others.
   first_due_at timestamptz,
@@ -9999,6 +9999,8 @@ begin
       perform parley._p_break_conversations(array[endpoint_id], parley._p_error_of(8489, 'lifetime'));
     when 'abandoned' then
       perform parley._p_end_abandoned(endpoint_id);
+    when 'pooled' then
+      perform parley._p_end_pooled(endpoint_id);
   end case;
 end
 $$;
@@ -10081,6 +10083,392 @@ is new. It counts for those that wait now, too. SQL Server keeps them for ever; 
 Arguments: seconds.
 Errors: 8402 out of range, 15151 not an administrator.
 Source: spec 3.3.';
+
+-- sql/conversation/pooled_conversations.sql
+
+-- Conversations that are used again: a pool for each role, pair of services, contract, broker instance, encryption and
+-- key.
+--
+-- Invariants, and what keeps each:
+--   nobody ends a conversation between get_conversation and the end of its transaction   the row lock: KEY SHARE, as
+--   SEND takes it, so that
+--     sessions that have the same conversation do not wait for one another, and END waits for them
+--   two that were given a conversation cannot wait for each other in its first send, which locks FOR UPDATE   one on
+--   which nothing was sent is
+--     given FOR UPDATE, to one transaction at a time
+--   who asks waits for nobody   rows that others hold are skipped; an advisory lock that is only tried lets one session
+--   at a time replace a
+--     conversation, and the others go on with the old one. Where there is none, two sessions may each begin one: the
+--     older one is given from then on
+--   a send is not counted   a conversation's messages are counted by what its far side has received, or this database
+--   has transmitted
+--   what is replaced or forgotten is ended   an alarm of kind 'pooled', which is set when the conversation begins
+-- Locks: one endpoint row, after that what BEGIN DIALOG takes. The alarm: as the others of conversation/timers.sql,
+-- then the group if it is free.
+-- Cost: a search by index and a row lock, which SEND would take anyway.
+
+create table parley._p_pooled_conversation (
+  endpoint_id bigint primary key,
+  service_id integer not null,
+  to_service text collate "C" not null,
+  -- Empty, with a slot from 0 on, for conversations without a key; a key of the caller's has slot -1.
+  key text collate "C" not null,
+  slot integer not null,
+  service_contract_id integer not null,
+  broker_instance text not null,
+  is_encrypted boolean not null,
+  begun_by regrole not null,
+  retire_at timestamptz not null
+);
+
+comment on table parley._p_pooled_conversation is
+'Conversations that get_conversation gives. Rows of conversations that are gone are removed, some with each new one,
+after retire_at.';
+
+create index on parley._p_pooled_conversation (service_id, to_service, key, slot);
+create index on parley._p_pooled_conversation (retire_at);
+
+create function parley._p_messages_taken(endpoint_id bigint, far_endpoint_id bigint) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = $2 order by p.sequence desc limit 1),
+    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = $1 order by p.sequence desc limit 1),
+    0
+  )
+$$;
+
+comment on function parley._p_messages_taken(bigint, bigint) is
+'Counts the messages of one side of a conversation that its far side has received, or that were transmitted to another
+database.';
+
+create function parley._p_find_pooled(
+  caller oid, wanted parley._p_pooled_conversation, max_age integer, max_messages integer,
+  out handle uuid, out is_fresh boolean
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  select e.conversation_handle,
+    e.begun_at > clock_timestamp() - make_interval(secs => max_age)
+      and parley._p_messages_taken(e.endpoint_id, e.far_endpoint_id) < max_messages
+  into handle, is_fresh
+  from parley._p_pooled_conversation as p
+  join parley._p_endpoint as e using (endpoint_id)
+  where p.service_id = wanted.service_id
+    and p.to_service = wanted.to_service
+    and p.key = wanted.key
+    and p.slot = wanted.slot
+    and p.service_contract_id = wanted.service_contract_id
+    and p.broker_instance = wanted.broker_instance
+    and p.is_encrypted = wanted.is_encrypted
+    and p.begun_by = caller
+    and e.state = 'CO'
+  order by 2 desc, e.endpoint_id
+  limit 1
+  for key share of e skip locked;
+  if found then
+    return;
+  end if;
+  select e.conversation_handle, true into handle, is_fresh
+  from parley._p_pooled_conversation as p
+  join parley._p_endpoint as e using (endpoint_id)
+  where p.service_id = wanted.service_id
+    and p.to_service = wanted.to_service
+    and p.key = wanted.key
+    and p.slot = wanted.slot
+    and p.service_contract_id = wanted.service_contract_id
+    and p.broker_instance = wanted.broker_instance
+    and p.is_encrypted = wanted.is_encrypted
+    and p.begun_by = caller
+    and e.state = 'SO'
+    and e.begun_at > clock_timestamp() - make_interval(secs => max_age)
+  order by e.endpoint_id
+  limit 1
+  for update of e skip locked;
+end
+$$;
+
+comment on function parley._p_find_pooled(oid, parley._p_pooled_conversation, integer, integer) is
+'Finds and locks a conversation that may be given, and says whether it is neither too old nor used up. Waits for nobody.
+Arguments: caller; wanted, whose first eight columns but endpoint_id name the pool; max_age in seconds; max_messages.';
+
+create function parley._p_begin_pooled(
+  caller parley.caller, wanted parley._p_pooled_conversation, from_service text, contract text, max_age integer
+) returns parley._p_endpoint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_handle uuid := parley.begin_dialog(
+    from_service => from_service, to_service => wanted.to_service, contract => contract,
+    broker_instance => nullif(wanted.broker_instance, ''), encryption => wanted.is_encrypted, caller => caller
+  );
+  v_retire_at timestamptz := clock_timestamp() + make_interval(secs => max_age);
+begin
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = v_handle;
+  delete from parley._p_pooled_conversation as p
+  where p.endpoint_id = any (array(
+    select o.endpoint_id
+    from parley._p_pooled_conversation as o
+    where o.retire_at < clock_timestamp()
+      and not exists (select from parley._p_endpoint as e where e.endpoint_id = o.endpoint_id)
+    order by o.retire_at
+    limit 10
+    for update skip locked
+  ));
+  insert into parley._p_pooled_conversation (
+    endpoint_id, service_id, to_service, key, slot, service_contract_id, broker_instance, is_encrypted, begun_by, retire_at
+  )
+  values (
+    v_endpoint.endpoint_id, v_endpoint.service_id, wanted.to_service, wanted.key, wanted.slot, v_endpoint.service_contract_id,
+    wanted.broker_instance, wanted.is_encrypted, parley._p_caller(caller), v_retire_at
+  );
+  perform parley._p_set_alarm(v_endpoint.endpoint_id, 'pooled', v_retire_at + interval '1 minute');
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_begin_pooled(parley.caller, parley._p_pooled_conversation, text, text, integer) is
+'Begins a conversation for a pool, and sets the alarm that ends it.
+Errors: those of begin_dialog.';
+
+create function parley._p_retire_pooled(handle uuid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_due timestamptz := clock_timestamp() + interval '1 minute';
+  v_endpoint_id bigint;
+begin
+  select a.endpoint_id into v_endpoint_id
+  from parley._p_endpoint as e
+  join parley._p_alarm as a using (endpoint_id)
+  where e.conversation_handle = handle and a.kind = 'pooled' and a.due_at > v_due
+  for update of a skip locked;
+  if found then
+    perform parley._p_set_alarm(v_endpoint_id, 'pooled', v_due);
+  end if;
+end
+$$;
+
+comment on function parley._p_retire_pooled(uuid) is
+'Has a conversation that was replaced ended in a minute, if that would be later. Waits for nobody.';
+
+create function parley._p_wanted_conversation(
+  caller oid, from_service text, to_service text, contract text, broker_instance text, encryption boolean,
+  max_age integer, max_messages integer
+) returns parley._p_pooled_conversation
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_wanted parley._p_pooled_conversation;
+begin
+  found := parley._p_check_dialog(to_service, contract, 1, null, null);
+  found := parley._p_require_range('max_age', max_age, 1, 2147483647);
+  found := parley._p_require_range('max_messages', max_messages, 1, 2147483647);
+  -- Null where the caller may not begin such a dialog: then begin_dialog says why.
+  select s.service_id, c.service_contract_id into v_wanted.service_id, v_wanted.service_contract_id
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  cross join parley._p_contract as c
+  where s.name = from_service
+    and c.name = _p_wanted_conversation.contract
+    and parley._p_has_permission(caller, 'RECEIVE', 'queue', q.queue_id, q.owner)
+    and (
+      c.service_contract_id < 65536
+      or parley._p_has_permission(caller, 'REFERENCES', 'contract', c.service_contract_id, c.owner)
+    );
+  v_wanted.to_service := to_service;
+  v_wanted.broker_instance := coalesce(parley._p_broker_instance(broker_instance), '');
+  v_wanted.is_encrypted := coalesce(encryption, true);
+  return v_wanted;
+end
+$$;
+
+comment on function parley._p_wanted_conversation(oid, text, text, text, text, boolean, integer, integer) is
+'Checks the arguments of get_conversation and warm_conversations, and names the pool without its key.
+Errors: 8402 max_age or max_messages out of range, 8412 and 8421 to_service malformed or missing, 8413 broker_instance
+malformed, 8417 contract missing.';
+
+create function parley.get_conversation(
+  from_service text,
+  to_service text,
+  contract text default 'DEFAULT',
+  key text default null,
+  broker_instance text default null,
+  encryption boolean default true,
+  conversations integer default 8,
+  max_age integer default 3600,
+  max_messages integer default 100000,
+  caller parley.caller default parley.current_caller()
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_wanted parley._p_pooled_conversation := parley._p_wanted_conversation(
+    v_caller, from_service, to_service, contract, broker_instance, encryption, max_age, max_messages
+  );
+  v_found record;
+  v_old uuid;
+begin
+  found := parley._p_require_range('conversations', conversations, 1, 1000);
+  found := parley._p_require_range('the number of characters of key', length(coalesce(key, '')), 0, 256);
+  v_wanted.key := coalesce(key, '');
+  v_wanted.slot := case when key is null then pg_backend_pid() % conversations else -1 end;
+  v_found := parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages);
+  if v_found.is_fresh then
+    return v_found.handle;
+  elsif not pg_try_advisory_xact_lock(parley._p_pool_lock(v_caller, v_wanted)) and v_found.handle is not null then
+    return v_found.handle;
+  end if;
+  -- Who had the lock may have committed since.
+  v_old := v_found.handle;
+  v_found := parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages);
+  if v_found.is_fresh then
+    return v_found.handle;
+  end if;
+  perform parley._p_retire_pooled(v_old);
+  return (parley._p_begin_pooled(caller, v_wanted, from_service, contract, max_age)).conversation_handle;
+end
+$$;
+
+comment on function parley.get_conversation(text, text, text, text, text, boolean, integer, integer, integer, parley.caller) is
+'Gives the handle of a conversation that is open and begins one when there is none: for programs that send one message
+now and then to the same service.
+It is good for this transaction and a minute longer. Keep it no longer, and do not end the conversation: others have it
+too.
+Arguments: from_service, to_service, contract, broker_instance and encryption as begin_dialog; key, at most 256
+characters: what is sent with the same key
+goes over one conversation, in order; conversations, 1 to 1000: without a key the sessions are spread over so many;
+max_age in seconds and max_messages,
+after which a conversation is replaced by another one and ended. Messages are counted when the far side receives them.
+Errors: 8402 conversations, max_age, max_messages or the length of key out of range, and those of begin_dialog.
+Source: spec R-PERF-1.';
+
+create function parley._p_pool_lock(caller oid, wanted parley._p_pooled_conversation) returns bigint
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select hashtextextended(
+    array[
+      'parley pool', caller::text, wanted.service_id::text, wanted.to_service, wanted.key, wanted.slot::text,
+      wanted.service_contract_id::text, wanted.broker_instance, wanted.is_encrypted::text
+    ]::text, 0
+  )
+$$;
+
+comment on function parley._p_pool_lock(oid, parley._p_pooled_conversation) is
+'Gives the number of the advisory lock under which a conversation of a pool is replaced.';
+
+create function parley.warm_conversations(
+  from_service text,
+  to_service text,
+  contract text default 'DEFAULT',
+  conversations integer default 8,
+  broker_instance text default null,
+  encryption boolean default true,
+  max_age integer default 3600,
+  max_messages integer default 100000,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_wanted parley._p_pooled_conversation := parley._p_wanted_conversation(
+    v_caller, from_service, to_service, contract, broker_instance, encryption, max_age, max_messages
+  );
+  v_begun integer := 0;
+begin
+  found := parley._p_require_range('conversations', conversations, 1, 1000);
+  -- Before any row, as SEND does.
+  perform pg_sequence_last_value('parley._p_broker_switch');
+  v_wanted.key := '';
+  for i in 0 .. conversations - 1 loop
+    v_wanted.slot := i;
+    if pg_try_advisory_xact_lock(parley._p_pool_lock(v_caller, v_wanted))
+      and (parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages)).is_fresh is not true then
+      perform parley._p_open_pooled(
+        v_caller, parley._p_begin_pooled(caller, v_wanted, from_service, contract, max_age)
+      );
+      v_begun := v_begun + 1;
+    end if;
+  end loop;
+  return v_begun;
+end
+$$;
+
+comment on function parley.warm_conversations(text, text, text, integer, text, boolean, integer, integer, parley.caller) is
+'Begins the conversations that get_conversation gives without a key, before they are needed, and opens them at a target
+in this database: the first message
+on them then costs no more than the next. Gives how many it has begun: those that were there already, or that somebody
+else is beginning, are left alone.
+Arguments: as get_conversation.
+Errors: those of get_conversation.
+Source: spec R-PERF-12.';
+
+create function parley._p_open_pooled(caller oid, endpoint parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_route record := parley._p_find_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id);
+begin
+  if v_route.address is distinct from 'LOCAL' or v_route.status is not null
+    or parley._p_delay_reason(endpoint) is not null
+    or (parley._p_refusal(endpoint)).error_number is not null then
+    return;
+  end if;
+  perform parley._p_connect(endpoint);
+  perform parley._p_set_state(endpoint.endpoint_id, 'CO');
+  perform parley._p_remember_route(caller, endpoint.conversation_handle);
+end
+$$;
+
+comment on function parley._p_open_pooled(oid, parley._p_endpoint) is
+'Makes the target''s endpoint of a new conversation, if the target is in this database and takes it. Otherwise its first
+message does what there is to do.';
+
+create function parley._p_end_pooled(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+begin
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.endpoint_id = _p_end_pooled.endpoint_id and e.state <> 'DO';
+  if not found then
+    return;
+  end if;
+  perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update skip locked;
+  if not found or exists (
+    select from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id and m.message_type_id <> 2
+  ) then
+    -- A reader holds it, or it has an answer to read.
+    perform parley._p_set_alarm(endpoint_id, 'pooled', clock_timestamp() + interval '1 minute');
+    return;
+  end if;
+  v_endpoint := parley._p_lock_to_end(v_endpoint.conversation_handle);
+  found := parley._p_end_side(v_endpoint, 2, null);
+  delete from parley._p_pooled_conversation as p where p.endpoint_id = _p_end_pooled.endpoint_id;
+end
+$$;
+
+comment on function parley._p_end_pooled(bigint) is
+'Ends a conversation of a pool that is too old or was replaced, unless an answer waits for it: then in a minute. The
+caller has claimed its alarm.';
 
 -- sql/conversation/far_side.sql
 
@@ -18911,6 +19299,65 @@ comment on function parley.leaked_conversations(interval) is
 'Gives the conversations that have been stuck in their state for longer than an interval.
 Arguments: older_than, default one hour.';
 
+-- sql/views/pooled_conversations.sql
+
+-- The conversations that parley.get_conversation gives.
+--
+-- Everybody sees those of roles he is a member of: of who began them, or owns their service. Administrators see all.
+-- Reading locks nothing.
+
+create view parley.pooled_conversations with (security_barrier) as
+select
+  e.conversation_handle,
+  e.service_name as from_service,
+  e.far_service as to_service,
+  e.service_contract_name as contract,
+  case when p.slot < 0 then p.key end as key,
+  nullif(p.slot, -1) as number,
+  p.begun_by::oid as begun_by,
+  e.state,
+  coalesce(
+    (
+      select r.sequence from parley._p_receive_progress as r
+      where r.endpoint_id = e.far_endpoint_id order by r.sequence desc limit 1
+    ),
+    (select r.sequence from parley._p_send_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1),
+    0
+  ) as messages,
+  e.begun_at,
+  p.retire_at,
+  (
+    select coalesce(a.first_due_at, a.due_at)
+    from parley._p_alarm as a
+    where a.endpoint_id = e.endpoint_id and a.kind = 'pooled'
+  ) as end_at
+from parley._p_pooled_conversation as p
+join parley._p_endpoint as e using (endpoint_id)
+where pg_catalog.pg_has_role(p.begun_by, 'usage')
+  or pg_catalog.pg_has_role(e.owner, 'usage')
+  or (select parley._p_is_administrator(parley._p_current_role()));
+
+comment on view parley.pooled_conversations is
+'Conversations that parley.get_conversation and parley.warm_conversations have begun and that have not ended on this
+side. You see those of roles that you
+are a member of.';
+
+comment on column parley.pooled_conversations.conversation_handle is 'Handle of the side of from_service.';
+comment on column parley.pooled_conversations.from_service is 'Service that sends.';
+comment on column parley.pooled_conversations.to_service is 'Service of the other side.';
+comment on column parley.pooled_conversations.contract is 'Name of the contract.';
+comment on column parley.pooled_conversations.key is 'Key for which it is given; null for those without a key.';
+comment on column parley.pooled_conversations.number is
+'Its number among those without a key, from 0 on; null with a key.';
+comment on column parley.pooled_conversations.begun_by is 'Oid of the role that began it, and alone is given it.';
+comment on column parley.pooled_conversations.state is 'State of this side: in DI and ER it is not given any more.';
+comment on column parley.pooled_conversations.messages is
+'Messages that the other side has received, or, in another database, that were transmitted.';
+comment on column parley.pooled_conversations.begun_at is 'When it was begun.';
+comment on column parley.pooled_conversations.retire_at is 'When it gets too old to be given.';
+comment on column parley.pooled_conversations.end_at is
+'When it is ended, unless it is in use or an answer waits for it.';
+
 -- sql/views/transmission_queue.sql
 
 -- The transmission queue as one view (spec 8.2): whatever was sent and is not with its target yet, and why.
@@ -21464,6 +21911,8 @@ as $$
       and e.state_since < clock_timestamp() - scope.patience
       and (scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids))
       and not exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id)
+      -- What get_conversation gives ends by itself.
+      and not exists (select from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'pooled')
     group by e.service_name, e.far_service, e.state
   ) as l
 $$;
@@ -22284,7 +22733,7 @@ begin
     union all
     select 10, m.due_at, e.conversation_handle, e.side,
       case m.kind when 'timer' then 'timer fires' when 'lifetime' then 'lifetime ends' else 'ends by itself' end, null, null,
-      case m.kind when 'abandoned' then 'unless it is ended before, or something is left to read' end
+      case when m.kind in ('abandoned', 'pooled') then 'unless it is ended before, or something is left to read' end
     from ends as e
     join parley._p_alarm as m using (endpoint_id)
     union all
