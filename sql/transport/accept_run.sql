@@ -2,6 +2,29 @@
 -- refuses, a hole. What is refused is refused in the same way however often it comes (spec 6.10).
 -- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not take the group's lock (spec 3.6).
 
+create type parley._p_arriving_run as (
+  conversation_id uuid,
+  from_initiator boolean,
+  first_sequence bigint,
+  message_type text,
+  bodies bytea[],
+  body_size bigint,
+  from_service text,
+  to_service text,
+  contract text,
+  to_broker uuid,
+  ends_at timestamptz,
+  trace_context text,
+  identity text,
+  is_encrypted boolean,
+  probe_given bigint,
+  probe_expected bigint,
+  sealed_at timestamptz
+);
+
+comment on type parley._p_arriving_run is
+'Messages of one conversation as another broker has sent them: Run in Go, with the identity as which its sender was recognised.';
+
 create type parley._p_verdict as (
   outcome text,
   next_sequence bigint,
@@ -22,11 +45,21 @@ comment on function parley._p_verdict_of(text, bigint, parley._p_error) is
 'Gives what became of a run.
 Arguments: outcome and next_sequence as in Result in Go; error, why it was not accepted, null for one that was.';
 
-create function parley._p_accept_run(
-  broker_instance uuid, conversation_id uuid, from_initiator boolean, first_sequence bigint, message_type text, bodies bytea[], body_size bigint,
-  from_service text, to_service text, contract text, to_broker uuid, ends_at timestamptz, trace_context text, identity text, is_encrypted boolean,
-  sealed_at timestamptz
-) returns parley._p_verdict
+create function parley._p_sequence_after(run parley._p_arriving_run) returns bigint
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when run.first_sequence = 9223372036854775807 then run.first_sequence
+    when run.body_size > 0 then run.first_sequence + 1
+    else run.first_sequence + coalesce(cardinality(run.bodies), 0)
+  end
+$$;
+
+comment on function parley._p_sequence_after(parley._p_arriving_run) is
+'Gives the number of the message behind a run; what stands outside the order has none behind it.';
+
+create function parley._p_accept_run(broker_instance uuid, run parley._p_arriving_run) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -34,61 +67,58 @@ set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
-  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
   v_refusal parley._p_verdict;
   v_replay parley._p_error;
 begin
-  if to_broker <> (select b.service_broker_guid from parley._p_broker as b) then
-    return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9795, 'not the target', to_broker::text));
+  if run.to_broker <> (select b.service_broker_guid from parley._p_broker as b) then
+    return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9795, 'not the target', run.to_broker::text));
   end if;
   -- Messages do not disturb local senders; an end or an error takes effect behind them.
-  if first_sequence = 9223372036854775807 or message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
+  if run.first_sequence = 9223372036854775807 or run.message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
     select * into v_endpoint
     from parley._p_endpoint as e
-    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
     for update skip locked;
   else
     select * into v_endpoint
     from parley._p_endpoint as e
-    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
     for no key update skip locked;
   end if;
   if v_endpoint.endpoint_id is null then
     if exists (
-      select from parley._p_endpoint as e where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+      select from parley._p_endpoint as e where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
     ) then
       return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'in use'));
     elsif exists (
-      select from parley._p_tombstone as t where t.conversation_id = _p_accept_run.conversation_id and t.is_initiator = not from_initiator
-    ) or from_initiator and parley._p_was_opened(conversation_id) then
+      select from parley._p_tombstone as t where t.conversation_id = run.conversation_id and t.is_initiator = not run.from_initiator
+    ) or run.from_initiator and parley._p_was_opened(run.conversation_id) then
       -- A replay of what is over.
-      return parley._p_verdict_of('accepted', case when first_sequence < 9223372036854775807 then first_sequence + v_count else first_sequence end);
-    elsif not from_initiator then
+      return parley._p_verdict_of('accepted', parley._p_sequence_after(run));
+    elsif not run.from_initiator then
       return parley._p_verdict_of('gone', 0, parley._p_error_of(8462, 'forgotten'));
-    elsif first_sequence = 9223372036854775807 then
-      return parley._p_verdict_of('accepted', first_sequence);
-    elsif first_sequence > 0 then
+    elsif run.first_sequence = 9223372036854775807 then
+      return parley._p_verdict_of('accepted', run.first_sequence);
+    elsif run.first_sequence > 0 then
       return parley._p_verdict_of('expected', 0);
     end if;
-    v_replay := parley._p_refuse_replay(sealed_at);
+    v_replay := parley._p_refuse_replay(run.sealed_at);
     if v_replay is not null then
       v_replay.description := v_replay.error_number || ': ' || v_replay.description;
       return parley._p_verdict_of('held', 0, v_replay);
     end if;
-    v_refusal := parley._p_refuse_first(to_service, contract, message_type, to_broker, identity);
+    v_refusal := parley._p_refuse_first(run);
     if v_refusal.outcome is null then
-      v_refusal := parley._p_open_dialog(
-        broker_instance, conversation_id, from_service, to_service, contract, ends_at, identity, is_encrypted
-      );
+      v_refusal := parley._p_open_dialog(broker_instance, run);
     end if;
     if v_refusal.outcome is not null then
       return v_refusal;
     end if;
     select * into v_endpoint
     from parley._p_endpoint as e
-    where e.conversation_id = _p_accept_run.conversation_id and not e.is_initiator;
-    if sealed_at is not null then
-      perform parley._p_record_opened(conversation_id);
+    where e.conversation_id = run.conversation_id and not e.is_initiator;
+    if run.sealed_at is not null then
+      perform parley._p_record_opened(run.conversation_id);
     end if;
   end if;
   if v_endpoint.far_endpoint_id is null then
@@ -103,19 +133,16 @@ begin
     update parley._p_endpoint as e set far_broker_instance = _p_accept_run.broker_instance::text where e.endpoint_id = v_endpoint.endpoint_id;
     v_endpoint.far_broker_instance := broker_instance;
   end if;
-  return parley._p_accept_in_order(v_endpoint, first_sequence, message_type, bodies, body_size, nullif(trace_context, ''));
+  return parley._p_accept_in_order(v_endpoint, run);
 end
 $$;
 
-comment on function parley._p_accept_run(
-  uuid, uuid, boolean, bigint, text, bytea[], bigint, text, text, text, uuid, timestamptz, text, text, boolean, timestamptz
-) is
-'Takes in one run, the long way, and says what became of it. Arguments: those of _p_accept_runs, for one run.
+comment on function parley._p_accept_run(uuid, parley._p_arriving_run) is
+'Takes in one run, the long way, and says what became of it.
+Arguments: broker_instance, the speaking broker; run.
 Source: spec 6.10.';
 
-create function parley._p_accept_in_order(
-  endpoint parley._p_endpoint, first_sequence bigint, message_type text, bodies bytea[], body_size bigint, trace_context text
-) returns parley._p_verdict
+create function parley._p_accept_in_order(endpoint parley._p_endpoint, run parley._p_arriving_run) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -125,20 +152,20 @@ declare
   v_expected bigint := coalesce(
     (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1), 0
   );
-  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
-  v_is_unsequenced boolean := first_sequence = 9223372036854775807;
-  v_next bigint := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
+  v_is_unsequenced boolean := run.first_sequence = 9223372036854775807;
+  v_next bigint := parley._p_sequence_after(run);
+  v_bodies bytea[] := run.bodies;
   v_invalid bytea;
   v_type parley._p_message_type;
   v_queue parley._p_queue;
   v_refusal parley._p_error;
   v_refusal_here parley._p_error;
 begin
-  if not v_is_unsequenced and first_sequence > v_expected then
+  if not v_is_unsequenced and run.first_sequence > v_expected then
     return parley._p_verdict_of('expected', v_expected);
   elsif v_next <= v_expected or v_is_unsequenced and endpoint.state = 'ER' then
     return parley._p_verdict_of('accepted', greatest(v_next, v_expected));
-  elsif v_is_unsequenced and message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
+  elsif v_is_unsequenced and run.message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
     return parley._p_verdict_of('refused', v_expected, parley._p_error_of(8457, 'out of order'));
   end if;
   -- What is compared must not move meanwhile. A run that cannot be answered with a question goes on without one.
@@ -151,31 +178,31 @@ begin
   if endpoint.state in ('CO', 'SO', 'SI', 'DI') and not v_queue.is_enqueue_enabled then
     return parley._p_verdict_of('held', v_expected, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
   end if;
-  if body_size > 0 then
-    bodies := parley._p_assemble(endpoint.conversation_id, not endpoint.is_initiator, first_sequence, body_size);
-    if bodies is null then
+  if run.body_size > 0 then
+    v_bodies := parley._p_assemble(endpoint.conversation_id, not endpoint.is_initiator, run.first_sequence, run.body_size);
+    if v_bodies is null then
       return parley._p_verdict_of('held', v_expected, parley._p_error_of(0, 'fragments missing'));
     end if;
-  elsif v_expected > first_sequence and not v_is_unsequenced then
-    bodies := bodies[(v_expected - first_sequence + 1)::integer :];
+  elsif v_expected > run.first_sequence and not v_is_unsequenced then
+    v_bodies := v_bodies[(v_expected - run.first_sequence + 1)::integer :];
   end if;
-  select * into v_type from parley._p_message_type as t where t.name = _p_accept_in_order.message_type;
+  select * into v_type from parley._p_message_type as t where t.name = run.message_type;
   case
     when endpoint.state = 'DO' then
       -- It does not want to know any more (spec 3.2); both have ended when the other side has too.
       if v_type.message_type_id in (1, 2) then
         perform parley._p_remove_endpoint(endpoint);
-        perform parley._p_trace_received_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
+        perform parley._p_trace_received_end(endpoint, v_type.message_type_id, v_bodies[array_lower(v_bodies, 1)]);
         return parley._p_verdict_of('accepted', v_next);
       end if;
     when endpoint.state in ('DI', 'ER') and not v_is_unsequenced then
       null;
     when v_type.message_type_id in (1, 2) then
-      perform parley._p_accept_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
+      perform parley._p_accept_end(endpoint, v_type.message_type_id, v_bodies[array_lower(v_bodies, 1)]);
     else
-      v_refusal := parley._p_refuse_message(endpoint, v_type, message_type);
+      v_refusal := parley._p_refuse_message(endpoint, v_type, run.message_type);
       if v_refusal is null then
-        v_invalid := parley._p_append_valid(endpoint, v_queue, v_type, bodies, trace_context);
+        v_invalid := parley._p_append_valid(endpoint, v_queue, v_type, v_bodies, nullif(run.trace_context, ''));
         if v_invalid is not null then
           v_refusal := parley._p_invalid(v_type, v_invalid, true);
           v_refusal_here := parley._p_invalid(v_type, v_invalid, false);
@@ -195,7 +222,7 @@ begin
 end
 $$;
 
-comment on function parley._p_accept_in_order(parley._p_endpoint, bigint, text, bytea[], bigint, text) is
+comment on function parley._p_accept_in_order(parley._p_endpoint, parley._p_arriving_run) is
 'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops it.
 Source: spec 3.2, 5.1, 6.10.';
 

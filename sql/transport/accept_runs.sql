@@ -49,19 +49,20 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  v_refusal parley._p_verdict := parley._p_refuse_batch(broker_instance, epoch, term, token, identities);
   v_locked bigint[];
   v_taken integer[];
   v_next bigint[];
   v_starts integer[];
   v_framed bigint;
+  v_odd record;
+  v_verdict parley._p_verdict := parley._p_refuse_batch(broker_instance, epoch, term, token, identities);
 begin
   if array_position(bodies, '') is not null then
     bodies := array_replace(bodies, '', null);
   end if;
-  if v_refusal.outcome is not null then
+  if v_verdict.outcome is not null then
     return query
-    select r.ordinal, v_refusal.outcome, v_refusal.next_sequence, v_refusal.error_number, v_refusal.description
+    select r.ordinal, v_verdict.outcome, v_verdict.next_sequence, v_verdict.error_number, v_verdict.description
     from generate_subscripts(conversation_ids, 1) as r (ordinal);
     return;
   end if;
@@ -154,27 +155,30 @@ begin
   end if;
   return query
   select k.ordinal, 'accepted'::text, k.next, null::integer, null::text from unnest(v_taken, v_next) as k (ordinal, next);
-  for ordinal in
-    select r.ordinal from generate_subscripts(conversation_ids, 1) as r (ordinal) where r.ordinal <> all (coalesce(v_taken, '{}')) order by r.ordinal
+  if cardinality(v_taken) = cardinality(conversation_ids) then
+    return;
+  end if;
+  for v_odd in
+    select r.ordinal, (
+        r.conversation_id, r.from_initiator, r.first_sequence, r.message_type, bodies[r.start : r.start + r.body_count - 1], r.body_size,
+        r.from_service, r.to_service, r.contract, r.to_broker, r.ends_at, r.trace_context, r.identity, r.is_encrypted, r.probe_given, r.probe_expected,
+        r.sealed_at
+      )::parley._p_arriving_run as run
+    from unnest(
+      conversation_ids, from_initiators, first_sequences, message_types, v_starts, body_counts, body_sizes, from_services, to_services, contracts,
+      to_brokers, ends_at, trace_contexts, identities, are_encrypted, probes_given, probes_expected, sealed_at
+    ) with ordinality as r (
+      conversation_id, from_initiator, first_sequence, message_type, start, body_count, body_size, from_service, to_service, contract, to_broker,
+      ends_at, trace_context, identity, is_encrypted, probe_given, probe_expected, sealed_at, ordinal
+    )
+    where r.ordinal <> all (coalesce(v_taken, '{}'))
+    order by r.ordinal
   loop
-    if probes_given[ordinal] is not null then
-      select a.outcome, a.next_sequence, a.error_number, a.description
-      into outcome, next_sequence, error_number, description
-      from parley._p_compare(
-        broker_instance, epoch, conversation_ids[ordinal], from_initiators[ordinal], first_sequences[ordinal], probes_given[ordinal],
-        probes_expected[ordinal]
-      ) as a;
-      return next;
-      continue;
-    end if;
-    select a.outcome, a.next_sequence, a.error_number, a.description
-    into outcome, next_sequence, error_number, description
-    from parley._p_accept_run(
-      broker_instance, conversation_ids[ordinal], from_initiators[ordinal], first_sequences[ordinal], message_types[ordinal],
-      bodies[v_starts[ordinal] : v_starts[ordinal] + body_counts[ordinal] - 1], body_sizes[ordinal], from_services[ordinal], to_services[ordinal],
-      contracts[ordinal], to_brokers[ordinal], ends_at[ordinal], trace_contexts[ordinal], identities[ordinal], are_encrypted[ordinal], sealed_at[ordinal]
-    ) as a;
-    return next;
+    v_verdict := case
+      when (v_odd.run).probe_given is null then parley._p_accept_run(broker_instance, v_odd.run)
+      else parley._p_compare(broker_instance, epoch, v_odd.run)
+    end;
+    return query select v_odd.ordinal::integer, v_verdict.outcome, v_verdict.next_sequence, v_verdict.error_number, v_verdict.description;
   end loop;
 end
 $$;

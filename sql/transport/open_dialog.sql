@@ -1,29 +1,27 @@
 -- The target's side of a first message from another database: what it refuses, and the endpoint it makes.
 
-create function parley._p_refuse_first(
-  to_service text, contract text, message_type text, to_broker uuid, identity text
-) returns parley._p_verdict
+create function parley._p_refuse_first(run parley._p_arriving_run) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_sender oid := parley._p_role_of_identity(identity);
+  v_sender oid := parley._p_role_of_identity(run.identity);
   v_service parley._p_service;
   v_queue parley._p_queue;
   v_error parley._p_error;
 begin
-  if message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
+  if run.message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
     return parley._p_verdict_of('refused', 0, parley._p_error_of(11277, 'begins with its end'));
   end if;
-  select * into v_service from parley._p_service as s where s.name = to_service;
-  if not found and to_broker is null then
-    return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9796, 'not at the target', to_service));
+  select * into v_service from parley._p_service as s where s.name = run.to_service;
+  if not found and run.to_broker is null then
+    return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9796, 'not at the target', run.to_service));
   elsif not found then
     return parley._p_verdict_of(
-      'refused', 0, parley._p_error_of(8490, 'no service', to_service, parley._p_did_you_mean(coalesce(v_sender, 0), 'service', to_service))
+      'refused', 0, parley._p_error_of(8490, 'no service', run.to_service, parley._p_did_you_mean(coalesce(v_sender, 0), 'service', run.to_service))
     );
   end if;
-  v_error := parley._p_refuse_dialog(v_service, contract, v_sender);
+  v_error := parley._p_refuse_dialog(v_service, run.contract, v_sender);
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
   -- Who may send waits while the queue is off, whatever else stands against it: that may be about to be put right.
   if v_error.error_number is distinct from 8494 and not v_queue.is_enqueue_enabled then
@@ -35,15 +33,12 @@ begin
 end
 $$;
 
-comment on function parley._p_refuse_first(text, text, text, uuid, text) is
+comment on function parley._p_refuse_first(parley._p_arriving_run) is
 'Explains why this database does not take the first message of a dialog from another one: it is an end (11277), there is no such service (8490, 9796), the
 queue is off (11219), or what _p_refuse_dialog says; null when it does.
-Arguments: the fields of the run; identity, as whom the sender was recognised.
 Source: spec 6.10.';
 
-create function parley._p_open_dialog(
-  broker_instance uuid, conversation_id uuid, from_service text, to_service text, contract text, ends_at timestamptz, identity text, is_encrypted boolean
-) returns parley._p_verdict
+create function parley._p_open_dialog(broker_instance uuid, run parley._p_arriving_run) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -55,10 +50,10 @@ declare
   v_endpoint parley._p_endpoint;
   v_type record;
 begin
-  select * into v_service from parley._p_service as s where s.name = to_service;
+  select * into v_service from parley._p_service as s where s.name = run.to_service;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  select * into v_contract from parley._p_contract as c where c.name = contract;
-  if ends_at <= clock_timestamp() then
+  select * into v_contract from parley._p_contract as c where c.name = run.contract;
+  if run.ends_at <= clock_timestamp() then
     return parley._p_verdict_of('refused', 0, parley._p_error_of(8489, 'lifetime'));
   end if;
   insert into parley._p_conversation_group (conversation_group_id, service_id)
@@ -71,10 +66,10 @@ begin
   )
   values (
     v_group, v_type.message_type_id, v_type.name, 'CO', false, true,
-    parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, from_service),
+    parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, run.from_service),
     v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
-    conversation_id, v_service.owner, from_service, broker_instance::text, is_encrypted,
-    coalesce(ends_at, clock_timestamp() + make_interval(secs => 2147483647))
+    run.conversation_id, v_service.owner, run.from_service, broker_instance::text, run.is_encrypted,
+    coalesce(run.ends_at, clock_timestamp() + make_interval(secs => 2147483647))
   )
   on conflict do nothing
   returning * into v_endpoint;
@@ -83,19 +78,19 @@ begin
     return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'being opened'));
   end if;
   update parley._p_endpoint as e set far_endpoint_id = -e.endpoint_id where e.endpoint_id = v_endpoint.endpoint_id;
-  if ends_at is not null then
-    perform parley._p_set_alarm(v_endpoint.endpoint_id, 'lifetime', ends_at);
+  if run.ends_at is not null then
+    perform parley._p_set_alarm(v_endpoint.endpoint_id, 'lifetime', run.ends_at);
   end if;
   perform parley._p_use_priority(v_queue, v_endpoint.priority);
   -- What came from a database next door goes back there without asking for a route.
-  if identity like 'role:%' then
+  if run.identity like 'role:%' then
     perform parley._p_bind_to(v_endpoint.endpoint_id, 'broker:' || broker_instance);
   end if;
   return null;
 end
 $$;
 
-comment on function parley._p_open_dialog(uuid, uuid, text, text, text, timestamptz, text, boolean) is
+comment on function parley._p_open_dialog(uuid, parley._p_arriving_run) is
 'Creates the target''s endpoint of a conversation with another database, in a group of its own. Gives null, or "held" when somebody else is just
 doing so, or "refused" when its lifetime is over.
 Source: spec 3.2, 3.6.';

@@ -64,9 +64,7 @@ $$;
 comment on function parley._p_probes(integer, integer) is
 'Gives the probes to send to a destination: runs without messages, for conversations that have to be compared with their far side.';
 
-create function parley._p_compare(
-  broker_instance uuid, epoch bigint, conversation_id uuid, from_initiator boolean, kept bigint, given bigint, expected bigint
-) returns parley._p_verdict
+create function parley._p_compare(broker_instance uuid, epoch bigint, run parley._p_arriving_run) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -78,14 +76,14 @@ declare
 begin
   select * into v_endpoint
   from parley._p_endpoint as e
-  where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator and e.far_endpoint_id < 0
+  where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator and e.far_endpoint_id < 0
   for update skip locked;
   if not found then
     if exists (
-      select from parley._p_endpoint as e where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator
+      select from parley._p_endpoint as e where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
     ) then
       return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'in use'));
-    elsif given = 0 and expected = 0 or from_initiator and kept = 0 then
+    elsif run.probe_given = 0 and run.probe_expected = 0 or run.from_initiator and run.first_sequence = 0 then
       -- Its first message has not arrived yet.
       return parley._p_verdict_of('accepted', 0);
     end if;
@@ -96,7 +94,7 @@ begin
   v_here := parley._p_positions(v_endpoint.endpoint_id);
   if v_endpoint.state = 'ER'
     or exists (select from parley._p_compared as c where c.endpoint_id = v_endpoint.endpoint_id and c.epoch >= _p_compare.epoch)
-    or v_here.expected between kept and given and expected between v_here.kept and v_here.given then
+    or v_here.expected between run.first_sequence and run.probe_given and run.probe_expected between v_here.kept and v_here.given then
     insert into parley._p_compared as c (endpoint_id, epoch) values (v_endpoint.endpoint_id, epoch)
     on conflict on constraint _p_compared_pkey do update set epoch = greatest(c.epoch, excluded.epoch);
     return parley._p_verdict_of('accepted', v_here.expected);
@@ -109,7 +107,7 @@ begin
 end
 $$;
 
-comment on function parley._p_compare(uuid, bigint, uuid, boolean, bigint, bigint, bigint) is
+comment on function parley._p_compare(uuid, bigint, parley._p_arriving_run) is
 'Answers a probe: accepted when both sides agree on what was said, refused when history was lost; then the conversation is broken here too.
-Arguments: the speaking broker and its epoch; the conversation, and whether its initiator asks; kept, given and expected of the asking side.
+Arguments: the speaking broker and its epoch; run, whose first_sequence is the lowest number that the asking side keeps.
 Source: reliability F2.';

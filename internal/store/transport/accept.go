@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,20 +18,12 @@ func AcceptArrival(ctx context.Context, db pgdb.DB, arrival Arrival) ([]Result, 
 	if len(arrival.Identities) != n {
 		return nil, fmt.Errorf("parley: accept messages: %d runs with %d identities", n, len(arrival.Identities))
 	}
-	a := arrivalColumns{bodies: [][]byte{}}
-	for i, run := range arrival.Runs {
-		a.add(run, arrival.Identities[i])
+	speaker := arrival.Speaker
+	arguments := []any{speaker.Instance, speaker.Epoch, speaker.Term, speaker.Token}
+	for _, c := range arrivalColumns {
+		arguments = append(arguments, c.values(arrival))
 	}
-	rows, err := db.Query(ctx, `
-		select r.ordinal, r.outcome, r.next_sequence, coalesce(r.error_number, 0), coalesce(r.description, ''), b.service_broker_guid, b.epoch
-		from parley._p_accept_runs($1::uuid, $2::bigint, $3::bigint, $4::uuid, $5::uuid[], $6::boolean[], $7::bigint[], $8::text[],
-			$9::integer[], $10::bigint[], $11::bytea[], $12::text[], $13::text[], $14::text[], $15::uuid[], $16::timestamptz[], $17::text[],
-			$18::text[], $19::boolean[], $20::bigint[], $21::bigint[], $22::timestamptz[]) as r
-		cross join parley._p_broker as b`,
-		arrival.Speaker.Instance, arrival.Speaker.Epoch, arrival.Speaker.Term, arrival.Speaker.Token,
-		pgdb.UUIDTexts(a.conversations), a.fromInitiators, a.firsts, a.types, a.counts, a.sizes, a.bodies,
-		a.fromServices, a.toServices, a.contracts, pgdb.UUIDTexts(a.toBrokers), a.endsAt,
-		a.traces, a.identities, a.encrypted, a.given, a.expected, a.sealedAt)
+	rows, err := db.Query(ctx, acceptStatement, arguments...)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "accept messages")
 	}
@@ -55,33 +48,78 @@ func AcceptArrival(ctx context.Context, db pgdb.DB, arrival Arrival) ([]Result, 
 	return results, nil
 }
 
-// arrivalColumns holds runs as the database takes them: column by column.
-type arrivalColumns struct {
-	conversations, toBrokers                                       []pgdb.UUID
-	fromInitiators, encrypted                                      []bool
-	firsts, sizes                                                  []int64
-	types, fromServices, toServices, contracts, traces, identities []string
-	counts                                                         []int32
-	bodies                                                         [][]byte
-	endsAt, sealedAt                                               []*time.Time
-	given, expected                                                []*int64
+// arrivalColumn is an argument of _p_accept_runs: one array, with what each run of an arrival has of something.
+type arrivalColumn struct {
+	name, kind string
+	values     func(Arrival) any
 }
 
-func (a *arrivalColumns) add(run Run, identity string) {
-	a.conversations, a.toBrokers = append(a.conversations, run.ConversationID), append(a.toBrokers, run.ToBroker)
-	a.fromInitiators, a.encrypted = append(a.fromInitiators, run.FromInitiator), append(a.encrypted, run.IsEncrypted)
-	a.firsts, a.sizes = append(a.firsts, run.FirstSequence), append(a.sizes, run.Size)
-	a.types, a.traces = append(a.types, run.MessageType), append(a.traces, run.TraceContext)
-	a.fromServices, a.toServices = append(a.fromServices, run.FromService), append(a.toServices, run.ToService)
-	a.contracts, a.identities = append(a.contracts, run.Contract), append(a.identities, identity)
-	a.counts = append(a.counts, int32(len(run.Bodies)))
-	a.bodies = append(a.bodies, run.Bodies...)
-	a.endsAt, a.sealedAt = append(a.endsAt, timeOrNull(run.EndsAt)), append(a.sealedAt, timeOrNull(run.SealedAt))
-	var given, expected *int64
-	if run.Probe != nil {
-		given, expected = &run.Probe.Given, &run.Probe.Expected
+// arrivalColumns are all of them. Arrays cost the database half a microsecond for a run of eight columns, where one array of a composite type
+// costs two, as pgx can send it as text alone, and JSON seven; taking a run in costs some twenty.
+var arrivalColumns = []arrivalColumn{
+	{"conversation_ids", "uuid[]", uuids(func(r *Run) pgdb.UUID { return r.ConversationID })},
+	{"from_initiators", "boolean[]", each(func(r *Run) bool { return r.FromInitiator })},
+	{"first_sequences", "bigint[]", each(func(r *Run) int64 { return r.FirstSequence })},
+	{"message_types", "text[]", each(func(r *Run) string { return r.MessageType })},
+	{"body_counts", "integer[]", each(func(r *Run) int32 { return int32(len(r.Bodies)) })},
+	{"body_sizes", "bigint[]", each(func(r *Run) int64 { return r.Size })},
+	{"bodies", "bytea[]", allBodies},
+	{"from_services", "text[]", each(func(r *Run) string { return r.FromService })},
+	{"to_services", "text[]", each(func(r *Run) string { return r.ToService })},
+	{"contracts", "text[]", each(func(r *Run) string { return r.Contract })},
+	{"to_brokers", "uuid[]", uuids(func(r *Run) pgdb.UUID { return r.ToBroker })},
+	{"ends_at", "timestamptz[]", each(func(r *Run) *time.Time { return timeOrNull(r.EndsAt) })},
+	{"trace_contexts", "text[]", each(func(r *Run) string { return r.TraceContext })},
+	{"identities", "text[]", func(a Arrival) any { return a.Identities }},
+	{"are_encrypted", "boolean[]", each(func(r *Run) bool { return r.IsEncrypted })},
+	{"probes_given", "bigint[]", each(func(r *Run) *int64 { return ofProbe(r, func(p *Probe) *int64 { return &p.Given }) })},
+	{"probes_expected", "bigint[]", each(func(r *Run) *int64 { return ofProbe(r, func(p *Probe) *int64 { return &p.Expected }) })},
+	{"sealed_at", "timestamptz[]", each(func(r *Run) *time.Time { return timeOrNull(r.SealedAt) })},
+}
+
+// acceptStatement calls _p_accept_runs with the speaker and the columns of an arrival.
+var acceptStatement = func() string {
+	var call strings.Builder
+	for i, c := range arrivalColumns {
+		fmt.Fprintf(&call, ", %s => $%d::%s", c.name, 5+i, c.kind)
 	}
-	a.given, a.expected = append(a.given, given), append(a.expected, expected)
+	return `
+		select r.ordinal, r.outcome, r.next_sequence, coalesce(r.error_number, 0), coalesce(r.description, ''), b.service_broker_guid, b.epoch
+		from parley._p_accept_runs(broker_instance => $1::uuid, epoch => $2::bigint, term => $3::bigint, token => $4::uuid` + call.String() + `) as r
+		cross join parley._p_broker as b`
+}()
+
+// each gives a value of every run.
+func each[T any](of func(*Run) T) func(Arrival) any {
+	return func(a Arrival) any { return collect(a, of) }
+}
+
+func uuids(of func(*Run) pgdb.UUID) func(Arrival) any {
+	return func(a Arrival) any { return pgdb.UUIDTexts(collect(a, of)) }
+}
+
+func collect[T any](a Arrival, of func(*Run) T) []T {
+	values := make([]T, len(a.Runs))
+	for i := range a.Runs {
+		values[i] = of(&a.Runs[i])
+	}
+	return values
+}
+
+func allBodies(a Arrival) any {
+	bodies := [][]byte{}
+	for _, run := range a.Runs {
+		bodies = append(bodies, run.Bodies...)
+	}
+	return bodies
+}
+
+// ofProbe gives a field of a run's probe, null for a run that carries messages.
+func ofProbe(r *Run, field func(*Probe) *int64) *int64 {
+	if r.Probe == nil {
+		return nil
+	}
+	return field(r.Probe)
 }
 
 // timeOrNull gives null for a time that is not given.
