@@ -13247,6 +13247,29 @@ Source: spec 6.11, HONOR_BROKER_PRIORITY.';
 -- refuses, a hole. What is refused is refused in the same way however often it comes (spec 6.10).
 -- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not take the group's lock (spec 3.6).
 
+create type parley._p_arriving_run as (
+  conversation_id uuid,
+  from_initiator boolean,
+  first_sequence bigint,
+  message_type text,
+  bodies bytea[],
+  body_size bigint,
+  from_service text,
+  to_service text,
+  contract text,
+  to_broker uuid,
+  ends_at timestamptz,
+  trace_context text,
+  identity text,
+  is_encrypted boolean,
+  probe_given bigint,
+  probe_expected bigint,
+  sealed_at timestamptz
+);
+
+comment on type parley._p_arriving_run is
+'Messages of one conversation as another broker has sent them: Run in Go, with the identity as which its sender was recognised.';
+
 create type parley._p_verdict as (
   outcome text,
   next_sequence bigint,
@@ -13267,11 +13290,21 @@ comment on function parley._p_verdict_of(text, bigint, parley._p_error) is
 'Gives what became of a run.
 Arguments: outcome and next_sequence as in Result in Go; error, why it was not accepted, null for one that was.';
 
-create function parley._p_accept_run(
-  broker_instance uuid, conversation_id uuid, from_initiator boolean, first_sequence bigint, message_type text, bodies bytea[], body_size bigint,
-  from_service text, to_service text, contract text, to_broker uuid, ends_at timestamptz, trace_context text, identity text, is_encrypted boolean,
-  sealed_at timestamptz
-) returns parley._p_verdict
+create function parley._p_sequence_after(run parley._p_arriving_run) returns bigint
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when run.first_sequence = 9223372036854775807 then run.first_sequence
+    when run.body_size > 0 then run.first_sequence + 1
+    else run.first_sequence + coalesce(cardinality(run.bodies), 0)
+  end
+$$;
+
+comment on function parley._p_sequence_after(parley._p_arriving_run) is
+'Gives the number of the message behind a run; what stands outside the order has none behind it.';
+
+create function parley._p_accept_run(broker_instance uuid, run parley._p_arriving_run) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -13279,61 +13312,58 @@ set jit = off
 as $$
 declare
   v_endpoint parley._p_endpoint;
-  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
   v_refusal parley._p_verdict;
   v_replay parley._p_error;
 begin
-  if to_broker <> (select b.service_broker_guid from parley._p_broker as b) then
-    return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9795, 'not the target', to_broker::text));
+  if run.to_broker <> (select b.service_broker_guid from parley._p_broker as b) then
+    return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9795, 'not the target', run.to_broker::text));
   end if;
   -- Messages do not disturb local senders; an end or an error takes effect behind them.
-  if first_sequence = 9223372036854775807 or message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
+  if run.first_sequence = 9223372036854775807 or run.message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
     select * into v_endpoint
     from parley._p_endpoint as e
-    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
     for update skip locked;
   else
     select * into v_endpoint
     from parley._p_endpoint as e
-    where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+    where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
     for no key update skip locked;
   end if;
   if v_endpoint.endpoint_id is null then
     if exists (
-      select from parley._p_endpoint as e where e.conversation_id = _p_accept_run.conversation_id and e.is_initiator = not from_initiator
+      select from parley._p_endpoint as e where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
     ) then
       return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'in use'));
     elsif exists (
-      select from parley._p_tombstone as t where t.conversation_id = _p_accept_run.conversation_id and t.is_initiator = not from_initiator
-    ) or from_initiator and parley._p_was_opened(conversation_id) then
+      select from parley._p_tombstone as t where t.conversation_id = run.conversation_id and t.is_initiator = not run.from_initiator
+    ) or run.from_initiator and parley._p_was_opened(run.conversation_id) then
       -- A replay of what is over.
-      return parley._p_verdict_of('accepted', case when first_sequence < 9223372036854775807 then first_sequence + v_count else first_sequence end);
-    elsif not from_initiator then
+      return parley._p_verdict_of('accepted', parley._p_sequence_after(run));
+    elsif not run.from_initiator then
       return parley._p_verdict_of('gone', 0, parley._p_error_of(8462, 'forgotten'));
-    elsif first_sequence = 9223372036854775807 then
-      return parley._p_verdict_of('accepted', first_sequence);
-    elsif first_sequence > 0 then
+    elsif run.first_sequence = 9223372036854775807 then
+      return parley._p_verdict_of('accepted', run.first_sequence);
+    elsif run.first_sequence > 0 then
       return parley._p_verdict_of('expected', 0);
     end if;
-    v_replay := parley._p_refuse_replay(sealed_at);
+    v_replay := parley._p_refuse_replay(run.sealed_at);
     if v_replay is not null then
       v_replay.description := v_replay.error_number || ': ' || v_replay.description;
       return parley._p_verdict_of('held', 0, v_replay);
     end if;
-    v_refusal := parley._p_refuse_first(to_service, contract, message_type, to_broker, identity);
+    v_refusal := parley._p_refuse_first(run);
     if v_refusal.outcome is null then
-      v_refusal := parley._p_open_dialog(
-        broker_instance, conversation_id, from_service, to_service, contract, ends_at, identity, is_encrypted
-      );
+      v_refusal := parley._p_open_dialog(broker_instance, run);
     end if;
     if v_refusal.outcome is not null then
       return v_refusal;
     end if;
     select * into v_endpoint
     from parley._p_endpoint as e
-    where e.conversation_id = _p_accept_run.conversation_id and not e.is_initiator;
-    if sealed_at is not null then
-      perform parley._p_record_opened(conversation_id);
+    where e.conversation_id = run.conversation_id and not e.is_initiator;
+    if run.sealed_at is not null then
+      perform parley._p_record_opened(run.conversation_id);
     end if;
   end if;
   if v_endpoint.far_endpoint_id is null then
@@ -13348,19 +13378,16 @@ begin
     update parley._p_endpoint as e set far_broker_instance = _p_accept_run.broker_instance::text where e.endpoint_id = v_endpoint.endpoint_id;
     v_endpoint.far_broker_instance := broker_instance;
   end if;
-  return parley._p_accept_in_order(v_endpoint, first_sequence, message_type, bodies, body_size, nullif(trace_context, ''));
+  return parley._p_accept_in_order(v_endpoint, run);
 end
 $$;
 
-comment on function parley._p_accept_run(
-  uuid, uuid, boolean, bigint, text, bytea[], bigint, text, text, text, uuid, timestamptz, text, text, boolean, timestamptz
-) is
-'Takes in one run, the long way, and says what became of it. Arguments: those of _p_accept_runs, for one run.
+comment on function parley._p_accept_run(uuid, parley._p_arriving_run) is
+'Takes in one run, the long way, and says what became of it.
+Arguments: broker_instance, the speaking broker; run.
 Source: spec 6.10.';
 
-create function parley._p_accept_in_order(
-  endpoint parley._p_endpoint, first_sequence bigint, message_type text, bodies bytea[], body_size bigint, trace_context text
-) returns parley._p_verdict
+create function parley._p_accept_in_order(endpoint parley._p_endpoint, run parley._p_arriving_run) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -13370,20 +13397,20 @@ declare
   v_expected bigint := coalesce(
     (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1), 0
   );
-  v_count integer := greatest(coalesce(cardinality(bodies), 0), case when body_size > 0 then 1 else 0 end);
-  v_is_unsequenced boolean := first_sequence = 9223372036854775807;
-  v_next bigint := case when v_is_unsequenced then first_sequence else first_sequence + v_count end;
+  v_is_unsequenced boolean := run.first_sequence = 9223372036854775807;
+  v_next bigint := parley._p_sequence_after(run);
+  v_bodies bytea[] := run.bodies;
   v_invalid bytea;
   v_type parley._p_message_type;
   v_queue parley._p_queue;
   v_refusal parley._p_error;
   v_refusal_here parley._p_error;
 begin
-  if not v_is_unsequenced and first_sequence > v_expected then
+  if not v_is_unsequenced and run.first_sequence > v_expected then
     return parley._p_verdict_of('expected', v_expected);
   elsif v_next <= v_expected or v_is_unsequenced and endpoint.state = 'ER' then
     return parley._p_verdict_of('accepted', greatest(v_next, v_expected));
-  elsif v_is_unsequenced and message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
+  elsif v_is_unsequenced and run.message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
     return parley._p_verdict_of('refused', v_expected, parley._p_error_of(8457, 'out of order'));
   end if;
   -- What is compared must not move meanwhile. A run that cannot be answered with a question goes on without one.
@@ -13396,31 +13423,31 @@ begin
   if endpoint.state in ('CO', 'SO', 'SI', 'DI') and not v_queue.is_enqueue_enabled then
     return parley._p_verdict_of('held', v_expected, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
   end if;
-  if body_size > 0 then
-    bodies := parley._p_assemble(endpoint.conversation_id, not endpoint.is_initiator, first_sequence, body_size);
-    if bodies is null then
+  if run.body_size > 0 then
+    v_bodies := parley._p_assemble(endpoint.conversation_id, not endpoint.is_initiator, run.first_sequence, run.body_size);
+    if v_bodies is null then
       return parley._p_verdict_of('held', v_expected, parley._p_error_of(0, 'fragments missing'));
     end if;
-  elsif v_expected > first_sequence and not v_is_unsequenced then
-    bodies := bodies[(v_expected - first_sequence + 1)::integer :];
+  elsif v_expected > run.first_sequence and not v_is_unsequenced then
+    v_bodies := v_bodies[(v_expected - run.first_sequence + 1)::integer :];
   end if;
-  select * into v_type from parley._p_message_type as t where t.name = _p_accept_in_order.message_type;
+  select * into v_type from parley._p_message_type as t where t.name = run.message_type;
   case
     when endpoint.state = 'DO' then
       -- It does not want to know any more (spec 3.2); both have ended when the other side has too.
       if v_type.message_type_id in (1, 2) then
         perform parley._p_remove_endpoint(endpoint);
-        perform parley._p_trace_received_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
+        perform parley._p_trace_received_end(endpoint, v_type.message_type_id, v_bodies[array_lower(v_bodies, 1)]);
         return parley._p_verdict_of('accepted', v_next);
       end if;
     when endpoint.state in ('DI', 'ER') and not v_is_unsequenced then
       null;
     when v_type.message_type_id in (1, 2) then
-      perform parley._p_accept_end(endpoint, v_type.message_type_id, bodies[array_lower(bodies, 1)]);
+      perform parley._p_accept_end(endpoint, v_type.message_type_id, v_bodies[array_lower(v_bodies, 1)]);
     else
-      v_refusal := parley._p_refuse_message(endpoint, v_type, message_type);
+      v_refusal := parley._p_refuse_message(endpoint, v_type, run.message_type);
       if v_refusal is null then
-        v_invalid := parley._p_append_valid(endpoint, v_queue, v_type, bodies, trace_context);
+        v_invalid := parley._p_append_valid(endpoint, v_queue, v_type, v_bodies, nullif(run.trace_context, ''));
         if v_invalid is not null then
           v_refusal := parley._p_invalid(v_type, v_invalid, true);
           v_refusal_here := parley._p_invalid(v_type, v_invalid, false);
@@ -13440,7 +13467,7 @@ begin
 end
 $$;
 
-comment on function parley._p_accept_in_order(parley._p_endpoint, bigint, text, bytea[], bigint, text) is
+comment on function parley._p_accept_in_order(parley._p_endpoint, parley._p_arriving_run) is
 'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops it.
 Source: spec 3.2, 5.1, 6.10.';
 
@@ -13566,19 +13593,20 @@ set enable_mergejoin = off
 set jit = off
 as $$
 declare
-  v_refusal parley._p_verdict := parley._p_refuse_batch(broker_instance, epoch, term, token, identities);
   v_locked bigint[];
   v_taken integer[];
   v_next bigint[];
   v_starts integer[];
   v_framed bigint;
+  v_odd record;
+  v_verdict parley._p_verdict := parley._p_refuse_batch(broker_instance, epoch, term, token, identities);
 begin
   if array_position(bodies, '') is not null then
     bodies := array_replace(bodies, '', null);
   end if;
-  if v_refusal.outcome is not null then
+  if v_verdict.outcome is not null then
     return query
-    select r.ordinal, v_refusal.outcome, v_refusal.next_sequence, v_refusal.error_number, v_refusal.description
+    select r.ordinal, v_verdict.outcome, v_verdict.next_sequence, v_verdict.error_number, v_verdict.description
     from generate_subscripts(conversation_ids, 1) as r (ordinal);
     return;
   end if;
@@ -13671,27 +13699,30 @@ begin
   end if;
   return query
   select k.ordinal, 'accepted'::text, k.next, null::integer, null::text from unnest(v_taken, v_next) as k (ordinal, next);
-  for ordinal in
-    select r.ordinal from generate_subscripts(conversation_ids, 1) as r (ordinal) where r.ordinal <> all (coalesce(v_taken, '{}')) order by r.ordinal
+  if cardinality(v_taken) = cardinality(conversation_ids) then
+    return;
+  end if;
+  for v_odd in
+    select r.ordinal, (
+        r.conversation_id, r.from_initiator, r.first_sequence, r.message_type, bodies[r.start : r.start + r.body_count - 1], r.body_size,
+        r.from_service, r.to_service, r.contract, r.to_broker, r.ends_at, r.trace_context, r.identity, r.is_encrypted, r.probe_given, r.probe_expected,
+        r.sealed_at
+      )::parley._p_arriving_run as run
+    from unnest(
+      conversation_ids, from_initiators, first_sequences, message_types, v_starts, body_counts, body_sizes, from_services, to_services, contracts,
+      to_brokers, ends_at, trace_contexts, identities, are_encrypted, probes_given, probes_expected, sealed_at
+    ) with ordinality as r (
+      conversation_id, from_initiator, first_sequence, message_type, start, body_count, body_size, from_service, to_service, contract, to_broker,
+      ends_at, trace_context, identity, is_encrypted, probe_given, probe_expected, sealed_at, ordinal
+    )
+    where r.ordinal <> all (coalesce(v_taken, '{}'))
+    order by r.ordinal
   loop
-    if probes_given[ordinal] is not null then
-      select a.outcome, a.next_sequence, a.error_number, a.description
-      into outcome, next_sequence, error_number, description
-      from parley._p_compare(
-        broker_instance, epoch, conversation_ids[ordinal], from_initiators[ordinal], first_sequences[ordinal], probes_given[ordinal],
-        probes_expected[ordinal]
-      ) as a;
-      return next;
-      continue;
-    end if;
-    select a.outcome, a.next_sequence, a.error_number, a.description
-    into outcome, next_sequence, error_number, description
-    from parley._p_accept_run(
-      broker_instance, conversation_ids[ordinal], from_initiators[ordinal], first_sequences[ordinal], message_types[ordinal],
-      bodies[v_starts[ordinal] : v_starts[ordinal] + body_counts[ordinal] - 1], body_sizes[ordinal], from_services[ordinal], to_services[ordinal],
-      contracts[ordinal], to_brokers[ordinal], ends_at[ordinal], trace_contexts[ordinal], identities[ordinal], are_encrypted[ordinal], sealed_at[ordinal]
-    ) as a;
-    return next;
+    v_verdict := case
+      when (v_odd.run).probe_given is null then parley._p_accept_run(broker_instance, v_odd.run)
+      else parley._p_compare(broker_instance, epoch, v_odd.run)
+    end;
+    return query select v_odd.ordinal::integer, v_verdict.outcome, v_verdict.next_sequence, v_verdict.error_number, v_verdict.description;
   end loop;
 end
 $$;
@@ -13864,30 +13895,28 @@ Source: spec 3.3, 7.3.';
 
 -- The target's side of a first message from another database: what it refuses, and the endpoint it makes.
 
-create function parley._p_refuse_first(
-  to_service text, contract text, message_type text, to_broker uuid, identity text
-) returns parley._p_verdict
+create function parley._p_refuse_first(run parley._p_arriving_run) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_sender oid := parley._p_role_of_identity(identity);
+  v_sender oid := parley._p_role_of_identity(run.identity);
   v_service parley._p_service;
   v_queue parley._p_queue;
   v_error parley._p_error;
 begin
-  if message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
+  if run.message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
     return parley._p_verdict_of('refused', 0, parley._p_error_of(11277, 'begins with its end'));
   end if;
-  select * into v_service from parley._p_service as s where s.name = to_service;
-  if not found and to_broker is null then
-    return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9796, 'not at the target', to_service));
+  select * into v_service from parley._p_service as s where s.name = run.to_service;
+  if not found and run.to_broker is null then
+    return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9796, 'not at the target', run.to_service));
   elsif not found then
     return parley._p_verdict_of(
-      'refused', 0, parley._p_error_of(8490, 'no service', to_service, parley._p_did_you_mean(coalesce(v_sender, 0), 'service', to_service))
+      'refused', 0, parley._p_error_of(8490, 'no service', run.to_service, parley._p_did_you_mean(coalesce(v_sender, 0), 'service', run.to_service))
     );
   end if;
-  v_error := parley._p_refuse_dialog(v_service, contract, v_sender);
+  v_error := parley._p_refuse_dialog(v_service, run.contract, v_sender);
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
   -- Who may send waits while the queue is off, whatever else stands against it: that may be about to be put right.
   if v_error.error_number is distinct from 8494 and not v_queue.is_enqueue_enabled then
@@ -13899,15 +13928,12 @@ begin
 end
 $$;
 
-comment on function parley._p_refuse_first(text, text, text, uuid, text) is
+comment on function parley._p_refuse_first(parley._p_arriving_run) is
 'Explains why this database does not take the first message of a dialog from another one: it is an end (11277), there is no such service (8490, 9796), the
 queue is off (11219), or what _p_refuse_dialog says; null when it does.
-Arguments: the fields of the run; identity, as whom the sender was recognised.
 Source: spec 6.10.';
 
-create function parley._p_open_dialog(
-  broker_instance uuid, conversation_id uuid, from_service text, to_service text, contract text, ends_at timestamptz, identity text, is_encrypted boolean
-) returns parley._p_verdict
+create function parley._p_open_dialog(broker_instance uuid, run parley._p_arriving_run) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -13919,10 +13945,10 @@ declare
   v_endpoint parley._p_endpoint;
   v_type record;
 begin
-  select * into v_service from parley._p_service as s where s.name = to_service;
+  select * into v_service from parley._p_service as s where s.name = run.to_service;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  select * into v_contract from parley._p_contract as c where c.name = contract;
-  if ends_at <= clock_timestamp() then
+  select * into v_contract from parley._p_contract as c where c.name = run.contract;
+  if run.ends_at <= clock_timestamp() then
     return parley._p_verdict_of('refused', 0, parley._p_error_of(8489, 'lifetime'));
   end if;
   insert into parley._p_conversation_group (conversation_group_id, service_id)
@@ -13935,10 +13961,10 @@ begin
   )
   values (
     v_group, v_type.message_type_id, v_type.name, 'CO', false, true,
-    parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, from_service),
+    parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, run.from_service),
     v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
-    conversation_id, v_service.owner, from_service, broker_instance::text, is_encrypted,
-    coalesce(ends_at, clock_timestamp() + make_interval(secs => 2147483647))
+    run.conversation_id, v_service.owner, run.from_service, broker_instance::text, run.is_encrypted,
+    coalesce(run.ends_at, clock_timestamp() + make_interval(secs => 2147483647))
   )
   on conflict do nothing
   returning * into v_endpoint;
@@ -13947,19 +13973,19 @@ begin
     return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'being opened'));
   end if;
   update parley._p_endpoint as e set far_endpoint_id = -e.endpoint_id where e.endpoint_id = v_endpoint.endpoint_id;
-  if ends_at is not null then
-    perform parley._p_set_alarm(v_endpoint.endpoint_id, 'lifetime', ends_at);
+  if run.ends_at is not null then
+    perform parley._p_set_alarm(v_endpoint.endpoint_id, 'lifetime', run.ends_at);
   end if;
   perform parley._p_use_priority(v_queue, v_endpoint.priority);
   -- What came from a database next door goes back there without asking for a route.
-  if identity like 'role:%' then
+  if run.identity like 'role:%' then
     perform parley._p_bind_to(v_endpoint.endpoint_id, 'broker:' || broker_instance);
   end if;
   return null;
 end
 $$;
 
-comment on function parley._p_open_dialog(uuid, uuid, text, text, text, timestamptz, text, boolean) is
+comment on function parley._p_open_dialog(uuid, parley._p_arriving_run) is
 'Creates the target''s endpoint of a conversation with another database, in a group of its own. Gives null, or "held" when somebody else is just
 doing so, or "refused" when its lifetime is over.
 Source: spec 3.2, 3.6.';
@@ -14195,9 +14221,7 @@ $$;
 comment on function parley._p_probes(integer, integer) is
 'Gives the probes to send to a destination: runs without messages, for conversations that have to be compared with their far side.';
 
-create function parley._p_compare(
-  broker_instance uuid, epoch bigint, conversation_id uuid, from_initiator boolean, kept bigint, given bigint, expected bigint
-) returns parley._p_verdict
+create function parley._p_compare(broker_instance uuid, epoch bigint, run parley._p_arriving_run) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -14209,14 +14233,14 @@ declare
 begin
   select * into v_endpoint
   from parley._p_endpoint as e
-  where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator and e.far_endpoint_id < 0
+  where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator and e.far_endpoint_id < 0
   for update skip locked;
   if not found then
     if exists (
-      select from parley._p_endpoint as e where e.conversation_id = _p_compare.conversation_id and e.is_initiator = not from_initiator
+      select from parley._p_endpoint as e where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
     ) then
       return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'in use'));
-    elsif given = 0 and expected = 0 or from_initiator and kept = 0 then
+    elsif run.probe_given = 0 and run.probe_expected = 0 or run.from_initiator and run.first_sequence = 0 then
       -- Its first message has not arrived yet.
       return parley._p_verdict_of('accepted', 0);
     end if;
@@ -14227,7 +14251,7 @@ begin
   v_here := parley._p_positions(v_endpoint.endpoint_id);
   if v_endpoint.state = 'ER'
     or exists (select from parley._p_compared as c where c.endpoint_id = v_endpoint.endpoint_id and c.epoch >= _p_compare.epoch)
-    or v_here.expected between kept and given and expected between v_here.kept and v_here.given then
+    or v_here.expected between run.first_sequence and run.probe_given and run.probe_expected between v_here.kept and v_here.given then
     insert into parley._p_compared as c (endpoint_id, epoch) values (v_endpoint.endpoint_id, epoch)
     on conflict on constraint _p_compared_pkey do update set epoch = greatest(c.epoch, excluded.epoch);
     return parley._p_verdict_of('accepted', v_here.expected);
@@ -14240,9 +14264,9 @@ begin
 end
 $$;
 
-comment on function parley._p_compare(uuid, bigint, uuid, boolean, bigint, bigint, bigint) is
+comment on function parley._p_compare(uuid, bigint, parley._p_arriving_run) is
 'Answers a probe: accepted when both sides agree on what was said, refused when history was lost; then the conversation is broken here too.
-Arguments: the speaking broker and its epoch; the conversation, and whether its initiator asks; kept, given and expected of the asking side.
+Arguments: the speaking broker and its epoch; run, whose first_sequence is the lowest number that the asking side keeps.
 Source: reliability F2.';
 
 -- sql/transport/daemon_reports.sql
