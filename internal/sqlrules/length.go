@@ -15,7 +15,6 @@ var longBodies = map[string]struct {
 	"parley._p_record_scan":       {117, "the hot path: it runs within RECEIVE and compares each part of the old hint with the new one"},
 	"parley._p_accept_runs":       {133, "the hot path between servers: one statement takes in all runs of a batch"},
 	"parley._p_take_runs":         {84, "the hot path between servers: it runs for each batch that leaves"},
-	"parley.trace_conversation":   {99, "one statement, a union of a short query for each kind of event"},
 	"parley.explain_conversation": {95, "one chain of questions, each of which is asked only when those before it found nothing"},
 }
 

@@ -165,12 +165,14 @@ $trust$;
 
 create schema parley;
 
-comment on schema parley is 'Parley: Service Broker for PostgreSQL. Functions and views are the interface; names that begin with _p_ are private.';
+comment on schema parley is
+'Parley: Service Broker for PostgreSQL. Functions and views are the interface; names that begin with _p_ are private.';
 
--- The views that let each queue be looked at live apart, so that no queue can take the name of a view of ours.
+-- The views of single queues have a schema of their own, so that no queue can take the name of a view of Parley.
 create schema parley_queue;
 
-comment on schema parley_queue is 'One view for each Parley queue: what waits in it, in the columns that RECEIVE returns.';
+comment on schema parley_queue is
+'One view for each Parley queue: what waits in it, in the columns that RECEIVE returns.';
 
 create table parley._p_installation (
   installation_id boolean primary key default true check (installation_id),
@@ -201,20 +203,29 @@ create table parley._p_broker (
 );
 
 comment on table parley._p_broker is 'One row: this database as a broker instance, and its settings.';
-comment on column parley._p_broker.system_identifier is 'Server in which the broker was enabled last; null when it did not tell.';
-comment on column parley._p_broker.database_oid is 'Database in which the broker was enabled last: in a copy of it these two differ from what is there.';
-comment on column parley._p_broker.tombstone_seconds is 'How long a closed target endpoint is kept to recognise replays (spec 3.3).';
+comment on column parley._p_broker.system_identifier is
+'Server in which the broker was enabled last; null when it was not known.';
+comment on column parley._p_broker.database_oid is
+'Database in which the broker was enabled last: in a copy of it these two differ from what is there.';
+comment on column parley._p_broker.tombstone_seconds is
+'How long a closed target endpoint is kept to recognise replays (spec 3.3).';
 comment on column parley._p_broker.abandoned_seconds is
-'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget): parley.end_abandoned_after.';
+'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay
+(fire-and-forget): parley.end_abandoned_after.';
 
-comment on column parley._p_broker.is_priority_honored is 'HONOR_BROKER_PRIORITY: priorities also govern transmission (spec 6.11).';
-comment on column parley._p_broker.epoch is 'Grows when the database goes on from a history that may have lost its end; see transport/epoch.sql.';
-comment on column parley._p_broker.timeline is 'The timeline of the server in this epoch; null before anything was transmitted.';
+comment on column parley._p_broker.is_priority_honored is
+'HONOR_BROKER_PRIORITY: priorities also govern transmission (spec 6.11).';
+comment on column parley._p_broker.epoch is
+'Grows when the database goes on from a history that may have lost its end; see transport/epoch.sql.';
+comment on column parley._p_broker.timeline is
+'The timeline of the server in this epoch; null before anything was transmitted.';
 comment on column parley._p_broker.remembers_since is
-'Since when this broker knows all that it has done: when it has gone on from an older state last; null when it never has.';
+'Since when this broker knows all that it has done: when it has gone on from an older state last; null when it never
+has.';
 
--- The switch itself (broker/broker_switches.sql): without a value while the broker is enabled. A sequence, because whoever asks for its value sees
--- the present state at any isolation level, and holds a lock until the end of his transaction that lets the switch wait for him.
+-- The switch itself (broker/broker_switches.sql): without a value while the broker is enabled. A sequence, because
+-- whoever asks for its value sees the present state at any isolation level, and holds a lock until the end of his
+-- transaction that lets the switch wait for him.
 create sequence parley._p_broker_switch;
 
 -- One number series for message types, contracts, services, queues and priorities, so that id < 65536 means built in.
@@ -224,9 +235,10 @@ create sequence parley._p_object_id as integer start with 65536 minvalue 1;
 
 -- The errors of statements that define something, and of arguments: what exists or does not, names, rights, ranges.
 --
--- A row is one situation in which a number is raised: parley._p_raise(number, situation, arguments...) makes the error of it. %1$s, %1$I and %1$L in
--- the texts stand for the first argument, as format() has it. A number and a sentence stand here and nowhere else; internal/sqlrules holds
--- that each call has a row, each row a call, and each call the arguments that its row takes.
+-- A row is one situation in which a number is raised: parley._p_raise(number, situation, arguments...) makes the error
+-- of it. %1$s, %1$I and %1$L in the texts stand for the first argument, as format() has it. A number and a sentence
+-- stand here and nowhere else; internal/sqlrules holds that each call has a row, each row a call, and each call the
+-- arguments that its row takes.
 
 create view parley._p_definition_error as
 select e.number, e.situation, e.message, e.cause, e.remedy
@@ -465,7 +477,8 @@ comment on view parley._p_definition_error is
 
 -- sql/base/conversation_errors.sql
 
--- The errors of statements on conversations and queues, and of what looks at them. A row is read as in base/definition_errors.sql.
+-- The errors of statements on conversations and queues, and of the views of them. A row is read as in
+-- base/definition_errors.sql.
 
 create view parley._p_conversation_error as
 select e.number, e.situation, e.message, e.cause, e.remedy
@@ -478,7 +491,7 @@ from (values
   (229, 'transmission status', 'permission denied: GET_TRANSMISSION_STATUS',
     'The conversation belongs to %1$s; role %2$I may not receive from its queue either.',
     'Ask the owner of the service, or an administrator.'),
-  (229, 'explanation', 'permission denied: looking at the conversation',
+  (229, 'explanation', 'permission denied: explaining the conversation',
     'Role %1$I neither owns a side of it nor may receive from the queue of one.',
     'Ask the owner of the service, or an administrator.'),
   (8402, 'code', 'error code %1$s is not greater than zero', 'Negative codes are the broker''s.',
@@ -694,7 +707,7 @@ from (values
       || 'for service "%1$s", or begin dialogs with encryption => false.', null,
     'Create a remote service binding, or begin dialogs with encryption => false.'),
   (9727, 'began in clear',
-    'the dialog is to be encrypted outside of this server, and its first message was not: it cannot be told for whom '
+    'the dialog is to be encrypted outside of this server, and its first message was not: it is not known for whom '
       || 'to do it.', null, 'Begin a new dialog, with a remote service binding.'),
   (9728, 'role dropped', 'the role with oid %1$s, which stands for one side of the dialog, was dropped.', null,
     'Bind the remote service to a role that exists.'),
@@ -805,15 +818,17 @@ comment on view parley._p_status_error is
 
 -- How errors leave the broker.
 --
--- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number
--- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT states what to do. All texts stand in
--- base/definition_errors.sql and base/conversation_errors.sql; they are read only when an error is raised. Those of errors that are not raised,
--- but end a conversation or make a message wait, stand in base/message_errors.sql and base/status_errors.sql.
+-- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number in
+-- base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT states what to do. All
+-- texts stand in base/definition_errors.sql and base/conversation_errors.sql; they are read only when an error is
+-- raised. Those of errors that are not raised, but end a conversation or make a message wait, stand in
+-- base/message_errors.sql and base/status_errors.sql.
 --
--- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a function it adds
--- the text of the statement, all lines of it; PERFORM is a statement. An assignment is evaluated without one. So what may raise is called as
---   found := parley._p_raise(...);
--- and gives true if it returns at all, which leaves FOUND as PERFORM would. What has to be a statement, as the INSERT of SEND, is one short line.
+-- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a
+-- function it adds the text of the statement, all lines of it; PERFORM is a statement. An assignment is evaluated
+-- without one. So what may raise is called as
+--   found := parley._p_raise(...); and gives true if it returns at all, which leaves FOUND as PERFORM would. What has
+--     to be a statement, as the INSERT of SEND, is one short line.
 -- Source: spec section 4.10.
 
 create function parley.sqlstate_of(error_number integer) returns text
@@ -844,7 +859,8 @@ as $$
 $$;
 
 comment on function parley.error_number(text) is
-'Gives the SQL Server number of an error that was caught, as ERROR_NUMBER() does: exception when others then ... parley.error_number(sqlstate).
+'Gives the SQL Server number of an error that was caught, as ERROR_NUMBER() does: exception when others then ...
+parley.error_number(sqlstate).
 Arguments: sqlstate, as a handler has it. The result is null for an error that is not the broker''s.
 Source: spec 4.10.';
 
@@ -866,16 +882,19 @@ from (
 ) as e;
 
 comment on view parley.errors is
-'Each error of the broker, a row for each situation in which it is raised or arrives: select * from parley.errors where number = 8429.';
+'Each error of the broker, a row for each situation in which it is raised or arrives: select * from
+parley.errors where number = 8429.';
 
 comment on column parley.errors.number is 'SQL Server''s number.';
 comment on column parley.errors.sqlstate is 'Under which it is raised: sqlstate_of(number).';
 comment on column parley.errors.situation is 'What the number stands for here; different for each row of a number.';
 comment on column parley.errors.message is 'The fact. %1$s and the like stand for a value, as in format().';
-comment on column parley.errors.cause is 'The values, or why; it follows the number in DETAIL. Null when the fact says it all.';
+comment on column parley.errors.cause is
+'The values, or why; it follows the number in DETAIL. Null when the fact says it all.';
 comment on column parley.errors.remedy is 'What to do; the HINT.';
 comment on column parley.errors.form is
-'How it comes: RAISED by a statement, MESSAGE for an Error message with the negative number, STATUS for the transmission_status of messages that wait.';
+'How it comes: RAISED by a statement, MESSAGE for an Error message with the negative number, STATUS for the
+transmission_status of messages that wait.';
 
 create function parley._p_raise(number integer, situation text, variadic arguments text[] default '{}') returns boolean
 language plpgsql
@@ -899,7 +918,8 @@ $$;
 
 comment on function parley._p_raise(integer, text, text[]) is
 'Raises one error of the broker; never returns.
-Arguments: number and situation, constants that name a row of parley.errors; arguments, the values that its texts have places for.
+Arguments: number and situation, constants that name a row of parley.errors; arguments, the values
+that its texts have places for.
 Errors: always, with sqlstate_of(number).';
 
 create type parley._p_error as (
@@ -909,7 +929,9 @@ create type parley._p_error as (
 
 comment on type parley._p_error is 'An error that is not raised: a number, without a sign, and what it says.';
 
-create function parley._p_error_of(number integer, situation text, variadic arguments text[] default '{}') returns parley._p_error
+create function parley._p_error_of(
+  number integer, situation text, variadic arguments text[] default '{}'
+) returns parley._p_error
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -938,7 +960,9 @@ comment on function parley._p_status(integer, text, text[]) is
 'Says why messages wait, as transmission_status has it.
 Arguments: as those of _p_raise.';
 
-create function parley._p_numbered_status(number integer, situation text, variadic arguments text[] default '{}') returns text
+create function parley._p_numbered_status(
+  number integer, situation text, variadic arguments text[] default '{}'
+) returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -997,7 +1021,9 @@ Errors: 9609.';
 
 -- Arguments that must lie in a range: numbers in general, how many messages to give, how long to wait.
 
-create function parley._p_require_range(name text, value integer, least_value integer, largest_value integer) returns boolean
+create function parley._p_require_range(
+  name text, value integer, least_value integer, largest_value integer
+) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1053,23 +1079,26 @@ Source: spec 4.3, TIMEOUT.';
 
 -- Who is asking, and who may do everything.
 --
--- The caller is current_user where the statement stands that calls Parley: the role that logged in, the role of SET ROLE, or, inside a
--- function of the user's that is SECURITY DEFINER, its owner. In ANALYZE, autovacuum and the other operations that
--- run functions for somebody else, PostgreSQL makes it the owner of the table. It is never the role of the session.
+-- The caller is current_user where the statement stands that calls Parley: the role that logged in, the role of
+-- SET ROLE, or, inside a function of the user's that is SECURITY DEFINER, its owner. In ANALYZE, autovacuum and
+-- the other operations that run functions for somebody else, PostgreSQL makes it the owner of the table. It is
+-- never the role of the session.
 --
--- A function of Parley's is SECURITY DEFINER itself, and so cannot see it. Its last argument, caller, brings it. The default of an
--- argument is evaluated where the call stands: it reads _p_caller_ticket, and current_user in a view is that of whoever reads
--- the view, while the table behind it is read with the rights of the view's owner. The ticket names the role and is sealed with a secret, the
--- backend and the transaction; nobody but the owner of the schema can read the secret, so a role can make tickets of its own only.
--- A ticket is good in one transaction of one backend.
+-- A function of Parley's is SECURITY DEFINER itself, and so cannot see it. Its last argument, caller, brings it. The
+-- default of an argument is evaluated where the call stands: it reads _p_caller_ticket, and current_user in a view is
+-- that of whoever reads the view, while the table behind it is read with the rights of the view's owner. The ticket
+-- names the role and is sealed with a secret, the backend and the transaction; nobody but the owner of the schema can
+-- read the secret, so a role can make tickets of its own only. A ticket is good in one transaction of one backend.
 --
 -- The secret is a materialized view: a dump does not contain its rows, and the database that is restored makes another.
 --
--- An administrator (spec: db_owner, sysadmin) is a superuser, the owner of the database, or a member of the role that owns the schema parley.
+-- An administrator (spec: db_owner, sysadmin) is a superuser, the owner of the database, or a member of the role
+-- that owns the schema parley.
 
 create domain parley.caller as bytea;
 
-comment on domain parley.caller is 'Proof of the role that calls a function of Parley. Do not make one up: leave the argument out.';
+comment on domain parley.caller is
+'Proof of the role that calls a function of Parley. Do not make one up: leave the argument out.';
 
 create materialized view parley._p_caller_secret as
 select uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) as secret;
@@ -1089,7 +1118,8 @@ select
 from parley._p_caller_secret as s;
 
 comment on view parley._p_caller_ticket is
-'One row: the ticket of whoever reads it, good until the end of the transaction. 32 bytes of SHA-256, then the name of the role.';
+'One row: the ticket of whoever reads it, good until the end of the transaction. 32 bytes of
+SHA-256, then the name of the role.';
 
 create function parley.current_caller() returns parley.caller
 language plpgsql stable
@@ -1100,7 +1130,8 @@ end
 $$;
 
 comment on function parley.current_caller() is
-'Proves which role calls: the default of the argument caller, with which every function of Parley that looks at rights ends.
+'Proves which role calls: the default of the argument caller, the last one of every function of Parley that checks
+rights.
 Errors: 42704 when the current role was dropped.';
 
 create function parley._p_raise_unknown_caller(detail text) returns boolean
@@ -1128,8 +1159,9 @@ declare
   v_name pg_catalog.bytea := pg_catalog.substr(caller, 33);
   v_role pg_catalog.oid;
 begin
-  -- Expressions, because each further statement would cost as much as all of this; and no search_path of its own, because each that is set makes the
-  -- statements behind it look theirs up again. pg_has_role takes an oid that no role has for a member of itself, so the role is looked up here.
+  -- Expressions, because each further statement would cost as much as all of this; and no search_path of its own,
+  -- because each that is set makes the statements behind it plan again. pg_has_role takes an oid that no role has for a
+  -- member of itself, so the role is looked up here.
   select s.secret into v_secret from parley._p_caller_secret as s;
   if pg_catalog.substr(caller, 1, 32) operator(pg_catalog.=) pg_catalog.sha256(
     v_secret
@@ -1138,11 +1170,13 @@ begin
     operator(pg_catalog.||) v_name
     operator(pg_catalog.||) v_secret
   ) then
-    v_role := pg_catalog.to_regrole(pg_catalog.quote_ident(pg_catalog.convert_from(v_name, pg_catalog.getdatabaseencoding())));
+    v_role := pg_catalog.to_regrole(
+      pg_catalog.quote_ident(pg_catalog.convert_from(v_name, pg_catalog.getdatabaseencoding()))
+    );
   end if;
   if v_role is null then
     found := parley._p_raise_unknown_caller(
-      'The argument caller is null, was made up, comes from another session or transaction, or names a role that was dropped or renamed.'
+      'The argument caller is null or made up, of another session or transaction, or of a role that is gone.'
     );
   end if;
   return v_role;
@@ -1183,8 +1217,8 @@ end
 $$;
 
 comment on function parley._p_current_role() is
-'Gives the role that reads a view, for the conditions of views. In a function that is SECURITY DEFINER it would give the function''s owner: these
-use _p_caller. Null for a role that is gone.';
+'Gives the role that reads a view, for the conditions of views. In a function that is SECURITY DEFINER it would give
+the function''s owner: these use _p_caller. Null for a role that is gone.';
 
 create function parley._p_is_administrator(role oid) returns boolean
 language plpgsql stable
@@ -1193,14 +1227,17 @@ as $$
 begin
   return (
     select pg_has_role(role, n.nspowner, 'usage')
-      or exists (select from pg_database as d where d.datname = current_database() and pg_has_role(role, d.datdba, 'usage'))
+      or exists (
+        select from pg_database as d where d.datname = current_database() and pg_has_role(role, d.datdba, 'usage')
+      )
     from pg_namespace as n
     where n.nspname = 'parley'
   );
 end
 $$;
 
-comment on function parley._p_is_administrator(oid) is 'Reports whether a role may do everything with the broker of this database.';
+comment on function parley._p_is_administrator(oid) is
+'Reports whether a role may do everything with the broker of this database.';
 
 create function parley._p_require_administrator(caller oid, what text) returns boolean
 language plpgsql
@@ -1273,7 +1310,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- pg_has_role takes an oid for a member of itself whether there is such a role or not.
-  if not exists (select from pg_roles as r where r.oid = caller) or not exists (select from pg_roles as r where r.oid = role) then
+  if not exists (select from pg_roles as r where r.oid = caller)
+    or not exists (select from pg_roles as r where r.oid = role) then
     return false;
   end if;
   if current_setting('server_version_num')::integer >= 160000 then
@@ -1285,18 +1323,19 @@ end
 $$;
 
 comment on function parley._p_may_act_as(oid, oid) is
-'Reports whether a role may become another one by SET ROLE: itself, a role that it is a member of and may set, any as superuser. Never null: false when either
-of the two does not exist.
+'Reports whether a role may become another one by SET ROLE: itself, a role that it is a member of and may set, any
+as superuser. Never null: false when either of the two does not exist.
 Arguments: caller, the role that acts; role, the one it would act as.';
 
 -- sql/base/default_privileges.sql
 
 -- What ALTER DEFAULT PRIVILEGES has given away of objects of ours.
 --
--- Whoever installs may have said that some role may read all tables that he will make, call all his functions, create in all his schemas.
--- That was not said of a broker: who reads the secret of base/roles.sql may do everything, and so may who makes a function in the schema parley.
--- So the schema takes back what it has not granted itself, when it is installed and from each sequence and view that it makes later.
--- A grant that somebody makes by name is his own decision.
+-- Whoever installs may have said that some role may read all tables that he will make, call all his
+-- functions, create in all his schemas.
+-- That was not said of a broker: who reads the secret of base/roles.sql may do everything, and so may who makes a
+-- function in the schema parley. So the schema takes back what it has not granted itself, when it is installed and from
+-- each sequence and view that it makes later. A grant that somebody makes by name is his own decision.
 
 create function parley._p_grantees(acl aclitem[], owner oid) returns setof regrole
 language sql stable
@@ -1305,7 +1344,8 @@ as $$
   select distinct x.grantee::regrole from aclexplode(acl) as x where x.grantee not in (0, owner)
 $$;
 
-comment on function parley._p_grantees(aclitem[], oid) is 'Gives the roles other than the owner that hold a right to an object. PUBLIC is none of them.';
+comment on function parley._p_grantees(aclitem[], oid) is
+'Gives the roles other than the owner that hold a right to an object. PUBLIC is none of them.';
 
 create function parley._p_take_back_relation(relation regclass) returns void
 language plpgsql
@@ -1316,14 +1356,18 @@ declare
 begin
   execute format('revoke all on table %s from public', relation);
   for v_grantee in
-    select g.grantee from pg_class as c cross join parley._p_grantees(c.relacl, c.relowner) as g (grantee) where c.oid = relation
+    select g.grantee
+    from pg_class as c
+    cross join parley._p_grantees(c.relacl, c.relowner) as g (grantee)
+    where c.oid = relation
   loop
     execute format('revoke all on table %s from %s', relation, v_grantee);
   end loop;
 end
 $$;
 
-comment on function parley._p_take_back_relation(regclass) is 'Takes all rights to a table, a view or a sequence from everybody but its owner.';
+comment on function parley._p_take_back_relation(regclass) is
+'Takes all rights to a table, a view or a sequence from everybody but its owner.';
 
 create function parley._p_take_back_all() returns void
 language plpgsql
@@ -1337,14 +1381,22 @@ declare
 begin
   revoke all on schema parley, parley_queue from public;
   for v_schema, v_grantee in
-    select n.oid, g.grantee from pg_namespace as n cross join parley._p_grantees(n.nspacl, n.nspowner) as g (grantee) where n.oid = any (v_schemas)
+    select n.oid, g.grantee
+    from pg_namespace as n
+    cross join parley._p_grantees(n.nspacl, n.nspowner) as g (grantee)
+    where n.oid = any (v_schemas)
   loop
     execute format('revoke all on schema %s from %s', v_schema, v_grantee);
   end loop;
-  perform parley._p_take_back_relation(c.oid) from pg_class as c where c.relnamespace = any (v_schemas) and c.relacl is not null;
+  perform parley._p_take_back_relation(c.oid)
+  from pg_class as c
+  where c.relnamespace = any (v_schemas) and c.relacl is not null;
   revoke all on all functions in schema parley, parley_queue from public;
   for v_function, v_grantee in
-    select p.oid, g.grantee from pg_proc as p cross join parley._p_grantees(p.proacl, p.proowner) as g (grantee) where p.pronamespace = any (v_schemas)
+    select p.oid, g.grantee
+    from pg_proc as p
+    cross join parley._p_grantees(p.proacl, p.proowner) as g (grantee)
+    where p.pronamespace = any (v_schemas)
   loop
     execute format('revoke all on function %s from %s', v_function, v_grantee);
   end loop;
@@ -1352,20 +1404,23 @@ end
 $$;
 
 comment on function parley._p_take_back_all() is
-'Takes all rights to the schemas parley and parley_queue, and to what is in them, from everybody but their owner: what is granted is granted afterwards.';
+'Takes all rights to the schemas parley and parley_queue, and to what is in them, from everybody but their owner: what
+is granted is granted afterwards.';
 
 -- sql/base/permissions.sql
 
 -- Permissions on the broker's objects.
 --
--- A permission row records that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold all.
--- CONTROL includes every other permission of its object, ALTER includes VIEW DEFINITION.
--- Permissions on the class 'database' are the rights to create things, with ALTER ANY to alter all of a kind, and to view all
--- definitions. Source: spec 7.6, 7.7.
+-- A permission row records that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold
+-- all. CONTROL includes every other permission of its object, ALTER includes VIEW DEFINITION.
+-- Permissions on the class 'database' are the rights to create things, with ALTER ANY to alter all of a kind, and to
+-- view all definitions. Source: spec 7.6, 7.7.
 
 create table parley._p_permission (
   class text not null check (
-    class in ('database', 'message type', 'contract', 'queue', 'service', 'route', 'certificate', 'remote service binding')
+    class in (
+      'database', 'message type', 'contract', 'queue', 'service', 'route', 'certificate', 'remote service binding'
+    )
   ),
   object_id integer not null,
   permission text not null,
@@ -1377,7 +1432,9 @@ create table parley._p_permission (
 
 comment on table parley._p_permission is 'Who was granted what on which object; grantee 0 is PUBLIC.';
 
-create function parley._p_has_permission(role oid, permission text, class text, object_id integer, owner oid) returns boolean
+create function parley._p_has_permission(
+  role oid, permission text, class text, object_id integer, owner oid
+) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1407,10 +1464,13 @@ end
 $$;
 
 comment on function parley._p_has_permission(oid, text, text, integer, oid) is
-'Reports whether a role holds a permission: by ownership, by grant (to it, to a role it inherits, to PUBLIC), or as administrator.
+'Reports whether a role holds a permission: by ownership, by grant (to it, to a role it inherits,
+to PUBLIC), or as administrator.
 Arguments: role; permission, such as SEND; class, such as service; object_id; owner, the owner of the object or null.';
 
-create function parley._p_require_permission(caller oid, permission text, class text, object_id integer, name text, owner oid) returns boolean
+create function parley._p_require_permission(
+  caller oid, permission text, class text, object_id integer, name text, owner oid
+) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1437,7 +1497,8 @@ as $$
 $$;
 
 comment on function parley._p_may_view_state(oid) is
-'Reports whether a role may see the figures of the whole broker, as VIEW SERVER STATE allows: administrators and members of pg_monitor.';
+'Reports whether a role may see the figures of the whole broker, as VIEW SERVER STATE allows:
+administrators and members of pg_monitor.';
 
 -- sql/base/sequences.sql
 
@@ -1457,7 +1518,7 @@ $$;
 
 comment on function parley._p_last_position(regclass) is
 'Gives the last value of a queue''s position sequence.
-Unlike pg_sequence_last_value this leaves no lock behind that looks like a sender''s.';
+Unlike pg_sequence_last_value this leaves no lock behind that could be taken for a sender''s.';
 
 create function parley._p_last_values(sequences regclass[]) returns bigint[]
 language plpgsql
@@ -1467,8 +1528,8 @@ declare
   v_values bigint[] := array[]::bigint[];
 begin
   for i in 1 .. coalesce(cardinality(sequences), 0) by 100 loop
-    -- The savepoint, rolled back, lets go of the locks on the sequences: a thousand would crowd the server's lock table, and their queues
-    -- could not be dropped meanwhile.
+    -- The savepoint, rolled back, lets go of the locks on the sequences: a thousand would crowd the server's lock
+    -- table, and their queues could not be dropped meanwhile.
     begin
       for n in i .. least(i + 99, cardinality(sequences)) loop
         v_values := v_values || coalesce(parley._p_last_position(sequences[n]), 0);
@@ -1491,8 +1552,9 @@ Errors: none of its own.';
 
 -- Lanes: a queue, or a destination elsewhere, and a priority in one number, so that one index finds what goes first.
 --
--- None of them is called by a view that everybody may use, since PostgreSQL asks the caller's right to each function of a view:
--- views/transmission_queue.sql spells them out. No search_path is pinned: the planner puts them in line, and they cost nothing.
+-- None of them is called by a view that everybody may use, since PostgreSQL asks the caller's right to each
+-- function of a view: views/transmission_queue.sql spells them out. No search_path is pinned: the planner puts them
+-- in line, and they cost nothing.
 
 create function parley._p_lane(queue_id integer, priority integer) returns integer
 language sql immutable parallel safe
@@ -1509,7 +1571,8 @@ as $$
   select parley._p_lane(queue_id, 0)
 $$;
 
-comment on function parley._p_set_aside_lane(integer) is 'Gives the lane of a queue for conversations that are set aside, which readers never scan.';
+comment on function parley._p_set_aside_lane(integer) is
+'Gives the lane of a queue for conversations that are set aside, which readers never scan.';
 
 create function parley._p_owner_of_lane(lane integer) returns integer
 language sql immutable parallel safe
@@ -1541,32 +1604,37 @@ begin
 end
 $$;
 
-comment on function parley._p_is_running(xid) is 'Reports whether a transaction or subtransaction, such as the xmax of a row, has not ended yet.';
+comment on function parley._p_is_running(xid) is
+'Reports whether a transaction or subtransaction, such as the xmax of a row, has not ended yet.';
 
 -- sql/base/visible_objects.sql
 
 -- Which objects the catalog shows to whom (spec 7.6, VIEW DEFINITION).
 --
--- A view of the catalog has a row for the owner of its object, for whoever holds any permission on it, for who may see all objects of the class, and
--- for administrators. What the system owns (ids below 65536) is shown to everybody. The rights are those of current_user, who reads the view.
+-- A view of the catalog has a row for the owner of its object, for whoever holds any permission on it, for who may see
+-- all objects of the class, and for administrators. What the system owns (ids below 65536) is shown to everybody. The
+-- rights are those of current_user, who reads the view.
 --
--- Cost: the views below stand in subqueries that do not depend on the row. PostgreSQL answers them once for each query, so a row of the catalog
--- costs one question about its owner and one probe of a hash table. Locks: none.
+-- Cost: the views below stand in subqueries that do not depend on the row. PostgreSQL answers them once for each query,
+-- so a row of the catalog costs one question about its owner and one probe of a hash table. Locks: none.
 
 create view parley._p_permitted_object with (security_barrier) as
 select p.class, p.object_id, p.permission
 from parley._p_permission as p
 where p.grantee = 0::regrole or pg_catalog.pg_has_role(p.grantee, 'usage');
 
-comment on view parley._p_permitted_object is 'Permissions that whoever reads this holds by a grant: to the role, to one that it inherits, to PUBLIC.';
+comment on view parley._p_permitted_object is
+'Permissions that whoever reads this holds by a grant: to the role, to one that it inherits, to PUBLIC.';
 
 create view parley._p_visible_class with (security_barrier) as
 select c.class
 from (
-  values ('database'), ('message type'), ('contract'), ('queue'), ('service'), ('route'), ('certificate'), ('remote service binding')
+  values ('database'), ('message type'), ('contract'), ('queue'), ('service'), ('route'), ('certificate'),
+    ('remote service binding')
 ) as c (class)
 where (select parley._p_is_administrator(parley._p_current_role()))
-  -- Whoever may monitor is shown the figures of each queue under its name already, and parley queues names the services of each.
+  -- Whoever may monitor is shown the figures of each queue under its name already, and parley queues
+  -- names the services of each.
   or (c.class in ('queue', 'service') and pg_catalog.pg_has_role('pg_monitor', 'usage'))
   or exists (
     select
@@ -1575,8 +1643,8 @@ where (select parley._p_is_administrator(parley._p_current_role()))
   );
 
 comment on view parley._p_visible_class is
-'Classes of which whoever reads this sees every object: all for administrators and with VIEW DEFINITION on the database, else those with ALTER ANY; queues
-and services for members of pg_monitor.
+'Classes of which whoever reads this sees every object: all for administrators and with VIEW DEFINITION on the database,
+else those with ALTER ANY; queues and services for members of pg_monitor.
 The class database stands for what belongs to no class, such as priorities and peers.';
 
 create function parley._p_is_visible(role oid, class text, object_id integer, owner oid) returns boolean
@@ -1601,17 +1669,19 @@ end
 $$;
 
 comment on function parley._p_is_visible(oid, text, integer, oid) is
-'Reports whether the catalog shows an object to a role: the rule of the views above, for functions that run with their owner''s rights.
+'Reports whether the catalog shows an object to a role: the rule of the views above, for functions that
+run with their owner''s rights.
 Arguments: role, 0 for what everybody sees; class, such as service; object_id; owner, the owner of the object.';
 
 -- sql/base/broker_identity.sql
 
 -- Which broker this is, and whether it is where it was.
 --
--- The id of the broker lives in the database, and so a copy of the database has it too: CREATE DATABASE ... TEMPLATE, a dump that is restored,
--- a base backup that becomes a second server. Beside the id stands where the broker was enabled last: the identifier of the server and the oid of
--- the database. Where these differ nobody can know whether the broker has moved or was copied, so it is switched off and somebody has to say
--- (spec 9.1). A copy of a whole server, made by its files, has both: that one cannot be distinguished from the original.
+-- The id of the broker lives in the database, and so a copy of the database has it too: CREATE DATABASE ... TEMPLATE, a
+-- dump that is restored, a base backup that becomes a second server. Beside the id stands where the broker was enabled
+-- last: the identifier of the server and the oid of the database. Where these differ nobody can know whether the broker
+-- has moved or was copied, so it is switched off and somebody has to say (spec 9.1). A copy of a whole server, made by
+-- its files, has both: that one cannot be distinguished from the original.
 
 create function parley._p_system_identifier() returns bigint
 language plpgsql stable
@@ -1625,7 +1695,8 @@ exception
 end
 $$;
 
-comment on function parley._p_system_identifier() is 'Gives the identifier that the server got when it was created, or null where it is kept from us.';
+comment on function parley._p_system_identifier() is
+'Gives the identifier that the server got when it was created, or null where it is kept from us.';
 
 create function parley._p_database_oid() returns oid
 language sql stable
@@ -1640,11 +1711,14 @@ create function parley._p_is_elsewhere() returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select b.database_oid <> parley._p_database_oid() or coalesce(b.system_identifier <> parley._p_system_identifier(), false)
+  select b.database_oid <> parley._p_database_oid() or coalesce(
+    b.system_identifier <> parley._p_system_identifier(), false
+  )
   from parley._p_broker as b
 $$;
 
-comment on function parley._p_is_elsewhere() is 'Reports whether this is another database than the one in which the broker was enabled last.';
+comment on function parley._p_is_elsewhere() is
+'Reports whether this is another database than the one in which the broker was enabled last.';
 
 create function parley._p_original() returns name
 language sql stable
@@ -1658,7 +1732,8 @@ as $$
 $$;
 
 comment on function parley._p_original() is
-'Gives the name of the database that this one is a copy of, when it is still there, on the same server; otherwise null.';
+'Gives the name of the database that this one is a copy of, when it is still there, on the same server; otherwise
+null.';
 
 create function parley._p_broker_state() returns text
 language sql stable security definer
@@ -1669,17 +1744,24 @@ as $$
 $$;
 
 comment on function parley._p_broker_state() is
-'Gives the state of the broker: ENABLED, DISABLED, or ELSEWHERE when this is not the database in which it was enabled last.';
+'Gives the state of the broker: ENABLED, DISABLED, or ELSEWHERE when this is not the
+database in which it was enabled last.';
 
 create function parley._p_advice_when_elsewhere() returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select format('This database is not the one in which the broker %s was enabled last: it was restored, copied or moved. ', b.service_broker_guid)
+  select format(
+    'This database is not the one in which the broker %s was enabled last: it was restored, copied or moved. ',
+    b.service_broker_guid
+  )
     || case
       when parley._p_original() is null
-        then 'If it is the same broker in a new place: select parley.enable_broker(); if it is a copy: select parley.new_broker();'
-      else format('The original is still there, database "%s". For a copy: select parley.new_broker();', parley._p_original())
+        then 'If it is the same broker in a new place: select parley.enable_broker(); if it is a copy: select '
+          || 'parley.new_broker();'
+      else format(
+        'The original is still there, database "%s". For a copy: select parley.new_broker();', parley._p_original()
+      )
     end
   from parley._p_broker as b
 $$;
@@ -1713,27 +1795,31 @@ begin
       end;
     end if;
   elsif broker_state = 'DISABLED' then
-    advice := 'The broker is disabled: messages are neither delivered nor read by activation. Switch it on: select parley.enable_broker();';
+    advice := 'The broker is disabled: messages are neither delivered nor read by activation. Switch it on: select '
+      || 'parley.enable_broker();';
   end if;
 end
 $$;
 
 comment on function parley.attach_broker() is
-'Every program that works for this broker for long calls this first, and again when it has lost its connection. A broker that finds itself in another
-database than the one in which it was enabled last is switched off, until somebody says whether it has moved or was copied. Anybody may call it.
-Gives schema_version; oldest_client_version, which programs need to know at least; release; service_broker_guid;
-broker_state, ENABLED, DISABLED or ELSEWHERE; advice, what to do when the state is not ENABLED.
+'Every program that works for this broker for long calls this first, and again when it has lost its connection. A broker
+that finds itself in another database than the one in which it was enabled last is switched off, until somebody says
+whether it has moved or was copied. Anybody may call it. Gives schema_version; oldest_client_version, which programs
+need to know at least; release; service_broker_guid; broker_state, ENABLED, DISABLED or ELSEWHERE; advice, what to do
+when the state is not ENABLED.
 Errors: none of its own.
 Source: spec 9.1.';
 
-insert into parley._p_broker (system_identifier, database_oid) values (parley._p_system_identifier(), parley._p_database_oid());
+insert into parley._p_broker (system_identifier, database_oid)
+values (parley._p_system_identifier(), parley._p_database_oid());
 
 -- sql/catalog/message_types.sql
 
 -- Message types: a name, and what a body of that type must be.
 --
--- Validation letters: N none, E empty, X XML, J JSON, F what a function of the user's says. The first three are Service
--- Broker's; the others are ours. A body is checked when it is delivered, not by SEND (spec 2.2): see conversation/deliver.sql.
+-- Validation letters: N none, E empty, X XML, J JSON, F what a function of the user's says. The first three
+-- are Service Broker's; the others are ours. A body is checked when it is delivered, not by SEND (spec 2.2):
+-- see conversation/deliver.sql.
 
 create table parley._p_message_type (
   message_type_id integer primary key,
@@ -1749,7 +1835,8 @@ create table parley._p_message_type (
 );
 
 comment on table parley._p_message_type is 'Message types (spec 2.2).';
-comment on column parley._p_message_type.is_validated is 'Whether a body is checked before it is taken; the short ways are for those that are not.';
+comment on column parley._p_message_type.is_validated is
+'Whether a body is checked before it is taken; the short ways are for those that are not.';
 comment on column parley._p_message_type.validation_setter is
 'Who set the validation function: it runs only while this role may act as the one whose rights it has.';
 
@@ -1812,7 +1899,9 @@ begin
   name := parley._p_name('message type', name);
   v_owner := parley._p_new_owner(v_caller, "authorization");
   v_validation := parley._p_validation(v_caller, validation, validation_function);
-  insert into parley._p_message_type (message_type_id, name, owner, validation, validation_function, validation_setter, schema_collection)
+  insert into parley._p_message_type (
+    message_type_id, name, owner, validation, validation_function, validation_setter, schema_collection
+  )
   values (
     nextval('parley._p_object_id'),
     create_message_type.name,
@@ -1833,11 +1922,11 @@ $$;
 
 comment on function parley.create_message_type(text, text, regprocedure, text, text, parley.caller) is
 'Creates a message type and returns its id.
-Arguments: name, 1 to 128 characters, compared byte by byte; validation, NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION;
-validation_function, takes the body as bytea, null when it is empty, and returns whether it is good (required for VALID_XML, JSON_SCHEMA and FUNCTION);
-it should be SECURITY DEFINER and belong to the caller, and is asked about bodies of up to 16 MiB;
-schema_collection, only kept, for VALID_XML;
-authorization, the owner (default: the caller).
+Arguments: name, 1 to 128 characters, compared byte by byte; validation, NONE, EMPTY, WELL_FORMED_XML, VALID_XML,
+JSON, JSON_SCHEMA or FUNCTION; validation_function, takes the body as bytea, null when it is empty, and returns
+whether it is good (required for VALID_XML, JSON_SCHEMA and FUNCTION); it should be SECURITY DEFINER and belong to
+the caller, and is asked about bodies of up to 16 MiB; schema_collection, only kept, for VALID_XML; authorization,
+the owner (default: the caller).
 Errors: 229 not allowed, 2714 exists, 8402 bad validation, 9609 bad name, 15151 unknown owner.
 Source: spec 2.2.';
 
@@ -1885,7 +1974,9 @@ declare
   v_contract text;
 begin
   v_type := parley._p_find_message_type(v_caller, name, 'CONTROL');
-  select case when parley._p_is_visible(v_caller, 'contract', c.service_contract_id, c.owner) then format('contract "%s"', c.name) end as name
+  select case
+    when parley._p_is_visible(v_caller, 'contract', c.service_contract_id, c.owner) then format('contract "%s"', c.name)
+  end as name
   into v_contract
   from parley._p_contract_message_type as u
   join parley._p_contract as c using (service_contract_id)
@@ -1975,7 +2066,9 @@ create table parley._p_contract_message_type (
 
 comment on table parley._p_contract_message_type is 'The message types of each contract, and who may send them.';
 
-create function parley._p_create_contract(name text, message_types jsonb, "authorization" text, caller parley.caller) returns integer
+create function parley._p_create_contract(
+  name text, message_types jsonb, "authorization" text, caller parley.caller
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -1993,7 +2086,10 @@ begin
     found := parley._p_raise(8402, 'message types');
   end if;
   insert into parley._p_contract (service_contract_id, name, owner)
-  values (nextval('parley._p_object_id'), parley._p_name('contract', _p_create_contract.name), parley._p_new_owner(v_caller, "authorization"))
+  values (
+    nextval('parley._p_object_id'), parley._p_name('contract', _p_create_contract.name),
+    parley._p_new_owner(v_caller, "authorization")
+  )
   on conflict do nothing
   returning service_contract_id into v_id;
   if v_id is null then
@@ -2010,8 +2106,12 @@ begin
     if parley._p_is_system_message(v_type.message_type_id) then
       found := parley._p_raise(9663, 'message type in a contract', v_usage.name);
     end if;
-    insert into parley._p_contract_message_type (service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target)
-    values (v_id, v_type.message_type_id, v_usage.sent_by in ('INITIATOR', 'ANY'), v_usage.sent_by in ('TARGET', 'ANY'));
+    insert into parley._p_contract_message_type (
+      service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target
+    )
+    values (
+      v_id, v_type.message_type_id, v_usage.sent_by in ('INITIATOR', 'ANY'), v_usage.sent_by in ('TARGET', 'ANY')
+    );
   end loop;
   perform from parley._p_contract_message_type as u where u.service_contract_id = v_id and u.is_sent_by_initiator;
   if not found then
@@ -2022,10 +2122,13 @@ end
 $$;
 
 comment on function parley._p_create_contract(text, jsonb, text, parley.caller) is
-'Does what create_contract does. The ticket is no argument of that: with it calls of its three forms could be taken for one another.
+'Does what create_contract does. The ticket is no argument of that: with it calls of its three forms
+could be taken for one another.
 Errors: those of create_contract.';
 
-create function parley.create_contract(name text, message_types jsonb, "authorization" text default null) returns integer
+create function parley.create_contract(
+  name text, message_types jsonb, "authorization" text default null
+) returns integer
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2034,10 +2137,11 @@ $$;
 
 comment on function parley.create_contract(text, jsonb, text) is
 'Creates a contract and returns its id.
-Arguments: name, 1 to 128 characters; message_types, a JSON object of message type to INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
-A JSON value keeps the last of two equal keys; pass the text itself, as a literal or of type text, to have a message type named twice refused.
-Errors: 229 not allowed, 2714 exists, 8402 bad argument, 8492 nothing for the initiator, 9609 bad name, 9663 EndDialog, Error or DialogTimer,
-15151 unknown message type.
+Arguments: name, 1 to 128 characters; message_types, a JSON object of message type to INITIATOR, TARGET or ANY;
+authorization, the owner (default: the caller). A JSON value keeps the last of two equal keys; pass the text itself,
+as a literal or of type text, to have a message type named twice refused.
+Errors: 229 not allowed, 2714 exists, 8402 bad argument, 8492 nothing for the initiator, 9609 bad name, 9663 EndDialog,
+Error or DialogTimer, 15151 unknown message type.
 Source: spec 2.2, 2.3.';
 
 create function parley.create_contract(
@@ -2058,18 +2162,22 @@ begin
     found := parley._p_raise(8403, 'repeated', v_repeated);
   end if;
   return parley._p_create_contract(
-    name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization", caller
+    name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)),
+    "authorization", caller
   );
 end
 $$;
 
 comment on function parley.create_contract(text, text[], text, text, parley.caller) is
 'Creates a contract all of whose message types are sent by the same side.
-Arguments: name; message_types, their names; sent_by, INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
+Arguments: name; message_types, their names; sent_by, INITIATOR, TARGET or ANY; authorization,
+the owner (default: the caller).
 Errors: 8402 a message type that is null, 8403 one named twice, and those of create_contract with JSON.
 Source: spec 2.3.';
 
-create function parley._p_create_contract_of_text(name text, message_types text, "authorization" text, caller parley.caller) returns integer
+create function parley._p_create_contract_of_text(
+  name text, message_types text, "authorization" text, caller parley.caller
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2080,7 +2188,11 @@ begin
   begin
     v_types := message_types::jsonb;
     if jsonb_typeof(v_types) = 'object' then
-      select t.name into v_repeated from json_object_keys(message_types::json) as t (name) group by t.name having count(*) > 1 limit 1;
+      select t.name into v_repeated
+      from json_object_keys(message_types::json) as t (name)
+      group by t.name
+      having count(*) > 1
+      limit 1;
     end if;
   exception
     when data_exception then
@@ -2126,7 +2238,9 @@ begin
   if v_contract.service_contract_id < 65536 and permission <> 'REFERENCES' then
     found := parley._p_raise(9663, 'object', 'contract', name);
   end if;
-  found := parley._p_require_permission(caller, permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
+  found := parley._p_require_permission(
+    caller, permission, 'contract', v_contract.service_contract_id, name, v_contract.owner
+  );
   return v_contract;
 end
 $$;
@@ -2145,7 +2259,10 @@ declare
   v_user text;
 begin
   v_contract := parley._p_find_contract(v_caller, name, 'CONTROL');
-  select case when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name) end as name into v_user
+  select case
+    when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name)
+  end as name
+  into v_user
   from parley._p_service_contract as u
   join parley._p_service as s using (service_id)
   where u.service_contract_id = v_contract.service_contract_id
@@ -2161,10 +2278,15 @@ begin
     found := parley._p_raise(3716, 'used unseen', 'contract', name, 'service or broker priority');
   end if;
   -- No message may be on the way that is not visible yet: the endpoints are locked against their senders.
-  perform from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id order by e.endpoint_id for update;
+  perform from parley._p_endpoint as e
+  where e.service_contract_id = v_contract.service_contract_id
+  order by e.endpoint_id
+  for update;
   -- Live conversations on it end with an error on both sides (spec 2.3).
   perform parley._p_break_conversations(
-    array(select e.endpoint_id from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id),
+    array(
+      select e.endpoint_id from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id
+    ),
     parley._p_error_of(8487, 'contract dropped', name),
     parley._p_error_of(8487, 'contract dropped', name)
   );
@@ -2184,9 +2306,10 @@ Source: spec 2.3.';
 -- Queues: where messages wait. This file holds the objects; what waits is in conversation/messages.sql.
 --
 -- Each queue owns four sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
--- on it to the end of their transaction, which shows readers the senders under way (docs/architecture.md).
--- Its wake-up sequence shows senders until when a reader sleeps on the queue, so that no notification is in vain.
--- Its rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6); its counter sequence, who counted that.
+-- on it to the end of their transaction, which shows readers the senders under way (docs/architecture.md). Its
+-- wake-up sequence shows senders until when a reader sleeps on the queue, so that no notification is in vain. Its
+-- rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6); its counter
+-- sequence, who counted that.
 
 create table parley._p_queue (
   queue_id integer primary key,
@@ -2230,12 +2353,17 @@ declare
   v_part text;
 begin
   -- What does not parse to its end must not be taken for the queue that a part of it names.
-  if queue !~ E'^(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+)(\\.(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+))*$' then
+  if queue !~ (
+    E'^(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+)'
+    || E'(\\.(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+))*$'
+  ) then
     found := parley._p_raise(9609, 'malformed queue', queue, replace(queue, ']', ']]'));
   end if;
   for v_part in
     select coalesce(replace(m[2], ']]', ']'), replace(m[3], '""', '"'), m[4])
-    from regexp_matches(coalesce(queue, ''), E'(\\[((?:[^\\]]|\\]\\])*)\\]|"((?:[^"]|"")*)"|([^.\\["]+))(?:\\.|$)', 'g') as m
+    from regexp_matches(
+      coalesce(queue, ''), E'(\\[((?:[^\\]]|\\]\\])*)\\]|"((?:[^"]|"")*)"|([^.\\["]+))(?:\\.|$)', 'g'
+    ) as m
   loop
     v_parts := v_parts || v_part;
   end loop;
@@ -2264,7 +2392,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return (
-    select string_agg(case when p.part ~ E'[.\\["]' then '[' || replace(p.part, ']', ']]') || ']' else p.part end, '.' order by p.ordinal)
+    select string_agg(
+      case
+        when p.part ~ E'[.\\["]' then '[' || replace(p.part, ']', ']]') || ']'
+        else p.part
+      end, '.' order by p.ordinal
+    )
     from unnest(array[nullif(schema_name, 'dbo'), name]) with ordinality as p (part, ordinal)
     where p.part is not null
   );
@@ -2272,8 +2405,8 @@ end
 $$;
 
 comment on function parley._p_lookup_name(text, text) is
-'Gives the name under which a queue is found, which no other queue can have: its own, with the schema in front unless that is dbo;
-in brackets where that is needed.';
+'Gives the name under which a queue is found, which no other queue can have: its own, with the schema in front unless
+that is dbo; in brackets where that is needed.';
 
 create function parley._p_find_queue(caller oid, queue text) returns parley._p_queue
 language plpgsql stable
@@ -2287,8 +2420,12 @@ begin
   select * into v_queue from parley._p_queue as q where q.lookup_name = queue;
   if not found then
     -- With fewer points the name parses, and the service is searched when there is no such queue.
-    v_name := parley._p_queue_name(queue, case when queue like '%.%.%' then parley._p_queue_of_service(caller, queue) end);
-    select * into v_queue from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
+    v_name := parley._p_queue_name(
+      queue, case when queue like '%.%.%' then parley._p_queue_of_service(caller, queue) end
+    );
+    select * into v_queue
+    from parley._p_queue as q
+    where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   end if;
   if not found then
     v_of_service := parley._p_queue_of_service(caller, queue);
@@ -2317,7 +2454,9 @@ begin
   if v_queue.queue_id < 65536 and permission in ('ALTER', 'CONTROL') then
     found := parley._p_raise(9663, 'object', 'queue', queue);
   end if;
-  found := parley._p_require_permission(caller, permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  found := parley._p_require_permission(
+    caller, permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
+  );
   return v_queue;
 end
 $$;
@@ -2338,8 +2477,8 @@ begin
     perform parley._p_take_back_relation(format('parley.%I', format('_p_queue_%s_%s', queue_id, v_what))::regclass);
   end loop;
   insert into parley._p_queue (
-    queue_id, lookup_name, schema_name, name, owner, position_sequence, wakeup_sequence, rollback_sequence, counter_sequence,
-    is_receive_enabled, is_enqueue_enabled, is_retention_enabled, is_poison_message_handling_enabled
+    queue_id, lookup_name, schema_name, name, owner, position_sequence, wakeup_sequence, rollback_sequence,
+    counter_sequence, is_receive_enabled, is_enqueue_enabled, is_retention_enabled, is_poison_message_handling_enabled
   )
   values (
     queue_id, parley._p_lookup_name(schema_name, name), schema_name, name, owner,
@@ -2352,7 +2491,8 @@ begin
 end
 $$;
 
-comment on function parley._p_add_queue(integer, text, text, oid) is 'Creates a queue with its sequences and the settings every new queue has.';
+comment on function parley._p_add_queue(integer, text, text, oid) is
+'Creates a queue with its sequences and the settings every new queue has.';
 
 create function parley.create_queue(
   queue text,
@@ -2379,7 +2519,9 @@ declare
 begin
   found := parley._p_require_permission(v_caller, 'CREATE QUEUE', 'database', 0, null, null);
   -- Serialises two creations of the same name, so that the second gets our error and not one of a sequence.
-  perform pg_advisory_xact_lock(hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0));
+  perform pg_advisory_xact_lock(
+    hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0)
+  );
   perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   if found then
     found := parley._p_raise(2714, 'object', 'queue', queue, 'alter_queue');
@@ -2396,17 +2538,20 @@ begin
 end
 $$;
 
-comment on function parley.create_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, parley.caller) is
+comment on function parley.create_queue(
+  text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, parley.caller
+) is
 'Creates a queue, and a view of it in schema parley_queue, and returns its id.
-Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention, keep copies until the conversation ends;
-poison_message_handling, count the rollbacks of a message; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
-execute_as, SELF, OWNER or a role that the caller may act as; activation, whether it is on (default: when a procedure is given);
-authorization, the owner (default: the caller);
-poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default), its conversation is passed by until
-parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does; poison_rollbacks, 1 to 15, how often is too often (default 5).
-Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad name,
-9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary, 15151 unknown owner or role,
-15517 the caller may not act as the role that the procedure would run as.
+Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention,
+keep copies until the conversation ends; poison_message_handling, count the rollbacks of a message;
+activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767; execute_as, SELF, OWNER or a role
+that the caller may act as; activation, whether it is on (default: when a procedure is given); authorization, the owner
+(default: the caller); poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default),
+its conversation is passed by until parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does;
+poison_rollbacks, 1 to 15, how often is too often (default 5).
+Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad
+name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary, 15151 unknown owner
+or role, 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4.';
 
 create function parley.alter_queue(
@@ -2430,15 +2575,17 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
 begin
   found := parley._p_alter_queue(
-    v_caller, v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation,
-    poison_action, poison_rollbacks
+    v_caller, v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers,
+    execute_as, activation, poison_action, poison_rollbacks
   );
 end
 $$;
 
-comment on function parley.alter_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, integer, parley.caller) is
-'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so far.
-What is set aside stays so, whatever becomes of the settings.
+comment on function parley.alter_queue(
+  text, boolean, boolean, boolean, text, integer, text, boolean, text, integer, parley.caller
+) is
+'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so
+far. What is set aside stays so, whatever becomes of the settings.
 Arguments: as create_queue.
 Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653, 9742 activation, 9663 system object,
 9717 and 9718 the queue is activated in another way, 15151 unknown role,
@@ -2454,7 +2601,8 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
 begin
   update parley._p_queue as q
-  set activation_procedure = null, max_readers = 0, execute_as = null, procedure_set_by = null, execute_as_set_by = null,
+  set activation_procedure = null, max_readers = 0, execute_as = null, procedure_set_by = null,
+    execute_as_set_by = null,
     is_activation_enabled = false, modify_date = now()
   where q.queue_id = v_queue.queue_id;
 end
@@ -2479,7 +2627,10 @@ begin
     where c.relnamespace = 'parley'::regnamespace
       and c.relkind = 'S'
       and c.relname like E'\\_p\\_queue\\_%'
-      and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence))
+      and not exists (
+        select from parley._p_queue as q
+        where c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence)
+      )
   loop
     begin
       execute format('drop sequence %s', v_sequence);
@@ -2492,8 +2643,8 @@ end
 $$;
 
 comment on function parley._p_drop_unused_sequences() is
-'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and learns that it is
-gone only when that has committed: so what is locked is left to the next call.';
+'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and
+learns that it is gone only when that has committed: so what is locked is left to the next call.';
 
 create function parley.drop_queue(queue text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
@@ -2504,7 +2655,9 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
   v_service text;
 begin
-  select case when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name) end as name
+  select case
+    when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name)
+  end as name
   into v_service
   from parley._p_service as s
   where s.queue_id = v_queue.queue_id
@@ -2577,7 +2730,9 @@ declare
   v_view text := parley._p_queue_view_name(queue_id);
 begin
   execute format('create view parley_queue.%I as select * from parley.queue_contents(%L)', v_view, (
-    select format('[%s].[%s]', replace(q.schema_name, ']', ']]'), replace(q.name, ']', ']]')) from parley._p_queue as q where q.queue_id = $1
+    select format('[%s].[%s]', replace(q.schema_name, ']', ']]'), replace(q.name, ']', ']]'))
+    from parley._p_queue as q
+    where q.queue_id = $1
   ));
   perform parley._p_take_back_relation(format('parley_queue.%I', v_view)::regclass);
   -- The function asks for the right to RECEIVE each time.
@@ -2591,7 +2746,8 @@ comment on function parley._p_create_queue_view(integer) is 'Creates the view of
 
 -- The settings of a queue, their rules, and what changing them sets off.
 --
--- Locks: the queue's row. Switching retention on or off waits for the senders on the queue and makes them read again (_p_forget_routes).
+-- Locks: the queue's row. Switching retention on or off waits for the senders on the queue and makes them
+-- read again (_p_forget_routes).
 
 create function parley._p_check_activation(procedure text, execute_as text) returns boolean
 language plpgsql stable
@@ -2663,15 +2819,17 @@ as $$
       coalesce(pg_get_userbyid(s.setter), 'that nobody knows'), s.what, pg_get_userbyid(r.role)
     )
   from (select parley._p_execute_as(queue.execute_as, queue.owner) as role) as r
-  cross join (values (queue.procedure_set_by::oid, 'the procedure'), (queue.execute_as_set_by::oid, 'execute_as')) as s (setter, what)
+  cross join (
+    values (queue.procedure_set_by::oid, 'the procedure'), (queue.execute_as_set_by::oid, 'execute_as')
+  ) as s (setter, what)
   where r.role is not null and parley._p_may_act_as(s.setter, r.role) is not true
   order by s.what desc
   limit 1
 $$;
 
 comment on function parley._p_acting_refusal(parley._p_queue) is
-'Says why the procedure of a queue must not be run as the role that it would be: because who set it, or the role, could not act as that role himself.
-Null when nothing speaks against it.';
+'Says why the procedure of a queue must not be run as the role that it would be: because who set it, or the role,
+could not act as that role himself. Null when nothing speaks against it.';
 
 create function parley._p_require_acting(queue parley._p_queue) returns boolean
 language plpgsql stable
@@ -2734,10 +2892,17 @@ begin
     activation_procedure = coalesce(_p_alter_queue.activation_procedure, q.activation_procedure),
     max_readers = coalesce(max_queue_readers, q.max_readers),
     execute_as = coalesce(
-      case upper(_p_alter_queue.execute_as) when 'SELF' then caller::regrole::text when 'OWNER' then 'OWNER' else _p_alter_queue.execute_as end,
+      case upper(_p_alter_queue.execute_as)
+        when 'SELF' then caller::regrole::text
+        when 'OWNER' then 'OWNER'
+        else _p_alter_queue.execute_as
+      end,
       q.execute_as
     ),
-    procedure_set_by = case when _p_alter_queue.activation_procedure is null then q.procedure_set_by else caller::regrole end,
+    procedure_set_by = case
+      when _p_alter_queue.activation_procedure is null then q.procedure_set_by
+      else caller::regrole
+    end,
     execute_as_set_by = case when _p_alter_queue.execute_as is null then q.execute_as_set_by else caller::regrole end,
     is_activation_enabled = coalesce(activation, q.is_activation_enabled),
     disabled_position = case
@@ -2748,7 +2913,8 @@ begin
   where q.queue_id = _p_alter_queue.queue_id
   returning * into v_new;
   -- To change one of the two is to choose what runs as the role, whatever the other was set by.
-  if num_nonnulls(activation_procedure, execute_as, nullif(activation, false)) > 0 and v_new.activation_procedure is not null then
+  if num_nonnulls(activation_procedure, execute_as, nullif(activation, false)) > 0
+    and v_new.activation_procedure is not null then
     found := parley._p_require_acting(v_new);
   end if;
   if v_new.is_activation_enabled then
@@ -2763,7 +2929,9 @@ begin
   end if;
   if status then
     perform setval(v_new.rollback_sequence, 0);
-    update parley._p_event_notification as n set is_reported = false where n.queue_id = _p_alter_queue.queue_id and n.is_reported;
+    update parley._p_event_notification as n
+    set is_reported = false
+    where n.queue_id = _p_alter_queue.queue_id and n.is_reported;
   end if;
   if v_new.is_retention_enabled is distinct from v_old.is_retention_enabled then
     perform parley._p_forget_copy_numbers(queue_id);
@@ -2773,7 +2941,9 @@ begin
 end
 $$;
 
-comment on function parley._p_alter_queue(oid, integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
+comment on function parley._p_alter_queue(
+  oid, integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer
+) is
 'Changes the settings of a queue; null leaves a setting as it is.
 Errors: 8402, 9613, 9614, 9620, 9653, 9742, 9717, 9718, 15151, 15517.';
 
@@ -2798,11 +2968,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into parley._p_dropped_queue (enqueued, tasks_started, procedures_invoked, tasks_aborted, task_limit_reached)
-  select t.enqueued, t.started, case when q.activation_procedure is null then 0 else t.started end, t.aborted, t.limit_reached
+  select t.enqueued, t.started, case when q.activation_procedure is null then 0 else t.started end, t.aborted,
+    t.limit_reached
   from parley._p_queue as q
   left join parley._p_queue_monitor as m on m.queue_id = q.queue_id
   cross join lateral (
-    select coalesce(parley._p_last_position(q.position_sequence), 0) as enqueued, coalesce(m.tasks_started, 0) as started,
+    select coalesce(parley._p_last_position(q.position_sequence), 0) as enqueued,
+      coalesce(m.tasks_started, 0) as started,
       coalesce(m.tasks_aborted, 0) as aborted, coalesce(m.task_limit_reached, 0) as limit_reached
   ) as t
   where q.queue_id = $1 and greatest(t.enqueued, t.started, t.aborted, t.limit_reached) > 0;
@@ -2810,7 +2982,8 @@ begin
 end
 $$;
 
-comment on function parley._p_keep_totals(integer) is 'Keeps the counts of a queue that is about to be dropped, and forgets its monitor.';
+comment on function parley._p_keep_totals(integer) is
+'Keeps the counts of a queue that is about to be dropped, and forgets its monitor.';
 
 -- sql/catalog/services.sql
 
@@ -2898,9 +3071,10 @@ $$;
 
 comment on function parley.create_service(text, text, text[], text, parley.caller) is
 'Creates a service and returns its id. Messages already sent to that name are delivered.
-Arguments: name, 1 to 128 characters, compared byte by byte; queue; contracts it accepts as target (none: it can only begin dialogs);
-authorization, the owner (default: the caller).
-Errors: 208 no such queue, 229 not allowed, 2714 exists, 8404 contract named twice, 9609 bad name, 15151 unknown contract or owner.
+Arguments: name, 1 to 128 characters, compared byte by byte; queue; contracts it accepts as target (none: it can only
+begin dialogs); authorization, the owner (default: the caller).
+Errors: 208 no such queue, 229 not allowed, 2714 exists, 8404 contract named twice, 9609 bad name,
+15151 unknown contract or owner.
 Source: spec 2.5.';
 
 create function parley._p_find_service(caller oid, name text, permission text) returns parley._p_service
@@ -2981,7 +3155,8 @@ $$;
 comment on function parley.alter_service(text, text, text[], text[], parley.caller) is
 'Moves a service, with its waiting messages, to another queue; lets it accept more or fewer contracts.
 Conversations on a contract it no longer accepts end with error -8469 on both sides.
-Errors: 208 no such queue, 229 not allowed, 8404 accepted already, 8493 nothing to change, 9663 system object, 15151 not found.
+Errors: 208 no such queue, 229 not allowed, 8404 accepted already, 8493 nothing to change, 9663
+system object, 15151 not found.
 Source: spec 2.5.';
 
 create function parley.drop_service(name text, caller parley.caller default parley.current_caller()) returns void
@@ -2993,7 +3168,9 @@ declare
   v_service parley._p_service := parley._p_find_service(v_caller, name, 'CONTROL');
   v_priority text;
 begin
-  select case when parley._p_is_visible(v_caller, 'database', 0, 0) then format('broker priority "%s"', p.name) end as name
+  select case
+    when parley._p_is_visible(v_caller, 'database', 0, 0) then format('broker priority "%s"', p.name)
+  end as name
   into v_priority
   from parley._p_priority as p
   where p.local_service_id = v_service.service_id
@@ -3020,12 +3197,13 @@ Source: spec 2.5.';
 
 -- Certificates of roles, for dialogs (spec 2.11, 7.3 to 7.5): whom a sealed message is for, and who has signed it.
 --
--- A certificate is a pair of public keys, X25519 to seal for and Ed25519 to verify with, a subject and a validity, in one value of bytes:
--- PARLEYC1, start and expiry as 8 bytes each (seconds since 1970, big-endian), the signing key and the sealing key (32 bytes each), the subject in
--- UTF-8. The SHA-256 of these bytes is its fingerprint. Nobody has signed it: it is trusted because it was installed, under a role, and what it
--- proves is that somebody acts for that role (spec 7.2). The same bytes are installed at both ends; here and there the role may differ.
--- A private key is only ever here sealed under a master key that lives outside the database, in a file of the daemon, so the database and its backups
--- open nothing. Its first bytes name the master key: 1, then the first 8 bytes of that key's SHA-256.
+-- A certificate is a pair of public keys, X25519 to seal for and Ed25519 to verify with, a subject and a validity, in
+-- one value of bytes: PARLEYC1, start and expiry as 8 bytes each (seconds since 1970, big-endian), the signing key and
+-- the sealing key (32 bytes each), the subject in UTF-8. The SHA-256 of these bytes is its fingerprint. Nobody has
+-- signed it: it is trusted because it was installed, under a role, and what it proves is that somebody acts for that
+-- role (spec 7.2). The same bytes are installed at both ends; here and there the role may differ. A private key is only
+-- ever here sealed under a master key that lives outside the database, in a file of the daemon, so the database and its
+-- backups open nothing. Its first bytes name the master key: 1, then the first 8 bytes of that key's SHA-256.
 -- Locks: the certificate's row. Cost: none for who sends or receives; the daemon reads once a second what it uses.
 
 create table parley._p_certificate (
@@ -3045,13 +3223,15 @@ create table parley._p_certificate (
   create_date timestamptz not null default now()
 );
 
-comment on table parley._p_certificate is 'Certificates of dialogs (spec 2.11); with a sealed private key when they are ours.';
+comment on table parley._p_certificate is
+'Certificates of dialogs (spec 2.11); with a sealed private key when they are ours.';
 
 create index on parley._p_certificate (owner);
 
 create function parley._p_read_certificate(
   certificate bytea,
-  out fingerprint bytea, out subject text, out signing_key bytea, out sealing_key bytea, out start_date timestamptz, out expiry_date timestamptz
+  out fingerprint bytea, out subject text, out signing_key bytea, out sealing_key bytea, out start_date timestamptz,
+  out expiry_date timestamptz
 )
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
@@ -3059,7 +3239,8 @@ as $$
 declare
   v_dates bigint[];
 begin
-  if length(certificate) not between 89 and 344 or substring(certificate from 1 for 8) <> convert_to('PARLEYC1', 'UTF8') then
+  if length(certificate) not between 89 and 344
+    or substring(certificate from 1 for 8) <> convert_to('PARLEYC1', 'UTF8') then
     found := parley._p_raise(15297, 'form');
   end if;
   v_dates := array[
@@ -3098,7 +3279,9 @@ begin
       15151, 'object', 'certificate', name, parley._p_did_you_mean(caller, 'certificate', name), 'certificates'
     );
   end if;
-  found := parley._p_require_permission(caller, permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner);
+  found := parley._p_require_permission(
+    caller, permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner
+  );
   return v_certificate;
 end
 $$;
@@ -3114,9 +3297,12 @@ as $$
   select pg_notify('parley', 'transmission')
 $$;
 
-comment on function parley._p_notify_security_change() is 'Notifies the daemons that messages which could not be sealed may be tried again.';
+comment on function parley._p_notify_security_change() is
+'Notifies the daemons that messages which could not be sealed may be tried again.';
 
-create function parley._p_add_certificate(name text, certificate bytea, owner oid, private_key bytea, active_for_begin_dialog boolean) returns integer
+create function parley._p_add_certificate(
+  name text, certificate bytea, owner oid, private_key bytea, active_for_begin_dialog boolean
+) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3125,12 +3311,12 @@ declare
   v_parts record := parley._p_read_certificate(certificate);
 begin
   insert into parley._p_certificate (
-    certificate_id, name, owner, fingerprint, certificate, subject, signing_key, sealing_key, start_date, expiry_date, private_key,
-    is_active_for_begin_dialog
+    certificate_id, name, owner, fingerprint, certificate, subject, signing_key, sealing_key, start_date, expiry_date,
+    private_key, is_active_for_begin_dialog
   )
   values (
-    nextval('parley._p_object_id'), name, owner, v_parts.fingerprint, certificate, v_parts.subject, v_parts.signing_key, v_parts.sealing_key,
-    v_parts.start_date, v_parts.expiry_date, private_key, active_for_begin_dialog
+    nextval('parley._p_object_id'), name, owner, v_parts.fingerprint, certificate, v_parts.subject, v_parts.signing_key,
+    v_parts.sealing_key, v_parts.start_date, v_parts.expiry_date, private_key, active_for_begin_dialog
   )
   on conflict do nothing
   returning certificate_id into v_id;
@@ -3176,11 +3362,12 @@ end
 $$;
 
 comment on function parley.create_certificate(text, bytea, text, bytea, boolean, parley.caller) is
-'Installs a certificate and returns its id: of somebody else, whom its owner stands for here, or our own with its private key. New ones of our own are
-made by the command parley certificate create, which has the master key.
-Arguments: name; certificate, the bytes that parley certificate export writes; authorization, the owner (default: the caller): what
-is signed with it is done in the name of this role; private_key, sealed under the master key, or null; active_for_begin_dialog, whether new messages may
-be sealed for it or signed with it: what arrives is opened in either case.
+'Installs a certificate and returns its id: of somebody else, whom its owner stands for here, or our own with its
+private key. New ones of our own are made by the command parley certificate create, which has the master key.
+Arguments: name; certificate, the bytes that parley certificate export writes; authorization, the owner
+(default: the caller): what is signed with it is done in the name of this role; private_key, sealed under the
+master key, or null; active_for_begin_dialog, whether new messages may be sealed for it or signed with it: what
+arrives is opened in either case.
 Errors: 229 not allowed, 2714 exists, 9609 bad name, 15151 unknown owner, 15297 malformed.
 Source: spec 2.11, CREATE CERTIFICATE.';
 
@@ -3202,7 +3389,10 @@ begin
   end if;
   update parley._p_certificate as c
   set is_active_for_begin_dialog = coalesce(active_for_begin_dialog, c.is_active_for_begin_dialog),
-    revoked_at = case when revoked is null then c.revoked_at when revoked then coalesce(c.revoked_at, clock_timestamp()) end
+    revoked_at = case
+      when revoked is null then c.revoked_at
+      when revoked then coalesce(c.revoked_at, clock_timestamp())
+    end
   where c.certificate_id = v_certificate.certificate_id;
   perform parley._p_notify_security_change();
 end
@@ -3210,8 +3400,8 @@ $$;
 
 comment on function parley.alter_certificate(text, boolean, boolean, parley.caller) is
 'Changes what is given of a certificate. Daemons know within a second.
-Arguments: name; active_for_begin_dialog, whether new messages may be sealed for it or signed with it; revoked, whether nothing that it has to do with
-is opened or sealed any more.
+Arguments: name; active_for_begin_dialog, whether new messages may be sealed for it or signed with it; revoked, whether
+nothing that it has to do with is opened or sealed any more.
 Errors: 229 not allowed, 8493 nothing to change, 15151 not found.
 Source: spec 2.11, 7.5, ALTER CERTIFICATE.';
 
@@ -3230,8 +3420,8 @@ end
 $$;
 
 comment on function parley.drop_certificate(text, parley.caller) is
-'Drops a certificate with its private key. What was sealed for it and has not arrived yet cannot be opened any more; its sender seals it again for
-the certificate that is left.
+'Drops a certificate with its private key. What was sealed for it and has not arrived yet cannot be opened any more; its
+sender seals it again for the certificate that is left.
 Errors: 229 not allowed, 15151 not found.
 Source: spec 7.5, DROP CERTIFICATE.';
 
@@ -3241,7 +3431,10 @@ select
   c.certificate_id,
   c.owner::oid as principal_id,
   case when c.private_key is null then 'NA' else 'MK' end as pvt_key_encryption_type,
-  case when c.private_key is null then 'NO_PRIVATE_KEY' else 'ENCRYPTED_BY_MASTER_KEY' end as pvt_key_encryption_type_desc,
+  case
+    when c.private_key is null then 'NO_PRIVATE_KEY'
+    else 'ENCRYPTED_BY_MASTER_KEY'
+  end as pvt_key_encryption_type_desc,
   c.is_active_for_begin_dialog,
   c.subject as issuer_name,
   pg_catalog.encode(pg_catalog.substring(c.fingerprint, 1, 16), 'hex') as cert_serial_number,
@@ -3265,21 +3458,26 @@ where pg_catalog.pg_has_role(c.owner, 'usage')
   or c.certificate_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'certificate');
 
 comment on view parley.certificates is
-'Certificates of dialogs. They are made by their owners, so issuer_name is the subject. The columns from certificate on are ours.';
+'Certificates of dialogs. They are made by their owners, so issuer_name is the subject. The
+columns from certificate on are ours.';
 comment on column parley.certificates.name is 'Compared byte by byte.';
 comment on column parley.certificates.certificate_id is 'Identity of the certificate.';
 comment on column parley.certificates.principal_id is 'Oid of the owner, in whose name it signs.';
-comment on column parley.certificates.pvt_key_encryption_type is 'MK when the private key is here, sealed under the master key; NA when it is not.';
+comment on column parley.certificates.pvt_key_encryption_type is
+'MK when the private key is here, sealed under the master key; NA when it is not.';
 comment on column parley.certificates.pvt_key_encryption_type_desc is 'ENCRYPTED_BY_MASTER_KEY or NO_PRIVATE_KEY.';
-comment on column parley.certificates.is_active_for_begin_dialog is 'Whether new messages may be sealed for it or signed with it.';
+comment on column parley.certificates.is_active_for_begin_dialog is
+'Whether new messages may be sealed for it or signed with it.';
 comment on column parley.certificates.issuer_name is 'As subject.';
 comment on column parley.certificates.cert_serial_number is 'The first half of the fingerprint, in hexadecimal digits.';
 comment on column parley.certificates.subject is 'What its owner calls it.';
 comment on column parley.certificates.start_date is 'From when it is valid.';
 comment on column parley.certificates.expiry_date is 'Until when it is valid.';
 comment on column parley.certificates.thumbprint is 'Fingerprint: the SHA-256 of certificate.';
-comment on column parley.certificates.certificate is 'The certificate itself, for parley.create_certificate elsewhere. It is no secret.';
-comment on column parley.certificates.master_key is 'Which master key seals the private key, in hexadecimal digits; null without private key.';
+comment on column parley.certificates.certificate is
+'The certificate itself, for parley.create_certificate elsewhere. It is no secret.';
+comment on column parley.certificates.master_key is
+'Which master key seals the private key, in hexadecimal digits; null without private key.';
 comment on column parley.certificates.revoked_at is 'When it was revoked.';
 comment on column parley.certificates.state is 'VALID, NOT ACTIVE, NOT YET VALID, EXPIRED or REVOKED.';
 
@@ -3300,7 +3498,9 @@ create table parley._p_priority (
 
 comment on table parley._p_priority is 'Broker priorities (spec 2.9); null means ANY.';
 
-create function parley._p_priority_of(service_contract_id integer, local_service_id integer, remote_service_name text) returns smallint
+create function parley._p_priority_of(
+  service_contract_id integer, local_service_id integer, remote_service_name text
+) returns smallint
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -3370,7 +3570,9 @@ begin
   found := parley._p_require_administrator(v_caller, 'create_broker_priority');
   v_parts := parley._p_priority_parts(v_caller, contract_name, local_service_name, remote_service_name, priority_level);
   name := parley._p_name('broker priority', name);
-  insert into parley._p_priority (priority_id, name, service_contract_id, local_service_id, remote_service_name, priority)
+  insert into parley._p_priority (
+    priority_id, name, service_contract_id, local_service_id, remote_service_name, priority
+  )
   values (
     nextval('parley._p_object_id'), create_broker_priority.name,
     v_parts.service_contract_id, v_parts.local_service_id, v_parts.remote_name, v_parts.priority
@@ -3386,7 +3588,8 @@ $$;
 
 comment on function parley.create_broker_priority(text, text, text, text, integer, parley.caller) is
 'Creates a broker priority and returns its id. It governs endpoints created from now on.
-Arguments: name; contract_name, local_service_name, remote_service_name, a name or ANY; priority_level, 1 (low) to 10 (high).
+Arguments: name; contract_name, local_service_name, remote_service_name, a name or ANY;
+priority_level, 1 (low) to 10 (high).
 Errors: 2714 exists, 8402 level out of range, 9609 bad name, 15151 not found or not an administrator.
 Source: spec 2.9.';
 
@@ -3419,9 +3622,15 @@ begin
     coalesce(priority_level, v_old.priority)
   );
   update parley._p_priority as p
-  set service_contract_id = case when contract_name is null then p.service_contract_id else v_parts.service_contract_id end,
+  set service_contract_id = case
+    when contract_name is null then p.service_contract_id
+    else v_parts.service_contract_id
+  end,
     local_service_id = case when local_service_name is null then p.local_service_id else v_parts.local_service_id end,
-    remote_service_name = case when alter_broker_priority.remote_service_name is null then p.remote_service_name else v_parts.remote_name end,
+    remote_service_name = case
+      when alter_broker_priority.remote_service_name is null then p.remote_service_name
+      else v_parts.remote_name
+    end,
     priority = v_parts.priority
   where p.priority_id = v_old.priority_id;
 end
@@ -3459,11 +3668,13 @@ Source: spec 2.9.';
 
 -- Routes: which address leads to a service, or to a broker instance (spec 2.6).
 --
--- Two tables in one. Routes that are not inbound are those of this database: they govern messages of conversations that have an end here.
--- Inbound ones are the share of this database in the table of the server: they govern what arrives from the network (transport/inbound_routes.sql).
--- A route keeps its address as it was written, and beside it what follows from it: next_hop, the address in the form that links are named
--- by, and rank, its place in the order of spec 6.3. Expired routes stay, are not found, and are revived by alter_route.
--- Locks: the row of the route; then, when it was changed, of the conversations that it concerns (transport/destination_statements.sql).
+-- Two tables in one. Routes that are not inbound are those of this database: they govern messages of conversations that
+-- have an end here. Inbound ones are the share of this database in the table of the server: they govern what arrives
+-- from the network (transport/inbound_routes.sql). A route keeps its address as it was written, and beside it what
+-- follows from it: next_hop, the address in the form that links are named by, and rank, its place in the order of spec
+-- 6.3. Expired routes stay, are not found, and are revived by alter_route.
+-- Locks: the row of the route; then, when it was changed, of the conversations that it concerns
+-- (transport/destination_statements.sql).
 
 create table parley._p_route (
   route_id integer primary key,
@@ -3481,8 +3692,10 @@ create table parley._p_route (
 );
 
 comment on table parley._p_route is 'Routes (spec 2.6); a null service or instance means any, a null expiry never.';
-comment on column parley._p_route.next_hop is 'LOCAL, TRANSPORT, tcp://host:port, or tcp://host:port,host:port with the mirror; hosts in lower case.';
-comment on column parley._p_route.rank is 'Which is preferred among candidates (spec 6.3): 1 with a mirror, 2 LOCAL, 3 network, 4 TRANSPORT.';
+comment on column parley._p_route.next_hop is
+'LOCAL, TRANSPORT, tcp://host:port, or tcp://host:port,host:port with the mirror; hosts in lower case.';
+comment on column parley._p_route.rank is
+'Which is preferred among candidates (spec 6.3): 1 with a mirror, 2 LOCAL, 3 network, 4 TRANSPORT.';
 
 create index on parley._p_route (coalesce(remote_service_name, ''), is_inbound);
 
@@ -3491,18 +3704,25 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_parts text[] := regexp_match(lower(address collate "C"), E'^tcp://(?:\\[([0-9a-f.]*:[0-9a-f:.]+)\\]|([a-z0-9_.-]+)):([0-9]{1,5})/?$');
+  v_parts text[] := regexp_match(
+    lower(address collate "C"), E'^tcp://(?:\\[([0-9a-f.]*:[0-9a-f:.]+)\\]|([a-z0-9_.-]+)):([0-9]{1,5})/?$'
+  );
   v_host text;
 begin
   if v_parts is null or v_parts[3]::integer not between 1 and 65535 then
     return null;
   elsif v_parts[1] is not null then
     -- No way to write IPv4, and nobody is reached at no address.
-    v_host := case when v_parts[1]::inet = '::1' or not v_parts[1]::inet << '::/96' then format('[%s]', host(v_parts[1]::inet)) end;
+    v_host := case
+      when v_parts[1]::inet = '::1' or not v_parts[1]::inet << '::/96' then format('[%s]', host(v_parts[1]::inet))
+    end;
   elsif v_parts[2] ~ '^[0-9.]+$' then
     -- Else inet would take less than four numbers, and octal ones.
-    v_host := case when v_parts[2] ~ E'^(0|[1-9][0-9]*)(\\.(0|[1-9][0-9]*)){3}$' then nullif(host(v_parts[2]::inet), '0.0.0.0') end;
-  elsif length(v_parts[2]) <= 253 and v_parts[2] ~ E'^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\\.?$' then
+    v_host := case
+      when v_parts[2] ~ E'^(0|[1-9][0-9]*)(\\.(0|[1-9][0-9]*)){3}$' then nullif(host(v_parts[2]::inet), '0.0.0.0')
+    end;
+  elsif length(v_parts[2]) <= 253
+    and v_parts[2] ~ E'^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\\.?$' then
     v_host := v_parts[2];
   end if;
   return 'tcp://' || v_host || ':' || v_parts[3]::integer;
@@ -3513,8 +3733,9 @@ end
 $$;
 
 comment on function parley._p_network_address(text) is
-'Gives tcp://host:port in the form that links are named by: lower case, numbers in their short form. Null when it is none: the host must be a name of
-DNS or NetBIOS, an IPv4 address, or an IPv6 address in brackets; the port must be given.
+'Gives tcp://host:port in the form that links are named by: lower case, numbers in their short form. Null
+when it is none: the host must be a name of DNS or NetBIOS, an IPv4 address, or an IPv6 address in
+brackets; the port must be given.
 Source: spec 2.6.';
 
 create function parley._p_check_route_text(name text, clause text, value text) returns boolean
@@ -3567,7 +3788,12 @@ begin
   elsif route.next_hop = v_mirror then
     found := parley._p_raise(9747, 'same address', route.name);
   end if;
-  route.rank := case when route.mirror_address is not null then 1 when v_word = 'LOCAL' then 2 when v_word = 'TRANSPORT' then 4 else 3 end;
+  route.rank := case
+    when route.mirror_address is not null then 1
+    when v_word = 'LOCAL' then 2
+    when v_word = 'TRANSPORT' then 4
+    else 3
+  end;
   route.next_hop := route.next_hop || coalesce(',' || substr(v_mirror, 7), '');
   return route;
 end
@@ -3612,7 +3838,8 @@ end
 $$;
 
 comment on function parley._p_follow_route(parley._p_route) is
-'Looks again where the messages go that a route concerns, now that it has come, gone or changed; notifies the daemons.';
+'Finds the way of the messages again that a route concerns, after it was created, dropped or
+changed, and notifies the daemons.';
 
 create function parley.create_route(
   name text,
@@ -3648,11 +3875,12 @@ begin
   v_route.mirror_address := create_route.mirror_address;
   v_route := parley._p_check_route(v_route);
   insert into parley._p_route (
-    route_id, name, owner, is_inbound, remote_service_name, broker_instance, expires_at, address, mirror_address, next_hop, rank
+    route_id, name, owner, is_inbound, remote_service_name, broker_instance, expires_at, address, mirror_address,
+    next_hop, rank
   )
   values (
-    nextval('parley._p_object_id'), v_route.name, v_route.owner, v_route.is_inbound, v_route.remote_service_name, v_route.broker_instance,
-    v_route.expires_at, v_route.address, v_route.mirror_address, v_route.next_hop, v_route.rank
+    nextval('parley._p_object_id'), v_route.name, v_route.owner, v_route.is_inbound, v_route.remote_service_name,
+    v_route.broker_instance, v_route.expires_at, v_route.address, v_route.mirror_address, v_route.next_hop, v_route.rank
   )
   on conflict do nothing
   returning route_id into v_id;
@@ -3666,14 +3894,17 @@ $$;
 
 comment on function parley.create_route(text, text, text, text, integer, text, boolean, text, parley.caller) is
 'Creates a route and returns its id. Messages that wait for one go where it leads.
-Arguments: name; address, tcp://host:port of the broker at the other end or of one that forwards, LOCAL for this server, or TRANSPORT for services whose
-names begin with the address; service_name, compared byte by byte (null: any service); broker_instance, the service_broker_guid of the target database, or
-CURRENT DATABASE (null: any); lifetime in seconds (null: for ever); mirror_address, tcp://host:port of the second server of a database, which needs
-service_name and broker_instance; is_inbound, whether it is for messages that arrive from the network, which only an administrator may say;
-authorization, the owner (default: the caller). Service SQL/ServiceBroker/BrokerConfiguration is the one that is asked for missing routes.
-Errors: 229 not allowed, 2714 exists, 8413 malformed broker_instance, 9609 bad name, 9659 empty address or service, 9660 longer than 256 characters,
-9661 mirror without service and instance, 9662 instance without service, 9743 mirror of LOCAL or TRANSPORT, 9744 malformed address, 9745 TRANSPORT with
-a service, 9746 lifetime out of range, 9747 both addresses the same, 15151 unknown owner or not an administrator.
+Arguments: name; address, tcp://host:port of the broker at the other end or of one that forwards, LOCAL for this
+server, or TRANSPORT for services whose names begin with the address; service_name, compared byte by byte (null: any
+service); broker_instance, the service_broker_guid of the target database, or CURRENT DATABASE (null: any); lifetime
+in seconds (null: for ever); mirror_address, tcp://host:port of the second server of a database, which needs
+service_name and broker_instance; is_inbound, whether it is for messages that arrive from the network, which only an
+administrator may say; authorization, the owner (default: the caller). Service SQL/ServiceBroker/BrokerConfiguration
+is the one that is asked for missing routes.
+Errors: 229 not allowed, 2714 exists, 8413 malformed broker_instance, 9609 bad name, 9659 empty address or service, 9660
+longer than 256 characters, 9661 mirror without service and instance, 9662 instance without service, 9743 mirror of
+LOCAL or TRANSPORT, 9744 malformed address, 9745 TRANSPORT with a service, 9746 lifetime out of range, 9747 both
+addresses the same, 15151 unknown owner or not an administrator.
 Source: spec 2.6.';
 
 create function parley._p_route_to_change(caller oid, name text, permission text) returns parley._p_route
@@ -3727,7 +3958,8 @@ begin
   v_route.mirror_address := coalesce(alter_route.mirror_address, v_route.mirror_address);
   v_route := parley._p_check_route(v_route);
   update parley._p_route as r
-  set remote_service_name = v_route.remote_service_name, broker_instance = v_route.broker_instance, expires_at = v_route.expires_at,
+  set remote_service_name = v_route.remote_service_name, broker_instance = v_route.broker_instance,
+    expires_at = v_route.expires_at,
     address = v_route.address, mirror_address = v_route.mirror_address, next_hop = v_route.next_hop, rank = v_route.rank
   where r.route_id = v_route.route_id;
   perform parley._p_follow_route(v_route);
@@ -3738,11 +3970,12 @@ end
 $$;
 
 comment on function parley.alter_route(text, text, text, text, integer, text, parley.caller) is
-'Changes what is given of a route; a lifetime counts from now, so it revives a route that has expired. What a route names it can name otherwise, not leave
-open again: for any service, any instance, no mirror or for ever, drop the route and create it anew.
+'Changes what is given of a route; a lifetime counts from now, so it revives a route that has expired. What a
+route names it can name otherwise, not leave open again: for any service, any instance, no mirror or for ever,
+drop the route and create it anew.
 Arguments: as create_route; null leaves what is there.
-Errors: 229 not allowed, 8413 malformed broker_instance, 8493 nothing to change, 9659, 9660, 9661, 9662, 9743, 9744, 9745, 9746, 9747 as create_route,
-15151 not found, or inbound and the caller is not an administrator.
+Errors: 229 not allowed, 8413 malformed broker_instance, 8493 nothing to change, 9659, 9660, 9661, 9662, 9743, 9744,
+9745, 9746, 9747 as create_route, 15151 not found, or inbound and the caller is not an administrator.
 Source: spec 2.6.';
 
 create function parley.drop_route(name text, caller parley.caller default parley.current_caller()) returns void
@@ -3768,17 +4001,18 @@ Source: spec 2.6.';
 
 -- Which way messages of a conversation go: the candidates of spec 6.2, and the choice among them of 6.3.
 --
--- One statement ranks all candidates of all steps, so the ordinary case costs one index probe for each of three keys: the service, any
--- service, and the broker configuration service. Among equals a hash of the conversation and the address decides (the lowest wins): so a
--- conversation always goes the same way, conversations spread evenly, and a route that comes or goes moves only those that it concerns.
--- The daemon has the same rule for inbound routes, in memory (inbound_route.go), so the hash is one that both can reckon: this is its owner.
--- This database cannot know whether another one of the same daemon has a service. Then the answer is LOCAL, and beside it where else the
+-- One statement ranks all candidates of all steps, so the ordinary case costs one index probe for each of three keys:
+-- the service, any service, and the broker configuration service. Among equals a hash of the conversation and the
+-- address decides (the lowest wins): so a conversation always goes the same way, conversations spread evenly, and a
+-- route that comes or goes moves only those that it concerns. The daemon has the same rule for inbound routes, in
+-- memory (inbound_route.go), so the hash is one that both can reckon: this is its owner. This database cannot know
+-- whether another one of the same daemon has a service. Then the answer is LOCAL, and beside it where else the
 -- conversation goes (otherwise), or why it waits (status), when none has.
 -- Locks: none, but for those of a request to the broker configuration service (transport/dynamic_routing.sql).
 
 create function parley._p_best_route(
-  far_service text, far_broker_instance text, conversation_id uuid, is_inbound boolean, may_ask boolean, beside_local integer,
-  out step integer, out next_hop text, out broker_instance text
+  far_service text, far_broker_instance text, conversation_id uuid, is_inbound boolean, may_ask boolean,
+  beside_local integer, out step integer, out next_hop text, out broker_instance text
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -3813,10 +4047,11 @@ end
 $$;
 
 comment on function parley._p_best_route(text, text, uuid, boolean, boolean, integer) is
-'Gives the best route that has not expired, by the steps of spec 6.2 and, among those of the first step that has any, the ranks of 6.3; nulls when there is
-none. Step 4 means that the broker configuration service can be asked.
-Arguments: far_service and far_broker_instance (null: any); conversation_id, which spreads conversations; is_inbound, which table; may_ask, whether step 4
-counts; beside_local, only what is left of a step when LOCAL is not to be had (null: everything).
+'Gives the best route that has not expired, by the steps of spec 6.2 and, among those of the first step that has any,
+the ranks of 6.3; nulls when there is none. Step 4 means that the broker configuration service can be asked.
+Arguments: far_service and far_broker_instance (null: any); conversation_id, which spreads conversations;
+is_inbound, which table; may_ask, whether step 4 counts; beside_local, only what is left of a step when LOCAL is
+not to be had (null: everything).
 Source: spec 6.2, 6.3.';
 
 create function parley._p_address_of(next_hop text, service_name text) returns text
@@ -3824,12 +4059,16 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return case next_hop when 'TRANSPORT' then parley._p_network_address(substring(service_name from '^[^:/]+://[^/]+')) else next_hop end;
+  return case next_hop
+    when 'TRANSPORT' then parley._p_network_address(substring(service_name from '^[^:/]+://[^/]+'))
+    else next_hop
+  end;
 end
 $$;
 
 comment on function parley._p_address_of(text, text) is
-'Gives the address that a next hop means for a service: for TRANSPORT, that with which its name begins, or null when it does not.';
+'Gives the address that a next hop means for a service: for TRANSPORT, that with which its name
+begins, or null when it does not.';
 
 create function parley._p_is_here(service_name text, broker_instance text) returns boolean
 language plpgsql stable
@@ -3841,7 +4080,8 @@ begin
 end
 $$;
 
-comment on function parley._p_is_here(text, text) is 'Reports whether this database has a service, and is the broker instance that is asked for (null: any).';
+comment on function parley._p_is_here(text, text) is
+'Reports whether this database has a service, and is the broker instance that is asked for (null: any).';
 
 create function parley._p_why_no_route(far_service text, far_broker_instance text, is_local boolean) returns text
 language plpgsql stable
@@ -3853,14 +4093,17 @@ begin
   elsif far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
     return parley._p_status(9795, 'not this database', far_broker_instance);
   elsif is_local then
-    return parley._p_status(9796, 'not in this database', far_service, parley._p_did_you_mean(0, 'service', far_service));
+    return parley._p_status(
+      9796, 'not in this database', far_service, parley._p_did_you_mean(0, 'service', far_service)
+    );
   end if;
   return parley._p_status(9750, 'no route', far_service, parley._p_did_you_mean_far(0, far_service));
 end
 $$;
 
 comment on function parley._p_why_no_route(text, text, boolean) is
-'Explains why a message waits for a route: 9770 asked, 9795 another instance, 9796 LOCAL and no such service (is_local), 9750 no route (spec 6.12).';
+'Explains why a message waits for a route: 9770 asked, 9795 another instance, 9796 LOCAL and no such service
+(is_local), 9750 no route (spec 6.12).';
 
 create function parley._p_find_known_route(
   far_service text, far_broker_instance text, conversation_id uuid, may_ask boolean,
@@ -3893,14 +4136,20 @@ begin
   elsif address = 'LOCAL' and not parley._p_is_here(far_service, broker_instance) then
     status := parley._p_why_no_route(far_service, broker_instance, true);
     otherwise := parley._p_address_of(
-      (parley._p_best_route(far_service, broker_instance, conversation_id, false, false, case step when 3 then 1 else step end)).next_hop, far_service
+      (
+        parley._p_best_route(
+          far_service, broker_instance, conversation_id, false, false, case step when 3 then 1 else step end
+        )
+      ).next_hop,
+      far_service
     );
   end if;
 end
 $$;
 
 comment on function parley._p_find_known_route(text, text, uuid, boolean) is
-'Finds the way of a conversation to its far side, as _p_find_route, and asks nobody: step 4 is told when the broker configuration service is to be asked.
+'Finds the way of a conversation to its far side, as _p_find_route, without asking the broker configuration service:
+step is 4 when that is to be asked.
 Arguments: those of _p_find_route; may_ask, whether step 4 counts.
 Source: spec 6.2, 6.3.';
 
@@ -3931,18 +4180,21 @@ $$;
 comment on function parley._p_find_route(text, text, uuid) is
 'Finds the way of a conversation to its far side, and asks the broker configuration service when that is the next step.
 Arguments: far_service; far_broker_instance in canonical form, null as long as it may be any; conversation_id.
-Gives address: LOCAL, or tcp://host:port in lower case, with ,host:port of a mirror behind it, or null when it has to wait, for the reason in status.
-With LOCAL, when this database does not have the service or is not the instance: otherwise, the address to go to when no other database of the daemon has
-it, and status, why it waits when that is null too. broker_instance: the instance, as the conversation or else the route says.
+Gives address: LOCAL, or tcp://host:port in lower case, with ,host:port of a mirror behind it, or null when it has to
+wait, for the reason in status. With LOCAL, when this database does not have the service or is not the instance:
+otherwise, the address to go to when no other database of the daemon has it, and status, why it waits when that is null
+too. broker_instance: the instance, as the conversation or else the route says.
 Source: spec 6.2, 6.3, 6.5, 6.12.';
 
 -- sql/catalog/remote_service_bindings.sql
 
 -- Remote service bindings: which role stands for a remote service (spec 2.7).
 --
--- What is sent to the service is sealed for the newest certificate of that role, so the side that answers has its private key. There is at most
--- one binding for a service; it is read when a dialog first finds its way out of the database, and never again for that dialog.
--- Locks: the binding's row; creating one locks the conversations that wait for it. Cost: one read for the first message that leaves the database.
+-- What is sent to the service is sealed for the newest certificate of that role, so the side that answers has its
+-- private key. There is at most one binding for a service; it is read when a dialog first finds its way out of the
+-- database, and never again for that dialog.
+-- Locks: the binding's row; creating one locks the conversations that wait for it. Cost: one read for the first
+-- message that leaves the database.
 
 create table parley._p_remote_service_binding (
   remote_service_binding_id integer primary key,
@@ -3995,7 +4247,9 @@ begin
       'remote_service_bindings'
     );
   end if;
-  found := parley._p_require_permission(caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
+  found := parley._p_require_permission(
+    caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner
+  );
   return v_binding;
 end
 $$;
@@ -4027,8 +4281,12 @@ begin
   if exists (select from parley._p_remote_service_binding as b where b.name = v_name) then
     found := parley._p_raise(2714, 'object', 'remote service binding', name, 'alter_remote_service_binding');
   end if;
-  insert into parley._p_remote_service_binding (remote_service_binding_id, name, owner, to_service, remote_principal, is_anonymous)
-  values (nextval('parley._p_object_id'), v_name, v_owner, create_remote_service_binding.to_service, v_principal, anonymous)
+  insert into parley._p_remote_service_binding (
+    remote_service_binding_id, name, owner, to_service, remote_principal, is_anonymous
+  )
+  values (
+    nextval('parley._p_object_id'), v_name, v_owner, create_remote_service_binding.to_service, v_principal, anonymous
+  )
   on conflict do nothing
   returning remote_service_binding_id into v_id;
   if v_id is null then
@@ -4041,12 +4299,13 @@ end
 $$;
 
 comment on function parley.create_remote_service_binding(text, text, text, boolean, text, parley.caller) is
-'Creates a remote service binding and returns its id: dialogs with that service are sealed for the certificate of the role when they leave the server,
-whatever ENCRYPTION says. Messages that waited for it, or for a route, are sealed and sent; dialogs under way stay as they are.
-Arguments: name; to_service, compared byte by byte; with_user, the role that stands for it and owns its certificate; anonymous, whether the initiator does
-not prove who it is; authorization, the owner (default: the caller).
-Errors: 229 not allowed, 2714 exists, 8412 to_service malformed, 9609 bad name, 9611 no such role, 9619 the service is bound already, 15151 unknown owner,
-28083 with_user cannot own certificates.
+'Creates a remote service binding and returns its id: dialogs with that service are sealed for the certificate of the
+role when they leave the server, whatever ENCRYPTION says. Messages that waited for it, or for a route, are sealed and
+sent; dialogs under way stay as they are.
+Arguments: name; to_service, compared byte by byte; with_user, the role that stands for it and owns its certificate;
+anonymous, whether the initiator does not prove who it is; authorization, the owner (default: the caller).
+Errors: 229 not allowed, 2714 exists, 8412 to_service malformed, 9609 bad name, 9611 no such role, 9619 the service is
+bound already, 15151 unknown owner, 28083 with_user cannot own certificates.
 Source: spec 2.7.';
 
 create function parley.alter_remote_service_binding(
@@ -4077,7 +4336,8 @@ $$;
 comment on function parley.alter_remote_service_binding(text, text, boolean, parley.caller) is
 'Changes what is given of a remote service binding, for dialogs begun from now on.
 Arguments: as create_remote_service_binding.
-Errors: 229 not allowed, 8493 nothing to change, 9611 no such role, 15151 not found, 28083 with_user cannot own certificates.
+Errors: 229 not allowed, 8493 nothing to change, 9611 no such role, 15151 not found, 28083
+with_user cannot own certificates.
 Source: spec 2.7.';
 
 create function parley.drop_remote_service_binding(
@@ -4091,8 +4351,10 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_binding parley._p_remote_service_binding := parley._p_find_binding(v_caller, name, 'CONTROL');
 begin
-  delete from parley._p_permission as p where p.class = 'remote service binding' and p.object_id = v_binding.remote_service_binding_id;
-  delete from parley._p_remote_service_binding as b where b.remote_service_binding_id = v_binding.remote_service_binding_id;
+  delete from parley._p_permission as p
+  where p.class = 'remote service binding' and p.object_id = v_binding.remote_service_binding_id;
+  delete from parley._p_remote_service_binding as b
+  where b.remote_service_binding_id = v_binding.remote_service_binding_id;
 end
 $$;
 
@@ -4113,7 +4375,9 @@ select
 from parley._p_remote_service_binding as b
 where pg_catalog.pg_has_role(b.owner, 'usage')
   or exists (select from parley._p_visible_class as v where v.class = 'remote service binding')
-  or b.remote_service_binding_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'remote service binding');
+  or b.remote_service_binding_id in (
+    select v.object_id from parley._p_permitted_object as v where v.class = 'remote service binding'
+  );
 
 comment on view parley.remote_service_bindings is 'Remote service bindings.';
 comment on column parley.remote_service_bindings.name is 'Compared byte by byte.';
@@ -4122,14 +4386,16 @@ comment on column parley.remote_service_bindings.principal_id is 'Oid of the own
 comment on column parley.remote_service_bindings.remote_service_name is 'Service that is bound.';
 comment on column parley.remote_service_bindings.service_contract_id is 'Always 0: all contracts.';
 comment on column parley.remote_service_bindings.remote_principal_id is 'Oid of the role that stands for the service.';
-comment on column parley.remote_service_bindings.is_anonymous_on is 'Whether the initiator stays unknown to the target.';
+comment on column parley.remote_service_bindings.is_anonymous_on is
+'Whether the initiator stays unknown to the target.';
 
 -- sql/catalog/named_objects.sql
 
 -- What has a name, and the name that was meant by one that nothing has.
 --
--- A message names the object that differs from what was given by upper and lower case alone, if whoever is shown the message may see that object
--- in the catalog (base/visible_objects.sql): before a right to it is asked, and where the right is refused, nothing may tell what else there is.
+-- A message names the object that differs from what was given by upper and lower case alone, if whoever is shown the
+-- message may see that object in the catalog (base/visible_objects.sql): before a right to it is asked, and where the
+-- right is refused, nothing may show what else there is.
 
 create view parley._p_named_object as
 select 'message type' as class, t.message_type_id as object_id, t.name, t.owner from parley._p_message_type as t
@@ -4144,7 +4410,8 @@ select 'route' as class, r.route_id as object_id, r.name, r.owner from parley._p
 union all
 select 'certificate' as class, c.certificate_id as object_id, c.name, c.owner from parley._p_certificate as c
 union all
-select 'remote service binding' as class, b.remote_service_binding_id as object_id, b.name, b.owner from parley._p_remote_service_binding as b;
+select 'remote service binding' as class, b.remote_service_binding_id as object_id, b.name, b.owner
+from parley._p_remote_service_binding as b;
 
 comment on view parley._p_named_object is 'Everything that rights are granted on, with its name as statements take it.';
 
@@ -4153,13 +4420,19 @@ language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(
-    (select format(' Did you mean "%s"?', n.name) from unnest(names) as n (name) where lower(n.name) = lower($1) and n.name <> $1 limit 1),
+    (
+      select format(' Did you mean "%s"?', n.name)
+      from unnest(names) as n (name)
+      where lower(n.name) = lower($1) and n.name <> $1
+      limit 1
+    ),
     ''
   )
 $$;
 
 comment on function parley._p_did_you_mean(text, text[]) is
-'Names the one that differs by case only, for a message; nothing when there is none. For those who may see all of the names.';
+'Names the one that differs by case only, for a message; nothing when there is none. For
+those who may see all of the names.';
 
 create function parley._p_did_you_mean(role oid, class text, name text) returns text
 language sql stable
@@ -4174,7 +4447,8 @@ $$;
 
 comment on function parley._p_did_you_mean(oid, text, text) is
 'Names the object that differs by case only, for a message that a role will read, if the role may see it.
-Arguments: role, 0 when it is not known who will read it: then only what everybody sees is named; class, such as service; name, as it was given.';
+Arguments: role, 0 when it is not known who will read it: then only what everybody sees is named; class, such
+as service; name, as it was given.';
 
 create function parley._p_did_you_mean_far(role oid, service_name text) returns text
 language sql stable
@@ -4183,7 +4457,9 @@ as $$
   select parley._p_did_you_mean($2, array(
     select r.remote_service_name
     from parley._p_route as r
-    where lower(r.remote_service_name) = lower($2) and not r.is_inbound and parley._p_is_visible($1, 'route', r.route_id, r.owner)
+    where lower(r.remote_service_name) = lower($2)
+      and not r.is_inbound
+      and parley._p_is_visible($1, 'route', r.route_id, r.owner)
   ))
 $$;
 
@@ -4207,7 +4483,8 @@ end
 $$;
 
 comment on function parley._p_queue_of_service(oid, text) is
-'Gives the queue of a service whose name was given for a queue, for a message, if the role may see both; null otherwise.';
+'Gives the queue of a service whose name was given for a queue, for a message, if the role may see both; null
+otherwise.';
 
 create function parley._p_common_length(one text, other text) returns integer
 language plpgsql immutable
@@ -4249,7 +4526,9 @@ begin
     return null;
   end if;
   v_front := parley._p_common_length(v_name, v_other);
-  v_back := least(parley._p_common_length(reverse(v_name), reverse(v_other)), length(v_name) - v_front, length(v_other) - v_front);
+  v_back := least(
+    parley._p_common_length(reverse(v_name), reverse(v_other)), length(v_name) - v_front, length(v_other) - v_front
+  );
   v_length := greatest(length(v_name), length(v_other)) - v_front - v_back;
   return case
     when v_length <= 2
@@ -4262,8 +4541,9 @@ end
 $$;
 
 comment on function parley._p_slip(text, text) is
-'Shows by how much one name may be a slip of the pen for the other: 0 when they differ by case only, 1 or 2 when at one place by so many characters, else null.
-Names that are told apart by digits, as those of many of a kind, are no slips of each other; nor are short ones that have little in common.';
+'Shows by how much one name may be a slip of the pen for the other: 0 when they differ by case only, 1 or 2 when at
+one place by so many characters, else null. Names that differ in digits only, as those of many of a kind, are no slips
+of each other; nor are short ones that have little in common.';
 
 create function parley._p_near_service(role oid, service_name text) returns text
 language sql stable
@@ -4277,21 +4557,25 @@ as $$
     union
     select r.remote_service_name, parley._p_slip($2, r.remote_service_name)
     from parley._p_route as r
-    where not r.is_inbound and parley._p_slip($2, r.remote_service_name) is not null and parley._p_is_visible($1, 'route', r.route_id, r.owner)
+    where not r.is_inbound
+      and parley._p_slip($2, r.remote_service_name) is not null
+      and parley._p_is_visible($1, 'route', r.route_id, r.owner)
   ) as n
   order by n.slip, n.name collate "C"
   limit 1
 $$;
 
 comment on function parley._p_near_service(oid, text) is
-'Gives the service, here or where a route leads, that may have been meant by a name that no service has, if the role may see it; null when there is none.';
+'Gives the service, here or where a route leads, that may have been meant by a name that no service has, if the role
+may see it; null when there is none.';
 
 -- sql/catalog/grant.sql
 
 -- GRANT and REVOKE on the broker's objects.
 
 create function parley._p_securable(
-  caller oid, class text, object text, out canonical_class text, out object_id integer, out owner oid, out permissions text[]
+  caller oid, class text, object text, out canonical_class text, out object_id integer, out owner oid,
+  out permissions text[]
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -4326,7 +4610,9 @@ begin
     when 'certificate' then
       select c.certificate_id, c.owner into object_id, owner from parley._p_certificate as c where c.name = object;
     when 'remote service binding' then
-      select b.remote_service_binding_id, b.owner into object_id, owner from parley._p_remote_service_binding as b where b.name = object;
+      select b.remote_service_binding_id, b.owner into object_id, owner
+      from parley._p_remote_service_binding as b
+      where b.name = object;
     else
       found := parley._p_raise(15151, 'class', class);
   end case;
@@ -4340,7 +4626,9 @@ comment on function parley._p_securable(oid, text, text) is
 'Finds what a permission is granted on, and which permissions it has.
 Errors: 208, 9609, 15151.';
 
-create function parley._p_require_grantor(caller oid, permission text, class text, object_id integer, owner oid, object text) returns boolean
+create function parley._p_require_grantor(
+  caller oid, permission text, class text, object_id integer, owner oid, object text
+) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -4394,12 +4682,12 @@ $$;
 
 comment on function parley.grant(text, text, text, text, boolean, parley.caller) is
 'Grants a permission: parley.grant(''SEND'', ''service'', ''//example.com/orders'', ''web'').
-Arguments: permission; class, database, message type, contract, queue, service, route, certificate or remote service binding;
-object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
-Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE, ROUTE, CERTIFICATE, REMOTE SERVICE BINDING, and
-VIEW DEFINITION, which shows the whole catalog, and ALTER TRACE, which shows what is sent and received by whom (start_trace), on the database;
-CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else;
-REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on services.
+Arguments: permission; class, database, message type, contract, queue, service, route, certificate or remote service
+binding; object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
+Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE, ROUTE, CERTIFICATE, REMOTE SERVICE BINDING,
+and VIEW DEFINITION, which shows the whole catalog, and ALTER TRACE, which shows what is sent and received by whom
+(start_trace), on the database; CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else; REFERENCES on message
+types, contracts and queues; RECEIVE on queues; SEND on services.
 Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.
 Source: spec 7.6.';
 
@@ -4414,7 +4702,9 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_on record := parley._p_securable(v_caller, class, object);
 begin
-  found := parley._p_require_grantor(v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  found := parley._p_require_grantor(
+    v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object
+  );
   delete from parley._p_permission as p
   where p.class = v_on.canonical_class
     and p.object_id = v_on.object_id
@@ -4448,7 +4738,9 @@ begin
   if v_on.object_id < 65536 then
     found := parley._p_raise(9663, 'object', class, object);
   end if;
-  found := parley._p_require_permission(v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
+  found := parley._p_require_permission(
+    v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner
+  );
   v_owner := parley._p_new_owner(v_caller, "owner");
   case v_on.canonical_class
     when 'message type' then
@@ -4465,26 +4757,31 @@ begin
     when 'certificate' then
       update parley._p_certificate as c set owner = v_owner where c.certificate_id = v_on.object_id;
     when 'remote service binding' then
-      update parley._p_remote_service_binding as b set owner = v_owner where b.remote_service_binding_id = v_on.object_id;
+      update parley._p_remote_service_binding as b
+      set owner = v_owner
+      where b.remote_service_binding_id = v_on.object_id;
   end case;
 end
 $$;
 
 comment on function parley.alter_authorization(text, text, text, parley.caller) is
 'Gives an object another owner. Conversations keep the owner they were begun under.
-Arguments: class, message type, contract, queue, service, route, certificate or remote service binding; object, its name; owner, a role.
+Arguments: class, message type, contract, queue, service, route, certificate or remote service binding;
+object, its name; owner, a role.
 Errors: 208, 229, 9663 system object, 15151 not found or may not be the owner.
 Source: spec 2.0.';
 
 -- sql/trust/peers.sql
 
--- Peers: the brokers elsewhere whose keys this database trusts (spec 7.2), as logins with certificates in SQL Server's master.
+-- Peers: the brokers elsewhere whose keys this database trusts (spec 7.2), as logins with
+-- certificates in SQL Server's master.
 --
--- A peer is known by the fingerprint of its public key: the SHA-256 of the SubjectPublicKeyInfo, in hex. It may have several, so that the key can
--- be changed while the old one is in use. A peer is mapped to a role of this database, whose grants count for what it sends; without a role only
--- what is granted to PUBLIC counts. A revoked peer stays in the list, so that neither a certificate authority nor a successor of its key
--- lets it in again.
--- The daemon reads the list and decides on links; the functions in trust/identities.sql decide on what arrives over them.
+-- A peer is known by the fingerprint of its public key: the SHA-256 of the SubjectPublicKeyInfo, in hex. It may have
+-- several, so that the key can be changed while the old one is in use. A peer is mapped to a role of this database,
+-- whose grants count for what it sends; without a role only what is granted to PUBLIC counts. A revoked peer stays in
+-- the list, so that neither a certificate authority nor a successor of its key lets it in again.
+-- The daemon reads the list and decides on links; the functions in trust/identities.sql
+-- decide on what arrives over them.
 -- Locks: the peer's row. Everything that changes it notifies the daemons. Cost: none for who sends or receives.
 
 create table parley._p_peer (
@@ -4501,9 +4798,11 @@ create table parley._p_peer (
 
 comment on table parley._p_peer is 'Brokers elsewhere that are, or were, trusted here.';
 comment on column parley._p_peer.role is 'Role whose grants count for what the peer sends; null: only PUBLIC.';
-comment on column parley._p_peer.address is 'Where it listens: at this address nobody else may answer. Null when it is not known.';
+comment on column parley._p_peer.address is
+'Where it listens: at this address nobody else may answer. Null when it is not known.';
 comment on column parley._p_peer.broker_instances is
-'Brokers in whose name this peer alone, and forwarders, may speak, as an operator or a pairing has said; see also _p_peer_broker.';
+'Brokers in whose name this peer alone, and forwarders, may speak, as an operator or a pairing has
+said; see also _p_peer_broker.';
 
 create table parley._p_peer_certificate (
   fingerprint text collate "C" primary key check (fingerprint ~ '^[0-9a-f]{64}$'),
@@ -4516,9 +4815,12 @@ create table parley._p_peer_certificate (
 );
 
 comment on table parley._p_peer_certificate is 'The keys of peers; one for each, two while it changes.';
-comment on column parley._p_peer_certificate.certificate is 'X.509 in DER, for people to look at; only the key counts. Null when nobody gave it.';
-comment on column parley._p_peer_certificate.not_after is 'When trust in the key ends; null: when the certificate does that the peer shows.';
-comment on column parley._p_peer_certificate.succeeds is 'Fingerprint of the key of the same peer that has signed this one; null when a person added it.';
+comment on column parley._p_peer_certificate.certificate is
+'X.509 in DER, for people to read; only the key counts. Null when none was given.';
+comment on column parley._p_peer_certificate.not_after is
+'When trust in the key ends; null: when the certificate does that the peer shows.';
+comment on column parley._p_peer_certificate.succeeds is
+'Fingerprint of the key of the same peer that has signed this one; null when a person added it.';
 
 create index on parley._p_peer_certificate (peer_id);
 
@@ -4532,11 +4834,13 @@ create table parley._p_peer_broker (
 );
 
 comment on table parley._p_peer_broker is
-'Brokers of which nobody has said whose they are, and who has spoken in their name first: from then on nobody else may (trust/identities.sql).';
+'Brokers of which nobody has said whose they are, and who has spoken in their name first: from then on nobody
+else may (trust/identities.sql).';
 comment on column parley._p_peer_broker.peer_id is 'The peer, whatever its keys are.';
 comment on column parley._p_peer_broker.authority_name is
 'Name for which a certificate authority vouches, of a broker that is no peer of this database; keys may change.';
-comment on column parley._p_peer_broker.fingerprint is 'Key of a broker that only another database of the daemon trusts.';
+comment on column parley._p_peer_broker.fingerprint is
+'Key of a broker that only another database of the daemon trusts.';
 
 create index on parley._p_peer_broker (peer_id);
 
@@ -4687,14 +4991,17 @@ where pg_catalog.pg_has_role(p.role, 'usage')
 comment on view parley.peers is 'Brokers elsewhere whose keys are, or were, trusted here (spec 7.2).';
 comment on column parley.peers.peer_id is 'Identity of the peer.';
 comment on column parley.peers.name is 'Name, as statements take it.';
-comment on column parley.peers.principal_id is 'Oid of the role whose grants count for what it sends; null: only what is granted to PUBLIC.';
+comment on column parley.peers.principal_id is
+'Oid of the role whose grants count for what it sends; null: only what is granted to PUBLIC.';
 comment on column parley.peers.role_name is 'Name of that role.';
 comment on column parley.peers.state is 'TRUSTED, EXPIRED, REVOKED, or WITHOUT KEY.';
 comment on column parley.peers.fingerprints is 'Its keys, the newest first; more than one while it changes its key.';
 comment on column parley.peers.not_after is 'When the last of them expires; null when that is not limited here.';
-comment on column parley.peers.address is 'Where it listens, tcp://host:port: at this address nobody else may answer. Null when it is not known.';
+comment on column parley.peers.address is
+'Where it listens, tcp://host:port: at this address nobody else may answer. Null when it is not known.';
 comment on column parley.peers.broker_instances is
-'Brokers in whose name no other peer may speak, unless it forwards: what was said of it, and in whose name it has spoken first (parley.peer_brokers).';
+'Brokers in whose name no other peer may speak, unless it forwards: what was said of it, and in whose name it has
+spoken first (parley.peer_brokers).';
 comment on column parley.peers.is_forwarder is 'Whether it may pass on what other brokers send.';
 comment on column parley.peers.create_date is 'When it was trusted first.';
 comment on column parley.peers.modify_date is 'When it was changed last.';
@@ -4722,13 +5029,15 @@ where pg_catalog.pg_has_role(p.role, 'usage')
   or exists (select from parley._p_visible_class as v where v.class = 'database');
 
 comment on view parley.peer_certificates is 'The keys of peers.';
-comment on column parley.peer_certificates.fingerprint is 'SHA-256 of the public key (SubjectPublicKeyInfo), in hexadecimal digits.';
+comment on column parley.peer_certificates.fingerprint is
+'SHA-256 of the public key (SubjectPublicKeyInfo), in hexadecimal digits.';
 comment on column parley.peer_certificates.peer_id is 'Identity of the peer.';
 comment on column parley.peer_certificates.peer_name is 'Name of the peer.';
 comment on column parley.peer_certificates.state is 'TRUSTED, NOT YET VALID, EXPIRED or REVOKED.';
 comment on column parley.peer_certificates.not_before is 'From when it is trusted; null: as its certificate says.';
 comment on column parley.peer_certificates.not_after is 'Until when it is trusted; null: as its certificate says.';
-comment on column parley.peer_certificates.succeeds is 'Key of the same peer that has signed this one; null when a person added it.';
+comment on column parley.peer_certificates.succeeds is
+'Key of the same peer that has signed this one; null when a person added it.';
 comment on column parley.peer_certificates.certificate is 'X.509 certificate in DER, or null.';
 comment on column parley.peer_certificates.added_at is 'When it was added.';
 
@@ -4751,20 +5060,25 @@ left join parley._p_peer as p using (peer_id)
 where pg_catalog.pg_has_role(p.role, 'usage')
   or exists (select from parley._p_visible_class as v where v.class = 'database');
 
-comment on view parley.peer_brokers is 'Which broker elsewhere may speak in the name of which broker instance, and since when, where that was learned.';
+comment on view parley.peer_brokers is
+'Which broker elsewhere may speak in the name of which broker instance, and since when, where that was learned.';
 comment on column parley.peer_brokers.broker_instance is 'The broker instance.';
-comment on column parley.peer_brokers.peer_id is 'Peer that may speak in its name; null for a broker that is no peer of this database.';
+comment on column parley.peer_brokers.peer_id is
+'Peer that may speak in its name; null for a broker that is no peer of this database.';
 comment on column parley.peer_brokers.peer_name is 'Name of that peer.';
-comment on column parley.peer_brokers.authority_name is 'Name for which a certificate authority vouches, of a broker that was let in by that.';
-comment on column parley.peer_brokers.fingerprint is 'Key of a broker that was let in because another database of the daemon trusts it.';
-comment on column parley.peer_brokers.first_used_at is 'When it spoke in that name first; null where an operator or a pairing has said so.';
+comment on column parley.peer_brokers.authority_name is
+'Name for which a certificate authority vouches, of a broker that was let in by that.';
+comment on column parley.peer_brokers.fingerprint is
+'Key of a broker that was let in because another database of the daemon trusts it.';
+comment on column parley.peer_brokers.first_used_at is
+'When it spoke in that name first; null where an operator or a pairing has said so.';
 
 -- sql/trust/peer_statements.sql
 
 -- Trusting peers, changing, revoking and dropping them. For administrators.
 --
--- Every change notifies the daemons, which close the links of peers that are no longer trusted and let in those that are; a daemon that misses
--- the daemon polls every few seconds.
+-- Every change notifies the daemons, which close the links of peers that are no longer trusted and let in those that
+-- are; a daemon that misses the daemon polls every few seconds.
 
 create function parley._p_notify_peer_change() returns void
 language sql
@@ -4801,7 +5115,8 @@ begin
   address := parley._p_peer_address(address);
   insert into parley._p_peer (peer_id, name, role, address, broker_instances, is_forwarder)
   values (
-    nextval('parley._p_object_id'), trust_peer.name, v_role, trust_peer.address, coalesce(trust_peer.broker_instances, '{}'),
+    nextval('parley._p_object_id'), trust_peer.name, v_role, trust_peer.address,
+    coalesce(trust_peer.broker_instances, '{}'),
     coalesce(trust_peer.is_forwarder, false)
   )
   on conflict do nothing
@@ -4809,23 +5124,29 @@ begin
   if v_id is null then
     found := parley._p_raise(2714, 'peer', name);
   end if;
-  found := parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
+  found := parley._p_add_peer_certificate(
+    v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null
+  );
   perform parley._p_settle_brokers(v_id, trust_peer.broker_instances);
   perform parley._p_notify_peer_change();
   return v_id;
 end
 $$;
 
-comment on function parley.trust_peer(text, text, text, bytea, timestamptz, timestamptz, text, uuid[], boolean, parley.caller) is
-'Trusts a broker elsewhere: links with it are allowed, and what it sends is judged by the grants of a role. Returns the id of the peer.
-Arguments: fingerprint, the SHA-256 of its public key in hexadecimal digits, as parley certificate list shows it there; name, any name for it;
-role, the role of this database that it acts as (null or PUBLIC: none, only what is granted to PUBLIC counts); certificate, X.509 in DER, to be looked
-at; not_before and not_after, when the key may be used (null: as the certificate says that the peer shows); address, where it listens,
-tcp://host:port: there nobody else may answer (null: any trusted peer may); broker_instances, the brokers in whose name it alone may speak (those of
-which nobody has said anything become those of the peer that speaks in their name first);
-is_forwarder, whether it may pass on what other brokers send, although these are peers themselves.
-Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 9609 bad name, 15151 no such role or not an administrator,
-28055 the key has expired.
+comment on function parley.trust_peer(
+  text, text, text, bytea, timestamptz, timestamptz, text, uuid[], boolean, parley.caller
+) is
+'Trusts a broker elsewhere: links with it are allowed, and what it sends is judged by the grants of a
+role. Returns the id of the peer.
+Arguments: fingerprint, the SHA-256 of its public key in hexadecimal digits, as parley certificate list shows it there;
+name, any name for it; role, the role of this database that it acts as (null or PUBLIC: none, only what is granted to
+PUBLIC counts); certificate, X.509 in DER, for people to read; not_before and not_after, when the key may be used (null:
+as the certificate says that the peer shows); address, where it listens, tcp://host:port: there nobody else may answer
+(null: any trusted peer may); broker_instances, the brokers in whose name it alone may speak (those of which nobody has
+said anything become those of the peer that speaks in their name first); is_forwarder, whether it may pass on what other
+brokers send, although these are peers themselves.
+Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 9609 bad name, 15151 no such role or not an
+administrator, 28055 the key has expired.
 Source: spec 7.2.';
 
 create function parley.alter_peer(
@@ -4851,7 +5172,9 @@ declare
   v_role regrole;
 begin
   found := parley._p_require_administrator(v_caller, 'alter_peer');
-  if coalesce(new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text) is null then
+  if coalesce(
+    new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text
+  ) is null then
     found := parley._p_raise(8493, 'nothing', 'peer', name);
   end if;
   v_peer := parley._p_find_peer(alter_peer.name);
@@ -4862,7 +5185,9 @@ begin
     found := parley._p_raise(2714, 'new name of a peer', new_name);
   end if;
   if add_fingerprint is not null then
-    found := parley._p_add_peer_certificate(v_peer.peer_id, parley._p_fingerprint(add_fingerprint), certificate, not_before, not_after, null);
+    found := parley._p_add_peer_certificate(
+      v_peer.peer_id, parley._p_fingerprint(add_fingerprint), certificate, not_before, not_after, null
+    );
   end if;
   if drop_fingerprint is not null then
     delete from parley._p_peer_certificate as c
@@ -4893,14 +5218,16 @@ begin
 end
 $$;
 
-comment on function parley.alter_peer(text, text, text, text, bytea, timestamptz, timestamptz, text, text, uuid[], boolean, parley.caller) is
-'Changes what is given of a peer; what is null stays as it is. A dialog certificate that came with it stands for its new role; it is dropped when that is
-none, or has other certificates.
-Arguments: name; new_name; role, PUBLIC for none; add_fingerprint, a further key, with certificate, not_before and not_after as trust_peer takes them;
-drop_fingerprint, a key that is no longer trusted; address, empty for none; broker_instances, all of them,
-also those that it has spoken for first; is_forwarder.
-Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 8493 nothing to change, 9609 bad name, 15151 not found or not an administrator,
-28034 the peer is revoked, 28055 the key has expired.
+comment on function parley.alter_peer(
+  text, text, text, text, bytea, timestamptz, timestamptz, text, text, uuid[], boolean, parley.caller
+) is
+'Changes what is given of a peer; what is null stays as it is. A dialog certificate that came with it stands for its new
+role; it is dropped when that is none, or has other certificates.
+Arguments: name; new_name; role, PUBLIC for none; add_fingerprint, a further key, with certificate, not_before and
+not_after as trust_peer takes them; drop_fingerprint, a key that is no longer trusted; address, empty for none;
+broker_instances, all of them, also those that it has spoken for first; is_forwarder.
+Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 8493 nothing to change, 9609 bad name, 15151 not
+found or not an administrator, 28034 the peer is revoked, 28055 the key has expired.
 Source: spec 7.2, 7.5.';
 
 create function parley.revoke_peer(name text, caller parley.caller default parley.current_caller()) returns void
@@ -4923,8 +5250,9 @@ end
 $$;
 
 comment on function parley.revoke_peer(text, parley.caller) is
-'Trusts a peer no more, with all its keys: nothing that it sends is accepted from now on, and its links are closed within seconds. It stays in the list,
-so that its keys are refused whoever vouches for them. A dialog certificate that came with it is revoked too. To trust it anew, drop it first.
+'Trusts a peer no more, with all its keys: nothing that it sends is accepted from now on, and its links are closed
+within seconds. It stays in the list, so that its keys are refused whoever vouches for them. A dialog certificate that
+came with it is revoked too. To trust it anew, drop it first.
 Errors: 15151 not found or not an administrator.
 Source: spec 7.2.';
 
@@ -4945,8 +5273,9 @@ end
 $$;
 
 comment on function parley.drop_peer(text, parley.caller) is
-'Forgets a peer, with the dialog certificate that came with it: it is a stranger again. Where a certificate authority admits peers,
-strangers come in when it vouches for them: there revoke_peer keeps one out, this does not.
+'Forgets a peer, with the dialog certificate that came with it: its key is trusted no longer. Where a
+certificate authority admits peers, it may come in again with a certificate of that authority:
+revoke_peer prevents that, this does not.
 Errors: 15151 not found or not an administrator.
 Source: spec 7.2.';
 
@@ -4954,19 +5283,22 @@ Source: spec 7.2.';
 
 -- Who has sent what arrives from another broker, and in whose name he may speak.
 --
--- An identity is what the daemon has seen proven: "certificate:" and the fingerprint of whoever has signed a secured dialog, "peer:" and the
--- fingerprint of the key at the other end of the link, with " named " and a name where an authority vouches for it, "" for nobody.
--- Between databases of one server it is "role:", the oid of the sender's database, the oid of the owner of its schema parley, and the owner of the
--- sending service, with blanks between. Both owners can say there that a service is anybody's: so its owner is believed when both of them could act as him.
--- What was signed and has come over a link has both, "certificate:... over peer:...".
+-- An identity is what the daemon has seen proven: "certificate:" and the fingerprint of whoever has signed a secured
+-- dialog, "peer:" and the fingerprint of the key at the other end of the link, with " named " and a name where an
+-- authority vouches for it, "" for nobody. Between databases of one server it is "role:", the oid of the sender's
+-- database, the oid of the owner of its schema parley, and the owner of the sending service, with blanks between. Both
+-- owners can say there that a service is anybody's: so its owner is believed when both of them could act as him. What
+-- was signed and has come over a link has both, "certificate:... over peer:...".
 -- Here it becomes a role, whose grants decide (spec 7.1); nothing else about a sender is believed.
--- What comes from a peer that is revoked or expired is not taken at all: _p_refusal_of_identity says so before anything is judged. An expired
--- key must not end conversations; what it sent waits at the sender until the key is changed.
+-- What comes from a peer that is revoked or expired is not taken at all: _p_refusal_of_identity says so before anything
+-- is judged. An expired key must not end conversations; what it sent waits at the sender until the key is changed.
 --
--- In whose name a sender may speak: what trust_peer, alter_peer or a pairing says counts first. Of a broker of which nobody has said anything the first
--- one who speaks in its name is recorded (_p_peer_broker), and no other may from then on: neither write into its conversations nor shut it out with a
--- newer epoch. A peer may have any number of brokers, as its daemon serves any number of databases. Forwarders speak for all, and are recorded for
--- none. A broker that is let in by a certificate authority alone is recorded under the name in its certificate ("peer:FINGERPRINT named NAME").
+-- In whose name a sender may speak: what trust_peer, alter_peer or a pairing says counts first. Of a broker of which
+-- nobody has said anything the first one who speaks in its name is recorded (_p_peer_broker), and no other may from
+-- then on: neither write into its conversations nor shut it out with a newer epoch. A peer may have any number of
+-- brokers, as its daemon serves any number of databases. Forwarders speak for all, and are recorded for none. A
+-- broker that is let in by a certificate authority alone is recorded under the name in its certificate
+-- ("peer:FINGERPRINT named NAME").
 
 -- The newest epoch and term that each broker has sent.
 create table parley._p_known_broker (
@@ -4978,8 +5310,10 @@ create table parley._p_known_broker (
 );
 
 comment on table parley._p_known_broker is
-'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that speaks for them, and its token.';
-comment on column parley._p_known_broker.is_beside is 'Whether it was heard of from a database of the same daemon first, and so over no link.';
+'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that
+speaks for them, and its token.';
+comment on column parley._p_known_broker.is_beside is
+'Whether a database of the same daemon named it first, over no link.';
 
 create function parley._p_role_of_identity(identity text) returns oid
 language plpgsql stable
@@ -5003,7 +5337,8 @@ begin
       select r.oid into v_role
       from pg_database as d
       join pg_roles as k on k.oid::text = split_part(v_value, ' ', 2)
-      join pg_roles as r on r.rolname = substr(v_value, length(split_part(v_value, ' ', 1)) + length(split_part(v_value, ' ', 2)) + 3)
+      join pg_roles as r
+        on r.rolname = substr(v_value, length(split_part(v_value, ' ', 1)) + length(split_part(v_value, ' ', 2)) + 3)
       where d.oid::text = split_part(v_value, ' ', 1)
         and parley._p_may_act_as(d.datdba, r.oid)
         and parley._p_may_act_as(k.oid, r.oid);
@@ -5018,9 +5353,10 @@ end
 $$;
 
 comment on function parley._p_role_of_identity(text) is
-'Gives the role that a sender acts as, null for nobody: unknown, revoked, expired, mapped to no role, or to one that is gone. Then only what is granted to
-PUBLIC counts.
-Arguments: identity, certificate:FINGERPRINT of who has signed a dialog, peer:FINGERPRINT or role:NAME, as the daemon has it proven.
+'Gives the role that a sender acts as, null for nobody: unknown, revoked, expired, mapped to no role, or to one that is
+gone. Then only what is granted to PUBLIC counts.
+Arguments: identity, certificate:FINGERPRINT of who has signed a dialog, peer:FINGERPRINT or
+role:NAME, as the daemon has it proven.
 Source: spec 7.1.';
 
 create function parley._p_refusal_of_identity(identity text, speaker uuid) returns parley._p_error
@@ -5073,7 +5409,8 @@ end
 $$;
 
 comment on function parley._p_refusal_of_identity(text, uuid) is
-'Explains why nothing is taken from a sender just now, with the number of the underlying message; null when it is. The sender keeps its messages.
+'Explains why nothing is taken from a sender just now, with the number of the underlying message; null when it is.
+The sender keeps its messages.
 Arguments: identity, as _p_role_of_identity takes it; speaker, the broker instance in whose name it speaks.
 Source: spec 6.12, 7.2.';
 
@@ -5087,7 +5424,11 @@ declare
   v_peer parley._p_peer;
   v_count bigint;
 begin
-  select p.* into v_peer from parley._p_peer_certificate as c join parley._p_peer as p using (peer_id) where c.fingerprint = v_fingerprint;
+  select p.* into v_peer
+  from parley._p_peer_certificate as c
+  join parley._p_peer as p
+  using (peer_id)
+  where c.fingerprint = v_fingerprint;
   if v_fingerprint is null or v_peer.is_forwarder or array[speaker] <@ v_peer.broker_instances then
     return null;
   end if;
@@ -5108,8 +5449,8 @@ end
 $$;
 
 comment on function parley._p_claim_broker(text, uuid) is
-'Notes that a sender is the first who speaks in the name of a broker of which nobody has said whose it is; a thousand for each sender. Gives why it may not,
-when somebody else was faster.
+'Records that a sender is the first who speaks in the name of a broker that is nobody''s yet; a thousand for each
+sender. Gives why it may not, when another sender was first.
 Arguments: identity, which _p_refusal_of_identity does not refuse; speaker.
 Source: spec 7.2.';
 
@@ -5121,7 +5462,9 @@ begin
   -- What somebody else has claimed to be the newest counts no more.
   delete from parley._p_known_broker as k
   using parley._p_peer_broker as b
-  where k.broker_instance = b.broker_instance and b.broker_instance = any (instances) and b.peer_id is distinct from peer;
+  where k.broker_instance = b.broker_instance
+    and b.broker_instance = any (instances)
+    and b.peer_id is distinct from peer;
   delete from parley._p_peer_broker as b where b.broker_instance = any (instances);
   update parley._p_known_broker as k set is_beside = false where k.broker_instance = any (instances) and k.is_beside;
 end
@@ -5157,8 +5500,8 @@ end
 $$;
 
 comment on function parley._p_refusal_of_identities(text[], uuid) is
-'Explains why nothing is taken of a batch just now; null when it is, and notes who is the first to speak in the name of a broker. It has to be asked before the
-speaker is believed in anything.
+'Explains why nothing is taken of a batch just now; null when it is, and records who is the first to speak in the name
+of a broker. It has to be asked before the speaker is believed in anything.
 Arguments: identities of the runs; speaker, the broker instance in whose name they come.
 Source: spec 6.12, 7.2.';
 
@@ -5177,8 +5520,9 @@ end
 $$;
 
 comment on function parley._p_refusal_of_speaker(text[], uuid, bigint) is
-'Explains why nothing is taken of a speaker just now: for who sends it, or for its epoch, which is a time and cannot be one to come; null when it is. So nobody,
-not even a forwarder, can shut a broker out with an epoch that this one will not have for long.
+'Explains why nothing is taken of a speaker just now: for who sends it, or for its epoch, which is a time and
+cannot be one to come; null when it is. So nobody, not even a forwarder, can shut a broker out with an epoch that
+this one will not have for long.
 Arguments: identities, of the runs; speaker; epoch, in microseconds since 1970, as transport/epoch.sql makes it.
 Source: spec 6.12, 7.2.';
 
@@ -5211,7 +5555,8 @@ begin
   on conflict do nothing;
   if found then
     -- What has expired for long is of no use to anybody.
-    delete from parley._p_peer_certificate as c where c.peer_id = v_peer_id and c.not_after < clock_timestamp() - interval '90 days';
+    delete from parley._p_peer_certificate as c
+    where c.peer_id = v_peer_id and c.not_after < clock_timestamp() - interval '90 days';
     update parley._p_peer as p set modify_date = clock_timestamp() where p.peer_id = v_peer_id;
     perform parley._p_notify_peer_change();
   end if;
@@ -5220,9 +5565,10 @@ end
 $$;
 
 comment on function parley._p_succeed_peer_key(text, text, bytea, timestamptz, timestamptz) is
-'Adds a key to the peer whose key has signed it; both are trusted then. The daemon has checked the signature. False when the predecessor is not trusted
-just now, or the key is another peer''s.
-Arguments: predecessor and fingerprint, 64 hexadecimal digits each; certificate of the new key, with its not_before and not_after.
+'Adds a key to the peer whose key has signed it; both are trusted then. The daemon has checked the signature. False when
+the predecessor is not trusted just now, or the key is another peer''s.
+Arguments: predecessor and fingerprint, 64 hexadecimal digits each; certificate of the new key,
+with its not_before and not_after.
 Source: spec 7.5.';
 
 -- sql/trust/dialog_security.sql
@@ -5249,15 +5595,21 @@ create table parley._p_dialog_security (
   primary key (conversation_id, is_initiator)
 );
 
-comment on table parley._p_dialog_security is 'The sides here of dialogs that are secured: for whom, and by whom, messages are sealed (spec 7.3).';
-comment on column parley._p_dialog_security.far_principal is 'Role that stands for the other side; null for an initiator that is anonymous.';
-comment on column parley._p_dialog_security.key_id is 'The session key of an anonymous dialog, which both sides use; in full security each side makes its own.';
+comment on table parley._p_dialog_security is
+'The sides here of dialogs that are secured: for whom, and by whom, messages are sealed (spec 7.3).';
+comment on column parley._p_dialog_security.far_principal is
+'Role that stands for the other side; null for an initiator that is anonymous.';
+comment on column parley._p_dialog_security.key_id is
+'The session key of an anonymous dialog, which both sides use; in full security each side makes its own.';
 comment on column parley._p_dialog_security.opened_at is
-'When the dialog began at a target; null where it has not, and for initiators. Such a row outlives its dialog: see transport/replays.sql.';
+'When the dialog began at a target; null where it has not, and for initiators. Such a row outlives its
+dialog: see transport/replays.sql.';
 
 create index on parley._p_dialog_security (key_id) where key_id is not null;
 
-create function parley._p_security_mode(has_certificate boolean, is_encrypted boolean, is_bound boolean, is_anonymous boolean) returns text
+create function parley._p_security_mode(
+  has_certificate boolean, is_encrypted boolean, is_bound boolean, is_anonymous boolean
+) returns text
 language sql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -5272,8 +5624,8 @@ $$;
 
 comment on function parley._p_security_mode(boolean, boolean, boolean, boolean) is
 'The table of decisions: none, anonymous or full, or the number of the reason why messages must not leave.
-Arguments: has_certificate, whether the owner of the initiator''s service has one to sign with; is_encrypted, ENCRYPTION of BEGIN DIALOG; is_bound,
-whether a remote service binding names the target; is_anonymous, its ANONYMOUS.
+Arguments: has_certificate, whether the owner of the initiator''s service has one to sign with; is_encrypted, ENCRYPTION
+of BEGIN DIALOG; is_bound, whether a remote service binding names the target; is_anonymous, its ANONYMOUS.
 Source: spec 7.3.';
 
 create function parley._p_find_dialog_certificate(
@@ -5324,13 +5676,15 @@ end
 $$;
 
 comment on function parley._p_find_dialog_certificate(oid, boolean) is
-'Picks the certificate of a role that is good to sign with, or to seal for: active, valid now, the latest to expire. Otherwise status says what is wrong.
+'Picks the certificate of a role that is good to sign with, or to seal for: active, valid now, the latest to expire.
+Otherwise status says what is wrong.
 Arguments: principal, the role; is_own, whether the private key is needed.
 Source: spec 7.4.';
 
 create function parley._p_plan_dialogs(
   endpoint_ids bigint[], is_link_encrypted boolean,
-  out endpoint_id bigint, out mode text, out own_principal oid, out far_principal oid, out key_id bytea, out is_recorded boolean, out status text
+  out endpoint_id bigint, out mode text, out own_principal oid, out far_principal oid, out key_id bytea,
+  out is_recorded boolean, out status text
 ) returns setof record
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -5347,7 +5701,10 @@ begin
     -- What has begun unsealed goes on unsealed, or the target would not know what to believe.
     left join parley._p_remote_service_binding as b
       on e.is_initiator
-      and (b.remote_service_binding_id = e.remote_service_binding_id or b.to_service = e.far_service and e.is_encrypted and not is_link_encrypted)
+      and (
+        b.remote_service_binding_id = e.remote_service_binding_id
+          or b.to_service = e.far_service and e.is_encrypted and not is_link_encrypted
+      )
     where e.endpoint_id = any (endpoint_ids)
   loop
     endpoint_id := v_endpoint.endpoint_id;
@@ -5362,7 +5719,8 @@ begin
         and (parley._p_find_dialog_certificate(v_endpoint.owner, true)).status is null;
       far_principal := v_endpoint.remote_principal;
       mode := parley._p_security_mode(
-        v_has_certificate, v_endpoint.is_encrypted and not is_link_encrypted, far_principal is not null, v_endpoint.is_anonymous
+        v_has_certificate, v_endpoint.is_encrypted and not is_link_encrypted, far_principal is not null,
+        v_endpoint.is_anonymous
       );
       if mode = '9731' then
         -- There it says "no certificate"; which one is missing or not usable is what the owner wants to know.
@@ -5385,11 +5743,12 @@ end
 $$;
 
 comment on function parley._p_plan_dialogs(bigint[], boolean) is
-'Shows how the messages of endpoints are to be sealed: mode none, anonymous or full; own_principal, whose certificate signs in full security; far_principal, for
-whose certificate; key_id, with which key in an anonymous dialog that has one. is_recorded is false for a dialog that is not secured yet
-(_p_secure_dialog). When they must not leave now, mode is null and status says why. An endpoint that is gone has no row.
-Arguments: endpoint_ids; is_link_encrypted, whether the link to the next broker is: then a dialog that is to be encrypted needs no binding, and the next
-broker does not pass on what is unsealed.
+'Shows how the messages of endpoints are to be sealed: mode none, anonymous or full; own_principal, whose certificate
+signs in full security; far_principal, for whose certificate; key_id, with which key in an anonymous dialog that has
+one. is_recorded is false for a dialog that is not secured yet (_p_secure_dialog). When they must not leave now, mode is
+null and status says why. An endpoint that is gone has no row.
+Arguments: endpoint_ids; is_link_encrypted, whether the link to the next broker is: then a dialog that is to be
+encrypted needs no binding, and the next broker does not pass on what is unsealed.
 Source: spec 7.3.';
 
 create function parley._p_secure_dialog(
@@ -5421,11 +5780,13 @@ end
 $$;
 
 comment on function parley._p_secure_dialog(bigint, text, oid, bytea) is
-'Notes for good how a dialog is secured, before its first message leaves, and gives what is noted, which may be what another daemon was faster to note.
-Gives endpoint_id null when the endpoint is gone.
+'Records for good how a dialog is secured, before its first message leaves, and gives what is recorded, perhaps by
+another daemon before. Gives endpoint_id null when the endpoint is gone.
 Arguments: endpoint_id; mode, anonymous or full; far_principal; key_id of an anonymous dialog.';
 
-create function parley._p_bind_dialog(conversation_id uuid, is_initiator boolean, mode text, far_principal oid, key_id bytea) returns boolean
+create function parley._p_bind_dialog(
+  conversation_id uuid, is_initiator boolean, mode text, far_principal oid, key_id bytea
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -5458,23 +5819,27 @@ begin
       where s.conversation_id = _p_bind_dialog.conversation_id and s.is_initiator = _p_bind_dialog.is_initiator;
     end if;
     return not v_is_open;
-  -- An initiator that is anonymous knows the target by the key alone: nobody else could unseal it.
-  elsif v_recorded.mode = mode and v_recorded.key_id is not distinct from key_id and (mode = 'anonymous' or v_recorded.far_principal = far_principal) then
+  -- An anonymous initiator knows the target by the key alone: nobody else could unseal the message.
+  elsif v_recorded.mode = mode
+    and v_recorded.key_id is not distinct from key_id
+    and (mode = 'anonymous' or v_recorded.far_principal = far_principal) then
     return true;
-  -- Somebody who has never been let in may have taken the place: what counts is who comes in.
+  -- A record of a dialog that was never opened may be forged: the message that opens the dialog replaces it.
   elsif is_initiator or v_is_open or v_recorded.opened_at is not null then
     return false;
   end if;
   update parley._p_dialog_security as s
-  set mode = _p_bind_dialog.mode, far_principal = _p_bind_dialog.far_principal, key_id = _p_bind_dialog.key_id, secured_at = clock_timestamp()
+  set mode = _p_bind_dialog.mode, far_principal = _p_bind_dialog.far_principal, key_id = _p_bind_dialog.key_id,
+    secured_at = clock_timestamp()
   where s.conversation_id = _p_bind_dialog.conversation_id and s.is_initiator = _p_bind_dialog.is_initiator;
   return true;
 end
 $$;
 
 comment on function parley._p_bind_dialog(uuid, boolean, text, oid, bytea) is
-'Reports whether a message that was opened comes from the other side of its dialog: sealed the same way, by a certificate of the same role or with the same
-key. The first message of a dialog settles it for the target. It belongs in the transaction in which the message is accepted: it holds the dialog''s row until
+'Reports whether a message that was opened comes from the other side of its dialog: sealed the same way, by
+a certificate of the same role or with the same key. The first message of a dialog settles it for the
+target. It belongs in the transaction in which the message is accepted: it holds the dialog''s row until
 then, so nobody else comes between.
 Arguments: conversation_id; is_initiator, of the side here; mode; far_principal, who has signed; key_id.
 Source: spec 7.3.';
@@ -5490,11 +5855,13 @@ as $$
 $$;
 
 comment on function parley._p_find_downgraded(uuid[], boolean[]) is
-'Finds the messages that came in clear for a dialog that is secured, by their place in the arrays, from 1. They are not of the other side.
+'Finds the messages that came in clear for a dialog that is secured, by their place in the arrays, from 1.
+They are not of the other side.
 Arguments: conversation_ids; is_initiators, of the sides here.';
 
 create function parley._p_judge_certificates(
-  signer bytea, receiver bytea, service text, out signer_principal oid, out signer_certificate bytea, out private_key bytea, out status text
+  signer bytea, receiver bytea, service text, out signer_principal oid, out signer_certificate bytea,
+  out private_key bytea, out status text
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -5516,7 +5883,9 @@ begin
   select * into v_service from parley._p_service as s where s.name = service;
   -- A service that does not exist is refused for that reason.
   if status is null and v_service.service_id is not null
-    and parley._p_has_permission(v_receiver.owner, 'CONTROL', 'service', v_service.service_id, v_service.owner) is not true then
+    and parley._p_has_permission(
+      v_receiver.owner, 'CONTROL', 'service', v_service.service_id, v_service.owner
+    ) is not true then
     status := parley._p_numbered_status(28056, 'no CONTROL', pg_get_userbyid(v_receiver.owner), service);
   end if;
   if signer is null or status is not null then
@@ -5536,8 +5905,9 @@ end
 $$;
 
 comment on function parley._p_judge_certificates(bytea, bytea, text) is
-'Looks up by fingerprint the certificates that a sealed message names, whether they are active or not: signer_principal, in whose name it was signed, the
-certificate that verifies it, and the sealed private key that opens it. Where the message must not be opened status says why.
+'Looks up by fingerprint the certificates that a sealed message names, whether they are active or not: signer_principal,
+in whose name it was signed, the certificate that verifies it, and the sealed private key that opens it. Where the
+message must not be opened status says why.
 Arguments: signer, null in an anonymous dialog; receiver, for whom it is sealed; service, to which it goes.
 Source: spec 7.4.';
 
@@ -5561,10 +5931,12 @@ Arguments: fingerprint, 64 hexadecimal digits.';
 
 -- Dialog certificates that came with a peer when it was paired with (docs/dialog-security.md).
 --
--- Such a certificate stands for the role that the peer acts as, so who has its private key may do what the peer may do, and no more. It shares
--- the peer's fate: with the peer it is revoked, dropped, and mapped to another role. One that somebody has installed by hand is left alone.
--- Invariant: it is taken only when nothing that is sealed or signed today changes by it. So the role has no other certificate (what is sealed for a role
--- is sealed for the one that expires last), and the peer offers one, not those of several roles.
+-- Such a certificate stands for the role that the peer acts as, so who has its private key may do what the peer may do,
+-- and no more. It shares the peer's fate: with the peer it is revoked, dropped, and mapped to another role. One that
+-- somebody has installed by hand is left alone.
+-- Invariant: it is taken only when nothing that is sealed or signed today changes by it. So the role has no
+-- other certificate (what is sealed for a role is sealed for the one that expires last), and the peer offers
+-- one, not those of several roles.
 -- Locks: the table, against two pairings for one role, then certificates. Cost: none for who sends or receives.
 
 create table parley._p_peer_dialog_certificate (
@@ -5592,12 +5964,15 @@ join parley.certificates as c using (certificate_id)
 where pg_catalog.pg_has_role(p.role, 'usage')
   or exists (select from parley._p_visible_class as v where v.class = 'database');
 
-comment on view parley.peer_dialog_certificates is 'Dialog certificates that came with peers when they were paired with.';
+comment on view parley.peer_dialog_certificates is
+'Dialog certificates that came with peers when they were paired with.';
 comment on column parley.peer_dialog_certificates.peer_id is 'Identity of the peer.';
 comment on column parley.peer_dialog_certificates.peer_name is 'Name of the peer.';
-comment on column parley.peer_dialog_certificates.certificate_id is 'Identity of the certificate in parley.certificates.';
+comment on column parley.peer_dialog_certificates.certificate_id is
+'Identity of the certificate in parley.certificates.';
 comment on column parley.peer_dialog_certificates.name is 'Name of the certificate.';
-comment on column parley.peer_dialog_certificates.fingerprint is 'SHA-256 of the certificate, in hexadecimal digits: what people saw when they confirmed.';
+comment on column parley.peer_dialog_certificates.fingerprint is
+'SHA-256 of the certificate, in hexadecimal digits: what people saw when they confirmed.';
 comment on column parley.peer_dialog_certificates.role_name is 'Role that it stands for: that of the peer.';
 comment on column parley.peer_dialog_certificates.state is 'VALID, NOT ACTIVE, NOT YET VALID, EXPIRED or REVOKED.';
 comment on column parley.peer_dialog_certificates.expiry_date is 'Until when it is valid.';
@@ -5614,7 +5989,8 @@ as $$
 $$;
 
 comment on function parley._p_own_dialog_certificates() is
-'Gives the certificates with which the owners of services here sign, and for which others seal: one for each owner that has one.';
+'Gives the certificates with which the owners of services here sign, and for which others seal:
+one for each owner that has one.';
 
 create function parley._p_dialog_certificate_obstacle(peer text, fingerprints text[]) returns text
 language sql stable
@@ -5622,7 +5998,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select case
     when cardinality(fingerprints) = 0 then 'the other side has none'
-    when cardinality(fingerprints) > 1 then 'the other side has those of several roles: import each under the role that stands for it'
+    when cardinality(fingerprints) > 1
+      then 'the other side has those of several roles: import each under the role that stands for it'
     when p.role is null then 'the peer acts as no role, for which it could stand'
     when c.owner <> p.role then format('it is here already, and stands for role %s', c.owner)
     when c.revoked_at is not null then 'it is here already, and revoked'
@@ -5633,8 +6010,14 @@ as $$
   left join lateral (
     select o.name
     from parley._p_certificate as o
-    where o.owner = p.role and o.certificate_id is distinct from c.certificate_id and o.revoked_at is null and o.expiry_date > clock_timestamp()
-      and not exists (select from parley._p_peer_dialog_certificate as d where d.certificate_id = o.certificate_id and d.peer_id = p.peer_id)
+    where o.owner = p.role
+      and o.certificate_id is distinct from c.certificate_id
+      and o.revoked_at is null
+      and o.expiry_date > clock_timestamp()
+      and not exists (
+        select from parley._p_peer_dialog_certificate as d
+        where d.certificate_id = o.certificate_id and d.peer_id = p.peer_id
+      )
     order by o.name
     limit 1
   ) as o on true
@@ -5671,7 +6054,8 @@ begin
   if v_parts.expiry_date <= clock_timestamp() then
     return;
   end if;
-  -- What the peer has used before may still have signed something that is on its way; nothing is sealed for it any more.
+  -- What the peer has used before may still have signed something that is on its way; nothing
+  -- is sealed for it any more.
   update parley._p_certificate as c
   set is_active_for_begin_dialog = c.fingerprint = v_parts.fingerprint
   from parley._p_peer_dialog_certificate as d
@@ -5687,7 +6071,8 @@ end
 $$;
 
 comment on function parley._p_take_dialog_certificate(parley._p_peer, jsonb) is
-'Installs the dialog certificate that a peer has offered, under the role of the peer, unless something stands in the way.
+'Installs the dialog certificate that a peer has offered, under the role of the peer, unless something stands in the
+way.
 Arguments: peer, as it is now; offer, with the certificates, and the fingerprints that people have seen.
 Errors: 15297 malformed, 28055 they are others than those that were shown.';
 
@@ -5701,7 +6086,8 @@ begin
     select
     from parley._p_certificate as c
     where c.owner = role and not exists (
-      select from parley._p_peer_dialog_certificate as d where d.certificate_id = c.certificate_id and d.peer_id = _p_map_dialog_certificates.peer_id
+      select from parley._p_peer_dialog_certificate as d
+      where d.certificate_id = c.certificate_id and d.peer_id = _p_map_dialog_certificates.peer_id
     )
   ) then
     perform parley._p_drop_dialog_certificates(peer_id);
@@ -5718,8 +6104,8 @@ end
 $$;
 
 comment on function parley._p_map_dialog_certificates(integer, regrole) is
-'Lets the dialog certificates of a peer stand for the role that it is mapped to now. They are dropped when there is none, or it has other certificates: the peer
-must not go on as the role that it was.
+'Lets the dialog certificates of a peer stand for the role that it is mapped to now. They are dropped when there is
+none, or it has other certificates: the peer must not go on as the role that it was.
 Arguments: peer_id; role, null for none.';
 
 create function parley._p_drop_dialog_certificates(peer_id integer) returns void
@@ -5739,7 +6125,8 @@ begin
 end
 $$;
 
-comment on function parley._p_drop_dialog_certificates(integer) is 'Drops the dialog certificates that came with a peer.';
+comment on function parley._p_drop_dialog_certificates(integer) is
+'Drops the dialog certificates that came with a peer.';
 
 create function parley._p_revoke_dialog_certificates(peer_id integer) returns void
 language sql
@@ -5748,7 +6135,9 @@ as $$
   update parley._p_certificate as c
   set revoked_at = clock_timestamp()
   from parley._p_peer_dialog_certificate as d
-  where d.peer_id = _p_revoke_dialog_certificates.peer_id and c.certificate_id = d.certificate_id and c.revoked_at is null
+  where d.peer_id = _p_revoke_dialog_certificates.peer_id
+    and c.certificate_id = d.certificate_id
+    and c.revoked_at is null
 $$;
 
 comment on function parley._p_revoke_dialog_certificates(integer) is
@@ -5756,12 +6145,14 @@ comment on function parley._p_revoke_dialog_certificates(integer) is
 
 -- sql/trust/pairing.sql
 
--- Pairing: two brokers that have never met learn each other's keys, with no authority that both believe in (docs/security.md).
+-- Pairing: two brokers that have never met learn each other's keys, with no authority that both
+-- believe in (docs/security.md).
 --
--- The daemon lets an unknown peer speak of nothing but pairing, and only while a pairing is open here. There are two kinds. An INVITATION has a secret
--- that is shown once, to be carried to the other side by people; who proves to have it, for this very connection, is trusted. A WINDOW lets
--- anybody ask; a code is shown on both sides, and nobody is trusted before people on both sides have said that it is the same.
--- Each is good once, for minutes. The database is where the daemon, which holds the connection, and the operator, who may sit elsewhere, meet.
+-- The daemon lets an unknown peer speak of nothing but pairing, and only while a pairing is open here. There are two
+-- kinds. An INVITATION has a secret that is shown once, to be carried to the other side by people; who proves to have
+-- it, for this very connection, is trusted. A WINDOW lets anybody ask; a code is shown on both sides, and nobody is
+-- trusted before people on both sides have said that it is the same. Each is good once, for minutes. The database is
+-- where the daemon, which holds the connection, and the operator, who may sit elsewhere, meet.
 -- Locks: the pairing's row, then that of the request, then peers. Cost: none while nothing is open.
 
 create table parley._p_pairing (
@@ -5853,17 +6244,22 @@ declare
 begin
   found := parley._p_require_administrator(v_caller, 'invite_peer');
   return 'parley1-' || encode(
-    uuid_send(parley._p_add_pairing(valid_seconds, v_secret, invite_peer.name, invite_peer.role, with_routes, with_certificates)) || v_secret,
+    uuid_send(
+      parley._p_add_pairing(valid_seconds, v_secret, invite_peer.name, invite_peer.role, with_routes, with_certificates)
+    )
+      || v_secret,
     'hex'
   );
 end
 $$;
 
 comment on function parley.invite_peer(integer, text, text, boolean, boolean, parley.caller) is
-'Invites a broker elsewhere: gives a token, to be given to parley pair there with --token. Who has it is trusted here, once; it is a secret.
-Arguments: valid_seconds, for how long, 10 to 86400; role, what the peer acts as (null: only what is granted to PUBLIC counts); name of the
-peer (null: what it calls itself; the name of a peer that there is gives that one a further key); with_routes, whether routes to its services are made;
-with_certificates, whether its dialog certificate is taken too, under that role.
+'Invites a broker elsewhere: gives a token, to be given to parley pair there with --token. Who has it is
+trusted here, once; it is a secret.
+Arguments: valid_seconds, for how long, 10 to 86400; role, what the peer acts as (null: only what is granted to
+PUBLIC counts); name of the peer (null: what it calls itself; the name of a peer that there is gives that one a
+further key); with_routes, whether routes to its services are made; with_certificates, whether its dialog
+certificate is taken too, under that role.
 Errors: 8402 out of range, 9609 bad name, 15151 no such role or not an administrator.';
 
 create function parley.open_pairing(
@@ -5882,7 +6278,8 @@ end
 $$;
 
 comment on function parley.open_pairing(integer, parley.caller) is
-'Lets brokers elsewhere ask to be trusted, until one has been, or the time is over; gives the id of the pairing. Nobody is trusted before confirm_pairing.
+'Lets brokers elsewhere ask to be trusted, until one has been, or the time is over; gives the id of the pairing. Nobody
+is trusted before confirm_pairing.
 Arguments: valid_seconds, for how long, 10 to 86400.
 Errors: 8402 out of range, 15151 not an administrator.';
 
@@ -5903,7 +6300,9 @@ comment on function parley.close_pairing(uuid, parley.caller) is
 Errors: 15151 not an administrator.';
 
 create function parley.pairing_requests(pairing uuid, caller parley.caller default parley.current_caller())
-returns table (request_id uuid, fingerprint text, code text, offer jsonb, remote text, state text, requested_at timestamptz)
+returns table (
+  request_id uuid, fingerprint text, code text, offer jsonb, remote text, state text, requested_at timestamptz
+)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -5920,13 +6319,14 @@ end
 $$;
 
 comment on function parley.pairing_requests(uuid, parley.caller) is
-'Gives who has asked while a pairing was open: request_id; fingerprint of its key; code, which has to be the same on both sides; offer, what it says about
-itself; remote, the address it came from; state, WAITING, CONFIRMED, REFUSED, GONE (it left) or DONE (it is trusted).
+'Gives who has asked while a pairing was open: request_id; fingerprint of its key; code, which has to be the same on
+both sides; offer, what it says about itself; remote, the address it came from; state, WAITING, CONFIRMED, REFUSED, GONE
+(it left) or DONE (it is trusted).
 Errors: 15151 not an administrator.';
 
 create function parley.confirm_pairing(
-  request uuid, role text default null, name text default null, with_routes boolean default false, with_certificates boolean default true,
-  caller parley.caller default parley.current_caller()
+  request uuid, role text default null, name text default null, with_routes boolean default false,
+  with_certificates boolean default true, caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -5947,7 +6347,8 @@ end
 $$;
 
 comment on function parley.confirm_pairing(uuid, text, text, boolean, boolean, parley.caller) is
-'Says that the code of a request is the one that the other side shows. The peer is trusted as soon as the other side has said so too.
+'Says that the code of a request is the one that the other side shows. The peer is trusted as soon
+as the other side has said so too.
 Arguments: request; role, name, with_routes and with_certificates, as invite_peer takes them.
 Errors: 9609 bad name, 15151 no such request or role, or not an administrator.';
 
@@ -5959,7 +6360,9 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   found := parley._p_require_administrator(v_caller, 'refuse_pairing');
-  update parley._p_pairing_request as r set state = 'REFUSED' where r.request_id = request and r.state in ('WAITING', 'CONFIRMED');
+  update parley._p_pairing_request as r
+  set state = 'REFUSED'
+  where r.request_id = request and r.state in ('WAITING', 'CONFIRMED');
 end
 $$;
 
@@ -5988,28 +6391,35 @@ begin
   found := parley._p_require_administrator(v_caller, 'pair_peer');
   return parley._p_pair(
     parley._p_fingerprint(fingerprint), certificate, not_before, not_after, offer,
-    case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false),
+    case
+      when name is not null then parley._p_name('peer', name)
+    end, parley._p_peer_role(role), coalesce(with_routes, false),
     coalesce(with_certificates, true)
   );
 end
 $$;
 
-comment on function parley.pair_peer(text, bytea, timestamptz, timestamptz, jsonb, text, text, boolean, boolean, parley.caller) is
-'Trusts a broker that has been paired with from here, as parley pair does, and gives the name of the peer. One that is known already is brought up to date.
-Arguments: fingerprint, certificate, not_before and not_after, as trust_peer; offer, what the broker says about itself; role, name,
-with_routes and with_certificates, as invite_peer.
-Errors: 2714 it says that it is the broker of another peer, or is reached at the address of one, 8402 malformed fingerprint or address, 9609 bad name,
-15151 no such role or not an administrator, 15297 its dialog certificate is malformed, 28034 the peer is revoked, 28055 the key
-has expired, or its dialog certificate is not the one that was shown.';
+comment on function parley.pair_peer(
+  text, bytea, timestamptz, timestamptz, jsonb, text, text, boolean, boolean, parley.caller
+) is
+'Trusts a broker that has been paired with from here, as parley pair does, and gives the name of the peer. One that is
+known already is brought up to date.
+Arguments: fingerprint, certificate, not_before and not_after, as trust_peer; offer, what the broker says about itself;
+role, name, with_routes and with_certificates, as invite_peer.
+Errors: 2714 it says that it is the broker of another peer, or is reached at the address of one, 8402
+malformed fingerprint or address, 9609 bad name, 15151 no such role or not an administrator, 15297 its
+dialog certificate is malformed, 28034 the peer is revoked, 28055 the key has expired, or its dialog
+certificate is not the one that was shown.';
 
 -- sql/trust/pairing_daemon.sql
 
 -- What the daemon, and the command that has called another broker, do with pairings; see trust/pairing.sql.
 --
--- An offer is what a broker states about itself: {"name", "address", "dialog_certificates", "databases": [{"instance", "database", "services",
--- "certificates"}]}. The certificates come last, to who is trusted; dialog_certificates are their fingerprints, which people see first.
--- It was proven only to come from whoever has the key, so nothing in it may reach further than the peer itself: a name that is taken is not the same
--- peer unless an operator has said so, and a broker instance or an address that is another peer's is refused.
+-- An offer is what a broker states about itself: {"name", "address", "dialog_certificates", "databases": [{"instance",
+-- "database", "services", "certificates"}]}. The certificates come last, to who is trusted; dialog_certificates are
+-- their fingerprints, which people see first. It was proven only to come from whoever has the key, so nothing in it may
+-- reach further than the peer itself: a name that is taken is not the same peer unless an operator has said so, and a
+-- broker instance or an address that is another peer's is refused.
 
 create function parley._p_own_offer() returns jsonb
 language sql stable
@@ -6018,14 +6428,19 @@ as $$
   select jsonb_build_object(
     'name', current_database(),
     'dialog_certificates', (
-      select coalesce(jsonb_agg(encode(sha256(c), 'hex') order by sha256(c)), '[]') from parley._p_own_dialog_certificates() as c
+      select coalesce(jsonb_agg(encode(sha256(c), 'hex') order by sha256(c)), '[]')
+      from parley._p_own_dialog_certificates() as c
     ),
     'databases', jsonb_build_array(jsonb_build_object(
       'instance', b.service_broker_guid,
       'database', current_database(),
-      'services', (select coalesce(jsonb_agg(s.name order by s.name), '[]') from parley._p_service as s where s.service_id >= 65536),
+      'services',
+      (
+        select coalesce(jsonb_agg(s.name order by s.name), '[]') from parley._p_service as s where s.service_id >= 65536
+      ),
       'certificates', (
-        select coalesce(jsonb_agg(translate(encode(c, 'base64'), E'\n', '') order by sha256(c)), '[]') from parley._p_own_dialog_certificates() as c
+        select coalesce(jsonb_agg(translate(encode(c, 'base64'), E'\n', '') order by sha256(c)), '[]')
+        from parley._p_own_dialog_certificates() as c
       )
     ))
   )
@@ -6041,7 +6456,7 @@ as $$
   select exists (select from parley._p_pairing as p where parley._p_is_pairing_open(p))
 $$;
 
-comment on function parley._p_is_pairing_open() is 'Reports whether strangers may ask to be trusted just now.';
+comment on function parley._p_is_pairing_open() is 'Reports whether unknown peers may ask to be trusted now.';
 
 create function parley._p_is_pairing_window_open() returns boolean
 language sql stable
@@ -6050,7 +6465,8 @@ as $$
   select exists (select from parley._p_pairing as p where p.secret is null and parley._p_is_pairing_open(p))
 $$;
 
-comment on function parley._p_is_pairing_window_open() is 'Reports whether strangers without an invitation may ask to be trusted just now.';
+comment on function parley._p_is_pairing_window_open() is
+'Reports whether unknown peers may ask to be trusted now without an invitation.';
 
 create function parley._p_route_to_peer(peer_name text, offer jsonb) returns void
 language plpgsql
@@ -6072,8 +6488,8 @@ begin
     v_name := left(peer_name || ' ' || v_service.name, 128);
     begin
       perform parley.create_route(
-        name => v_name, address => offer->>'address', service_name => v_service.name, broker_instance => v_service.instance,
-        caller => parley.current_caller()
+        name => v_name, address => offer->>'address', service_name => v_service.name,
+        broker_instance => v_service.instance, caller => parley.current_caller()
       );
     exception
       -- 2714: made by an earlier pairing.
@@ -6090,8 +6506,8 @@ comment on function parley._p_route_to_peer(text, jsonb) is
 Errors: those of create_route.';
 
 create function parley._p_pair(
-  fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz, offer jsonb, peer_name text, role oid, with_routes boolean,
-  with_certificates boolean
+  fingerprint text, certificate bytea, not_before timestamptz, not_after timestamptz, offer jsonb, peer_name text,
+  role oid, with_routes boolean, with_certificates boolean
 ) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -6112,7 +6528,11 @@ begin
   where c.fingerprint = _p_pair.fingerprint;
   v_name := coalesce(
     v_name, peer_name,
-    case when exists (select from parley._p_peer as p where p.name = v_offered) then v_offered || ' ' || left(fingerprint, 8) else v_offered end
+    case
+      when exists (select from parley._p_peer as p where p.name = v_offered)
+        then v_offered || ' ' || left(fingerprint, 8)
+      else v_offered
+    end
   );
   select * into v_peer from parley._p_peer as p where p.name = v_name for update;
   if v_peer.revoked_at is not null then
@@ -6122,7 +6542,9 @@ begin
   from parley._p_peer as p
   where (
       p.broker_instances && v_instances
-      or exists (select from parley._p_peer_broker as b where b.peer_id = p.peer_id and b.broker_instance = any (v_instances))
+      or exists (
+        select from parley._p_peer_broker as b where b.peer_id = p.peer_id and b.broker_instance = any (v_instances)
+      )
     )
     and p.name <> v_name and p.revoked_at is null
   limit 1;
@@ -6130,7 +6552,10 @@ begin
     found := parley._p_raise(2714, 'broker of a peer', v_other);
   end if;
   -- At the address of a peer nobody else may answer: who could claim it would be let in there.
-  select p.name into v_other from parley._p_peer as p where p.address = v_address and p.name <> v_name and p.revoked_at is null limit 1;
+  select p.name into v_other
+  from parley._p_peer as p
+  where p.address = v_address and p.name <> v_name and p.revoked_at is null
+  limit 1;
   if found then
     found := parley._p_raise(2714, 'address of a peer', v_address, v_other);
   end if;
@@ -6141,7 +6566,8 @@ begin
   else
     update parley._p_peer as p
     set role = coalesce(_p_pair.role::regrole, p.role), address = coalesce(v_address, p.address),
-      broker_instances = array(select distinct i from unnest(p.broker_instances || v_instances) as i order by i), modify_date = clock_timestamp()
+      broker_instances = array(select distinct i from unnest(p.broker_instances || v_instances) as i order by i),
+      modify_date = clock_timestamp()
     where p.peer_id = v_peer.peer_id;
     if role <> v_peer.role::oid then
       perform parley._p_map_dialog_certificates(v_peer.peer_id, role::regrole);
@@ -6164,19 +6590,24 @@ end
 $$;
 
 comment on function parley._p_pair(text, bytea, timestamptz, timestamptz, jsonb, text, oid, boolean, boolean) is
-'Trusts a broker that has been paired with, and gives the name under which. One that is known already is brought up to date.
-Arguments: fingerprint, certificate and its dates; offer; peer_name, as an operator has said, or null; role or null; with_routes; with_certificates.
-Errors: 2714 its broker instance or its address is that of another peer, 8402 malformed address, 15297 and 28055 of dialog certificates, 28034 revoked,
-28055 expired, and those of create_route.';
+'Trusts a broker that has been paired with, and gives the name under which. One that is known
+already is brought up to date.
+Arguments: fingerprint, certificate and its dates; offer; peer_name, as an operator has said, or null; role or null;
+with_routes; with_certificates.
+Errors: 2714 its broker instance or its address is that of another peer, 8402 malformed address, 15297 and 28055 of
+dialog certificates, 28034 revoked, 28055 expired, and those of create_route.';
 
 create function parley._p_find_invitation(invitation uuid) returns bytea
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select p.secret from parley._p_pairing as p where p.pairing_id = invitation and p.secret is not null and parley._p_is_pairing_open(p)
+  select p.secret
+  from parley._p_pairing as p
+  where p.pairing_id = invitation and p.secret is not null and parley._p_is_pairing_open(p)
 $$;
 
-comment on function parley._p_find_invitation(uuid) is 'Gives the secret of an invitation that can still be used, null otherwise.';
+comment on function parley._p_find_invitation(uuid) is
+'Gives the secret of an invitation that can still be used, null otherwise.';
 
 create function parley._p_record_pairing_failure(invitation uuid) returns void
 language sql
@@ -6201,16 +6632,21 @@ begin
     return null;
   end if;
   update parley._p_pairing as p set closed_at = clock_timestamp() where p.pairing_id = invitation;
-  return parley._p_pair(fingerprint, certificate, not_before, not_after, offer, v_pairing.peer_name, v_pairing.role, v_pairing.is_routed,
-    v_pairing.is_certified);
+  return parley._p_pair(
+    fingerprint, certificate, not_before, not_after, offer, v_pairing.peer_name, v_pairing.role, v_pairing.is_routed,
+    v_pairing.is_certified
+  );
 end
 $$;
 
 comment on function parley._p_redeem_invitation(uuid, text, bytea, timestamptz, timestamptz, jsonb) is
-'Trusts who has proven to have an invitation, once: gives the name of the peer, null when the invitation is used or over.
+'Trusts who has proven to have an invitation, once: gives the name of the peer, null when
+the invitation is used or over.
 Errors: those of _p_pair.';
 
-create function parley._p_request_pairing(fingerprint text, certificate bytea, offer jsonb, code text, remote text) returns uuid
+create function parley._p_request_pairing(
+  fingerprint text, certificate bytea, offer jsonb, code text, remote text
+) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -6225,7 +6661,8 @@ begin
   limit 1
   for update;
   -- Unknown peers must not fill the table or the operator's screen.
-  if not found or (select count(*) from parley._p_pairing_request as r where r.pairing_id = v_pairing.pairing_id) >= 20 then
+  if not found
+    or (select count(*) from parley._p_pairing_request as r where r.pairing_id = v_pairing.pairing_id) >= 20 then
     return null;
   end if;
   insert into parley._p_pairing_request (pairing_id, fingerprint, certificate, offer, code, remote)
@@ -6236,7 +6673,8 @@ end
 $$;
 
 comment on function parley._p_request_pairing(text, bytea, jsonb, text, text) is
-'Notes that a broker asks to be trusted; gives the id of the request, null when no window is open, or too many have asked.';
+'Records that a broker asks to be trusted; gives the id of the request, null when no window
+is open, or too many have asked.';
 
 create function parley._p_pairing_request_state(request uuid) returns text
 language sql stable
@@ -6248,18 +6686,23 @@ as $$
   where r.request_id = request
 $$;
 
-comment on function parley._p_pairing_request_state(uuid) is 'Gives the state of a request; GONE too when its window is over.';
+comment on function parley._p_pairing_request_state(uuid) is
+'Gives the state of a request; GONE too when its window is over.';
 
 create function parley._p_leave_pairing(request uuid) returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
-  update parley._p_pairing_request as r set state = 'GONE' where r.request_id = request and r.state in ('WAITING', 'CONFIRMED')
+  update parley._p_pairing_request as r
+  set state = 'GONE'
+  where r.request_id = request and r.state in ('WAITING', 'CONFIRMED')
 $$;
 
-comment on function parley._p_leave_pairing(uuid) is 'Notes that the broker that has asked does not wait any more.';
+comment on function parley._p_leave_pairing(uuid) is 'Records that the broker that has asked does not wait any more.';
 
-create function parley._p_complete_pairing(request uuid, not_before timestamptz, not_after timestamptz, offer jsonb) returns text
+create function parley._p_complete_pairing(
+  request uuid, not_before timestamptz, not_after timestamptz, offer jsonb
+) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -6275,7 +6718,11 @@ begin
   if not found or not parley._p_is_pairing_open(v_pairing) then
     return null;
   end if;
-  update parley._p_pairing_request as r set state = 'DONE' where r.request_id = request and r.state = 'CONFIRMED' returning * into v_request;
+  update parley._p_pairing_request as r
+  set state = 'DONE'
+  where r.request_id = request and r.state = 'CONFIRMED'
+  returning *
+  into v_request;
   if not found then
     return null;
   end if;
@@ -6290,16 +6737,20 @@ end
 $$;
 
 comment on function parley._p_complete_pairing(uuid, timestamptz, timestamptz, jsonb) is
-'Trusts a broker that has asked, once both sides have confirmed, and closes the window: gives the name of the peer, null when it is not confirmed or over.
+'Trusts a broker that has asked, once both sides have confirmed, and closes the window: gives the name of the peer, null
+when it is not confirmed or over.
 Errors: those of _p_pair.';
 
 -- sql/trust/broker_certificates.sql
 
--- The certificates with which the daemons of this database prove their identity: reported by the daemons, so that the database can warn of their end.
+-- The certificates with which the daemons of this database prove their identity: reported by the daemons, so that the
+-- database can warn of their end.
 --
--- The keys are with the daemons; here stand the dates. A daemon reports its certificate when it begins, when it has another one, and every hour;
--- what was not reported for a day is forgotten: that daemon is gone, or is called otherwise.
--- Beside it stands the address under which others reach the daemon, when its operator has said so (parley serve --advertise).
+-- The keys are with the daemons; here stand the dates. A daemon reports its certificate when it begins,
+-- when it has another one, and every hour; what was not reported for a day is forgotten: that daemon is
+-- gone, or is called otherwise.
+-- Beside it stands the address under which others reach the daemon, when its operator has said so
+-- (parley serve --advertise).
 -- Locks: its row. Cost: a row an hour for each daemon that listens.
 
 create table parley._p_broker_certificate (
@@ -6311,7 +6762,8 @@ create table parley._p_broker_certificate (
   address text
 );
 
-comment on table parley._p_broker_certificate is 'Certificates of the daemons that serve this database, as they were told last.';
+comment on table parley._p_broker_certificate is
+'Certificates of the daemons that serve this database, as they were reported last.';
 
 create function parley._p_report_certificate(
   daemon text, fingerprint text, not_before timestamptz, not_after timestamptz, address text default null
@@ -6324,15 +6776,16 @@ begin
   insert into parley._p_broker_certificate as c (daemon, fingerprint, not_before, not_after, reported_at, address)
   values (daemon, fingerprint, not_before, not_after, clock_timestamp(), parley._p_peer_address(address))
   on conflict on constraint _p_broker_certificate_pkey do update
-  set fingerprint = excluded.fingerprint, not_before = excluded.not_before, not_after = excluded.not_after, reported_at = excluded.reported_at,
+  set fingerprint = excluded.fingerprint, not_before = excluded.not_before, not_after = excluded.not_after,
+    reported_at = excluded.reported_at,
     address = excluded.address;
 end
 $$;
 
 comment on function parley._p_report_certificate(text, text, timestamptz, timestamptz, text) is
-'Notes the certificate that a daemon uses.
-Arguments: daemon, its name, such as that of its host; fingerprint of the key; not_before and not_after of the certificate; address, tcp://host:port,
-where others reach it, null when its operator has not said.
+'Records the certificate that a daemon uses.
+Arguments: daemon, its name, such as that of its host; fingerprint of the key; not_before and not_after of the
+certificate; address, tcp://host:port, where others reach it, null when its operator has not said.
 Errors: 8402 malformed address.';
 
 create view parley.broker_certificates with (security_barrier) as
@@ -6352,13 +6805,15 @@ from parley._p_broker_certificate as c
 where c.reported_at > pg_catalog.clock_timestamp() - interval '1 day'
   and exists (select from parley._p_visible_class as v where v.class = 'database');
 
-comment on view parley.broker_certificates is 'Certificates with which the daemons of this database prove to other brokers who they are.';
+comment on view parley.broker_certificates is
+'Certificates with which the daemons of this database prove to other brokers who they are.';
 comment on column parley.broker_certificates.daemon is 'Name of the daemon.';
-comment on column parley.broker_certificates.fingerprint is 'SHA-256 of its public key, in hexadecimal digits: what peers trust.';
+comment on column parley.broker_certificates.fingerprint is
+'SHA-256 of its public key, in hexadecimal digits: what peers trust.';
 comment on column parley.broker_certificates.state is 'VALID, NOT YET VALID or EXPIRED.';
 comment on column parley.broker_certificates.not_before is 'From when it is valid.';
 comment on column parley.broker_certificates.not_after is 'Until when it is valid.';
-comment on column parley.broker_certificates.reported_at is 'When the daemon told it last; it does every hour.';
+comment on column parley.broker_certificates.reported_at is 'When the daemon reported it last; it does every hour.';
 comment on column parley.broker_certificates.address is
 'Where other brokers reach it, tcp://host:port, as its operator has said with --advertise; null when nobody has.';
 
@@ -6372,7 +6827,8 @@ as $$
 $$;
 
 comment on function parley._p_advertised_address(text) is
-'Gives the address under which the daemons of this database say that others reach them; null when none says so, or they say different things.
+'Gives the address under which the daemons of this database say that others reach them; null when none says
+so, or they say different things.
 Arguments: fingerprint, of the key of the daemon that is meant; null: any.';
 
 -- sql/conversation/conversations.sql
@@ -10809,23 +11265,26 @@ comment on function parley._p_forget_far_side(bigint) is 'Removes whatever is ke
 
 -- sql/poison/poison.sql
 
--- Poison messages: messages whose transaction always rolls back. Here they are noticed and counted; poison/set_aside.sql says what
--- becomes of their conversation, poison/poison_statements.sql how somebody brings it back.
+-- Poison messages: messages whose transaction always rolls back. Here they are noticed and
+-- counted; poison/set_aside.sql says what becomes of their conversation,
+-- poison/poison_statements.sql how somebody brings it back.
 --
--- A rollback takes everything back that the transaction wrote, so it is noticed afterwards and counted outside. Noticed: a message
--- that was taken and came back still carries the xmax of the transaction that failed, whatever ended it: an error, a deadlock, a
--- kill. Counted: in two sequences of the queue, which no rollback resets. The rollback sequence holds two entries of 31 bits, each a
--- message (27 bits of its position) and a count (4 bits); an entry whose message is gone makes room for another. The counter sequence
--- holds for each entry the last 31 bits of the transaction that counted last, and took the message then. As long as that one goes on
--- it may go back to savepoints as often as it likes (spec 5.6); when it is over and the message is there, that is a failure, committed or
--- not: a reader that catches each error and commits would otherwise fail for ever. So each transaction counts once.
+-- A rollback takes everything back that the transaction wrote, so it is noticed afterwards and counted outside.
+-- Noticed: a message that was taken and came back still carries the xmax of the transaction that failed, whatever ended
+-- it: an error, a deadlock, a kill. Counted: in two sequences of the queue, which no rollback resets. The rollback
+-- sequence holds two entries of 31 bits, each a message (27 bits of its position) and a count (4 bits); an entry whose
+-- message is gone makes room for another. The counter sequence holds for each entry the last 31 bits of the transaction
+-- that counted last, and took the message then. As long as that one goes on it may go back to savepoints as often as it
+-- likes (spec 5.6); when it is over and the message is there, that is a failure, committed or not: a reader that
+-- catches each error and commits would otherwise fail for ever. So each transaction counts once.
 --
--- Why bits of sequences: a row would roll back with the failure that it counts, a connection of its own would need a password or an extension, and
--- a sequence holds one number. Two of them hold all of it, and RECEIVE finds out with one call whether a queue counts any failure.
+-- Why bits of sequences: a row would roll back with the failure that it counts, a connection of its own would need a
+-- password or an extension, and a sequence holds one number. Two of them hold all of it, and RECEIVE finds out with one
+-- call whether a queue counts any failure.
 --
--- When a message has come back as often as the setting says, either its conversation is set aside, or the queue is disabled: RECEIVE
--- refuses it with 9617 until alter_queue(status => true). The count being outside, the refusal needs no commit, and setting aside happens
--- again when the transaction that did it rolls back.
+-- When a message has come back as often as the setting says, either its conversation is set aside, or the queue is
+-- disabled: RECEIVE refuses it with 9617 until alter_queue(status => true). The count being outside, the refusal needs
+-- no commit, and setting aside happens again when the transaction that did it rolls back.
 --
 -- Lock: an advisory lock of the session around the sequences, for a few lines.
 
@@ -10843,13 +11302,16 @@ begin
   select n.next - (n.next - m.xmax::text::bigint & 4294967295) into v_failed
   from parley._p_message as m
   cross join (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next) as n
-  where m.endpoint_id = _p_count_rollback.endpoint_id and m.position = _p_count_rollback.position and m.xmax::text <> '0';
+  where m.endpoint_id = _p_count_rollback.endpoint_id
+    and m.position = _p_count_rollback.position
+    and m.xmax::text <> '0';
   if not found or not v_queue.is_poison_message_handling_enabled then
     return false;
   elsif parley._p_is_set_aside(endpoint_id) then
     return true;
   end if;
-  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and let go of whatever happens.
+  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and
+  -- let go of whatever happens.
   begin
     perform pg_advisory_lock(1346458188, queue_id);
     v_count := parley._p_add_rollback(v_queue, (position / 1024) & 134217727, v_failed);
@@ -10865,8 +11327,8 @@ begin
     end if;
     return parley._p_set_aside_conversation(queue_id, endpoint_id, position, v_count);
   end if;
-  -- Both entries are taken. If it is by what this very transaction has set aside, it had better end here: taking one more message that has
-  -- failed before, and failing with it, would undo that and be counted nowhere, for ever.
+  -- Both entries are taken. If it is by what this very transaction has set aside, it had better end here: taking one
+  -- more message that has failed before, and failing with it, would undo that and be counted nowhere, for ever.
   if v_count is null
     and v_queue.poison_action = 'SET_ASIDE'
     and exists (select from parley._p_set_aside as s where s.set_aside_by = pg_current_xact_id()) then
@@ -10878,7 +11340,8 @@ $$;
 
 comment on function parley._p_count_rollback(integer, bigint, bigint) is
 'Counts that a message came back after a rollback. Call it with the group of the message locked.
-Gives false: take the message; true: its conversation has just been set aside, look for another; null: take nothing more in this transaction.
+Gives false: take the message; true: its conversation has just been set aside, find another; null: take
+nothing more in this transaction.
 Errors: 9617 when it has come back too often and the queue is to be disabled.
 Source: spec 5.6.';
 
@@ -10899,8 +11362,9 @@ begin
   v_counter := array[v_value & 2147483647, v_value >> 31];
   if v_slot is not null then
     v_last := v_self - (v_self - v_counter[v_slot] & 2147483647);
-    -- Before the last count: counted then. Afterwards: by the transaction that counted, or by a part of it, and however that ended, the message is
-    -- here again. It has failed when it is over. Its end may be too long ago to be known, or be that of another server, from which this one was restored.
+    -- Before the last count: counted then. Afterwards: by the transaction that counted, or by a part of it, and however
+    -- that ended, the message is here again. It has failed when it is over. Its end may be too long ago to be known, or
+    -- be that of another server, from which this one was restored.
     v_is_failure := failed >= v_last
       and v_last <> v_self
       and coalesce(pg_xact_status(case when v_last > 2 then v_last::text::xid8 end), 'aborted') <> 'in progress';
@@ -10956,7 +11420,8 @@ as $$
   )
 $$;
 
-comment on function parley._p_is_waiting(integer, bigint) is 'Reports whether the message of a rollback entry still waits in the queue.';
+comment on function parley._p_is_waiting(integer, bigint) is
+'Reports whether the message of a rollback entry still waits in the queue.';
 
 create function parley._p_is_poisoned(queue_id integer) returns boolean
 language plpgsql stable
@@ -10989,39 +11454,51 @@ as $$
 $$;
 
 comment on function parley._p_sees_poisoned(integer, parley.caller) is
-'Reports whether poison message handling has disabled a queue, for the catalog. Null when the caller may not see the queue there.';
+'Reports whether poison message handling has disabled a queue, for the catalog. Null when the
+caller may not see the queue there.';
 
 -- sql/poison/set_aside.sql
 
--- Setting a conversation aside: one message that always fails must not hold up the others (spec 5.6, pains P14 and P17).
+-- Setting a conversation aside: one message that always fails must not hold up the others
+-- (spec 5.6, pains P14 and P17).
 --
--- An endpoint that is set aside is not plain and has a row in _p_set_aside. RECEIVE and GET CONVERSATION GROUP pass it by, and its
--- senders notice nothing: they go on appending to the usual lane. A reader that meets its messages there puts some hundreds of
--- them into a lane of their own, that no reader scans, and then passes by what is left as if the group were locked.
--- A lane is changed, and not a position: so the order of a conversation is that of its positions at all times. To put it back, all
--- its messages get new positions at the end of the queue, in their old order, while no sender of it is under way: readers may believe
--- that nothing waits before their hints.
+-- An endpoint that is set aside is not plain and has a row in _p_set_aside. RECEIVE and GET CONVERSATION GROUP pass it
+-- by, and its senders notice nothing: they go on appending to the usual lane. A reader that meets its messages there
+-- puts some hundreds of them into a lane of their own, that no reader scans, and then passes by what is left as if the
+-- group were locked. A lane is changed, and not a position: so the order of a conversation is that of its positions at
+-- all times. To put it back, all its messages get new positions at the end of the queue, in their old order, while no
+-- sender of it is under way: readers may believe that nothing waits before their hints.
 --
 -- Invariants, and what keeps each:
 --   only the holder of the group sets aside, moves and puts back   the lock of the group row
 --   a message moves or is received, not both   the same
---   what a sender appends while its conversation is put back comes last   the lock FOR UPDATE of the sender's endpoint row
+--   what a sender appends while its conversation is put back comes last   the lock FOR UPDATE of
+--     the sender's endpoint row
 --   a conversation is set aside again when whoever did it rolls back   the count, which is outside
--- Locks: groups before, endpoint rows in their order. Cost: a row moved is one update; see receive/find_group.sql for passing by.
+-- Locks: groups before, endpoint rows in their order. Cost: a row moved is one update; see
+-- receive/find_group.sql for passing by.
 
-create function parley._p_set_aside_conversation(queue_id integer, endpoint_id bigint, "position" bigint, rollbacks integer) returns boolean
+create function parley._p_set_aside_conversation(
+  queue_id integer, endpoint_id bigint, "position" bigint, rollbacks integer
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- The far side may just be ending. Then its EndDialog or Error is for the reader to see, and nobody waits here.
-  perform from parley._p_endpoint as e where e.endpoint_id = _p_set_aside_conversation.endpoint_id for no key update skip locked;
+  perform from parley._p_endpoint as e
+  where e.endpoint_id = _p_set_aside_conversation.endpoint_id
+  for no key update skip locked;
   if not found then
     return false;
   end if;
-  update parley._p_endpoint as e set is_plain = false where e.endpoint_id = _p_set_aside_conversation.endpoint_id and e.is_plain;
+  update parley._p_endpoint as e
+  set is_plain = false
+  where e.endpoint_id = _p_set_aside_conversation.endpoint_id and e.is_plain;
   insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks)
-  values (_p_set_aside_conversation.endpoint_id, _p_set_aside_conversation.position, 0, _p_set_aside_conversation.rollbacks);
+  values (
+    _p_set_aside_conversation.endpoint_id, _p_set_aside_conversation.position, 0, _p_set_aside_conversation.rollbacks
+  );
   perform parley._p_move_to_set_aside_lane(queue_id, endpoint_id, position, 500);
   perform setval('parley._p_poison_found', 1);
   perform parley._p_record_unseen();
@@ -11033,7 +11510,8 @@ comment on function parley._p_set_aside_conversation(integer, bigint, bigint, in
 'Sets a side of a conversation aside; its group is locked. Gives false when somebody holds its row: then not now.
 Arguments: queue_id; endpoint_id; position of the message that fails; rollbacks counted.';
 
--- Tells, outside any transaction, that a conversation was found to be poisonous, and is perhaps not set aside for good: 1, otherwise 0.
+-- Records, outside any transaction, that a conversation was found to be poisonous and setting it aside may have been
+-- rolled back: 1, otherwise 0.
 create sequence parley._p_poison_found minvalue 0 start 0;
 
 create function parley._p_is_set_aside(endpoint_id bigint) returns boolean
@@ -11047,7 +11525,9 @@ $$;
 
 comment on function parley._p_is_set_aside(bigint) is 'Reports whether a side of a conversation is set aside.';
 
-create function parley._p_move_to_set_aside_lane(queue_id integer, endpoint_id bigint, from_position bigint, most integer) returns integer
+create function parley._p_move_to_set_aside_lane(
+  queue_id integer, endpoint_id bigint, from_position bigint, most integer
+) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -11068,7 +11548,10 @@ begin
     order by n.position
     limit most
   ), moved as (
-    update parley._p_message as m set lane = v_lane where m.ctid = any (array(select p.row_id from picked as p)) returning m.position
+    update parley._p_message as m
+    set lane = v_lane
+    where m.ctid = any (array(select p.row_id from picked as p))
+    returning m.position
   )
   select count(*), max(m.position) into v_moved, v_last from moved as m;
   update parley._p_set_aside as s set moved_position = v_last + 1
@@ -11081,7 +11564,9 @@ comment on function parley._p_move_to_set_aside_lane(integer, bigint, bigint, in
 'Moves messages of a conversation that is set aside out of the readers'' way, and gives how many. Its group is locked.
 Arguments: queue_id; endpoint_id; from_position, of the first one met; most, at most so many rows.';
 
-create function parley._p_pass_by(queue_id integer, group_id bigint, endpoint_id bigint, "position" bigint, most integer) returns integer
+create function parley._p_pass_by(
+  queue_id integer, group_id bigint, endpoint_id bigint, "position" bigint, most integer
+) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -11101,14 +11586,17 @@ begin
     and e.endpoint_id <> _p_pass_by.endpoint_id
     and e.state <> 'DO'
     and not parley._p_is_set_aside(e.endpoint_id)
-    and exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id and parley._p_owner_of_lane(m.lane) = _p_pass_by.queue_id);
+    and exists (
+      select from parley._p_message as m
+      where m.endpoint_id = e.endpoint_id and parley._p_owner_of_lane(m.lane) = _p_pass_by.queue_id
+    );
   return case when not found then v_moved end;
 end
 $$;
 
 comment on function parley._p_pass_by(integer, bigint, bigint, bigint, integer) is
-'Reports whether a reader that has found and locked a group has to pass it by, because all that waits in it is set aside: gives how many
-rows it has moved out of the way, and null when the group is to be received.
+'Reports whether a reader that has found and locked a group has to pass it by, because all that waits in it is set
+aside: gives how many rows it has moved out of the way, and null when the group is to be received.
 Arguments: queue_id; group_id; endpoint_id and position of the message found; most, at most so many rows.';
 
 create function parley._p_put_back(queue parley._p_queue, endpoint parley._p_endpoint) returns bigint
@@ -11124,9 +11612,13 @@ begin
   set is_plain = true
   where e.endpoint_id = endpoint.endpoint_id
     and e.state <> 'ER'
-    and not exists (select from parley._p_endpoint as o where o.group_id = e.group_id and o.endpoint_id <> e.endpoint_id)
+    and not exists (
+      select from parley._p_endpoint as o where o.group_id = e.group_id and o.endpoint_id <> e.endpoint_id
+    )
     and not exists (select from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer')
-    and not exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id and m.message_type_id in (1, 5));
+    and not exists (
+      select from parley._p_message as m where m.endpoint_id = e.endpoint_id and m.message_type_id in (1, 5)
+    );
   with placed as materialized (
     select o.row_id, nextval(queue.position_sequence) * 1024 as position, o.messages
     from (
@@ -11148,8 +11640,8 @@ end
 $$;
 
 comment on function parley._p_put_back(parley._p_queue, parley._p_endpoint) is
-'Puts a conversation that is set aside back at the end of its queue, its messages in their order, and gives how many they are.
-Its group, its own row and, FOR UPDATE, that of the far side are locked.';
+'Puts a conversation that is set aside back at the end of its queue, its messages in their order, and gives how many
+they are. Its group, its own row and, FOR UPDATE, that of the far side are locked.';
 
 create function parley._p_set_aside_found(only_queues integer[]) returns integer
 language plpgsql
@@ -11168,7 +11660,9 @@ begin
   for v_queue in
     select *
     from parley._p_queue as q
-    where q.is_poison_message_handling_enabled and q.poison_action = 'SET_ASIDE' and (only_queues is null or q.queue_id = any (only_queues))
+    where q.is_poison_message_handling_enabled
+      and q.poison_action = 'SET_ASIDE'
+      and (only_queues is null or q.queue_id = any (only_queues))
   loop
     v_value := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
     continue when v_value = 0;
@@ -11176,7 +11670,9 @@ begin
       select m.endpoint_id, m.position, r.entry & 15 as rollbacks
       from unnest(array[v_value & 2147483647, v_value >> 31]) as r (entry)
       cross join lateral (
-        select (coalesce(parley._p_last_position(v_queue.position_sequence), 0) & ~134217727::bigint) + (r.entry >> 4) as number
+        select (
+          coalesce(parley._p_last_position(v_queue.position_sequence), 0) & ~134217727::bigint
+        ) + (r.entry >> 4) as number
       ) as k
       cross join generate_series(1, 10) as p (n)
       join parley._p_message as m
@@ -11191,8 +11687,12 @@ begin
     loop
       -- With the lock held we read again: it may have gone, or been set aside.
       continue when parley._p_is_set_aside(v_head.endpoint_id);
-      perform from parley._p_message as m where m.endpoint_id = v_head.endpoint_id and m.position = v_head.position and m.xmax::text <> '0';
-      if found and parley._p_set_aside_conversation(v_queue.queue_id, v_head.endpoint_id, v_head.position, v_head.rollbacks::integer) then
+      perform from parley._p_message as m
+      where m.endpoint_id = v_head.endpoint_id and m.position = v_head.position and m.xmax::text <> '0';
+      if found
+        and parley._p_set_aside_conversation(
+          v_queue.queue_id, v_head.endpoint_id, v_head.position, v_head.rollbacks::integer
+        ) then
         v_number := v_number + 1;
       end if;
     end loop;
@@ -11202,7 +11702,8 @@ end
 $$;
 
 comment on function parley._p_set_aside_found(integer[]) is
-'Sets aside, in this transaction, what readers have found to be poisonous: theirs may have rolled back. Gives how many conversations.
+'Sets aside, in this transaction, what readers have found to be poisonous: theirs may have rolled
+back. Gives how many conversations.
 Arguments: only_queues, of these alone; null for all.';
 
 create function parley._p_record_unseen() returns void
@@ -11215,16 +11716,18 @@ end
 $$;
 
 comment on function parley._p_record_unseen() is
-'Notes, to the end of the transaction, that it has locked or changed something for nobody''s sake but that of others: a group that had nothing, a
-conversation that is set aside. Others see it, or get it, when it commits, so it should not wait.';
+'Records, to the end of the transaction, that it has locked or changed something that only others need: a group that
+had nothing, a conversation that is set aside. They get it when the transaction commits, so it should not wait.';
 
 -- sql/poison/poison_statements.sql
 
 -- What people and programs do about poison messages: report a failure, list, put back, discard.
 --
--- Who may RECEIVE from a queue may do all of this with its conversations: he could as well have received the message and committed.
--- Locks: the group, then the rows of both sides in their order, the sender's FOR UPDATE, so that no sender of the conversation is
--- under way while its messages get new positions. A conversation that is only read or reported is not waited for.
+-- Who may RECEIVE from a queue may do all of this with its conversations: he could as well have
+-- received the message and committed.
+-- Locks: the group, then the rows of both sides in their order, the sender's FOR UPDATE, so that no sender of
+-- the conversation is under way while its messages get new positions. A conversation that is only read or
+-- reported is not waited for.
 
 create function parley.record_failure(
   conversation_handle uuid, sqlstate text, message text,
@@ -11241,17 +11744,24 @@ declare
   v_endpoint parley._p_endpoint;
   v_queue parley._p_queue;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = record_failure.conversation_handle and e.state <> 'DO';
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.conversation_handle = record_failure.conversation_handle and e.state <> 'DO';
   if not found then
     return false;
   end if;
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q
+  using (queue_id)
+  where s.service_id = v_endpoint.service_id;
   if parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
     return false;
   end if;
   insert into parley._p_failure (endpoint_id, failed_at, sqlstate, error)
   values (
-    v_endpoint.endpoint_id, clock_timestamp(), substring(record_failure.sqlstate from '^[0-9A-Z]{5}$'), left(coalesce(message, ''), 2000)
+    v_endpoint.endpoint_id, clock_timestamp(), substring(record_failure.sqlstate from '^[0-9A-Z]{5}$'),
+    left(coalesce(message, ''), 2000)
   )
   on conflict on constraint _p_failure_pkey do update
   set failed_at = excluded.failed_at, sqlstate = excluded.sqlstate, error = excluded.error;
@@ -11279,12 +11789,14 @@ end
 $$;
 
 comment on function parley.record_failure(uuid, text, text, parley.caller) is
-'Reports that a transaction that had received from a conversation has failed, and why. Call it afterwards, in a transaction of its own.
-The last report of each conversation is kept, for a day or as long as the conversation is set aside. The failure is counted at once, not only
-when the message is received again, so the fifth sets the conversation aside without a reader.
-Returns whether it was noted; it never raises an error, and does nothing for a handle that is unknown or of a queue that the caller may not receive from.
-Arguments: conversation_handle, of the side that was received from; sqlstate of the error, null when it came from elsewhere;
-message, its text, of which the first 2,000 characters are kept.
+'Reports that a transaction that had received from a conversation has failed, and why. Call it afterwards, in a
+transaction of its own. The last report of each conversation is kept, for a day or as long as the conversation is
+set aside. The failure is counted at once, not only when the message is received again, so the fifth sets the
+conversation aside without a reader.
+Returns whether it was recorded; it never raises an error, and does nothing for a handle that is unknown or of a queue
+that the caller may not receive from.
+Arguments: conversation_handle, of the side that was received from; sqlstate of the error, null when it came from
+elsewhere; message, its text, of which the first 2,000 characters are kept.
 Errors: none.
 Source: spec 5.6.';
 
@@ -11312,7 +11824,8 @@ comment on function parley._p_count_failure(parley._p_queue, parley._p_endpoint)
 Errors: 9617 when that disables the queue.';
 
 create function parley._p_first_message(
-  queue parley._p_queue, endpoint parley._p_endpoint, out "position" bigint, out message_type_id integer, out enqueued_at timestamptz, out came_back boolean
+  queue parley._p_queue, endpoint parley._p_endpoint, out "position" bigint, out message_type_id integer,
+  out enqueued_at timestamptz, out came_back boolean
 )
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -11347,14 +11860,19 @@ declare
   v_endpoint parley._p_endpoint := parley._p_lock_set_aside(v_caller, conversation_handle);
   v_queue parley._p_queue;
 begin
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q
+  using (queue_id)
+  where s.service_id = v_endpoint.service_id;
   return parley._p_put_back(v_queue, v_endpoint);
 end
 $$;
 
 comment on function parley.retry_poison(uuid, parley.caller) is
-'Puts a conversation that is set aside back into its queue: all its messages, in their order, behind what waits there now. Its rollbacks are forgotten.
-Returns how many messages that are. Waits for transactions that have sent on the conversation and are still open.
+'Puts a conversation that is set aside back into its queue: all its messages, in their order, behind what waits there
+now. Its rollbacks are forgotten. Returns how many messages that are. Waits for transactions that have sent on the
+conversation and are still open.
 Arguments: conversation_handle, as parley.poison_conversations shows it.
 Errors: 229 not allowed, 8402 not at READ COMMITTED, 8418 missing, 8426 not found or not set aside.
 Source: spec 5.6.';
@@ -11367,8 +11885,14 @@ declare
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
   v_queue parley._p_queue;
 begin
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
-  perform parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q
+  using (queue_id)
+  where s.service_id = v_endpoint.service_id;
+  perform parley._p_require_permission(
+    caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
+  );
   if parley._p_keeps_snapshot() then
     found := parley._p_raise(8402, 'isolation');
   end if;
@@ -11410,27 +11934,36 @@ declare
   v_endpoint parley._p_endpoint := parley._p_lock_set_aside(v_caller, conversation_handle);
   v_queue parley._p_queue;
 begin
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q
+  using (queue_id)
+  where s.service_id = v_endpoint.service_id;
   if message_only then
     return query select * from parley._p_take_poison(v_queue, v_endpoint);
     perform parley._p_put_back(v_queue, v_endpoint);
   else
-    return query select * from parley.peek(v_queue.lookup_name, null, discard_poison.conversation_handle, caller => caller);
+    return query select *
+    from parley.peek(v_queue.lookup_name, null, discard_poison.conversation_handle, caller => caller);
     perform parley.end_conversation(discard_poison.conversation_handle, error_code, description, caller => caller);
   end if;
 end
 $$;
 
 comment on function parley.discard_poison(uuid, boolean, integer, text, parley.caller) is
-'Gives up on a conversation that is set aside, and returns the messages that are thereby lost, so that they can be kept elsewhere.
-Either the poisonous message alone is taken out, as if it had been received, and the rest goes back into the queue as by retry_poison;
-or this side is ended with an error, which the other side receives, and all that waits is removed.
-Arguments: conversation_handle; message_only, take out the one message (default: end the conversation); error_code and description, of the
-error that the other side gets when the conversation is ended.
-Errors: 229 not allowed, 8402 error code or description out of range or not at READ COMMITTED, 8418 missing, 8426 not found or not set aside.
+'Gives up on a conversation that is set aside, and returns the messages that are thereby lost, so that they can
+be kept elsewhere. Either the poisonous message alone is taken out, as if it had been received, and the rest
+goes back into the queue as by retry_poison; or this side is ended with an error, which the other side receives,
+and all that waits is removed.
+Arguments: conversation_handle; message_only, take out the one message (default: end the conversation); error_code and
+description, of the error that the other side gets when the conversation is ended.
+Errors: 229 not allowed, 8402 error code or description out of range or not at READ COMMITTED, 8418 missing,
+8426 not found or not set aside.
 Source: spec 5.6.';
 
-create function parley._p_take_poison(queue parley._p_queue, endpoint parley._p_endpoint) returns setof parley.received_message
+create function parley._p_take_poison(
+  queue parley._p_queue, endpoint parley._p_endpoint
+) returns setof parley.received_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -11449,15 +11982,17 @@ begin
   if cardinality(v_message.frame) > 1 then
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
     values (
-      v_message.position + 1, v_message.endpoint_id, v_message.enqueued_at, v_message.lane, v_message.message_type_id, v_message.frame[2:],
-      v_message.trace_context
+      v_message.position + 1, v_message.endpoint_id, v_message.enqueued_at, v_message.lane, v_message.message_type_id,
+      v_message.frame[2:], v_message.trace_context
     );
   end if;
   select * into v_type from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;
   v_row.status := 0;
   v_row.priority := endpoint.priority;
   v_row.queuing_order := v_message.position;
-  v_row.conversation_group_id := (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = endpoint.group_id);
+  v_row.conversation_group_id := (
+    select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = endpoint.group_id
+  );
   v_row.conversation_handle := endpoint.conversation_handle;
   v_row.service_name := endpoint.service_name;
   v_row.service_id := endpoint.service_id;
@@ -11475,15 +12010,17 @@ begin
     select p.sequence into v_sequence
     from parley._p_receive_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1;
     v_row.message_sequence_number := coalesce(v_sequence, 0);
-    insert into parley._p_receive_progress (endpoint_id, sequence) values (endpoint.endpoint_id, v_row.message_sequence_number + 1);
+    insert into parley._p_receive_progress (endpoint_id, sequence)
+    values (endpoint.endpoint_id, v_row.message_sequence_number + 1);
   end if;
   if queue.is_retention_enabled then
     insert into parley._p_retained (
-      queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
+      queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body,
+      trace_context
     )
     values (
-      queue.queue_id, endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
-      v_row.message_enqueue_time, v_row.message_body, v_message.trace_context
+      queue.queue_id, endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number,
+      v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_message.trace_context
     );
   end if;
   return next v_row;
@@ -11495,11 +12032,12 @@ comment on function parley._p_take_poison(parley._p_queue, parley._p_endpoint) i
 
 -- sql/poison/reader_failures.sql
 
--- Failures of readers that the broker started itself: the daemon learns that a reader has failed and why, but not with which conversation.
+-- Failures of readers that the broker started itself: the daemon learns that a reader has failed and why, but
+-- not with which conversation.
 --
--- The conversation is found by what the failure left behind: of the first messages of the queue, the one that came back last and has not been
--- counted since. Readers of one queue that fail within the same instant may get each other's error. A reader that failed before it
--- received anything has left nothing, and nothing is recorded.
+-- The conversation is found by what the failure left behind: of the first messages of the queue, the one that came back
+-- last and has not been counted since. Readers of one queue that fail within the same instant may get each other's
+-- error. A reader that failed before it received anything has left nothing, and nothing is recorded.
 -- Locks: those of record_failure. Cost: the first rows of each lane.
 
 create function parley._p_record_reader_failure(queue_id integer, sqlstate text, message text) returns boolean
@@ -11524,7 +12062,8 @@ begin
   select m.conversation_handle into v_handle
   from generate_series(1, 10) as p (n)
   cross join lateral (
-    select e.conversation_handle, (n.position / 1024) & 134217727 as key, (v_next - n.xmax::text::bigint) & 4294967295 as age
+    select e.conversation_handle, (n.position / 1024) & 134217727 as key,
+      (v_next - n.xmax::text::bigint) & 4294967295 as age
     from (
       select o.position, o.endpoint_id, o.xmax
       from parley._p_message as o
@@ -11554,14 +12093,16 @@ end
 $$;
 
 comment on function parley._p_record_reader_failure(integer, text, text) is
-'Reports that a reader of a queue has failed, for the conversation that it most likely failed with. Call it when its transaction is over.
+'Reports that a reader of a queue has failed, for the conversation that it most likely failed with. Call
+it when its transaction is over.
 Arguments: queue_id; sqlstate and message as in record_failure.';
 
 -- sql/poison/poison_views.sql
 
 -- Conversations that fail, and those that are set aside for it.
 --
--- Whoever may RECEIVE from a queue sees those of its conversations. Reading locks nothing. Messages are counted up to 10,000 rows.
+-- Whoever may RECEIVE from a queue sees those of its conversations. Reading locks nothing. Messages
+-- are counted up to 10,000 rows.
 
 create function parley._p_failing_conversations(caller parley.caller default parley.current_caller())
 returns table (
@@ -11605,12 +12146,25 @@ as $$
     m.position,
     case
       when m.message_type_id in (1, 5) then -1
-      else coalesce((select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1), 0)
+      else coalesce(
+        (
+          select p.sequence
+          from parley._p_receive_progress as p
+          where p.endpoint_id = e.endpoint_id
+          order by p.sequence desc
+          limit 1
+        ),
+        0
+      )
     end,
     m.enqueued_at,
     coalesce(
       s.rollbacks,
-      case (m.position / 1024) & 134217727 when r.count >> 4 & 134217727 then r.count & 15 when r.count >> 35 then r.count >> 31 & 15 else 0 end::integer
+      case (m.position / 1024) & 134217727
+        when r.count >> 4 & 134217727 then r.count & 15
+        when r.count >> 35 then r.count >> 31 & 15
+        else 0
+      end::integer
     ),
     s.set_aside_at,
     f.sqlstate,
@@ -11654,7 +12208,8 @@ as $$
 $$;
 
 comment on function parley._p_failing_conversations(parley.caller) is
-'Gives the conversations that are set aside, and those whose last reported failure is not over, of the queues that the caller may receive from.';
+'Gives the conversations that are set aside, and those whose last reported failure is not over, of the queues
+that the caller may receive from.';
 
 create view parley.poison_conversations as
 select
@@ -11713,8 +12268,8 @@ from parley._p_failing_conversations() as c
 where c.set_aside_since is null;
 
 comment on view parley.failing_conversations is
-'Conversations of which a reader has reported a failure (parley.record_failure), or whose message a web address has refused (parley.delivery_failures), and
-whose message is in the queue and not set aside yet.';
+'Conversations of which a reader has reported a failure (parley.record_failure), or whose message a web address has
+refused (parley.delivery_failures), and whose message is in the queue and not set aside yet.';
 
 create function parley._p_sees_set_aside(
   queue_id integer,
@@ -11735,9 +12290,11 @@ as $$
 $$;
 
 comment on function parley._p_sees_set_aside(integer, parley.caller) is
-'Counts the conversations of a queue that are set aside, for the catalog. Null when the caller may not see the queue there.';
+'Counts the conversations of a queue that are set aside, for the catalog. Null when the
+caller may not see the queue there.';
 
-comment on column parley.poison_conversations.conversation_handle is 'Side that is set aside: what retry_poison and discard_poison take.';
+comment on column parley.poison_conversations.conversation_handle is
+'Side that is set aside: what retry_poison and discard_poison take.';
 comment on column parley.poison_conversations.conversation_group_id is 'Its group.';
 comment on column parley.poison_conversations.queue_name is 'Its queue, as statements take it.';
 comment on column parley.poison_conversations.service_queue_id is 'Identity of the queue.';
@@ -11747,16 +12304,21 @@ comment on column parley.poison_conversations.service_contract_name is 'Name of 
 comment on column parley.poison_conversations.state is 'State of this side.';
 comment on column parley.poison_conversations.message_type_name is 'Message type of the message that came back.';
 comment on column parley.poison_conversations.queuing_order is 'Its position; putting it back gives it another.';
-comment on column parley.poison_conversations.message_sequence_number is 'Its number in the conversation; -1 for Error and DialogTimer.';
+comment on column parley.poison_conversations.message_sequence_number is
+'Its number in the conversation; -1 for Error and DialogTimer.';
 comment on column parley.poison_conversations.message_enqueue_time is 'When it arrived.';
 comment on column parley.poison_conversations.rollbacks is 'How often it came back, or was refused by a web address.';
 comment on column parley.poison_conversations.set_aside_since is 'When it was set aside.';
-comment on column parley.poison_conversations.sqlstate is 'SQLSTATE of the last failure that was reported; null when none was, or it had none.';
-comment on column parley.poison_conversations.error is 'Its text; null when nobody reported it, as when the reader was killed.';
+comment on column parley.poison_conversations.sqlstate is
+'SQLSTATE of the last failure that was reported; null when none was, or it had none.';
+comment on column parley.poison_conversations.error is
+'Its text; null when nobody reported it, as when the reader was killed.';
 comment on column parley.poison_conversations.error_time is 'When it was reported.';
-comment on column parley.poison_conversations.waiting_messages is 'Messages that wait in the conversation, the poisonous one included.';
+comment on column parley.poison_conversations.waiting_messages is
+'Messages that wait in the conversation, the poisonous one included.';
 comment on column parley.poison_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
-comment on column parley.poison_conversations.answer is 'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
+comment on column parley.poison_conversations.answer is
+'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
 
 comment on column parley.failing_conversations.conversation_handle is 'Side that was received from.';
 comment on column parley.failing_conversations.conversation_group_id is 'Its group.';
@@ -11768,7 +12330,8 @@ comment on column parley.failing_conversations.service_contract_name is 'Name of
 comment on column parley.failing_conversations.state is 'State of this side.';
 comment on column parley.failing_conversations.message_type_name is 'Message type of its first message.';
 comment on column parley.failing_conversations.queuing_order is 'Position of that message.';
-comment on column parley.failing_conversations.message_sequence_number is 'Its number in the conversation; -1 for Error and DialogTimer.';
+comment on column parley.failing_conversations.message_sequence_number is
+'Its number in the conversation; -1 for Error and DialogTimer.';
 comment on column parley.failing_conversations.message_enqueue_time is 'When it arrived.';
 comment on column parley.failing_conversations.rollbacks is 'How often it came back, as far as that is counted.';
 comment on column parley.failing_conversations.sqlstate is 'SQLSTATE of the last failure that was reported, or null.';
@@ -11776,9 +12339,12 @@ comment on column parley.failing_conversations.error is 'Its text.';
 comment on column parley.failing_conversations.error_time is 'When it was reported.';
 comment on column parley.failing_conversations.waiting_messages is 'Messages that wait in the conversation.';
 comment on column parley.failing_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
-comment on column parley.failing_conversations.answer is 'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
-comment on column parley.failing_conversations.failures is 'How often it was delivered to a web address and not accepted; null when it is not delivered.';
-comment on column parley.failing_conversations.attempts is 'How many of these count towards max_attempts: those in which the web address refused.';
+comment on column parley.failing_conversations.answer is
+'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
+comment on column parley.failing_conversations.failures is
+'How often it was delivered to a web address and not accepted; null when it is not delivered.';
+comment on column parley.failing_conversations.attempts is
+'How many of these count towards max_attempts: those in which the web address refused.';
 comment on column parley.failing_conversations.retry_at is 'When it is delivered again.';
 
 -- sql/transport/leadership.sql
@@ -16498,8 +17064,9 @@ Source: spec 4.5.';
 
 -- Doing what is due because somebody asks for it: a cron job, the daemon, a reader.
 --
--- What is fired is held until the transaction ends. So a caller that is no administrator fires what concerns the queues that he may RECEIVE from,
--- whose conversations he may hold anyway, and moves no clock that sets when others poll next. What another transaction holds is passed by.
+-- What is fired is held until the transaction ends. So a caller that is no administrator fires what concerns the queues
+-- that he may RECEIVE from, whose conversations he may hold anyway, and moves no clock that sets when others poll next.
+-- What another transaction holds is passed by.
 
 create function parley._p_queues_to_fire(role oid) returns integer[]
 language plpgsql stable
@@ -16510,13 +17077,16 @@ begin
     return null;
   end if;
   return array(
-    select q.queue_id from parley._p_queue as q where parley._p_has_permission(role, 'RECEIVE', 'queue', q.queue_id, q.owner)
+    select q.queue_id
+    from parley._p_queue as q
+    where parley._p_has_permission(role, 'RECEIVE', 'queue', q.queue_id, q.owner)
   );
 end
 $$;
 
 comment on function parley._p_queues_to_fire(oid) is
-'Gives the queues of which a role may fire what is due: those that it may RECEIVE from. Null for an administrator, who may fire everything.';
+'Gives the queues of which a role may fire what is due: those that it may RECEIVE from. Null for an
+administrator, who may fire everything.';
 
 create function parley.fire_timers(
   top integer default 1000,
@@ -16539,7 +17109,11 @@ begin
     select o.conversation_handle
     from parley._p_tombstone as o
     where o.expires_at <= v_now
-      and (v_queues is null or o.service_id in (select s.service_id from parley._p_service as s where s.queue_id = any (v_queues)))
+      and (
+        v_queues is null or o.service_id in (
+          select s.service_id from parley._p_service as s where s.queue_id = any (v_queues)
+        )
+      )
     order by o.expires_at
     limit top
     for update skip locked
@@ -16549,38 +17123,48 @@ begin
     and coalesce(pg_sequence_last_value('parley._p_next_delayed_check'), 0) <= extract(epoch from v_now) * 1000000 then
     perform parley._p_deliver_delayed(null, v_queues, passes_by => true);
     -- However many wait, classifying them takes a twentieth of the time and no more.
-    perform setval('parley._p_next_delayed_check', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint)
+    perform setval(
+      'parley._p_next_delayed_check',
+      (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint
+    )
     where v_queues is null;
   end if;
   delete from parley._p_fragment as f
   where v_queues is null
-    and f.ctid = any (array(select o.ctid from parley._p_fragment as o where o.stored_at < v_now - interval '1 day' for update skip locked));
+    and f.ctid = any (
+      array(
+        select o.ctid from parley._p_fragment as o where o.stored_at < v_now - interval '1 day' for update skip locked
+      )
+    );
   perform parley._p_notify_disabled_queues(v_caller, v_queues) where exists (select from parley._p_event_notification);
-  perform parley._p_take_configuration_answers() where v_queues is null and exists (select from parley._p_configuration_request);
+  perform parley._p_take_configuration_answers()
+  where v_queues is null and exists (select from parley._p_configuration_request);
   -- Last: the rest may wait for a conversation, and must not hold many then.
   return parley._p_fire_alarms(null, top, v_queues);
 end
 $$;
 
 comment on function parley.fire_timers(integer, parley.caller) is
-'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
-conversations that have to be set aside, event notifications of queues that were disabled. For an administrator in all queues; for others in those that
-they may RECEIVE from, and what their conversations have sent. What another transaction holds is passed by.
-Returns how many alarms fired; call again at once when that is top.
+'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be
+delivered now, conversations that have to be set aside, event notifications of queues that were disabled. For an
+administrator in all queues; for others in those that they may RECEIVE from, and what their conversations have sent.
+What another transaction holds is passed by. Returns how many alarms fired; call again at once when that is top.
 Arguments: top, how many to handle at most.
 Errors: 127 top negative.
 Source: spec 3.3, 3.5.';
 
 -- sql/activation/receivable_work.sql
 
--- What the queue monitors of the daemon ask: in which queues can messages be received, by how many readers at once?
+-- For the queue monitors of the daemon: in which queues can messages be received, by how many readers at once.
 --
--- The question must not disturb the readers it is asked for. A scan that locked groups, even for an instant, would make a RECEIVE skip
--- them; so it reads the xmax of the group's row instead: whoever has the row locked is there, and pg_xact_status tells whether that
--- transaction is still running (pg_locks does not know all subtransactions, a snapshot knows none). Rows of groups are never updated, and
--- always locked FOR UPDATE, so xmax is always one transaction.
+-- The question must not disturb the readers it is asked for. A scan that locked groups, even for an instant,
+-- would make a RECEIVE skip them; so it reads the xmax of the group's row instead: the lock of the row is
+-- recorded there, and pg_xact_status shows whether that transaction is still running (pg_locks does not know all
+-- subtransactions, a snapshot knows none). Rows of groups are never updated, and always locked FOR UPDATE, so
+-- xmax is always one transaction.
 -- The answer is old when it arrives; a reader too many finds nothing and leaves.
--- Cost: an index probe for each queue without messages; for others the first rows of the lane, rows_max of them at most. No lock, no write.
+-- Cost: an index probe for each queue without messages; for others the first rows of the lane, rows_max of them
+-- at most. No lock, no write.
 
 create function parley._p_receivable(queue_ids integer[], readers_max integer[], rows_max integer)
 returns table (queue_id integer, groups integer, head bigint, is_partial boolean)
@@ -16596,19 +17180,22 @@ declare
   v_found record;
 begin
   for v_lane in
-    select q.queue_id, a.lane, w.readers_max, h.blocked_endpoints, h.blocked_positions, coalesce(h.low_position, 0) as low,
-      coalesce(h.resume_position, 0) as resume
+    select q.queue_id, a.lane, w.readers_max, h.blocked_endpoints, h.blocked_positions,
+      coalesce(h.low_position, 0) as low, coalesce(h.resume_position, 0) as resume
     from unnest(_p_receivable.queue_ids, _p_receivable.readers_max) as w (queue_id, readers_max)
     join parley._p_queue as q on q.queue_id = w.queue_id
     cross join lateral (
       -- The usual case, one priority, needs no series.
       select parley._p_lane(q.queue_id, 5) as lane where q.priorities = 32
       union all
-      select parley._p_lane(q.queue_id, p.n) from generate_series(10, 1, -1) as p (n) where q.priorities <> 32 and q.priorities & (1 << p.n) > 0
+      select parley._p_lane(q.queue_id, p.n) from generate_series(10, 1, -1) as p (n)
+      where q.priorities <> 32 and q.priorities & (1 << p.n) > 0
     ) as a
     left join lateral parley._p_newest_hint(a.lane) as h on true
     where q.is_receive_enabled
-      and exists (select from parley._p_message as m where m.lane = a.lane and m.position >= coalesce(h.low_position, 0))
+      and exists (
+        select from parley._p_message as m where m.lane = a.lane and m.position >= coalesce(h.low_position, 0)
+      )
     order by q.queue_id, a.lane
   loop
     -- Not among the conditions above: it would be asked for each queue that is empty too.
@@ -16623,7 +17210,8 @@ begin
       is_partial := false;
     end if;
     continue when groups >= v_lane.readers_max;
-    select count(*) filter (where w.is_free) as groups, min(w.first) filter (where w.is_free) as head, coalesce(sum(w.rows), 0) as rows
+    select count(*) filter (where w.is_free) as groups, min(w.first) filter (where w.is_free) as head,
+      coalesce(sum(w.rows), 0) as rows
     into v_found
     from (
       select f.first, f.rows, not parley._p_is_running(g.xmax) as is_free
@@ -16637,14 +17225,16 @@ begin
           limit rows_max
         ) as m
         join parley._p_endpoint as e
-          on e.endpoint_id = m.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+          on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+          and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         group by e.group_id
         union all
         -- Groups that were locked when a reader passed them by.
         select e.group_id, min(n.position), 0
         from unnest(v_lane.blocked_endpoints, v_lane.blocked_positions) as b (endpoint_id, position)
         join parley._p_endpoint as e
-          on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+          on e.endpoint_id = b.endpoint_id and e.state <> 'DO'
+          and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         cross join lateral (
           select m.position, m.lane
           from parley._p_message as m
@@ -16668,9 +17258,11 @@ end
 $$;
 
 comment on function parley._p_receivable(integer[], integer[], integer) is
-'Shows in which of some queues messages can be received that no reader holds: how many groups have such messages, up to a number; the position
-of the first of them; and whether the look ended at rows_max rows, so that there may be more. Queues without any are left out.
-Arguments: queue_ids; readers_max, how many groups are of interest in each; rows_max, how many rows to look at in each lane.';
+'Shows in which of some queues messages can be received that no reader holds: how many groups have such messages, up to
+a number; the position of the first of them; and whether the scan ended at rows_max rows, so that there may be more.
+Queues without any are left out.
+Arguments: queue_ids; readers_max, how many groups are of interest in each; rows_max, how
+many rows to scan in each lane.';
 
 create function parley._p_ask_for_wakeups(queue_ids integer[], seconds integer) returns void
 language plpgsql
@@ -16703,8 +17295,8 @@ end
 $$;
 
 comment on function parley._p_cancel_wakeups(integer[]) is
-'Tells the senders to some queues that nobody sleeps there: readers are at work, and a notification for each message would only slow both down.
-Others who sleep there ask again within seconds (parley.listen_for_messages).';
+'Cancels the wake-ups of some queues: readers are at work, and a notification for each message would only slow both
+sides down. Others who wait there ask again within seconds (parley.listen_for_messages).';
 
 -- sql/activation/readers.sql
 
@@ -16728,10 +17320,13 @@ begin
 end
 $$;
 
-comment on function parley._p_require_reader(integer) is 'Refuses to start a reader of a queue when who said what reads it may not, or no longer.
+comment on function parley._p_require_reader(integer) is
+'Refuses to start a reader of a queue when who said what reads it may not, or no longer.
 Errors: SQLSTATE 42501.';
 
-create function parley._p_may_begin_reader(term bigint, queue_id integer, role text, milliseconds integer) returns boolean
+create function parley._p_may_begin_reader(
+  term bigint, queue_id integer, role text, milliseconds integer
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -16741,7 +17336,9 @@ begin
   if not parley._p_holds_term(term) then
     return false;
   end if;
-  v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
+  v_left_ms := (
+    pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000
+  ) / 1000;
   if v_left_ms is null or v_left_ms < milliseconds then
     return false;
   end if;
@@ -16756,8 +17353,10 @@ end
 $$;
 
 comment on function parley._p_may_begin_reader(bigint, integer, text, integer) is
-'Reports whether the daemon that has a term may start a reader of a queue now: its lease lasts, and the queue still says that role.
-Arguments: term, as _p_lead gave it; queue_id; role that a procedure runs as, or null for another kind of reader; milliseconds that the lease must last.
+'Reports whether the daemon that has a term may start a reader of a queue now: its lease lasts, and
+the queue still says that role.
+Arguments: term, as _p_lead gave it; queue_id; role that a procedure runs as, or null for another kind of reader;
+milliseconds that the lease must last.
 Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
 
 create function parley._p_begin_reader(term bigint, queue_id integer, role text, is_direct boolean) returns boolean
@@ -16771,8 +17370,11 @@ begin
     return false;
   end if;
   if is_direct then
-    -- The call has to come while no other daemon can lead: a daemon that is paused in between finds that its session has ended.
-    v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
+    -- The call has to come while no other daemon can lead: a daemon that is paused in between finds
+    -- that its session has ended.
+    v_left_ms := (
+      pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000
+    ) / 1000;
     perform set_config('idle_session_timeout', greatest(1, least(v_left_ms - 500, 2000))::text, false);
     perform set_config('role', case when role = session_user then 'none' else role end, false);
   end if;
@@ -16781,17 +17383,20 @@ end
 $$;
 
 comment on function parley._p_begin_reader(bigint, integer, text, boolean) is
-'Reports whether the daemon that has a term may start a reader in this session now, which is then ended by the server unless a statement comes before the
-lease can be over, two seconds at most. Neither the daemon''s clock nor its being awake matters.
-Arguments: term, as _p_lead gave it; queue_id; role that the reader runs as; is_direct, false behind a pooler, where nothing can be set for a session.
+'Reports whether the daemon that has a term may start a reader in this session now, which is then ended by
+the server unless a statement comes before the lease can be over, two seconds at most. Neither the daemon''s
+clock nor its being awake matters.
+Arguments: term, as _p_lead gave it; queue_id; role that the reader runs as; is_direct, false behind a pooler, where
+nothing can be set for a session.
 Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
 
 -- sql/activation/queue_monitors.sql
 
 -- What the daemon reports about its queue monitors and readers, for the views.
 --
--- The daemon reports once a second at most, and only what has changed; a reader that lives shorter than that is counted, but shows in no row.
--- Each report carries the term of the daemon. What an earlier leader reported shows no more.
+-- The daemon reports once a second at most, and only what has changed; a reader that lives shorter than
+-- that is counted, but shows in no row. Each report carries the term of the daemon. What an earlier
+-- leader reported shows no more.
 -- Locks: the leader's row FOR SHARE, then rows of _p_queue_monitor; only the leader writes them.
 
 create table parley._p_queue_monitor (
@@ -16812,7 +17417,8 @@ create table parley._p_queue_monitor (
   modify_date timestamptz not null
 );
 
-comment on table parley._p_queue_monitor is 'The queue monitors as the leading daemon reports them; the last three counts go on from one leader to the next.';
+comment on table parley._p_queue_monitor is
+'The queue monitors as the leading daemon reports them; the last three counts go on from one leader to the next.';
 
 create table parley._p_activated_task (
   term bigint not null,
@@ -16825,7 +17431,8 @@ create table parley._p_activated_task (
   primary key (queue_id, reader)
 );
 
-comment on table parley._p_activated_task is 'Readers that run for longer, as the leading daemon reports them; pid is null when they are no sessions.';
+comment on table parley._p_activated_task is
+'Readers that run for longer, as the leading daemon reports them; pid is null when they are no sessions.';
 
 create function parley._p_report_activation(term bigint, monitors jsonb, tasks jsonb) returns boolean
 language plpgsql
@@ -16837,27 +17444,30 @@ begin
   end if;
   perform set_config('synchronous_commit', 'off', true);
   insert into parley._p_queue_monitor as q (
-    queue_id, term, state, running_readers, last_activated_time, last_empty_rowset_time, failing_since, failures, last_error, last_sqlstate,
-    next_attempt_time, tasks_started, tasks_aborted, task_limit_reached, modify_date
+    queue_id, term, state, running_readers, last_activated_time, last_empty_rowset_time, failing_since, failures,
+    last_error, last_sqlstate, next_attempt_time, tasks_started, tasks_aborted, task_limit_reached, modify_date
   )
   select
     r.queue_id, case when r.is_gone then 0 else _p_report_activation.term end, r.state, r.running_readers,
     n.now - make_interval(secs => r.activated_ago_s),
-    n.now - make_interval(secs => r.empty_ago_s), n.now - make_interval(secs => r.failing_for_s), r.failures, r.last_error, r.last_sqlstate,
-    n.now + make_interval(secs => r.next_attempt_in_s), r.started, r.aborted, r.limit_reached, n.now
+    n.now - make_interval(secs => r.empty_ago_s), n.now - make_interval(secs => r.failing_for_s), r.failures,
+    r.last_error, r.last_sqlstate, n.now + make_interval(secs => r.next_attempt_in_s), r.started, r.aborted,
+    r.limit_reached, n.now
   from (select clock_timestamp() as now) as n
   cross join jsonb_to_recordset(monitors) as r (
-    queue_id integer, state text, running_readers integer, activated_ago_s float8, empty_ago_s float8, failing_for_s float8, failures integer,
-    last_error text, last_sqlstate text, next_attempt_in_s float8, started bigint, aborted bigint, limit_reached bigint, is_gone boolean
+    queue_id integer, state text, running_readers integer, activated_ago_s float8, empty_ago_s float8,
+    failing_for_s float8, failures integer, last_error text, last_sqlstate text, next_attempt_in_s float8,
+    started bigint, aborted bigint, limit_reached bigint, is_gone boolean
   )
   where exists (select from parley._p_queue as k where k.queue_id = r.queue_id)
   on conflict on constraint _p_queue_monitor_pkey do update
   set term = excluded.term, state = excluded.state, running_readers = excluded.running_readers,
     last_activated_time = coalesce(excluded.last_activated_time, q.last_activated_time),
     last_empty_rowset_time = coalesce(excluded.last_empty_rowset_time, q.last_empty_rowset_time),
-    failing_since = excluded.failing_since, failures = excluded.failures, last_error = excluded.last_error, last_sqlstate = excluded.last_sqlstate,
-    next_attempt_time = excluded.next_attempt_time, tasks_started = q.tasks_started + excluded.tasks_started,
-    tasks_aborted = q.tasks_aborted + excluded.tasks_aborted, task_limit_reached = q.task_limit_reached + excluded.task_limit_reached,
+    failing_since = excluded.failing_since, failures = excluded.failures, last_error = excluded.last_error,
+    last_sqlstate = excluded.last_sqlstate, next_attempt_time = excluded.next_attempt_time,
+    tasks_started = q.tasks_started + excluded.tasks_started, tasks_aborted = q.tasks_aborted + excluded.tasks_aborted,
+    task_limit_reached = q.task_limit_reached + excluded.task_limit_reached,
     modify_date = excluded.modify_date;
   if tasks is not null then
     delete from parley._p_activated_task as t
@@ -16882,8 +17492,9 @@ $$;
 
 comment on function parley._p_report_activation(bigint, jsonb, jsonb) is
 'Takes a report of the leading daemon; gives false, and changes nothing, when the term is over.
-Arguments: term; monitors, the queue monitors that have changed, with counts since the last report; tasks, all readers that run for longer, or null
-when these are as they were. Times are given in seconds from now, since the daemon''s clock does not count.';
+Arguments: term; monitors, the queue monitors that have changed, with counts since the last report; tasks, all
+readers that run for longer, or null when these are as they were. Times are given in seconds from now, since the
+daemon''s clock does not count.';
 
 create view parley.dm_broker_queue_monitors with (security_barrier) as
 select
@@ -16919,25 +17530,34 @@ left join (
 where (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.dm_broker_queue_monitors is
-'The queue monitors of the daemon that leads, one for each queue with activation on; empty when no daemon runs. A second old at most. For administrators.';
+'The queue monitors of the daemon that leads, one for each queue with activation on; empty when no daemon runs. A
+second old at most. For administrators.';
 comment on column parley.dm_broker_queue_monitors.database_id is 'Oid of this database.';
 comment on column parley.dm_broker_queue_monitors.queue_id is 'The queue that is watched.';
 comment on column parley.dm_broker_queue_monitors.state is
-'INACTIVE: nothing to do. NOTIFIED: readers were started, but nothing is received yet, or they fail. RECEIVES_OCCURRING: readers receive.';
-comment on column parley.dm_broker_queue_monitors.last_empty_rowset_time is 'When a reader last came back because the queue was empty.';
+'INACTIVE: nothing to do. NOTIFIED: readers were started, but nothing is received yet, or they fail.
+RECEIVES_OCCURRING: readers receive.';
+comment on column parley.dm_broker_queue_monitors.last_empty_rowset_time is
+'When a reader last came back because the queue was empty.';
 comment on column parley.dm_broker_queue_monitors.last_activated_time is 'When a reader was last started.';
 comment on column parley.dm_broker_queue_monitors.tasks_waiting is
-'Sessions that wait in RECEIVE or GET CONVERSATION GROUP on the queue, whoever started them; 0 for roles that may not see the activity of others.';
+'Sessions that wait in RECEIVE or GET CONVERSATION GROUP on the queue, whoever started them; 0 for roles that may
+not see the activity of others.';
 comment on column parley.dm_broker_queue_monitors.queue_name is 'Name of the queue, as the statements take it.';
-comment on column parley.dm_broker_queue_monitors.running_readers is 'Readers that the daemon has started and that have not left.';
-comment on column parley.dm_broker_queue_monitors.failures is 'How many readers failed one after the other; 0 when the last one did not.';
+comment on column parley.dm_broker_queue_monitors.running_readers is
+'Readers that the daemon has started and that have not left.';
+comment on column parley.dm_broker_queue_monitors.failures is
+'How many readers failed one after the other; 0 when the last one did not.';
 comment on column parley.dm_broker_queue_monitors.failing_since is 'Since when readers fail, or null.';
-comment on column parley.dm_broker_queue_monitors.last_error is 'Why the last reader failed; null while readers succeed.';
+comment on column parley.dm_broker_queue_monitors.last_error is
+'Why the last reader failed; null while readers succeed.';
 comment on column parley.dm_broker_queue_monitors.last_sqlstate is 'SQLSTATE of that error, if it has one.';
-comment on column parley.dm_broker_queue_monitors.next_attempt_time is 'Until then no further reader is started, because the last ones failed.';
+comment on column parley.dm_broker_queue_monitors.next_attempt_time is
+'Until then no further reader is started, because the last ones failed.';
 comment on column parley.dm_broker_queue_monitors.tasks_started is 'Readers started so far, by all leaders.';
 comment on column parley.dm_broker_queue_monitors.tasks_aborted is 'Readers that failed so far.';
-comment on column parley.dm_broker_queue_monitors.task_limit_reached is 'How often messages waited while MAX_QUEUE_READERS readers ran.';
+comment on column parley.dm_broker_queue_monitors.task_limit_reached is
+'How often messages waited while MAX_QUEUE_READERS readers ran.';
 comment on column parley.dm_broker_queue_monitors.leader is 'Name of the daemon.';
 
 create view parley.dm_broker_activated_tasks with (security_barrier) as
@@ -16970,9 +17590,10 @@ comment on column parley.dm_broker_activated_tasks.started_at is 'When it was st
 
 -- Timers on time: what the daemon calls when the next alarm is due.
 --
--- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that notifies (_p_alarm_wakeup). Alarms
--- are fired many in a transaction. When one of them raises an error, nothing of that transaction stays; then the daemon asks for them one by one:
--- each has a subtransaction, and those that fail are put off, alone.
+-- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that
+-- notifies (_p_alarm_wakeup). Alarms are fired many in a transaction. When one of them raises an error, nothing
+-- of that transaction stays; then the daemon asks for them one by one: each has a subtransaction, and those
+-- that fail are put off, alone.
 -- Locks: as _p_fire_alarms, which waits for nobody; no other lock is waited for longer than lock_timeout.
 
 create function parley._p_fire_due(term bigint, top integer, one_by_one boolean, out fired integer, out next_ms float8)
@@ -17004,7 +17625,8 @@ end
 $$;
 
 comment on function parley._p_fire_due(bigint, integer, boolean) is
-'Fires what is due, for the leading daemon; tells how many, and in how many milliseconds to call again. Nulls mean that the term is over.
+'Fires what is due, for the leading daemon; gives how many, and in how many milliseconds to call again.
+Nulls mean that the term is over.
 Arguments: term; top, how many at most; one_by_one, whether those that cannot be fired are put off, each for itself.';
 
 create function parley._p_fire_alarms_one_by_one(top integer) returns integer
@@ -17017,7 +17639,11 @@ declare
   v_now timestamptz := clock_timestamp();
 begin
   for v_alarm in
-    select a.endpoint_id, a.kind from parley._p_alarm as a where a.due_at <= v_now order by a.due_at limit 10::bigint * top
+    select a.endpoint_id, a.kind
+    from parley._p_alarm as a
+    where a.due_at <= v_now
+    order by a.due_at
+    limit 10::bigint * top
   loop
     begin
       if parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind) then
@@ -17047,14 +17673,16 @@ comment on function parley._p_fire_alarms_one_by_one(integer) is
 
 -- External activation: what the daemon starts for a queue outside of the database, a program or a web address.
 --
--- Here stands only what is wanted. Whether a program may run on a host, or an address be called from it, is the decision of whoever
--- operates that host: the daemon starts nothing that its operator has not allowed (docs/activation.md). So no definition is a way onto the host.
--- It is a way to the messages, which go to whoever reads: so who says what reads must be able to act as the queue's owner, or be an
--- administrator, then and whenever it is started. For numbers and times the right to ALTER the queue is enough.
+-- Here stands only what is wanted. Whether a program may run on a host, or an address be called from it, is the
+-- decision of whoever operates that host: the daemon starts nothing that its operator has not allowed
+-- (docs/activation.md). So no definition is a way onto the host. It is a way to the messages, which go to whoever
+-- reads: so who says what reads must be able to act as the queue's owner, or be an administrator, then and whenever it
+-- is started. For numbers and times the right to ALTER the queue is enough.
 --
--- A queue has one kind of activation: a procedure that is enabled, an external activation, or QUEUE_ACTIVATION event notifications.
--- Secrets of webhooks and values of environments are shown by no view; only the daemon reads them (_p_external_definition). A daemon with a master
--- key seals the secrets of webhooks (activation/webhook_secrets.sql): until then, or without one, they stand here as they are.
+-- A queue has one kind of activation: a procedure that is enabled, an external activation, or QUEUE_ACTIVATION event
+-- notifications. Secrets of webhooks and values of environments are shown by no view; only the daemon reads them
+-- (_p_external_definition). A daemon with a master key seals the secrets of webhooks (activation/webhook_secrets.sql):
+-- until then, or without one, they stand here as they are.
 -- Locks: the queue's row, as alter_queue takes it.
 
 create table parley._p_external_activation (
@@ -17086,7 +17714,8 @@ create table parley._p_external_activation (
   check ((kind = 'webhook') = (url is not null and num_nonnulls(secret, sealed_secret) = 1))
 );
 
-comment on table parley._p_external_activation is 'What the daemon starts outside of the database to read a queue; secrets and environment are for it alone.';
+comment on table parley._p_external_activation is
+'What the daemon starts outside of the database to read a queue; secrets and environment are for it alone.';
 
 create function parley._p_check_program(activation parley._p_external_activation) returns boolean
 language plpgsql immutable
@@ -17094,12 +17723,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- NUL cannot be in a text; an argument may be empty, but not missing.
-  if cardinality(activation.program) = 0 or array_position(activation.program, null) is not null or activation.program[1] !~ E'^([A-Za-z]:\\\\|/)' then
+  if cardinality(activation.program) = 0
+    or array_position(activation.program, null) is not null
+    or activation.program[1] !~ E'^([A-Za-z]:\\\\|/)' then
     found := parley._p_raise(8402, 'program');
   elsif jsonb_typeof(activation.environment) <> 'object'
     or exists (
       select
-      from jsonb_each(case jsonb_typeof(activation.environment) when 'object' then activation.environment else '{}' end) as v
+      from jsonb_each(
+        case jsonb_typeof(activation.environment) when 'object' then activation.environment else '{}' end
+      ) as v
       where jsonb_typeof(v.value) <> 'string' or v.key !~ '^[A-Za-z_][A-Za-z0-9_]*$' or upper(v.key) ~ '^PARLEY_'
     ) then
     found := parley._p_raise(8402, 'environment');
@@ -17133,7 +17766,9 @@ begin
   found := parley._p_require_range('batch_size', activation.batch_size, 1, 1000);
   found := parley._p_require_range('max_attempts', activation.max_attempts, 0, 1000000);
   found := parley._p_require_range('first_retry_ms', activation.first_retry_ms, 1, 86400000);
-  found := parley._p_require_range('longest_retry_ms', activation.longest_retry_ms, activation.first_retry_ms, 86400000);
+  found := parley._p_require_range(
+    'longest_retry_ms', activation.longest_retry_ms, activation.first_retry_ms, 86400000
+  );
   return true;
 end
 $$;
@@ -17158,15 +17793,16 @@ begin
   delete from parley._p_external_activation as a where a.queue_id = activation.queue_id;
   insert into parley._p_external_activation (
     queue_id, kind, is_enabled, min_instances, max_instances, program, environment, working_directory, stop_timeout_ms,
-    url, secret_name, secret, sealed_secret, timeout_ms, batch_size, body_format, system_messages, max_attempts, first_retry_ms, longest_retry_ms,
-    set_by, create_date, modify_date
+    url, secret_name, secret, sealed_secret, timeout_ms, batch_size, body_format, system_messages, max_attempts,
+    first_retry_ms, longest_retry_ms, set_by, create_date, modify_date
   )
   values (
     activation.queue_id, activation.kind, activation.is_enabled, activation.min_instances, activation.max_instances,
     activation.program, activation.environment, activation.working_directory, activation.stop_timeout_ms,
-    activation.url, activation.secret_name, activation.secret, activation.sealed_secret, activation.timeout_ms, activation.batch_size,
-    activation.body_format, activation.system_messages, activation.max_attempts, activation.first_retry_ms, activation.longest_retry_ms,
-    activation.set_by, coalesce(activation.create_date, now()), clock_timestamp()
+    activation.url, activation.secret_name, activation.secret, activation.sealed_secret, activation.timeout_ms,
+    activation.batch_size, activation.body_format, activation.system_messages, activation.max_attempts,
+    activation.first_retry_ms, activation.longest_retry_ms, activation.set_by, coalesce(activation.create_date, now()),
+    clock_timestamp()
   );
   return true;
 end
@@ -17187,7 +17823,11 @@ as $$
   from parley._p_queue as q
   where q.queue_id = activation.queue_id
     and parley._p_may_act_as(activation.set_by, q.owner) is not true
-    and (exists (select from pg_roles as r where r.oid = activation.set_by) and parley._p_is_administrator(activation.set_by)) is not true
+    and (
+      exists (
+        select from pg_roles as r where r.oid = activation.set_by
+      ) and parley._p_is_administrator(activation.set_by)
+    ) is not true
 $$;
 
 comment on function parley._p_external_refusal(parley._p_external_activation) is
@@ -17223,8 +17863,13 @@ declare
   v_kind text;
 begin
   -- Two that switch on different kinds at once must not both find the other one off.
-  select * into v_queue from parley._p_queue as q where q.queue_id = _p_require_sole_activator.queue_id for no key update;
-  select a.kind into v_kind from parley._p_external_activation as a where a.queue_id = v_queue.queue_id and a.is_enabled;
+  select * into v_queue
+  from parley._p_queue as q
+  where q.queue_id = _p_require_sole_activator.queue_id
+  for no key update;
+  select a.kind into v_kind
+  from parley._p_external_activation as a
+  where a.queue_id = v_queue.queue_id and a.is_enabled;
   if activator <> 'procedure' and v_queue.is_activation_enabled then
     found := parley._p_raise(9718, 'internal', v_queue.lookup_name, v_queue.activation_procedure::text);
   elsif activator <> 'external' and v_kind is not null then
@@ -17246,7 +17891,9 @@ Source: spec 2.4.';
 
 -- The statements of external activation: create, alter and drop; what is left out of an ALTER stays as it is.
 
-create function parley._p_new_external_activation(caller oid, queue text, kind text) returns parley._p_external_activation
+create function parley._p_new_external_activation(
+  caller oid, queue text, kind text
+) returns parley._p_external_activation
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -17269,7 +17916,9 @@ comment on function parley._p_new_external_activation(oid, text, text) is
 'Begins the external activation of a queue that has none.
 Errors: 208, 229, 2714, 9609, 9663, 15517.';
 
-create function parley._p_existing_external_activation(caller oid, queue text, kind text) returns parley._p_external_activation
+create function parley._p_existing_external_activation(
+  caller oid, queue text, kind text
+) returns parley._p_external_activation
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -17328,13 +17977,18 @@ begin
 end
 $$;
 
-comment on function parley.create_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean, parley.caller) is
-'Lets the daemon start a program when messages wait in a queue. It runs only where the operator of the daemon allows it: parley serve --allow-program.
-Arguments: queue; program, its full path and its arguments, which no shell reads; environment, variables as a JSON object of strings, as far as
-the operator allows them; working_directory, a full path (null: the folder of the program); min_instances, how many always run;
-max_instances, how many run at most; stop_timeout_ms, milliseconds from SIGTERM to SIGKILL; activation, whether it is on.
-Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed, 9609 malformed name,
-9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not act as the owner of the queue.
+comment on function parley.create_program_activation(
+  text, text[], jsonb, text, integer, integer, integer, boolean, parley.caller
+) is
+'Lets the daemon start a program when messages wait in a queue. It runs only where the operator of the daemon allows
+it: parley serve --allow-program.
+Arguments: queue; program, its full path and its arguments, which no shell reads; environment, variables as a JSON
+object of strings, as far as the operator allows them; working_directory, a full path (null: the folder of the program);
+min_instances, how many always run; max_instances, how many run at most; stop_timeout_ms, milliseconds from SIGTERM to
+SIGKILL; activation, whether it is on.
+Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed,
+9609 malformed name, 9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not
+act as the owner of the queue.
 Source: spec 5.5.';
 
 create function parley.alter_program_activation(
@@ -17372,8 +18026,11 @@ begin
 end
 $$;
 
-comment on function parley.alter_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean, parley.caller) is
-'Changes what is given of the program that reads a queue; what is null stays as it is. Programs that run already are left alone.
+comment on function parley.alter_program_activation(
+  text, text[], jsonb, text, integer, integer, integer, boolean, parley.caller
+) is
+'Changes what is given of the program that reads a queue; what is null stays as it is. Programs
+that run already are left alone.
 Arguments: as create_program_activation.
 Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
 9717 and 9718 the queue is activated in another way, 15151 the queue has no program,
@@ -17386,11 +18043,16 @@ set search_path = pg_catalog, pg_temp
 as $$
   -- Four random UUIDs have 488 random bits; of their hash 256 are kept.
   select 'whsec_' || encode(
-    sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'base64'
+    sha256(
+      uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+        || uuid_send(gen_random_uuid())
+    ),
+    'base64'
   )
 $$;
 
-comment on function parley._p_new_secret() is 'Gives a new secret to sign webhooks with: whsec_ and 32 random bytes in base64.';
+comment on function parley._p_new_secret() is
+'Gives a new secret to sign webhooks with: whsec_ and 32 random bytes in base64.';
 
 create function parley.create_webhook_activation(
   queue text,
@@ -17439,15 +18101,17 @@ $$;
 comment on function parley.create_webhook_activation(
   text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean, parley.caller
 ) is
-'Lets the daemon deliver the messages of a queue to a web address, and returns the secret that signs them, which nothing shows again.
-An address is called only where the operator of the daemon allows it: parley serve --allow-webhook.
-Arguments: queue; url, http or https; secret, 16 to 500 characters (null: a new one); secret_name, a name for it that views show;
-timeout_ms, milliseconds for one request; max_instances, requests at once, each of another conversation group; batch_size, messages of one
-conversation in a request; body_format, envelope (JSON) or raw; system_messages, whether EndDialog and Error are delivered too, instead of ending the
-conversation; max_attempts, after how many refusals a conversation is set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that a
-conversation waits after its first refusal, doubling up to the longest; activation, whether it is on.
-Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed, 9609 malformed name,
-9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not act as the owner of the queue.
+'Lets the daemon deliver the messages of a queue to a web address, and returns the secret that signs them, which nothing
+shows again. An address is called only where the operator of the daemon allows it: parley serve --allow-webhook.
+Arguments: queue; url, http or https; secret, 16 to 500 characters (null: a new one); secret_name, a name for it that
+views show; timeout_ms, milliseconds for one request; max_instances, requests at once, each of another conversation
+group; batch_size, messages of one conversation in a request; body_format, envelope (JSON) or raw; system_messages,
+whether EndDialog and Error are delivered too, instead of ending the conversation; max_attempts, after how many refusals
+a conversation is set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that a conversation waits
+after its first refusal, doubling up to the longest; activation, whether it is on.
+Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed,
+9609 malformed name, 9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not
+act as the owner of the queue.
 Source: spec 5.5.';
 
 create function parley.alter_webhook_activation(
@@ -17501,7 +18165,8 @@ $$;
 comment on function parley.alter_webhook_activation(
   text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean, parley.caller
 ) is
-'Changes what is given of the webhook that reads a queue; what is null stays as it is. A request on its way is left alone.
+'Changes what is given of the webhook that reads a queue; what is null stays as it is. A
+request on its way is left alone.
 Arguments: as create_webhook_activation; secret, a new one.
 Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
 9717 and 9718 the queue is activated in another way, 15151 the queue has no webhook,
@@ -17543,7 +18208,8 @@ as $$
 $$;
 
 comment on function parley._p_sees_definition(integer, parley.caller) is
-'Reports whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator. False when there is none.';
+'Reports whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an
+administrator. False when there is none.';
 
 create view parley.external_activations with (security_barrier = true) as
 select
@@ -17573,28 +18239,32 @@ join parley._p_queue as q using (queue_id)
 where parley._p_sees_definition(a.queue_id) is true;
 
 comment on view parley.external_activations is
-'What the daemon starts outside of the database, for each queue that has such an activation and whose definition the caller may view.
-Secrets, values of environments and the query of a url are
-shown to nobody.';
+'What the daemon starts outside of the database, for each queue that has such an activation and whose definition the
+caller may view. Secrets, values of environments and the query of a url are shown to nobody.';
 
 -- sql/activation/deliveries.sql
 
--- Deliveries: messages that a reader hands to somebody outside of the transaction, such as a webhook, before it receives them.
+-- Deliveries: messages that a reader hands to somebody outside of the transaction, such as a
+-- webhook, before it receives them.
 --
--- A delivery that fails must not look like a poison message, and must not hold up other conversations. So a message is shown first
--- (next_delivery), with its group locked to the end of the transaction, and received only when it was accepted (finish_delivery): a
--- refusal leaves no trace on the message, and what it does leave (fail_delivery) is written in a transaction of its own. A
--- conversation that failed is passed over until its time comes, which keeps its order; the others go on.
+-- A failed delivery must not count as a poison message, and must not hold up other conversations. So a message is
+-- shown first (next_delivery), with its group locked to the end of the transaction, and received only when it was
+-- accepted (finish_delivery): a refusal leaves no trace on the message, and what it does leave (fail_delivery) is
+-- written in a transaction of its own. A conversation that failed is passed over until its time comes, which keeps
+-- its order; the others go on.
 --
 -- Invariants, and what keeps each:
 --   nobody else receives from a group meanwhile   the lock on its row, as in RECEIVE
---   what is received is what was delivered   finish_delivery compares positions: a sender may have committed in front of them
---   accepted twice is told apart   message_id is made of endpoint and position, and so the same at each attempt
+--   what is received is what was delivered   finish_delivery compares positions: a sender may have
+--     committed in front of them
+--   a second delivery can be recognized   message_id is made of endpoint and position, and so the same at each attempt
 -- Lock order: the group's row, then its messages (docs/architecture.md). Rows of _p_delivery_failure are locked alone.
--- Cost: one scan of the first 1000 messages of each lane; when all of these belong to conversations that wait or are locked, one probe
--- for each conversation of the queue.
+-- Cost: one scan of the first 1000 messages of each lane; when all of these belong to conversations that wait or are
+-- locked, one probe for each conversation of the queue.
 
-create function parley._p_lock_delivery(queue parley._p_queue, priority integer, out endpoint_id bigint, out group_id bigint)
+create function parley._p_lock_delivery(
+  queue parley._p_queue, priority integer, out endpoint_id bigint, out group_id bigint
+)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -17613,24 +18283,37 @@ begin
   ) as m
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
   join parley._p_conversation_group as g on g.group_id = e.group_id
-  where not exists (select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp())
+  where not exists (
+    select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp()
+  )
     and not parley._p_is_set_aside(e.endpoint_id)
   order by m.position
   limit 1
   for update of g skip locked;
   if endpoint_id is null and exists (
-    select from parley._p_message as n where n.lane = v_lane and n.position >= coalesce(v_low, 0) order by n.position offset 1000 limit 1
+    select from parley._p_message as n
+    where n.lane = v_lane and n.position >= coalesce(v_low, 0)
+    order by n.position offset 1000
+    limit 1
   ) then
     select e.endpoint_id, e.group_id into endpoint_id, group_id
     from parley._p_service as s
-    join parley._p_endpoint as e on e.service_id = s.service_id and e.state <> 'DO' and e.priority = _p_lock_delivery.priority
+    join parley._p_endpoint as e
+      on e.service_id = s.service_id and e.state <> 'DO' and e.priority = _p_lock_delivery.priority
     join parley._p_conversation_group as g on g.group_id = e.group_id
     cross join lateral (
-      select n.position, n.lane from parley._p_message as n where n.endpoint_id = e.endpoint_id order by n.position limit 1
+      select n.position, n.lane
+      from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id
+      order by n.position
+      limit 1
     ) as m
     where s.queue_id = queue.queue_id
       and m.lane = v_lane
-      and not exists (select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp())
+      and not exists (
+        select from parley._p_delivery_failure as f
+        where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp()
+      )
       and not parley._p_is_set_aside(e.endpoint_id)
     order by m.position
     limit 1
@@ -17640,7 +18323,8 @@ end
 $$;
 
 comment on function parley._p_lock_delivery(parley._p_queue, integer) is
-'Finds and locks the first conversation of a priority that has a message, is not locked, and need not wait after a failure.';
+'Finds and locks the first conversation of a priority that has a message, is not locked, and
+need not wait after a failure.';
 
 create function parley.next_delivery(
   queue text, top integer default 1,
@@ -17664,7 +18348,9 @@ begin
     found := parley._p_raise_disabled(v_queue.queue_id);
   end if;
   -- The session is idle while the request is under way; a daemon that has vanished must not hold the group for ever.
-  select a.timeout_ms + 60000 into v_idle_ms from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
+  select a.timeout_ms + 60000 into v_idle_ms
+  from parley._p_external_activation as a
+  where a.queue_id = v_queue.queue_id;
   perform set_config('idle_in_transaction_session_timeout', coalesce(v_idle_ms, 660000)::text, true);
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where v_queue.priorities & (1 << p.n) > 0 loop
     loop
@@ -17681,14 +18367,17 @@ end
 $$;
 
 comment on function parley.next_delivery(text, integer, parley.caller) is
-'Shows the next messages of one conversation without receiving them, and locks their conversation group to the end of the transaction.
-Conversations whose delivery failed are passed over until it is time to try again; so are groups that are locked.
-Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction, or roll back and call fail_delivery.
+'Shows the next messages of one conversation without receiving them, and locks their conversation group to the end
+of the transaction. Conversations whose delivery failed are passed over until it is time to try again; so are
+groups that are locked. Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction,
+or roll back and call fail_delivery.
 Arguments: queue; top, at most so many messages.
 Columns: those of RECEIVE; message_id is the same at each attempt.
 Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.';
 
-create function parley._p_deliverable(endpoint_id bigint, group_id bigint, top integer) returns setof parley.received_message
+create function parley._p_deliverable(
+  endpoint_id bigint, group_id bigint, top integer
+) returns setof parley.received_message
 language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
@@ -17722,7 +18411,11 @@ as $$
   cross join lateral parley._p_messages_in_order(e, parley._p_begin_of(h, e.endpoint_id), top) with ordinality as m
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
   left join lateral (
-    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
+    select r.sequence
+    from parley._p_receive_progress as r
+    where r.endpoint_id = e.endpoint_id
+    order by r.sequence desc
+    limit 1
   ) as p on true
   cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
   where e.endpoint_id = $1 and e.group_id = $2 and e.state <> 'DO'
@@ -17731,7 +18424,8 @@ as $$
 $$;
 
 comment on function parley._p_deliverable(bigint, bigint, integer) is
-'Shows the first messages of a conversation in the order in which RECEIVE takes them, if it still is in the group given.';
+'Shows the first messages of a conversation in the order in which RECEIVE takes them, if it still is in the group
+given.';
 
 create function parley.finish_delivery(
   queue text, conversation_handle uuid, queuing_orders bigint[],
@@ -17748,8 +18442,8 @@ begin
   v_received := array(
     select r.queuing_order
     from parley.receive(
-      queue => finish_delivery.queue, top => cardinality(queuing_orders), conversation_handle => finish_delivery.conversation_handle,
-      caller => caller
+      queue => finish_delivery.queue, top => cardinality(queuing_orders),
+      conversation_handle => finish_delivery.conversation_handle, caller => caller
     ) as r
   );
   delete from parley._p_delivery_failure as f where f.conversation_handle = finish_delivery.conversation_handle;
@@ -17758,14 +18452,14 @@ end
 $$;
 
 comment on function parley.finish_delivery(text, uuid, bigint[], parley.caller) is
-'Receives messages that next_delivery has shown in this transaction and that were accepted. When it returns false a message of another sender has come
-in front of them meanwhile: then roll back, and deliver again.
+'Receives messages that next_delivery has shown in this transaction and that were accepted. When it returns false a
+message of another sender has come in front of them meanwhile: then roll back, and deliver again.
 Arguments: queue; conversation_handle; queuing_orders, of the messages, all of that conversation.
 Errors: 208, 229, 8426, 9609 and 9617 as receive.';
 
 create function parley.fail_delivery(
-  queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null, is_final boolean default false,
-  answer text default null,
+  queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null,
+  is_final boolean default false, answer text default null,
   caller parley.caller default parley.current_caller(),
   out attempts integer, out is_set_aside boolean
 )
@@ -17792,16 +18486,22 @@ begin
   if v_endpoint.endpoint_id is null or v_activation.first_retry_ms is null then
     return;
   end if;
-  perform parley.record_failure(fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error, caller => caller);
-  update parley._p_failure as f set answer = left(fail_delivery.answer, 4096), answered_at = f.failed_at where f.endpoint_id = v_endpoint.endpoint_id;
+  perform parley.record_failure(
+    fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error, caller => caller
+  );
+  update parley._p_failure as f
+  set answer = left(fail_delivery.answer, 4096), answered_at = f.failed_at
+  where f.endpoint_id = v_endpoint.endpoint_id;
   -- Those of conversations that are over; there are never many.
   delete from parley._p_delivery_failure as f
-  where f.queue_id = v_queue.queue_id and not exists (select from parley._p_endpoint as e where e.endpoint_id = f.endpoint_id);
+  where f.queue_id = v_queue.queue_id
+    and not exists (select from parley._p_endpoint as e where e.endpoint_id = f.endpoint_id);
   insert into parley._p_delivery_failure as f (
     endpoint_id, queue_id, conversation_handle, failures, attempts, last_error, first_failed_at, failed_at, retry_at
   )
   values (
-    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle, 1, is_attempt::integer, left(error, 2000),
+    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle, 1, is_attempt::integer,
+    left(error, 2000),
     clock_timestamp(), clock_timestamp(), clock_timestamp()
   )
   on conflict on constraint _p_delivery_failure_pkey do update
@@ -17816,28 +18516,34 @@ begin
       return;
     end if;
   end if;
-  -- Twice as long each time, up to the longest; what the receiver asks for counts up to the longest too. A tenth is left to
-  -- chance, so that conversations that failed together do not come back together.
+  -- Twice as long each time, up to the longest; what the receiver asks for counts up to the longest too. A tenth is
+  -- left to chance, so that conversations that failed together do not come back together.
   update parley._p_delivery_failure as f
   set retry_at = clock_timestamp() + make_interval(secs => (0.9 + 0.1 * random()) / 1000 * least(
       v_activation.longest_retry_ms,
-      greatest(coalesce(retry_ms, 0), v_activation.first_retry_ms * power(2::double precision, least(v_failures - 1, 40)))
+      greatest(
+        coalesce(retry_ms, 0), v_activation.first_retry_ms * power(2::double precision, least(v_failures - 1, 40))
+      )
     ))
   where f.endpoint_id = v_endpoint.endpoint_id;
 end
 $$;
 
 comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, text, parley.caller) is
-'Notes that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles each time. After max_attempts of the
-webhook it is set aside, as a poison message is, whatever the poison message handling of the queue.
-Of a conversation that is over, or not of the queue, nothing is noted.
-Call it after the transaction of the delivery was rolled back. Returns attempts, how many have been counted, and is_set_aside.
-Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts (a receiver that is not there says nothing about
-the message); retry_ms, milliseconds that the receiver asks to wait; is_final, whether the receiver will never accept it; answer, what the receiver said,
-without secrets, of which the first 4,096 characters are kept.
+'Records that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles
+each time. After max_attempts of the webhook it is set aside, as a poison message is, whatever the poison message
+handling of the queue. For a conversation that is over, or not of the queue, nothing is recorded.
+Call it after the transaction of the delivery was rolled back. Returns attempts, how many have
+been counted, and is_set_aside.
+Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts (a
+receiver that is not there says nothing about the message); retry_ms, milliseconds that the receiver asks to wait;
+is_final, whether the receiver will never accept it; answer, what the receiver said, without secrets, of which the
+first 4,096 characters are kept.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
-create function parley._p_set_aside_delivery(queue parley._p_queue, endpoint parley._p_endpoint, attempts integer) returns boolean
+create function parley._p_set_aside_delivery(
+  queue parley._p_queue, endpoint parley._p_endpoint, attempts integer
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -17849,7 +18555,8 @@ begin
     return false;
   end if;
   v_head := parley._p_first_message(queue, endpoint);
-  if v_head.position is null or not parley._p_set_aside_conversation(queue.queue_id, endpoint.endpoint_id, v_head.position, attempts) then
+  if v_head.position is null
+    or not parley._p_set_aside_conversation(queue.queue_id, endpoint.endpoint_id, v_head.position, attempts) then
     return false;
   end if;
   -- When it is put back it begins anew.
@@ -17876,17 +18583,23 @@ declare
 begin
   return (
     -- greatest() would make 0 of null.
-    select case when count(*) > 0 then greatest(0, extract(epoch from min(f.retry_at) - clock_timestamp())) end::double precision
+    select case
+      when count(*) > 0 then greatest(0, extract(epoch from min(f.retry_at) - clock_timestamp()))
+    end::double precision
     from parley._p_delivery_failure as f
     join parley._p_endpoint as e using (endpoint_id)
     where f.queue_id = v_queue.queue_id
-      and exists (select from parley._p_message as m where m.endpoint_id = f.endpoint_id and parley._p_owner_of_lane(m.lane) = v_queue.queue_id)
+      and exists (
+        select from parley._p_message as m
+        where m.endpoint_id = f.endpoint_id and parley._p_owner_of_lane(m.lane) = v_queue.queue_id
+      )
   );
 end
 $$;
 
 comment on function parley.seconds_to_next_delivery(text, parley.caller) is
-'Shows in how many seconds a conversation of a queue that failed to be delivered may be tried again; null when there is none.
+'Shows in how many seconds a conversation of a queue that failed to be delivered may be tried
+again; null when there is none.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 create view parley.delivery_failures with (security_barrier) as
@@ -17908,16 +18621,19 @@ left join parley._p_failure as a on a.endpoint_id = f.endpoint_id and a.answered
 where pg_catalog.pg_has_role(e.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.delivery_failures is
-'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody sees those of roles he is a member of.';
+'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody
+sees those of roles he is a member of.';
 
 -- sql/activation/webhook_secrets.sql
 
 -- Secrets of webhooks, until a daemon seals them.
 --
--- Whoever defines a webhook does so in SQL, where no master key is: the secret is stored as it is, and the daemon, which has the key and is told of
--- each change of an activation, replaces it by itself, sealed. A daemon without a master key leaves it alone, and parley.diagnose_configuration tells
--- (webhook-secret-plain). Sealing needs no term: it changes only how the same secret is written down.
--- Locks: the queue's row, as the statements of activation take it, so that none of these puts back a secret that it read before.
+-- SQL, in which a webhook is defined, has no master key: the secret is stored in clear. The daemon, which has the key
+-- and is notified of each change of an activation, replaces it by the sealed secret. A daemon without a master key
+-- leaves it alone, and parley.diagnose_configuration reports that (webhook-secret-plain). Sealing needs no term: it
+-- changes only how the same secret is written down.
+-- Locks: the queue's row, as the statements of activation take it, so that none of these puts back a
+-- secret that it read before.
 
 create function parley._p_plain_secrets() returns table (queue_id integer, secret text)
 language sql stable
@@ -17928,7 +18644,8 @@ as $$
   where a.secret is not null
 $$;
 
-comment on function parley._p_plain_secrets() is 'Gives the secrets of webhooks that are not sealed, of those that are switched off too.';
+comment on function parley._p_plain_secrets() is
+'Gives the secrets of webhooks that are not sealed, of those that are switched off too.';
 
 create function parley._p_seal_webhook_secret(queue_id integer, secret text, sealed_secret bytea) returns boolean
 language plpgsql
@@ -17948,16 +18665,19 @@ end
 $$;
 
 comment on function parley._p_seal_webhook_secret(integer, text, bytea) is
-'Replaces the secret of a webhook by itself, sealed; false when it has been changed or sealed meanwhile, or somebody holds the queue.
-Arguments: queue_id; secret, as _p_plain_secrets gave it; sealed_secret, the same sealed under the master key for this queue.';
+'Replaces the secret of a webhook by itself, sealed; false when it has been changed or sealed
+meanwhile, or somebody holds the queue.
+Arguments: queue_id; secret, as _p_plain_secrets gave it; sealed_secret, the same sealed under
+the master key for this queue.';
 
 -- sql/activation/event_notifications.sql
 
--- Event notifications: subscriptions of a service to what happens to a queue, QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.
+-- Event notifications: subscriptions of a service to what happens to a queue,
+-- QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.
 --
--- Each notification has a conversation of its own, from the built-in EventNotificationService, begun when the notification is
--- created and open until it is dropped. The receiver must not end it: a conversation that is over takes its notification with it.
--- What is sent when stands in activation/event_messages.sql.
+-- Each notification has a conversation of its own, from the built-in EventNotificationService, begun when the
+-- notification is created and open until it is dropped. The receiver must not end it: a conversation that is over takes
+-- its notification with it. What is sent when stands in activation/event_messages.sql.
 -- Locks: the queue's row, then those of the notification's conversation, as END CONVERSATION takes them.
 
 create table parley._p_event_notification (
@@ -17985,10 +18705,12 @@ as $$
   select exists (select from parley._p_event_notification as n where n.queue_id = $1 and n.event = 'QUEUE_ACTIVATION')
 $$;
 
-comment on function parley._p_notifies_activation(integer) is 'Reports whether a queue has a QUEUE_ACTIVATION event notification.';
+comment on function parley._p_notifies_activation(integer) is
+'Reports whether a queue has a QUEUE_ACTIVATION event notification.';
 
 create function parley._p_begin_notices(
-  to_service text, broker_instance text, service_id integer default 2, service_contract_id integer default 2, lifetime integer default null
+  to_service text, broker_instance text, service_id integer default 2, service_contract_id integer default 2,
+  lifetime integer default null
 ) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -18006,19 +18728,21 @@ begin
   -- Not by begin_dialog, which would ask for rights on the broker's own queue.
   select * into v_service from parley._p_service as s where s.service_id = _p_begin_notices.service_id;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  select * into v_contract from parley._p_contract as c where c.service_contract_id = _p_begin_notices.service_contract_id;
+  select * into v_contract
+  from parley._p_contract as c
+  where c.service_contract_id = _p_begin_notices.service_contract_id;
   v_priority := parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, to_service);
   perform parley._p_use_priority(v_queue, v_priority);
   insert into parley._p_conversation_group (conversation_group_id, service_id)
   values (gen_random_uuid(), v_service.service_id)
   returning group_id into v_group;
   insert into parley._p_endpoint (
-    group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name, service_contract_name,
-    conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+    group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name,
+    service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
   )
   values (
-    v_group, 'SO', true, true, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
-    gen_random_uuid(), v_service.owner, to_service, broker_instance, true, v_lifetime
+    v_group, 'SO', true, true, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name,
+    v_contract.name, gen_random_uuid(), v_service.owner, to_service, broker_instance, true, v_lifetime
   )
   returning conversation_handle, endpoint_id into v_handle, v_endpoint;
   if lifetime is not null then
@@ -18029,7 +18753,8 @@ end
 $$;
 
 comment on function parley._p_begin_notices(text, text, integer, integer, integer) is
-'Begins a conversation from a service of the broker''s own: that of event notifications, or another one by its id and contract; lifetime in seconds.';
+'Begins a conversation from a service of the broker''s own: that of event notifications, or another one by its id and
+contract; lifetime in seconds.';
 
 create function parley._p_require_event_service(caller oid, to_service text, broker_instance text) returns boolean
 language plpgsql
@@ -18091,7 +18816,8 @@ begin
   end if;
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
   if exists (
-    select from parley._p_event_notification as n where n.queue_id = v_queue.queue_id and n.name = create_event_notification.name
+    select from parley._p_event_notification as n
+    where n.queue_id = v_queue.queue_id and n.name = create_event_notification.name
   ) then
     found := parley._p_raise(2714, 'event notification', v_queue.lookup_name, name);
   end if;
@@ -18109,12 +18835,14 @@ $$;
 
 comment on function parley.create_event_notification(text, text, text, text, text, boolean, parley.caller) is
 'Sends a service a message when something happens to a queue, and returns the id of the notification.
-Arguments: name, one for each queue; queue; event, QUEUE_ACTIVATION (messages wait that nobody receives) or BROKER_QUEUE_DISABLED (by poison message
-handling); to_service, which must accept the contract http://schemas.microsoft.com/SQL/Notifications/PostEventNotification; broker_instance, the id of
-its database, ''current database'', or null for any; fan_in, whether notifications alike, of one owner to one service, are sent as one message.
+Arguments: name, one for each queue; queue; event, QUEUE_ACTIVATION (messages wait that nobody receives) or
+BROKER_QUEUE_DISABLED (by poison message handling); to_service, which must accept the contract
+http://schemas.microsoft.com/SQL/Notifications/PostEventNotification; broker_instance, the id of its database, ''current
+database'', or null for any; fan_in, whether notifications alike, of one owner to one service, are sent as one message.
 The conversation stays open; when the receiver ends it, or it breaks, the notification is dropped.
-Errors: 208 no such queue, 229 not allowed, 2714 exists, 8402 unknown event, 8408 contract not accepted, 8413 malformed broker_instance,
-8421 to_service missing, 9609 bad name, 9663 system object, 9718 the queue has another activation, 15151 service not found.
+Errors: 208 no such queue, 229 not allowed, 2714 exists, 8402 unknown event, 8408 contract not accepted, 8413
+malformed broker_instance, 8421 to_service missing, 9609 bad name, 9663 system object, 9718 the queue has another
+activation, 15151 service not found.
 Source: spec 2.10.';
 
 create function parley.drop_event_notification(
@@ -18158,7 +18886,9 @@ declare
   v_endpoint parley._p_endpoint;
 begin
   for v_handle in
-    delete from parley._p_event_notification as n where n.notification_id = any (notifications) returning n.conversation_handle
+    delete from parley._p_event_notification as n
+    where n.notification_id = any (notifications)
+    returning n.conversation_handle
   loop
     if exists (select from parley._p_endpoint as e where e.conversation_handle = v_handle) then
       v_endpoint := parley._p_lock_to_end(v_handle);
@@ -18170,15 +18900,17 @@ begin
 end
 $$;
 
-comment on function parley._p_drop_event_notifications(integer[]) is 'Drops event notifications and ends their conversations.';
+comment on function parley._p_drop_event_notifications(integer[]) is
+'Drops event notifications and ends their conversations.';
 
 -- sql/activation/event_messages.sql
 
 -- The messages of event notifications: when they are sent, and what is in them.
 --
 -- A failure to notify is a warning in the log, never an error of the statement that caused the event (spec 2.10).
--- QUEUE_ACTIVATION is raised by the daemon, which knows when messages wait without a reader. BROKER_QUEUE_DISABLED is noticed
--- by fire_timers: the disabling itself happens outside of any transaction (poison/poison.sql), in a session that is about to fail.
+-- QUEUE_ACTIVATION is raised by the daemon, which knows when messages wait without a reader. BROKER_QUEUE_DISABLED
+-- is noticed by fire_timers: the disabling itself happens outside of any transaction (poison/poison.sql), in a
+-- session that is about to fail.
 
 create function parley._p_event_body(caller oid, event text, queue parley._p_queue) returns bytea
 language sql stable
@@ -18190,7 +18922,9 @@ as $$
       xmlelement(name "EventType", event),
       xmlelement(name "PostTime", to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS')),
       xmlelement(name "SPID", pg_backend_pid()),
-      xmlelement(name "ServerName", coalesce(nullif(current_setting('cluster_name'), ''), host(inet_server_addr()), 'localhost')),
+      xmlelement(
+        name "ServerName", coalesce(nullif(current_setting('cluster_name'), ''), host(inet_server_addr()), 'localhost')
+      ),
       xmlelement(name "LoginName", session_user),
       xmlelement(name "UserName", pg_get_userbyid(caller)),
       xmlelement(name "DatabaseName", current_database()),
@@ -18202,7 +18936,8 @@ as $$
   )
 $$;
 
-comment on function parley._p_event_body(oid, text, parley._p_queue) is 'Gives the body of an event notification, in UTF-8; times are UTC (spec 2.10).';
+comment on function parley._p_event_body(oid, text, parley._p_queue) is
+'Gives the body of an event notification, in UTF-8; times are UTC (spec 2.10).';
 
 create function parley._p_post_notice(handle uuid, type parley._p_message_type, body bytea) returns boolean
 language plpgsql
@@ -18216,7 +18951,9 @@ begin
     return false;
   end if;
   if v_endpoint.state = 'SO' then
-    update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
+    update parley._p_endpoint as e
+    set state = 'CO', state_since = clock_timestamp()
+    where e.endpoint_id = v_endpoint.endpoint_id;
   end if;
   perform parley._p_dispatch(handle, type, array[body], null);
   -- The target may have refused.
@@ -18225,7 +18962,8 @@ end
 $$;
 
 comment on function parley._p_post_notice(uuid, parley._p_message_type, bytea) is
-'Sends a message of the broker''s own on a conversation of _p_begin_notices; gives false when that conversation is over.';
+'Sends a message of the broker''s own on a conversation of _p_begin_notices; gives false
+when that conversation is over.';
 
 create function parley._p_post_events(caller oid, queue_id integer, event text) returns integer
 language plpgsql
@@ -18258,15 +18996,19 @@ begin
   loop
     continue when v_notification.is_merged;
     begin
-      if parley._p_post_notice(v_notification.conversation_handle, v_type, parley._p_event_body(caller, event, v_queue)) then
+      if parley._p_post_notice(
+        v_notification.conversation_handle, v_type, parley._p_event_body(caller, event, v_queue)
+      ) then
         v_posted := v_posted + 1;
       else
         perform parley._p_drop_event_notifications(array[v_notification.notification_id]);
-        raise warning 'event notification "%" of queue "%" is dropped: its conversation is over', v_notification.name, v_queue.lookup_name;
+        raise warning 'event notification "%" of queue "%" is dropped: its conversation is over', v_notification.name,
+          v_queue.lookup_name;
       end if;
     exception
       when others then
-        raise warning 'event notification "%" of queue "%" failed: %', v_notification.name, v_queue.lookup_name, sqlerrm;
+        raise warning 'event notification "%" of queue "%" failed: %', v_notification.name, v_queue.lookup_name,
+          sqlerrm;
     end;
   end loop;
   return v_posted;
@@ -18293,7 +19035,8 @@ end
 $$;
 
 comment on function parley.notify_activation(text, parley.caller) is
-'Raises QUEUE_ACTIVATION for a queue and returns how many messages were sent. For the daemon, when messages wait that nobody receives.
+'Raises QUEUE_ACTIVATION for a queue and returns how many messages were sent. For the daemon, when
+messages wait that nobody receives.
 Errors: 208 no such queue, 9609 malformed name, 15151 not an administrator.
 Source: spec 2.10, 5.5.';
 
@@ -18310,7 +19053,9 @@ begin
   where n.notification_id = any (array(
     select o.notification_id
     from parley._p_event_notification as o
-    where o.is_reported and (only_queues is null or o.queue_id = any (only_queues)) and not parley._p_is_poisoned(o.queue_id)
+    where o.is_reported
+      and (only_queues is null or o.queue_id = any (only_queues))
+      and not parley._p_is_poisoned(o.queue_id)
     for no key update skip locked
   ));
   for v_due in
@@ -18349,14 +19094,16 @@ end
 $$;
 
 comment on function parley._p_notify_disabled_queues(oid, integer[]) is
-'Raises BROKER_QUEUE_DISABLED for queues that poison message handling has disabled, once for each time, and drops notifications whose conversation is over.
-Gives how many messages were sent. What another transaction holds is passed by.
+'Raises BROKER_QUEUE_DISABLED for queues that poison message handling has disabled, once for each time,
+and drops notifications whose conversation is over. Gives how many messages were sent. What another
+transaction holds is passed by.
 Arguments: only_queues, of these alone; null for all.
 Source: spec 2.10, 5.6.';
 
 -- sql/activation/external_readers.sql
 
--- What the daemon starts outside of the database, for which queue. It is the one place that shows secrets, and for administrators only.
+-- What the daemon starts outside of the database, for which queue. It is the one place that shows secrets,
+-- and for administrators only.
 
 create function parley._p_external_definition(activation parley._p_external_activation) returns jsonb
 language sql stable
@@ -18384,7 +19131,8 @@ as $$
   end
 $$;
 
-comment on function parley._p_external_definition(parley._p_external_activation) is 'Gives what a starter of readers needs to know, with secrets.';
+comment on function parley._p_external_definition(parley._p_external_activation) is
+'Gives what a starter of readers needs to know, with secrets.';
 
 create function parley._p_external_readers()
 returns table (queue_id integer, kind text, min_readers integer, max_readers integer, definition jsonb)
@@ -18402,16 +19150,16 @@ as $$
 $$;
 
 comment on function parley._p_external_readers() is
-'Gives for each queue that is activated from outside of the database the kind of its readers (program, webhook, event), how many run at least and at most,
-and the definition for whoever starts them, with secrets.';
+'Gives for each queue that is activated from outside of the database the kind of its readers (program, webhook,
+event), how many run at least and at most, and the definition for whoever starts them, with secrets.';
 
 -- sql/activation/activated_queues.sql
 
 -- Which queues have activation on, and what the daemon is to start for them; and how it learns of changes.
 
 create function parley._p_activated_queues() returns table (
-  queue_id integer, name text, max_readers integer, min_readers integer, kind text, procedure_call text, procedure_name text, execute_as text,
-  external jsonb, version text, refusal text
+  queue_id integer, name text, max_readers integer, min_readers integer, kind text, procedure_call text,
+  procedure_name text, execute_as text, external jsonb, version text, refusal text
 )
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -18445,7 +19193,9 @@ as $$
     null,
     null,
     x.definition,
-    concat_ws(' ', q.modify_date::text, x.kind, x.min_readers::text, x.max_readers::text, md5(x.definition::text), f.refusal),
+    concat_ws(
+      ' ', q.modify_date::text, x.kind, x.min_readers::text, x.max_readers::text, md5(x.definition::text), f.refusal
+    ),
     f.refusal
   from parley._p_external_readers() as x
   left join parley._p_external_activation as e on e.queue_id = x.queue_id and x.kind in ('program', 'webhook')
@@ -18455,9 +19205,9 @@ as $$
 $$;
 
 comment on function parley._p_activated_queues() is
-'Gives the queues with activation on, in an enabled broker, and what to start for each. procedure_call is null when the procedure is gone, execute_as
-when the role is. refusal says why nothing may be started, because who said what is could not do it himself. version
-changes whenever the definition does, that of the procedure included.';
+'Gives the queues with activation on, in an enabled broker, and what to start for each. procedure_call is null when
+the procedure is gone, execute_as when the role is. refusal says why nothing may be started, because who said what is
+could not do it himself. version changes whenever the definition does, that of the procedure included.';
 
 create function parley._p_reader_refusal(queue_id integer) returns text
 language sql stable
@@ -18472,7 +19222,8 @@ as $$
   where a.queue_id = _p_reader_refusal.queue_id and a.is_enabled
 $$;
 
-comment on function parley._p_reader_refusal(integer) is 'Says why no reader of a queue may be started now; null when one may.';
+comment on function parley._p_reader_refusal(integer) is
+'Says why no reader of a queue may be started now; null when one may.';
 
 create function parley._p_notify_daemon() returns trigger
 language plpgsql
@@ -18502,8 +19253,9 @@ for each statement execute function parley._p_notify_daemon();
 
 -- A view for each queue: what waits in it, and what retention keeps, in the columns of RECEIVE.
 --
--- Reading disturbs no reader: it is a plain query under MVCC. The view is named like the queue; a queue in a schema other than dbo
--- has the schema's name and a point in front of it, and names too long for PostgreSQL are cut and end in the queue's id.
+-- Reading disturbs no reader: it is a plain query under MVCC. The view is named like the queue; a queue in a
+-- schema other than dbo has the schema's name and a point in front of it, and names too long for PostgreSQL are
+-- cut and end in the queue's id.
 
 create function parley._p_queue_contents(queue_id integer) returns setof parley.received_message
 language sql stable security definer
@@ -18538,7 +19290,11 @@ as $$
   join parley._p_conversation_group as g using (group_id)
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
   left join lateral (
-    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
+    select r.sequence
+    from parley._p_receive_progress as r
+    where r.endpoint_id = m.endpoint_id
+    order by r.sequence desc
+    limit 1
   ) as p on true
   cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
   where q.queue_id = $1
@@ -18570,7 +19326,8 @@ as $$
 $$;
 
 comment on function parley._p_queue_contents(integer) is
-'Gives what is in a queue: messages ready (status 1), of conversations set aside (2), received and retained (0), copies of sent ones (3). Spec 4.3, 5.2.';
+'Gives what is in a queue: messages ready (status 1), of conversations set aside (2), received and retained (0),
+copies of sent ones (3). Spec 4.3, 5.2.';
 
 create function parley.queue_contents(
   queue text,
@@ -18588,15 +19345,16 @@ end
 $$;
 
 comment on function parley.queue_contents(text, parley.caller) is
-'Looks at a queue without disturbing its readers; the same as the queue''s view in schema parley_queue.
+'Gives the messages of a queue without disturbing its readers; the same as the queue''s view in schema parley_queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 -- sql/views/queue_inspection.sql
 
 -- Reading queues from outside: how much waits in each, and what comes first.
 --
--- Screens ask this again and again, so neither answer may cost more the longer the queue is: see views/queue_depth.sql for the
--- numbers. Nothing is locked, no body is read that is not shown, and both functions work on queues that are off.
+-- Screens ask this again and again, so neither answer may cost more the longer the queue is: see
+-- views/queue_depth.sql for the numbers. Nothing is locked, no body is read that is not shown, and both functions
+-- work on queues that are off.
 
 create function parley.queue_backlogs(queue text default null, caller parley.caller default parley.current_caller())
 returns table (
@@ -18636,7 +19394,8 @@ begin
       held_messages := v_held.messages;
       is_estimated := is_estimated or v_held.is_estimated;
     end if;
-    -- The two entries of the rollback sequence, see poison/poison.sql, as far as they are of messages that may still be received.
+    -- The two entries of the rollback sequence, see poison/poison.sql, as far as they are of messages
+    -- that may still be received.
     select coalesce(max(e.entry & 15), 0)::integer into rollbacks
     from (select coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0) as value) as s
     cross join unnest(array[s.value & 2147483647, s.value >> 31]) as e (entry)
@@ -18650,9 +19409,10 @@ $$;
 comment on function parley.queue_backlogs(text, parley.caller) is
 'Gives how much waits in each queue that the caller may receive from.
 The cost does not grow with the queue: beyond some 10,000 rows the number is estimated, within a few percent.
-Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received; is_estimated;
-oldest_enqueue_time of what is ready; held_messages, which arrived while the queue was off and are still their senders'';
-rollbacks, counted of a message that keeps coming back; rollbacks_before_disable, at how many of them its conversation is set aside or the queue disabled.
+Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received;
+is_estimated; oldest_enqueue_time of what is ready; held_messages, which arrived while the queue was off and are still
+their senders''; rollbacks, counted of a message that keeps coming back; rollbacks_before_disable, at how many of them
+its conversation is set aside or the queue disabled.
 Arguments: queue, only that one (null: all).
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
@@ -18727,7 +19487,11 @@ begin
   join parley._p_conversation_group as g using (group_id)
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
   left join lateral (
-    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
+    select r.sequence
+    from parley._p_receive_progress as r
+    where r.endpoint_id = m.endpoint_id
+    order by r.sequence desc
+    limit 1
   ) as p on true
   cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
   order by case when v_endpoint is null then m.lane end, m.position, b.ordinal
@@ -18736,9 +19500,9 @@ end
 $$;
 
 comment on function parley.peek(text, integer, uuid, parley.caller) is
-'Looks at the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of locked
-groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see queue_contents.
-A conversation that is set aside is shown, with status 2, when it is asked for by its handle.
+'Gives the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of
+locked groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see
+queue_contents. A conversation that is set aside is shown, with status 2, when it is asked for by its handle.
 Arguments: queue; top, at most so many messages (null: all); conversation_handle, only messages of that conversation.
 Errors: 127 top negative, 208 no such queue, 229 not allowed, 8426 conversation not found, 9609 malformed name.';
 
@@ -18746,16 +19510,17 @@ Errors: 127 top negative, 208 no such queue, 229 not allowed, 8426 conversation 
 
 -- How many messages wait in a queue, however long it is.
 --
--- Nobody keeps a counter (conversation/messages.sql), so a short lane is counted and a long one estimated. Positions make that easy: every row has
--- taken a number of the queue's sequence, so the lane is a line of known length, and what is unknown is how much of it is left where:
--- rows that were received or rolled back or went into other lanes are gaps, and a frame is many messages. Short windows are read all
--- along the line, more of them towards its end, because queues empty at the front and fill at the end.
--- Windows are found through the index, so the cost depends neither on what waits nor on what has been received before. They stand
--- on a grid and are drawn by hashing, so that what does not move does not flicker, and two estimates after each other compare.
+-- Nobody keeps a counter (conversation/messages.sql), so a short lane is counted and a long one estimated. Positions
+-- make that easy: every row has taken a number of the queue's sequence, so the lane is a line of known length, and what
+-- is unknown is how much of it is left where: rows that were received or rolled back or went into other lanes are gaps,
+-- and a frame is many messages. Short windows are read all along the line, more of them towards its end, because queues
+-- empty at the front and fill at the end. Windows are found through the index, so the cost depends neither on what
+-- waits nor on what has been received before. They stand on a grid and are drawn by hashing, so that what does not move
+-- does not flicker, and two estimates after each other compare.
 --
--- Error: none where every row is there and all are alike; a few percent where rows are missing at random or frames differ
--- (docs/performance.md). What was tried and dropped: a second read where windows differ most, which leans to the low side; PostgreSQL's
--- own statistics, which are as old as the last analyze.
+-- Error: none where every row is there and all are alike; a few percent where rows are missing at random or frames
+-- differ (docs/performance.md). What was tried and dropped: a second read where windows differ most, which leans to the
+-- low side; PostgreSQL's own statistics, which are as old as the last analyze.
 -- Cost: some 2,500 index probes for a lane that is estimated, about 10 ms in memory. Nothing is locked.
 
 create function parley._p_backlog(
@@ -18776,7 +19541,9 @@ begin
   messages := 0;
   is_estimated := false;
   for v_lane in
-    select parley._p_lane(queue.queue_id, p.n) from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0
+    select parley._p_lane(queue.queue_id, p.n)
+    from generate_series(10, 1, -1) as p (n)
+    where queue.priorities & (1 << p.n) > 0
   loop
     select h.low_position into v_low from parley._p_newest_hint(v_lane) as h;
     v_low := greatest(from_position, coalesce(v_low, 0));
@@ -18786,7 +19553,8 @@ begin
     if v_seen.rows = 1000 then
       -- Only now: a read of the sequence leaves a lock, one of which for each of a thousand queues would be too many.
       v_rest := parley._p_estimate_messages(
-        v_lane, v_seen.last + 1, least(up_to_position, (coalesce(parley._p_last_position(queue.position_sequence), 0) + 1) * 1024)
+        v_lane, v_seen.last + 1,
+        least(up_to_position, (coalesce(parley._p_last_position(queue.position_sequence), 0) + 1) * 1024)
       );
       if v_rest.rows < 10000 then
         v_rest := parley._p_count_messages(v_lane, v_seen.last + 1, up_to_position, 20000);
@@ -18801,7 +19569,8 @@ end
 $$;
 
 comment on function parley._p_backlog(parley._p_queue, bigint, bigint) is
-'Gives how much stands in a queue from one position up to another (null: to the end): counted up to some 10,000 rows a lane, estimated beyond.';
+'Gives how much stands in a queue from one position up to another (null: to the end): counted up to some 10,000
+rows a lane, estimated beyond.';
 
 create function parley._p_count_messages(
   lane integer, from_position bigint, up_to_position bigint, rows_max integer,
@@ -18813,10 +19582,12 @@ set enable_seqscan = off
 set jit = off
 as $$
   -- What arrives at a side that has ended is never received; one probe an endpoint shows it.
-  select coalesce(sum(c.rows), 0)::bigint, coalesce(sum(c.messages) filter (where e.state <> 'DO'), 0)::bigint, max(c.last),
+  select coalesce(sum(c.rows), 0)::bigint, coalesce(sum(c.messages) filter (where e.state <> 'DO'), 0)::bigint,
+    max(c.last),
     min(c.oldest) filter (where e.state <> 'DO')
   from (
-    select w.endpoint_id, count(*) as rows, sum(w.messages) as messages, max(w.position) as last, min(w.enqueued_at) as oldest
+    select w.endpoint_id, count(*) as rows, sum(w.messages) as messages, max(w.position) as last,
+      min(w.enqueued_at) as oldest
     from (
       select m.endpoint_id, m.position, coalesce(cardinality(m.frame), 1) as messages, m.enqueued_at
       from parley._p_message as m
@@ -18866,7 +19637,8 @@ as $$
     cross join line as l
     where b.low >= l.first and b.low < l.last
   ), windows as materialized (
-    select s.width, t.taken, (s.low + (hashint8extended(s.low, 1) & 9223372036854775807) % (s.width - t.taken + 1)) * 1024 as position
+    select s.width, t.taken,
+      (s.low + (hashint8extended(s.low, 1) & 9223372036854775807) % (s.width - t.taken + 1)) * 1024 as position
     from strata as s
     cross join lateral (select least(s.width, 2) as taken) as t
   )
@@ -18888,13 +19660,15 @@ comment on function parley._p_estimate_messages(integer, bigint, bigint) is
 
 create view parley.databases as
 select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled,
-  b.is_priority_honored as is_honor_broker_priority_on, false as is_trustworthy_on, false as is_master_key_encrypted_by_server,
-  parley._p_broker_state() as broker_state, b.disabled_at, b.abandoned_seconds as abandoned_target_seconds
+  b.is_priority_honored as is_honor_broker_priority_on, false as is_trustworthy_on,
+  false as is_master_key_encrypted_by_server, parley._p_broker_state() as broker_state, b.disabled_at,
+  b.abandoned_seconds as abandoned_target_seconds
 from parley._p_broker as b
 join pg_catalog.pg_database as d on d.datname = current_database();
 
 comment on view parley.databases is
-'This database as a broker instance: its id, whether it is enabled, and whether it is where it was. The last three columns are ours.';
+'This database as a broker instance: its id, whether it is enabled, and whether it is where it was.
+The last three columns are ours.';
 
 create view parley.service_message_types with (security_barrier) as
 select
@@ -18902,7 +19676,13 @@ select
   t.message_type_id,
   t.owner::oid as principal_id,
   t.validation::text as validation,
-  case t.validation when 'N' then 'NONE' when 'E' then 'EMPTY' when 'X' then 'XML' when 'J' then 'JSON' when 'F' then 'FUNCTION' end as validation_desc,
+  case t.validation
+    when 'N' then 'NONE'
+    when 'E' then 'EMPTY'
+    when 'X' then 'XML'
+    when 'J' then 'JSON'
+    when 'F' then 'FUNCTION'
+  end as validation_desc,
   null::integer as xml_collection_id,
   t.validation_function
 from parley._p_message_type as t
@@ -18911,7 +19691,8 @@ where t.message_type_id < 65536
   or exists (select from parley._p_visible_class as v where v.class = 'message type')
   or t.message_type_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'message type');
 
-comment on view parley.service_message_types is 'Message types. principal_id is the oid of the owner; validation_function is ours.';
+comment on view parley.service_message_types is
+'Message types. principal_id is the oid of the owner; validation_function is ours.';
 
 create view parley.message_type_xml_schema_collection_usages with (security_barrier) as
 select t.message_type_id, t.xml_collection_id
@@ -18919,7 +19700,8 @@ from parley.service_message_types as t
 where t.xml_collection_id is not null;
 
 comment on view parley.message_type_xml_schema_collection_usages is
-'Which XML schema collection each message type is validated by: none, PostgreSQL has no such collections. See validation_function of service_message_types.';
+'Which XML schema collection each message type is validated by: none, PostgreSQL has no such collections. See
+validation_function of service_message_types.';
 
 create view parley.service_contracts with (security_barrier) as
 select c.name, c.service_contract_id, c.owner::oid as principal_id
@@ -18936,7 +19718,8 @@ select u.service_contract_id, u.message_type_id, u.is_sent_by_initiator, u.is_se
 from parley._p_contract_message_type as u
 join parley.service_contracts as c using (service_contract_id);
 
-comment on view parley.service_contract_message_usages is 'Which message types each contract has and who may send them.';
+comment on view parley.service_contract_message_usages is
+'Which message types each contract has and who may send them.';
 
 create view parley.services with (security_barrier) as
 select s.name, s.service_id, s.owner::oid as principal_id, s.queue_id as service_queue_id
@@ -18979,7 +19762,12 @@ select
   q.activation_procedure,
   case q.execute_as
     when 'OWNER' then -2
-    else (select r.oid::bigint from pg_catalog.pg_roles as r where pg_catalog.quote_ident(r.rolname) = q.execute_as or r.rolname = q.execute_as limit 1)
+    else (
+      select r.oid::bigint
+      from pg_catalog.pg_roles as r
+      where pg_catalog.quote_ident(r.rolname) = q.execute_as or r.rolname = q.execute_as
+      limit 1
+    )
   end as execute_as_principal_id,
   q.is_activation_enabled,
   q.is_receive_enabled and not parley._p_sees_poisoned(q.queue_id) as is_receive_enabled,
@@ -18996,7 +19784,8 @@ where q.queue_id < 65536
   or q.queue_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'queue');
 
 comment on view parley.service_queues is
-'Queues. is_receive_enabled is false too when poison message handling has disabled the queue. The last three columns are ours.';
+'Queues. is_receive_enabled is false too when poison message handling has disabled the queue.
+The last three columns are ours.';
 
 create view parley.conversation_priorities with (security_barrier) as
 select
@@ -19023,12 +19812,14 @@ where p.grantee::oid = 0::oid
   or pg_catalog.pg_has_role(o.owner, 'usage')
   or p.class in (select v.class from parley._p_visible_class as v)
   or (p.class, p.object_id) in (
-    select v.class, v.object_id from parley._p_permitted_object as v where v.permission in ('CONTROL', 'ALTER', 'VIEW DEFINITION')
+    select v.class, v.object_id
+    from parley._p_permitted_object as v
+    where v.permission in ('CONTROL', 'ALTER', 'VIEW DEFINITION')
   );
 
 comment on view parley.permissions is
-'What was granted to whom, besides the rights of owners and administrators: what you hold or have granted, and all that was granted on objects that you
-own, control, may alter, or whose definition you may view.';
+'What was granted to whom, besides the rights of owners and administrators: what you hold or have granted, and all
+that was granted on objects that you own, control, may alter, or whose definition you may view.';
 
 -- sql/views/route_views.sql
 
@@ -19060,8 +19851,10 @@ comment on column parley.routes.broker_instance is 'Broker instance that it lead
 comment on column parley.routes.lifetime is 'When it expires; null for never.';
 comment on column parley.routes.address is 'LOCAL, TRANSPORT, or tcp://host:port.';
 comment on column parley.routes.mirror_address is 'Address of the second server of the target database, or null.';
-comment on column parley.routes.is_inbound is 'Whether it is for what arrives from the network; others are for conversations of this database.';
-comment on column parley.routes.is_expired is 'Whether it is not found any more; alter_route with a lifetime revives it.';
+comment on column parley.routes.is_inbound is
+'Whether it is for what arrives from the network; others are for conversations of this database.';
+comment on column parley.routes.is_expired is
+'Whether it is not found any more; alter_route with a lifetime revives it.';
 
 -- sql/views/event_views.sql
 
@@ -19103,7 +19896,8 @@ select
   null::text as event_group_type_desc
 from parley.event_notifications as n;
 
-comment on view parley.events is 'The events of event notifications, a row for each notification: it has one event here.';
+comment on view parley.events is
+'The events of event notifications, a row for each notification: it has one event here.';
 
 create view parley.server_event_notifications with (security_barrier) as
 select
@@ -19121,7 +19915,8 @@ select
 from parley.event_notifications as n
 where n.parent_class = 100;
 
-comment on view parley.server_event_notifications is 'Event notifications of the server: none, those of a database belong to queues.';
+comment on view parley.server_event_notifications is
+'Event notifications of the server: none, those of a database belong to queues.';
 
 -- sql/views/conversation_views.sql
 
@@ -19147,10 +19942,26 @@ select
   k.identifier as outbound_session_key_identifier,
   k.identifier as inbound_session_key_identifier,
   d.secured_at as security_timestamp,
-  (select coalesce(a.first_due_at, a.due_at) from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer') as dialog_timer,
+  (
+    select coalesce(a.first_due_at, a.due_at)
+    from parley._p_alarm as a
+    where a.endpoint_id = e.endpoint_id and a.kind = 'timer'
+  ) as dialog_timer,
   coalesce(
-    (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1),
-    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
+    (
+      select p.sequence
+      from parley._p_receive_progress as p
+      where p.endpoint_id = e.far_endpoint_id
+      order by p.sequence desc
+      limit 1
+    ),
+    (
+      select p.sequence
+      from parley._p_send_progress as p
+      where p.endpoint_id = e.endpoint_id
+      order by p.sequence desc
+      limit 1
+    ),
     0
   ) + coalesce(
     (
@@ -19162,7 +19973,11 @@ select
   null::bytea as last_send_tran_id,
   -1::bigint as end_dialog_sequence,
   coalesce((
-    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1
+    select p.sequence
+    from parley._p_receive_progress as p
+    where p.endpoint_id = e.endpoint_id
+    order by p.sequence desc
+    limit 1
   ), 0) as receive_sequence,
   0 as receive_sequence_frag,
   0::bigint as system_sequence,
@@ -19226,7 +20041,8 @@ left join parley._p_contract as c using (service_contract_id)
 where pg_catalog.pg_has_role(t.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.conversation_endpoints is
-'Both sides of all conversations. Closed targets (CD) are shown until security_timestamp, when they are forgotten. The last four columns are ours.';
+'Both sides of all conversations. Closed targets (CD) are shown until security_timestamp, when they are forgotten.
+The last four columns are ours.';
 
 create view parley.conversation_groups with (security_barrier) as
 select g.conversation_group_id, g.service_id, g.service_id < 65536 as is_system
@@ -19243,15 +20059,23 @@ select
   e.service_name,
   e.far_service,
   e.state,
-  case when a.endpoint_id is not null then a.set_aside_at when e.state = 'CO' then coalesce(t.oldest, w.oldest) else e.state_since end as state_since,
+  case
+    when a.endpoint_id is not null then a.set_aside_at
+    when e.state = 'CO' then coalesce(t.oldest, w.oldest)
+    else e.state_since
+  end as state_since,
   w.waiting,
   case
     when a.endpoint_id is not null then format(
       'It is set aside: a message came back %s times.%s',
       a.rollbacks,
-      coalesce((select format(' The last error: %s', f.error) from parley._p_failure as f where f.endpoint_id = a.endpoint_id), '')
+      coalesce(
+        (select format(' The last error: %s', f.error) from parley._p_failure as f where f.endpoint_id = a.endpoint_id),
+        ''
+      )
     )
-    when e.state = 'DI' and w.waiting = 0 then 'The other side has ended and everything was received, but this side was not ended.'
+    when e.state = 'DI' and w.waiting = 0
+      then 'The other side has ended and everything was received, but this side was not ended.'
     when e.state = 'DI' then 'The other side has ended; messages wait to be received.'
     when e.state = 'ER' then 'The conversation has failed; its Error message was not answered by END CONVERSATION.'
     when e.state = 'DO' then 'This side has ended; the other side has not.'
@@ -19274,14 +20098,16 @@ left join lateral (
   where m.endpoint_id = p.endpoint_id
 ) as w on true
 left join lateral (
-  select min(x.enqueued_at) as oldest, max(x.transmission_status) as status from parley._p_transmission as x where x.endpoint_id = p.endpoint_id
+  select min(x.enqueued_at) as oldest, max(x.transmission_status) as status
+  from parley._p_transmission as x
+  where x.endpoint_id = p.endpoint_id
 ) as t on true
 left join parley._p_set_aside as a on a.endpoint_id = p.endpoint_id and e.state <> 'DO'
 where e.state in ('DI', 'DO', 'ER', 'SO') or t.oldest is not null or w.waiting > 0;
 
 comment on view parley.stuck_conversations is
-'Conversations that wait for somebody: not ended, not read, not deliverable, set aside; with the reason, since when, and what to do.
-While both sides may send, state_since is the age of the oldest message that waits.';
+'Conversations that wait for somebody: not ended, not read, not deliverable, set aside; with the reason, since when,
+and what to do. While both sides may send, state_since is the age of the oldest message that waits.';
 
 create view parley.one_way_conversations with (security_barrier) as
 select e.conversation_handle, e.service_name, e.far_service, e.state_since
@@ -19293,7 +20119,9 @@ where p.state = 'CO'
   -- Exactly one message has gone to the other side, and nothing has come back.
   and case
     when p.far_endpoint_id > 0 then (
-      select max(r.sequence) = 1 and not exists (select from parley._p_message as m where m.endpoint_id = p.far_endpoint_id)
+      select max(r.sequence) = 1 and not exists (
+        select from parley._p_message as m where m.endpoint_id = p.far_endpoint_id
+      )
       from parley._p_receive_progress as r
       where r.endpoint_id = p.far_endpoint_id
     )
@@ -19312,10 +20140,12 @@ where p.state = 'CO'
   and not exists (select from parley._p_alarm as a where a.endpoint_id in (p.endpoint_id, p.far_endpoint_id));
 
 comment on view parley.one_way_conversations is
-'Dialogs on which one message was sent and read, which nobody has answered or ended: what send(begin_dialog(...)) leaves when no answer comes.
-parley.send_and_end sends without leaving them.';
+'Dialogs on which one message was sent and read, which nobody has answered or ended: what send(begin_dialog(...))
+leaves when no answer comes. parley.send_and_end sends without leaving them.';
 
-create function parley.leaked_conversations(older_than interval default '1 hour') returns setof parley.stuck_conversations
+create function parley.leaked_conversations(
+  older_than interval default '1 hour'
+) returns setof parley.stuck_conversations
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -19348,7 +20178,13 @@ select
       select r.sequence from parley._p_receive_progress as r
       where r.endpoint_id = e.far_endpoint_id order by r.sequence desc limit 1
     ),
-    (select r.sequence from parley._p_send_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1),
+    (
+      select r.sequence
+      from parley._p_send_progress as r
+      where r.endpoint_id = e.endpoint_id
+      order by r.sequence desc
+      limit 1
+    ),
     0
   ) as messages,
   e.begun_at,
@@ -19389,10 +20225,11 @@ comment on column parley.pooled_conversations.end_at is
 
 -- The transmission queue as one view (spec 8.2): whatever was sent and is not with its target yet, and why.
 --
--- It waits for a way (_p_transmission), for its turn on the lane of a destination (_p_message), for the answer of the far side (_p_transit), or, between
--- services of this database, for the queue of the target to be switched on again.
--- The number of a message is the one that it is received with. What stands outside the order, an Error of the broker or one between services of this
--- database, has -1, as in RECEIVE. A conversation that waits is read once for where its numbers begin, not once for each of its messages.
+-- It waits for a way (_p_transmission), for its turn on the lane of a destination (_p_message), for the answer of the
+-- far side (_p_transit), or, between services of this database, for the queue of the target to be switched on again.
+-- The number of a message is the one that it is received with. What stands outside the order, an Error of the broker or
+-- one between services of this database, has -1, as in RECEIVE. A conversation that waits is read once for where its
+-- numbers begin, not once for each of its messages.
 
 create view parley.transmission_queue with (security_barrier) as
 select
@@ -19405,7 +20242,15 @@ select
   case
     when w.message_type_id = -1 or w.message_type_id = 1 and e.far_endpoint_id > 0 then -1
     else coalesce(
-      n.delivered, (select p.sequence from parley._p_send_progress as p where p.endpoint_id = w.endpoint_id order by p.sequence desc limit 1), 0
+      n.delivered,
+      (
+        select p.sequence
+        from parley._p_send_progress as p
+        where p.endpoint_id = w.endpoint_id
+        order by p.sequence desc
+        limit 1
+      ),
+      0
     ) + count(*) filter (where w.message_type_id <> -1) over (
       partition by w.endpoint_id order by w.stage, w.position, w.ordinal rows unbounded preceding
     ) - w.numbered - 1
@@ -19414,18 +20259,27 @@ select
   y.message_type_id = 1 as is_conversation_error,
   y.message_type_id = 2 as is_end_of_dialog,
   w.body as message_body,
-  coalesce(w.status, (select p.status from parley._p_parked as p where p.endpoint_id = w.endpoint_id), d.status, '') as transmission_status,
+  coalesce(
+    w.status, (select p.status from parley._p_parked as p where p.endpoint_id = w.endpoint_id), d.status, ''
+  ) as transmission_status,
   e.priority,
   d.address,
-  coalesce((select p.attempts from parley._p_parked as p where p.endpoint_id = w.endpoint_id), d.attempts, 0) as attempts,
-  coalesce((select p.due_at from parley._p_parked as p where p.endpoint_id = w.endpoint_id and p.due_at < 'infinity'), d.due_at) as next_attempt_time
+  coalesce(
+    (select p.attempts from parley._p_parked as p where p.endpoint_id = w.endpoint_id), d.attempts, 0
+  ) as attempts,
+  coalesce(
+    (select p.due_at from parley._p_parked as p where p.endpoint_id = w.endpoint_id and p.due_at < 'infinity'), d.due_at
+  ) as next_attempt_time
 from (
-  select t.endpoint_id, 1 as stage, t.first_sequence as position, b.ordinal, t.enqueued_at, t.message_type_id, b.body, null::text as status,
-    t.destination_id, sum(case when t.message_type_id = -1 then 0 else 1 end) over (partition by t.endpoint_id) as numbered
+  select t.endpoint_id, 1 as stage, t.first_sequence as position, b.ordinal, t.enqueued_at, t.message_type_id, b.body,
+    null::text as status,
+    t.destination_id,
+    sum(case when t.message_type_id = -1 then 0 else 1 end) over (partition by t.endpoint_id) as numbered
   from parley._p_transit as t
   cross join lateral unnest(coalesce(t.frame, array[t.body])) with ordinality as b (body, ordinal)
   union all
-  select -m.endpoint_id, 2, m.position, b.ordinal, m.enqueued_at, m.message_type_id, b.body, null::text as status, l.destination_id,
+  select -m.endpoint_id, 2, m.position, b.ordinal, m.enqueued_at, m.message_type_id, b.body, null::text as status,
+    l.destination_id,
     (
       select coalesce(sum(o.next_sequence - o.first_sequence), 0)
       from parley._p_transit as o where o.endpoint_id = -m.endpoint_id and o.message_type_id <> -1
@@ -19434,7 +20288,8 @@ from (
   join parley._p_message as m on m.lane >= l.destination_id * 16 + 1 and m.lane <= l.destination_id * 16 + 10
   cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
   union all
-  select t.endpoint_id, 3, t.transmission_id, 1, t.enqueued_at, t.message_type_id, t.body, t.transmission_status, null::integer as destination_id,
+  select t.endpoint_id, 3, t.transmission_id, 1, t.enqueued_at, t.message_type_id, t.body, t.transmission_status,
+    null::integer as destination_id,
     (
       select coalesce(sum(o.next_sequence - o.first_sequence), 0)
       from parley._p_transit as o where o.endpoint_id = t.endpoint_id and o.message_type_id <> -1
@@ -19450,7 +20305,11 @@ left join (
   from (select distinct t.endpoint_id from parley._p_transmission as t) as k
   join parley._p_endpoint as o on o.endpoint_id = k.endpoint_id and o.far_endpoint_id > 0
   left join lateral (
-    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = o.far_endpoint_id order by p.sequence desc limit 1
+    select p.sequence
+    from parley._p_receive_progress as p
+    where p.endpoint_id = o.far_endpoint_id
+    order by p.sequence desc
+    limit 1
   ) as r on true
   cross join lateral (
     select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)::bigint as waiting
@@ -19487,11 +20346,16 @@ from (
   from (
     select distinct k.lookup_name, k.disabled_position, o.endpoint_id
     from parley._p_queue as k
-    join parley._p_message as o on o.lane >= k.queue_id * 16 + 1 and o.lane <= k.queue_id * 16 + 10 and o.position >= k.disabled_position
+    join parley._p_message as o
+      on o.lane >= k.queue_id * 16 + 1 and o.lane <= k.queue_id * 16 + 10 and o.position >= k.disabled_position
     where k.disabled_position is not null
   ) as h
   left join lateral (
-    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = h.endpoint_id order by p.sequence desc limit 1
+    select p.sequence
+    from parley._p_receive_progress as p
+    where p.endpoint_id = h.endpoint_id
+    order by p.sequence desc
+    limit 1
   ) as r on true
   cross join lateral (
     select coalesce(sum(coalesce(cardinality(o.frame), 1)), 0)::bigint as waiting
@@ -19500,7 +20364,8 @@ from (
   ) as l
 ) as q
 -- A timer that fires while the queue is off was sent by no side.
-join parley._p_message as m on m.endpoint_id = q.endpoint_id and m.position >= q.disabled_position and m.message_type_id <> 5
+join parley._p_message as m
+  on m.endpoint_id = q.endpoint_id and m.position >= q.disabled_position and m.message_type_id <> 5
 join parley._p_endpoint as f on f.endpoint_id = m.endpoint_id
 join parley._p_endpoint as e on e.endpoint_id = f.far_endpoint_id
 join parley._p_message_type as y on y.message_type_id = m.message_type_id
@@ -19508,8 +20373,9 @@ cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b
 where (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.transmission_queue is
-'Messages that were sent and are not with their target yet, and why; for administrators. The last three columns are ours: the address they go to, how
-many attempts have failed, and when the next is due. An empty status means: not tried yet, or sent and not answered yet.';
+'Messages that were sent and are not with their target yet, and why; for administrators. The last three columns are
+ours: the address they go to, how many attempts have failed, and when the next is due. An empty status means: not
+tried yet, or sent and not answered yet.';
 
 create function parley.get_transmission_status(
   conversation_handle uuid,
@@ -19524,7 +20390,9 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_endpoint parley._p_endpoint;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = get_transmission_status.conversation_handle;
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.conversation_handle = get_transmission_status.conversation_handle;
   if not found then
     return '';
   end if;
@@ -19534,7 +20402,10 @@ begin
   return coalesce(
     (
       select t.transmission_status
-      from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id order by t.transmission_id desc limit 1
+      from parley._p_transmission as t
+      where t.endpoint_id = v_endpoint.endpoint_id
+      order by t.transmission_id desc
+      limit 1
     ),
     (select p.status from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id),
     (
@@ -19552,7 +20423,9 @@ begin
       join parley._p_service as s using (service_id)
       join parley._p_queue as q using (queue_id)
       cross join lateral (
-        select from parley._p_message as m where m.endpoint_id = f.endpoint_id and m.position >= q.disabled_position limit 1
+        select from parley._p_message as m
+        where m.endpoint_id = f.endpoint_id and m.position >= q.disabled_position
+        limit 1
       ) as w
       where f.endpoint_id = v_endpoint.far_endpoint_id
     ),
@@ -19562,29 +20435,35 @@ end
 $$;
 
 comment on function parley.get_transmission_status(uuid, parley.caller) is
-'Explains why the last message of this side of a conversation is still on its way; empty when nothing is known against it, or the handle is unknown.
+'Explains why the last message of this side of a conversation is still on its way; empty when nothing is known
+against it, or the handle is unknown.
 Arguments: conversation_handle.
 Errors: 229 neither owner of the conversation nor reader of its queue.
 Source: spec 4.8.';
 
 -- sql/views/view_columns.sql
 
--- What the columns of the views mean. The names are Service Broker's, and so are the meanings; a column whose subject this
--- broker does not have keeps its place with the value that Service Broker gives to a conversation without it.
+-- What the columns of the views mean. The names are Service Broker's, and so are the meanings; a column whose subject
+-- this broker does not have keeps its place with the value that Service Broker gives to a conversation without it.
 
 comment on column parley.databases.name is 'This database.';
 comment on column parley.databases.database_id is 'Its oid.';
-comment on column parley.databases.service_broker_guid is 'Its identity as a broker instance, which BEGIN DIALOG may name.';
+comment on column parley.databases.service_broker_guid is
+'Its identity as a broker instance, which BEGIN DIALOG may name.';
 comment on column parley.databases.is_broker_enabled is 'Whether the broker is enabled.';
-comment on column parley.databases.is_honor_broker_priority_on is 'Whether priorities also order what leaves the database (parley.honor_broker_priority).';
+comment on column parley.databases.is_honor_broker_priority_on is
+'Whether priorities also order what leaves the database (parley.honor_broker_priority).';
 comment on column parley.databases.broker_state is
-'ENABLED, DISABLED, or ELSEWHERE: this is not the database in which the broker was enabled last (parley.attach_broker).';
+'ENABLED, DISABLED, or ELSEWHERE: this is not the database in which the broker was enabled last
+(parley.attach_broker).';
 comment on column parley.databases.disabled_at is 'Since when the broker is disabled; null while it is enabled.';
 comment on column parley.databases.abandoned_target_seconds is
-'After how long a target ends by itself whose initiator has ended and that has nothing left to read (parley.end_abandoned_after).';
+'After how long a target ends by itself whose initiator has ended and that has nothing left to
+read (parley.end_abandoned_after).';
 
 comment on column parley.databases.is_trustworthy_on is 'Always false: rights are those of roles.';
-comment on column parley.databases.is_master_key_encrypted_by_server is 'Always false: the master key is a file of the daemon.';
+comment on column parley.databases.is_master_key_encrypted_by_server is
+'Always false: the master key is a file of the daemon.';
 
 comment on column parley.message_type_xml_schema_collection_usages.message_type_id is 'Message type.';
 comment on column parley.message_type_xml_schema_collection_usages.xml_collection_id is 'Its XML schema collection.';
@@ -19592,10 +20471,13 @@ comment on column parley.message_type_xml_schema_collection_usages.xml_collectio
 comment on column parley.service_message_types.name is 'Compared byte by byte.';
 comment on column parley.service_message_types.message_type_id is 'Below 65536 when built in.';
 comment on column parley.service_message_types.principal_id is 'Oid of the owner.';
-comment on column parley.service_message_types.validation is 'What a body must be: N anything, E nothing, X XML, J JSON, F what validation_function says.';
+comment on column parley.service_message_types.validation is
+'What a body must be: N anything, E nothing, X XML, J JSON, F what validation_function says.';
 comment on column parley.service_message_types.validation_desc is 'NONE, EMPTY, XML, JSON or FUNCTION.';
-comment on column parley.service_message_types.xml_collection_id is 'Always null: PostgreSQL has no XML schema collections.';
-comment on column parley.service_message_types.validation_function is 'Function that says whether a body is good, or null.';
+comment on column parley.service_message_types.xml_collection_id is
+'Always null: PostgreSQL has no XML schema collections.';
+comment on column parley.service_message_types.validation_function is
+'Function that says whether a body is good, or null.';
 
 comment on column parley.service_contracts.name is 'Compared byte by byte.';
 comment on column parley.service_contracts.service_contract_id is 'Below 65536 when built in.';
@@ -19604,7 +20486,8 @@ comment on column parley.service_contracts.principal_id is 'Oid of the owner.';
 comment on column parley.service_contract_message_usages.service_contract_id is 'Contract.';
 comment on column parley.service_contract_message_usages.message_type_id is 'Message type that is part of it.';
 comment on column parley.service_contract_message_usages.is_sent_by_initiator is 'Whether the initiator may send it.';
-comment on column parley.service_contract_message_usages.is_sent_by_target is 'Whether the target may send it; both is SENT BY ANY.';
+comment on column parley.service_contract_message_usages.is_sent_by_target is
+'Whether the target may send it; both is SENT BY ANY.';
 
 comment on column parley.services.name is 'Compared byte by byte.';
 comment on column parley.services.service_id is 'Below 65536 when built in.';
@@ -19620,7 +20503,8 @@ comment on column parley.service_queue_usages.service_queue_id is 'Queue that it
 comment on column parley.service_queues.name is 'Name without its schema.';
 comment on column parley.service_queues.object_id is 'Identity of the queue; below 65536 when built in.';
 comment on column parley.service_queues.principal_id is 'Oid of the owner.';
-comment on column parley.service_queues.schema_name is 'Schema of the queue, a part of its name only; dbo may be left out.';
+comment on column parley.service_queues.schema_name is
+'Schema of the queue, a part of its name only; dbo may be left out.';
 comment on column parley.service_queues.parent_object_id is 'Always 0.';
 comment on column parley.service_queues.type is 'Always SQ.';
 comment on column parley.service_queues.type_desc is 'Always SERVICE_QUEUE.';
@@ -19631,15 +20515,19 @@ comment on column parley.service_queues.is_published is 'Always false.';
 comment on column parley.service_queues.is_schema_published is 'Always false.';
 comment on column parley.service_queues.max_readers is 'MAX_QUEUE_READERS of activation.';
 comment on column parley.service_queues.activation_procedure is 'Procedure that activation runs, or null.';
-comment on column parley.service_queues.execute_as_principal_id is 'Oid of the role that activation runs as; -2 is the owner of the queue.';
+comment on column parley.service_queues.execute_as_principal_id is
+'Oid of the role that activation runs as; -2 is the owner of the queue.';
 comment on column parley.service_queues.is_activation_enabled is 'Whether activation is on.';
 comment on column parley.service_queues.is_receive_enabled is 'Whether messages can be received.';
 comment on column parley.service_queues.is_enqueue_enabled is 'Whether messages can arrive.';
 comment on column parley.service_queues.is_retention_enabled is 'Whether copies are kept until the conversation ends.';
-comment on column parley.service_queues.is_poison_message_handling_enabled is 'Whether rollbacks of a message are counted.';
-comment on column parley.service_queues.poison_action is 'What becomes of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
+comment on column parley.service_queues.is_poison_message_handling_enabled is
+'Whether rollbacks of a message are counted.';
+comment on column parley.service_queues.poison_action is
+'What becomes of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
 comment on column parley.service_queues.poison_rollbacks is 'How often is too often.';
-comment on column parley.service_queues.set_aside_conversations is 'Conversations that are set aside: see parley.poison_conversations.';
+comment on column parley.service_queues.set_aside_conversations is
+'Conversations that are set aside: see parley.poison_conversations.';
 
 comment on column parley.conversation_priorities.priority_id is 'Identity of the priority.';
 comment on column parley.conversation_priorities.name is 'Its name.';
@@ -19648,7 +20536,8 @@ comment on column parley.conversation_priorities.local_service_id is 'Service on
 comment on column parley.conversation_priorities.remote_service_name is 'Service on the other side, or null for ANY.';
 comment on column parley.conversation_priorities.priority is 'Level that a new endpoint gets: 1 (low) to 10 (high).';
 
-comment on column parley.permissions.class is 'What it is on: database, message type, contract, queue, service or route.';
+comment on column parley.permissions.class is
+'What it is on: database, message type, contract, queue, service or route.';
 comment on column parley.permissions.object_id is 'Identity of the object; 0 for the database.';
 comment on column parley.permissions.object_name is 'Name of the object; null for the database.';
 comment on column parley.permissions.permission is 'Such as SEND or RECEIVE.';
@@ -19656,33 +20545,45 @@ comment on column parley.permissions.grantee is 'Role that holds it, or PUBLIC.'
 comment on column parley.permissions.grantor is 'Role that granted it.';
 comment on column parley.permissions.is_grantable is 'Whether the grantee may grant it on.';
 
-comment on column parley.conversation_endpoints.conversation_handle is 'What statements call this side by; each side has its own.';
-comment on column parley.conversation_endpoints.conversation_id is 'Identity of the conversation, the same on both sides.';
-comment on column parley.conversation_endpoints.is_initiator is '1 on the side that began the dialog, 0 on the target''s.';
+comment on column parley.conversation_endpoints.conversation_handle is
+'What statements call this side by; each side has its own.';
+comment on column parley.conversation_endpoints.conversation_id is
+'Identity of the conversation, the same on both sides.';
+comment on column parley.conversation_endpoints.is_initiator is
+'1 on the side that began the dialog, 0 on the target''s.';
 comment on column parley.conversation_endpoints.service_contract_id is 'Contract.';
-comment on column parley.conversation_endpoints.conversation_group_id is 'Group that this side is received and locked with.';
+comment on column parley.conversation_endpoints.conversation_group_id is
+'Group that this side is received and locked with.';
 comment on column parley.conversation_endpoints.service_id is 'Service of this side.';
-comment on column parley.conversation_endpoints.lifetime is 'When the conversation ends with an error if it is still open.';
+comment on column parley.conversation_endpoints.lifetime is
+'When the conversation ends with an error if it is still open.';
 comment on column parley.conversation_endpoints.state is 'SO, SI, CO, DI, DO, ER or CD; see the page on concepts.';
 comment on column parley.conversation_endpoints.state_desc is 'The same in words.';
 comment on column parley.conversation_endpoints.far_service is 'Service of the other side.';
-comment on column parley.conversation_endpoints.far_broker_instance is 'Broker instance of the other side; null before it is known.';
+comment on column parley.conversation_endpoints.far_broker_instance is
+'Broker instance of the other side; null before it is known.';
 comment on column parley.conversation_endpoints.principal_id is 'Oid of the owner of this side.';
 comment on column parley.conversation_endpoints.far_principal_id is
-'Oid of the role that stands for the other side of a secured dialog; 0 when it is not secured, or the initiator is anonymous.';
+'Oid of the role that stands for the other side of a secured dialog; 0 when it is not secured,
+or the initiator is anonymous.';
 comment on column parley.conversation_endpoints.outbound_session_key_identifier is
-'All zeros: not secured. In an anonymous dialog it names the session key; in full security keys do not last, and it is the conversation_id.';
+'All zeros: not secured. In an anonymous dialog it names the session key; in full security keys do not last,
+and it is the conversation_id.';
 comment on column parley.conversation_endpoints.inbound_session_key_identifier is 'As outbound_session_key_identifier.';
 comment on column parley.conversation_endpoints.security_timestamp is
 'When the dialog was secured, null when it is not; of a closed target: when it is forgotten.';
-comment on column parley.conversation_endpoints.dialog_timer is 'When the conversation timer of this side fires, or null.';
-comment on column parley.conversation_endpoints.send_sequence is 'Number of the next message sent, as far as it is known.';
+comment on column parley.conversation_endpoints.dialog_timer is
+'When the conversation timer of this side fires, or null.';
+comment on column parley.conversation_endpoints.send_sequence is
+'Number of the next message sent, as far as it is known.';
 comment on column parley.conversation_endpoints.last_send_tran_id is 'Always null.';
 comment on column parley.conversation_endpoints.end_dialog_sequence is 'Always -1.';
 comment on column parley.conversation_endpoints.receive_sequence is 'Number of the next message received.';
-comment on column parley.conversation_endpoints.receive_sequence_frag is 'Always 0: messages are not cut into fragments.';
+comment on column parley.conversation_endpoints.receive_sequence_frag is
+'Always 0: messages are not cut into fragments.';
 comment on column parley.conversation_endpoints.system_sequence is 'Always 0.';
-comment on column parley.conversation_endpoints.first_out_of_order_sequence is 'Always -1: nothing arrives out of order.';
+comment on column parley.conversation_endpoints.first_out_of_order_sequence is
+'Always -1: nothing arrives out of order.';
 comment on column parley.conversation_endpoints.last_out_of_order_sequence is 'Always -1.';
 comment on column parley.conversation_endpoints.last_out_of_order_frag is 'Always -1.';
 comment on column parley.conversation_endpoints.is_system is 'Whether it is the broker''s own.';
@@ -19692,7 +20593,8 @@ comment on column parley.conversation_endpoints.state_since is 'When it got into
 comment on column parley.conversation_endpoints.service_name is 'Name of the service of this side.';
 comment on column parley.conversation_endpoints.service_contract_name is 'Name of the contract.';
 
-comment on column parley.conversation_groups.conversation_group_id is 'Identity of the group, a key for state of your own.';
+comment on column parley.conversation_groups.conversation_group_id is
+'Identity of the group, a key for state of your own.';
 comment on column parley.conversation_groups.service_id is 'Service whose conversations it holds.';
 comment on column parley.conversation_groups.is_system is 'Whether it is the broker''s own.';
 
@@ -19710,9 +20612,12 @@ comment on column parley.transmission_queue.is_end_of_dialog is 'Whether it is a
 comment on column parley.transmission_queue.message_body is 'Body, or null.';
 comment on column parley.transmission_queue.transmission_status is 'Why it is still here.';
 comment on column parley.transmission_queue.priority is 'Level of the side that sent it.';
-comment on column parley.transmission_queue.address is 'Where it goes, when a route was found that leads out of the database.';
-comment on column parley.transmission_queue.attempts is 'How many attempts to get there have failed since the last that did not.';
-comment on column parley.transmission_queue.next_attempt_time is 'When the next attempt is due; null when nothing stands against it.';
+comment on column parley.transmission_queue.address is
+'Where it goes, when a route was found that leads out of the database.';
+comment on column parley.transmission_queue.attempts is
+'How many attempts to get there have failed since the last that did not.';
+comment on column parley.transmission_queue.next_attempt_time is
+'When the next attempt is due; null when nothing stands against it.';
 
 comment on column parley.one_way_conversations.conversation_handle is 'Side that began the dialog and sent.';
 comment on column parley.one_way_conversations.service_name is 'Its service.';
@@ -19732,9 +20637,12 @@ comment on column parley.received_message.status is
 '1 ready, 2 of a conversation that is set aside, 0 received (and retained), 3 copy of a sent message; RECEIVE gives 0.';
 comment on column parley.received_message.priority is 'Of the conversation: 1 (low) to 10 (high).';
 comment on column parley.received_message.queuing_order is 'Position in the queue; later arrivals have larger ones.';
-comment on column parley.received_message.conversation_group_id is 'Group, locked to the end of the transaction by RECEIVE.';
-comment on column parley.received_message.conversation_handle is 'Handle of the side that receives: answer and end with it.';
-comment on column parley.received_message.message_sequence_number is 'Number in this direction, from 0 without gaps; -1 for Error and DialogTimer.';
+comment on column parley.received_message.conversation_group_id is
+'Group, locked to the end of the transaction by RECEIVE.';
+comment on column parley.received_message.conversation_handle is
+'Handle of the side that receives: answer and end with it.';
+comment on column parley.received_message.message_sequence_number is
+'Number in this direction, from 0 without gaps; -1 for Error and DialogTimer.';
 comment on column parley.received_message.service_name is 'Service that it arrived at.';
 comment on column parley.received_message.service_id is 'Identity of that service.';
 comment on column parley.received_message.service_contract_name is 'Contract of the conversation.';
@@ -19742,20 +20650,25 @@ comment on column parley.received_message.service_contract_id is 'Identity of th
 comment on column parley.received_message.message_type_name is 'Message type.';
 comment on column parley.received_message.message_type_id is 'Identity of the message type.';
 comment on column parley.received_message.validation is 'What the message type asks of a body: N, E, X, J or F.';
-comment on column parley.received_message.message_body is 'Body, or null when there is none; parley.body_text reads it as text.';
+comment on column parley.received_message.message_body is
+'Body, or null when there is none; parley.body_text reads it as text.';
 comment on column parley.received_message.message_enqueue_time is 'When it arrived.';
-comment on column parley.received_message.message_id is 'Identity of the message, in views of queues; RECEIVE leaves it null.';
-comment on column parley.received_message.trace_context is 'W3C trace context that the sender gave it with send_traced, or null.';
+comment on column parley.received_message.message_id is
+'Identity of the message, in views of queues; RECEIVE leaves it null.';
+comment on column parley.received_message.trace_context is
+'W3C trace context that the sender gave it with send_traced, or null.';
 
 -- sql/views/queue_figures.sql
 
 -- Figures of all queues at once, for counters and metrics.
 --
--- Nothing is counted for them when messages are sent or received. How many rows were ever put on a queue is the last number of its
--- position sequence, which SEND draws anyway; how many are gone is that less those that wait. A row is a message, or a frame of up
--- to 1,000 messages that were sent in one batch: rows, not messages, are what these two numbers count. A send that rolled back
--- has drawn its number too, and after a crash of the server up to 32 numbers of a sequence are passed over.
--- Cost: one read of each sequence, and for each queue one index range of at most 1,000 rows; some 10 ms for each queue that is longer.
+-- Nothing is counted for them when messages are sent or received. How many rows were ever put on a queue is the last
+-- number of its position sequence, which SEND draws anyway; how many are gone is that less those that wait. A row is a
+-- message, or a frame of up to 1,000 messages that were sent in one batch: rows, not messages, are what these two
+-- numbers count. A send that rolled back has drawn its number too, and after a crash of the server up to 32 numbers of
+-- a sequence are passed over.
+-- Cost: one read of each sequence, and for each queue one index range of at most 1,000 rows; some 10 ms
+-- for each queue that is longer.
 
 create function parley._p_queue_figures()
 returns table (
@@ -19778,10 +20691,14 @@ as $$
     ) with ordinality as d (value, number)
   ), counted as materialized (
     select k.queue_id, d.value as enqueued_rows, w.rows, w.messages, w.oldest, w.longest
-    from (select q.queue_id, q.priorities, q.disabled_position, row_number() over (order by q.queue_id) as number from parley._p_queue as q) as k
+    from (
+      select q.queue_id, q.priorities, q.disabled_position, row_number() over (order by q.queue_id) as number
+      from parley._p_queue as q
+    ) as k
     join drawn as d using (number)
     cross join lateral (
-      select sum(c.rows)::bigint as rows, sum(c.messages)::bigint as messages, min(c.oldest) as oldest, max(c.rows) as longest
+      select sum(c.rows)::bigint as rows, sum(c.messages)::bigint as messages, min(c.oldest) as oldest,
+        max(c.rows) as longest
       from generate_series(1, 10) as p (n)
       left join lateral parley._p_newest_hint(parley._p_lane(k.queue_id, p.n)) as h on true
       cross join lateral parley._p_count_messages(
@@ -19796,7 +20713,10 @@ as $$
     cross join lateral parley._p_backlog(q, 0, q.disabled_position) as l
   )
   select c.queue_id, c.enqueued_rows,
-    case when c.longest < 1000 then c.rows else least(c.enqueued_rows, (c.rows * b.messages::numeric / greatest(c.messages, 1))::bigint) end,
+    case
+      when c.longest < 1000 then c.rows
+      else least(c.enqueued_rows, (c.rows * b.messages::numeric / greatest(c.messages, 1))::bigint)
+    end,
     case when c.longest < 1000 then c.messages else b.messages end,
     c.longest >= 1000 and b.is_estimated,
     c.oldest
@@ -19805,7 +20725,8 @@ as $$
 $$;
 
 comment on function parley._p_queue_figures() is
-'Gives for each queue how many rows were ever put on it, how many wait, and since when; of long queues these are estimates, see views/queue_depth.sql.';
+'Gives for each queue how many rows were ever put on it, how many wait, and since when; of long queues these are
+estimates, see views/queue_depth.sql.';
 
 create function parley._p_count_up_to(relation regclass, rows_max integer) returns bigint
 language plpgsql
@@ -19829,17 +20750,17 @@ comment on function parley._p_count_up_to(regclass, integer) is
 
 -- The performance counters, under their own names (spec 8.4), each computed when it is read.
 --
--- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type by which tools take the
--- difference of two readings. Those of transport
--- and forwarding are what the daemons that live have counted since they began (transport/daemon_reports.sql); transmission objects are 0, since
--- this broker has none.
+-- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type by which tools
+-- take the difference of two readings. Those of transport and forwarding are what the daemons that live have counted
+-- since they began (transport/daemon_reports.sql); transmission objects are 0, since this broker has none.
 
 create view parley._p_activation_totals as
 select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.invoked), 0)::bigint as invoked,
   coalesce(sum(t.aborted), 0)::bigint as aborted, coalesce(sum(t.limit_reached), 0)::bigint as limit_reached,
   coalesce(sum(t.running), 0)::bigint as running
 from (
-  select m.tasks_started as started, case when q.activation_procedure is null then 0 else m.tasks_started end as invoked,
+  select m.tasks_started as started,
+    case when q.activation_procedure is null then 0 else m.tasks_started end as invoked,
     m.tasks_aborted as aborted, m.task_limit_reached as limit_reached,
     -- What an earlier leader ran is gone with it.
     case when m.term = parley._p_current_term() then m.running_readers end as running
@@ -19850,7 +20771,8 @@ from (
   from parley._p_dropped_queue as d
 ) as t;
 
-comment on view parley._p_activation_totals is 'What activation has done in all queues, those included that are dropped.';
+comment on view parley._p_activation_totals is
+'What activation has done in all queues, those included that are dropped.';
 
 create function parley._p_enqueued_by_priority() returns bigint[]
 language sql
@@ -19858,7 +20780,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   -- A sequence does not know priorities: where a queue has only one, all of its messages have that.
   with queue as (
-    select (case when q.priorities & (q.priorities - 1) = 0 then log(2, q.priorities)::integer else 5 end) as priority, d.value
+    select (case when q.priorities & (q.priorities - 1) = 0 then log(2, q.priorities)::integer else 5 end) as priority,
+      d.value
     from (
       select q.priorities, row_number() over (order by q.queue_id) as number from parley._p_queue as q
     ) as q
@@ -19880,7 +20803,47 @@ as $$
   ) as p
 $$;
 
-comment on function parley._p_enqueued_by_priority() is 'Gives how many messages were ever put on queues, by priority from 1 to 10.';
+comment on function parley._p_enqueued_by_priority() is
+'Gives how many messages were ever put on queues, by priority from 1 to 10.';
+
+create function parley._p_transport_counters() returns table (object text, name text, value bigint)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'Broker Statistics', c.name, parley._p_transport_counter(c.counter)
+  from (
+    values
+      ('Enqueued Transport Msgs Total', 'Enqueued Transport Msgs Total'),
+      ('Enqueued Transport Msgs/sec', 'Enqueued Transport Msgs Total'),
+      ('Enqueued Transport Msg Frag Tot', 'Enqueued Transport Msg Frag Tot'),
+      ('Enqueued Transport Msg Frags/sec', 'Enqueued Transport Msg Frag Tot'),
+      ('Corrupted Messages Total', 'Corrupted Messages Total'),
+      ('Dropped Messages Total', 'Dropped Messages Total'),
+      ('Forwarded Messages Total', 'Forwarded Messages Total'),
+      ('Forwarded Messages/sec', 'Forwarded Messages Total'),
+      ('Forwarded Msg Byte Total', 'Forwarded Msg Byte Total'),
+      ('Forwarded Msg Bytes/sec', 'Forwarded Msg Byte Total'),
+      ('Forwarded Msg Discarded Total', 'Forwarded Msg Discarded Total'),
+      ('Forwarded Msgs Discarded/sec', 'Forwarded Msg Discarded Total'),
+      ('Forwarded Pending Msg Bytes', 'Forwarded Pending Msg Bytes'),
+      ('Forwarded Pending Msg Count', 'Forwarded Pending Msg Count')
+  ) as c (name, counter)
+  union all
+  select 'Broker/DBM Transport', c.name, parley._p_transport_value(c.name)
+  from unnest(array[
+    'Open Connection Count', 'Current Bytes for Recv I/O', 'Current Bytes for Send I/O',
+    'Current Msg Frags for Send I/O', 'Pending Bytes for Recv I/O', 'Pending Bytes for Send I/O',
+    'Pending Msg Frags for Recv I/O', 'Pending Msg Frags for Send I/O',
+    'Receive I/O bytes/sec', 'Receive I/O Bytes Total', 'Receive I/O Len Avg', 'Receive I/Os/sec',
+    'Recv I/O Buffer Copies bytes/sec', 'Recv I/O Buffer Copies Count', 'Message Fragment Receives/sec',
+    'Msg Fragment Recv Size Avg', 'Send I/O bytes/sec', 'Send I/O Bytes Total', 'Send I/O Len Avg', 'Send I/Os/sec',
+    'Message Fragment Sends/sec', 'Msg Fragment Send Size Avg'
+  ] || array(select format('Message Fragment P%s Sends/sec', p.n) from generate_series(1, 10) as p (n))) as c (name)
+$$;
+
+comment on function parley._p_transport_counters() is
+'Gives the performance counters that the daemons count: those of transport, and
+those of messages that come and go by it.';
 
 create function parley._p_performance_counters(caller parley.caller default parley.current_caller())
 returns table (object_name text, counter_name text, instance_name text, cntr_value bigint, cntr_type integer)
@@ -19904,7 +20867,8 @@ begin
   v_by_priority := parley._p_enqueued_by_priority();
   v_enqueued := (select sum(p.value) from unnest(v_by_priority) as p (value));
   return query
-  select 'SQLServer:Broker Activation', c.name, i.name, c.value, case when c.name like '%/sec' then 272696576 else 65792 end
+  select 'SQLServer:Broker Activation', c.name, i.name, c.value,
+    case when c.name like '%/sec' then 272696576 else 65792 end
   from (
     values
       ('Stored Procedures Invoked/sec', v_activation.invoked),
@@ -19930,22 +20894,8 @@ begin
       ('Broker Statistics', 'Enqueued Messages/sec', v_enqueued),
       ('Broker Statistics', 'Enqueued Local Messages Total', v_enqueued),
       ('Broker Statistics', 'Enqueued Local Messages/sec', v_enqueued),
-      ('Broker Statistics', 'Enqueued Transport Msgs Total', parley._p_transport_counter('Enqueued Transport Msgs Total')),
-      ('Broker Statistics', 'Enqueued Transport Msgs/sec', parley._p_transport_counter('Enqueued Transport Msgs Total')),
-      ('Broker Statistics', 'Enqueued Transport Msg Frag Tot', parley._p_transport_counter('Enqueued Transport Msg Frag Tot')),
-      ('Broker Statistics', 'Enqueued Transport Msg Frags/sec', parley._p_transport_counter('Enqueued Transport Msg Frag Tot')),
       ('Broker Statistics', 'Enqueued Transmission Msgs/sec', v_to_transmission),
       ('Broker Statistics', 'Dequeued Transmission Msgs/sec', v_from_transmission),
-      ('Broker Statistics', 'Corrupted Messages Total', parley._p_transport_counter('Corrupted Messages Total')),
-      ('Broker Statistics', 'Dropped Messages Total', parley._p_transport_counter('Dropped Messages Total')),
-      ('Broker Statistics', 'Forwarded Messages Total', parley._p_transport_counter('Forwarded Messages Total')),
-      ('Broker Statistics', 'Forwarded Messages/sec', parley._p_transport_counter('Forwarded Messages Total')),
-      ('Broker Statistics', 'Forwarded Msg Byte Total', parley._p_transport_counter('Forwarded Msg Byte Total')),
-      ('Broker Statistics', 'Forwarded Msg Bytes/sec', parley._p_transport_counter('Forwarded Msg Byte Total')),
-      ('Broker Statistics', 'Forwarded Msg Discarded Total', parley._p_transport_counter('Forwarded Msg Discarded Total')),
-      ('Broker Statistics', 'Forwarded Msgs Discarded/sec', parley._p_transport_counter('Forwarded Msg Discarded Total')),
-      ('Broker Statistics', 'Forwarded Pending Msg Bytes', parley._p_transport_counter('Forwarded Pending Msg Bytes')),
-      ('Broker Statistics', 'Forwarded Pending Msg Count', parley._p_transport_counter('Forwarded Pending Msg Count')),
       ('Broker TO Statistics', 'Avg. Length of Batched Writes', 0),
       ('Broker TO Statistics', 'Avg. Time Between Batches (ms)', 0),
       ('Broker TO Statistics', 'Avg. Time to Write Batch (ms)', 0),
@@ -19957,31 +20907,31 @@ begin
   select 'SQLServer:Broker Statistics', format('Enqueued P%s Messages/sec', p.n), '', v_by_priority[p.n], 272696576
   from generate_series(1, 10) as p (n)
   union all
-  select 'SQLServer:Broker/DBM Transport', c.name, '', parley._p_transport_value(c.name), case when c.name like '%/sec' then 272696576 else 65792 end
-  from unnest(array[
-    'Open Connection Count', 'Current Bytes for Recv I/O', 'Current Bytes for Send I/O', 'Current Msg Frags for Send I/O',
-    'Pending Bytes for Recv I/O', 'Pending Bytes for Send I/O', 'Pending Msg Frags for Recv I/O', 'Pending Msg Frags for Send I/O',
-    'Receive I/O bytes/sec', 'Receive I/O Bytes Total', 'Receive I/O Len Avg', 'Receive I/Os/sec', 'Recv I/O Buffer Copies bytes/sec',
-    'Recv I/O Buffer Copies Count', 'Message Fragment Receives/sec', 'Msg Fragment Recv Size Avg', 'Send I/O bytes/sec',
-    'Send I/O Bytes Total', 'Send I/O Len Avg', 'Send I/Os/sec', 'Message Fragment Sends/sec', 'Msg Fragment Send Size Avg'
-  ] || array(select format('Message Fragment P%s Sends/sec', p.n) from generate_series(1, 10) as p (n))) as c (name);
+  select 'SQLServer:' || c.object, c.name, '', c.value, case when c.name like '%/sec' then 272696576 else 65792 end
+  from parley._p_transport_counters() as c;
 end
 $$;
 
-comment on function parley._p_performance_counters(parley.caller) is 'Computes the performance counters, for callers that may see them. Spec 8.4.';
+comment on function parley._p_performance_counters(parley.caller) is
+'Computes the performance counters, for callers that may see them. Spec 8.4.';
 
 create view parley.dm_os_performance_counters as
 select c.object_name, c.counter_name, c.instance_name, c.cntr_value, c.cntr_type
 from parley._p_performance_counters() as c;
 
 comment on view parley.dm_os_performance_counters is
-'Performance counters of the broker under the names of SQL Server, for administrators and members of pg_monitor; others see none.';
+'Performance counters of the broker under the names of SQL Server, for administrators and members
+of pg_monitor; others see none.';
 
-comment on column parley.dm_os_performance_counters.object_name is 'Group of counters, such as SQLServer:Broker Statistics.';
+comment on column parley.dm_os_performance_counters.object_name is
+'Group of counters, such as SQLServer:Broker Statistics.';
 comment on column parley.dm_os_performance_counters.counter_name is 'Counter.';
-comment on column parley.dm_os_performance_counters.instance_name is 'Database, or _Total, for counters of activation; empty for the others.';
-comment on column parley.dm_os_performance_counters.cntr_value is 'Its value; of a counter called /sec the total, of which two looks make a rate.';
-comment on column parley.dm_os_performance_counters.cntr_type is '65792 for a number as it is, 272696576 for one to take the rate of.';
+comment on column parley.dm_os_performance_counters.instance_name is
+'Database, or _Total, for counters of activation; empty for the others.';
+comment on column parley.dm_os_performance_counters.cntr_value is
+'Its value; of a counter called /sec the total, of which two readings make a rate.';
+comment on column parley.dm_os_performance_counters.cntr_type is
+'65792 for a number as it is, 272696576 for one to take the rate of.';
 
 -- sql/views/broker_metrics.sql
 
@@ -20005,10 +20955,14 @@ begin
       select count(*)
       from (
         -- The time as a value of its own: the index could not bound a search by the function.
-        (select a.endpoint_id, a.kind from parley._p_alarm as a where a.due_at < (select clock_timestamp() - interval '1 s') limit 10000)
+        (select a.endpoint_id,
+          a.kind from parley._p_alarm as a where a.due_at < (select clock_timestamp() - interval '1 s') limit 10000)
         union
         -- Those that were put off.
-        (select a.endpoint_id, a.kind from parley._p_alarm as a where a.first_due_at < (select clock_timestamp() - interval '1 s') limit 10000)
+        (select a.endpoint_id,
+          a.kind from parley._p_alarm as a where a.first_due_at < (
+            select clock_timestamp() - interval '1 s'
+          ) limit 10000)
       ) as a
     ),
     'timer_oldest_due_seconds', (
@@ -20018,7 +20972,10 @@ begin
     ),
     'transmission_messages', parley._p_count_up_to('parley._p_transmission', 10000),
     'transmission_oldest_seconds', (
-      select extract(epoch from clock_timestamp() - t.enqueued_at) from parley._p_transmission as t order by t.transmission_id limit 1
+      select extract(epoch from clock_timestamp() - t.enqueued_at)
+      from parley._p_transmission as t
+      order by t.transmission_id
+      limit 1
     ),
     'certificate_not_after', (select extract(epoch from min(c.not_after)) from parley.broker_certificates as c),
     'rows_inserted', pg_stat_get_tuples_inserted('parley._p_message'::regclass),
@@ -20026,7 +20983,8 @@ begin
     'rows_dead', pg_stat_get_dead_tuples('parley._p_message'::regclass),
     'store_bytes', pg_total_relation_size('parley._p_message'),
     'receives', pg_stat_get_tuples_inserted('parley._p_receive_progress'::regclass),
-    'transactions_rolled_back', (select s.xact_rollback from pg_stat_database as s where s.datname = current_database()),
+    'transactions_rolled_back',
+    (select s.xact_rollback from pg_stat_database as s where s.datname = current_database()),
     'queues', (
       select coalesce(
         jsonb_agg(
@@ -20034,7 +20992,8 @@ begin
             'queue_id', q.queue_id,
             'queue', q.lookup_name,
             'is_receive_enabled', q.is_receive_enabled,
-            -- What is poison waits; asking locks a sequence, which should not happen for thousands of queues in one transaction.
+            -- What is poison waits; asking locks a sequence, which should not happen for thousands of queues in
+            -- one transaction.
             'is_poisoned', f.waiting_messages > 0 and parley._p_is_poisoned(q.queue_id),
             'set_aside_conversations', coalesce(a.conversations, 0),
             'is_activated', q.is_activation_enabled,
@@ -20065,8 +21024,8 @@ end
 $$;
 
 comment on function parley.broker_metrics(parley.caller) is
-'Gives figures of the broker and of each queue for monitoring, as one JSON object; docs/monitoring.md tells what each is. It reads no more
-than 1,000 rows of a queue, and leaves no locks.
+'Gives figures of the broker and of each queue for monitoring, as one JSON object; docs/monitoring.md defines each. It
+reads no more than 1,000 rows of a queue, and leaves no locks.
 Errors: 229 for callers that are neither administrators nor members of pg_monitor.
 Source: spec 8.4, 9.5.';
 
@@ -20074,13 +21033,16 @@ Source: spec 8.4, 9.5.';
 
 -- What goes on in the queues and in the conversations at their heads: for screens that poll.
 --
--- Reading locks nothing and takes nothing. Who holds a group stands in its row: group rows are never updated, so xmax is the last
--- transaction that has locked it, and pg_locks shows which session a running transaction belongs to.
--- Only the first rows of each queue are read, so a lock on a conversation far behind does not show here.
+-- Reading locks nothing and takes nothing. Who holds a group stands in its row: group rows are never updated, so xmax
+-- is the last transaction that has locked it, and pg_locks shows which session a running transaction belongs to. Only
+-- the first rows of each queue are read, so a lock on a conversation far behind does not show here.
 -- Cost: for each queue that of its depth (views/queue_depth.sql), and the first 100 rows of each lane.
 
 create function parley._p_head_conversations(queue_ids integer[], rows_max integer)
-returns table (queue_id integer, endpoint_id bigint, group_id bigint, "position" bigint, oldest timestamptz, is_locked boolean, locked_by integer)
+returns table (
+  queue_id integer, endpoint_id bigint, group_id bigint, "position" bigint, oldest timestamptz, is_locked boolean,
+  locked_by integer
+)
 language sql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -20106,7 +21068,8 @@ as $$
     where q.queue_id = any (queue_ids) and q.priorities & (1 << p.n) > 0
     group by q.queue_id, m.endpoint_id
   )
-  select h.queue_id, h.endpoint_id, e.group_id, h.position, h.oldest, o.pid is not null or parley._p_is_running(g.xmax), o.pid
+  select h.queue_id, h.endpoint_id, e.group_id, h.position, h.oldest, o.pid is not null or parley._p_is_running(g.xmax),
+    o.pid
   from head as h
   join parley._p_endpoint as e on e.endpoint_id = h.endpoint_id and e.state <> 'DO'
   join parley._p_conversation_group as g on g.group_id = e.group_id
@@ -20114,8 +21077,9 @@ as $$
 $$;
 
 comment on function parley._p_head_conversations(integer[], integer) is
-'Gives the conversations that the first rows of some queues belong to, and who has them locked. locked_by is null when that session cannot be told.
-Arguments: queue_ids; rows_max, how many rows of each lane to look at.';
+'Gives the conversations that the first rows of some queues belong to, and who has them locked. locked_by is null
+when that session is not known.
+Arguments: queue_ids; rows_max, how many rows of each lane to read.';
 
 create function parley._p_queues_to_receive_from(caller oid) returns setof parley._p_queue
 language plpgsql stable
@@ -20155,7 +21119,8 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
   with mine as materialized (
-    select q.queue_id, q, row_number() over (order by q.queue_id) as number from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q
+    select q.queue_id, q, row_number() over (order by q.queue_id) as number
+    from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q
   ), drawn as materialized (
     select d.value, d.number
     from unnest(
@@ -20213,11 +21178,12 @@ as $$
 $$;
 
 comment on function parley.queue_activity(parley.caller) is
-'Shows what goes on in each queue that the caller may receive from. Two looks make rates: enqueued_rows only grows.
-Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; waiting_messages, is_estimated, held_messages and oldest_enqueue_time as queue_backlogs;
-enqueued_rows, how many rows were ever put on the queue, where a batch is one row for each page of it; messages_per_row of the newest rows that wait;
-max_readers that activation may start, or 0; running_readers of the daemon, failures of its last readers in a row, last_error of them;
-locked_groups among the conversations at the head, and the process ids of the sessions that hold them in lock_holders.
+'Shows what goes on in each queue that the caller may receive from. Two readings make rates: enqueued_rows only grows.
+Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; waiting_messages, is_estimated, held_messages and
+oldest_enqueue_time as queue_backlogs; enqueued_rows, how many rows were ever put on the queue, where a batch is one row
+for each page of it; messages_per_row of the newest rows that wait; max_readers that activation may start, or 0;
+running_readers of the daemon, failures of its last readers in a row, last_error of them; locked_groups among the
+conversations at the head, and the process ids of the sessions that hold them in lock_holders.
 Errors: none of its own.';
 
 -- sql/views/conversation_activity.sql
@@ -20259,7 +21225,9 @@ as $$
     c.locked_by
   from (
     select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, h.is_locked, h.locked_by
-    from parley._p_head_conversations(array(select q.queue_id from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q), 100) as h
+    from parley._p_head_conversations(
+      array(select q.queue_id from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q), 100
+    ) as h
     order by h.is_locked desc, h.oldest, h.endpoint_id
     limit case when parley._p_require_top(conversation_activity.top) then conversation_activity.top end
   ) as c
@@ -20279,10 +21247,11 @@ as $$
 $$;
 
 comment on function parley.conversation_activity(integer, parley.caller) is
-'Shows which conversations stand at the heads of the queues that the caller may receive from: those that somebody has locked first, then by age.
-Columns: conversation_handle, conversation_group_id, queue_name, service_name, far_service, state; waiting_messages, counted up to 1,000 rows, and
-is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the process id of the session that holds the group, null when that
-cannot be told.
+'Shows which conversations stand at the heads of the queues that the caller may receive from: those that somebody
+has locked first, then by age.
+Columns: conversation_handle, conversation_group_id, queue_name, service_name, far_service, state; waiting_messages,
+counted up to 1,000 rows, and is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the
+process id of the session that holds the group, null when that is not known.
 Arguments: top, at most so many.
 Errors: 127 top negative, 42501 unknown caller.';
 
@@ -20319,27 +21288,33 @@ where a.datname = current_database()
   );
 
 comment on view parley.broker_sessions is
-'Sessions in whose transactions the broker was used, and whom they wait for. A role that may not see the activity of others finds little of them.';
+'Sessions in whose transactions the broker was used, and whom they wait for. A role that may not see the activity
+of others finds little of them.';
 comment on column parley.broker_sessions.pid is 'Process id of the session.';
 comment on column parley.broker_sessions.role_name is 'Who has logged in.';
 comment on column parley.broker_sessions.application_name is 'What the client calls itself.';
 comment on column parley.broker_sessions.state is 'Such as active, or idle in transaction, as in pg_stat_activity.';
-comment on column parley.broker_sessions.wait_event_type is 'What kind of thing the session waits for, as in pg_stat_activity.';
+comment on column parley.broker_sessions.wait_event_type is
+'What kind of thing the session waits for, as in pg_stat_activity.';
 comment on column parley.broker_sessions.wait_event is 'What it waits for.';
-comment on column parley.broker_sessions.blocked_by is 'Process ids of the sessions that hold the lock it waits for; empty when it waits for no lock.';
-comment on column parley.broker_sessions.waits_in_queue is 'Queue in which the session waits for messages, inside RECEIVE or GET CONVERSATION GROUP.';
+comment on column parley.broker_sessions.blocked_by is
+'Process ids of the sessions that hold the lock it waits for; empty when it waits for no lock.';
+comment on column parley.broker_sessions.waits_in_queue is
+'Queue in which the session waits for messages, inside RECEIVE or GET CONVERSATION GROUP.';
 comment on column parley.broker_sessions.transaction_seconds is 'For how long its transaction has been open.';
 comment on column parley.broker_sessions.state_seconds is 'For how long it has been in its state.';
-comment on column parley.broker_sessions.statement is 'The statement that runs, or the last one that ran; 500 characters at most.';
+comment on column parley.broker_sessions.statement is
+'The statement that runs, or the last one that ran; 500 characters at most.';
 
 -- sql/views/passing_messages.sql
 
 -- Watching messages as they pass through a queue, without taking them.
 --
--- Whoever watches remembers the position up to which everything is settled: nothing can appear there any more. A sender that draws a
--- position holds a lock on the queue's sequence until its transaction ends, so when none of those is left that held it when the
--- sequence stood at P, everything up to P is there to be seen or never will be (as in receive/find_group.sql). Up to there a watcher need not
--- poll again; behind it it has to, for messages may appear between those that it has seen.
+-- Whoever watches remembers the position up to which everything is settled: nothing can appear there any more. A sender
+-- that draws a position holds a lock on the queue's sequence until its transaction ends, so when none of those is left
+-- that held it when the sequence stood at P, everything up to P is there to be seen or never will be (as in
+-- receive/find_group.sql). Up to there a watcher need not poll again; behind it it has to, for messages may appear
+-- between those that it has seen.
 -- Only committed messages show, and only while they wait: what is received between two polls is never seen.
 -- Cost: one index range a lane for each poll. Nothing is locked.
 
@@ -20363,8 +21338,9 @@ end
 $$;
 
 comment on function parley.queue_end(text, parley.caller) is
-'Shows up to where positions of a queue have been given out: those of later messages are not less. What senders had drawn before shows when their
-transactions have ended, which are named in senders. Not undone by anything, and no lock that looks like a sender''s remains.
+'Shows up to where positions of a queue have been given out: those of later messages are not less. What senders had
+drawn before shows when their transactions have ended, which are named in senders. Not undone by anything, and no lock
+remains that could be taken for a sender''s.
 Arguments: queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
@@ -20428,18 +21404,21 @@ end
 $$;
 
 comment on function parley.passing_messages(text, bigint, integer, parley.caller) is
-'Looks at the messages of a queue from one position on, in the order of their positions whatever their priority, without taking them. Those of locked
-groups are among them, and those that are held because the queue is off; not what retention keeps.
-Arguments: queue; from_position, a queuing_order or what queue_end gave, 0 for the beginning; top, at most so many messages.
+'Gives the messages of a queue from one position on, in the order of their positions whatever their
+priority, without taking them. Those of locked groups are among them, and those that are held because the
+queue is off; not what retention keeps.
+Arguments: queue; from_position, a queuing_order or what queue_end gave, 0 for the beginning;
+top, at most so many messages.
 Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 -- sql/views/transmission_destinations.sql
 
 -- How much waits for each address that messages are transmitted to: for screens and monitors that poll.
 --
--- parley.transmission_queue has a row for each message and works out what number it will have; it is for reading messages. What waits in the
--- lane of a destination is counted up to some 10,000 rows and estimated beyond, as the depth of a queue is (views/queue_depth.sql).
--- Nothing is locked. Cost: for each destination one index range of at most 10,000 rows a priority, and the bounded number that is in transit.
+-- parley.transmission_queue has a row for each message and works out what number it will have; it is for reading
+-- messages. What waits in the lane of a destination is counted up to some 10,000 rows and estimated beyond, as the
+-- depth of a queue is (views/queue_depth.sql). Nothing is locked. Cost: for each destination one index range of at most
+-- 10,000 rows a priority, and the bounded number that is in transit.
 
 create function parley._p_transmission_backlog(
   destination parley._p_destination, out messages bigint, out is_estimated boolean, out oldest timestamptz
@@ -20456,9 +21435,13 @@ begin
   messages := 0;
   is_estimated := false;
   for v_lane in
-    select parley._p_lane(destination.destination_id, p.n) from generate_series(10, 1, -1) as p (n) where destination.priorities & (1 << p.n) > 0
+    select parley._p_lane(destination.destination_id, p.n)
+    from generate_series(10, 1, -1) as p (n)
+    where destination.priorities & (1 << p.n) > 0
   loop
-    select count(*) as rows, coalesce(sum(w.messages), 0) as messages, max(w.position) as last, min(w.enqueued_at) as oldest into v_seen
+    select count(*) as rows, coalesce(sum(w.messages), 0) as messages, max(w.position) as last,
+      min(w.enqueued_at) as oldest
+    into v_seen
     from (
       select m.position, coalesce(cardinality(m.frame), 1) as messages, m.enqueued_at
       from parley._p_message as m
@@ -20506,7 +21489,8 @@ declare
 begin
   found := parley._p_require_administrator(v_caller, 'transmission_destinations');
   return query
-  select d.address::text, b.messages, b.is_estimated, t.messages, least(t.oldest, b.oldest), d.status, d.attempts, d.failing_since, d.due_at
+  select d.address::text, b.messages, b.is_estimated, t.messages, least(t.oldest, b.oldest), d.status, d.attempts,
+    d.failing_since, d.due_at
   from parley._p_destination as d
   cross join lateral parley._p_transmission_backlog(d) as b
   left join (
@@ -20520,11 +21504,11 @@ end
 $$;
 
 comment on function parley.transmission_destinations(parley.caller) is
-'Gives the addresses that messages are transmitted to, with what waits for them, what is on its way and not acknowledged, and how the last attempts went.
-What has no address yet is only in parley.transmission_queue.
-Result: address, tcp://host:port, or broker:GUID for another database that the same daemon serves; waiting_messages, counted up to 10,000 rows and
-is_estimated beyond; messages_in_transit, at most some thousands; oldest_enqueue_time of both; transmission_status, empty when all is well; attempts that
-failed, failing_since, next_attempt_time.
+'Gives the addresses that messages are transmitted to, with what waits for them, what is on its way and not
+acknowledged, and how the last attempts went. What has no address yet is only in parley.transmission_queue.
+Result: address, tcp://host:port, or broker:GUID for another database that the same daemon serves; waiting_messages,
+counted up to 10,000 rows and is_estimated beyond; messages_in_transit, at most some thousands; oldest_enqueue_time of
+both; transmission_status, empty when all is well; attempts that failed, failing_since, next_attempt_time.
 Errors: 15151 not an administrator.';
 
 -- sql/views/endpoint_views.sql
@@ -20561,9 +21545,11 @@ from parley._p_listening_report as r
 where parley._p_may_view_state(parley._p_current_role());
 
 comment on view parley.service_broker_endpoints is
-'Broker endpoints that serve this database, a row for each daemon that listens; up to two minutes old. For administrators and members of pg_monitor.';
+'Broker endpoints that serve this database, a row for each daemon that listens; up to two minutes old. For
+administrators and members of pg_monitor.';
 comment on column parley.service_broker_endpoints.name is 'The daemon that listens.';
-comment on column parley.service_broker_endpoints.endpoint_id is 'Distinguishes endpoints; another one after the daemon has started anew.';
+comment on column parley.service_broker_endpoints.endpoint_id is
+'Distinguishes endpoints; another one after the daemon has started anew.';
 comment on column parley.service_broker_endpoints.principal_id is 'Null: a daemon is nobody in the database.';
 comment on column parley.service_broker_endpoints.protocol is '2.';
 comment on column parley.service_broker_endpoints.protocol_desc is 'TCP.';
@@ -20572,13 +21558,18 @@ comment on column parley.service_broker_endpoints.type_desc is 'SERVICE_BROKER.'
 comment on column parley.service_broker_endpoints.state is '0: one that does not listen is not here.';
 comment on column parley.service_broker_endpoints.state_desc is 'STARTED.';
 comment on column parley.service_broker_endpoints.is_admin_endpoint is 'False.';
-comment on column parley.service_broker_endpoints.is_message_forwarding_enabled is 'Whether the daemon passes messages on (`parley serve --forward`).';
-comment on column parley.service_broker_endpoints.message_forwarding_size is 'How many megabytes of them may be in its memory at a time.';
+comment on column parley.service_broker_endpoints.is_message_forwarding_enabled is
+'Whether the daemon passes messages on (`parley serve --forward`).';
+comment on column parley.service_broker_endpoints.message_forwarding_size is
+'How many megabytes of them may be in its memory at a time.';
 comment on column parley.service_broker_endpoints.connection_auth is '4.';
-comment on column parley.service_broker_endpoints.connection_auth_desc is 'CERTIFICATE: both sides of a connection show one.';
-comment on column parley.service_broker_endpoints.certificate_id is 'Null: the certificate of a broker is with its daemon.';
+comment on column parley.service_broker_endpoints.connection_auth_desc is
+'CERTIFICATE: both sides of a connection show one.';
+comment on column parley.service_broker_endpoints.certificate_id is
+'Null: the certificate of a broker is with its daemon.';
 comment on column parley.service_broker_endpoints.encryption_algorithm is '2.';
-comment on column parley.service_broker_endpoints.encryption_algorithm_desc is 'AES: what TLS 1.3 agrees on is in dm_broker_connections.';
+comment on column parley.service_broker_endpoints.encryption_algorithm_desc is
+'AES: what TLS 1.3 agrees on is in dm_broker_connections.';
 
 create view parley.tcp_endpoints with (security_barrier) as
 select
@@ -20601,7 +21592,8 @@ where parley._p_may_view_state(parley._p_current_role());
 comment on view parley.tcp_endpoints is
 'Where the broker endpoints that serve this database listen. For administrators and members of pg_monitor.';
 comment on column parley.tcp_endpoints.name is 'The daemon that listens.';
-comment on column parley.tcp_endpoints.endpoint_id is 'Distinguishes endpoints; another one after the daemon has started anew.';
+comment on column parley.tcp_endpoints.endpoint_id is
+'Distinguishes endpoints; another one after the daemon has started anew.';
 comment on column parley.tcp_endpoints.principal_id is 'Null: a daemon is nobody in the database.';
 comment on column parley.tcp_endpoints.protocol is '2.';
 comment on column parley.tcp_endpoints.protocol_desc is 'TCP.';
@@ -20612,11 +21604,13 @@ comment on column parley.tcp_endpoints.state_desc is 'STARTED.';
 comment on column parley.tcp_endpoints.is_admin_endpoint is 'False.';
 comment on column parley.tcp_endpoints.port is 'The port it listens on.';
 comment on column parley.tcp_endpoints.is_dynamic_port is 'False.';
-comment on column parley.tcp_endpoints.ip_address is 'The address it listens on; null for all addresses of its machine.';
+comment on column parley.tcp_endpoints.ip_address is
+'The address it listens on; null for all addresses of its machine.';
 
 -- sql/views/activation_view_columns.sql
 
--- What the columns of the views of external activation and of event notifications mean; views/view_columns.sql holds the others.
+-- What the columns of the views of external activation and of event notifications mean;
+-- views/view_columns.sql holds the others.
 
 comment on column parley.external_activations.queue_name is 'Queue, as statements take it.';
 comment on column parley.external_activations.service_queue_id is 'Identity of the queue.';
@@ -20629,13 +21623,16 @@ comment on column parley.external_activations.environment_names is 'Names of the
 comment on column parley.external_activations.working_directory is 'Where it runs; null is the folder of the program.';
 comment on column parley.external_activations.stop_timeout_ms is 'Milliseconds from SIGTERM to SIGKILL.';
 comment on column parley.external_activations.url is 'Address of the webhook, without its query; null for programs.';
-comment on column parley.external_activations.secret_name is 'Name of the secret, or null; the secret itself is not shown.';
+comment on column parley.external_activations.secret_name is
+'Name of the secret, or null; the secret itself is not shown.';
 comment on column parley.external_activations.timeout_ms is 'Milliseconds for one request.';
 comment on column parley.external_activations.batch_size is 'Messages in one request, at most.';
 comment on column parley.external_activations.body_format is 'envelope or raw.';
 comment on column parley.external_activations.system_messages is 'Whether EndDialog and Error are delivered too.';
-comment on column parley.external_activations.max_attempts is 'Refusals after which a conversation is set aside; 0 is never.';
-comment on column parley.external_activations.first_retry_ms is 'Milliseconds that a conversation waits after its first refusal.';
+comment on column parley.external_activations.max_attempts is
+'Refusals after which a conversation is set aside; 0 is never.';
+comment on column parley.external_activations.first_retry_ms is
+'Milliseconds that a conversation waits after its first refusal.';
 comment on column parley.external_activations.longest_retry_ms is 'Milliseconds that it waits at most.';
 comment on column parley.external_activations.create_date is 'When it was created.';
 comment on column parley.external_activations.modify_date is 'When it was changed last.';
@@ -20649,7 +21646,8 @@ comment on column parley.delivery_failures.last_error is 'What was wrong the las
 comment on column parley.delivery_failures.first_failed_at is 'When it failed first.';
 comment on column parley.delivery_failures.failed_at is 'When it failed last.';
 comment on column parley.delivery_failures.retry_at is 'When it is tried again.';
-comment on column parley.delivery_failures.last_answer is 'What the web address said then, its first 4,096 characters; null when it said nothing.';
+comment on column parley.delivery_failures.last_answer is
+'What the web address said then, its first 4,096 characters; null when it said nothing.';
 
 comment on column parley.event_notifications.name is 'Name, one for each queue.';
 comment on column parley.event_notifications.object_id is 'Identity of the notification.';
@@ -20691,9 +21689,10 @@ comment on column parley.server_event_notifications.principal_id is 'Oid of the 
 
 -- Diagnosis: what is wrong with the broker, and the statement that cures it (spec 9.4).
 --
--- A check is a row of parley.diagnosis_checks and a function _p_find_... that gives findings of that code; one function may give several codes.
--- To add a check, add both: everything else (level, part, number, patience, --ignore, the command line) follows from the row. The functions
--- look, lock nothing that others need, and change nothing. Each runs by itself: when one fails the others still report what they find.
+-- A check is a row of parley.diagnosis_checks and a function _p_find_... that gives findings of that code; one function
+-- may give several codes. To add a check, add both: everything else (level, part, number, patience, --ignore, the
+-- command line) follows from the row. The functions only read: they lock nothing that others need, and change nothing.
+-- Each runs by itself: when one fails the others still report what they find.
 -- Cost: that of a read of every conversation and every queue; nothing that sends or receives waits for it.
 
 create type parley.finding as (
@@ -20710,14 +21709,16 @@ create type parley.finding as (
 
 comment on type parley.finding is 'What diagnosis finds: one thing that is wrong with one object.';
 comment on column parley.finding.code is 'Which check found it; see parley.diagnosis_checks.';
-comment on column parley.finding.level is 'ERROR: something does not work. WARNING: it works, but not for ever or not well. INFO: worth knowing.';
-comment on column parley.finding.part is 'CONFIGURATION, RUNTIME, or PROBLEM when a check could not look.';
+comment on column parley.finding.level is
+'ERROR: something does not work. WARNING: it works, but not for ever or not well. INFO: worth knowing.';
+comment on column parley.finding.part is 'CONFIGURATION, RUNTIME, or PROBLEM when a check could not be made.';
 comment on column parley.finding.object_kind is 'Such as queue, service, conversation, session or database.';
 comment on column parley.finding.object_name is 'Name of the object, as statements take it.';
 comment on column parley.finding.cause is 'What is wrong with it.';
 comment on column parley.finding.since is 'Since when; null when nobody knows.';
 comment on column parley.finding.cure is
-'What cures it, ready to paste: SQL, or a command that begins with parley. What has to be filled in stands in <>; behind -- stands what to think of.';
+'What cures it, ready to paste: SQL, or a command that begins with parley. What has to be filled in stands in <>;
+behind -- stands what to think of.';
 comment on column parley.finding.error_number is 'Number that Service Broker gives to this, or null.';
 
 -- What to check: nulls mean everything.
@@ -20731,33 +21732,44 @@ create type parley._p_scope as (
   reader oid
 );
 
-comment on type parley._p_scope is 'What a check looks at, how long things may last before they are wrong, and the role that will read what it finds.';
+comment on type parley._p_scope is
+'What a check is about, how long things may last before they are wrong, and the role that will read what it finds.';
 
 create view parley.diagnosis_checks as
 select c.code, c.part, c.level, c.error_number, c.patience, c.meaning, c.check_function
 from (
   values
-    ('broker-disabled', 'CONFIGURATION', 'ERROR', 9791, interval '0', '_p_find_broker_state', 'The broker is disabled in this database.'),
+    ('broker-disabled', 'CONFIGURATION', 'ERROR', 9791, interval '0', '_p_find_broker_state',
+      'The broker is disabled in this database.'),
     ('broker-elsewhere', 'CONFIGURATION', 'ERROR', 9776, interval '0', '_p_find_broker_state',
       'The database was restored, copied or moved, and nobody has said which.'),
-    ('damaged', 'CONFIGURATION', 'ERROR', null, interval '0', '_p_find_damage', 'A definition refers to something that does not exist.'),
+    ('damaged', 'CONFIGURATION', 'ERROR', null, interval '0', '_p_find_damage',
+      'A definition refers to something that does not exist.'),
     ('rights-lost', 'CONFIGURATION', 'ERROR', null, interval '0', '_p_find_lost_rights',
       'The grants of the schema are not there, as after a restore without privileges.'),
-    ('owner-missing', 'CONFIGURATION', 'ERROR', 15517, interval '0', '_p_find_missing_owners', 'The owner of an object does not exist any more.'),
-    ('autovacuum-off', 'CONFIGURATION', 'WARNING', null, interval '0', '_p_find_autovacuum', 'Dead rows of the broker are not removed.'),
-    ('service-missing', 'CONFIGURATION', 'ERROR', 9796, interval '0', '_p_find_dialog_faults', 'A service does not exist in this database.'),
-    ('route-missing', 'CONFIGURATION', 'ERROR', 9750, interval '0', '_p_find_missing_routes', 'No route leads to a service that is wanted.'),
-    ('route-expired', 'CONFIGURATION', 'WARNING', 9750, interval '0', '_p_find_route_faults', 'The route to a service that is wanted has expired.'),
+    ('owner-missing', 'CONFIGURATION', 'ERROR', 15517, interval '0', '_p_find_missing_owners',
+      'The owner of an object does not exist any more.'),
+    ('autovacuum-off', 'CONFIGURATION', 'WARNING', null, interval '0', '_p_find_autovacuum',
+      'Dead rows of the broker are not removed.'),
+    ('service-missing', 'CONFIGURATION', 'ERROR', 9796, interval '0', '_p_find_dialog_faults',
+      'A service does not exist in this database.'),
+    ('route-missing', 'CONFIGURATION', 'ERROR', 9750, interval '0', '_p_find_missing_routes',
+      'No route leads to a service that is wanted.'),
+    ('route-expired', 'CONFIGURATION', 'WARNING', 9750, interval '0', '_p_find_route_faults',
+      'The route to a service that is wanted has expired.'),
     ('route-to-nowhere', 'CONFIGURATION', 'WARNING', 9796, interval '0', '_p_find_route_faults',
       'A route says that a service is in this server, and this database does not have it.'),
     ('route-to-old-broker', 'CONFIGURATION', 'WARNING', 9795, interval '0', '_p_find_route_faults',
       'A route to a service of this database names another broker instance, as after NEW_BROKER.'),
-    ('contract-missing', 'CONFIGURATION', 'ERROR', 8425, interval '0', '_p_find_dialog_faults', 'A contract does not exist.'),
-    ('contract-not-accepted', 'CONFIGURATION', 'ERROR', 8408, interval '0', '_p_find_dialog_faults', 'The target service does not accept the contract.'),
+    ('contract-missing', 'CONFIGURATION', 'ERROR', 8425, interval '0', '_p_find_dialog_faults',
+      'A contract does not exist.'),
+    ('contract-not-accepted', 'CONFIGURATION', 'ERROR', 8408, interval '0', '_p_find_dialog_faults',
+      'The target service does not accept the contract.'),
     ('send-not-permitted', 'CONFIGURATION', 'ERROR', 8494, interval '0', '_p_find_dialog_faults',
       'The owner of the initiating service may not SEND to the target service.'),
     ('queue-off', 'CONFIGURATION', 'ERROR', 9617, interval '0', '_p_find_queues_off', 'A queue is switched off.'),
-    ('queue-poisoned', 'CONFIGURATION', 'ERROR', 9617, interval '0', '_p_find_queues_off', 'Poison message handling has disabled a queue.'),
+    ('queue-poisoned', 'CONFIGURATION', 'ERROR', 9617, interval '0', '_p_find_queues_off',
+      'Poison message handling has disabled a queue.'),
     ('activation-without-readers', 'CONFIGURATION', 'ERROR', 9648, interval '0', '_p_find_activation_faults',
       'Activation is on, but max_queue_readers is 0.'),
     ('activation-procedure-missing', 'CONFIGURATION', 'ERROR', 9706, interval '0', '_p_find_activation_faults',
@@ -20787,25 +21799,31 @@ from (
       'The certificate of a daemon has expired.'),
     ('certificate-expiring', 'CONFIGURATION', 'WARNING', 28023, interval '0', '_p_find_certificate_faults',
       'The certificate of a daemon expires within 30 days.'),
-    ('peer-expired', 'CONFIGURATION', 'ERROR', 28023, interval '0', '_p_find_certificate_faults', 'The last key of a peer has expired.'),
+    ('peer-expired', 'CONFIGURATION', 'ERROR', 28023, interval '0', '_p_find_certificate_faults',
+      'The last key of a peer has expired.'),
     ('peer-expiring', 'CONFIGURATION', 'WARNING', 28023, interval '0', '_p_find_certificate_faults',
       'The last key of a peer expires within 30 days.'),
     ('peer-role-missing', 'CONFIGURATION', 'ERROR', 9728, interval '0', '_p_find_certificate_faults',
       'The role that a peer acts as does not exist.'),
 
-    ('no-daemon', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_missing_daemon', 'Activation is on for some queues, and no daemon runs.'),
+    ('no-daemon', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_missing_daemon',
+      'Activation is on for some queues, and no daemon runs.'),
     ('daemon-superuser', 'RUNTIME', 'WARNING', null, interval '0', '_p_find_superuser_daemon',
       'The daemon logs in as a superuser, which code that it runs can take on.'),
-    ('no-reader', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_unread_queues', 'Messages wait, and nobody receives from the queue.'),
+    ('no-reader', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_unread_queues',
+      'Messages wait, and nobody receives from the queue.'),
     ('reader-slow', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_unread_queues',
       'Messages wait although somebody listens on the queue, or activation has as many readers as it may have.'),
-    ('reader-failing', 'RUNTIME', 'ERROR', 28087, interval '0', '_p_find_failing_readers', 'The readers that activation starts fail.'),
+    ('reader-failing', 'RUNTIME', 'ERROR', 28087, interval '0', '_p_find_failing_readers',
+      'The readers that activation starts fail.'),
     ('webhook-secret-plain', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_plain_secrets',
       'The secret of a webhook stands in the database as it is: no daemon with a master key has sealed it.'),
     ('group-held', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_held_groups',
       'A session has held a conversation group for long, and messages wait for it.'),
-    ('poison', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_poison', 'A conversation was set aside because its message always fails.'),
-    ('undeliverable', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_undeliverable', 'Messages wait in the transmission queue.'),
+    ('poison', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_poison',
+      'A conversation was set aside because its message always fails.'),
+    ('undeliverable', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_undeliverable',
+      'Messages wait in the transmission queue.'),
     ('destination-unreachable', 'RUNTIME', 'ERROR', 9753, interval '1 minute', '_p_find_unreachable_destinations',
       'Another database or server to which messages go cannot be reached.'),
     ('transmission-backlog', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_transmission_backlog',
@@ -20814,13 +21832,16 @@ from (
       'Conversations that the other side has ended, or that have failed, were read to the end and not ended here.'),
     ('conversation-one-way', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_one_way',
       'Dialogs were begun for one message, which was read; nobody answers and nobody ends them.'),
-    ('conversation-not-used', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks', 'Dialogs were begun, and nothing was ever sent.'),
-    ('timers-late', 'RUNTIME', 'WARNING', null, interval '10 seconds', '_p_find_late_timers', 'Timers or ends of lifetimes are overdue: nobody fires them.'),
+    ('conversation-not-used', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks',
+      'Dialogs were begun, and nothing was ever sent.'),
+    ('timers-late', 'RUNTIME', 'WARNING', null, interval '10 seconds', '_p_find_late_timers',
+      'Timers or ends of lifetimes are overdue: nobody fires them.'),
     ('tombstones', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_tombstones',
       'Closed conversations are remembered past their time: nobody fires timers.'),
     ('sender-open', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_open_senders',
-      'A transaction that has sent is open for long, and readers of the queue have to look at more than they need.'),
-    ('old-snapshot', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_old_snapshots', 'A session keeps dead rows from being removed.'),
+      'A transaction that has sent is open for long, and readers of the queue have to scan more than they need.'),
+    ('old-snapshot', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_old_snapshots',
+      'A session keeps dead rows from being removed.'),
     ('old-slot', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_old_snapshots',
       'A replication slot that nobody uses keeps dead rows from being removed.'),
     ('old-prepared-transaction', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_old_snapshots',
@@ -20829,26 +21850,30 @@ from (
       'Messages arrived later than it is now: the clock of the server was set back.')
 ) as c (code, part, level, error_number, patience, check_function, meaning);
 
-comment on view parley.diagnosis_checks is 'What parley.diagnose_configuration and parley.diagnose_runtime look for.';
+comment on view parley.diagnosis_checks is 'What parley.diagnose_configuration and parley.diagnose_runtime check.';
 comment on column parley.diagnosis_checks.code is 'Names the check, in findings and in what is ignored.';
 comment on column parley.diagnosis_checks.part is 'CONFIGURATION or RUNTIME.';
 comment on column parley.diagnosis_checks.level is 'ERROR, WARNING or INFO.';
 comment on column parley.diagnosis_checks.error_number is 'Number that Service Broker gives to this, or null.';
 comment on column parley.diagnosis_checks.patience is 'For how long it may last before it is a finding.';
 comment on column parley.diagnosis_checks.meaning is 'What a finding says.';
-comment on column parley.diagnosis_checks.check_function is 'Function that looks.';
+comment on column parley.diagnosis_checks.check_function is 'Function that checks.';
 
 -- sql/diagnosis/diagnose.sql
 
 -- Running the checks of diagnosis/diagnosis_checks.sql, each by itself.
 
-create function parley._p_diagnose(caller oid, part text, scope parley._p_scope, level text, ignore text[]) returns setof parley.finding
+create function parley._p_diagnose(
+  caller oid, part text, scope parley._p_scope, level text, ignore text[]
+) returns setof parley.finding
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_levels text[] := case upper(level)
-    when 'ERROR' then array['ERROR'] when 'WARNING' then array['ERROR', 'WARNING'] when 'INFO' then array['ERROR', 'WARNING', 'INFO']
+    when 'ERROR' then array['ERROR']
+    when 'WARNING' then array['ERROR', 'WARNING']
+    when 'INFO' then array['ERROR', 'WARNING', 'INFO']
   end;
   v_check record;
   v_scope parley._p_scope;
@@ -20878,7 +21903,8 @@ begin
     exception
       when others then
         return next (
-          array_to_string(v_check.codes, ','), 'ERROR', 'PROBLEM', 'check', v_check.check_function, sqlerrm, null, null, null
+          array_to_string(v_check.codes, ','), 'ERROR', 'PROBLEM', 'check', v_check.check_function, sqlerrm, null, null,
+          null
         )::parley.finding;
     end;
   end loop;
@@ -20906,9 +21932,13 @@ declare
 begin
   v_scope.from_service := from_service;
   v_scope.to_service := to_service;
-  v_scope.contract := coalesce(contract, case when from_service is not null and to_service is not null then 'DEFAULT' end);
+  v_scope.contract := coalesce(
+    contract, case when from_service is not null and to_service is not null then 'DEFAULT' end
+  );
   if from_service is not null or to_service is not null then
-    v_scope.queue_ids := array(select s.queue_id from parley._p_service as s where s.name in (from_service, to_service));
+    v_scope.queue_ids := array(
+      select s.queue_id from parley._p_service as s where s.name in (from_service, to_service)
+    );
   end if;
   return query select * from parley._p_diagnose(v_caller, 'CONFIGURATION', v_scope, level, ignore);
 end
@@ -20916,8 +21946,9 @@ $$;
 
 comment on function parley.diagnose_configuration(text, text, text, text, text[], parley.caller) is
 'Finds what is wrong with the definitions: of everything, or of a dialog that is to be begun between two services.
-Arguments: from_service and to_service, the initiator and the target, either may be left out; contract of the dialog (null: DEFAULT when both services are
-given); level, WARNING (errors too), ERROR (only these) or INFO (everything); ignore, codes of parley.diagnosis_checks.
+Arguments: from_service and to_service, the initiator and the target, either may be left out; contract of the dialog
+(null: DEFAULT when both services are given); level, WARNING (errors too), ERROR (only these) or INFO (everything);
+ignore, codes of parley.diagnosis_checks.
 Errors: 8402 unknown level, 15151 not an administrator.
 Source: spec 9.4, CONFIGURATION.';
 
@@ -20951,8 +21982,9 @@ $$;
 
 comment on function parley.diagnose_runtime(uuid, text, text[], interval, parley.caller) is
 'Finds what is wrong just now: what is not read, not delivered, not ended, not fired, and who holds it up.
-Arguments: conversation, only what concerns one: a handle, a group or a conversation id (null: everything); level and ignore, as diagnose_configuration;
-patience, for how long things may last before they are findings (null: as parley.diagnosis_checks says).
+Arguments: conversation, only what concerns one: a handle, a group or a conversation id (null: everything); level and
+ignore, as diagnose_configuration; patience, for how long things may last before they are findings (null:
+as parley.diagnosis_checks says).
 Errors: 8402 unknown level, 8426 conversation not found, 15151 not an administrator.
 Source: spec 9.4, RUNTIME.';
 
@@ -20981,7 +22013,10 @@ begin
     order by e.endpoint_id
   );
   if cardinality(v_endpoints) = 0
-    and not exists (select from parley._p_tombstone as t where conversation in (t.conversation_handle, t.conversation_id, t.conversation_group_id)) then
+    and not exists (
+      select from parley._p_tombstone as t
+      where conversation in (t.conversation_handle, t.conversation_id, t.conversation_group_id)
+    ) then
     found := parley._p_raise_unknown_handle(conversation);
   end if;
   return v_endpoints;
@@ -20989,7 +22024,8 @@ end
 $$;
 
 comment on function parley._p_endpoints_of(uuid) is
-'Finds the sides of a conversation by a handle, its id, or a group, in which case of all conversations that are in it. None when only tombstones are left.
+'Finds the sides of a conversation by a handle, its id, or a group, in which case of all conversations that are in it.
+None when only tombstones are left.
 Errors: 8426 there is nothing by that name.';
 
 -- sql/diagnosis/find_broker_faults.sql
@@ -21021,7 +22057,8 @@ returns table (code text, object_kind text, object_name text, cause text, since 
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select 'damaged', d.object_kind, d.object_name, d.finding, null::timestamptz, 'select * from parley.check_broker(repair => true);'
+  select 'damaged', d.object_kind, d.object_name, d.finding, null::timestamptz,
+    'select * from parley.check_broker(repair => true);'
   from parley._p_check_definitions() as d
   -- These have checks of their own, with gentler cures.
   where d.error_number not in (9706, 9707)
@@ -21037,7 +22074,8 @@ as $$
   select
     'rights-lost', 'schema', 'parley',
     case
-      when has_schema_privilege('public', 'parley', 'usage') is not true then 'Nobody but the owner may use the schema parley.'
+      when has_schema_privilege('public', 'parley', 'usage') is not true
+        then 'Nobody but the owner may use the schema parley.'
       else format('Everybody may call private functions, %s of them.', p.functions)
     end,
     null::timestamptz,
@@ -21051,7 +22089,8 @@ as $$
   where (p.functions > 0 or has_schema_privilege('public', 'parley', 'usage') is not true)
 $$;
 
-comment on function parley._p_find_lost_rights(parley._p_scope) is 'Finds out whether the grants of the schema are lost.';
+comment on function parley._p_find_lost_rights(parley._p_scope) is
+'Finds out whether the grants of the schema are lost.';
 
 create function parley._p_find_missing_owners(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21111,8 +22150,10 @@ comment on function parley._p_find_autovacuum(parley._p_scope) is 'Finds out whe
 
 -- Checks of services, contracts and queues: can a dialog be begun, is the queue on, may activation do what it is to do?
 
-create function parley._p_find_dialog_faults(scope parley._p_scope)
-returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+create function parley._p_dialogs_to_check(scope parley._p_scope) returns table (
+  from_service text, to_service text, contract text, since timestamptz, from_id integer, from_owner oid, to_id integer,
+  to_owner oid, service_contract_id integer
+)
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -21128,34 +22169,63 @@ as $$
       and e.state in ('SO', 'CO')
       and scope.from_service is null
       and scope.to_service is null
-      and (e.far_broker_instance is null or e.far_broker_instance = (select b.service_broker_guid::text from parley._p_broker as b))
+      and (
+        e.far_broker_instance is null or e.far_broker_instance = (
+          select b.service_broker_guid::text from parley._p_broker as b
+        )
+      )
     group by e.service_name, e.far_service, e.service_contract_name
-  ), known as (
-    select d.from_service, d.to_service, d.contract, d.since, f.service_id as from_id, f.owner as from_owner, t.service_id as to_id, t.owner as to_owner,
-      c.service_contract_id
-    from dialog as d
-    left join parley._p_service as f on f.name = d.from_service
-    left join parley._p_service as t on t.name = d.to_service and parley._p_leads_to(d.to_service, null) in ('LOCAL', 'ASK')
-    left join parley._p_contract as c on c.name = d.contract
+  )
+  select d.from_service, d.to_service, d.contract, d.since, f.service_id as from_id, f.owner as from_owner,
+    t.service_id as to_id, t.owner as to_owner,
+    c.service_contract_id
+  from dialog as d
+  left join parley._p_service as f on f.name = d.from_service
+  left join parley._p_service as t
+    on t.name = d.to_service and parley._p_leads_to(d.to_service, null) in ('LOCAL', 'ASK')
+  left join parley._p_contract as c on c.name = d.contract
+$$;
+
+comment on function parley._p_dialogs_to_check(parley._p_scope) is
+'Gives the dialog that was asked for, or all that were begun and have not reached their target, and which of their
+services and contracts this database has.';
+
+create function parley._p_find_dialog_faults(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with known as materialized (
+    select * from parley._p_dialogs_to_check(scope)
   )
   select 'service-missing', 'service', m.name,
-    format('The service "%s" does not exist in this database, and no other database of the same daemon is known to have it', m.name)
-      || case when u.is_searched then '.' else '. The daemon finds out with the first dialog whether another one has it.' end
+    format(
+      'The service "%s" does not exist in this database, and no other database of the same daemon is known to have it',
+      m.name
+    )
+      || case
+        when u.is_searched then '.'
+        else '. The daemon finds out with the first dialog whether another one has it.'
+      end
       || coalesce(' Did you mean "' || parley._p_near_service(coalesce(scope.reader, 0), m.name) || '"?', ''),
     min(m.since),
     case
       when u.is_searched then format(
-        'select parley.create_service(%L, ''<queue>'', %L);  -- only where it belongs: in this database it takes all that is sent from here',
+        'select parley.create_service(%L, ''<queue>'', %L);  -- only where it belongs: in this database it takes '
+          || 'all that is sent from here',
         m.name, array_remove(array_agg(distinct m.contract), null)
       )
       -- Another database may have it, and what is created here would divert what is meant for that one.
       else format(
-        'parley diagnose --from %L --to %L --contract %L --far-dsn ''<database that has it>''  -- if none has it, create it where it belongs',
-        coalesce(min(m.from_service), '<service>'), coalesce(min(m.to_service), '<service>'), coalesce(min(m.dialog_contract), 'DEFAULT')
+        'parley diagnose --from %L --to %L --contract %L --far-dsn ''<database that has it>''  -- if none has it, '
+          || 'create it where it belongs',
+        coalesce(min(m.from_service), '<service>'), coalesce(min(m.to_service), '<service>'),
+        coalesce(min(m.dialog_contract), 'DEFAULT')
       )
     end
   from (
-    select k.from_service as name, null as contract, k.since, k.from_service, k.to_service, k.contract as dialog_contract
+    select k.from_service as name, null as contract, k.since, k.from_service, k.to_service,
+      k.contract as dialog_contract
     from known as k
     where k.from_service is not null and k.from_id is null
     union all
@@ -21169,7 +22239,8 @@ as $$
   group by m.name, u.is_searched
   union all
   select distinct 'contract-missing', 'contract', k.contract,
-    format('The contract "%s" does not exist.', k.contract) || parley._p_did_you_mean(coalesce(scope.reader, 0), 'contract', k.contract),
+    format('The contract "%s" does not exist.', k.contract)
+      || parley._p_did_you_mean(coalesce(scope.reader, 0), 'contract', k.contract),
     null::timestamptz,
     format('select parley.create_contract(%L, ''{"<message type>": "ANY"}''::jsonb);', k.contract)
   from known as k
@@ -21183,20 +22254,25 @@ as $$
   where k.to_id is not null
     and k.service_contract_id is not null
     and not exists (
-      select from parley._p_service_contract as u where u.service_id = k.to_id and u.service_contract_id = k.service_contract_id
+      select from parley._p_service_contract as u
+      where u.service_id = k.to_id and u.service_contract_id = k.service_contract_id
     )
   union all
   select distinct 'send-not-permitted', 'service', k.to_service,
-    format('%s, the owner of service "%s", may not SEND to it: dialogs end with error -8494.', k.from_owner, k.from_service),
+    format(
+      '%s, the owner of service "%s", may not SEND to it: dialogs end with error -8494.', k.from_owner, k.from_service
+    ),
     k.since,
     format('select parley.grant(''SEND'', ''service'', %L, %L);', k.to_service, pg_get_userbyid(k.from_owner))
   from known as k
   join pg_roles as r on r.oid = k.from_owner
-  where k.to_id is not null and parley._p_has_permission(k.from_owner, 'SEND', 'service', k.to_id, k.to_owner) is not true
+  where k.to_id is not null
+    and parley._p_has_permission(k.from_owner, 'SEND', 'service', k.to_id, k.to_owner) is not true
 $$;
 
 comment on function parley._p_find_dialog_faults(parley._p_scope) is
-'Finds what would make a dialog fail: the services and the contract, whether the target accepts it, whether the initiator may send.';
+'Finds what would make a dialog fail: the services and the contract, whether the target accepts it,
+whether the initiator may send.';
 
 create function parley._p_find_queues_off(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21208,18 +22284,25 @@ as $$
     'queue', q.lookup_name,
     case
       when q.is_receive_enabled
-        then format('A message was rolled back %s times, so the queue is disabled. Look at it with parley peek.', q.rollbacks_before_disable)
+        then format(
+          'A message was rolled back %s times, so the queue is disabled. See it with parley peek.',
+          q.rollbacks_before_disable
+        )
       else 'The queue is switched off: nothing can be received, and what arrives is held for its senders.'
     end,
     case when not q.is_receive_enabled then q.modify_date end,
     format('select parley.alter_queue(%L, status => true);', q.lookup_name)
-      || case when q.is_receive_enabled then '  -- mend the reader or end the conversation first, or it comes back' else '' end
+      || case
+        when q.is_receive_enabled then '  -- mend the reader or end the conversation first, or it comes back'
+        else ''
+      end
   from parley._p_queue as q
   where (not q.is_receive_enabled or parley._p_is_poisoned(q.queue_id))
     and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
 $$;
 
-comment on function parley._p_find_queues_off(parley._p_scope) is 'Finds queues that are off, by ALTER QUEUE or by poison message handling.';
+comment on function parley._p_find_queues_off(parley._p_scope) is
+'Finds queues that are off, by ALTER QUEUE or by poison message handling.';
 
 create function parley._p_find_activation_faults(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21227,7 +22310,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   with activated as (
-    select a.queue_id, a.name, a.max_readers, a.kind, a.procedure_call, a.procedure_name, a.execute_as, a.refusal, q.owner, q.modify_date,
+    select a.queue_id, a.name, a.max_readers, a.kind, a.procedure_call, a.procedure_name, a.execute_as, a.refusal,
+      q.owner, q.modify_date,
       r.oid as role, p.oid as procedure, p.pronamespace as namespace
     from parley._p_activated_queues() as a
     join parley._p_queue as q on q.queue_id = a.queue_id
@@ -21235,7 +22319,8 @@ as $$
     left join pg_proc as p on p.oid = to_regprocedure(a.procedure_call)
     where scope.queue_ids is null or a.queue_id = any (scope.queue_ids)
   )
-  select 'activation-without-readers', 'queue', a.name, 'Activation is on, but max_queue_readers is 0: no reader is started.', a.modify_date,
+  select 'activation-without-readers', 'queue', a.name,
+    'Activation is on, but max_queue_readers is 0: no reader is started.', a.modify_date,
     format('select parley.alter_queue(%L, max_queue_readers => 1);', a.name)
   from activated as a
   where a.max_readers = 0 and a.kind = 'procedure'
@@ -21255,9 +22340,13 @@ as $$
   select 'activation-not-permitted', 'queue', a.name, 'No reader is started: ' || a.refusal || '.', null,
     case
       when a.kind = 'procedure' then format(
-        'select parley.alter_queue(%L, activation_procedure => %L, execute_as => ''SELF'');  -- as a role that may be trusted with it', a.name, a.procedure_name
+        'select parley.alter_queue(%L, activation_procedure => %L, execute_as => ''SELF'');  -- as a role that may '
+          || 'be trusted with it',
+        a.name, a.procedure_name
       )
-      else format('select parley.drop_external_activation(%L);  -- and let the owner of the queue define it again', a.name)
+      else format(
+        'select parley.drop_external_activation(%L);  -- and let the owner of the queue define it again', a.name
+      )
     end
   from activated as a
   where a.refusal is not null
@@ -21280,11 +22369,14 @@ as $$
     format('The role "%s", which activation runs as, may not RECEIVE from the queue.', a.execute_as), null,
     format('select parley.grant(''RECEIVE'', ''queue'', %L, %L);', a.name, a.execute_as)
   from activated as a
-  where a.kind = 'procedure' and a.role is not null and parley._p_has_permission(a.role, 'RECEIVE', 'queue', a.queue_id, a.owner) is not true
+  where a.kind = 'procedure'
+    and a.role is not null
+    and parley._p_has_permission(a.role, 'RECEIVE', 'queue', a.queue_id, a.owner) is not true
 $$;
 
 comment on function parley._p_find_activation_faults(parley._p_scope) is
-'Finds what would make activated readers fail: no procedure, no role, no right to call it or to RECEIVE, no reader allowed.';
+'Finds what would make activated readers fail: no procedure, no role, no right to call it or
+to RECEIVE, no reader allowed.';
 
 create function parley._p_find_plain_secrets(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21292,7 +22384,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'webhook-secret-plain', 'queue', q.lookup_name,
-    'The secret of its webhook stands in the database as it is, and in every backup: no daemon with a master key has sealed it.',
+    'The secret of its webhook stands in the database as it is, and in every backup: no daemon with a master key '
+      || 'has sealed it.',
     a.modify_date,
     'parley serve --master-key <file>'
   from parley._p_external_activation as a
@@ -21302,14 +22395,16 @@ as $$
     and (scope.queue_ids is null or a.queue_id = any (scope.queue_ids))
 $$;
 
-comment on function parley._p_find_plain_secrets(parley._p_scope) is 'Finds webhooks whose secret has not been sealed for longer than scope.patience.';
+comment on function parley._p_find_plain_secrets(parley._p_scope) is
+'Finds webhooks whose secret has not been sealed for longer than scope.patience.';
 
 -- sql/diagnosis/find_route_faults.sql
 
 -- Checks of routes: is there one to each service that is wanted, and do those that there are lead anywhere?
 --
--- What is wanted are the services of a dialog that was asked for, of the side that is not here the way back too; or else those of conversations
--- that have not reached their far side. What is behind an address nobody can see from here; the run-time checks tell when it does not answer.
+-- What is wanted are the services of a dialog that was asked for, of the side that is not here the way back too; or
+-- else those of conversations that have not reached their far side. What is behind an address cannot be seen from here;
+-- the run-time checks report when it does not answer.
 
 create function parley._p_leads_to(service_name text, broker_instance text) returns text
 language sql stable
@@ -21320,11 +22415,13 @@ as $$
 $$;
 
 comment on function parley._p_leads_to(text, text) is
-'Shows where a conversation would go, for diagnosis, asking nobody: an address, LOCAL, ASK for the broker configuration service, null for nowhere.
-Of several ways it tells one.
+'Shows where a conversation would go, for diagnosis, without asking for a route: an address, LOCAL, ASK for the broker
+configuration service, null for nowhere. Of several ways it gives one.
 Arguments: service_name; broker_instance, null for any.';
 
-create function parley._p_wanted_services(scope parley._p_scope) returns table (service_name text, broker_instance text, since timestamptz)
+create function parley._p_wanted_services(scope parley._p_scope) returns table (
+  service_name text, broker_instance text, since timestamptz
+)
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -21342,7 +22439,8 @@ as $$
   group by e.far_service, e.far_broker_instance
 $$;
 
-comment on function parley._p_wanted_services(parley._p_scope) is 'Gives the far sides to which there should be routes.';
+comment on function parley._p_wanted_services(parley._p_scope) is
+'Gives the far sides to which there should be routes.';
 
 create function parley._p_find_missing_routes(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21350,21 +22448,27 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'route-missing', 'service', w.service_name,
-    format('No route leads to the service "%s"', w.service_name) || coalesce(format(' of broker instance %s.', w.broker_instance), '.')
+    format('No route leads to the service "%s"', w.service_name)
+      || coalesce(format(' of broker instance %s.', w.broker_instance), '.')
       || case
-        when parley._p_is_here(w.service_name, null) then ' It is in this database: the route AutoCreatedLocal was dropped.'
+        when parley._p_is_here(w.service_name, null)
+          then ' It is in this database: the route AutoCreatedLocal was dropped.'
         else parley._p_did_you_mean_far(coalesce(scope.reader, 0), w.service_name)
       end,
     w.since,
     case
-      when parley._p_is_here(w.service_name, null) then format('select parley.create_route(%L, ''LOCAL'', %L);', left(w.service_name, 128), w.service_name)
-      else format('select parley.create_route(%L, ''tcp://<host>:4022'', %L);', left(w.service_name, 128), w.service_name)
+      when parley._p_is_here(w.service_name, null)
+        then format('select parley.create_route(%L, ''LOCAL'', %L);', left(w.service_name, 128), w.service_name)
+      else format(
+        'select parley.create_route(%L, ''tcp://<host>:4022'', %L);', left(w.service_name, 128), w.service_name
+      )
     end
   from parley._p_wanted_services(scope) as w
   where parley._p_leads_to(w.service_name, w.broker_instance) is null
 $$;
 
-comment on function parley._p_find_missing_routes(parley._p_scope) is 'Finds services that are wanted and to which no route leads.';
+comment on function parley._p_find_missing_routes(parley._p_scope) is
+'Finds services that are wanted and to which no route leads.';
 
 create function parley._p_find_route_faults(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21372,7 +22476,10 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'route-expired', 'route', r.name,
-    format('It leads to the service "%s" and expired at %s: what goes there waits, or takes another way.', r.remote_service_name, r.expires_at),
+    format(
+      'It leads to the service "%s" and expired at %s: what goes there waits, or takes another way.',
+      r.remote_service_name, r.expires_at
+    ),
     r.expires_at,
     format('select parley.alter_route(%L, lifetime => 86400);  -- seconds', r.name)
   from parley._p_route as r
@@ -21381,7 +22488,8 @@ as $$
     and exists (
       select
       from parley._p_wanted_services(scope) as w
-      where w.service_name = r.remote_service_name and (w.broker_instance is null or coalesce(r.broker_instance, w.broker_instance) = w.broker_instance)
+      where w.service_name = r.remote_service_name
+        and (w.broker_instance is null or coalesce(r.broker_instance, w.broker_instance) = w.broker_instance)
     )
     and not exists (
       select
@@ -21397,31 +22505,46 @@ as $$
     'route', l.name,
     case
       when l.is_here then format(
-        'It leads to the service "%s", which is here, and names the broker instance %s, which this database is not: nothing goes that way.',
+        'It leads to the service "%s", which is here, and names the broker instance %s, which this database is not: '
+          || 'nothing goes that way.',
         l.remote_service_name, l.broker_instance
       )
-      else format('It leads to the service "%s" in this server, and this database has no such service.', l.remote_service_name)
+      else format(
+        'It leads to the service "%s" in this server, and this database has no such service.', l.remote_service_name
+      )
         || parley._p_did_you_mean(coalesce(scope.reader, 0), 'service', l.remote_service_name)
     end,
     null,
     case
       when l.is_here then format('select parley.alter_route(%L, broker_instance => ''current database'');', l.name)
-      else format('select parley.create_service(%L, ''<queue>'');  -- or mend the route; or another database of the daemon has it', l.remote_service_name)
+      else format(
+        'select parley.create_service(%L, ''<queue>'');  -- or mend the route; or another database of the daemon '
+          || 'has it',
+        l.remote_service_name
+      )
     end
   from (
     select r.name, r.remote_service_name, r.broker_instance, parley._p_is_here(r.remote_service_name, null) as is_here,
       r.broker_instance = b.service_broker_guid::text as is_own
     from parley._p_route as r
     cross join parley._p_broker as b
-    where r.next_hop = 'LOCAL' and r.remote_service_name is not null and not r.is_inbound and (r.expires_at is null or r.expires_at > clock_timestamp())
+    where r.next_hop = 'LOCAL'
+      and r.remote_service_name is not null
+      and not r.is_inbound
+      and (r.expires_at is null or r.expires_at > clock_timestamp())
   ) as l
   -- A service that is not here may be in the database that a route names.
-  where (coalesce(scope.to_service, scope.from_service) is null or l.remote_service_name in (scope.to_service, scope.from_service))
+  where (
+    coalesce(scope.to_service, scope.from_service) is null or l.remote_service_name in (
+      scope.to_service, scope.from_service
+    )
+  )
     and ((l.is_here and not l.is_own) or (not l.is_here and l.is_own is distinct from false))
 $$;
 
 comment on function parley._p_find_route_faults(parley._p_scope) is
-'Finds routes that have expired and are missed, and LOCAL routes that lead nowhere, or to a broker instance that this database is not.';
+'Finds routes that have expired and are missed, and LOCAL routes that lead nowhere, or to a broker
+instance that this database is not.';
 
 -- sql/diagnosis/find_certificate_faults.sql
 
@@ -21436,7 +22559,8 @@ as $$
     case when c.not_after <= clock_timestamp() then 'certificate-expired' else 'certificate-expiring' end,
     'daemon', c.daemon,
     case
-      when c.not_after <= clock_timestamp() then format('Its certificate has expired at %s: no link to another broker can be opened.', c.not_after)
+      when c.not_after <= clock_timestamp()
+        then format('Its certificate has expired at %s: no link to another broker can be opened.', c.not_after)
       else format('Its certificate expires at %s.', c.not_after)
     end,
     case when c.not_after <= clock_timestamp() then c.not_after end,
@@ -21448,8 +22572,11 @@ as $$
     case when p.not_after <= clock_timestamp() then 'peer-expired' else 'peer-expiring' end,
     'peer', p.name,
     case
-      when p.not_after <= clock_timestamp() then format('Its last key has expired at %s: there are no links with it.', p.not_after)
-      else format('Its last key expires at %s. It takes a new one when its operator says parley certificate rotate.', p.not_after)
+      when p.not_after <= clock_timestamp()
+        then format('Its last key has expired at %s: there are no links with it.', p.not_after)
+      else format(
+        'Its last key expires at %s. It takes a new one when its operator says parley certificate rotate.', p.not_after
+      )
     end,
     case when p.not_after <= clock_timestamp() then p.not_after end,
     format(
@@ -21471,12 +22598,14 @@ as $$
 $$;
 
 comment on function parley._p_find_certificate_faults(parley._p_scope) is
-'Finds certificates of daemons and keys of peers that have expired or expire within 30 days, and peers whose role is gone.';
+'Finds certificates of daemons and keys of peers that have expired or expire within 30 days, and peers whose role is
+gone.';
 
 -- sql/diagnosis/find_security_faults.sql
 
--- Checks of dialog security (spec 9.4: ENCRYPTION ON, ANONYMOUS and OFF), as far as this database knows: remote service bindings, the certificates on both
--- ends of them, and who may send to a service here from another database. The far database knows the rest, and is asked itself.
+-- Checks of dialog security (spec 9.4: ENCRYPTION ON, ANONYMOUS and OFF), as far as this database knows: remote service
+-- bindings, the certificates on both ends of them, and who may send to a service here from another database. The far
+-- database knows the rest, and is asked itself.
 
 create function parley._p_find_security_faults(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21484,7 +22613,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   with binding as (
-    select b.name, b.to_service, b.remote_principal, b.is_anonymous, exists (select from pg_roles as r where r.oid = b.remote_principal) as has_role
+    select b.name, b.to_service, b.remote_principal, b.is_anonymous,
+      exists (select from pg_roles as r where r.oid = b.remote_principal) as has_role
     from parley._p_remote_service_binding as b
     -- A binding counts also for a target that is named alone; for an initiator alone all may.
     where scope.to_service is null or b.to_service = scope.to_service
@@ -21499,29 +22629,41 @@ as $$
   select 'binding-certificate-missing', 'remote service binding', b.name,
     format('Messages to the service "%s" cannot be sealed: %s', b.to_service, substring(c.status from E'^\\d+: (.*)$')),
     null,
-    format('parley dialog-certificate import <file> --role %I  -- the file comes from the other side', pg_get_userbyid(b.remote_principal))
+    format(
+      'parley dialog-certificate import <file> --role %I  -- the file comes from the other side',
+      pg_get_userbyid(b.remote_principal)
+    )
   from binding as b
   cross join lateral parley._p_find_dialog_certificate(b.remote_principal, false) as c
   where b.has_role and c.status is not null
   union all
   select distinct 'dialog-certificate-missing', 'service', s.name,
-    format('Dialogs with the service "%s" are to be signed by its owner: %s', b.to_service, substring(c.status from E'^\\d+: (.*)$')),
+    format(
+      'Dialogs with the service "%s" are to be signed by its owner: %s', b.to_service,
+      substring(c.status from E'^\\d+: (.*)$')
+    ),
     null::timestamptz,
     format('parley dialog-certificate create --role %I', pg_get_userbyid(s.owner))
   from binding as b
   join parley._p_service as s
     on s.name = scope.from_service
-    or scope.from_service is null and s.service_id in (select e.service_id from parley._p_endpoint as e where e.is_initiator and e.far_service = b.to_service)
+    or scope.from_service is null
+    and s.service_id in (
+      select e.service_id from parley._p_endpoint as e where e.is_initiator and e.far_service = b.to_service
+    )
   cross join lateral parley._p_find_dialog_certificate(s.owner, true) as c
   where not b.is_anonymous and c.status is not null and exists (select from pg_roles as r where r.oid = s.owner)
   union all
   select 'send-not-granted', 'service', s.name,
     format(
-      'The service "%s" is not in this database, and nobody but the owner of the target holds SEND: its dialogs end with error -8494.',
+      'The service "%s" is not in this database, and nobody but the owner of the target holds SEND: its dialogs end '
+        || 'with error -8494.',
       scope.from_service
     ),
     null,
-    format('select parley.grant(''SEND'', ''service'', %L, ''public'');  -- or the role that stands for the sender', s.name)
+    format(
+      'select parley.grant(''SEND'', ''service'', %L, ''public'');  -- or the role that stands for the sender', s.name
+    )
   from parley._p_service as s
   where s.name = scope.to_service
     and not parley._p_is_here(scope.from_service, null)
@@ -21533,18 +22675,22 @@ as $$
 $$;
 
 comment on function parley._p_find_security_faults(parley._p_scope) is
-'Finds bindings whose role or certificate is missing or of no use, initiators that cannot sign, and targets to which nobody elsewhere may send.';
+'Finds bindings whose role or certificate is missing or of no use, initiators that cannot sign, and targets to
+which nobody elsewhere may send.';
 
 -- sql/diagnosis/find_endpoint_faults.sql
 
--- Checks of broker endpoints (spec 9.4: endpoint), as far as this database knows: a daemon that listens, and trust in who answers
--- at the address of a route. What the other side of a route reports of itself is compared by parley.DiagnoseDialog, which asks both.
+-- Checks of broker endpoints (spec 9.4: endpoint), as far as this database knows: a daemon that listens, and trust in
+-- who answers at the address of a route. What the other side of a route reports of itself is compared by
+-- parley.DiagnoseDialog, which asks both.
 --
--- Daemons report to the database where they listen (views/endpoint_views.sql). An address belongs to a peer that says so; at the address
--- of a peer nobody else may answer. A broker that is no peer may be vouched for by a certificate authority of the daemon, which the
--- database does not know.
+-- Daemons report to the database where they listen (views/endpoint_views.sql). An address belongs to a peer that says
+-- so; at the address of a peer nobody else may answer. A broker that is no peer may be vouched for by a certificate
+-- authority of the daemon, which the database does not know.
 
-create function parley._p_wanted_addresses(scope parley._p_scope) returns table (service_name text, address text, since timestamptz)
+create function parley._p_wanted_addresses(scope parley._p_scope) returns table (
+  service_name text, address text, since timestamptz
+)
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -21557,7 +22703,8 @@ $$;
 
 comment on function parley._p_wanted_addresses(parley._p_scope) is
 'Gives the network addresses to which routes lead for the services that are wanted; of a mirrored database both.
-Result: service_name; address, tcp://host:port; since, when the first dialog that needs it was begun, null for one that is only asked for.';
+Result: service_name; address, tcp://host:port; since, when the first dialog that needs it was begun, null
+for one that is only asked for.';
 
 create function parley._p_find_endpoint_faults(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21565,7 +22712,9 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   with wanted as (
-    select w.address, min(w.service_name) as service_name, min(w.since) as since from parley._p_wanted_addresses(scope) as w group by w.address
+    select w.address, min(w.service_name) as service_name, min(w.since) as since
+    from parley._p_wanted_addresses(scope) as w
+    group by w.address
   ), at_address as (
     select w.address, w.service_name, w.since, p.name, p.state, p.fingerprints[1] as fingerprint,
       exists (
@@ -21575,7 +22724,11 @@ as $$
     left join parley.peers as p on p.address = w.address
   )
   select 'endpoint-missing', 'address', min(w.address),
-    format('The route to the service "%s" leads to another server, and no daemon of this database listens for other servers.', min(w.service_name)),
+    format(
+      'The route to the service "%s" leads to another server, and no daemon of this database listens for other '
+        || 'servers.',
+      min(w.service_name)
+    ),
     min(w.since),
     'parley serve --listen :4022'
   from wanted as w
@@ -21590,8 +22743,13 @@ as $$
       end,
     a.since,
     case a.state
-      when 'REVOKED' then format('select parley.drop_peer(%L);  -- if it may be trusted again; then parley pair with it', a.name)
-      when 'WITHOUT KEY' then format('select parley.alter_peer(%L, add_fingerprint => ''<fingerprint>'');  -- see parley certificate list there', a.name)
+      when 'REVOKED'
+        then format('select parley.drop_peer(%L);  -- if it may be trusted again; then parley pair with it', a.name)
+      when 'WITHOUT KEY'
+        then format(
+          'select parley.alter_peer(%L, add_fingerprint => ''<fingerprint>'');  -- see parley certificate list there',
+          a.name
+        )
       else '-- set the clocks of both servers by NTP, or wait until the key is valid'
     end
   from at_address as a
@@ -21611,7 +22769,8 @@ as $$
 $$;
 
 comment on function parley._p_find_endpoint_faults(parley._p_scope) is
-'Finds routes to other servers that no daemon here can follow, or at whose address a broker would answer that is not trusted, or that nobody knows.
+'Finds routes to other servers that no daemon here can follow, or at whose address a broker would answer that is not
+trusted, or that nobody knows.
 Source: spec 9.4, endpoint.';
 
 -- sql/diagnosis/find_reader_faults.sql
@@ -21640,7 +22799,8 @@ as $$
   having count(*) > 0
 $$;
 
-comment on function parley._p_find_missing_daemon(parley._p_scope) is 'Finds out whether activation is on and nobody does it.';
+comment on function parley._p_find_missing_daemon(parley._p_scope) is
+'Finds out whether activation is on and nobody does it.';
 
 create function parley._p_find_superuser_daemon(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21649,16 +22809,25 @@ set search_path = pg_catalog, pg_temp
 as $$
   select
     'daemon-superuser', 'role', r.rolname::text,
-    'The daemon logs in as this superuser. What runs in its sessions, such as a procedure that calls RESET ROLE, gets the rights of the login.',
+    'The daemon logs in as this superuser. What runs in its sessions, such as a procedure that calls RESET ROLE, '
+      || 'gets the rights of the login.',
     l.leads_since,
-    format('parley serve --dsn postgres://%s@...  -- as the owner of the schema; see also --procedure-dsn', pg_get_userbyid(n.nspowner))
+    format(
+      'parley serve --dsn postgres://%s@...  -- as the owner of the schema; see also --procedure-dsn',
+      pg_get_userbyid(n.nspowner)
+    )
   from parley._p_leader as l
   join pg_roles as r on r.oid = l.login
   join pg_namespace as n on n.nspname = 'parley'
-  where l.leader is not null and r.rolsuper and parley._p_is_led() and scope.queue_ids is null and scope.endpoint_ids is null
+  where l.leader is not null
+    and r.rolsuper
+    and parley._p_is_led()
+    and scope.queue_ids is null
+    and scope.endpoint_ids is null
 $$;
 
-comment on function parley._p_find_superuser_daemon(parley._p_scope) is 'Finds out whether the daemon that leads logs in as superuser.';
+comment on function parley._p_find_superuser_daemon(parley._p_scope) is
+'Finds out whether the daemon that leads logs in as superuser.';
 
 create function parley._p_find_unread_queues(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21666,7 +22835,8 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
   with unread as (
-    select q.queue_id, q.lookup_name, q.is_activation_enabled, q.activation_procedure, q.max_readers, f.oldest_enqueue_time,
+    select q.queue_id, q.lookup_name, q.is_activation_enabled, q.activation_procedure, q.max_readers,
+      f.oldest_enqueue_time,
       case when f.is_estimated then 'some ' else '' end || f.waiting_messages as waiting,
       -- Whoever asked to be notified may have left before the time was over.
       (
@@ -21695,9 +22865,13 @@ as $$
     u.oldest_enqueue_time,
     case
       when u.activation_procedure is not null
-        then format('select parley.alter_queue(%L, max_queue_readers => %s, activation => true);', u.lookup_name, greatest(u.max_readers, 1))
+        then format(
+          'select parley.alter_queue(%L, max_queue_readers => %s, activation => true);', u.lookup_name,
+          greatest(u.max_readers, 1)
+        )
       else format(
-        'select parley.alter_queue(%L, activation_procedure => ''<schema.procedure>'', execute_as => ''OWNER'', max_queue_readers => 1, activation => true);',
+        'select parley.alter_queue(%L, activation_procedure => ''<schema.procedure>'', execute_as => ''OWNER'', '
+          || 'max_queue_readers => 1, activation => true);',
         u.lookup_name
       ) || '  -- or start the program that reads it'
     end
@@ -21706,11 +22880,19 @@ as $$
   union all
   select 'reader-slow', 'queue', u.lookup_name,
     case
-      when not u.is_activation_enabled then format('Messages wait (%s) although somebody listens on the queue: its readers are too slow, or hang.', u.waiting)
-      else format('Messages wait (%s), and all readers that activation may start (%s) are at work.', u.waiting, m.running_readers)
+      when not u.is_activation_enabled
+        then format(
+          'Messages wait (%s) although somebody listens on the queue: its readers are too slow, or hang.', u.waiting
+        )
+      else format(
+        'Messages wait (%s), and all readers that activation may start (%s) are at work.', u.waiting, m.running_readers
+      )
     end,
     u.oldest_enqueue_time,
-    case when u.is_activation_enabled then format('select parley.alter_queue(%L, max_queue_readers => %s);', u.lookup_name, 2 * u.max_readers) end
+    case
+      when u.is_activation_enabled
+        then format('select parley.alter_queue(%L, max_queue_readers => %s);', u.lookup_name, 2 * u.max_readers)
+    end
   from unread as u
   left join parley._p_queue_monitor as m on m.queue_id = u.queue_id and m.term = parley._p_current_term()
   where (not u.is_activation_enabled and u.is_listened_to)
@@ -21718,7 +22900,8 @@ as $$
 $$;
 
 comment on function parley._p_find_unread_queues(parley._p_scope) is
-'Finds queues in which messages have waited for longer than scope.patience that nobody holds: because nobody reads, or not fast enough.';
+'Finds queues in which messages have waited for longer than scope.patience that nobody holds: because
+nobody reads, or not fast enough.';
 
 create function parley._p_shell_word(word text) returns text
 language sql immutable
@@ -21727,7 +22910,8 @@ as $$
   select case when word ~ '^[[:alnum:]_./:@%+=,-]+$' then word else '''' || replace(word, '''', E'''\\''''') || '''' end
 $$;
 
-comment on function parley._p_shell_word(text) is 'Writes a text as one word of a shell, in quotes where it needs them.';
+comment on function parley._p_shell_word(text) is
+'Writes a text as one word of a shell, in quotes where it needs them.';
 
 create function parley._p_find_failing_readers(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21735,7 +22919,10 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
   select 'reader-failing', 'queue', a.name,
-    format('Readers failed one after the other (%s); the last error: %s', m.failures, coalesce(m.last_error, 'none was reported'))
+    format(
+      'Readers failed one after the other (%s); the last error: %s', m.failures,
+      coalesce(m.last_error, 'none was reported')
+    )
       || coalesce(' (SQLSTATE ' || nullif(m.last_sqlstate, '') || ')', ''),
     m.failing_since,
     case
@@ -21745,10 +22932,16 @@ as $$
         then format(
           '%s %s  -- the daemon, started again with this flag besides its others, if its operator agrees',
           substring(m.last_error from 'parley serve --allow-[a-z-]+'),
-          parley._p_shell_word(substring(m.last_error from '(?:address|program|working directory|variable) (.*) is not allowed by the operator'))
+          parley._p_shell_word(
+            substring(
+              m.last_error from '(?:address|program|working directory|variable) (.*) is not allowed by the operator'
+            )
+          )
         )
-      when a.kind = 'program' then '-- its own messages are in the log of parley serve; once it is mended the daemon goes on by itself'
-      when a.kind = 'webhook' then '-- once the web address can be reached the daemon goes on by itself; parley activation list shows it'
+      when a.kind = 'program'
+        then '-- its own messages are in the log of parley serve; once it is mended the daemon goes on by itself'
+      when a.kind = 'webhook'
+        then '-- once the web address can be reached the daemon goes on by itself; parley activation list shows it'
     end
   from parley._p_queue_monitor as m
   join parley._p_activated_queues() as a using (queue_id)
@@ -21757,7 +22950,12 @@ as $$
     and (scope.queue_ids is null or m.queue_id = any (scope.queue_ids))
   union all
   select 'reader-failing', 'queue', q.lookup_name,
-    format('The web address does not accept messages of %s; ', case count(*) when 1 then 'a conversation' else count(*) || ' conversations' end)
+    format(
+      'The web address does not accept messages of %s; ', case count(*)
+        when 1 then 'a conversation'
+        else count(*) || ' conversations'
+      end
+    )
       || (
         array_agg(
           format('the last one of %s, attempt %s: %s', f.conversation_handle, f.attempts, f.last_error)
@@ -21766,7 +22964,10 @@ as $$
         )
       )[1],
     min(f.first_failed_at),
-    format('-- once it accepts them they are delivered by themselves; see: parley poison list --failing --queue %s', q.lookup_name)
+    format(
+      '-- once it accepts them they are delivered by themselves; see: parley poison list --failing --queue %s',
+      q.lookup_name
+    )
   from parley._p_delivery_failure as f
   join parley._p_queue as q using (queue_id)
   left join parley._p_failure as a on a.endpoint_id = f.endpoint_id and a.answered_at = a.failed_at
@@ -21774,12 +22975,14 @@ as $$
     and (scope.queue_ids is null or f.queue_id = any (scope.queue_ids))
     and (scope.endpoint_ids is null or f.endpoint_id = any (scope.endpoint_ids))
     and not exists (
-      select from parley._p_queue_monitor as m where m.queue_id = f.queue_id and m.failures > 0 and m.term = parley._p_current_term()
+      select from parley._p_queue_monitor as m
+      where m.queue_id = f.queue_id and m.failures > 0 and m.term = parley._p_current_term()
     )
   group by q.lookup_name
 $$;
 
-comment on function parley._p_find_failing_readers(parley._p_scope) is 'Finds queues whose activated readers fail, as the daemon reports it.';
+comment on function parley._p_find_failing_readers(parley._p_scope) is
+'Finds queues whose activated readers fail, as the daemon reports it.';
 
 create function parley._p_find_held_groups(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21808,7 +23011,10 @@ as $$
     group by q.lookup_name, g.conversation_group_id, g.xmax
   )
   select 'group-held', 'conversation group', h.conversation_group_id::text,
-    format('%s holds it, and messages of it wait (%s) in queue "%s".', coalesce('Session ' || l.pid, 'A prepared transaction'), h.waiting, h.lookup_name),
+    format(
+      '%s holds it, and messages of it wait (%s) in queue "%s".',
+      coalesce('Session ' || l.pid, 'A prepared transaction'), h.waiting, h.lookup_name
+    ),
     coalesce(a.xact_start, h.oldest),
     coalesce(format('select pg_terminate_backend(%s);', l.pid), (
       select format('rollback prepared %L;', x.gid) from pg_prepared_xacts as x where x.transaction = h.holder
@@ -21833,7 +23039,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   with waiting as (
-    select e.far_service, e.far_broker_instance, coalesce(e.far_endpoint_id < 0, false) as has_begun_elsewhere, p.status as held_because,
+    select e.far_service, e.far_broker_instance, coalesce(e.far_endpoint_id < 0, false) as has_begun_elsewhere,
+      p.status as held_because,
       array_agg(distinct e.service_contract_name) as contracts, count(*) as messages, min(t.enqueued_at) as since
     from parley._p_transmission as t
     join parley._p_endpoint as e using (endpoint_id)
@@ -21851,7 +23058,9 @@ as $$
         when parley._p_is_asking(w.far_service, 8) then 'asked for a binding'
         when parley._p_is_asking(w.far_service, 6) then 'asked'
         when l.address is null then 'unrouted'
-        when l.address <> 'LOCAL' or (parley._p_is_here(w.far_service, w.far_broker_instance) and not w.has_begun_elsewhere) then 'deliverable'
+        when l.address <> 'LOCAL'
+          or (parley._p_is_here(w.far_service, w.far_broker_instance) and not w.has_begun_elsewhere)
+          then 'deliverable'
         when w.far_broker_instance <> b.service_broker_guid::text then 'elsewhere'
         when w.has_begun_elsewhere then 'unrouted'
         else 'missing'
@@ -21865,30 +23074,39 @@ as $$
       when 'disabled' then 'the broker is disabled (9791).'
       when 'held' then 'the far side cannot take them now. ' || x.held_because
       when 'asked' then 'the broker configuration service was asked for a route, and has not answered (9770).'
-      when 'asked for a binding' then 'the broker configuration service was asked for a remote service binding, and has not answered (9770).'
+      when 'asked for a binding'
+        then 'the broker configuration service was asked for a remote service binding, and has not answered (9770).'
       when 'unrouted' then 'no route leads there (9750).'
-      when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance)
+      when 'elsewhere'
+        then format(
+          'the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance
+        )
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
         || coalesce(' Did you mean "' || parley._p_near_service(coalesce(scope.reader, 0), x.far_service) || '"?', '')
         || case when parley._p_is_led() then '' else ' No daemon runs that could find it in another database.' end
-      else 'nothing is in the way any more, and nobody has looked since.'
+      else 'nothing is in the way any more, and the daemon has not tried again since.'
     end,
     x.since,
     case x.reason
       when 'disabled' then 'select parley.enable_broker();'
-      when 'held' then '-- look at the database of that service; it is tried again within 64 seconds'
+      when 'held' then '-- see the database of that service; it is tried again within 64 seconds'
       when 'asked for a binding' then format(
         'select parley.create_remote_service_binding(%L, %L, ''<role>'');'
           || '  -- or let the service SQL/ServiceBroker/BrokerConfiguration end its conversation',
         left(x.far_service, 128), x.far_service
       )
-      when 'asked' then 'select * from parley.receive(''<queue>'');  -- of service SQL/ServiceBroker/BrokerConfiguration, and end the conversation'
-      -- What is created here takes what is meant for another database. A daemon that serves both would have found it there.
+      when 'asked'
+        then 'select * from parley.receive(''<queue>'');  -- of service SQL/ServiceBroker/BrokerConfiguration, and '
+          || 'end the conversation'
+      -- What is created here takes what is meant for another database. A daemon that serves both
+      -- would have found it there.
       when 'missing' then case
-        when parley._p_is_led() then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
+        when parley._p_is_led()
+          then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
           || '  -- only if it belongs here: no database of the daemon has it'
         else format(
-          'parley serve --dsn postgres://<host>/%s --dsn postgres://<host>/<database that has it>  -- if none has it, create it where it belongs',
+          'parley serve --dsn postgres://<host>/%s --dsn postgres://<host>/<database that has it>  -- if none has '
+            || 'it, create it where it belongs',
           current_database()
         )
       end
@@ -21930,7 +23148,8 @@ as $$
       )
     end
   from (
-    select e.service_name, e.far_service, e.state, count(*) as conversations, min(e.conversation_handle::text) as handle, min(e.state_since) as since
+    select e.service_name, e.far_service, e.state, count(*) as conversations,
+      min(e.conversation_handle::text) as handle, min(e.state_since) as since
     from parley._p_endpoint as e
     where e.state in ('DI', 'ER', 'SO')
       -- Event notifications have said nothing for as long as nothing has happened.
@@ -21945,7 +23164,8 @@ as $$
 $$;
 
 comment on function parley._p_find_leaks(parley._p_scope) is
-'Finds conversations that nobody ends, in the same state for longer than scope.patience: one by itself, several by service, far service and state.';
+'Finds conversations that nobody ends, in the same state for longer than scope.patience: one by itself, several by
+service, far service and state.';
 
 create function parley._p_find_one_way(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21957,7 +23177,10 @@ as $$
     case when l.conversations = 1 then 'conversation' else 'service' end,
     case when l.conversations = 1 then l.handle else l.service_name end,
     case when l.conversations = 1 then 'It began a dialog' else format('It began dialogs (%s)', l.conversations) end
-      || format(' with "%s" for one message, which was read; nobody has answered or ended, and the open sides stay. ', l.far_service)
+      || format(
+        ' with "%s" for one message, which was read; nobody has answered or ended, and the open sides stay. ',
+        l.far_service
+      )
       || 'If no answer is wanted, send with parley.send_and_end.',
     l.since,
     case
@@ -21969,18 +23192,21 @@ as $$
       )
     end || '  -- unless an answer is still to come'
   from (
-    select w.service_name, w.far_service, count(*) as conversations, min(w.conversation_handle::text) as handle, min(w.state_since) as since
+    select w.service_name, w.far_service, count(*) as conversations, min(w.conversation_handle::text) as handle,
+      min(w.state_since) as since
     from parley.one_way_conversations as w
     where w.state_since < clock_timestamp() - scope.patience
       and (scope.endpoint_ids is null or exists (
-        select from parley._p_endpoint as e where e.conversation_handle = w.conversation_handle and e.endpoint_id = any (scope.endpoint_ids)
+        select from parley._p_endpoint as e
+        where e.conversation_handle = w.conversation_handle and e.endpoint_id = any (scope.endpoint_ids)
       ))
     group by w.service_name, w.far_service
   ) as l
 $$;
 
 comment on function parley._p_find_one_way(parley._p_scope) is
-'Finds dialogs that were left open after one message for longer than scope.patience: one by itself, several by service and far service.';
+'Finds dialogs that were left open after one message for longer than scope.patience: one by itself,
+several by service and far service.';
 
 create function parley._p_find_late_timers(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -21989,7 +23215,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select 'timers-late', 'database', current_database()::text,
     format(
-      'Timers, ends of lifetimes or of abandoned conversations are overdue (%s): no daemon runs and nobody calls fire_timers, or they are held.',
+      'Timers, ends of lifetimes or of abandoned conversations are overdue (%s): no daemon runs and nobody calls '
+        || 'fire_timers, or they are held.',
       count(*)
     ),
     min(coalesce(a.first_due_at, a.due_at)),
@@ -22000,7 +23227,8 @@ as $$
   having count(*) > 0
 $$;
 
-comment on function parley._p_find_late_timers(parley._p_scope) is 'Finds out whether what is due has been so for longer than scope.patience.';
+comment on function parley._p_find_late_timers(parley._p_scope) is
+'Finds out whether what is due has been so for longer than scope.patience.';
 
 create function parley._p_find_tombstones(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -22008,7 +23236,9 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'tombstones', 'database', current_database()::text,
-    format('Closed conversations should have been forgotten (%s): no daemon runs, and nobody calls fire_timers.', count(*)),
+    format(
+      'Closed conversations should have been forgotten (%s): no daemon runs, and nobody calls fire_timers.', count(*)
+    ),
     min(t.expires_at),
     'select parley.fire_timers(100000);'
   from parley._p_tombstone as t
@@ -22024,14 +23254,19 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'messages-from-the-future', 'queue', q.lookup_name,
-    format('Its newest message arrived at %s, and it is %s now: the clock of the server was set back, so ages and timers are wrong until then.',
+    format('Its newest message arrived at %s, and it is %s now: the clock of the server was set back, so ages and '
+      || 'timers are wrong until then.',
       max(m.enqueued_at), clock_timestamp()),
     null::timestamptz,
     '-- set the clock of the database server right'
   from parley._p_queue as q
   cross join generate_series(1, 10) as p (n)
   cross join lateral (
-    select n.enqueued_at from parley._p_message as n where n.lane = parley._p_lane(q.queue_id, p.n) order by n.lane desc, n.position desc limit 1
+    select n.enqueued_at
+    from parley._p_message as n
+    where n.lane = parley._p_lane(q.queue_id, p.n)
+    order by n.lane desc, n.position desc
+    limit 1
   ) as m
   where q.priorities & (1 << p.n) > 0
     and m.enqueued_at > clock_timestamp() + scope.patience
@@ -22039,7 +23274,8 @@ as $$
   group by q.lookup_name
 $$;
 
-comment on function parley._p_find_clock_faults(parley._p_scope) is 'Finds queues whose newest message is from the future.';
+comment on function parley._p_find_clock_faults(parley._p_scope) is
+'Finds queues whose newest message is from the future.';
 create function parley._p_find_poison(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
 language sql stable
@@ -22052,11 +23288,19 @@ as $$
         a.rollbacks, case a.rollbacks when 1 then '' else 's' end
       )
       || case
-        when f.answered_at = f.failed_at then format('; the last error: %s', f.error) || coalesce('. It said: ' || left(f.answer, 200), '.')
-        else coalesce(format('; the last error: %s', f.error) || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '') || '.', '.')
+        when f.answered_at = f.failed_at
+          then format('; the last error: %s', f.error) || coalesce('. It said: ' || left(f.answer, 200), '.')
+        else coalesce(
+          format('; the last error: %s', f.error) || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '')
+            || '.',
+          '.'
+        )
       end,
     a.set_aside_at,
-    format('select parley.retry_poison(%L);  -- once the reader is mended; otherwise parley.discard_poison', e.conversation_handle)
+    format(
+      'select parley.retry_poison(%L);  -- once the reader is mended; otherwise parley.discard_poison',
+      e.conversation_handle
+    )
   from parley._p_set_aside as a
   join parley._p_endpoint as e using (endpoint_id)
   join parley._p_service as s using (service_id)
@@ -22071,8 +23315,9 @@ comment on function parley._p_find_poison(parley._p_scope) is 'Finds conversatio
 
 -- Checks of what sessions outside of the broker do to it: old snapshots and transactions that stay open.
 --
--- Of the sessions of other roles PostgreSQL tells an ordinary owner that they are there and how old their snapshot is, not since when: grant
--- pg_read_all_stats to the owner of the schema to see more. Such a session shows here once 100,000 transactions have begun since.
+-- Of the sessions of other roles PostgreSQL shows an ordinary owner that they exist and how old their snapshot is, not
+-- since when: grant pg_read_all_stats to the owner of the schema to see more. Such a session shows here once 100,000
+-- transactions have begun since.
 
 create function parley._p_find_old_snapshots(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -22095,7 +23340,10 @@ as $$
     and scope.endpoint_ids is null
   union all
   select 'old-slot', 'replication slot', s.slot_name::text,
-    format('Nobody uses it, and it keeps what was dead %s transactions ago from being removed.', age(coalesce(s.xmin, s.catalog_xmin))),
+    format(
+      'Nobody uses it, and it keeps what was dead %s transactions ago from being removed.',
+      age(coalesce(s.xmin, s.catalog_xmin))
+    ),
     null,
     format('select pg_drop_replication_slot(%L);', s.slot_name)
   from pg_replication_slots as s
@@ -22105,7 +23353,10 @@ as $$
     and scope.endpoint_ids is null
   union all
   select 'old-prepared-transaction', 'prepared transaction', x.gid,
-    format('Role %s has prepared it, and nobody has finished it: it keeps its locks, and dead rows from being removed.', x.owner),
+    format(
+      'Role %s has prepared it, and nobody has finished it: it keeps its locks, and dead rows from being removed.',
+      x.owner
+    ),
     x.prepared,
     format('rollback prepared %L;  -- or commit prepared %L;', x.gid, x.gid)
   from pg_prepared_xacts as x
@@ -22115,7 +23366,8 @@ as $$
 $$;
 
 comment on function parley._p_find_old_snapshots(parley._p_scope) is
-'Finds sessions, replication slots and prepared transactions that have kept dead rows from being removed for longer than scope.patience.';
+'Finds sessions, replication slots and prepared transactions that have kept dead rows from being removed
+for longer than scope.patience.';
 
 create function parley._p_find_open_senders(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -22123,7 +23375,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'sender-open', 'session', a.pid::text,
-    format('It has sent to queue "%s" and has neither committed nor rolled back (%s): readers of the queue cannot pass by what is received beyond that.',
+    format('It has sent to queue "%s" and has neither committed nor rolled back (%s): readers of the queue cannot '
+      || 'pass by what is received beyond that.',
       q.lookup_name, coalesce(a.state, 'state unknown')),
     a.xact_start,
     format('select pg_terminate_backend(%s);', a.pid)
@@ -22147,8 +23400,9 @@ comment on function parley._p_find_open_senders(parley._p_scope) is
 
 -- Checks of destinations: what is to be transmitted to other databases, and is not.
 --
--- What has no destination is in the transmission queue with its own reason, and is found there (diagnosis/find_conversation_faults.sql). Here are links that
--- fail, and messages that wait although nothing fails. Cost: one row of each destination; the oldest row of its lanes and of what is in transit.
+-- What has no destination is in the transmission queue with its own reason, and is found there
+-- (diagnosis/find_conversation_faults.sql). Here are links that fail, and messages that wait although nothing fails.
+-- Cost: one row of each destination; the oldest row of its lanes and of what is in transit.
 
 create function parley._p_find_unreachable_destinations(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -22158,15 +23412,24 @@ as $$
   select 'destination-unreachable', 'destination', d.address,
     format(
       'Messages cannot be transmitted to it: %s (%s attempts, the next one %s)', d.status, d.attempts,
-      case when d.due_at > clock_timestamp() then format('in %s seconds', ceil(extract(epoch from d.due_at - clock_timestamp()))) else 'is due' end
+      case
+        when d.due_at > clock_timestamp()
+          then format('in %s seconds', ceil(extract(epoch from d.due_at - clock_timestamp())))
+        else 'is due'
+      end
     ),
     d.failing_since,
     case
-      when d.status like '%(9666)' then 'parley serve --listen :4022 -- the daemon of this database has no broker endpoint'
+      when d.status like '%(9666)'
+        then 'parley serve --listen :4022 -- the daemon of this database has no broker endpoint'
       when d.address like 'broker:%' then 'parley serve -- with one --dsn more, that of the other database'
       else coalesce(
         (
-          select format('select parley.alter_route(%L, ''tcp://<host>:4022'');  -- if it has moved; otherwise see that a daemon listens there', r.name)
+          select format(
+            'select parley.alter_route(%L, ''tcp://<host>:4022'');  -- if it has moved; otherwise see that a daemon '
+              || 'listens there',
+            r.name
+          )
           from parley._p_route as r
           where r.next_hop = d.address and not r.is_inbound
           order by r.route_id
@@ -22181,7 +23444,10 @@ as $$
     and d.destination_id in (select w.destination_id from parley._p_destinations() as w)
     and (
       scope.endpoint_ids is null
-      or exists (select from parley._p_endpoint as e where e.destination_id = d.destination_id and e.endpoint_id = any (scope.endpoint_ids))
+      or exists (
+        select from parley._p_endpoint as e
+        where e.destination_id = d.destination_id and e.endpoint_id = any (scope.endpoint_ids)
+      )
     )
 $$;
 
@@ -22235,7 +23501,10 @@ as $$
     and w.since < clock_timestamp() - scope.patience
     and (
       scope.endpoint_ids is null
-      or exists (select from parley._p_endpoint as e where e.destination_id = d.destination_id and e.endpoint_id = any (scope.endpoint_ids))
+      or exists (
+        select from parley._p_endpoint as e
+        where e.destination_id = d.destination_id and e.endpoint_id = any (scope.endpoint_ids)
+      )
     )
 $$;
 
@@ -22246,16 +23515,18 @@ comment on function parley._p_find_transmission_backlog(parley._p_scope) is
 
 -- The consistency check of spec 9.2: does everything refer to something that exists?
 --
--- Constraints keep most of this from ever happening. It happens all the same: after a restore of parts, after repairs by hand, after roles and
--- procedures were dropped, which know nothing of us. Definitions are few and are checked by diagnosis too; contents are every row there is.
--- Each check is one statement, so what others do meanwhile is seen as a whole or not at all.
+-- Constraints keep most of this from ever happening. It happens all the same: after a restore of parts, after
+-- repairs by hand, after roles and procedures were dropped, which know nothing of us. Definitions are few and are
+-- checked by diagnosis too; contents are every row there is. Each check is one statement, so what others do
+-- meanwhile is seen as a whole or not at all.
 
 create function parley._p_check_definitions()
 returns table (error_number integer, object_kind text, object_id bigint, object_name text, finding text)
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select 9677, 'contract', c.service_contract_id::bigint, c.name::text, format('Its message type %s does not exist.', u.message_type_id)
+  select 9677, 'contract', c.service_contract_id::bigint, c.name::text,
+    format('Its message type %s does not exist.', u.message_type_id)
   from parley._p_contract_message_type as u
   join parley._p_contract as c using (service_contract_id)
   where not exists (select from parley._p_message_type as t where t.message_type_id = u.message_type_id)
@@ -22277,28 +23548,34 @@ as $$
   from parley._p_activated_queues() as a
   where a.kind = 'procedure' and (a.procedure_call is null or a.execute_as is null)
   union all
-  select 9713, 'message type', t.message_type_id, t.name, 'Its validation function does not exist: every message of this type fails.'
+  select 9713, 'message type', t.message_type_id, t.name,
+    'Its validation function does not exist: every message of this type fails.'
   from parley._p_message_type as t
   where t.validation_function is not null and not exists (select from pg_proc as p where p.oid = t.validation_function)
   union all
   select 9607, 'priority', p.priority_id, p.name, format('Its service %s does not exist.', p.local_service_id)
   from parley._p_priority as p
-  where p.local_service_id is not null and not exists (select from parley._p_service as s where s.service_id = p.local_service_id)
+  where p.local_service_id is not null
+    and not exists (select from parley._p_service as s where s.service_id = p.local_service_id)
   union all
   select 9608, 'priority', p.priority_id, p.name, format('Its contract %s does not exist.', p.service_contract_id)
   from parley._p_priority as p
-  where p.service_contract_id is not null and not exists (select from parley._p_contract as c where c.service_contract_id = p.service_contract_id)
+  where p.service_contract_id is not null
+    and not exists (select from parley._p_contract as c where c.service_contract_id = p.service_contract_id)
   union all
   select 208, 'queue', q.queue_id, q.lookup_name, 'It has no view in schema parley_queue.'
   from parley._p_queue as q
   where not exists (
     select
     from pg_class as c
-    where c.relnamespace = to_regnamespace('parley_queue') and c.relname = parley._p_queue_view_name(q.queue_id) and c.relkind = 'v'
+    where c.relnamespace = to_regnamespace('parley_queue')
+      and c.relname = parley._p_queue_view_name(q.queue_id)
+      and c.relkind = 'v'
   )
 $$;
 
-comment on function parley._p_check_definitions() is 'Finds definitions that refer to something that does not exist. Source: spec 9.2.';
+comment on function parley._p_check_definitions() is
+'Finds definitions that refer to something that does not exist. Source: spec 9.2.';
 
 create function parley._p_check_contents()
 returns table (error_number integer, object_kind text, object_id bigint, object_name text, finding text)
@@ -22324,21 +23601,26 @@ as $$
     union all
     select 8445, 'Its far side belongs to another conversation.'
     where o.endpoint_id is not null
-      and (o.conversation_id, not o.is_initiator, o.far_endpoint_id) is distinct from (e.conversation_id, e.is_initiator, e.endpoint_id)
+      and (
+        o.conversation_id, not o.is_initiator, o.far_endpoint_id
+      ) is distinct from (e.conversation_id, e.is_initiator, e.endpoint_id)
     union all
-    select 9715, 'Its state is inconsistent: it has sent nothing, but has a far side.' where e.state = 'SO' and e.far_endpoint_id is not null
+    select 9715, 'Its state is inconsistent: it has sent nothing, but has a far side.'
+    where e.state = 'SO' and e.far_endpoint_id is not null
     union all
     select 9715, 'Its state is inconsistent: it is bound to a destination that does not exist.'
     where e.destination_id is not null
       and not exists (select from parley._p_destination as d where d.destination_id = e.destination_id)
   ) as f
   union all
-  select case when s.service_id is null then 9683 else 9716 end, 'conversation group', g.group_id, g.conversation_group_id::text,
+  select case when s.service_id is null then 9683 else 9716 end, 'conversation group', g.group_id,
+    g.conversation_group_id::text,
     case when s.service_id is null then 'Its service does not exist.' else 'No conversation is in it.' end
   from parley._p_conversation_group as g
   left join parley._p_service as s using (service_id)
   where not exists (select from parley._p_endpoint as e where e.group_id = g.group_id)
-    or s.service_id is null and exists (select from parley._p_endpoint as e where e.group_id = g.group_id and e.state <> 'DO')
+    or s.service_id is null
+    and exists (select from parley._p_endpoint as e where e.group_id = g.group_id and e.state <> 'DO')
   union all
   select f.error_number, 'queue', parley._p_owner_of_lane(m.lane), coalesce(q.lookup_name, 'lane ' || m.lane),
     format('%s messages in it are of %s.', count(*), f.finding)
@@ -22347,30 +23629,38 @@ as $$
   left join parley._p_endpoint as e on e.endpoint_id = abs(m.endpoint_id)
   left join parley._p_service as s on s.service_id = e.service_id
   cross join lateral (
-    select 9705 as error_number, 'conversations that do not exist' as finding where e.endpoint_id is null or m.endpoint_id < 0 and q.queue_id is not null
+    select 9705 as error_number, 'conversations that do not exist' as finding
+    where e.endpoint_id is null or m.endpoint_id < 0 and q.queue_id is not null
     union all
     select 9709, 'message types that do not exist'
     where not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))
     union all
     select 8444, 'services on other queues' where s.queue_id <> parley._p_owner_of_lane(m.lane) and m.endpoint_id > 0
   ) as f
-  group by f.error_number, f.finding, parley._p_owner_of_lane(m.lane), q.lookup_name, coalesce(q.lookup_name, 'lane ' || m.lane)
+  group by f.error_number, f.finding, parley._p_owner_of_lane(m.lane), q.lookup_name,
+    coalesce(q.lookup_name, 'lane ' || m.lane)
   union all
-  select 9711, 'transmission queue', null, 'transmission queue', format('%s messages in it are of conversations that do not exist.', count(*))
-  from (select w.endpoint_id from parley._p_transmission as w union all select r.endpoint_id from parley._p_transit as r) as t
+  select 9711, 'transmission queue', null, 'transmission queue',
+    format('%s messages in it are of conversations that do not exist.', count(*))
+  from (
+    select w.endpoint_id from parley._p_transmission as w union all select r.endpoint_id from parley._p_transit as r
+  ) as t
   where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id)
   having count(*) > 0
 $$;
 
-comment on function parley._p_check_contents() is 'Finds conversations, groups and messages that refer to something that does not exist. Source: spec 9.2.';
+comment on function parley._p_check_contents() is
+'Finds conversations, groups and messages that refer to something that does not exist. Source: spec 9.2.';
 
 -- sql/diagnosis/repair_broker.sql
 
--- CHECK and REPAIR: what the check of diagnosis/check_broker.sql found, reported with what can be done, or done (spec 9.2).
+-- CHECK and REPAIR: what the check of diagnosis/check_broker.sql found, reported with what can
+-- be done, or done (spec 9.2).
 
 create function parley.check_broker(repair boolean default false, caller parley.caller default parley.current_caller())
 returns table (
-  error_number integer, level text, object_kind text, object_name text, finding text, repair_number integer, repaired boolean
+  error_number integer, level text, object_kind text, object_name text, finding text, repair_number integer,
+  repaired boolean
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -22424,11 +23714,14 @@ end
 $$;
 
 comment on function parley.check_broker(boolean, parley.caller) is
-'Checks that everything in the broker refers to something that exists, and repairs it by dropping what does not. Reads every row there is.
-Columns: error_number, what is wrong; level, ERROR, or INFO for the totals at the end; object_kind and object_name; finding, in words; repair_number, the number
-that Service Broker gives to the repair; repaired, whether it was done just now.
-Repairs: priorities, services, contracts, conversations and groups are dropped or lose what does not exist; validation functions are detached; rows of
-queues and of the transmission queue removed; activation switched off; missing views of queues created. Far sides get an Error message.
+'Checks that everything in the broker refers to something that exists, and repairs it by dropping what does
+not. Reads every row there is.
+Columns: error_number, what is wrong; level, ERROR, or INFO for the totals at the end; object_kind and
+object_name; finding, in words; repair_number, the number that Service Broker gives to the repair;
+repaired, whether it was done just now.
+Repairs: priorities, services, contracts, conversations and groups are dropped or lose what does not exist; validation
+functions are detached; rows of queues and of the transmission queue removed; activation switched off; missing views of
+queues created. Far sides get an Error message.
 Arguments: repair, whether to repair what is found.
 Errors: 15151 not an administrator.
 Source: spec 9.2.';
@@ -22457,7 +23750,10 @@ begin
       update parley._p_queue as q set is_activation_enabled = false, modify_date = now() where q.queue_id = object_id;
     when error_number = 9713 then
       update parley._p_message_type as t
-      set validation_function = null, validation_setter = null, validation = case t.validation when 'F' then 'N' else t.validation end
+      set validation_function = null, validation_setter = null, validation = case t.validation
+        when 'F' then 'N'
+        else t.validation
+      end
       where t.message_type_id = object_id;
     when error_number in (9607, 9608) then
       delete from parley._p_priority as p where p.priority_id = object_id;
@@ -22481,7 +23777,8 @@ begin
       where parley._p_owner_of_lane(m.lane) = object_id
         and case error_number
           when 9705 then not exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id)
-          when 9709 then not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))
+          when 9709
+            then not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))
           else exists (
             select
             from parley._p_endpoint as e
@@ -22490,8 +23787,10 @@ begin
           )
         end;
     when error_number = 9711 then
-      delete from parley._p_transmission as t where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
-      delete from parley._p_transit as t where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
+      delete from parley._p_transmission as t
+      where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
+      delete from parley._p_transit as t
+      where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
   end case;
 end
 $$;
@@ -22521,14 +23820,16 @@ begin
 end
 $$;
 
-comment on function parley._p_drop_endpoint(bigint) is 'Drops a side of a conversation that is damaged, and informs the far side, with error -8462.';
+comment on function parley._p_drop_endpoint(bigint) is
+'Drops a side of a conversation that is damaged, and informs the far side, with error -8462.';
 
 -- sql/diagnosis/explain_conversation.sql
 
--- Where is my message? The steps that one walks to find a message that did not arrive (spec 9.3), for both directions of a conversation.
+-- Where is my message? The steps that one walks to find a message that did not arrive (spec 9.3), for both
+-- directions of a conversation.
 --
--- Steps 4 and 5 of the spec (duplicates, other brokers) are about dialogs between databases and have nothing to check here. What keeps a
--- message in a queue is asked of the checks of diagnosis, so both report the same.
+-- Steps 4 and 5 of the spec (duplicates, other brokers) are about dialogs between databases and have nothing to check
+-- here. What keeps a message in a queue is asked of the checks of diagnosis, so both report the same.
 
 create function parley._p_visible_endpoints(caller oid, conversation uuid) returns setof parley._p_endpoint
 language plpgsql stable
@@ -22549,8 +23850,26 @@ end
 $$;
 
 comment on function parley._p_visible_endpoints(oid, uuid) is
-'Gives the sides of a conversation that the caller may look at.
+'Gives the sides of a conversation that the caller may see.
 Errors: 229 none of them, 8426 not found.';
+
+create function parley._p_find_why_unreceived(scope parley._p_scope) returns table (cause text, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select f.cause, f.cure from parley._p_find_poison(scope) as f
+  union all
+  select f.cause, f.cure from parley._p_find_held_groups(scope) as f
+  union all
+  select f.cause, f.cure from parley._p_find_failing_readers(scope) as f
+  union all
+  select f.cause, f.cure from parley._p_find_missing_daemon(scope) as f
+  union all
+  select f.cause, f.cure from parley._p_find_unread_queues(scope) as f
+$$;
+
+comment on function parley._p_find_why_unreceived(parley._p_scope) is
+'Finds why messages that wait in a queue are not received.';
 
 create function parley.explain_conversation(conversation uuid, caller parley.caller default parley.current_caller())
 returns table (step integer, conversation_handle uuid, side text, answer text, is_finding boolean, cure text)
@@ -22565,10 +23884,8 @@ declare
   v_delayed bigint;
   v_waiting bigint;
   v_received bigint;
-  v_count integer := 0;
 begin
   for v_end in select * from parley._p_visible_endpoints(v_caller, conversation) loop
-    v_count := v_count + 1;
     conversation_handle := v_end.conversation_handle;
     side := case when v_end.is_initiator then 'initiator' else 'target' end;
     select * into v_far from parley._p_endpoint as e where e.endpoint_id = v_end.far_endpoint_id;
@@ -22577,10 +23894,12 @@ begin
       return query select * from parley._p_explain_far_side(v_end, side);
       continue;
     end if;
-    v_waiting := (select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0) from parley._p_message as m where m.endpoint_id = v_far.endpoint_id);
-    v_received := coalesce((
-      select p.sequence from parley._p_receive_progress as p where p.endpoint_id = v_far.endpoint_id order by p.sequence desc limit 1
-    ), 0);
+    select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0) into v_waiting
+    from parley._p_message as m
+    where m.endpoint_id = v_far.endpoint_id;
+    select coalesce(max(p.sequence), 0) into v_received
+    from parley._p_receive_progress as p
+    where p.endpoint_id = v_far.endpoint_id;
     v_scope.endpoint_ids := array[v_end.endpoint_id];
     v_scope.patience := interval '0';
     v_scope.reader := v_caller;
@@ -22589,8 +23908,11 @@ begin
     is_finding := v_end.state = 'SO';
     answer := case
       when is_finding then 'Nothing that it has sent is committed.'
-      else format('It is in state %s (%s) since %s. Of its messages, received: %s, waiting there: %s, on their way: %s.',
-        v_end.state, parley._p_state_name(v_end.state), date_trunc('second', v_end.state_since), v_received, v_waiting, v_delayed)
+      else format(
+        'It is in state %s (%s) since %s. Of its messages, received: %s, waiting there: %s, on their way: %s.',
+        v_end.state, parley._p_state_name(v_end.state), date_trunc('second', v_end.state_since), v_received, v_waiting,
+        v_delayed
+      )
     end;
     cure := null;
     return next;
@@ -22606,18 +23928,24 @@ begin
     v_scope.queue_ids := array(select s.queue_id from parley._p_service as s where s.service_id = v_far.service_id);
     if v_waiting > 0 then
       step := 3;
-      for answer, cure in select f.object_name || ': ' || f.cause, f.cure from parley._p_find_queues_off(v_scope) as f loop
+      for answer, cure in
+        select f.object_name || ': ' || f.cause, f.cure from parley._p_find_queues_off(v_scope) as f
+      loop
         return next;
       end loop;
     end if;
 
     step := 6;
     if v_far.endpoint_id is null and v_end.far_endpoint_id is not null then
-      answer := 'Its far side is closed or was removed: what it had received is processed, and nothing can be sent to it any more.';
+      answer :=
+        'Its far side is closed or was removed: what it had received is processed, and no more can be sent to it.';
       cure := format('select parley.end_conversation(%L);', v_end.conversation_handle);
       return next;
     elsif v_waiting = 0 and v_delayed = 0 and v_far.state in ('DI', 'ER') then
-      answer := format('Everything was received there, and the far side is in state %s and not ended.', parley._p_state_name(v_far.state));
+      answer := format(
+        'Everything was received there, and the far side is in state %s and not ended.',
+        parley._p_state_name(v_far.state)
+      );
       cure := format('select parley.end_conversation(%L);', v_far.conversation_handle);
       return next;
     elsif v_waiting = 0 and v_delayed = 0 and v_received > 0 then
@@ -22630,22 +23958,12 @@ begin
     if v_waiting > 0 then
       step := 7;
       is_finding := true;
-      for answer, cure in
-        select f.cause, f.cure from parley._p_find_poison(v_scope) as f
-        union all
-        select f.cause, f.cure from parley._p_find_held_groups(v_scope) as f
-        union all
-        select f.cause, f.cure from parley._p_find_failing_readers(v_scope) as f
-        union all
-        select f.cause, f.cure from parley._p_find_missing_daemon(v_scope) as f
-        union all
-        select f.cause, f.cure from parley._p_find_unread_queues(v_scope) as f
-      loop
+      for answer, cure in select f.cause, f.cure from parley._p_find_why_unreceived(v_scope) as f loop
         return next;
       end loop;
     end if;
   end loop;
-  if v_count = 0 then
+  if not found then
     step := 1;
     answer := 'Both sides are closed; what was sent was received, or dropped by who ended its side.';
     is_finding := false;
@@ -22655,9 +23973,11 @@ end
 $$;
 
 comment on function parley.explain_conversation(uuid, parley.caller) is
-'Shows where the messages of a conversation are and what keeps them there, side by side, in the order of the steps in which one looks for a lost message:
-1 is it committed, 2 is it in the transmission queue, 3 is the queue of the other side off, 6 was it received, 7 does it wait to be received.
-Columns: step; conversation_handle and side (initiator or target), the sender; answer; is_finding, whether that is what is wrong; cure, a statement.
+'Shows where the messages of a conversation are and what keeps them there, side by side, in the order of the steps of a
+search for a lost message: 1 is it committed, 2 is it in the transmission queue, 3 is the queue of the other side off, 6
+was it received, 7 does it wait to be received.
+Columns: step; conversation_handle and side (initiator or target), the sender; answer; is_finding, whether that is
+what is wrong; cure, a statement.
 Arguments: conversation, a handle, a conversation id, or a group.
 Errors: 229 not allowed, 8426 not found: never begun, rolled back, or forgotten.
 Source: spec 9.3.';
@@ -22666,12 +23986,67 @@ Source: spec 9.3.';
 
 -- The life of one conversation, in order, as far as the database remembers it.
 --
--- A broker that keeps no history remembers what is there: when the sides were begun, what state they are in and since when, what waits, what is
--- kept by retention, who holds the group, what failed. What was received and not retained is a number without a time.
+-- A broker that keeps no history remembers what is there: when the sides were begun, what state they are in and since
+-- when, what waits, what is kept by retention, who holds the group, what failed. What was received and not retained
+-- is a number without a time.
+
+create function parley._p_trace_messages(endpoint_id bigint) returns table (
+  rank integer, at timestamptz, event text, type_id integer, body bytea, detail text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 3, r.enqueued_at, case r.status when 3 then 'sent' else 'received' end, r.message_type_id, r.body,
+    format('number %s, kept by retention', r.message_sequence_number)
+  from parley._p_retained as r
+  where r.endpoint_id = $1
+  union all
+  select 4, w.enqueued_at, case w.message_type_id when 1 then 'error waits' else 'message waits' end,
+    w.message_type_id, w.body,
+    format('position %s in the queue', w.position)
+      || case w.message_type_id when 1 then ': ' || parley.body_text(w.body) else '' end
+  from (
+    select m.position + b.ordinal - 1 as position, m.enqueued_at, m.message_type_id, b.body
+    from parley._p_message as m
+    cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+    where m.endpoint_id = $1
+    order by m.position, b.ordinal
+    limit 1000
+  ) as w
+  union all
+  select 5, t.enqueued_at, 'message delayed', abs(t.message_type_id), t.body, t.transmission_status
+  from parley._p_transmission as t
+  where t.endpoint_id = $1
+  union all
+  select 5, t.enqueued_at, 'message in transit', abs(t.message_type_id), b.body,
+    concat_ws(
+      ': ', format('number %s to %s', t.first_sequence + b.ordinal - 1, d.address), nullif(d.status, '')
+    )
+  from parley._p_transit as t
+  join parley._p_destination as d using (destination_id)
+  cross join lateral unnest(coalesce(t.frame, array[t.body])) with ordinality as b (body, ordinal)
+  where t.endpoint_id = $1
+  union all
+  select 5, w.enqueued_at, 'message to transmit', abs(w.message_type_id), w.body,
+    concat_ws(': ', format('number not given yet to %s', d.address), nullif(d.status, ''))
+  from (
+    select m.enqueued_at, m.message_type_id, b.body, m.lane
+    from parley._p_message as m
+    cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+    where m.endpoint_id = -$1
+    order by m.position, b.ordinal
+    limit 1000
+  ) as w
+  join parley._p_destination as d on d.destination_id = parley._p_owner_of_lane(w.lane)
+$$;
+
+comment on function parley._p_trace_messages(bigint) is
+'Gives the events of messages that one side of a conversation still has: retained, waiting, delayed and in transit.';
 
 create function parley.trace_conversation(conversation uuid, caller parley.caller default parley.current_caller())
 returns table (
-  at timestamptz, conversation_handle uuid, side text, event text, message_type_name text, body_bytes integer, detail text
+  at timestamptz, conversation_handle uuid, side text, event text, message_type_name text, body_bytes integer,
+  detail text
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -22681,85 +24056,64 @@ declare
 begin
   return query
   with ends as materialized (
-    select e.*, case when e.is_initiator then 'initiator' else 'target' end as side, g.conversation_group_id, g.xmax as holder
+    select e.*, case when e.is_initiator then 'initiator' else 'target' end as side, g.conversation_group_id,
+      g.xmax as holder
     from parley._p_visible_endpoints(v_caller, conversation) as e
     left join parley._p_conversation_group as g using (group_id)
   ), events as (
-    select 1 as rank, e.begun_at as at, e.conversation_handle, e.side, 'begun' as event, null::integer as type_id, null::bytea as body,
-      format('%s "%s" with "%s" on contract "%s", priority %s, group %s', e.side, e.service_name, e.far_service, e.service_contract_name,
-        e.priority, e.conversation_group_id) as detail
+    select 1 as rank, e.begun_at as at, e.conversation_handle, e.side, 'begun' as event, null::integer as type_id,
+      null::bytea as body,
+      format(
+        '%s "%s" with "%s" on contract "%s", priority %s, group %s', e.side, e.service_name, e.far_service,
+        e.service_contract_name, e.priority, e.conversation_group_id
+      ) as detail
     from ends as e
     union all
-    select 2, e.begun_at, e.conversation_handle, e.side, 'received', null, null, format('%s messages so far', p.sequence)
+    select 2, e.begun_at, e.conversation_handle, e.side, 'received', null, null,
+      format('%s messages so far', p.sequence)
     from ends as e
     cross join lateral (
-      select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
+      select r.sequence
+      from parley._p_receive_progress as r
+      where r.endpoint_id = e.endpoint_id
+      order by r.sequence desc
+      limit 1
     ) as p
     union all
-    select 3, r.enqueued_at, e.conversation_handle, e.side, case r.status when 3 then 'sent' else 'received' end, r.message_type_id, r.body,
-      format('number %s, kept by retention', r.message_sequence_number)
+    select m.rank, m.at, e.conversation_handle, e.side, m.event, m.type_id, m.body, m.detail
     from ends as e
-    join parley._p_retained as r using (endpoint_id)
+    cross join lateral parley._p_trace_messages(e.endpoint_id) as m
     union all
-    select 4, w.enqueued_at, e.conversation_handle, e.side, case w.message_type_id when 1 then 'error waits' else 'message waits' end, w.message_type_id,
-      w.body, format('position %s in the queue', w.position)
-        || case w.message_type_id when 1 then ': ' || parley.body_text(w.body) else '' end
-    from ends as e
-    cross join lateral (
-      select m.position + b.ordinal - 1 as position, m.enqueued_at, m.message_type_id, b.body
-      from parley._p_message as m
-      cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-      where m.endpoint_id = e.endpoint_id
-      order by m.position, b.ordinal
-      limit 1000
-    ) as w
-    union all
-    select 5, t.enqueued_at, e.conversation_handle, e.side, 'message delayed', abs(t.message_type_id), t.body, t.transmission_status
-    from ends as e
-    join parley._p_transmission as t using (endpoint_id)
-    union all
-    select 5, o.enqueued_at, e.conversation_handle, e.side, o.event, abs(o.message_type_id), o.body,
-      concat_ws(': ', format('number %s to %s', o.number, o.address), nullif(o.status, ''))
-    from ends as e
-    cross join lateral (
-      select t.enqueued_at, 'message in transit' as event, t.message_type_id, b.body, (t.first_sequence + b.ordinal - 1)::text as number, d.address, d.status
-      from parley._p_transit as t
-      join parley._p_destination as d using (destination_id)
-      cross join lateral unnest(coalesce(t.frame, array[t.body])) with ordinality as b (body, ordinal)
-      where t.endpoint_id = e.endpoint_id
-      union all
-      select w.enqueued_at, 'message to transmit', w.message_type_id, w.body, 'not given yet', d.address, d.status
-      from (
-        select m.enqueued_at, m.message_type_id, b.body, m.lane
-        from parley._p_message as m
-        cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-        where m.endpoint_id = -e.endpoint_id
-        order by m.position, b.ordinal
-        limit 1000
-      ) as w
-      join parley._p_destination as d on d.destination_id = parley._p_owner_of_lane(w.lane)
-    ) as o
-    union all
-    select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null, f.error || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '')
+    select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null,
+      f.error || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '')
     from ends as e
     join parley._p_failure as f using (endpoint_id)
     union all
-    select 7, a.set_aside_at, e.conversation_handle, e.side, 'set aside', null, null, format('after %s rollbacks', a.rollbacks)
+    select 7, a.set_aside_at, e.conversation_handle, e.side, 'set aside', null, null,
+      format('after %s rollbacks', a.rollbacks)
     from ends as e
     join parley._p_set_aside as a using (endpoint_id)
     union all
-    select 8, e.state_since, e.conversation_handle, e.side, 'state', null, null, format('%s, %s', e.state, parley._p_state_name(e.state))
+    select 8, e.state_since, e.conversation_handle, e.side, 'state', null, null,
+      format('%s, %s', e.state, parley._p_state_name(e.state))
     from ends as e
     union all
     select 9, coalesce(a.xact_start, clock_timestamp()), e.conversation_handle, e.side, 'group locked', null, null,
-      case when l.pid is null then 'by a prepared transaction' else format('by session %s (%s)', l.pid, coalesce(a.application_name, 'unknown')) end
+      case
+        when l.pid is null then 'by a prepared transaction'
+        else format('by session %s (%s)', l.pid, coalesce(a.application_name, 'unknown'))
+      end
     from ends as e
     left join pg_locks as l on l.locktype = 'transactionid' and l.transactionid = e.holder and l.granted
     left join pg_stat_activity as a using (pid)
     where parley._p_is_running(e.holder)
     union all
     select 10, m.due_at, e.conversation_handle, e.side,
-      case m.kind when 'timer' then 'timer fires' when 'lifetime' then 'lifetime ends' else 'ends by itself' end, null, null,
+      case m.kind
+        when 'timer' then 'timer fires'
+        when 'lifetime' then 'lifetime ends'
+        else 'ends by itself'
+      end, null, null,
       case when m.kind in ('abandoned', 'pooled') then 'unless it is ended before, or something is left to read' end
     from ends as e
     join parley._p_alarm as m using (endpoint_id)
@@ -22778,17 +24132,18 @@ end
 $$;
 
 comment on function parley.trace_conversation(uuid, parley.caller) is
-'Tells the life of a conversation in order, as far as the database remembers it: begun, received, waiting, delayed and retained messages, failures,
-states, who holds its group, timers and ends to come. At most 1,000 waiting messages of each side.
-Columns: at; conversation_handle and side, initiator or target; event; message_type_name and body_bytes of a message; detail.
-What was received and is not retained is counted at the time when its side was begun.
+'Shows the history of a conversation in order, as far as the database remembers it: begun, received, waiting,
+delayed and retained messages, failures, states, who holds its group, timers and ends to come. At most 1,000
+waiting messages of each side.
+Columns: at; conversation_handle and side, initiator or target; event; message_type_name and body_bytes of a message;
+detail. What was received and is not retained is counted at the time when its side was begun.
 Arguments: conversation, a handle, a conversation id, or a group, for all conversations in it.
 Errors: 229 not allowed, 8426 not found.';
 
 -- sql/diagnosis/explain_far_side.sql
 
--- explain_conversation where the far side is in another database: this one knows what it has sent and what was acknowledged, and asks the operator to
--- look there for the rest (spec 9.3).
+-- explain_conversation where the far side is in another database: this one knows what it has sent and what was
+-- acknowledged, and refers the operator to the other one for the rest (spec 9.3).
 
 create function parley._p_explain_far_side(endpoint parley._p_endpoint, side text)
 returns table (step integer, conversation_handle uuid, side_of text, answer text, is_finding boolean, cure text)
@@ -22809,10 +24164,14 @@ begin
   select * into v_destination from parley._p_destination as d where d.destination_id = endpoint.destination_id;
   select * into v_parked from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
   v_transit := (
-    select coalesce(sum(t.next_sequence - t.first_sequence), 0) from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id
+    select coalesce(sum(t.next_sequence - t.first_sequence), 0)
+    from parley._p_transit as t
+    where t.endpoint_id = endpoint.endpoint_id
   );
   v_lane := (
-    select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0) from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id
+    select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)
+    from parley._p_message as m
+    where m.endpoint_id = -endpoint.endpoint_id
   );
   v_delayed := (select count(*) from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id);
   conversation_handle := endpoint.conversation_handle;
@@ -22821,26 +24180,37 @@ begin
   step := 1;
   is_finding := false;
   answer := format(
-    'It is in state %s (%s) since %s. Its far side is in another database%s. Of its messages, acknowledged there: %s, sent and not acknowledged: %s,'
+    'It is in state %s (%s) since %s. Its far side is in another database%s. Of its messages, acknowledged there: '
+      || '%s, sent and not acknowledged: %s,'
       || ' waiting to be sent: %s, without a way: %s. Received from there: %s.',
     endpoint.state, parley._p_state_name(endpoint.state), date_trunc('second', endpoint.state_since),
-    coalesce(', broker ' || endpoint.far_broker_instance, ''), v_here.given - v_transit, v_transit, v_lane, v_delayed, v_here.expected
+    coalesce(', broker ' || endpoint.far_broker_instance, ''), v_here.given - v_transit, v_transit, v_lane, v_delayed,
+    v_here.expected
   );
   return next;
 
   step := 2;
   is_finding := true;
   if v_parked.endpoint_id is not null then
-    answer := format('The far side cannot take it now, after %s attempts: %s Next attempt: %s.', v_parked.attempts, v_parked.status,
-      date_trunc('second', nullif(v_parked.due_at, 'infinity')));
+    answer := format(
+      'The far side cannot take it now, after %s attempts: %s Next attempt: %s.',
+      v_parked.attempts, v_parked.status, date_trunc('second', nullif(v_parked.due_at, 'infinity'))
+    );
     return next;
   elsif v_destination.status <> '' then
-    answer := format('%s cannot be reached since %s, after %s attempts: %s Next attempt: %s.', v_destination.address,
-      date_trunc('second', v_destination.failing_since), v_destination.attempts, v_destination.status, date_trunc('second', v_destination.due_at));
+    answer := format(
+      '%s cannot be reached since %s, after %s attempts: %s Next attempt: %s.', v_destination.address,
+      date_trunc('second', v_destination.failing_since), v_destination.attempts, v_destination.status,
+      date_trunc('second', v_destination.due_at)
+    );
     return next;
   elsif v_delayed > 0 then
     answer := (
-      select t.transmission_status from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id order by t.transmission_id limit 1
+      select t.transmission_status
+      from parley._p_transmission as t
+      where t.endpoint_id = endpoint.endpoint_id
+      order by t.transmission_id
+      limit 1
     );
     return next;
   elsif v_transit + v_lane > 0 and not parley._p_is_led() then
@@ -22853,7 +24223,8 @@ begin
     step := 6;
     is_finding := false;
     answer := format(
-      'Everything that is committed is with the far side. Whether it was received there, its database tells: select * from'
+      'Everything that is committed is with the far side. Whether it was received there, its database shows: select '
+        || '* from'
         || ' parley.explain_conversation(%L);', endpoint.conversation_id
     );
     return next;
@@ -22868,12 +24239,14 @@ comment on function parley._p_explain_far_side(parley._p_endpoint, text) is
 
 -- Traces: what SQL Server's profiler shows of conversations, groups and routes, as rows (spec 8.5).
 --
--- One trace runs at a time. SEND, the messages that arrive, new conversations and groups are seen by triggers (diagnosis/trace_triggers.sql) that are disabled
--- while nothing is traced, so a broker without a trace pays nothing for them; ends and errors ask the sequence _p_trace_until, which costs a
--- microsecond. Rows are written in the transaction that they record: what rolls back leaves none. The table is not logged: a crash of the server
--- empties it, and a standby does not have it. Events of the network (connections, logins, acknowledgements) happen in the daemon and are in its log.
--- Locks: starting and stopping takes the tables with the triggers against writers, for ten seconds at most, in steps of a tenth of a second between
--- which writers go on.
+-- One trace runs at a time. SEND, the messages that arrive, new conversations and groups are seen by triggers
+-- (diagnosis/trace_triggers.sql) that are disabled while nothing is traced, so a broker without a trace pays
+-- nothing for them; ends and errors ask the sequence _p_trace_until, which costs a microsecond. Rows are written in
+-- the transaction that they record: what rolls back leaves none. The table is not logged: a crash of the server
+-- empties it, and a standby does not have it. Events of the network (connections, logins, acknowledgements) happen
+-- in the daemon and are in its log.
+-- Locks: starting and stopping takes the tables with the triggers against writers, for ten seconds at most, in steps of
+-- a tenth of a second between which writers go on.
 
 create function parley._p_switch_trace(is_on boolean) returns void
 language plpgsql
@@ -22904,7 +24277,10 @@ begin
     join pg_class as c on c.oid = t.tgrelid
     where c.relnamespace = 'parley'::regnamespace and t.tgname in ('_p_record', '_p_record_begun', '_p_record_routed')
   loop
-    execute format('alter table %s %s trigger %I', v_trigger.table_name, case when is_on then 'enable' else 'disable' end, v_trigger.tgname);
+    execute format(
+      'alter table %s %s trigger %I', v_trigger.table_name, case when is_on then 'enable' else 'disable' end,
+      v_trigger.tgname
+    );
   end loop;
 end
 $$;
@@ -22958,12 +24334,15 @@ end
 $$;
 
 comment on function parley.start_trace(text[], uuid, integer, integer, parley.caller) is
-'Begins to trace, and removes what was traced before; parley.traced_events shows it. One trace runs at a time. What a transaction that rolls back has done
-is not in it. Tracing slows SEND and RECEIVE down; without a trace they cost what they always cost.
-Arguments: events, any of Broker:Conversation, Broker:Conversation Group and Broker:Message Classify (null: all); conversation, a handle, a
-conversation id or a group, to trace nothing else (null: all); seconds, after which nothing more is traced, 1 to 604800; max_events, after which nothing
-more is traced, either. Call stop_trace all the same: until then each message asks whether it is to be traced.
-Errors: 229 not allowed, 5061 transactions that send or receive do not finish within ten seconds, 8402 no such event, seconds or max_events out of range.
+'Begins to trace, and removes what was traced before; parley.traced_events shows it. One trace runs at a time.
+What a transaction that rolls back has done is not in it. Tracing slows SEND and RECEIVE down; without a trace
+they cost what they always cost.
+Arguments: events, any of Broker:Conversation, Broker:Conversation Group and Broker:Message Classify (null: all);
+conversation, a handle, a conversation id or a group, to trace nothing else (null: all); seconds, after which nothing
+more is traced, 1 to 604800; max_events, after which nothing more is traced, either. Call stop_trace all the same: until
+then each message asks whether it is to be traced.
+Errors: 229 not allowed, 5061 transactions that send or receive do not finish within ten seconds, 8402 no such event,
+seconds or max_events out of range.
 Source: spec 8.5.';
 
 create function parley.stop_trace(caller parley.caller default parley.current_caller()) returns void
@@ -23014,14 +24393,20 @@ from parley._p_trace_event as v
 join parley._p_trace_subclass as s using (event_class, event_subclass)
 left join parley._p_message_type as t using (message_type_id)
 where (select parley._p_is_administrator(parley._p_current_role()))
-  or exists (select from parley._p_permitted_object as p where p.class = 'database' and p.permission in ('ALTER TRACE', 'CONTROL'));
+  or exists (
+    select from parley._p_permitted_object as p
+    where p.class = 'database' and p.permission in ('ALTER TRACE', 'CONTROL')
+  );
 
 comment on view parley.traced_events is
-'What the trace that runs, or ran last, has seen. For administrators and whoever was granted ALTER TRACE on the database.';
-comment on column parley.traced_events.event_sequence is 'Number of the event; numbers of transactions that rolled back are missing.';
+'What the trace that runs, or ran last, has seen. For administrators and whoever was granted ALTER TRACE on the
+database.';
+comment on column parley.traced_events.event_sequence is
+'Number of the event; numbers of transactions that rolled back are missing.';
 comment on column parley.traced_events.start_time is 'When it happened.';
 comment on column parley.traced_events.event_class is '124, 136 or 141.';
-comment on column parley.traced_events.event_name is 'Broker:Conversation, Broker:Conversation Group or Broker:Message Classify.';
+comment on column parley.traced_events.event_name is
+'Broker:Conversation, Broker:Conversation Group or Broker:Message Classify.';
 comment on column parley.traced_events.event_subclass is 'Number of what happened, within its class.';
 comment on column parley.traced_events.event_subclass_name is 'What happened, such as SEND Message.';
 comment on column parley.traced_events.conversation_id is 'Identity of the conversation, the same on both sides.';
@@ -23032,7 +24417,8 @@ comment on column parley.traced_events.state is 'State of that side afterwards: 
 comment on column parley.traced_events.priority is 'Level of that side, 1 to 10.';
 comment on column parley.traced_events.service_name is 'Service of that side.';
 comment on column parley.traced_events.far_service is 'Service of the other side.';
-comment on column parley.traced_events.far_broker_instance is 'Broker instance of the other side, as far as it is known.';
+comment on column parley.traced_events.far_broker_instance is
+'Broker instance of the other side, as far as it is known.';
 comment on column parley.traced_events.next_hop is 'Where its messages go next: an address, or null in this database.';
 comment on column parley.traced_events.message_type_name is 'Type of the messages.';
 comment on column parley.traced_events.messages is 'How many messages; those of a batch arrive as frames of several.';
@@ -23045,10 +24431,11 @@ comment on column parley.traced_events.application_name is 'What the session cal
 
 -- sql/diagnosis/trace_triggers.sql
 
--- The triggers of traces (diagnosis/traces.sql). They are disabled unless something is traced, and PostgreSQL does not ask a disabled trigger.
+-- The triggers of traces (diagnosis/traces.sql). They are disabled unless something is traced, and PostgreSQL does
+-- not ask a disabled trigger.
 --
--- A message arrives when a row with a position of its own is written: rows that RECEIVE puts back, or ALTER SERVICE gives to another queue, have a position
--- inside the step of another one, or are older than the statement.
+-- A message arrives when a row with a position of its own is written: rows that RECEIVE puts back, or ALTER SERVICE
+-- gives to another queue, have a position inside the step of another one, or are older than the statement.
 
 create function parley._p_record_group() returns trigger
 language plpgsql security definer
@@ -23061,9 +24448,14 @@ declare
 begin
   v_event.event_class := 136;
   v_event.event_subclass := case tg_op when 'INSERT' then 1 else 2 end;
-  v_event.conversation_group_id := case tg_op when 'INSERT' then new.conversation_group_id else old.conversation_group_id end;
+  v_event.conversation_group_id := case tg_op
+    when 'INSERT' then new.conversation_group_id
+    else old.conversation_group_id
+  end;
   v_event.service_name := (
-    select s.name from parley._p_service as s where s.service_id = case tg_op when 'INSERT' then new.service_id else old.service_id end
+    select s.name
+    from parley._p_service as s
+    where s.service_id = case tg_op when 'INSERT' then new.service_id else old.service_id end
   );
   perform parley._p_record_event(v_event);
   return null;
@@ -23084,7 +24476,8 @@ begin
 end
 $$;
 
-comment on function parley._p_record_begun() is 'Writes down that an initiator has begun a dialog, or that the side of a target was created.';
+comment on function parley._p_record_begun() is
+'Writes down that an initiator has begun a dialog, or that the side of a target was created.';
 
 create function parley._p_record_routed() returns trigger
 language plpgsql security definer
@@ -23099,7 +24492,9 @@ begin
   if new.far_endpoint_id is null or new.far_endpoint_id < 0 and v_address is null then
     return null;
   end if;
-  v_event := parley._p_event_of(new, 141, case when new.far_endpoint_id > 0 or v_address like 'broker:%' then 1 else 2 end);
+  v_event := parley._p_event_of(
+    new, 141, case when new.far_endpoint_id > 0 or v_address like 'broker:%' then 1 else 2 end
+  );
   v_event.next_hop := case when new.far_endpoint_id < 0 then v_address end;
   perform parley._p_record_event(v_event);
   return null;
@@ -23107,7 +24502,8 @@ end
 $$;
 
 comment on function parley._p_record_routed() is
-'Writes down where the messages of a conversation go from now on: into this database or another one of the daemon (Local), or away (Remote).';
+'Writes down where the messages of a conversation go from now on: into this database or another one of the
+daemon (Local), or away (Remote).';
 
 create function parley._p_record_delayed() returns trigger
 language plpgsql security definer
@@ -23154,7 +24550,8 @@ begin
 end
 $$;
 
-comment on function parley._p_record_arrived() is 'Writes down that messages of a conversation have arrived in the queue of this side.';
+comment on function parley._p_record_arrived() is
+'Writes down that messages of a conversation have arrived in the queue of this side.';
 
 create function parley._p_record_outgoing() returns trigger
 language plpgsql security definer
@@ -23182,7 +24579,8 @@ begin
 end
 $$;
 
-comment on function parley._p_record_outgoing_to_many() is 'Writes down what was inserted into _p_outgoing_to_many, before it is sent.';
+comment on function parley._p_record_outgoing_to_many() is
+'Writes down what was inserted into _p_outgoing_to_many, before it is sent.';
 
 create function parley._p_record_outgoing_batch() returns trigger
 language plpgsql security definer
@@ -23196,7 +24594,8 @@ begin
 end
 $$;
 
-comment on function parley._p_record_outgoing_batch() is 'Writes down what was inserted into _p_outgoing_batch, before it is sent.';
+comment on function parley._p_record_outgoing_batch() is
+'Writes down what was inserted into _p_outgoing_batch, before it is sent.';
 
 create trigger _p_record after insert or delete on parley._p_conversation_group
 for each row execute function parley._p_record_group();
@@ -23244,11 +24643,13 @@ $$;
 
 -- ALTER DATABASE ... SET ENABLE_BROKER, DISABLE_BROKER, NEW_BROKER, ERROR_BROKER_CONVERSATIONS (spec 9.1).
 --
--- While the broker is disabled a SEND is taken and waits in the transmission queue, and so does END CONVERSATION. The short way of SEND asks for
--- nothing but its endpoint's row, so disabling takes the routes out of all of these rows; the long way asks the switch.
--- Keeps S4, order within a conversation: whoever has asked the switch keeps it from being thrown until his transaction ends. So no message is
--- delayed by a sender that saw it off and overtaken by one that saw it on: enabling delivers everything delayed before it lets any sender pass.
--- Locks: the switch, then endpoints by endpoint_id. Senders that began before are waited for, ten seconds unless the caller says otherwise.
+-- While the broker is disabled a SEND is taken and waits in the transmission queue, and so does END CONVERSATION. The
+-- short way of SEND asks for nothing but its endpoint's row, so disabling takes the routes out of all of these rows;
+-- the long way asks the switch. Keeps S4, order within a conversation: whoever has asked the switch keeps it from being
+-- thrown until his transaction ends. So no message is delayed by a sender that saw it off and overtaken by one that saw
+-- it on: enabling delivers everything delayed before it lets any sender pass.
+-- Locks: the switch, then endpoints by endpoint_id. Senders that began before are waited for, ten seconds
+-- unless the caller says otherwise.
 -- Cost for SEND: none on the short way; the lock of one more relation on the long way.
 
 create function parley._p_wait_at_most(seconds integer) returns boolean
@@ -23266,7 +24667,8 @@ end
 $$;
 
 comment on function parley._p_wait_at_most(integer) is
-'Limits how long locks are waited for, and gives true. The callers have a setting of their own in their definition, so that the limit ends with them.
+'Limits how long locks are waited for, and gives true. The callers have a setting of their own in their definition, so
+that the limit ends with them.
 Errors: 8402 negative, or more than 24 days.';
 
 create function parley._p_throw_switch(is_enabled boolean) returns void
@@ -23294,12 +24696,15 @@ as $$
 begin
   perform parley._p_throw_switch(false);
   perform from parley._p_endpoint as e where e.destination_lane is not null order by e.endpoint_id for no key update;
-  perform parley._p_forget_routes(array(select e.endpoint_id from parley._p_endpoint as e where e.destination_lane is not null));
+  perform parley._p_forget_routes(
+    array(select e.endpoint_id from parley._p_endpoint as e where e.destination_lane is not null)
+  );
   update parley._p_broker as b set is_broker_enabled = false, disabled_at = clock_timestamp();
 end
 $$;
 
-comment on function parley._p_switch_off() is 'Disables the broker. Errors: 55P03 when senders do not finish within lock_timeout.';
+comment on function parley._p_switch_off() is
+'Disables the broker. Errors: 55P03 when senders do not finish within lock_timeout.';
 
 create function parley._p_switch_on() returns void
 language plpgsql
@@ -23320,7 +24725,7 @@ end
 $$;
 
 comment on function parley._p_switch_on() is
-'Enables the broker, and notes that it lives here. Errors: 55P03 when senders do not finish within lock_timeout.';
+'Enables the broker, and records that it lives here. Errors: 55P03 when senders do not finish within lock_timeout.';
 
 create function parley._p_require_no_original(original_is_disabled boolean) returns boolean
 language plpgsql
@@ -23359,8 +24764,9 @@ end
 $$;
 
 comment on function parley.disable_broker(integer, parley.caller) is
-'Disables the broker of this database: messages are no longer delivered, services are no longer found, activation stops. SEND and END CONVERSATION are
-still accepted; what they send waits in the transmission queue. What has been delivered can be received. Transactions that send are waited for.
+'Disables the broker of this database: messages are no longer delivered, services are no longer found, activation stops.
+SEND and END CONVERSATION are still accepted; what they send waits in the transmission queue. What has been delivered
+can be received. Transactions that send are waited for.
 Arguments: wait_seconds, for how long (0: not at all, null: for ever).
 Errors: 5061 in use, 8402 wait_seconds out of range, 15151 not an administrator.
 Source: spec 9.1, DISABLE_BROKER.';
@@ -23390,10 +24796,10 @@ end
 $$;
 
 comment on function parley.enable_broker(boolean, integer, parley.caller) is
-'Enables the broker of this database under the id it has, and delivers what has waited, in order. For a broker that has moved: restored for recovery,
-on another server. Transactions that send are waited for.
-Arguments: original_is_disabled, true when this database takes the place of the one it was copied from on the same server;
-wait_seconds, as disable_broker.
+'Enables the broker of this database under the id it has, and delivers what has waited, in order. For a broker that has
+moved: restored for recovery, on another server. Transactions that send are waited for.
+Arguments: original_is_disabled, true when this database takes the place of the one it was copied from on the same
+server; wait_seconds, as disable_broker.
 Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ENABLE_BROKER.';
 
@@ -23415,7 +24821,8 @@ begin
   perform parley._p_switch_on();
   delete from parley._p_transmission as t;
   v_broken := parley._p_break_conversations(
-    array(select e.endpoint_id from parley._p_endpoint as e), parley._p_error_of(9719, 'restored'), parley._p_error_of(9720, 'restored')
+    array(select e.endpoint_id from parley._p_endpoint as e), parley._p_error_of(9719, 'restored'),
+      parley._p_error_of(9720, 'restored')
   );
   return v_broken;
 exception
@@ -23425,10 +24832,10 @@ end
 $$;
 
 comment on function parley.error_broker_conversations(boolean, integer, parley.caller) is
-'Enables the broker under the id it has, and ends every conversation with an Error message of code -9719: for a database that was brought back to an older
-moment. Each side then has to end its conversation, and may begin a new one. What waits in the transmission queue is dropped. A far side in another
-database gets code -9720.
-Gives the number of sides of this database that were told.
+'Enables the broker under the id it has, and ends every conversation with an Error message of code -9719: for a database
+that was brought back to an older moment. Each side then has to end its conversation, and may begin a new one. What
+waits in the transmission queue is dropped. A far side in another database gets code -9720.
+Gives the number of sides of this database that got the error.
 Arguments: original_is_disabled and wait_seconds, as enable_broker.
 Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ERROR_BROKER_CONVERSATIONS.';
@@ -23457,10 +24864,10 @@ begin
   -- An invitation is to the broker that made it.
   delete from parley._p_pairing as p;
   foreach v_table in array array[
-    '_p_message', '_p_transmission', '_p_transit', '_p_send_progress', '_p_accept_progress', '_p_parked', '_p_unresumed', '_p_compared',
-    '_p_fragment', '_p_expedited',
-    '_p_destination', '_p_neighbour_service', '_p_retained', '_p_copy_progress', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone',
-    '_p_set_aside', '_p_failure',
+    '_p_message', '_p_transmission', '_p_transit', '_p_send_progress', '_p_accept_progress', '_p_parked',
+    '_p_unresumed', '_p_compared', '_p_fragment', '_p_expedited',
+    '_p_destination', '_p_neighbour_service', '_p_retained', '_p_copy_progress', '_p_receive_progress', '_p_scan_hint',
+    '_p_alarm', '_p_tombstone', '_p_set_aside', '_p_failure',
     '_p_delivery_failure', '_p_daemon_report', '_p_configuration_request', '_p_session_key', '_p_endpoint',
     '_p_conversation_group'
   ] loop
@@ -23471,13 +24878,20 @@ begin
     end if;
   end loop;
   -- What would open a dialog a second time is still recognised, also in a copy of the database that has got it first.
-  delete from parley._p_dialog_security as s where s.opened_at is null or s.opened_at < clock_timestamp() - parley._p_replay_memory();
-  perform setval(q.rollback_sequence, 0) from parley._p_queue as q where pg_sequence_last_value(q.rollback_sequence) > 0;
+  delete from parley._p_dialog_security as s
+  where s.opened_at is null or s.opened_at < clock_timestamp() - parley._p_replay_memory();
+  perform setval(q.rollback_sequence, 0)
+  from parley._p_queue as q
+  where pg_sequence_last_value(q.rollback_sequence) > 0;
   -- A broker of a new id has forgotten nothing.
-  update parley._p_broker as b set service_broker_guid = gen_random_uuid(), remembers_since = null returning b.service_broker_guid into v_guid;
+  update parley._p_broker as b
+  set service_broker_guid = gen_random_uuid(), remembers_since = null
+  returning b.service_broker_guid
+  into v_guid;
   -- Event notifications are definitions; the conversations that they speak through were among those removed.
   update parley._p_event_notification as n
-  set conversation_handle = parley._p_begin_notices(n.to_service, i.instance), broker_instance = i.instance, is_reported = false
+  set conversation_handle = parley._p_begin_notices(n.to_service, i.instance), broker_instance = i.instance,
+    is_reported = false
   from (
     select e.notification_id, case e.broker_instance when v_old then v_guid::text else e.broker_instance end as instance
     from parley._p_event_notification as e
@@ -23491,17 +24905,20 @@ end
 $$;
 
 comment on function parley.new_broker(integer, parley.caller) is
-'Gives the broker of this database a new id, enables it, and removes all conversations and all messages, telling nobody: for a copy of a database that is to
-live beside the original. Definitions and rights stay. Returns the new id. Whoever named the old one (routes, BEGIN DIALOG) must learn it.
+'Gives the broker of this database a new id, enables it, and removes all conversations and all messages without a
+message to the far sides: for a copy of a database that is to live beside the original. Definitions and rights stay.
+Returns the new id. Whoever named the old one (routes, BEGIN DIALOG) must learn it.
 Arguments: wait_seconds, as disable_broker.
 Errors: 5061 in use, 8402 wait_seconds out of range, 9775 read-only, 15151 not an administrator.
 Source: spec 9.1, NEW_BROKER.';
 
 -- sql/broker/master_keys.sql
 
--- Changing the master key: every secret in the database is sealed anew, by a program that has the old key and the new one.
+-- Changing the master key: every secret in the database is sealed anew, by a program that has
+-- the old key and the new one.
 --
--- Here are only the bytes. A secret that was changed meanwhile is left alone, and is identified by the key that its first bytes name.
+-- Here are only the bytes. A secret that was changed meanwhile is left alone, and is identified by the
+-- key that its first bytes name.
 -- Locks: the rows of the secrets, all of them, in one transaction.
 
 create function parley._p_sealed_secrets() returns table (kind text, id bytea, sealed bytea)
@@ -23521,7 +24938,8 @@ as $$
 $$;
 
 comment on function parley._p_sealed_secrets() is
-'Gives every secret that is sealed under a master key: kind, certificate, session key or webhook; id, of a webhook that of its queue; sealed.';
+'Gives every secret that is sealed under a master key: kind, certificate, session key or webhook; id, of a
+webhook that of its queue; sealed.';
 
 create function parley._p_replace_sealed_secret(kind text, id bytea, sealed bytea, sealed_anew bytea) returns boolean
 language plpgsql
@@ -23589,7 +25007,9 @@ from (
     (6, 'DEFAULT')
 ) as c (id, name);
 
-insert into parley._p_contract_message_type (service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target)
+insert into parley._p_contract_message_type (
+  service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target
+)
 values
   (1, 3, true, false),
   (2, 4, true, false),
@@ -23604,7 +25024,9 @@ values
   (6, 14, true, true);
 
 select parley._p_add_queue(q.id, 'dbo', q.name, current_user::regrole)
-from (values (1, 'QueryNotificationErrorsQueue'), (2, 'EventNotificationErrorsQueue'), (3, 'ServiceBrokerQueue')) as q (id, name);
+from (
+  values (1, 'QueryNotificationErrorsQueue'), (2, 'EventNotificationErrorsQueue'), (3, 'ServiceBrokerQueue')
+) as q (id, name);
 
 select parley._p_create_queue_view(q.queue_id) from parley._p_queue as q;
 
@@ -23642,7 +25064,9 @@ declare
   v_view regclass;
 begin
   for v_function in
-    select p.oid::regprocedure from pg_catalog.pg_proc as p where p.pronamespace = 'parley'::regnamespace and p.proname not like E'\\_p\\_%'
+    select p.oid::regprocedure
+    from pg_catalog.pg_proc as p
+    where p.pronamespace = 'parley'::regnamespace and p.proname not like E'\\_p\\_%'
   loop
     execute format('grant execute on function %s to public', v_function);
   end loop;
@@ -23653,20 +25077,23 @@ begin
   loop
     execute format('grant select on %s to public', v_view);
   end loop;
-  -- What the views call for whoever looks at them.
-  grant execute on function parley._p_current_role(), parley._p_is_administrator(oid), parley._p_state_name(text) to public;
+  -- What the views call with the rights of the role that reads them.
+  grant execute on function parley._p_current_role(), parley._p_is_administrator(oid),
+  parley._p_state_name(text) to public;
   grant execute on function parley._p_performance_counters(parley.caller), parley._p_may_view_state(oid) to public;
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
   -- What SEND checks before it inserts, and what refuses; neither has rights of its own.
   grant execute on function parley._p_require_one_dimension(anyarray), parley._p_raise(integer, text, text[]) to public;
   -- What ask who calls, behind functions of several forms.
-  grant execute on function parley._p_end_without_error(uuid, parley.caller), parley._p_clean_up(uuid, boolean, parley.caller) to public;
+  grant execute on function parley._p_end_without_error(uuid, parley.caller),
+  parley._p_clean_up(uuid, boolean, parley.caller) to public;
   grant execute on function parley._p_create_contract(text, jsonb, text, parley.caller) to public;
   grant execute on function parley._p_create_contract_of_text(text, text, text, parley.caller) to public;
   grant execute on function parley._p_sees_definition(integer, parley.caller) to public;
   grant execute on function parley._p_failing_conversations(parley.caller) to public;
-  grant execute on function parley._p_sees_poisoned(integer, parley.caller), parley._p_sees_set_aside(integer, parley.caller) to public;
+  grant execute on function parley._p_sees_poisoned(integer, parley.caller),
+  parley._p_sees_set_aside(integer, parley.caller) to public;
 end
 $$;
 

@@ -1,8 +1,8 @@
 -- Which queues have activation on, and what the daemon is to start for them; and how it learns of changes.
 
 create function parley._p_activated_queues() returns table (
-  queue_id integer, name text, max_readers integer, min_readers integer, kind text, procedure_call text, procedure_name text, execute_as text,
-  external jsonb, version text, refusal text
+  queue_id integer, name text, max_readers integer, min_readers integer, kind text, procedure_call text,
+  procedure_name text, execute_as text, external jsonb, version text, refusal text
 )
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -36,7 +36,9 @@ as $$
     null,
     null,
     x.definition,
-    concat_ws(' ', q.modify_date::text, x.kind, x.min_readers::text, x.max_readers::text, md5(x.definition::text), f.refusal),
+    concat_ws(
+      ' ', q.modify_date::text, x.kind, x.min_readers::text, x.max_readers::text, md5(x.definition::text), f.refusal
+    ),
     f.refusal
   from parley._p_external_readers() as x
   left join parley._p_external_activation as e on e.queue_id = x.queue_id and x.kind in ('program', 'webhook')
@@ -46,9 +48,9 @@ as $$
 $$;
 
 comment on function parley._p_activated_queues() is
-'Gives the queues with activation on, in an enabled broker, and what to start for each. procedure_call is null when the procedure is gone, execute_as
-when the role is. refusal says why nothing may be started, because who said what is could not do it himself. version
-changes whenever the definition does, that of the procedure included.';
+'Gives the queues with activation on, in an enabled broker, and what to start for each. procedure_call is null when
+the procedure is gone, execute_as when the role is. refusal says why nothing may be started, because who said what is
+could not do it himself. version changes whenever the definition does, that of the procedure included.';
 
 create function parley._p_reader_refusal(queue_id integer) returns text
 language sql stable
@@ -63,7 +65,8 @@ as $$
   where a.queue_id = _p_reader_refusal.queue_id and a.is_enabled
 $$;
 
-comment on function parley._p_reader_refusal(integer) is 'Says why no reader of a queue may be started now; null when one may.';
+comment on function parley._p_reader_refusal(integer) is
+'Says why no reader of a queue may be started now; null when one may.';
 
 create function parley._p_notify_daemon() returns trigger
 language plpgsql

@@ -1,6 +1,8 @@
 -- The statements of external activation: create, alter and drop; what is left out of an ALTER stays as it is.
 
-create function parley._p_new_external_activation(caller oid, queue text, kind text) returns parley._p_external_activation
+create function parley._p_new_external_activation(
+  caller oid, queue text, kind text
+) returns parley._p_external_activation
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -23,7 +25,9 @@ comment on function parley._p_new_external_activation(oid, text, text) is
 'Begins the external activation of a queue that has none.
 Errors: 208, 229, 2714, 9609, 9663, 15517.';
 
-create function parley._p_existing_external_activation(caller oid, queue text, kind text) returns parley._p_external_activation
+create function parley._p_existing_external_activation(
+  caller oid, queue text, kind text
+) returns parley._p_external_activation
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -82,13 +86,18 @@ begin
 end
 $$;
 
-comment on function parley.create_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean, parley.caller) is
-'Lets the daemon start a program when messages wait in a queue. It runs only where the operator of the daemon allows it: parley serve --allow-program.
-Arguments: queue; program, its full path and its arguments, which no shell reads; environment, variables as a JSON object of strings, as far as
-the operator allows them; working_directory, a full path (null: the folder of the program); min_instances, how many always run;
-max_instances, how many run at most; stop_timeout_ms, milliseconds from SIGTERM to SIGKILL; activation, whether it is on.
-Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed, 9609 malformed name,
-9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not act as the owner of the queue.
+comment on function parley.create_program_activation(
+  text, text[], jsonb, text, integer, integer, integer, boolean, parley.caller
+) is
+'Lets the daemon start a program when messages wait in a queue. It runs only where the operator of the daemon allows
+it: parley serve --allow-program.
+Arguments: queue; program, its full path and its arguments, which no shell reads; environment, variables as a JSON
+object of strings, as far as the operator allows them; working_directory, a full path (null: the folder of the program);
+min_instances, how many always run; max_instances, how many run at most; stop_timeout_ms, milliseconds from SIGTERM to
+SIGKILL; activation, whether it is on.
+Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed,
+9609 malformed name, 9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not
+act as the owner of the queue.
 Source: spec 5.5.';
 
 create function parley.alter_program_activation(
@@ -126,8 +135,11 @@ begin
 end
 $$;
 
-comment on function parley.alter_program_activation(text, text[], jsonb, text, integer, integer, integer, boolean, parley.caller) is
-'Changes what is given of the program that reads a queue; what is null stays as it is. Programs that run already are left alone.
+comment on function parley.alter_program_activation(
+  text, text[], jsonb, text, integer, integer, integer, boolean, parley.caller
+) is
+'Changes what is given of the program that reads a queue; what is null stays as it is. Programs
+that run already are left alone.
 Arguments: as create_program_activation.
 Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
 9717 and 9718 the queue is activated in another way, 15151 the queue has no program,
@@ -140,11 +152,16 @@ set search_path = pg_catalog, pg_temp
 as $$
   -- Four random UUIDs have 488 random bits; of their hash 256 are kept.
   select 'whsec_' || encode(
-    sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'base64'
+    sha256(
+      uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+        || uuid_send(gen_random_uuid())
+    ),
+    'base64'
   )
 $$;
 
-comment on function parley._p_new_secret() is 'Gives a new secret to sign webhooks with: whsec_ and 32 random bytes in base64.';
+comment on function parley._p_new_secret() is
+'Gives a new secret to sign webhooks with: whsec_ and 32 random bytes in base64.';
 
 create function parley.create_webhook_activation(
   queue text,
@@ -193,15 +210,17 @@ $$;
 comment on function parley.create_webhook_activation(
   text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean, parley.caller
 ) is
-'Lets the daemon deliver the messages of a queue to a web address, and returns the secret that signs them, which nothing shows again.
-An address is called only where the operator of the daemon allows it: parley serve --allow-webhook.
-Arguments: queue; url, http or https; secret, 16 to 500 characters (null: a new one); secret_name, a name for it that views show;
-timeout_ms, milliseconds for one request; max_instances, requests at once, each of another conversation group; batch_size, messages of one
-conversation in a request; body_format, envelope (JSON) or raw; system_messages, whether EndDialog and Error are delivered too, instead of ending the
-conversation; max_attempts, after how many refusals a conversation is set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that a
-conversation waits after its first refusal, doubling up to the longest; activation, whether it is on.
-Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed, 9609 malformed name,
-9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not act as the owner of the queue.
+'Lets the daemon deliver the messages of a queue to a web address, and returns the secret that signs them, which nothing
+shows again. An address is called only where the operator of the daemon allows it: parley serve --allow-webhook.
+Arguments: queue; url, http or https; secret, 16 to 500 characters (null: a new one); secret_name, a name for it that
+views show; timeout_ms, milliseconds for one request; max_instances, requests at once, each of another conversation
+group; batch_size, messages of one conversation in a request; body_format, envelope (JSON) or raw; system_messages,
+whether EndDialog and Error are delivered too, instead of ending the conversation; max_attempts, after how many refusals
+a conversation is set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that a conversation waits
+after its first refusal, doubling up to the longest; activation, whether it is on.
+Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed,
+9609 malformed name, 9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not
+act as the owner of the queue.
 Source: spec 5.5.';
 
 create function parley.alter_webhook_activation(
@@ -255,7 +274,8 @@ $$;
 comment on function parley.alter_webhook_activation(
   text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean, parley.caller
 ) is
-'Changes what is given of the webhook that reads a queue; what is null stays as it is. A request on its way is left alone.
+'Changes what is given of the webhook that reads a queue; what is null stays as it is. A
+request on its way is left alone.
 Arguments: as create_webhook_activation; secret, a new one.
 Errors: 208 no such queue, 229 not allowed, 8402 out of range or malformed, 9609 malformed name, 9663 system object,
 9717 and 9718 the queue is activated in another way, 15151 the queue has no webhook,
@@ -297,7 +317,8 @@ as $$
 $$;
 
 comment on function parley._p_sees_definition(integer, parley.caller) is
-'Reports whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an administrator. False when there is none.';
+'Reports whether a role may see how a queue is read: VIEW DEFINITION, ALTER or CONTROL on it, its owner, or an
+administrator. False when there is none.';
 
 create view parley.external_activations with (security_barrier = true) as
 select
@@ -327,6 +348,5 @@ join parley._p_queue as q using (queue_id)
 where parley._p_sees_definition(a.queue_id) is true;
 
 comment on view parley.external_activations is
-'What the daemon starts outside of the database, for each queue that has such an activation and whose definition the caller may view.
-Secrets, values of environments and the query of a url are
-shown to nobody.';
+'What the daemon starts outside of the database, for each queue that has such an activation and whose definition the
+caller may view. Secrets, values of environments and the query of a url are shown to nobody.';

@@ -1,19 +1,24 @@
--- Deliveries: messages that a reader hands to somebody outside of the transaction, such as a webhook, before it receives them.
+-- Deliveries: messages that a reader hands to somebody outside of the transaction, such as a
+-- webhook, before it receives them.
 --
--- A delivery that fails must not look like a poison message, and must not hold up other conversations. So a message is shown first
--- (next_delivery), with its group locked to the end of the transaction, and received only when it was accepted (finish_delivery): a
--- refusal leaves no trace on the message, and what it does leave (fail_delivery) is written in a transaction of its own. A
--- conversation that failed is passed over until its time comes, which keeps its order; the others go on.
+-- A failed delivery must not count as a poison message, and must not hold up other conversations. So a message is
+-- shown first (next_delivery), with its group locked to the end of the transaction, and received only when it was
+-- accepted (finish_delivery): a refusal leaves no trace on the message, and what it does leave (fail_delivery) is
+-- written in a transaction of its own. A conversation that failed is passed over until its time comes, which keeps
+-- its order; the others go on.
 --
 -- Invariants, and what keeps each:
 --   nobody else receives from a group meanwhile   the lock on its row, as in RECEIVE
---   what is received is what was delivered   finish_delivery compares positions: a sender may have committed in front of them
---   accepted twice is told apart   message_id is made of endpoint and position, and so the same at each attempt
+--   what is received is what was delivered   finish_delivery compares positions: a sender may have
+--     committed in front of them
+--   a second delivery can be recognized   message_id is made of endpoint and position, and so the same at each attempt
 -- Lock order: the group's row, then its messages (docs/architecture.md). Rows of _p_delivery_failure are locked alone.
--- Cost: one scan of the first 1000 messages of each lane; when all of these belong to conversations that wait or are locked, one probe
--- for each conversation of the queue.
+-- Cost: one scan of the first 1000 messages of each lane; when all of these belong to conversations that wait or are
+-- locked, one probe for each conversation of the queue.
 
-create function parley._p_lock_delivery(queue parley._p_queue, priority integer, out endpoint_id bigint, out group_id bigint)
+create function parley._p_lock_delivery(
+  queue parley._p_queue, priority integer, out endpoint_id bigint, out group_id bigint
+)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -32,24 +37,37 @@ begin
   ) as m
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
   join parley._p_conversation_group as g on g.group_id = e.group_id
-  where not exists (select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp())
+  where not exists (
+    select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp()
+  )
     and not parley._p_is_set_aside(e.endpoint_id)
   order by m.position
   limit 1
   for update of g skip locked;
   if endpoint_id is null and exists (
-    select from parley._p_message as n where n.lane = v_lane and n.position >= coalesce(v_low, 0) order by n.position offset 1000 limit 1
+    select from parley._p_message as n
+    where n.lane = v_lane and n.position >= coalesce(v_low, 0)
+    order by n.position offset 1000
+    limit 1
   ) then
     select e.endpoint_id, e.group_id into endpoint_id, group_id
     from parley._p_service as s
-    join parley._p_endpoint as e on e.service_id = s.service_id and e.state <> 'DO' and e.priority = _p_lock_delivery.priority
+    join parley._p_endpoint as e
+      on e.service_id = s.service_id and e.state <> 'DO' and e.priority = _p_lock_delivery.priority
     join parley._p_conversation_group as g on g.group_id = e.group_id
     cross join lateral (
-      select n.position, n.lane from parley._p_message as n where n.endpoint_id = e.endpoint_id order by n.position limit 1
+      select n.position, n.lane
+      from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id
+      order by n.position
+      limit 1
     ) as m
     where s.queue_id = queue.queue_id
       and m.lane = v_lane
-      and not exists (select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp())
+      and not exists (
+        select from parley._p_delivery_failure as f
+        where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp()
+      )
       and not parley._p_is_set_aside(e.endpoint_id)
     order by m.position
     limit 1
@@ -59,7 +77,8 @@ end
 $$;
 
 comment on function parley._p_lock_delivery(parley._p_queue, integer) is
-'Finds and locks the first conversation of a priority that has a message, is not locked, and need not wait after a failure.';
+'Finds and locks the first conversation of a priority that has a message, is not locked, and
+need not wait after a failure.';
 
 create function parley.next_delivery(
   queue text, top integer default 1,
@@ -83,7 +102,9 @@ begin
     found := parley._p_raise_disabled(v_queue.queue_id);
   end if;
   -- The session is idle while the request is under way; a daemon that has vanished must not hold the group for ever.
-  select a.timeout_ms + 60000 into v_idle_ms from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
+  select a.timeout_ms + 60000 into v_idle_ms
+  from parley._p_external_activation as a
+  where a.queue_id = v_queue.queue_id;
   perform set_config('idle_in_transaction_session_timeout', coalesce(v_idle_ms, 660000)::text, true);
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where v_queue.priorities & (1 << p.n) > 0 loop
     loop
@@ -100,14 +121,17 @@ end
 $$;
 
 comment on function parley.next_delivery(text, integer, parley.caller) is
-'Shows the next messages of one conversation without receiving them, and locks their conversation group to the end of the transaction.
-Conversations whose delivery failed are passed over until it is time to try again; so are groups that are locked.
-Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction, or roll back and call fail_delivery.
+'Shows the next messages of one conversation without receiving them, and locks their conversation group to the end
+of the transaction. Conversations whose delivery failed are passed over until it is time to try again; so are
+groups that are locked. Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction,
+or roll back and call fail_delivery.
 Arguments: queue; top, at most so many messages.
 Columns: those of RECEIVE; message_id is the same at each attempt.
 Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.';
 
-create function parley._p_deliverable(endpoint_id bigint, group_id bigint, top integer) returns setof parley.received_message
+create function parley._p_deliverable(
+  endpoint_id bigint, group_id bigint, top integer
+) returns setof parley.received_message
 language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
@@ -141,7 +165,11 @@ as $$
   cross join lateral parley._p_messages_in_order(e, parley._p_begin_of(h, e.endpoint_id), top) with ordinality as m
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
   left join lateral (
-    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
+    select r.sequence
+    from parley._p_receive_progress as r
+    where r.endpoint_id = e.endpoint_id
+    order by r.sequence desc
+    limit 1
   ) as p on true
   cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
   where e.endpoint_id = $1 and e.group_id = $2 and e.state <> 'DO'
@@ -150,7 +178,8 @@ as $$
 $$;
 
 comment on function parley._p_deliverable(bigint, bigint, integer) is
-'Shows the first messages of a conversation in the order in which RECEIVE takes them, if it still is in the group given.';
+'Shows the first messages of a conversation in the order in which RECEIVE takes them, if it still is in the group
+given.';
 
 create function parley.finish_delivery(
   queue text, conversation_handle uuid, queuing_orders bigint[],
@@ -167,8 +196,8 @@ begin
   v_received := array(
     select r.queuing_order
     from parley.receive(
-      queue => finish_delivery.queue, top => cardinality(queuing_orders), conversation_handle => finish_delivery.conversation_handle,
-      caller => caller
+      queue => finish_delivery.queue, top => cardinality(queuing_orders),
+      conversation_handle => finish_delivery.conversation_handle, caller => caller
     ) as r
   );
   delete from parley._p_delivery_failure as f where f.conversation_handle = finish_delivery.conversation_handle;
@@ -177,14 +206,14 @@ end
 $$;
 
 comment on function parley.finish_delivery(text, uuid, bigint[], parley.caller) is
-'Receives messages that next_delivery has shown in this transaction and that were accepted. When it returns false a message of another sender has come
-in front of them meanwhile: then roll back, and deliver again.
+'Receives messages that next_delivery has shown in this transaction and that were accepted. When it returns false a
+message of another sender has come in front of them meanwhile: then roll back, and deliver again.
 Arguments: queue; conversation_handle; queuing_orders, of the messages, all of that conversation.
 Errors: 208, 229, 8426, 9609 and 9617 as receive.';
 
 create function parley.fail_delivery(
-  queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null, is_final boolean default false,
-  answer text default null,
+  queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null,
+  is_final boolean default false, answer text default null,
   caller parley.caller default parley.current_caller(),
   out attempts integer, out is_set_aside boolean
 )
@@ -211,16 +240,22 @@ begin
   if v_endpoint.endpoint_id is null or v_activation.first_retry_ms is null then
     return;
   end if;
-  perform parley.record_failure(fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error, caller => caller);
-  update parley._p_failure as f set answer = left(fail_delivery.answer, 4096), answered_at = f.failed_at where f.endpoint_id = v_endpoint.endpoint_id;
+  perform parley.record_failure(
+    fail_delivery.conversation_handle, case when is_attempt then '38000' else '08006' end, error, caller => caller
+  );
+  update parley._p_failure as f
+  set answer = left(fail_delivery.answer, 4096), answered_at = f.failed_at
+  where f.endpoint_id = v_endpoint.endpoint_id;
   -- Those of conversations that are over; there are never many.
   delete from parley._p_delivery_failure as f
-  where f.queue_id = v_queue.queue_id and not exists (select from parley._p_endpoint as e where e.endpoint_id = f.endpoint_id);
+  where f.queue_id = v_queue.queue_id
+    and not exists (select from parley._p_endpoint as e where e.endpoint_id = f.endpoint_id);
   insert into parley._p_delivery_failure as f (
     endpoint_id, queue_id, conversation_handle, failures, attempts, last_error, first_failed_at, failed_at, retry_at
   )
   values (
-    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle, 1, is_attempt::integer, left(error, 2000),
+    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle, 1, is_attempt::integer,
+    left(error, 2000),
     clock_timestamp(), clock_timestamp(), clock_timestamp()
   )
   on conflict on constraint _p_delivery_failure_pkey do update
@@ -235,28 +270,34 @@ begin
       return;
     end if;
   end if;
-  -- Twice as long each time, up to the longest; what the receiver asks for counts up to the longest too. A tenth is left to
-  -- chance, so that conversations that failed together do not come back together.
+  -- Twice as long each time, up to the longest; what the receiver asks for counts up to the longest too. A tenth is
+  -- left to chance, so that conversations that failed together do not come back together.
   update parley._p_delivery_failure as f
   set retry_at = clock_timestamp() + make_interval(secs => (0.9 + 0.1 * random()) / 1000 * least(
       v_activation.longest_retry_ms,
-      greatest(coalesce(retry_ms, 0), v_activation.first_retry_ms * power(2::double precision, least(v_failures - 1, 40)))
+      greatest(
+        coalesce(retry_ms, 0), v_activation.first_retry_ms * power(2::double precision, least(v_failures - 1, 40))
+      )
     ))
   where f.endpoint_id = v_endpoint.endpoint_id;
 end
 $$;
 
 comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, text, parley.caller) is
-'Notes that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles each time. After max_attempts of the
-webhook it is set aside, as a poison message is, whatever the poison message handling of the queue.
-Of a conversation that is over, or not of the queue, nothing is noted.
-Call it after the transaction of the delivery was rolled back. Returns attempts, how many have been counted, and is_set_aside.
-Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts (a receiver that is not there says nothing about
-the message); retry_ms, milliseconds that the receiver asks to wait; is_final, whether the receiver will never accept it; answer, what the receiver said,
-without secrets, of which the first 4,096 characters are kept.
+'Records that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles
+each time. After max_attempts of the webhook it is set aside, as a poison message is, whatever the poison message
+handling of the queue. For a conversation that is over, or not of the queue, nothing is recorded.
+Call it after the transaction of the delivery was rolled back. Returns attempts, how many have
+been counted, and is_set_aside.
+Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts (a
+receiver that is not there says nothing about the message); retry_ms, milliseconds that the receiver asks to wait;
+is_final, whether the receiver will never accept it; answer, what the receiver said, without secrets, of which the
+first 4,096 characters are kept.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
-create function parley._p_set_aside_delivery(queue parley._p_queue, endpoint parley._p_endpoint, attempts integer) returns boolean
+create function parley._p_set_aside_delivery(
+  queue parley._p_queue, endpoint parley._p_endpoint, attempts integer
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -268,7 +309,8 @@ begin
     return false;
   end if;
   v_head := parley._p_first_message(queue, endpoint);
-  if v_head.position is null or not parley._p_set_aside_conversation(queue.queue_id, endpoint.endpoint_id, v_head.position, attempts) then
+  if v_head.position is null
+    or not parley._p_set_aside_conversation(queue.queue_id, endpoint.endpoint_id, v_head.position, attempts) then
     return false;
   end if;
   -- When it is put back it begins anew.
@@ -295,17 +337,23 @@ declare
 begin
   return (
     -- greatest() would make 0 of null.
-    select case when count(*) > 0 then greatest(0, extract(epoch from min(f.retry_at) - clock_timestamp())) end::double precision
+    select case
+      when count(*) > 0 then greatest(0, extract(epoch from min(f.retry_at) - clock_timestamp()))
+    end::double precision
     from parley._p_delivery_failure as f
     join parley._p_endpoint as e using (endpoint_id)
     where f.queue_id = v_queue.queue_id
-      and exists (select from parley._p_message as m where m.endpoint_id = f.endpoint_id and parley._p_owner_of_lane(m.lane) = v_queue.queue_id)
+      and exists (
+        select from parley._p_message as m
+        where m.endpoint_id = f.endpoint_id and parley._p_owner_of_lane(m.lane) = v_queue.queue_id
+      )
   );
 end
 $$;
 
 comment on function parley.seconds_to_next_delivery(text, parley.caller) is
-'Shows in how many seconds a conversation of a queue that failed to be delivered may be tried again; null when there is none.
+'Shows in how many seconds a conversation of a queue that failed to be delivered may be tried
+again; null when there is none.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 create view parley.delivery_failures with (security_barrier) as
@@ -327,4 +375,5 @@ left join parley._p_failure as a on a.endpoint_id = f.endpoint_id and a.answered
 where pg_catalog.pg_has_role(e.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.delivery_failures is
-'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody sees those of roles he is a member of.';
+'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody
+sees those of roles he is a member of.';

@@ -1,8 +1,9 @@
 -- Timers on time: what the daemon calls when the next alarm is due.
 --
--- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that notifies (_p_alarm_wakeup). Alarms
--- are fired many in a transaction. When one of them raises an error, nothing of that transaction stays; then the daemon asks for them one by one:
--- each has a subtransaction, and those that fail are put off, alone.
+-- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that
+-- notifies (_p_alarm_wakeup). Alarms are fired many in a transaction. When one of them raises an error, nothing
+-- of that transaction stays; then the daemon asks for them one by one: each has a subtransaction, and those
+-- that fail are put off, alone.
 -- Locks: as _p_fire_alarms, which waits for nobody; no other lock is waited for longer than lock_timeout.
 
 create function parley._p_fire_due(term bigint, top integer, one_by_one boolean, out fired integer, out next_ms float8)
@@ -34,7 +35,8 @@ end
 $$;
 
 comment on function parley._p_fire_due(bigint, integer, boolean) is
-'Fires what is due, for the leading daemon; tells how many, and in how many milliseconds to call again. Nulls mean that the term is over.
+'Fires what is due, for the leading daemon; gives how many, and in how many milliseconds to call again.
+Nulls mean that the term is over.
 Arguments: term; top, how many at most; one_by_one, whether those that cannot be fired are put off, each for itself.';
 
 create function parley._p_fire_alarms_one_by_one(top integer) returns integer
@@ -47,7 +49,11 @@ declare
   v_now timestamptz := clock_timestamp();
 begin
   for v_alarm in
-    select a.endpoint_id, a.kind from parley._p_alarm as a where a.due_at <= v_now order by a.due_at limit 10::bigint * top
+    select a.endpoint_id, a.kind
+    from parley._p_alarm as a
+    where a.due_at <= v_now
+    order by a.due_at
+    limit 10::bigint * top
   loop
     begin
       if parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind) then

@@ -1,8 +1,9 @@
 -- The messages of event notifications: when they are sent, and what is in them.
 --
 -- A failure to notify is a warning in the log, never an error of the statement that caused the event (spec 2.10).
--- QUEUE_ACTIVATION is raised by the daemon, which knows when messages wait without a reader. BROKER_QUEUE_DISABLED is noticed
--- by fire_timers: the disabling itself happens outside of any transaction (poison/poison.sql), in a session that is about to fail.
+-- QUEUE_ACTIVATION is raised by the daemon, which knows when messages wait without a reader. BROKER_QUEUE_DISABLED
+-- is noticed by fire_timers: the disabling itself happens outside of any transaction (poison/poison.sql), in a
+-- session that is about to fail.
 
 create function parley._p_event_body(caller oid, event text, queue parley._p_queue) returns bytea
 language sql stable
@@ -14,7 +15,9 @@ as $$
       xmlelement(name "EventType", event),
       xmlelement(name "PostTime", to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS')),
       xmlelement(name "SPID", pg_backend_pid()),
-      xmlelement(name "ServerName", coalesce(nullif(current_setting('cluster_name'), ''), host(inet_server_addr()), 'localhost')),
+      xmlelement(
+        name "ServerName", coalesce(nullif(current_setting('cluster_name'), ''), host(inet_server_addr()), 'localhost')
+      ),
       xmlelement(name "LoginName", session_user),
       xmlelement(name "UserName", pg_get_userbyid(caller)),
       xmlelement(name "DatabaseName", current_database()),
@@ -26,7 +29,8 @@ as $$
   )
 $$;
 
-comment on function parley._p_event_body(oid, text, parley._p_queue) is 'Gives the body of an event notification, in UTF-8; times are UTC (spec 2.10).';
+comment on function parley._p_event_body(oid, text, parley._p_queue) is
+'Gives the body of an event notification, in UTF-8; times are UTC (spec 2.10).';
 
 create function parley._p_post_notice(handle uuid, type parley._p_message_type, body bytea) returns boolean
 language plpgsql
@@ -40,7 +44,9 @@ begin
     return false;
   end if;
   if v_endpoint.state = 'SO' then
-    update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
+    update parley._p_endpoint as e
+    set state = 'CO', state_since = clock_timestamp()
+    where e.endpoint_id = v_endpoint.endpoint_id;
   end if;
   perform parley._p_dispatch(handle, type, array[body], null);
   -- The target may have refused.
@@ -49,7 +55,8 @@ end
 $$;
 
 comment on function parley._p_post_notice(uuid, parley._p_message_type, bytea) is
-'Sends a message of the broker''s own on a conversation of _p_begin_notices; gives false when that conversation is over.';
+'Sends a message of the broker''s own on a conversation of _p_begin_notices; gives false
+when that conversation is over.';
 
 create function parley._p_post_events(caller oid, queue_id integer, event text) returns integer
 language plpgsql
@@ -82,15 +89,19 @@ begin
   loop
     continue when v_notification.is_merged;
     begin
-      if parley._p_post_notice(v_notification.conversation_handle, v_type, parley._p_event_body(caller, event, v_queue)) then
+      if parley._p_post_notice(
+        v_notification.conversation_handle, v_type, parley._p_event_body(caller, event, v_queue)
+      ) then
         v_posted := v_posted + 1;
       else
         perform parley._p_drop_event_notifications(array[v_notification.notification_id]);
-        raise warning 'event notification "%" of queue "%" is dropped: its conversation is over', v_notification.name, v_queue.lookup_name;
+        raise warning 'event notification "%" of queue "%" is dropped: its conversation is over', v_notification.name,
+          v_queue.lookup_name;
       end if;
     exception
       when others then
-        raise warning 'event notification "%" of queue "%" failed: %', v_notification.name, v_queue.lookup_name, sqlerrm;
+        raise warning 'event notification "%" of queue "%" failed: %', v_notification.name, v_queue.lookup_name,
+          sqlerrm;
     end;
   end loop;
   return v_posted;
@@ -117,7 +128,8 @@ end
 $$;
 
 comment on function parley.notify_activation(text, parley.caller) is
-'Raises QUEUE_ACTIVATION for a queue and returns how many messages were sent. For the daemon, when messages wait that nobody receives.
+'Raises QUEUE_ACTIVATION for a queue and returns how many messages were sent. For the daemon, when
+messages wait that nobody receives.
 Errors: 208 no such queue, 9609 malformed name, 15151 not an administrator.
 Source: spec 2.10, 5.5.';
 
@@ -134,7 +146,9 @@ begin
   where n.notification_id = any (array(
     select o.notification_id
     from parley._p_event_notification as o
-    where o.is_reported and (only_queues is null or o.queue_id = any (only_queues)) and not parley._p_is_poisoned(o.queue_id)
+    where o.is_reported
+      and (only_queues is null or o.queue_id = any (only_queues))
+      and not parley._p_is_poisoned(o.queue_id)
     for no key update skip locked
   ));
   for v_due in
@@ -173,7 +187,8 @@ end
 $$;
 
 comment on function parley._p_notify_disabled_queues(oid, integer[]) is
-'Raises BROKER_QUEUE_DISABLED for queues that poison message handling has disabled, once for each time, and drops notifications whose conversation is over.
-Gives how many messages were sent. What another transaction holds is passed by.
+'Raises BROKER_QUEUE_DISABLED for queues that poison message handling has disabled, once for each time,
+and drops notifications whose conversation is over. Gives how many messages were sent. What another
+transaction holds is passed by.
 Arguments: only_queues, of these alone; null for all.
 Source: spec 2.10, 5.6.';

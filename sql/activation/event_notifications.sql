@@ -1,8 +1,9 @@
--- Event notifications: subscriptions of a service to what happens to a queue, QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.
+-- Event notifications: subscriptions of a service to what happens to a queue,
+-- QUEUE_ACTIVATION or BROKER_QUEUE_DISABLED.
 --
--- Each notification has a conversation of its own, from the built-in EventNotificationService, begun when the notification is
--- created and open until it is dropped. The receiver must not end it: a conversation that is over takes its notification with it.
--- What is sent when stands in activation/event_messages.sql.
+-- Each notification has a conversation of its own, from the built-in EventNotificationService, begun when the
+-- notification is created and open until it is dropped. The receiver must not end it: a conversation that is over takes
+-- its notification with it. What is sent when stands in activation/event_messages.sql.
 -- Locks: the queue's row, then those of the notification's conversation, as END CONVERSATION takes them.
 
 create table parley._p_event_notification (
@@ -30,10 +31,12 @@ as $$
   select exists (select from parley._p_event_notification as n where n.queue_id = $1 and n.event = 'QUEUE_ACTIVATION')
 $$;
 
-comment on function parley._p_notifies_activation(integer) is 'Reports whether a queue has a QUEUE_ACTIVATION event notification.';
+comment on function parley._p_notifies_activation(integer) is
+'Reports whether a queue has a QUEUE_ACTIVATION event notification.';
 
 create function parley._p_begin_notices(
-  to_service text, broker_instance text, service_id integer default 2, service_contract_id integer default 2, lifetime integer default null
+  to_service text, broker_instance text, service_id integer default 2, service_contract_id integer default 2,
+  lifetime integer default null
 ) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -51,19 +54,21 @@ begin
   -- Not by begin_dialog, which would ask for rights on the broker's own queue.
   select * into v_service from parley._p_service as s where s.service_id = _p_begin_notices.service_id;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  select * into v_contract from parley._p_contract as c where c.service_contract_id = _p_begin_notices.service_contract_id;
+  select * into v_contract
+  from parley._p_contract as c
+  where c.service_contract_id = _p_begin_notices.service_contract_id;
   v_priority := parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, to_service);
   perform parley._p_use_priority(v_queue, v_priority);
   insert into parley._p_conversation_group (conversation_group_id, service_id)
   values (gen_random_uuid(), v_service.service_id)
   returning group_id into v_group;
   insert into parley._p_endpoint (
-    group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name, service_contract_name,
-    conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+    group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name,
+    service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
   )
   values (
-    v_group, 'SO', true, true, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
-    gen_random_uuid(), v_service.owner, to_service, broker_instance, true, v_lifetime
+    v_group, 'SO', true, true, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name,
+    v_contract.name, gen_random_uuid(), v_service.owner, to_service, broker_instance, true, v_lifetime
   )
   returning conversation_handle, endpoint_id into v_handle, v_endpoint;
   if lifetime is not null then
@@ -74,7 +79,8 @@ end
 $$;
 
 comment on function parley._p_begin_notices(text, text, integer, integer, integer) is
-'Begins a conversation from a service of the broker''s own: that of event notifications, or another one by its id and contract; lifetime in seconds.';
+'Begins a conversation from a service of the broker''s own: that of event notifications, or another one by its id and
+contract; lifetime in seconds.';
 
 create function parley._p_require_event_service(caller oid, to_service text, broker_instance text) returns boolean
 language plpgsql
@@ -136,7 +142,8 @@ begin
   end if;
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
   if exists (
-    select from parley._p_event_notification as n where n.queue_id = v_queue.queue_id and n.name = create_event_notification.name
+    select from parley._p_event_notification as n
+    where n.queue_id = v_queue.queue_id and n.name = create_event_notification.name
   ) then
     found := parley._p_raise(2714, 'event notification', v_queue.lookup_name, name);
   end if;
@@ -154,12 +161,14 @@ $$;
 
 comment on function parley.create_event_notification(text, text, text, text, text, boolean, parley.caller) is
 'Sends a service a message when something happens to a queue, and returns the id of the notification.
-Arguments: name, one for each queue; queue; event, QUEUE_ACTIVATION (messages wait that nobody receives) or BROKER_QUEUE_DISABLED (by poison message
-handling); to_service, which must accept the contract http://schemas.microsoft.com/SQL/Notifications/PostEventNotification; broker_instance, the id of
-its database, ''current database'', or null for any; fan_in, whether notifications alike, of one owner to one service, are sent as one message.
+Arguments: name, one for each queue; queue; event, QUEUE_ACTIVATION (messages wait that nobody receives) or
+BROKER_QUEUE_DISABLED (by poison message handling); to_service, which must accept the contract
+http://schemas.microsoft.com/SQL/Notifications/PostEventNotification; broker_instance, the id of its database, ''current
+database'', or null for any; fan_in, whether notifications alike, of one owner to one service, are sent as one message.
 The conversation stays open; when the receiver ends it, or it breaks, the notification is dropped.
-Errors: 208 no such queue, 229 not allowed, 2714 exists, 8402 unknown event, 8408 contract not accepted, 8413 malformed broker_instance,
-8421 to_service missing, 9609 bad name, 9663 system object, 9718 the queue has another activation, 15151 service not found.
+Errors: 208 no such queue, 229 not allowed, 2714 exists, 8402 unknown event, 8408 contract not accepted, 8413
+malformed broker_instance, 8421 to_service missing, 9609 bad name, 9663 system object, 9718 the queue has another
+activation, 15151 service not found.
 Source: spec 2.10.';
 
 create function parley.drop_event_notification(
@@ -203,7 +212,9 @@ declare
   v_endpoint parley._p_endpoint;
 begin
   for v_handle in
-    delete from parley._p_event_notification as n where n.notification_id = any (notifications) returning n.conversation_handle
+    delete from parley._p_event_notification as n
+    where n.notification_id = any (notifications)
+    returning n.conversation_handle
   loop
     if exists (select from parley._p_endpoint as e where e.conversation_handle = v_handle) then
       v_endpoint := parley._p_lock_to_end(v_handle);
@@ -215,4 +226,5 @@ begin
 end
 $$;
 
-comment on function parley._p_drop_event_notifications(integer[]) is 'Drops event notifications and ends their conversations.';
+comment on function parley._p_drop_event_notifications(integer[]) is
+'Drops event notifications and ends their conversations.';

@@ -1,13 +1,15 @@
 -- External activation: what the daemon starts for a queue outside of the database, a program or a web address.
 --
--- Here stands only what is wanted. Whether a program may run on a host, or an address be called from it, is the decision of whoever
--- operates that host: the daemon starts nothing that its operator has not allowed (docs/activation.md). So no definition is a way onto the host.
--- It is a way to the messages, which go to whoever reads: so who says what reads must be able to act as the queue's owner, or be an
--- administrator, then and whenever it is started. For numbers and times the right to ALTER the queue is enough.
+-- Here stands only what is wanted. Whether a program may run on a host, or an address be called from it, is the
+-- decision of whoever operates that host: the daemon starts nothing that its operator has not allowed
+-- (docs/activation.md). So no definition is a way onto the host. It is a way to the messages, which go to whoever
+-- reads: so who says what reads must be able to act as the queue's owner, or be an administrator, then and whenever it
+-- is started. For numbers and times the right to ALTER the queue is enough.
 --
--- A queue has one kind of activation: a procedure that is enabled, an external activation, or QUEUE_ACTIVATION event notifications.
--- Secrets of webhooks and values of environments are shown by no view; only the daemon reads them (_p_external_definition). A daemon with a master
--- key seals the secrets of webhooks (activation/webhook_secrets.sql): until then, or without one, they stand here as they are.
+-- A queue has one kind of activation: a procedure that is enabled, an external activation, or QUEUE_ACTIVATION event
+-- notifications. Secrets of webhooks and values of environments are shown by no view; only the daemon reads them
+-- (_p_external_definition). A daemon with a master key seals the secrets of webhooks (activation/webhook_secrets.sql):
+-- until then, or without one, they stand here as they are.
 -- Locks: the queue's row, as alter_queue takes it.
 
 create table parley._p_external_activation (
@@ -39,7 +41,8 @@ create table parley._p_external_activation (
   check ((kind = 'webhook') = (url is not null and num_nonnulls(secret, sealed_secret) = 1))
 );
 
-comment on table parley._p_external_activation is 'What the daemon starts outside of the database to read a queue; secrets and environment are for it alone.';
+comment on table parley._p_external_activation is
+'What the daemon starts outside of the database to read a queue; secrets and environment are for it alone.';
 
 create function parley._p_check_program(activation parley._p_external_activation) returns boolean
 language plpgsql immutable
@@ -47,12 +50,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- NUL cannot be in a text; an argument may be empty, but not missing.
-  if cardinality(activation.program) = 0 or array_position(activation.program, null) is not null or activation.program[1] !~ E'^([A-Za-z]:\\\\|/)' then
+  if cardinality(activation.program) = 0
+    or array_position(activation.program, null) is not null
+    or activation.program[1] !~ E'^([A-Za-z]:\\\\|/)' then
     found := parley._p_raise(8402, 'program');
   elsif jsonb_typeof(activation.environment) <> 'object'
     or exists (
       select
-      from jsonb_each(case jsonb_typeof(activation.environment) when 'object' then activation.environment else '{}' end) as v
+      from jsonb_each(
+        case jsonb_typeof(activation.environment) when 'object' then activation.environment else '{}' end
+      ) as v
       where jsonb_typeof(v.value) <> 'string' or v.key !~ '^[A-Za-z_][A-Za-z0-9_]*$' or upper(v.key) ~ '^PARLEY_'
     ) then
     found := parley._p_raise(8402, 'environment');
@@ -86,7 +93,9 @@ begin
   found := parley._p_require_range('batch_size', activation.batch_size, 1, 1000);
   found := parley._p_require_range('max_attempts', activation.max_attempts, 0, 1000000);
   found := parley._p_require_range('first_retry_ms', activation.first_retry_ms, 1, 86400000);
-  found := parley._p_require_range('longest_retry_ms', activation.longest_retry_ms, activation.first_retry_ms, 86400000);
+  found := parley._p_require_range(
+    'longest_retry_ms', activation.longest_retry_ms, activation.first_retry_ms, 86400000
+  );
   return true;
 end
 $$;
@@ -111,15 +120,16 @@ begin
   delete from parley._p_external_activation as a where a.queue_id = activation.queue_id;
   insert into parley._p_external_activation (
     queue_id, kind, is_enabled, min_instances, max_instances, program, environment, working_directory, stop_timeout_ms,
-    url, secret_name, secret, sealed_secret, timeout_ms, batch_size, body_format, system_messages, max_attempts, first_retry_ms, longest_retry_ms,
-    set_by, create_date, modify_date
+    url, secret_name, secret, sealed_secret, timeout_ms, batch_size, body_format, system_messages, max_attempts,
+    first_retry_ms, longest_retry_ms, set_by, create_date, modify_date
   )
   values (
     activation.queue_id, activation.kind, activation.is_enabled, activation.min_instances, activation.max_instances,
     activation.program, activation.environment, activation.working_directory, activation.stop_timeout_ms,
-    activation.url, activation.secret_name, activation.secret, activation.sealed_secret, activation.timeout_ms, activation.batch_size,
-    activation.body_format, activation.system_messages, activation.max_attempts, activation.first_retry_ms, activation.longest_retry_ms,
-    activation.set_by, coalesce(activation.create_date, now()), clock_timestamp()
+    activation.url, activation.secret_name, activation.secret, activation.sealed_secret, activation.timeout_ms,
+    activation.batch_size, activation.body_format, activation.system_messages, activation.max_attempts,
+    activation.first_retry_ms, activation.longest_retry_ms, activation.set_by, coalesce(activation.create_date, now()),
+    clock_timestamp()
   );
   return true;
 end
@@ -140,7 +150,11 @@ as $$
   from parley._p_queue as q
   where q.queue_id = activation.queue_id
     and parley._p_may_act_as(activation.set_by, q.owner) is not true
-    and (exists (select from pg_roles as r where r.oid = activation.set_by) and parley._p_is_administrator(activation.set_by)) is not true
+    and (
+      exists (
+        select from pg_roles as r where r.oid = activation.set_by
+      ) and parley._p_is_administrator(activation.set_by)
+    ) is not true
 $$;
 
 comment on function parley._p_external_refusal(parley._p_external_activation) is
@@ -176,8 +190,13 @@ declare
   v_kind text;
 begin
   -- Two that switch on different kinds at once must not both find the other one off.
-  select * into v_queue from parley._p_queue as q where q.queue_id = _p_require_sole_activator.queue_id for no key update;
-  select a.kind into v_kind from parley._p_external_activation as a where a.queue_id = v_queue.queue_id and a.is_enabled;
+  select * into v_queue
+  from parley._p_queue as q
+  where q.queue_id = _p_require_sole_activator.queue_id
+  for no key update;
+  select a.kind into v_kind
+  from parley._p_external_activation as a
+  where a.queue_id = v_queue.queue_id and a.is_enabled;
   if activator <> 'procedure' and v_queue.is_activation_enabled then
     found := parley._p_raise(9718, 'internal', v_queue.lookup_name, v_queue.activation_procedure::text);
   elsif activator <> 'external' and v_kind is not null then

@@ -1,4 +1,5 @@
--- What the daemon starts outside of the database, for which queue. It is the one place that shows secrets, and for administrators only.
+-- What the daemon starts outside of the database, for which queue. It is the one place that shows secrets,
+-- and for administrators only.
 
 create function parley._p_external_definition(activation parley._p_external_activation) returns jsonb
 language sql stable
@@ -26,7 +27,8 @@ as $$
   end
 $$;
 
-comment on function parley._p_external_definition(parley._p_external_activation) is 'Gives what a starter of readers needs to know, with secrets.';
+comment on function parley._p_external_definition(parley._p_external_activation) is
+'Gives what a starter of readers needs to know, with secrets.';
 
 create function parley._p_external_readers()
 returns table (queue_id integer, kind text, min_readers integer, max_readers integer, definition jsonb)
@@ -44,5 +46,5 @@ as $$
 $$;
 
 comment on function parley._p_external_readers() is
-'Gives for each queue that is activated from outside of the database the kind of its readers (program, webhook, event), how many run at least and at most,
-and the definition for whoever starts them, with secrets.';
+'Gives for each queue that is activated from outside of the database the kind of its readers (program, webhook,
+event), how many run at least and at most, and the definition for whoever starts them, with secrets.';

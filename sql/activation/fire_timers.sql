@@ -1,7 +1,8 @@
 -- Doing what is due because somebody asks for it: a cron job, the daemon, a reader.
 --
--- What is fired is held until the transaction ends. So a caller that is no administrator fires what concerns the queues that he may RECEIVE from,
--- whose conversations he may hold anyway, and moves no clock that sets when others poll next. What another transaction holds is passed by.
+-- What is fired is held until the transaction ends. So a caller that is no administrator fires what concerns the queues
+-- that he may RECEIVE from, whose conversations he may hold anyway, and moves no clock that sets when others poll next.
+-- What another transaction holds is passed by.
 
 create function parley._p_queues_to_fire(role oid) returns integer[]
 language plpgsql stable
@@ -12,13 +13,16 @@ begin
     return null;
   end if;
   return array(
-    select q.queue_id from parley._p_queue as q where parley._p_has_permission(role, 'RECEIVE', 'queue', q.queue_id, q.owner)
+    select q.queue_id
+    from parley._p_queue as q
+    where parley._p_has_permission(role, 'RECEIVE', 'queue', q.queue_id, q.owner)
   );
 end
 $$;
 
 comment on function parley._p_queues_to_fire(oid) is
-'Gives the queues of which a role may fire what is due: those that it may RECEIVE from. Null for an administrator, who may fire everything.';
+'Gives the queues of which a role may fire what is due: those that it may RECEIVE from. Null for an
+administrator, who may fire everything.';
 
 create function parley.fire_timers(
   top integer default 1000,
@@ -41,7 +45,11 @@ begin
     select o.conversation_handle
     from parley._p_tombstone as o
     where o.expires_at <= v_now
-      and (v_queues is null or o.service_id in (select s.service_id from parley._p_service as s where s.queue_id = any (v_queues)))
+      and (
+        v_queues is null or o.service_id in (
+          select s.service_id from parley._p_service as s where s.queue_id = any (v_queues)
+        )
+      )
     order by o.expires_at
     limit top
     for update skip locked
@@ -51,24 +59,32 @@ begin
     and coalesce(pg_sequence_last_value('parley._p_next_delayed_check'), 0) <= extract(epoch from v_now) * 1000000 then
     perform parley._p_deliver_delayed(null, v_queues, passes_by => true);
     -- However many wait, classifying them takes a twentieth of the time and no more.
-    perform setval('parley._p_next_delayed_check', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint)
+    perform setval(
+      'parley._p_next_delayed_check',
+      (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_now)) * 1000000)::bigint
+    )
     where v_queues is null;
   end if;
   delete from parley._p_fragment as f
   where v_queues is null
-    and f.ctid = any (array(select o.ctid from parley._p_fragment as o where o.stored_at < v_now - interval '1 day' for update skip locked));
+    and f.ctid = any (
+      array(
+        select o.ctid from parley._p_fragment as o where o.stored_at < v_now - interval '1 day' for update skip locked
+      )
+    );
   perform parley._p_notify_disabled_queues(v_caller, v_queues) where exists (select from parley._p_event_notification);
-  perform parley._p_take_configuration_answers() where v_queues is null and exists (select from parley._p_configuration_request);
+  perform parley._p_take_configuration_answers()
+  where v_queues is null and exists (select from parley._p_configuration_request);
   -- Last: the rest may wait for a conversation, and must not hold many then.
   return parley._p_fire_alarms(null, top, v_queues);
 end
 $$;
 
 comment on function parley.fire_timers(integer, parley.caller) is
-'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be delivered now,
-conversations that have to be set aside, event notifications of queues that were disabled. For an administrator in all queues; for others in those that
-they may RECEIVE from, and what their conversations have sent. What another transaction holds is passed by.
-Returns how many alarms fired; call again at once when that is top.
+'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be
+delivered now, conversations that have to be set aside, event notifications of queues that were disabled. For an
+administrator in all queues; for others in those that they may RECEIVE from, and what their conversations have sent.
+What another transaction holds is passed by. Returns how many alarms fired; call again at once when that is top.
 Arguments: top, how many to handle at most.
 Errors: 127 top negative.
 Source: spec 3.3, 3.5.';

@@ -18,10 +18,13 @@ begin
 end
 $$;
 
-comment on function parley._p_require_reader(integer) is 'Refuses to start a reader of a queue when who said what reads it may not, or no longer.
+comment on function parley._p_require_reader(integer) is
+'Refuses to start a reader of a queue when who said what reads it may not, or no longer.
 Errors: SQLSTATE 42501.';
 
-create function parley._p_may_begin_reader(term bigint, queue_id integer, role text, milliseconds integer) returns boolean
+create function parley._p_may_begin_reader(
+  term bigint, queue_id integer, role text, milliseconds integer
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -31,7 +34,9 @@ begin
   if not parley._p_holds_term(term) then
     return false;
   end if;
-  v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
+  v_left_ms := (
+    pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000
+  ) / 1000;
   if v_left_ms is null or v_left_ms < milliseconds then
     return false;
   end if;
@@ -46,8 +51,10 @@ end
 $$;
 
 comment on function parley._p_may_begin_reader(bigint, integer, text, integer) is
-'Reports whether the daemon that has a term may start a reader of a queue now: its lease lasts, and the queue still says that role.
-Arguments: term, as _p_lead gave it; queue_id; role that a procedure runs as, or null for another kind of reader; milliseconds that the lease must last.
+'Reports whether the daemon that has a term may start a reader of a queue now: its lease lasts, and
+the queue still says that role.
+Arguments: term, as _p_lead gave it; queue_id; role that a procedure runs as, or null for another kind of reader;
+milliseconds that the lease must last.
 Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
 
 create function parley._p_begin_reader(term bigint, queue_id integer, role text, is_direct boolean) returns boolean
@@ -61,8 +68,11 @@ begin
     return false;
   end if;
   if is_direct then
-    -- The call has to come while no other daemon can lead: a daemon that is paused in between finds that its session has ended.
-    v_left_ms := (pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000) / 1000;
+    -- The call has to come while no other daemon can lead: a daemon that is paused in between finds
+    -- that its session has ended.
+    v_left_ms := (
+      pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000
+    ) / 1000;
     perform set_config('idle_session_timeout', greatest(1, least(v_left_ms - 500, 2000))::text, false);
     perform set_config('role', case when role = session_user then 'none' else role end, false);
   end if;
@@ -71,7 +81,9 @@ end
 $$;
 
 comment on function parley._p_begin_reader(bigint, integer, text, boolean) is
-'Reports whether the daemon that has a term may start a reader in this session now, which is then ended by the server unless a statement comes before the
-lease can be over, two seconds at most. Neither the daemon''s clock nor its being awake matters.
-Arguments: term, as _p_lead gave it; queue_id; role that the reader runs as; is_direct, false behind a pooler, where nothing can be set for a session.
+'Reports whether the daemon that has a term may start a reader in this session now, which is then ended by
+the server unless a statement comes before the lease can be over, two seconds at most. Neither the daemon''s
+clock nor its being awake matters.
+Arguments: term, as _p_lead gave it; queue_id; role that the reader runs as; is_direct, false behind a pooler, where
+nothing can be set for a session.
 Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';

@@ -1,11 +1,13 @@
--- What the queue monitors of the daemon ask: in which queues can messages be received, by how many readers at once?
+-- For the queue monitors of the daemon: in which queues can messages be received, by how many readers at once.
 --
--- The question must not disturb the readers it is asked for. A scan that locked groups, even for an instant, would make a RECEIVE skip
--- them; so it reads the xmax of the group's row instead: whoever has the row locked is there, and pg_xact_status tells whether that
--- transaction is still running (pg_locks does not know all subtransactions, a snapshot knows none). Rows of groups are never updated, and
--- always locked FOR UPDATE, so xmax is always one transaction.
+-- The question must not disturb the readers it is asked for. A scan that locked groups, even for an instant,
+-- would make a RECEIVE skip them; so it reads the xmax of the group's row instead: the lock of the row is
+-- recorded there, and pg_xact_status shows whether that transaction is still running (pg_locks does not know all
+-- subtransactions, a snapshot knows none). Rows of groups are never updated, and always locked FOR UPDATE, so
+-- xmax is always one transaction.
 -- The answer is old when it arrives; a reader too many finds nothing and leaves.
--- Cost: an index probe for each queue without messages; for others the first rows of the lane, rows_max of them at most. No lock, no write.
+-- Cost: an index probe for each queue without messages; for others the first rows of the lane, rows_max of them
+-- at most. No lock, no write.
 
 create function parley._p_receivable(queue_ids integer[], readers_max integer[], rows_max integer)
 returns table (queue_id integer, groups integer, head bigint, is_partial boolean)
@@ -21,19 +23,22 @@ declare
   v_found record;
 begin
   for v_lane in
-    select q.queue_id, a.lane, w.readers_max, h.blocked_endpoints, h.blocked_positions, coalesce(h.low_position, 0) as low,
-      coalesce(h.resume_position, 0) as resume
+    select q.queue_id, a.lane, w.readers_max, h.blocked_endpoints, h.blocked_positions,
+      coalesce(h.low_position, 0) as low, coalesce(h.resume_position, 0) as resume
     from unnest(_p_receivable.queue_ids, _p_receivable.readers_max) as w (queue_id, readers_max)
     join parley._p_queue as q on q.queue_id = w.queue_id
     cross join lateral (
       -- The usual case, one priority, needs no series.
       select parley._p_lane(q.queue_id, 5) as lane where q.priorities = 32
       union all
-      select parley._p_lane(q.queue_id, p.n) from generate_series(10, 1, -1) as p (n) where q.priorities <> 32 and q.priorities & (1 << p.n) > 0
+      select parley._p_lane(q.queue_id, p.n) from generate_series(10, 1, -1) as p (n)
+      where q.priorities <> 32 and q.priorities & (1 << p.n) > 0
     ) as a
     left join lateral parley._p_newest_hint(a.lane) as h on true
     where q.is_receive_enabled
-      and exists (select from parley._p_message as m where m.lane = a.lane and m.position >= coalesce(h.low_position, 0))
+      and exists (
+        select from parley._p_message as m where m.lane = a.lane and m.position >= coalesce(h.low_position, 0)
+      )
     order by q.queue_id, a.lane
   loop
     -- Not among the conditions above: it would be asked for each queue that is empty too.
@@ -48,7 +53,8 @@ begin
       is_partial := false;
     end if;
     continue when groups >= v_lane.readers_max;
-    select count(*) filter (where w.is_free) as groups, min(w.first) filter (where w.is_free) as head, coalesce(sum(w.rows), 0) as rows
+    select count(*) filter (where w.is_free) as groups, min(w.first) filter (where w.is_free) as head,
+      coalesce(sum(w.rows), 0) as rows
     into v_found
     from (
       select f.first, f.rows, not parley._p_is_running(g.xmax) as is_free
@@ -62,14 +68,16 @@ begin
           limit rows_max
         ) as m
         join parley._p_endpoint as e
-          on e.endpoint_id = m.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+          on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+          and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         group by e.group_id
         union all
         -- Groups that were locked when a reader passed them by.
         select e.group_id, min(n.position), 0
         from unnest(v_lane.blocked_endpoints, v_lane.blocked_positions) as b (endpoint_id, position)
         join parley._p_endpoint as e
-          on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+          on e.endpoint_id = b.endpoint_id and e.state <> 'DO'
+          and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
         cross join lateral (
           select m.position, m.lane
           from parley._p_message as m
@@ -93,9 +101,11 @@ end
 $$;
 
 comment on function parley._p_receivable(integer[], integer[], integer) is
-'Shows in which of some queues messages can be received that no reader holds: how many groups have such messages, up to a number; the position
-of the first of them; and whether the look ended at rows_max rows, so that there may be more. Queues without any are left out.
-Arguments: queue_ids; readers_max, how many groups are of interest in each; rows_max, how many rows to look at in each lane.';
+'Shows in which of some queues messages can be received that no reader holds: how many groups have such messages, up to
+a number; the position of the first of them; and whether the scan ended at rows_max rows, so that there may be more.
+Queues without any are left out.
+Arguments: queue_ids; readers_max, how many groups are of interest in each; rows_max, how
+many rows to scan in each lane.';
 
 create function parley._p_ask_for_wakeups(queue_ids integer[], seconds integer) returns void
 language plpgsql
@@ -128,5 +138,5 @@ end
 $$;
 
 comment on function parley._p_cancel_wakeups(integer[]) is
-'Tells the senders to some queues that nobody sleeps there: readers are at work, and a notification for each message would only slow both down.
-Others who sleep there ask again within seconds (parley.listen_for_messages).';
+'Cancels the wake-ups of some queues: readers are at work, and a notification for each message would only slow both
+sides down. Others who wait there ask again within seconds (parley.listen_for_messages).';

@@ -1,9 +1,11 @@
 -- Secrets of webhooks, until a daemon seals them.
 --
--- Whoever defines a webhook does so in SQL, where no master key is: the secret is stored as it is, and the daemon, which has the key and is told of
--- each change of an activation, replaces it by itself, sealed. A daemon without a master key leaves it alone, and parley.diagnose_configuration tells
--- (webhook-secret-plain). Sealing needs no term: it changes only how the same secret is written down.
--- Locks: the queue's row, as the statements of activation take it, so that none of these puts back a secret that it read before.
+-- SQL, in which a webhook is defined, has no master key: the secret is stored in clear. The daemon, which has the key
+-- and is notified of each change of an activation, replaces it by the sealed secret. A daemon without a master key
+-- leaves it alone, and parley.diagnose_configuration reports that (webhook-secret-plain). Sealing needs no term: it
+-- changes only how the same secret is written down.
+-- Locks: the queue's row, as the statements of activation take it, so that none of these puts back a
+-- secret that it read before.
 
 create function parley._p_plain_secrets() returns table (queue_id integer, secret text)
 language sql stable
@@ -14,7 +16,8 @@ as $$
   where a.secret is not null
 $$;
 
-comment on function parley._p_plain_secrets() is 'Gives the secrets of webhooks that are not sealed, of those that are switched off too.';
+comment on function parley._p_plain_secrets() is
+'Gives the secrets of webhooks that are not sealed, of those that are switched off too.';
 
 create function parley._p_seal_webhook_secret(queue_id integer, secret text, sealed_secret bytea) returns boolean
 language plpgsql
@@ -34,5 +37,7 @@ end
 $$;
 
 comment on function parley._p_seal_webhook_secret(integer, text, bytea) is
-'Replaces the secret of a webhook by itself, sealed; false when it has been changed or sealed meanwhile, or somebody holds the queue.
-Arguments: queue_id; secret, as _p_plain_secrets gave it; sealed_secret, the same sealed under the master key for this queue.';
+'Replaces the secret of a webhook by itself, sealed; false when it has been changed or sealed
+meanwhile, or somebody holds the queue.
+Arguments: queue_id; secret, as _p_plain_secrets gave it; sealed_secret, the same sealed under
+the master key for this queue.';

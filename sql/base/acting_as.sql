@@ -6,7 +6,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- pg_has_role takes an oid for a member of itself whether there is such a role or not.
-  if not exists (select from pg_roles as r where r.oid = caller) or not exists (select from pg_roles as r where r.oid = role) then
+  if not exists (select from pg_roles as r where r.oid = caller)
+    or not exists (select from pg_roles as r where r.oid = role) then
     return false;
   end if;
   if current_setting('server_version_num')::integer >= 160000 then
@@ -18,6 +19,6 @@ end
 $$;
 
 comment on function parley._p_may_act_as(oid, oid) is
-'Reports whether a role may become another one by SET ROLE: itself, a role that it is a member of and may set, any as superuser. Never null: false when either
-of the two does not exist.
+'Reports whether a role may become another one by SET ROLE: itself, a role that it is a member of and may set, any
+as superuser. Never null: false when either of the two does not exist.
 Arguments: caller, the role that acts; role, the one it would act as.';

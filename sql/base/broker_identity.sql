@@ -1,9 +1,10 @@
 -- Which broker this is, and whether it is where it was.
 --
--- The id of the broker lives in the database, and so a copy of the database has it too: CREATE DATABASE ... TEMPLATE, a dump that is restored,
--- a base backup that becomes a second server. Beside the id stands where the broker was enabled last: the identifier of the server and the oid of
--- the database. Where these differ nobody can know whether the broker has moved or was copied, so it is switched off and somebody has to say
--- (spec 9.1). A copy of a whole server, made by its files, has both: that one cannot be distinguished from the original.
+-- The id of the broker lives in the database, and so a copy of the database has it too: CREATE DATABASE ... TEMPLATE, a
+-- dump that is restored, a base backup that becomes a second server. Beside the id stands where the broker was enabled
+-- last: the identifier of the server and the oid of the database. Where these differ nobody can know whether the broker
+-- has moved or was copied, so it is switched off and somebody has to say (spec 9.1). A copy of a whole server, made by
+-- its files, has both: that one cannot be distinguished from the original.
 
 create function parley._p_system_identifier() returns bigint
 language plpgsql stable
@@ -17,7 +18,8 @@ exception
 end
 $$;
 
-comment on function parley._p_system_identifier() is 'Gives the identifier that the server got when it was created, or null where it is kept from us.';
+comment on function parley._p_system_identifier() is
+'Gives the identifier that the server got when it was created, or null where it is kept from us.';
 
 create function parley._p_database_oid() returns oid
 language sql stable
@@ -32,11 +34,14 @@ create function parley._p_is_elsewhere() returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select b.database_oid <> parley._p_database_oid() or coalesce(b.system_identifier <> parley._p_system_identifier(), false)
+  select b.database_oid <> parley._p_database_oid() or coalesce(
+    b.system_identifier <> parley._p_system_identifier(), false
+  )
   from parley._p_broker as b
 $$;
 
-comment on function parley._p_is_elsewhere() is 'Reports whether this is another database than the one in which the broker was enabled last.';
+comment on function parley._p_is_elsewhere() is
+'Reports whether this is another database than the one in which the broker was enabled last.';
 
 create function parley._p_original() returns name
 language sql stable
@@ -50,7 +55,8 @@ as $$
 $$;
 
 comment on function parley._p_original() is
-'Gives the name of the database that this one is a copy of, when it is still there, on the same server; otherwise null.';
+'Gives the name of the database that this one is a copy of, when it is still there, on the same server; otherwise
+null.';
 
 create function parley._p_broker_state() returns text
 language sql stable security definer
@@ -61,17 +67,24 @@ as $$
 $$;
 
 comment on function parley._p_broker_state() is
-'Gives the state of the broker: ENABLED, DISABLED, or ELSEWHERE when this is not the database in which it was enabled last.';
+'Gives the state of the broker: ENABLED, DISABLED, or ELSEWHERE when this is not the
+database in which it was enabled last.';
 
 create function parley._p_advice_when_elsewhere() returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select format('This database is not the one in which the broker %s was enabled last: it was restored, copied or moved. ', b.service_broker_guid)
+  select format(
+    'This database is not the one in which the broker %s was enabled last: it was restored, copied or moved. ',
+    b.service_broker_guid
+  )
     || case
       when parley._p_original() is null
-        then 'If it is the same broker in a new place: select parley.enable_broker(); if it is a copy: select parley.new_broker();'
-      else format('The original is still there, database "%s". For a copy: select parley.new_broker();', parley._p_original())
+        then 'If it is the same broker in a new place: select parley.enable_broker(); if it is a copy: select '
+          || 'parley.new_broker();'
+      else format(
+        'The original is still there, database "%s". For a copy: select parley.new_broker();', parley._p_original()
+      )
     end
   from parley._p_broker as b
 $$;
@@ -105,17 +118,20 @@ begin
       end;
     end if;
   elsif broker_state = 'DISABLED' then
-    advice := 'The broker is disabled: messages are neither delivered nor read by activation. Switch it on: select parley.enable_broker();';
+    advice := 'The broker is disabled: messages are neither delivered nor read by activation. Switch it on: select '
+      || 'parley.enable_broker();';
   end if;
 end
 $$;
 
 comment on function parley.attach_broker() is
-'Every program that works for this broker for long calls this first, and again when it has lost its connection. A broker that finds itself in another
-database than the one in which it was enabled last is switched off, until somebody says whether it has moved or was copied. Anybody may call it.
-Gives schema_version; oldest_client_version, which programs need to know at least; release; service_broker_guid;
-broker_state, ENABLED, DISABLED or ELSEWHERE; advice, what to do when the state is not ENABLED.
+'Every program that works for this broker for long calls this first, and again when it has lost its connection. A broker
+that finds itself in another database than the one in which it was enabled last is switched off, until somebody says
+whether it has moved or was copied. Anybody may call it. Gives schema_version; oldest_client_version, which programs
+need to know at least; release; service_broker_guid; broker_state, ENABLED, DISABLED or ELSEWHERE; advice, what to do
+when the state is not ENABLED.
 Errors: none of its own.
 Source: spec 9.1.';
 
-insert into parley._p_broker (system_identifier, database_oid) values (parley._p_system_identifier(), parley._p_database_oid());
+insert into parley._p_broker (system_identifier, database_oid)
+values (parley._p_system_identifier(), parley._p_database_oid());

@@ -1,4 +1,5 @@
--- The errors of statements on conversations and queues, and of what looks at them. A row is read as in base/definition_errors.sql.
+-- The errors of statements on conversations and queues, and of the views of them. A row is read as in
+-- base/definition_errors.sql.
 
 create view parley._p_conversation_error as
 select e.number, e.situation, e.message, e.cause, e.remedy
@@ -11,7 +12,7 @@ from (values
   (229, 'transmission status', 'permission denied: GET_TRANSMISSION_STATUS',
     'The conversation belongs to %1$s; role %2$I may not receive from its queue either.',
     'Ask the owner of the service, or an administrator.'),
-  (229, 'explanation', 'permission denied: looking at the conversation',
+  (229, 'explanation', 'permission denied: explaining the conversation',
     'Role %1$I neither owns a side of it nor may receive from the queue of one.',
     'Ask the owner of the service, or an administrator.'),
   (8402, 'code', 'error code %1$s is not greater than zero', 'Negative codes are the broker''s.',

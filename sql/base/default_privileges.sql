@@ -1,9 +1,10 @@
 -- What ALTER DEFAULT PRIVILEGES has given away of objects of ours.
 --
--- Whoever installs may have said that some role may read all tables that he will make, call all his functions, create in all his schemas.
--- That was not said of a broker: who reads the secret of base/roles.sql may do everything, and so may who makes a function in the schema parley.
--- So the schema takes back what it has not granted itself, when it is installed and from each sequence and view that it makes later.
--- A grant that somebody makes by name is his own decision.
+-- Whoever installs may have said that some role may read all tables that he will make, call all his
+-- functions, create in all his schemas.
+-- That was not said of a broker: who reads the secret of base/roles.sql may do everything, and so may who makes a
+-- function in the schema parley. So the schema takes back what it has not granted itself, when it is installed and from
+-- each sequence and view that it makes later. A grant that somebody makes by name is his own decision.
 
 create function parley._p_grantees(acl aclitem[], owner oid) returns setof regrole
 language sql stable
@@ -12,7 +13,8 @@ as $$
   select distinct x.grantee::regrole from aclexplode(acl) as x where x.grantee not in (0, owner)
 $$;
 
-comment on function parley._p_grantees(aclitem[], oid) is 'Gives the roles other than the owner that hold a right to an object. PUBLIC is none of them.';
+comment on function parley._p_grantees(aclitem[], oid) is
+'Gives the roles other than the owner that hold a right to an object. PUBLIC is none of them.';
 
 create function parley._p_take_back_relation(relation regclass) returns void
 language plpgsql
@@ -23,14 +25,18 @@ declare
 begin
   execute format('revoke all on table %s from public', relation);
   for v_grantee in
-    select g.grantee from pg_class as c cross join parley._p_grantees(c.relacl, c.relowner) as g (grantee) where c.oid = relation
+    select g.grantee
+    from pg_class as c
+    cross join parley._p_grantees(c.relacl, c.relowner) as g (grantee)
+    where c.oid = relation
   loop
     execute format('revoke all on table %s from %s', relation, v_grantee);
   end loop;
 end
 $$;
 
-comment on function parley._p_take_back_relation(regclass) is 'Takes all rights to a table, a view or a sequence from everybody but its owner.';
+comment on function parley._p_take_back_relation(regclass) is
+'Takes all rights to a table, a view or a sequence from everybody but its owner.';
 
 create function parley._p_take_back_all() returns void
 language plpgsql
@@ -44,14 +50,22 @@ declare
 begin
   revoke all on schema parley, parley_queue from public;
   for v_schema, v_grantee in
-    select n.oid, g.grantee from pg_namespace as n cross join parley._p_grantees(n.nspacl, n.nspowner) as g (grantee) where n.oid = any (v_schemas)
+    select n.oid, g.grantee
+    from pg_namespace as n
+    cross join parley._p_grantees(n.nspacl, n.nspowner) as g (grantee)
+    where n.oid = any (v_schemas)
   loop
     execute format('revoke all on schema %s from %s', v_schema, v_grantee);
   end loop;
-  perform parley._p_take_back_relation(c.oid) from pg_class as c where c.relnamespace = any (v_schemas) and c.relacl is not null;
+  perform parley._p_take_back_relation(c.oid)
+  from pg_class as c
+  where c.relnamespace = any (v_schemas) and c.relacl is not null;
   revoke all on all functions in schema parley, parley_queue from public;
   for v_function, v_grantee in
-    select p.oid, g.grantee from pg_proc as p cross join parley._p_grantees(p.proacl, p.proowner) as g (grantee) where p.pronamespace = any (v_schemas)
+    select p.oid, g.grantee
+    from pg_proc as p
+    cross join parley._p_grantees(p.proacl, p.proowner) as g (grantee)
+    where p.pronamespace = any (v_schemas)
   loop
     execute format('revoke all on function %s from %s', v_function, v_grantee);
   end loop;
@@ -59,4 +73,5 @@ end
 $$;
 
 comment on function parley._p_take_back_all() is
-'Takes all rights to the schemas parley and parley_queue, and to what is in them, from everybody but their owner: what is granted is granted afterwards.';
+'Takes all rights to the schemas parley and parley_queue, and to what is in them, from everybody but their owner: what
+is granted is granted afterwards.';

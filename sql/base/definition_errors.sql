@@ -1,8 +1,9 @@
 -- The errors of statements that define something, and of arguments: what exists or does not, names, rights, ranges.
 --
--- A row is one situation in which a number is raised: parley._p_raise(number, situation, arguments...) makes the error of it. %1$s, %1$I and %1$L in
--- the texts stand for the first argument, as format() has it. A number and a sentence stand here and nowhere else; internal/sqlrules holds
--- that each call has a row, each row a call, and each call the arguments that its row takes.
+-- A row is one situation in which a number is raised: parley._p_raise(number, situation, arguments...) makes the error
+-- of it. %1$s, %1$I and %1$L in the texts stand for the first argument, as format() has it. A number and a sentence
+-- stand here and nowhere else; internal/sqlrules holds that each call has a row, each row a call, and each call the
+-- arguments that its row takes.
 
 create view parley._p_definition_error as
 select e.number, e.situation, e.message, e.cause, e.remedy

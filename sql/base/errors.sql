@@ -1,14 +1,16 @@
 -- How errors leave the broker.
 --
--- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number
--- in base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT states what to do. All texts stand in
--- base/definition_errors.sql and base/conversation_errors.sql; they are read only when an error is raised. Those of errors that are not raised,
--- but end a conversation or make a message wait, stand in base/message_errors.sql and base/status_errors.sql.
+-- Each error of the broker carries the SQL Server error number twice: in its SQLSTATE (class SB, then the number in
+-- base 36, three digits) and at the start of its DETAIL. The text states the fact, the HINT states what to do. All
+-- texts stand in base/definition_errors.sql and base/conversation_errors.sql; they are read only when an error is
+-- raised. Those of errors that are not raised, but end a conversation or make a message wait, stand in
+-- base/message_errors.sql and base/status_errors.sql.
 --
--- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a function it adds
--- the text of the statement, all lines of it; PERFORM is a statement. An assignment is evaluated without one. So what may raise is called as
---   found := parley._p_raise(...);
--- and gives true if it returns at all, which leaves FOUND as PERFORM would. What has to be a statement, as the INSERT of SEND, is one short line.
+-- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a
+-- function it adds the text of the statement, all lines of it; PERFORM is a statement. An assignment is evaluated
+-- without one. So what may raise is called as
+--   found := parley._p_raise(...); and gives true if it returns at all, which leaves FOUND as PERFORM would. What has
+--     to be a statement, as the INSERT of SEND, is one short line.
 -- Source: spec section 4.10.
 
 create function parley.sqlstate_of(error_number integer) returns text
@@ -39,7 +41,8 @@ as $$
 $$;
 
 comment on function parley.error_number(text) is
-'Gives the SQL Server number of an error that was caught, as ERROR_NUMBER() does: exception when others then ... parley.error_number(sqlstate).
+'Gives the SQL Server number of an error that was caught, as ERROR_NUMBER() does: exception when others then ...
+parley.error_number(sqlstate).
 Arguments: sqlstate, as a handler has it. The result is null for an error that is not the broker''s.
 Source: spec 4.10.';
 
@@ -61,16 +64,19 @@ from (
 ) as e;
 
 comment on view parley.errors is
-'Each error of the broker, a row for each situation in which it is raised or arrives: select * from parley.errors where number = 8429.';
+'Each error of the broker, a row for each situation in which it is raised or arrives: select * from
+parley.errors where number = 8429.';
 
 comment on column parley.errors.number is 'SQL Server''s number.';
 comment on column parley.errors.sqlstate is 'Under which it is raised: sqlstate_of(number).';
 comment on column parley.errors.situation is 'What the number stands for here; different for each row of a number.';
 comment on column parley.errors.message is 'The fact. %1$s and the like stand for a value, as in format().';
-comment on column parley.errors.cause is 'The values, or why; it follows the number in DETAIL. Null when the fact says it all.';
+comment on column parley.errors.cause is
+'The values, or why; it follows the number in DETAIL. Null when the fact says it all.';
 comment on column parley.errors.remedy is 'What to do; the HINT.';
 comment on column parley.errors.form is
-'How it comes: RAISED by a statement, MESSAGE for an Error message with the negative number, STATUS for the transmission_status of messages that wait.';
+'How it comes: RAISED by a statement, MESSAGE for an Error message with the negative number, STATUS for the
+transmission_status of messages that wait.';
 
 create function parley._p_raise(number integer, situation text, variadic arguments text[] default '{}') returns boolean
 language plpgsql
@@ -94,7 +100,8 @@ $$;
 
 comment on function parley._p_raise(integer, text, text[]) is
 'Raises one error of the broker; never returns.
-Arguments: number and situation, constants that name a row of parley.errors; arguments, the values that its texts have places for.
+Arguments: number and situation, constants that name a row of parley.errors; arguments, the values
+that its texts have places for.
 Errors: always, with sqlstate_of(number).';
 
 create type parley._p_error as (
@@ -104,7 +111,9 @@ create type parley._p_error as (
 
 comment on type parley._p_error is 'An error that is not raised: a number, without a sign, and what it says.';
 
-create function parley._p_error_of(number integer, situation text, variadic arguments text[] default '{}') returns parley._p_error
+create function parley._p_error_of(
+  number integer, situation text, variadic arguments text[] default '{}'
+) returns parley._p_error
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -133,7 +142,9 @@ comment on function parley._p_status(integer, text, text[]) is
 'Says why messages wait, as transmission_status has it.
 Arguments: as those of _p_raise.';
 
-create function parley._p_numbered_status(number integer, situation text, variadic arguments text[] default '{}') returns text
+create function parley._p_numbered_status(
+  number integer, situation text, variadic arguments text[] default '{}'
+) returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$

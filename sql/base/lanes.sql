@@ -1,7 +1,8 @@
 -- Lanes: a queue, or a destination elsewhere, and a priority in one number, so that one index finds what goes first.
 --
--- None of them is called by a view that everybody may use, since PostgreSQL asks the caller's right to each function of a view:
--- views/transmission_queue.sql spells them out. No search_path is pinned: the planner puts them in line, and they cost nothing.
+-- None of them is called by a view that everybody may use, since PostgreSQL asks the caller's right to each
+-- function of a view: views/transmission_queue.sql spells them out. No search_path is pinned: the planner puts them
+-- in line, and they cost nothing.
 
 create function parley._p_lane(queue_id integer, priority integer) returns integer
 language sql immutable parallel safe
@@ -18,7 +19,8 @@ as $$
   select parley._p_lane(queue_id, 0)
 $$;
 
-comment on function parley._p_set_aside_lane(integer) is 'Gives the lane of a queue for conversations that are set aside, which readers never scan.';
+comment on function parley._p_set_aside_lane(integer) is
+'Gives the lane of a queue for conversations that are set aside, which readers never scan.';
 
 create function parley._p_owner_of_lane(lane integer) returns integer
 language sql immutable parallel safe

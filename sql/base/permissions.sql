@@ -1,13 +1,15 @@
 -- Permissions on the broker's objects.
 --
--- A permission row records that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold all.
--- CONTROL includes every other permission of its object, ALTER includes VIEW DEFINITION.
--- Permissions on the class 'database' are the rights to create things, with ALTER ANY to alter all of a kind, and to view all
--- definitions. Source: spec 7.6, 7.7.
+-- A permission row records that a grantee (0 = PUBLIC) holds a permission on one object. Owners and administrators hold
+-- all. CONTROL includes every other permission of its object, ALTER includes VIEW DEFINITION.
+-- Permissions on the class 'database' are the rights to create things, with ALTER ANY to alter all of a kind, and to
+-- view all definitions. Source: spec 7.6, 7.7.
 
 create table parley._p_permission (
   class text not null check (
-    class in ('database', 'message type', 'contract', 'queue', 'service', 'route', 'certificate', 'remote service binding')
+    class in (
+      'database', 'message type', 'contract', 'queue', 'service', 'route', 'certificate', 'remote service binding'
+    )
   ),
   object_id integer not null,
   permission text not null,
@@ -19,7 +21,9 @@ create table parley._p_permission (
 
 comment on table parley._p_permission is 'Who was granted what on which object; grantee 0 is PUBLIC.';
 
-create function parley._p_has_permission(role oid, permission text, class text, object_id integer, owner oid) returns boolean
+create function parley._p_has_permission(
+  role oid, permission text, class text, object_id integer, owner oid
+) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -49,10 +53,13 @@ end
 $$;
 
 comment on function parley._p_has_permission(oid, text, text, integer, oid) is
-'Reports whether a role holds a permission: by ownership, by grant (to it, to a role it inherits, to PUBLIC), or as administrator.
+'Reports whether a role holds a permission: by ownership, by grant (to it, to a role it inherits,
+to PUBLIC), or as administrator.
 Arguments: role; permission, such as SEND; class, such as service; object_id; owner, the owner of the object or null.';
 
-create function parley._p_require_permission(caller oid, permission text, class text, object_id integer, name text, owner oid) returns boolean
+create function parley._p_require_permission(
+  caller oid, permission text, class text, object_id integer, name text, owner oid
+) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -79,4 +86,5 @@ as $$
 $$;
 
 comment on function parley._p_may_view_state(oid) is
-'Reports whether a role may see the figures of the whole broker, as VIEW SERVER STATE allows: administrators and members of pg_monitor.';
+'Reports whether a role may see the figures of the whole broker, as VIEW SERVER STATE allows:
+administrators and members of pg_monitor.';

@@ -1,6 +1,8 @@
 -- Arguments that must lie in a range: numbers in general, how many messages to give, how long to wait.
 
-create function parley._p_require_range(name text, value integer, least_value integer, largest_value integer) returns boolean
+create function parley._p_require_range(
+  name text, value integer, least_value integer, largest_value integer
+) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$

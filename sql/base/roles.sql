@@ -1,22 +1,25 @@
 -- Who is asking, and who may do everything.
 --
--- The caller is current_user where the statement stands that calls Parley: the role that logged in, the role of SET ROLE, or, inside a
--- function of the user's that is SECURITY DEFINER, its owner. In ANALYZE, autovacuum and the other operations that
--- run functions for somebody else, PostgreSQL makes it the owner of the table. It is never the role of the session.
+-- The caller is current_user where the statement stands that calls Parley: the role that logged in, the role of
+-- SET ROLE, or, inside a function of the user's that is SECURITY DEFINER, its owner. In ANALYZE, autovacuum and
+-- the other operations that run functions for somebody else, PostgreSQL makes it the owner of the table. It is
+-- never the role of the session.
 --
--- A function of Parley's is SECURITY DEFINER itself, and so cannot see it. Its last argument, caller, brings it. The default of an
--- argument is evaluated where the call stands: it reads _p_caller_ticket, and current_user in a view is that of whoever reads
--- the view, while the table behind it is read with the rights of the view's owner. The ticket names the role and is sealed with a secret, the
--- backend and the transaction; nobody but the owner of the schema can read the secret, so a role can make tickets of its own only.
--- A ticket is good in one transaction of one backend.
+-- A function of Parley's is SECURITY DEFINER itself, and so cannot see it. Its last argument, caller, brings it. The
+-- default of an argument is evaluated where the call stands: it reads _p_caller_ticket, and current_user in a view is
+-- that of whoever reads the view, while the table behind it is read with the rights of the view's owner. The ticket
+-- names the role and is sealed with a secret, the backend and the transaction; nobody but the owner of the schema can
+-- read the secret, so a role can make tickets of its own only. A ticket is good in one transaction of one backend.
 --
 -- The secret is a materialized view: a dump does not contain its rows, and the database that is restored makes another.
 --
--- An administrator (spec: db_owner, sysadmin) is a superuser, the owner of the database, or a member of the role that owns the schema parley.
+-- An administrator (spec: db_owner, sysadmin) is a superuser, the owner of the database, or a member of the role
+-- that owns the schema parley.
 
 create domain parley.caller as bytea;
 
-comment on domain parley.caller is 'Proof of the role that calls a function of Parley. Do not make one up: leave the argument out.';
+comment on domain parley.caller is
+'Proof of the role that calls a function of Parley. Do not make one up: leave the argument out.';
 
 create materialized view parley._p_caller_secret as
 select uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) as secret;
@@ -36,7 +39,8 @@ select
 from parley._p_caller_secret as s;
 
 comment on view parley._p_caller_ticket is
-'One row: the ticket of whoever reads it, good until the end of the transaction. 32 bytes of SHA-256, then the name of the role.';
+'One row: the ticket of whoever reads it, good until the end of the transaction. 32 bytes of
+SHA-256, then the name of the role.';
 
 create function parley.current_caller() returns parley.caller
 language plpgsql stable
@@ -47,7 +51,8 @@ end
 $$;
 
 comment on function parley.current_caller() is
-'Proves which role calls: the default of the argument caller, with which every function of Parley that looks at rights ends.
+'Proves which role calls: the default of the argument caller, the last one of every function of Parley that checks
+rights.
 Errors: 42704 when the current role was dropped.';
 
 create function parley._p_raise_unknown_caller(detail text) returns boolean
@@ -75,8 +80,9 @@ declare
   v_name pg_catalog.bytea := pg_catalog.substr(caller, 33);
   v_role pg_catalog.oid;
 begin
-  -- Expressions, because each further statement would cost as much as all of this; and no search_path of its own, because each that is set makes the
-  -- statements behind it look theirs up again. pg_has_role takes an oid that no role has for a member of itself, so the role is looked up here.
+  -- Expressions, because each further statement would cost as much as all of this; and no search_path of its own,
+  -- because each that is set makes the statements behind it plan again. pg_has_role takes an oid that no role has for a
+  -- member of itself, so the role is looked up here.
   select s.secret into v_secret from parley._p_caller_secret as s;
   if pg_catalog.substr(caller, 1, 32) operator(pg_catalog.=) pg_catalog.sha256(
     v_secret
@@ -85,11 +91,13 @@ begin
     operator(pg_catalog.||) v_name
     operator(pg_catalog.||) v_secret
   ) then
-    v_role := pg_catalog.to_regrole(pg_catalog.quote_ident(pg_catalog.convert_from(v_name, pg_catalog.getdatabaseencoding())));
+    v_role := pg_catalog.to_regrole(
+      pg_catalog.quote_ident(pg_catalog.convert_from(v_name, pg_catalog.getdatabaseencoding()))
+    );
   end if;
   if v_role is null then
     found := parley._p_raise_unknown_caller(
-      'The argument caller is null, was made up, comes from another session or transaction, or names a role that was dropped or renamed.'
+      'The argument caller is null or made up, of another session or transaction, or of a role that is gone.'
     );
   end if;
   return v_role;
@@ -130,8 +138,8 @@ end
 $$;
 
 comment on function parley._p_current_role() is
-'Gives the role that reads a view, for the conditions of views. In a function that is SECURITY DEFINER it would give the function''s owner: these
-use _p_caller. Null for a role that is gone.';
+'Gives the role that reads a view, for the conditions of views. In a function that is SECURITY DEFINER it would give
+the function''s owner: these use _p_caller. Null for a role that is gone.';
 
 create function parley._p_is_administrator(role oid) returns boolean
 language plpgsql stable
@@ -140,14 +148,17 @@ as $$
 begin
   return (
     select pg_has_role(role, n.nspowner, 'usage')
-      or exists (select from pg_database as d where d.datname = current_database() and pg_has_role(role, d.datdba, 'usage'))
+      or exists (
+        select from pg_database as d where d.datname = current_database() and pg_has_role(role, d.datdba, 'usage')
+      )
     from pg_namespace as n
     where n.nspname = 'parley'
   );
 end
 $$;
 
-comment on function parley._p_is_administrator(oid) is 'Reports whether a role may do everything with the broker of this database.';
+comment on function parley._p_is_administrator(oid) is
+'Reports whether a role may do everything with the broker of this database.';
 
 create function parley._p_require_administrator(caller oid, what text) returns boolean
 language plpgsql

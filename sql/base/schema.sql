@@ -9,12 +9,14 @@
 
 create schema parley;
 
-comment on schema parley is 'Parley: Service Broker for PostgreSQL. Functions and views are the interface; names that begin with _p_ are private.';
+comment on schema parley is
+'Parley: Service Broker for PostgreSQL. Functions and views are the interface; names that begin with _p_ are private.';
 
--- The views that let each queue be looked at live apart, so that no queue can take the name of a view of ours.
+-- The views of single queues have a schema of their own, so that no queue can take the name of a view of Parley.
 create schema parley_queue;
 
-comment on schema parley_queue is 'One view for each Parley queue: what waits in it, in the columns that RECEIVE returns.';
+comment on schema parley_queue is
+'One view for each Parley queue: what waits in it, in the columns that RECEIVE returns.';
 
 create table parley._p_installation (
   installation_id boolean primary key default true check (installation_id),
@@ -45,20 +47,29 @@ create table parley._p_broker (
 );
 
 comment on table parley._p_broker is 'One row: this database as a broker instance, and its settings.';
-comment on column parley._p_broker.system_identifier is 'Server in which the broker was enabled last; null when it did not tell.';
-comment on column parley._p_broker.database_oid is 'Database in which the broker was enabled last: in a copy of it these two differ from what is there.';
-comment on column parley._p_broker.tombstone_seconds is 'How long a closed target endpoint is kept to recognise replays (spec 3.3).';
+comment on column parley._p_broker.system_identifier is
+'Server in which the broker was enabled last; null when it was not known.';
+comment on column parley._p_broker.database_oid is
+'Database in which the broker was enabled last: in a copy of it these two differ from what is there.';
+comment on column parley._p_broker.tombstone_seconds is
+'How long a closed target endpoint is kept to recognise replays (spec 3.3).';
 comment on column parley._p_broker.abandoned_seconds is
-'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay (fire-and-forget): parley.end_abandoned_after.';
+'How long a target endpoint whose initiator has ended, and which has nothing left to read, may stay
+(fire-and-forget): parley.end_abandoned_after.';
 
-comment on column parley._p_broker.is_priority_honored is 'HONOR_BROKER_PRIORITY: priorities also govern transmission (spec 6.11).';
-comment on column parley._p_broker.epoch is 'Grows when the database goes on from a history that may have lost its end; see transport/epoch.sql.';
-comment on column parley._p_broker.timeline is 'The timeline of the server in this epoch; null before anything was transmitted.';
+comment on column parley._p_broker.is_priority_honored is
+'HONOR_BROKER_PRIORITY: priorities also govern transmission (spec 6.11).';
+comment on column parley._p_broker.epoch is
+'Grows when the database goes on from a history that may have lost its end; see transport/epoch.sql.';
+comment on column parley._p_broker.timeline is
+'The timeline of the server in this epoch; null before anything was transmitted.';
 comment on column parley._p_broker.remembers_since is
-'Since when this broker knows all that it has done: when it has gone on from an older state last; null when it never has.';
+'Since when this broker knows all that it has done: when it has gone on from an older state last; null when it never
+has.';
 
--- The switch itself (broker/broker_switches.sql): without a value while the broker is enabled. A sequence, because whoever asks for its value sees
--- the present state at any isolation level, and holds a lock until the end of his transaction that lets the switch wait for him.
+-- The switch itself (broker/broker_switches.sql): without a value while the broker is enabled. A sequence, because
+-- whoever asks for its value sees the present state at any isolation level, and holds a lock until the end of his
+-- transaction that lets the switch wait for him.
 create sequence parley._p_broker_switch;
 
 -- One number series for message types, contracts, services, queues and priorities, so that id < 65536 means built in.

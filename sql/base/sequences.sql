@@ -14,7 +14,7 @@ $$;
 
 comment on function parley._p_last_position(regclass) is
 'Gives the last value of a queue''s position sequence.
-Unlike pg_sequence_last_value this leaves no lock behind that looks like a sender''s.';
+Unlike pg_sequence_last_value this leaves no lock behind that could be taken for a sender''s.';
 
 create function parley._p_last_values(sequences regclass[]) returns bigint[]
 language plpgsql
@@ -24,8 +24,8 @@ declare
   v_values bigint[] := array[]::bigint[];
 begin
   for i in 1 .. coalesce(cardinality(sequences), 0) by 100 loop
-    -- The savepoint, rolled back, lets go of the locks on the sequences: a thousand would crowd the server's lock table, and their queues
-    -- could not be dropped meanwhile.
+    -- The savepoint, rolled back, lets go of the locks on the sequences: a thousand would crowd the server's lock
+    -- table, and their queues could not be dropped meanwhile.
     begin
       for n in i .. least(i + 99, cardinality(sequences)) loop
         v_values := v_values || coalesce(parley._p_last_position(sequences[n]), 0);

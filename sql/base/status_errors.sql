@@ -14,7 +14,7 @@ from (values
       || 'for service "%1$s", or begin dialogs with encryption => false.', null,
     'Create a remote service binding, or begin dialogs with encryption => false.'),
   (9727, 'began in clear',
-    'the dialog is to be encrypted outside of this server, and its first message was not: it cannot be told for whom '
+    'the dialog is to be encrypted outside of this server, and its first message was not: it is not known for whom '
       || 'to do it.', null, 'Begin a new dialog, with a remote service binding.'),
   (9728, 'role dropped', 'the role with oid %1$s, which stands for one side of the dialog, was dropped.', null,
     'Bind the remote service to a role that exists.'),

@@ -18,4 +18,5 @@ begin
 end
 $$;
 
-comment on function parley._p_is_running(xid) is 'Reports whether a transaction or subtransaction, such as the xmax of a row, has not ended yet.';
+comment on function parley._p_is_running(xid) is
+'Reports whether a transaction or subtransaction, such as the xmax of a row, has not ended yet.';

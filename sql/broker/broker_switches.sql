@@ -1,10 +1,12 @@
 -- ALTER DATABASE ... SET ENABLE_BROKER, DISABLE_BROKER, NEW_BROKER, ERROR_BROKER_CONVERSATIONS (spec 9.1).
 --
--- While the broker is disabled a SEND is taken and waits in the transmission queue, and so does END CONVERSATION. The short way of SEND asks for
--- nothing but its endpoint's row, so disabling takes the routes out of all of these rows; the long way asks the switch.
--- Keeps S4, order within a conversation: whoever has asked the switch keeps it from being thrown until his transaction ends. So no message is
--- delayed by a sender that saw it off and overtaken by one that saw it on: enabling delivers everything delayed before it lets any sender pass.
--- Locks: the switch, then endpoints by endpoint_id. Senders that began before are waited for, ten seconds unless the caller says otherwise.
+-- While the broker is disabled a SEND is taken and waits in the transmission queue, and so does END CONVERSATION. The
+-- short way of SEND asks for nothing but its endpoint's row, so disabling takes the routes out of all of these rows;
+-- the long way asks the switch. Keeps S4, order within a conversation: whoever has asked the switch keeps it from being
+-- thrown until his transaction ends. So no message is delayed by a sender that saw it off and overtaken by one that saw
+-- it on: enabling delivers everything delayed before it lets any sender pass.
+-- Locks: the switch, then endpoints by endpoint_id. Senders that began before are waited for, ten seconds
+-- unless the caller says otherwise.
 -- Cost for SEND: none on the short way; the lock of one more relation on the long way.
 
 create function parley._p_wait_at_most(seconds integer) returns boolean
@@ -22,7 +24,8 @@ end
 $$;
 
 comment on function parley._p_wait_at_most(integer) is
-'Limits how long locks are waited for, and gives true. The callers have a setting of their own in their definition, so that the limit ends with them.
+'Limits how long locks are waited for, and gives true. The callers have a setting of their own in their definition, so
+that the limit ends with them.
 Errors: 8402 negative, or more than 24 days.';
 
 create function parley._p_throw_switch(is_enabled boolean) returns void
@@ -50,12 +53,15 @@ as $$
 begin
   perform parley._p_throw_switch(false);
   perform from parley._p_endpoint as e where e.destination_lane is not null order by e.endpoint_id for no key update;
-  perform parley._p_forget_routes(array(select e.endpoint_id from parley._p_endpoint as e where e.destination_lane is not null));
+  perform parley._p_forget_routes(
+    array(select e.endpoint_id from parley._p_endpoint as e where e.destination_lane is not null)
+  );
   update parley._p_broker as b set is_broker_enabled = false, disabled_at = clock_timestamp();
 end
 $$;
 
-comment on function parley._p_switch_off() is 'Disables the broker. Errors: 55P03 when senders do not finish within lock_timeout.';
+comment on function parley._p_switch_off() is
+'Disables the broker. Errors: 55P03 when senders do not finish within lock_timeout.';
 
 create function parley._p_switch_on() returns void
 language plpgsql
@@ -76,7 +82,7 @@ end
 $$;
 
 comment on function parley._p_switch_on() is
-'Enables the broker, and notes that it lives here. Errors: 55P03 when senders do not finish within lock_timeout.';
+'Enables the broker, and records that it lives here. Errors: 55P03 when senders do not finish within lock_timeout.';
 
 create function parley._p_require_no_original(original_is_disabled boolean) returns boolean
 language plpgsql
@@ -115,8 +121,9 @@ end
 $$;
 
 comment on function parley.disable_broker(integer, parley.caller) is
-'Disables the broker of this database: messages are no longer delivered, services are no longer found, activation stops. SEND and END CONVERSATION are
-still accepted; what they send waits in the transmission queue. What has been delivered can be received. Transactions that send are waited for.
+'Disables the broker of this database: messages are no longer delivered, services are no longer found, activation stops.
+SEND and END CONVERSATION are still accepted; what they send waits in the transmission queue. What has been delivered
+can be received. Transactions that send are waited for.
 Arguments: wait_seconds, for how long (0: not at all, null: for ever).
 Errors: 5061 in use, 8402 wait_seconds out of range, 15151 not an administrator.
 Source: spec 9.1, DISABLE_BROKER.';
@@ -146,10 +153,10 @@ end
 $$;
 
 comment on function parley.enable_broker(boolean, integer, parley.caller) is
-'Enables the broker of this database under the id it has, and delivers what has waited, in order. For a broker that has moved: restored for recovery,
-on another server. Transactions that send are waited for.
-Arguments: original_is_disabled, true when this database takes the place of the one it was copied from on the same server;
-wait_seconds, as disable_broker.
+'Enables the broker of this database under the id it has, and delivers what has waited, in order. For a broker that has
+moved: restored for recovery, on another server. Transactions that send are waited for.
+Arguments: original_is_disabled, true when this database takes the place of the one it was copied from on the same
+server; wait_seconds, as disable_broker.
 Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ENABLE_BROKER.';
 
@@ -171,7 +178,8 @@ begin
   perform parley._p_switch_on();
   delete from parley._p_transmission as t;
   v_broken := parley._p_break_conversations(
-    array(select e.endpoint_id from parley._p_endpoint as e), parley._p_error_of(9719, 'restored'), parley._p_error_of(9720, 'restored')
+    array(select e.endpoint_id from parley._p_endpoint as e), parley._p_error_of(9719, 'restored'),
+      parley._p_error_of(9720, 'restored')
   );
   return v_broken;
 exception
@@ -181,10 +189,10 @@ end
 $$;
 
 comment on function parley.error_broker_conversations(boolean, integer, parley.caller) is
-'Enables the broker under the id it has, and ends every conversation with an Error message of code -9719: for a database that was brought back to an older
-moment. Each side then has to end its conversation, and may begin a new one. What waits in the transmission queue is dropped. A far side in another
-database gets code -9720.
-Gives the number of sides of this database that were told.
+'Enables the broker under the id it has, and ends every conversation with an Error message of code -9719: for a database
+that was brought back to an older moment. Each side then has to end its conversation, and may begin a new one. What
+waits in the transmission queue is dropped. A far side in another database gets code -9720.
+Gives the number of sides of this database that got the error.
 Arguments: original_is_disabled and wait_seconds, as enable_broker.
 Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.
 Source: spec 9.1, ERROR_BROKER_CONVERSATIONS.';
@@ -213,10 +221,10 @@ begin
   -- An invitation is to the broker that made it.
   delete from parley._p_pairing as p;
   foreach v_table in array array[
-    '_p_message', '_p_transmission', '_p_transit', '_p_send_progress', '_p_accept_progress', '_p_parked', '_p_unresumed', '_p_compared',
-    '_p_fragment', '_p_expedited',
-    '_p_destination', '_p_neighbour_service', '_p_retained', '_p_copy_progress', '_p_receive_progress', '_p_scan_hint', '_p_alarm', '_p_tombstone',
-    '_p_set_aside', '_p_failure',
+    '_p_message', '_p_transmission', '_p_transit', '_p_send_progress', '_p_accept_progress', '_p_parked',
+    '_p_unresumed', '_p_compared', '_p_fragment', '_p_expedited',
+    '_p_destination', '_p_neighbour_service', '_p_retained', '_p_copy_progress', '_p_receive_progress', '_p_scan_hint',
+    '_p_alarm', '_p_tombstone', '_p_set_aside', '_p_failure',
     '_p_delivery_failure', '_p_daemon_report', '_p_configuration_request', '_p_session_key', '_p_endpoint',
     '_p_conversation_group'
   ] loop
@@ -227,13 +235,20 @@ begin
     end if;
   end loop;
   -- What would open a dialog a second time is still recognised, also in a copy of the database that has got it first.
-  delete from parley._p_dialog_security as s where s.opened_at is null or s.opened_at < clock_timestamp() - parley._p_replay_memory();
-  perform setval(q.rollback_sequence, 0) from parley._p_queue as q where pg_sequence_last_value(q.rollback_sequence) > 0;
+  delete from parley._p_dialog_security as s
+  where s.opened_at is null or s.opened_at < clock_timestamp() - parley._p_replay_memory();
+  perform setval(q.rollback_sequence, 0)
+  from parley._p_queue as q
+  where pg_sequence_last_value(q.rollback_sequence) > 0;
   -- A broker of a new id has forgotten nothing.
-  update parley._p_broker as b set service_broker_guid = gen_random_uuid(), remembers_since = null returning b.service_broker_guid into v_guid;
+  update parley._p_broker as b
+  set service_broker_guid = gen_random_uuid(), remembers_since = null
+  returning b.service_broker_guid
+  into v_guid;
   -- Event notifications are definitions; the conversations that they speak through were among those removed.
   update parley._p_event_notification as n
-  set conversation_handle = parley._p_begin_notices(n.to_service, i.instance), broker_instance = i.instance, is_reported = false
+  set conversation_handle = parley._p_begin_notices(n.to_service, i.instance), broker_instance = i.instance,
+    is_reported = false
   from (
     select e.notification_id, case e.broker_instance when v_old then v_guid::text else e.broker_instance end as instance
     from parley._p_event_notification as e
@@ -247,8 +262,9 @@ end
 $$;
 
 comment on function parley.new_broker(integer, parley.caller) is
-'Gives the broker of this database a new id, enables it, and removes all conversations and all messages, telling nobody: for a copy of a database that is to
-live beside the original. Definitions and rights stay. Returns the new id. Whoever named the old one (routes, BEGIN DIALOG) must learn it.
+'Gives the broker of this database a new id, enables it, and removes all conversations and all messages without a
+message to the far sides: for a copy of a database that is to live beside the original. Definitions and rights stay.
+Returns the new id. Whoever named the old one (routes, BEGIN DIALOG) must learn it.
 Arguments: wait_seconds, as disable_broker.
 Errors: 5061 in use, 8402 wait_seconds out of range, 9775 read-only, 15151 not an administrator.
 Source: spec 9.1, NEW_BROKER.';

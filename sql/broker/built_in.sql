@@ -34,7 +34,9 @@ from (
     (6, 'DEFAULT')
 ) as c (id, name);
 
-insert into parley._p_contract_message_type (service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target)
+insert into parley._p_contract_message_type (
+  service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target
+)
 values
   (1, 3, true, false),
   (2, 4, true, false),
@@ -49,7 +51,9 @@ values
   (6, 14, true, true);
 
 select parley._p_add_queue(q.id, 'dbo', q.name, current_user::regrole)
-from (values (1, 'QueryNotificationErrorsQueue'), (2, 'EventNotificationErrorsQueue'), (3, 'ServiceBrokerQueue')) as q (id, name);
+from (
+  values (1, 'QueryNotificationErrorsQueue'), (2, 'EventNotificationErrorsQueue'), (3, 'ServiceBrokerQueue')
+) as q (id, name);
 
 select parley._p_create_queue_view(q.queue_id) from parley._p_queue as q;
 
@@ -87,7 +91,9 @@ declare
   v_view regclass;
 begin
   for v_function in
-    select p.oid::regprocedure from pg_catalog.pg_proc as p where p.pronamespace = 'parley'::regnamespace and p.proname not like E'\\_p\\_%'
+    select p.oid::regprocedure
+    from pg_catalog.pg_proc as p
+    where p.pronamespace = 'parley'::regnamespace and p.proname not like E'\\_p\\_%'
   loop
     execute format('grant execute on function %s to public', v_function);
   end loop;
@@ -98,19 +104,22 @@ begin
   loop
     execute format('grant select on %s to public', v_view);
   end loop;
-  -- What the views call for whoever looks at them.
-  grant execute on function parley._p_current_role(), parley._p_is_administrator(oid), parley._p_state_name(text) to public;
+  -- What the views call with the rights of the role that reads them.
+  grant execute on function parley._p_current_role(), parley._p_is_administrator(oid),
+  parley._p_state_name(text) to public;
   grant execute on function parley._p_performance_counters(parley.caller), parley._p_may_view_state(oid) to public;
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
   -- What SEND checks before it inserts, and what refuses; neither has rights of its own.
   grant execute on function parley._p_require_one_dimension(anyarray), parley._p_raise(integer, text, text[]) to public;
   -- What ask who calls, behind functions of several forms.
-  grant execute on function parley._p_end_without_error(uuid, parley.caller), parley._p_clean_up(uuid, boolean, parley.caller) to public;
+  grant execute on function parley._p_end_without_error(uuid, parley.caller),
+  parley._p_clean_up(uuid, boolean, parley.caller) to public;
   grant execute on function parley._p_create_contract(text, jsonb, text, parley.caller) to public;
   grant execute on function parley._p_create_contract_of_text(text, text, text, parley.caller) to public;
   grant execute on function parley._p_sees_definition(integer, parley.caller) to public;
   grant execute on function parley._p_failing_conversations(parley.caller) to public;
-  grant execute on function parley._p_sees_poisoned(integer, parley.caller), parley._p_sees_set_aside(integer, parley.caller) to public;
+  grant execute on function parley._p_sees_poisoned(integer, parley.caller),
+  parley._p_sees_set_aside(integer, parley.caller) to public;
 end
 $$;

@@ -1,6 +1,8 @@
--- Changing the master key: every secret in the database is sealed anew, by a program that has the old key and the new one.
+-- Changing the master key: every secret in the database is sealed anew, by a program that has
+-- the old key and the new one.
 --
--- Here are only the bytes. A secret that was changed meanwhile is left alone, and is identified by the key that its first bytes name.
+-- Here are only the bytes. A secret that was changed meanwhile is left alone, and is identified by the
+-- key that its first bytes name.
 -- Locks: the rows of the secrets, all of them, in one transaction.
 
 create function parley._p_sealed_secrets() returns table (kind text, id bytea, sealed bytea)
@@ -20,7 +22,8 @@ as $$
 $$;
 
 comment on function parley._p_sealed_secrets() is
-'Gives every secret that is sealed under a master key: kind, certificate, session key or webhook; id, of a webhook that of its queue; sealed.';
+'Gives every secret that is sealed under a master key: kind, certificate, session key or webhook; id, of a
+webhook that of its queue; sealed.';
 
 create function parley._p_replace_sealed_secret(kind text, id bytea, sealed bytea, sealed_anew bytea) returns boolean
 language plpgsql

@@ -1,6 +1,7 @@
 -- The settings of a queue, their rules, and what changing them sets off.
 --
--- Locks: the queue's row. Switching retention on or off waits for the senders on the queue and makes them read again (_p_forget_routes).
+-- Locks: the queue's row. Switching retention on or off waits for the senders on the queue and makes them
+-- read again (_p_forget_routes).
 
 create function parley._p_check_activation(procedure text, execute_as text) returns boolean
 language plpgsql stable
@@ -72,15 +73,17 @@ as $$
       coalesce(pg_get_userbyid(s.setter), 'that nobody knows'), s.what, pg_get_userbyid(r.role)
     )
   from (select parley._p_execute_as(queue.execute_as, queue.owner) as role) as r
-  cross join (values (queue.procedure_set_by::oid, 'the procedure'), (queue.execute_as_set_by::oid, 'execute_as')) as s (setter, what)
+  cross join (
+    values (queue.procedure_set_by::oid, 'the procedure'), (queue.execute_as_set_by::oid, 'execute_as')
+  ) as s (setter, what)
   where r.role is not null and parley._p_may_act_as(s.setter, r.role) is not true
   order by s.what desc
   limit 1
 $$;
 
 comment on function parley._p_acting_refusal(parley._p_queue) is
-'Says why the procedure of a queue must not be run as the role that it would be: because who set it, or the role, could not act as that role himself.
-Null when nothing speaks against it.';
+'Says why the procedure of a queue must not be run as the role that it would be: because who set it, or the role,
+could not act as that role himself. Null when nothing speaks against it.';
 
 create function parley._p_require_acting(queue parley._p_queue) returns boolean
 language plpgsql stable
@@ -143,10 +146,17 @@ begin
     activation_procedure = coalesce(_p_alter_queue.activation_procedure, q.activation_procedure),
     max_readers = coalesce(max_queue_readers, q.max_readers),
     execute_as = coalesce(
-      case upper(_p_alter_queue.execute_as) when 'SELF' then caller::regrole::text when 'OWNER' then 'OWNER' else _p_alter_queue.execute_as end,
+      case upper(_p_alter_queue.execute_as)
+        when 'SELF' then caller::regrole::text
+        when 'OWNER' then 'OWNER'
+        else _p_alter_queue.execute_as
+      end,
       q.execute_as
     ),
-    procedure_set_by = case when _p_alter_queue.activation_procedure is null then q.procedure_set_by else caller::regrole end,
+    procedure_set_by = case
+      when _p_alter_queue.activation_procedure is null then q.procedure_set_by
+      else caller::regrole
+    end,
     execute_as_set_by = case when _p_alter_queue.execute_as is null then q.execute_as_set_by else caller::regrole end,
     is_activation_enabled = coalesce(activation, q.is_activation_enabled),
     disabled_position = case
@@ -157,7 +167,8 @@ begin
   where q.queue_id = _p_alter_queue.queue_id
   returning * into v_new;
   -- To change one of the two is to choose what runs as the role, whatever the other was set by.
-  if num_nonnulls(activation_procedure, execute_as, nullif(activation, false)) > 0 and v_new.activation_procedure is not null then
+  if num_nonnulls(activation_procedure, execute_as, nullif(activation, false)) > 0
+    and v_new.activation_procedure is not null then
     found := parley._p_require_acting(v_new);
   end if;
   if v_new.is_activation_enabled then
@@ -172,7 +183,9 @@ begin
   end if;
   if status then
     perform setval(v_new.rollback_sequence, 0);
-    update parley._p_event_notification as n set is_reported = false where n.queue_id = _p_alter_queue.queue_id and n.is_reported;
+    update parley._p_event_notification as n
+    set is_reported = false
+    where n.queue_id = _p_alter_queue.queue_id and n.is_reported;
   end if;
   if v_new.is_retention_enabled is distinct from v_old.is_retention_enabled then
     perform parley._p_forget_copy_numbers(queue_id);
@@ -182,6 +195,8 @@ begin
 end
 $$;
 
-comment on function parley._p_alter_queue(oid, integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer) is
+comment on function parley._p_alter_queue(
+  oid, integer, boolean, boolean, boolean, text, integer, text, boolean, text, integer
+) is
 'Changes the settings of a queue; null leaves a setting as it is.
 Errors: 8402, 9613, 9614, 9620, 9653, 9742, 9717, 9718, 15151, 15517.';

@@ -1,11 +1,12 @@
 -- Certificates of roles, for dialogs (spec 2.11, 7.3 to 7.5): whom a sealed message is for, and who has signed it.
 --
--- A certificate is a pair of public keys, X25519 to seal for and Ed25519 to verify with, a subject and a validity, in one value of bytes:
--- PARLEYC1, start and expiry as 8 bytes each (seconds since 1970, big-endian), the signing key and the sealing key (32 bytes each), the subject in
--- UTF-8. The SHA-256 of these bytes is its fingerprint. Nobody has signed it: it is trusted because it was installed, under a role, and what it
--- proves is that somebody acts for that role (spec 7.2). The same bytes are installed at both ends; here and there the role may differ.
--- A private key is only ever here sealed under a master key that lives outside the database, in a file of the daemon, so the database and its backups
--- open nothing. Its first bytes name the master key: 1, then the first 8 bytes of that key's SHA-256.
+-- A certificate is a pair of public keys, X25519 to seal for and Ed25519 to verify with, a subject and a validity, in
+-- one value of bytes: PARLEYC1, start and expiry as 8 bytes each (seconds since 1970, big-endian), the signing key and
+-- the sealing key (32 bytes each), the subject in UTF-8. The SHA-256 of these bytes is its fingerprint. Nobody has
+-- signed it: it is trusted because it was installed, under a role, and what it proves is that somebody acts for that
+-- role (spec 7.2). The same bytes are installed at both ends; here and there the role may differ. A private key is only
+-- ever here sealed under a master key that lives outside the database, in a file of the daemon, so the database and its
+-- backups open nothing. Its first bytes name the master key: 1, then the first 8 bytes of that key's SHA-256.
 -- Locks: the certificate's row. Cost: none for who sends or receives; the daemon reads once a second what it uses.
 
 create table parley._p_certificate (
@@ -25,13 +26,15 @@ create table parley._p_certificate (
   create_date timestamptz not null default now()
 );
 
-comment on table parley._p_certificate is 'Certificates of dialogs (spec 2.11); with a sealed private key when they are ours.';
+comment on table parley._p_certificate is
+'Certificates of dialogs (spec 2.11); with a sealed private key when they are ours.';
 
 create index on parley._p_certificate (owner);
 
 create function parley._p_read_certificate(
   certificate bytea,
-  out fingerprint bytea, out subject text, out signing_key bytea, out sealing_key bytea, out start_date timestamptz, out expiry_date timestamptz
+  out fingerprint bytea, out subject text, out signing_key bytea, out sealing_key bytea, out start_date timestamptz,
+  out expiry_date timestamptz
 )
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
@@ -39,7 +42,8 @@ as $$
 declare
   v_dates bigint[];
 begin
-  if length(certificate) not between 89 and 344 or substring(certificate from 1 for 8) <> convert_to('PARLEYC1', 'UTF8') then
+  if length(certificate) not between 89 and 344
+    or substring(certificate from 1 for 8) <> convert_to('PARLEYC1', 'UTF8') then
     found := parley._p_raise(15297, 'form');
   end if;
   v_dates := array[
@@ -78,7 +82,9 @@ begin
       15151, 'object', 'certificate', name, parley._p_did_you_mean(caller, 'certificate', name), 'certificates'
     );
   end if;
-  found := parley._p_require_permission(caller, permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner);
+  found := parley._p_require_permission(
+    caller, permission, 'certificate', v_certificate.certificate_id, name, v_certificate.owner
+  );
   return v_certificate;
 end
 $$;
@@ -94,9 +100,12 @@ as $$
   select pg_notify('parley', 'transmission')
 $$;
 
-comment on function parley._p_notify_security_change() is 'Notifies the daemons that messages which could not be sealed may be tried again.';
+comment on function parley._p_notify_security_change() is
+'Notifies the daemons that messages which could not be sealed may be tried again.';
 
-create function parley._p_add_certificate(name text, certificate bytea, owner oid, private_key bytea, active_for_begin_dialog boolean) returns integer
+create function parley._p_add_certificate(
+  name text, certificate bytea, owner oid, private_key bytea, active_for_begin_dialog boolean
+) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -105,12 +114,12 @@ declare
   v_parts record := parley._p_read_certificate(certificate);
 begin
   insert into parley._p_certificate (
-    certificate_id, name, owner, fingerprint, certificate, subject, signing_key, sealing_key, start_date, expiry_date, private_key,
-    is_active_for_begin_dialog
+    certificate_id, name, owner, fingerprint, certificate, subject, signing_key, sealing_key, start_date, expiry_date,
+    private_key, is_active_for_begin_dialog
   )
   values (
-    nextval('parley._p_object_id'), name, owner, v_parts.fingerprint, certificate, v_parts.subject, v_parts.signing_key, v_parts.sealing_key,
-    v_parts.start_date, v_parts.expiry_date, private_key, active_for_begin_dialog
+    nextval('parley._p_object_id'), name, owner, v_parts.fingerprint, certificate, v_parts.subject, v_parts.signing_key,
+    v_parts.sealing_key, v_parts.start_date, v_parts.expiry_date, private_key, active_for_begin_dialog
   )
   on conflict do nothing
   returning certificate_id into v_id;
@@ -156,11 +165,12 @@ end
 $$;
 
 comment on function parley.create_certificate(text, bytea, text, bytea, boolean, parley.caller) is
-'Installs a certificate and returns its id: of somebody else, whom its owner stands for here, or our own with its private key. New ones of our own are
-made by the command parley certificate create, which has the master key.
-Arguments: name; certificate, the bytes that parley certificate export writes; authorization, the owner (default: the caller): what
-is signed with it is done in the name of this role; private_key, sealed under the master key, or null; active_for_begin_dialog, whether new messages may
-be sealed for it or signed with it: what arrives is opened in either case.
+'Installs a certificate and returns its id: of somebody else, whom its owner stands for here, or our own with its
+private key. New ones of our own are made by the command parley certificate create, which has the master key.
+Arguments: name; certificate, the bytes that parley certificate export writes; authorization, the owner
+(default: the caller): what is signed with it is done in the name of this role; private_key, sealed under the
+master key, or null; active_for_begin_dialog, whether new messages may be sealed for it or signed with it: what
+arrives is opened in either case.
 Errors: 229 not allowed, 2714 exists, 9609 bad name, 15151 unknown owner, 15297 malformed.
 Source: spec 2.11, CREATE CERTIFICATE.';
 
@@ -182,7 +192,10 @@ begin
   end if;
   update parley._p_certificate as c
   set is_active_for_begin_dialog = coalesce(active_for_begin_dialog, c.is_active_for_begin_dialog),
-    revoked_at = case when revoked is null then c.revoked_at when revoked then coalesce(c.revoked_at, clock_timestamp()) end
+    revoked_at = case
+      when revoked is null then c.revoked_at
+      when revoked then coalesce(c.revoked_at, clock_timestamp())
+    end
   where c.certificate_id = v_certificate.certificate_id;
   perform parley._p_notify_security_change();
 end
@@ -190,8 +203,8 @@ $$;
 
 comment on function parley.alter_certificate(text, boolean, boolean, parley.caller) is
 'Changes what is given of a certificate. Daemons know within a second.
-Arguments: name; active_for_begin_dialog, whether new messages may be sealed for it or signed with it; revoked, whether nothing that it has to do with
-is opened or sealed any more.
+Arguments: name; active_for_begin_dialog, whether new messages may be sealed for it or signed with it; revoked, whether
+nothing that it has to do with is opened or sealed any more.
 Errors: 229 not allowed, 8493 nothing to change, 15151 not found.
 Source: spec 2.11, 7.5, ALTER CERTIFICATE.';
 
@@ -210,8 +223,8 @@ end
 $$;
 
 comment on function parley.drop_certificate(text, parley.caller) is
-'Drops a certificate with its private key. What was sealed for it and has not arrived yet cannot be opened any more; its sender seals it again for
-the certificate that is left.
+'Drops a certificate with its private key. What was sealed for it and has not arrived yet cannot be opened any more; its
+sender seals it again for the certificate that is left.
 Errors: 229 not allowed, 15151 not found.
 Source: spec 7.5, DROP CERTIFICATE.';
 
@@ -221,7 +234,10 @@ select
   c.certificate_id,
   c.owner::oid as principal_id,
   case when c.private_key is null then 'NA' else 'MK' end as pvt_key_encryption_type,
-  case when c.private_key is null then 'NO_PRIVATE_KEY' else 'ENCRYPTED_BY_MASTER_KEY' end as pvt_key_encryption_type_desc,
+  case
+    when c.private_key is null then 'NO_PRIVATE_KEY'
+    else 'ENCRYPTED_BY_MASTER_KEY'
+  end as pvt_key_encryption_type_desc,
   c.is_active_for_begin_dialog,
   c.subject as issuer_name,
   pg_catalog.encode(pg_catalog.substring(c.fingerprint, 1, 16), 'hex') as cert_serial_number,
@@ -245,20 +261,25 @@ where pg_catalog.pg_has_role(c.owner, 'usage')
   or c.certificate_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'certificate');
 
 comment on view parley.certificates is
-'Certificates of dialogs. They are made by their owners, so issuer_name is the subject. The columns from certificate on are ours.';
+'Certificates of dialogs. They are made by their owners, so issuer_name is the subject. The
+columns from certificate on are ours.';
 comment on column parley.certificates.name is 'Compared byte by byte.';
 comment on column parley.certificates.certificate_id is 'Identity of the certificate.';
 comment on column parley.certificates.principal_id is 'Oid of the owner, in whose name it signs.';
-comment on column parley.certificates.pvt_key_encryption_type is 'MK when the private key is here, sealed under the master key; NA when it is not.';
+comment on column parley.certificates.pvt_key_encryption_type is
+'MK when the private key is here, sealed under the master key; NA when it is not.';
 comment on column parley.certificates.pvt_key_encryption_type_desc is 'ENCRYPTED_BY_MASTER_KEY or NO_PRIVATE_KEY.';
-comment on column parley.certificates.is_active_for_begin_dialog is 'Whether new messages may be sealed for it or signed with it.';
+comment on column parley.certificates.is_active_for_begin_dialog is
+'Whether new messages may be sealed for it or signed with it.';
 comment on column parley.certificates.issuer_name is 'As subject.';
 comment on column parley.certificates.cert_serial_number is 'The first half of the fingerprint, in hexadecimal digits.';
 comment on column parley.certificates.subject is 'What its owner calls it.';
 comment on column parley.certificates.start_date is 'From when it is valid.';
 comment on column parley.certificates.expiry_date is 'Until when it is valid.';
 comment on column parley.certificates.thumbprint is 'Fingerprint: the SHA-256 of certificate.';
-comment on column parley.certificates.certificate is 'The certificate itself, for parley.create_certificate elsewhere. It is no secret.';
-comment on column parley.certificates.master_key is 'Which master key seals the private key, in hexadecimal digits; null without private key.';
+comment on column parley.certificates.certificate is
+'The certificate itself, for parley.create_certificate elsewhere. It is no secret.';
+comment on column parley.certificates.master_key is
+'Which master key seals the private key, in hexadecimal digits; null without private key.';
 comment on column parley.certificates.revoked_at is 'When it was revoked.';
 comment on column parley.certificates.state is 'VALID, NOT ACTIVE, NOT YET VALID, EXPIRED or REVOKED.';

@@ -21,7 +21,9 @@ create table parley._p_contract_message_type (
 
 comment on table parley._p_contract_message_type is 'The message types of each contract, and who may send them.';
 
-create function parley._p_create_contract(name text, message_types jsonb, "authorization" text, caller parley.caller) returns integer
+create function parley._p_create_contract(
+  name text, message_types jsonb, "authorization" text, caller parley.caller
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -39,7 +41,10 @@ begin
     found := parley._p_raise(8402, 'message types');
   end if;
   insert into parley._p_contract (service_contract_id, name, owner)
-  values (nextval('parley._p_object_id'), parley._p_name('contract', _p_create_contract.name), parley._p_new_owner(v_caller, "authorization"))
+  values (
+    nextval('parley._p_object_id'), parley._p_name('contract', _p_create_contract.name),
+    parley._p_new_owner(v_caller, "authorization")
+  )
   on conflict do nothing
   returning service_contract_id into v_id;
   if v_id is null then
@@ -56,8 +61,12 @@ begin
     if parley._p_is_system_message(v_type.message_type_id) then
       found := parley._p_raise(9663, 'message type in a contract', v_usage.name);
     end if;
-    insert into parley._p_contract_message_type (service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target)
-    values (v_id, v_type.message_type_id, v_usage.sent_by in ('INITIATOR', 'ANY'), v_usage.sent_by in ('TARGET', 'ANY'));
+    insert into parley._p_contract_message_type (
+      service_contract_id, message_type_id, is_sent_by_initiator, is_sent_by_target
+    )
+    values (
+      v_id, v_type.message_type_id, v_usage.sent_by in ('INITIATOR', 'ANY'), v_usage.sent_by in ('TARGET', 'ANY')
+    );
   end loop;
   perform from parley._p_contract_message_type as u where u.service_contract_id = v_id and u.is_sent_by_initiator;
   if not found then
@@ -68,10 +77,13 @@ end
 $$;
 
 comment on function parley._p_create_contract(text, jsonb, text, parley.caller) is
-'Does what create_contract does. The ticket is no argument of that: with it calls of its three forms could be taken for one another.
+'Does what create_contract does. The ticket is no argument of that: with it calls of its three forms
+could be taken for one another.
 Errors: those of create_contract.';
 
-create function parley.create_contract(name text, message_types jsonb, "authorization" text default null) returns integer
+create function parley.create_contract(
+  name text, message_types jsonb, "authorization" text default null
+) returns integer
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -80,10 +92,11 @@ $$;
 
 comment on function parley.create_contract(text, jsonb, text) is
 'Creates a contract and returns its id.
-Arguments: name, 1 to 128 characters; message_types, a JSON object of message type to INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
-A JSON value keeps the last of two equal keys; pass the text itself, as a literal or of type text, to have a message type named twice refused.
-Errors: 229 not allowed, 2714 exists, 8402 bad argument, 8492 nothing for the initiator, 9609 bad name, 9663 EndDialog, Error or DialogTimer,
-15151 unknown message type.
+Arguments: name, 1 to 128 characters; message_types, a JSON object of message type to INITIATOR, TARGET or ANY;
+authorization, the owner (default: the caller). A JSON value keeps the last of two equal keys; pass the text itself,
+as a literal or of type text, to have a message type named twice refused.
+Errors: 229 not allowed, 2714 exists, 8402 bad argument, 8492 nothing for the initiator, 9609 bad name, 9663 EndDialog,
+Error or DialogTimer, 15151 unknown message type.
 Source: spec 2.2, 2.3.';
 
 create function parley.create_contract(
@@ -104,18 +117,22 @@ begin
     found := parley._p_raise(8403, 'repeated', v_repeated);
   end if;
   return parley._p_create_contract(
-    name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)), "authorization", caller
+    name, (select coalesce(jsonb_object_agg(t.name, sent_by), '{}') from unnest(message_types) as t (name)),
+    "authorization", caller
   );
 end
 $$;
 
 comment on function parley.create_contract(text, text[], text, text, parley.caller) is
 'Creates a contract all of whose message types are sent by the same side.
-Arguments: name; message_types, their names; sent_by, INITIATOR, TARGET or ANY; authorization, the owner (default: the caller).
+Arguments: name; message_types, their names; sent_by, INITIATOR, TARGET or ANY; authorization,
+the owner (default: the caller).
 Errors: 8402 a message type that is null, 8403 one named twice, and those of create_contract with JSON.
 Source: spec 2.3.';
 
-create function parley._p_create_contract_of_text(name text, message_types text, "authorization" text, caller parley.caller) returns integer
+create function parley._p_create_contract_of_text(
+  name text, message_types text, "authorization" text, caller parley.caller
+) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -126,7 +143,11 @@ begin
   begin
     v_types := message_types::jsonb;
     if jsonb_typeof(v_types) = 'object' then
-      select t.name into v_repeated from json_object_keys(message_types::json) as t (name) group by t.name having count(*) > 1 limit 1;
+      select t.name into v_repeated
+      from json_object_keys(message_types::json) as t (name)
+      group by t.name
+      having count(*) > 1
+      limit 1;
     end if;
   exception
     when data_exception then
@@ -172,7 +193,9 @@ begin
   if v_contract.service_contract_id < 65536 and permission <> 'REFERENCES' then
     found := parley._p_raise(9663, 'object', 'contract', name);
   end if;
-  found := parley._p_require_permission(caller, permission, 'contract', v_contract.service_contract_id, name, v_contract.owner);
+  found := parley._p_require_permission(
+    caller, permission, 'contract', v_contract.service_contract_id, name, v_contract.owner
+  );
   return v_contract;
 end
 $$;
@@ -191,7 +214,10 @@ declare
   v_user text;
 begin
   v_contract := parley._p_find_contract(v_caller, name, 'CONTROL');
-  select case when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name) end as name into v_user
+  select case
+    when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name)
+  end as name
+  into v_user
   from parley._p_service_contract as u
   join parley._p_service as s using (service_id)
   where u.service_contract_id = v_contract.service_contract_id
@@ -207,10 +233,15 @@ begin
     found := parley._p_raise(3716, 'used unseen', 'contract', name, 'service or broker priority');
   end if;
   -- No message may be on the way that is not visible yet: the endpoints are locked against their senders.
-  perform from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id order by e.endpoint_id for update;
+  perform from parley._p_endpoint as e
+  where e.service_contract_id = v_contract.service_contract_id
+  order by e.endpoint_id
+  for update;
   -- Live conversations on it end with an error on both sides (spec 2.3).
   perform parley._p_break_conversations(
-    array(select e.endpoint_id from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id),
+    array(
+      select e.endpoint_id from parley._p_endpoint as e where e.service_contract_id = v_contract.service_contract_id
+    ),
     parley._p_error_of(8487, 'contract dropped', name),
     parley._p_error_of(8487, 'contract dropped', name)
   );

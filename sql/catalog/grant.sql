@@ -1,7 +1,8 @@
 -- GRANT and REVOKE on the broker's objects.
 
 create function parley._p_securable(
-  caller oid, class text, object text, out canonical_class text, out object_id integer, out owner oid, out permissions text[]
+  caller oid, class text, object text, out canonical_class text, out object_id integer, out owner oid,
+  out permissions text[]
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -36,7 +37,9 @@ begin
     when 'certificate' then
       select c.certificate_id, c.owner into object_id, owner from parley._p_certificate as c where c.name = object;
     when 'remote service binding' then
-      select b.remote_service_binding_id, b.owner into object_id, owner from parley._p_remote_service_binding as b where b.name = object;
+      select b.remote_service_binding_id, b.owner into object_id, owner
+      from parley._p_remote_service_binding as b
+      where b.name = object;
     else
       found := parley._p_raise(15151, 'class', class);
   end case;
@@ -50,7 +53,9 @@ comment on function parley._p_securable(oid, text, text) is
 'Finds what a permission is granted on, and which permissions it has.
 Errors: 208, 9609, 15151.';
 
-create function parley._p_require_grantor(caller oid, permission text, class text, object_id integer, owner oid, object text) returns boolean
+create function parley._p_require_grantor(
+  caller oid, permission text, class text, object_id integer, owner oid, object text
+) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -104,12 +109,12 @@ $$;
 
 comment on function parley.grant(text, text, text, text, boolean, parley.caller) is
 'Grants a permission: parley.grant(''SEND'', ''service'', ''//example.com/orders'', ''web'').
-Arguments: permission; class, database, message type, contract, queue, service, route, certificate or remote service binding;
-object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
-Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE, ROUTE, CERTIFICATE, REMOTE SERVICE BINDING, and
-VIEW DEFINITION, which shows the whole catalog, and ALTER TRACE, which shows what is sent and received by whom (start_trace), on the database;
-CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else;
-REFERENCES on message types, contracts and queues; RECEIVE on queues; SEND on services.
+Arguments: permission; class, database, message type, contract, queue, service, route, certificate or remote service
+binding; object, its name (null for database); grantee, a role or PUBLIC; with_grant_option.
+Permissions: CREATE and ALTER ANY of MESSAGE TYPE, CONTRACT, QUEUE, SERVICE, ROUTE, CERTIFICATE, REMOTE SERVICE BINDING,
+and VIEW DEFINITION, which shows the whole catalog, and ALTER TRACE, which shows what is sent and received by whom
+(start_trace), on the database; CONTROL, TAKE OWNERSHIP, ALTER, VIEW DEFINITION on all else; REFERENCES on message
+types, contracts and queues; RECEIVE on queues; SEND on services.
 Errors: 208 and 15151 not found, no such permission, or not allowed to grant it.
 Source: spec 7.6.';
 
@@ -124,7 +129,9 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_on record := parley._p_securable(v_caller, class, object);
 begin
-  found := parley._p_require_grantor(v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object);
+  found := parley._p_require_grantor(
+    v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object
+  );
   delete from parley._p_permission as p
   where p.class = v_on.canonical_class
     and p.object_id = v_on.object_id
@@ -158,7 +165,9 @@ begin
   if v_on.object_id < 65536 then
     found := parley._p_raise(9663, 'object', class, object);
   end if;
-  found := parley._p_require_permission(v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner);
+  found := parley._p_require_permission(
+    v_caller, 'TAKE OWNERSHIP', v_on.canonical_class, v_on.object_id, object, v_on.owner
+  );
   v_owner := parley._p_new_owner(v_caller, "owner");
   case v_on.canonical_class
     when 'message type' then
@@ -175,13 +184,16 @@ begin
     when 'certificate' then
       update parley._p_certificate as c set owner = v_owner where c.certificate_id = v_on.object_id;
     when 'remote service binding' then
-      update parley._p_remote_service_binding as b set owner = v_owner where b.remote_service_binding_id = v_on.object_id;
+      update parley._p_remote_service_binding as b
+      set owner = v_owner
+      where b.remote_service_binding_id = v_on.object_id;
   end case;
 end
 $$;
 
 comment on function parley.alter_authorization(text, text, text, parley.caller) is
 'Gives an object another owner. Conversations keep the owner they were begun under.
-Arguments: class, message type, contract, queue, service, route, certificate or remote service binding; object, its name; owner, a role.
+Arguments: class, message type, contract, queue, service, route, certificate or remote service binding;
+object, its name; owner, a role.
 Errors: 208, 229, 9663 system object, 15151 not found or may not be the owner.
 Source: spec 2.0.';

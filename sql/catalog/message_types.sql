@@ -1,7 +1,8 @@
 -- Message types: a name, and what a body of that type must be.
 --
--- Validation letters: N none, E empty, X XML, J JSON, F what a function of the user's says. The first three are Service
--- Broker's; the others are ours. A body is checked when it is delivered, not by SEND (spec 2.2): see conversation/deliver.sql.
+-- Validation letters: N none, E empty, X XML, J JSON, F what a function of the user's says. The first three
+-- are Service Broker's; the others are ours. A body is checked when it is delivered, not by SEND (spec 2.2):
+-- see conversation/deliver.sql.
 
 create table parley._p_message_type (
   message_type_id integer primary key,
@@ -17,7 +18,8 @@ create table parley._p_message_type (
 );
 
 comment on table parley._p_message_type is 'Message types (spec 2.2).';
-comment on column parley._p_message_type.is_validated is 'Whether a body is checked before it is taken; the short ways are for those that are not.';
+comment on column parley._p_message_type.is_validated is
+'Whether a body is checked before it is taken; the short ways are for those that are not.';
 comment on column parley._p_message_type.validation_setter is
 'Who set the validation function: it runs only while this role may act as the one whose rights it has.';
 
@@ -80,7 +82,9 @@ begin
   name := parley._p_name('message type', name);
   v_owner := parley._p_new_owner(v_caller, "authorization");
   v_validation := parley._p_validation(v_caller, validation, validation_function);
-  insert into parley._p_message_type (message_type_id, name, owner, validation, validation_function, validation_setter, schema_collection)
+  insert into parley._p_message_type (
+    message_type_id, name, owner, validation, validation_function, validation_setter, schema_collection
+  )
   values (
     nextval('parley._p_object_id'),
     create_message_type.name,
@@ -101,11 +105,11 @@ $$;
 
 comment on function parley.create_message_type(text, text, regprocedure, text, text, parley.caller) is
 'Creates a message type and returns its id.
-Arguments: name, 1 to 128 characters, compared byte by byte; validation, NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION;
-validation_function, takes the body as bytea, null when it is empty, and returns whether it is good (required for VALID_XML, JSON_SCHEMA and FUNCTION);
-it should be SECURITY DEFINER and belong to the caller, and is asked about bodies of up to 16 MiB;
-schema_collection, only kept, for VALID_XML;
-authorization, the owner (default: the caller).
+Arguments: name, 1 to 128 characters, compared byte by byte; validation, NONE, EMPTY, WELL_FORMED_XML, VALID_XML,
+JSON, JSON_SCHEMA or FUNCTION; validation_function, takes the body as bytea, null when it is empty, and returns
+whether it is good (required for VALID_XML, JSON_SCHEMA and FUNCTION); it should be SECURITY DEFINER and belong to
+the caller, and is asked about bodies of up to 16 MiB; schema_collection, only kept, for VALID_XML; authorization,
+the owner (default: the caller).
 Errors: 229 not allowed, 2714 exists, 8402 bad validation, 9609 bad name, 15151 unknown owner.
 Source: spec 2.2.';
 
@@ -153,7 +157,9 @@ declare
   v_contract text;
 begin
   v_type := parley._p_find_message_type(v_caller, name, 'CONTROL');
-  select case when parley._p_is_visible(v_caller, 'contract', c.service_contract_id, c.owner) then format('contract "%s"', c.name) end as name
+  select case
+    when parley._p_is_visible(v_caller, 'contract', c.service_contract_id, c.owner) then format('contract "%s"', c.name)
+  end as name
   into v_contract
   from parley._p_contract_message_type as u
   join parley._p_contract as c using (service_contract_id)

@@ -1,7 +1,8 @@
 -- What has a name, and the name that was meant by one that nothing has.
 --
--- A message names the object that differs from what was given by upper and lower case alone, if whoever is shown the message may see that object
--- in the catalog (base/visible_objects.sql): before a right to it is asked, and where the right is refused, nothing may tell what else there is.
+-- A message names the object that differs from what was given by upper and lower case alone, if whoever is shown the
+-- message may see that object in the catalog (base/visible_objects.sql): before a right to it is asked, and where the
+-- right is refused, nothing may show what else there is.
 
 create view parley._p_named_object as
 select 'message type' as class, t.message_type_id as object_id, t.name, t.owner from parley._p_message_type as t
@@ -16,7 +17,8 @@ select 'route' as class, r.route_id as object_id, r.name, r.owner from parley._p
 union all
 select 'certificate' as class, c.certificate_id as object_id, c.name, c.owner from parley._p_certificate as c
 union all
-select 'remote service binding' as class, b.remote_service_binding_id as object_id, b.name, b.owner from parley._p_remote_service_binding as b;
+select 'remote service binding' as class, b.remote_service_binding_id as object_id, b.name, b.owner
+from parley._p_remote_service_binding as b;
 
 comment on view parley._p_named_object is 'Everything that rights are granted on, with its name as statements take it.';
 
@@ -25,13 +27,19 @@ language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(
-    (select format(' Did you mean "%s"?', n.name) from unnest(names) as n (name) where lower(n.name) = lower($1) and n.name <> $1 limit 1),
+    (
+      select format(' Did you mean "%s"?', n.name)
+      from unnest(names) as n (name)
+      where lower(n.name) = lower($1) and n.name <> $1
+      limit 1
+    ),
     ''
   )
 $$;
 
 comment on function parley._p_did_you_mean(text, text[]) is
-'Names the one that differs by case only, for a message; nothing when there is none. For those who may see all of the names.';
+'Names the one that differs by case only, for a message; nothing when there is none. For
+those who may see all of the names.';
 
 create function parley._p_did_you_mean(role oid, class text, name text) returns text
 language sql stable
@@ -46,7 +54,8 @@ $$;
 
 comment on function parley._p_did_you_mean(oid, text, text) is
 'Names the object that differs by case only, for a message that a role will read, if the role may see it.
-Arguments: role, 0 when it is not known who will read it: then only what everybody sees is named; class, such as service; name, as it was given.';
+Arguments: role, 0 when it is not known who will read it: then only what everybody sees is named; class, such
+as service; name, as it was given.';
 
 create function parley._p_did_you_mean_far(role oid, service_name text) returns text
 language sql stable
@@ -55,7 +64,9 @@ as $$
   select parley._p_did_you_mean($2, array(
     select r.remote_service_name
     from parley._p_route as r
-    where lower(r.remote_service_name) = lower($2) and not r.is_inbound and parley._p_is_visible($1, 'route', r.route_id, r.owner)
+    where lower(r.remote_service_name) = lower($2)
+      and not r.is_inbound
+      and parley._p_is_visible($1, 'route', r.route_id, r.owner)
   ))
 $$;
 
@@ -79,7 +90,8 @@ end
 $$;
 
 comment on function parley._p_queue_of_service(oid, text) is
-'Gives the queue of a service whose name was given for a queue, for a message, if the role may see both; null otherwise.';
+'Gives the queue of a service whose name was given for a queue, for a message, if the role may see both; null
+otherwise.';
 
 create function parley._p_common_length(one text, other text) returns integer
 language plpgsql immutable
@@ -121,7 +133,9 @@ begin
     return null;
   end if;
   v_front := parley._p_common_length(v_name, v_other);
-  v_back := least(parley._p_common_length(reverse(v_name), reverse(v_other)), length(v_name) - v_front, length(v_other) - v_front);
+  v_back := least(
+    parley._p_common_length(reverse(v_name), reverse(v_other)), length(v_name) - v_front, length(v_other) - v_front
+  );
   v_length := greatest(length(v_name), length(v_other)) - v_front - v_back;
   return case
     when v_length <= 2
@@ -134,8 +148,9 @@ end
 $$;
 
 comment on function parley._p_slip(text, text) is
-'Shows by how much one name may be a slip of the pen for the other: 0 when they differ by case only, 1 or 2 when at one place by so many characters, else null.
-Names that are told apart by digits, as those of many of a kind, are no slips of each other; nor are short ones that have little in common.';
+'Shows by how much one name may be a slip of the pen for the other: 0 when they differ by case only, 1 or 2 when at
+one place by so many characters, else null. Names that differ in digits only, as those of many of a kind, are no slips
+of each other; nor are short ones that have little in common.';
 
 create function parley._p_near_service(role oid, service_name text) returns text
 language sql stable
@@ -149,11 +164,14 @@ as $$
     union
     select r.remote_service_name, parley._p_slip($2, r.remote_service_name)
     from parley._p_route as r
-    where not r.is_inbound and parley._p_slip($2, r.remote_service_name) is not null and parley._p_is_visible($1, 'route', r.route_id, r.owner)
+    where not r.is_inbound
+      and parley._p_slip($2, r.remote_service_name) is not null
+      and parley._p_is_visible($1, 'route', r.route_id, r.owner)
   ) as n
   order by n.slip, n.name collate "C"
   limit 1
 $$;
 
 comment on function parley._p_near_service(oid, text) is
-'Gives the service, here or where a route leads, that may have been meant by a name that no service has, if the role may see it; null when there is none.';
+'Gives the service, here or where a route leads, that may have been meant by a name that no service has, if the role
+may see it; null when there is none.';

@@ -13,7 +13,9 @@ create table parley._p_priority (
 
 comment on table parley._p_priority is 'Broker priorities (spec 2.9); null means ANY.';
 
-create function parley._p_priority_of(service_contract_id integer, local_service_id integer, remote_service_name text) returns smallint
+create function parley._p_priority_of(
+  service_contract_id integer, local_service_id integer, remote_service_name text
+) returns smallint
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -83,7 +85,9 @@ begin
   found := parley._p_require_administrator(v_caller, 'create_broker_priority');
   v_parts := parley._p_priority_parts(v_caller, contract_name, local_service_name, remote_service_name, priority_level);
   name := parley._p_name('broker priority', name);
-  insert into parley._p_priority (priority_id, name, service_contract_id, local_service_id, remote_service_name, priority)
+  insert into parley._p_priority (
+    priority_id, name, service_contract_id, local_service_id, remote_service_name, priority
+  )
   values (
     nextval('parley._p_object_id'), create_broker_priority.name,
     v_parts.service_contract_id, v_parts.local_service_id, v_parts.remote_name, v_parts.priority
@@ -99,7 +103,8 @@ $$;
 
 comment on function parley.create_broker_priority(text, text, text, text, integer, parley.caller) is
 'Creates a broker priority and returns its id. It governs endpoints created from now on.
-Arguments: name; contract_name, local_service_name, remote_service_name, a name or ANY; priority_level, 1 (low) to 10 (high).
+Arguments: name; contract_name, local_service_name, remote_service_name, a name or ANY;
+priority_level, 1 (low) to 10 (high).
 Errors: 2714 exists, 8402 level out of range, 9609 bad name, 15151 not found or not an administrator.
 Source: spec 2.9.';
 
@@ -132,9 +137,15 @@ begin
     coalesce(priority_level, v_old.priority)
   );
   update parley._p_priority as p
-  set service_contract_id = case when contract_name is null then p.service_contract_id else v_parts.service_contract_id end,
+  set service_contract_id = case
+    when contract_name is null then p.service_contract_id
+    else v_parts.service_contract_id
+  end,
     local_service_id = case when local_service_name is null then p.local_service_id else v_parts.local_service_id end,
-    remote_service_name = case when alter_broker_priority.remote_service_name is null then p.remote_service_name else v_parts.remote_name end,
+    remote_service_name = case
+      when alter_broker_priority.remote_service_name is null then p.remote_service_name
+      else v_parts.remote_name
+    end,
     priority = v_parts.priority
   where p.priority_id = v_old.priority_id;
 end

@@ -26,7 +26,9 @@ declare
   v_view text := parley._p_queue_view_name(queue_id);
 begin
   execute format('create view parley_queue.%I as select * from parley.queue_contents(%L)', v_view, (
-    select format('[%s].[%s]', replace(q.schema_name, ']', ']]'), replace(q.name, ']', ']]')) from parley._p_queue as q where q.queue_id = $1
+    select format('[%s].[%s]', replace(q.schema_name, ']', ']]'), replace(q.name, ']', ']]'))
+    from parley._p_queue as q
+    where q.queue_id = $1
   ));
   perform parley._p_take_back_relation(format('parley_queue.%I', v_view)::regclass);
   -- The function asks for the right to RECEIVE each time.

@@ -1,9 +1,10 @@
 -- Queues: where messages wait. This file holds the objects; what waits is in conversation/messages.sql.
 --
 -- Each queue owns four sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
--- on it to the end of their transaction, which shows readers the senders under way (docs/architecture.md).
--- Its wake-up sequence shows senders until when a reader sleeps on the queue, so that no notification is in vain.
--- Its rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6); its counter sequence, who counted that.
+-- on it to the end of their transaction, which shows readers the senders under way (docs/architecture.md). Its
+-- wake-up sequence shows senders until when a reader sleeps on the queue, so that no notification is in vain. Its
+-- rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6); its counter
+-- sequence, who counted that.
 
 create table parley._p_queue (
   queue_id integer primary key,
@@ -47,12 +48,17 @@ declare
   v_part text;
 begin
   -- What does not parse to its end must not be taken for the queue that a part of it names.
-  if queue !~ E'^(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+)(\\.(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+))*$' then
+  if queue !~ (
+    E'^(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+)'
+    || E'(\\.(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+))*$'
+  ) then
     found := parley._p_raise(9609, 'malformed queue', queue, replace(queue, ']', ']]'));
   end if;
   for v_part in
     select coalesce(replace(m[2], ']]', ']'), replace(m[3], '""', '"'), m[4])
-    from regexp_matches(coalesce(queue, ''), E'(\\[((?:[^\\]]|\\]\\])*)\\]|"((?:[^"]|"")*)"|([^.\\["]+))(?:\\.|$)', 'g') as m
+    from regexp_matches(
+      coalesce(queue, ''), E'(\\[((?:[^\\]]|\\]\\])*)\\]|"((?:[^"]|"")*)"|([^.\\["]+))(?:\\.|$)', 'g'
+    ) as m
   loop
     v_parts := v_parts || v_part;
   end loop;
@@ -81,7 +87,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return (
-    select string_agg(case when p.part ~ E'[.\\["]' then '[' || replace(p.part, ']', ']]') || ']' else p.part end, '.' order by p.ordinal)
+    select string_agg(
+      case
+        when p.part ~ E'[.\\["]' then '[' || replace(p.part, ']', ']]') || ']'
+        else p.part
+      end, '.' order by p.ordinal
+    )
     from unnest(array[nullif(schema_name, 'dbo'), name]) with ordinality as p (part, ordinal)
     where p.part is not null
   );
@@ -89,8 +100,8 @@ end
 $$;
 
 comment on function parley._p_lookup_name(text, text) is
-'Gives the name under which a queue is found, which no other queue can have: its own, with the schema in front unless that is dbo;
-in brackets where that is needed.';
+'Gives the name under which a queue is found, which no other queue can have: its own, with the schema in front unless
+that is dbo; in brackets where that is needed.';
 
 create function parley._p_find_queue(caller oid, queue text) returns parley._p_queue
 language plpgsql stable
@@ -104,8 +115,12 @@ begin
   select * into v_queue from parley._p_queue as q where q.lookup_name = queue;
   if not found then
     -- With fewer points the name parses, and the service is searched when there is no such queue.
-    v_name := parley._p_queue_name(queue, case when queue like '%.%.%' then parley._p_queue_of_service(caller, queue) end);
-    select * into v_queue from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
+    v_name := parley._p_queue_name(
+      queue, case when queue like '%.%.%' then parley._p_queue_of_service(caller, queue) end
+    );
+    select * into v_queue
+    from parley._p_queue as q
+    where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   end if;
   if not found then
     v_of_service := parley._p_queue_of_service(caller, queue);
@@ -134,7 +149,9 @@ begin
   if v_queue.queue_id < 65536 and permission in ('ALTER', 'CONTROL') then
     found := parley._p_raise(9663, 'object', 'queue', queue);
   end if;
-  found := parley._p_require_permission(caller, permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  found := parley._p_require_permission(
+    caller, permission, 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
+  );
   return v_queue;
 end
 $$;
@@ -155,8 +172,8 @@ begin
     perform parley._p_take_back_relation(format('parley.%I', format('_p_queue_%s_%s', queue_id, v_what))::regclass);
   end loop;
   insert into parley._p_queue (
-    queue_id, lookup_name, schema_name, name, owner, position_sequence, wakeup_sequence, rollback_sequence, counter_sequence,
-    is_receive_enabled, is_enqueue_enabled, is_retention_enabled, is_poison_message_handling_enabled
+    queue_id, lookup_name, schema_name, name, owner, position_sequence, wakeup_sequence, rollback_sequence,
+    counter_sequence, is_receive_enabled, is_enqueue_enabled, is_retention_enabled, is_poison_message_handling_enabled
   )
   values (
     queue_id, parley._p_lookup_name(schema_name, name), schema_name, name, owner,
@@ -169,7 +186,8 @@ begin
 end
 $$;
 
-comment on function parley._p_add_queue(integer, text, text, oid) is 'Creates a queue with its sequences and the settings every new queue has.';
+comment on function parley._p_add_queue(integer, text, text, oid) is
+'Creates a queue with its sequences and the settings every new queue has.';
 
 create function parley.create_queue(
   queue text,
@@ -196,7 +214,9 @@ declare
 begin
   found := parley._p_require_permission(v_caller, 'CREATE QUEUE', 'database', 0, null, null);
   -- Serialises two creations of the same name, so that the second gets our error and not one of a sequence.
-  perform pg_advisory_xact_lock(hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0));
+  perform pg_advisory_xact_lock(
+    hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0)
+  );
   perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   if found then
     found := parley._p_raise(2714, 'object', 'queue', queue, 'alter_queue');
@@ -213,17 +233,20 @@ begin
 end
 $$;
 
-comment on function parley.create_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, parley.caller) is
+comment on function parley.create_queue(
+  text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, parley.caller
+) is
 'Creates a queue, and a view of it in schema parley_queue, and returns its id.
-Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention, keep copies until the conversation ends;
-poison_message_handling, count the rollbacks of a message; activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767;
-execute_as, SELF, OWNER or a role that the caller may act as; activation, whether it is on (default: when a procedure is given);
-authorization, the owner (default: the caller);
-poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default), its conversation is passed by until
-parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does; poison_rollbacks, 1 to 15, how often is too often (default 5).
-Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad name,
-9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary, 15151 unknown owner or role,
-15517 the caller may not act as the role that the procedure would run as.
+Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention,
+keep copies until the conversation ends; poison_message_handling, count the rollbacks of a message;
+activation_procedure, a procedure without arguments; max_queue_readers, 0 to 32767; execute_as, SELF, OWNER or a role
+that the caller may act as; activation, whether it is on (default: when a procedure is given); authorization, the owner
+(default: the caller); poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default),
+its conversation is passed by until parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does;
+poison_rollbacks, 1 to 15, how often is too often (default 5).
+Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad
+name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary, 15151 unknown owner
+or role, 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4.';
 
 create function parley.alter_queue(
@@ -247,15 +270,17 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
 begin
   found := parley._p_alter_queue(
-    v_caller, v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as, activation,
-    poison_action, poison_rollbacks
+    v_caller, v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers,
+    execute_as, activation, poison_action, poison_rollbacks
   );
 end
 $$;
 
-comment on function parley.alter_queue(text, boolean, boolean, boolean, text, integer, text, boolean, text, integer, parley.caller) is
-'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so far.
-What is set aside stays so, whatever becomes of the settings.
+comment on function parley.alter_queue(
+  text, boolean, boolean, boolean, text, integer, text, boolean, text, integer, parley.caller
+) is
+'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so
+far. What is set aside stays so, whatever becomes of the settings.
 Arguments: as create_queue.
 Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653, 9742 activation, 9663 system object,
 9717 and 9718 the queue is activated in another way, 15151 unknown role,
@@ -271,7 +296,8 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
 begin
   update parley._p_queue as q
-  set activation_procedure = null, max_readers = 0, execute_as = null, procedure_set_by = null, execute_as_set_by = null,
+  set activation_procedure = null, max_readers = 0, execute_as = null, procedure_set_by = null,
+    execute_as_set_by = null,
     is_activation_enabled = false, modify_date = now()
   where q.queue_id = v_queue.queue_id;
 end
@@ -296,7 +322,10 @@ begin
     where c.relnamespace = 'parley'::regnamespace
       and c.relkind = 'S'
       and c.relname like E'\\_p\\_queue\\_%'
-      and not exists (select from parley._p_queue as q where c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence))
+      and not exists (
+        select from parley._p_queue as q
+        where c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence)
+      )
   loop
     begin
       execute format('drop sequence %s', v_sequence);
@@ -309,8 +338,8 @@ end
 $$;
 
 comment on function parley._p_drop_unused_sequences() is
-'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and learns that it is
-gone only when that has committed: so what is locked is left to the next call.';
+'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and
+learns that it is gone only when that has committed: so what is locked is left to the next call.';
 
 create function parley.drop_queue(queue text, caller parley.caller default parley.current_caller()) returns void
 language plpgsql security definer
@@ -321,7 +350,9 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
   v_service text;
 begin
-  select case when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name) end as name
+  select case
+    when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name)
+  end as name
   into v_service
   from parley._p_service as s
   where s.queue_id = v_queue.queue_id

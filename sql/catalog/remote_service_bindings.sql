@@ -1,8 +1,10 @@
 -- Remote service bindings: which role stands for a remote service (spec 2.7).
 --
--- What is sent to the service is sealed for the newest certificate of that role, so the side that answers has its private key. There is at most
--- one binding for a service; it is read when a dialog first finds its way out of the database, and never again for that dialog.
--- Locks: the binding's row; creating one locks the conversations that wait for it. Cost: one read for the first message that leaves the database.
+-- What is sent to the service is sealed for the newest certificate of that role, so the side that answers has its
+-- private key. There is at most one binding for a service; it is read when a dialog first finds its way out of the
+-- database, and never again for that dialog.
+-- Locks: the binding's row; creating one locks the conversations that wait for it. Cost: one read for the first
+-- message that leaves the database.
 
 create table parley._p_remote_service_binding (
   remote_service_binding_id integer primary key,
@@ -55,7 +57,9 @@ begin
       'remote_service_bindings'
     );
   end if;
-  found := parley._p_require_permission(caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner);
+  found := parley._p_require_permission(
+    caller, permission, 'remote service binding', v_binding.remote_service_binding_id, name, v_binding.owner
+  );
   return v_binding;
 end
 $$;
@@ -87,8 +91,12 @@ begin
   if exists (select from parley._p_remote_service_binding as b where b.name = v_name) then
     found := parley._p_raise(2714, 'object', 'remote service binding', name, 'alter_remote_service_binding');
   end if;
-  insert into parley._p_remote_service_binding (remote_service_binding_id, name, owner, to_service, remote_principal, is_anonymous)
-  values (nextval('parley._p_object_id'), v_name, v_owner, create_remote_service_binding.to_service, v_principal, anonymous)
+  insert into parley._p_remote_service_binding (
+    remote_service_binding_id, name, owner, to_service, remote_principal, is_anonymous
+  )
+  values (
+    nextval('parley._p_object_id'), v_name, v_owner, create_remote_service_binding.to_service, v_principal, anonymous
+  )
   on conflict do nothing
   returning remote_service_binding_id into v_id;
   if v_id is null then
@@ -101,12 +109,13 @@ end
 $$;
 
 comment on function parley.create_remote_service_binding(text, text, text, boolean, text, parley.caller) is
-'Creates a remote service binding and returns its id: dialogs with that service are sealed for the certificate of the role when they leave the server,
-whatever ENCRYPTION says. Messages that waited for it, or for a route, are sealed and sent; dialogs under way stay as they are.
-Arguments: name; to_service, compared byte by byte; with_user, the role that stands for it and owns its certificate; anonymous, whether the initiator does
-not prove who it is; authorization, the owner (default: the caller).
-Errors: 229 not allowed, 2714 exists, 8412 to_service malformed, 9609 bad name, 9611 no such role, 9619 the service is bound already, 15151 unknown owner,
-28083 with_user cannot own certificates.
+'Creates a remote service binding and returns its id: dialogs with that service are sealed for the certificate of the
+role when they leave the server, whatever ENCRYPTION says. Messages that waited for it, or for a route, are sealed and
+sent; dialogs under way stay as they are.
+Arguments: name; to_service, compared byte by byte; with_user, the role that stands for it and owns its certificate;
+anonymous, whether the initiator does not prove who it is; authorization, the owner (default: the caller).
+Errors: 229 not allowed, 2714 exists, 8412 to_service malformed, 9609 bad name, 9611 no such role, 9619 the service is
+bound already, 15151 unknown owner, 28083 with_user cannot own certificates.
 Source: spec 2.7.';
 
 create function parley.alter_remote_service_binding(
@@ -137,7 +146,8 @@ $$;
 comment on function parley.alter_remote_service_binding(text, text, boolean, parley.caller) is
 'Changes what is given of a remote service binding, for dialogs begun from now on.
 Arguments: as create_remote_service_binding.
-Errors: 229 not allowed, 8493 nothing to change, 9611 no such role, 15151 not found, 28083 with_user cannot own certificates.
+Errors: 229 not allowed, 8493 nothing to change, 9611 no such role, 15151 not found, 28083
+with_user cannot own certificates.
 Source: spec 2.7.';
 
 create function parley.drop_remote_service_binding(
@@ -151,8 +161,10 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_binding parley._p_remote_service_binding := parley._p_find_binding(v_caller, name, 'CONTROL');
 begin
-  delete from parley._p_permission as p where p.class = 'remote service binding' and p.object_id = v_binding.remote_service_binding_id;
-  delete from parley._p_remote_service_binding as b where b.remote_service_binding_id = v_binding.remote_service_binding_id;
+  delete from parley._p_permission as p
+  where p.class = 'remote service binding' and p.object_id = v_binding.remote_service_binding_id;
+  delete from parley._p_remote_service_binding as b
+  where b.remote_service_binding_id = v_binding.remote_service_binding_id;
 end
 $$;
 
@@ -173,7 +185,9 @@ select
 from parley._p_remote_service_binding as b
 where pg_catalog.pg_has_role(b.owner, 'usage')
   or exists (select from parley._p_visible_class as v where v.class = 'remote service binding')
-  or b.remote_service_binding_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'remote service binding');
+  or b.remote_service_binding_id in (
+    select v.object_id from parley._p_permitted_object as v where v.class = 'remote service binding'
+  );
 
 comment on view parley.remote_service_bindings is 'Remote service bindings.';
 comment on column parley.remote_service_bindings.name is 'Compared byte by byte.';
@@ -182,4 +196,5 @@ comment on column parley.remote_service_bindings.principal_id is 'Oid of the own
 comment on column parley.remote_service_bindings.remote_service_name is 'Service that is bound.';
 comment on column parley.remote_service_bindings.service_contract_id is 'Always 0: all contracts.';
 comment on column parley.remote_service_bindings.remote_principal_id is 'Oid of the role that stands for the service.';
-comment on column parley.remote_service_bindings.is_anonymous_on is 'Whether the initiator stays unknown to the target.';
+comment on column parley.remote_service_bindings.is_anonymous_on is
+'Whether the initiator stays unknown to the target.';

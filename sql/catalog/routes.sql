@@ -1,10 +1,12 @@
 -- Routes: which address leads to a service, or to a broker instance (spec 2.6).
 --
--- Two tables in one. Routes that are not inbound are those of this database: they govern messages of conversations that have an end here.
--- Inbound ones are the share of this database in the table of the server: they govern what arrives from the network (transport/inbound_routes.sql).
--- A route keeps its address as it was written, and beside it what follows from it: next_hop, the address in the form that links are named
--- by, and rank, its place in the order of spec 6.3. Expired routes stay, are not found, and are revived by alter_route.
--- Locks: the row of the route; then, when it was changed, of the conversations that it concerns (transport/destination_statements.sql).
+-- Two tables in one. Routes that are not inbound are those of this database: they govern messages of conversations that
+-- have an end here. Inbound ones are the share of this database in the table of the server: they govern what arrives
+-- from the network (transport/inbound_routes.sql). A route keeps its address as it was written, and beside it what
+-- follows from it: next_hop, the address in the form that links are named by, and rank, its place in the order of spec
+-- 6.3. Expired routes stay, are not found, and are revived by alter_route.
+-- Locks: the row of the route; then, when it was changed, of the conversations that it concerns
+-- (transport/destination_statements.sql).
 
 create table parley._p_route (
   route_id integer primary key,
@@ -22,8 +24,10 @@ create table parley._p_route (
 );
 
 comment on table parley._p_route is 'Routes (spec 2.6); a null service or instance means any, a null expiry never.';
-comment on column parley._p_route.next_hop is 'LOCAL, TRANSPORT, tcp://host:port, or tcp://host:port,host:port with the mirror; hosts in lower case.';
-comment on column parley._p_route.rank is 'Which is preferred among candidates (spec 6.3): 1 with a mirror, 2 LOCAL, 3 network, 4 TRANSPORT.';
+comment on column parley._p_route.next_hop is
+'LOCAL, TRANSPORT, tcp://host:port, or tcp://host:port,host:port with the mirror; hosts in lower case.';
+comment on column parley._p_route.rank is
+'Which is preferred among candidates (spec 6.3): 1 with a mirror, 2 LOCAL, 3 network, 4 TRANSPORT.';
 
 create index on parley._p_route (coalesce(remote_service_name, ''), is_inbound);
 
@@ -32,18 +36,25 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_parts text[] := regexp_match(lower(address collate "C"), E'^tcp://(?:\\[([0-9a-f.]*:[0-9a-f:.]+)\\]|([a-z0-9_.-]+)):([0-9]{1,5})/?$');
+  v_parts text[] := regexp_match(
+    lower(address collate "C"), E'^tcp://(?:\\[([0-9a-f.]*:[0-9a-f:.]+)\\]|([a-z0-9_.-]+)):([0-9]{1,5})/?$'
+  );
   v_host text;
 begin
   if v_parts is null or v_parts[3]::integer not between 1 and 65535 then
     return null;
   elsif v_parts[1] is not null then
     -- No way to write IPv4, and nobody is reached at no address.
-    v_host := case when v_parts[1]::inet = '::1' or not v_parts[1]::inet << '::/96' then format('[%s]', host(v_parts[1]::inet)) end;
+    v_host := case
+      when v_parts[1]::inet = '::1' or not v_parts[1]::inet << '::/96' then format('[%s]', host(v_parts[1]::inet))
+    end;
   elsif v_parts[2] ~ '^[0-9.]+$' then
     -- Else inet would take less than four numbers, and octal ones.
-    v_host := case when v_parts[2] ~ E'^(0|[1-9][0-9]*)(\\.(0|[1-9][0-9]*)){3}$' then nullif(host(v_parts[2]::inet), '0.0.0.0') end;
-  elsif length(v_parts[2]) <= 253 and v_parts[2] ~ E'^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\\.?$' then
+    v_host := case
+      when v_parts[2] ~ E'^(0|[1-9][0-9]*)(\\.(0|[1-9][0-9]*)){3}$' then nullif(host(v_parts[2]::inet), '0.0.0.0')
+    end;
+  elsif length(v_parts[2]) <= 253
+    and v_parts[2] ~ E'^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\\.?$' then
     v_host := v_parts[2];
   end if;
   return 'tcp://' || v_host || ':' || v_parts[3]::integer;
@@ -54,8 +65,9 @@ end
 $$;
 
 comment on function parley._p_network_address(text) is
-'Gives tcp://host:port in the form that links are named by: lower case, numbers in their short form. Null when it is none: the host must be a name of
-DNS or NetBIOS, an IPv4 address, or an IPv6 address in brackets; the port must be given.
+'Gives tcp://host:port in the form that links are named by: lower case, numbers in their short form. Null
+when it is none: the host must be a name of DNS or NetBIOS, an IPv4 address, or an IPv6 address in
+brackets; the port must be given.
 Source: spec 2.6.';
 
 create function parley._p_check_route_text(name text, clause text, value text) returns boolean
@@ -108,7 +120,12 @@ begin
   elsif route.next_hop = v_mirror then
     found := parley._p_raise(9747, 'same address', route.name);
   end if;
-  route.rank := case when route.mirror_address is not null then 1 when v_word = 'LOCAL' then 2 when v_word = 'TRANSPORT' then 4 else 3 end;
+  route.rank := case
+    when route.mirror_address is not null then 1
+    when v_word = 'LOCAL' then 2
+    when v_word = 'TRANSPORT' then 4
+    else 3
+  end;
   route.next_hop := route.next_hop || coalesce(',' || substr(v_mirror, 7), '');
   return route;
 end
@@ -153,7 +170,8 @@ end
 $$;
 
 comment on function parley._p_follow_route(parley._p_route) is
-'Looks again where the messages go that a route concerns, now that it has come, gone or changed; notifies the daemons.';
+'Finds the way of the messages again that a route concerns, after it was created, dropped or
+changed, and notifies the daemons.';
 
 create function parley.create_route(
   name text,
@@ -189,11 +207,12 @@ begin
   v_route.mirror_address := create_route.mirror_address;
   v_route := parley._p_check_route(v_route);
   insert into parley._p_route (
-    route_id, name, owner, is_inbound, remote_service_name, broker_instance, expires_at, address, mirror_address, next_hop, rank
+    route_id, name, owner, is_inbound, remote_service_name, broker_instance, expires_at, address, mirror_address,
+    next_hop, rank
   )
   values (
-    nextval('parley._p_object_id'), v_route.name, v_route.owner, v_route.is_inbound, v_route.remote_service_name, v_route.broker_instance,
-    v_route.expires_at, v_route.address, v_route.mirror_address, v_route.next_hop, v_route.rank
+    nextval('parley._p_object_id'), v_route.name, v_route.owner, v_route.is_inbound, v_route.remote_service_name,
+    v_route.broker_instance, v_route.expires_at, v_route.address, v_route.mirror_address, v_route.next_hop, v_route.rank
   )
   on conflict do nothing
   returning route_id into v_id;
@@ -207,14 +226,17 @@ $$;
 
 comment on function parley.create_route(text, text, text, text, integer, text, boolean, text, parley.caller) is
 'Creates a route and returns its id. Messages that wait for one go where it leads.
-Arguments: name; address, tcp://host:port of the broker at the other end or of one that forwards, LOCAL for this server, or TRANSPORT for services whose
-names begin with the address; service_name, compared byte by byte (null: any service); broker_instance, the service_broker_guid of the target database, or
-CURRENT DATABASE (null: any); lifetime in seconds (null: for ever); mirror_address, tcp://host:port of the second server of a database, which needs
-service_name and broker_instance; is_inbound, whether it is for messages that arrive from the network, which only an administrator may say;
-authorization, the owner (default: the caller). Service SQL/ServiceBroker/BrokerConfiguration is the one that is asked for missing routes.
-Errors: 229 not allowed, 2714 exists, 8413 malformed broker_instance, 9609 bad name, 9659 empty address or service, 9660 longer than 256 characters,
-9661 mirror without service and instance, 9662 instance without service, 9743 mirror of LOCAL or TRANSPORT, 9744 malformed address, 9745 TRANSPORT with
-a service, 9746 lifetime out of range, 9747 both addresses the same, 15151 unknown owner or not an administrator.
+Arguments: name; address, tcp://host:port of the broker at the other end or of one that forwards, LOCAL for this
+server, or TRANSPORT for services whose names begin with the address; service_name, compared byte by byte (null: any
+service); broker_instance, the service_broker_guid of the target database, or CURRENT DATABASE (null: any); lifetime
+in seconds (null: for ever); mirror_address, tcp://host:port of the second server of a database, which needs
+service_name and broker_instance; is_inbound, whether it is for messages that arrive from the network, which only an
+administrator may say; authorization, the owner (default: the caller). Service SQL/ServiceBroker/BrokerConfiguration
+is the one that is asked for missing routes.
+Errors: 229 not allowed, 2714 exists, 8413 malformed broker_instance, 9609 bad name, 9659 empty address or service, 9660
+longer than 256 characters, 9661 mirror without service and instance, 9662 instance without service, 9743 mirror of
+LOCAL or TRANSPORT, 9744 malformed address, 9745 TRANSPORT with a service, 9746 lifetime out of range, 9747 both
+addresses the same, 15151 unknown owner or not an administrator.
 Source: spec 2.6.';
 
 create function parley._p_route_to_change(caller oid, name text, permission text) returns parley._p_route
@@ -268,7 +290,8 @@ begin
   v_route.mirror_address := coalesce(alter_route.mirror_address, v_route.mirror_address);
   v_route := parley._p_check_route(v_route);
   update parley._p_route as r
-  set remote_service_name = v_route.remote_service_name, broker_instance = v_route.broker_instance, expires_at = v_route.expires_at,
+  set remote_service_name = v_route.remote_service_name, broker_instance = v_route.broker_instance,
+    expires_at = v_route.expires_at,
     address = v_route.address, mirror_address = v_route.mirror_address, next_hop = v_route.next_hop, rank = v_route.rank
   where r.route_id = v_route.route_id;
   perform parley._p_follow_route(v_route);
@@ -279,11 +302,12 @@ end
 $$;
 
 comment on function parley.alter_route(text, text, text, text, integer, text, parley.caller) is
-'Changes what is given of a route; a lifetime counts from now, so it revives a route that has expired. What a route names it can name otherwise, not leave
-open again: for any service, any instance, no mirror or for ever, drop the route and create it anew.
+'Changes what is given of a route; a lifetime counts from now, so it revives a route that has expired. What a
+route names it can name otherwise, not leave open again: for any service, any instance, no mirror or for ever,
+drop the route and create it anew.
 Arguments: as create_route; null leaves what is there.
-Errors: 229 not allowed, 8413 malformed broker_instance, 8493 nothing to change, 9659, 9660, 9661, 9662, 9743, 9744, 9745, 9746, 9747 as create_route,
-15151 not found, or inbound and the caller is not an administrator.
+Errors: 229 not allowed, 8413 malformed broker_instance, 8493 nothing to change, 9659, 9660, 9661, 9662, 9743, 9744,
+9745, 9746, 9747 as create_route, 15151 not found, or inbound and the caller is not an administrator.
 Source: spec 2.6.';
 
 create function parley.drop_route(name text, caller parley.caller default parley.current_caller()) returns void

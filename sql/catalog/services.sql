@@ -82,9 +82,10 @@ $$;
 
 comment on function parley.create_service(text, text, text[], text, parley.caller) is
 'Creates a service and returns its id. Messages already sent to that name are delivered.
-Arguments: name, 1 to 128 characters, compared byte by byte; queue; contracts it accepts as target (none: it can only begin dialogs);
-authorization, the owner (default: the caller).
-Errors: 208 no such queue, 229 not allowed, 2714 exists, 8404 contract named twice, 9609 bad name, 15151 unknown contract or owner.
+Arguments: name, 1 to 128 characters, compared byte by byte; queue; contracts it accepts as target (none: it can only
+begin dialogs); authorization, the owner (default: the caller).
+Errors: 208 no such queue, 229 not allowed, 2714 exists, 8404 contract named twice, 9609 bad name,
+15151 unknown contract or owner.
 Source: spec 2.5.';
 
 create function parley._p_find_service(caller oid, name text, permission text) returns parley._p_service
@@ -165,7 +166,8 @@ $$;
 comment on function parley.alter_service(text, text, text[], text[], parley.caller) is
 'Moves a service, with its waiting messages, to another queue; lets it accept more or fewer contracts.
 Conversations on a contract it no longer accepts end with error -8469 on both sides.
-Errors: 208 no such queue, 229 not allowed, 8404 accepted already, 8493 nothing to change, 9663 system object, 15151 not found.
+Errors: 208 no such queue, 229 not allowed, 8404 accepted already, 8493 nothing to change, 9663
+system object, 15151 not found.
 Source: spec 2.5.';
 
 create function parley.drop_service(name text, caller parley.caller default parley.current_caller()) returns void
@@ -177,7 +179,9 @@ declare
   v_service parley._p_service := parley._p_find_service(v_caller, name, 'CONTROL');
   v_priority text;
 begin
-  select case when parley._p_is_visible(v_caller, 'database', 0, 0) then format('broker priority "%s"', p.name) end as name
+  select case
+    when parley._p_is_visible(v_caller, 'database', 0, 0) then format('broker priority "%s"', p.name)
+  end as name
   into v_priority
   from parley._p_priority as p
   where p.local_service_id = v_service.service_id

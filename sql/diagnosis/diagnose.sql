@@ -1,12 +1,16 @@
 -- Running the checks of diagnosis/diagnosis_checks.sql, each by itself.
 
-create function parley._p_diagnose(caller oid, part text, scope parley._p_scope, level text, ignore text[]) returns setof parley.finding
+create function parley._p_diagnose(
+  caller oid, part text, scope parley._p_scope, level text, ignore text[]
+) returns setof parley.finding
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_levels text[] := case upper(level)
-    when 'ERROR' then array['ERROR'] when 'WARNING' then array['ERROR', 'WARNING'] when 'INFO' then array['ERROR', 'WARNING', 'INFO']
+    when 'ERROR' then array['ERROR']
+    when 'WARNING' then array['ERROR', 'WARNING']
+    when 'INFO' then array['ERROR', 'WARNING', 'INFO']
   end;
   v_check record;
   v_scope parley._p_scope;
@@ -36,7 +40,8 @@ begin
     exception
       when others then
         return next (
-          array_to_string(v_check.codes, ','), 'ERROR', 'PROBLEM', 'check', v_check.check_function, sqlerrm, null, null, null
+          array_to_string(v_check.codes, ','), 'ERROR', 'PROBLEM', 'check', v_check.check_function, sqlerrm, null, null,
+          null
         )::parley.finding;
     end;
   end loop;
@@ -64,9 +69,13 @@ declare
 begin
   v_scope.from_service := from_service;
   v_scope.to_service := to_service;
-  v_scope.contract := coalesce(contract, case when from_service is not null and to_service is not null then 'DEFAULT' end);
+  v_scope.contract := coalesce(
+    contract, case when from_service is not null and to_service is not null then 'DEFAULT' end
+  );
   if from_service is not null or to_service is not null then
-    v_scope.queue_ids := array(select s.queue_id from parley._p_service as s where s.name in (from_service, to_service));
+    v_scope.queue_ids := array(
+      select s.queue_id from parley._p_service as s where s.name in (from_service, to_service)
+    );
   end if;
   return query select * from parley._p_diagnose(v_caller, 'CONFIGURATION', v_scope, level, ignore);
 end
@@ -74,8 +83,9 @@ $$;
 
 comment on function parley.diagnose_configuration(text, text, text, text, text[], parley.caller) is
 'Finds what is wrong with the definitions: of everything, or of a dialog that is to be begun between two services.
-Arguments: from_service and to_service, the initiator and the target, either may be left out; contract of the dialog (null: DEFAULT when both services are
-given); level, WARNING (errors too), ERROR (only these) or INFO (everything); ignore, codes of parley.diagnosis_checks.
+Arguments: from_service and to_service, the initiator and the target, either may be left out; contract of the dialog
+(null: DEFAULT when both services are given); level, WARNING (errors too), ERROR (only these) or INFO (everything);
+ignore, codes of parley.diagnosis_checks.
 Errors: 8402 unknown level, 15151 not an administrator.
 Source: spec 9.4, CONFIGURATION.';
 
@@ -109,8 +119,9 @@ $$;
 
 comment on function parley.diagnose_runtime(uuid, text, text[], interval, parley.caller) is
 'Finds what is wrong just now: what is not read, not delivered, not ended, not fired, and who holds it up.
-Arguments: conversation, only what concerns one: a handle, a group or a conversation id (null: everything); level and ignore, as diagnose_configuration;
-patience, for how long things may last before they are findings (null: as parley.diagnosis_checks says).
+Arguments: conversation, only what concerns one: a handle, a group or a conversation id (null: everything); level and
+ignore, as diagnose_configuration; patience, for how long things may last before they are findings (null:
+as parley.diagnosis_checks says).
 Errors: 8402 unknown level, 8426 conversation not found, 15151 not an administrator.
 Source: spec 9.4, RUNTIME.';
 
@@ -139,7 +150,10 @@ begin
     order by e.endpoint_id
   );
   if cardinality(v_endpoints) = 0
-    and not exists (select from parley._p_tombstone as t where conversation in (t.conversation_handle, t.conversation_id, t.conversation_group_id)) then
+    and not exists (
+      select from parley._p_tombstone as t
+      where conversation in (t.conversation_handle, t.conversation_id, t.conversation_group_id)
+    ) then
     found := parley._p_raise_unknown_handle(conversation);
   end if;
   return v_endpoints;
@@ -147,5 +161,6 @@ end
 $$;
 
 comment on function parley._p_endpoints_of(uuid) is
-'Finds the sides of a conversation by a handle, its id, or a group, in which case of all conversations that are in it. None when only tombstones are left.
+'Finds the sides of a conversation by a handle, its id, or a group, in which case of all conversations that are in it.
+None when only tombstones are left.
 Errors: 8426 there is nothing by that name.';

@@ -1,8 +1,9 @@
 -- Diagnosis: what is wrong with the broker, and the statement that cures it (spec 9.4).
 --
--- A check is a row of parley.diagnosis_checks and a function _p_find_... that gives findings of that code; one function may give several codes.
--- To add a check, add both: everything else (level, part, number, patience, --ignore, the command line) follows from the row. The functions
--- look, lock nothing that others need, and change nothing. Each runs by itself: when one fails the others still report what they find.
+-- A check is a row of parley.diagnosis_checks and a function _p_find_... that gives findings of that code; one function
+-- may give several codes. To add a check, add both: everything else (level, part, number, patience, --ignore, the
+-- command line) follows from the row. The functions only read: they lock nothing that others need, and change nothing.
+-- Each runs by itself: when one fails the others still report what they find.
 -- Cost: that of a read of every conversation and every queue; nothing that sends or receives waits for it.
 
 create type parley.finding as (
@@ -19,14 +20,16 @@ create type parley.finding as (
 
 comment on type parley.finding is 'What diagnosis finds: one thing that is wrong with one object.';
 comment on column parley.finding.code is 'Which check found it; see parley.diagnosis_checks.';
-comment on column parley.finding.level is 'ERROR: something does not work. WARNING: it works, but not for ever or not well. INFO: worth knowing.';
-comment on column parley.finding.part is 'CONFIGURATION, RUNTIME, or PROBLEM when a check could not look.';
+comment on column parley.finding.level is
+'ERROR: something does not work. WARNING: it works, but not for ever or not well. INFO: worth knowing.';
+comment on column parley.finding.part is 'CONFIGURATION, RUNTIME, or PROBLEM when a check could not be made.';
 comment on column parley.finding.object_kind is 'Such as queue, service, conversation, session or database.';
 comment on column parley.finding.object_name is 'Name of the object, as statements take it.';
 comment on column parley.finding.cause is 'What is wrong with it.';
 comment on column parley.finding.since is 'Since when; null when nobody knows.';
 comment on column parley.finding.cure is
-'What cures it, ready to paste: SQL, or a command that begins with parley. What has to be filled in stands in <>; behind -- stands what to think of.';
+'What cures it, ready to paste: SQL, or a command that begins with parley. What has to be filled in stands in <>;
+behind -- stands what to think of.';
 comment on column parley.finding.error_number is 'Number that Service Broker gives to this, or null.';
 
 -- What to check: nulls mean everything.
@@ -40,33 +43,44 @@ create type parley._p_scope as (
   reader oid
 );
 
-comment on type parley._p_scope is 'What a check looks at, how long things may last before they are wrong, and the role that will read what it finds.';
+comment on type parley._p_scope is
+'What a check is about, how long things may last before they are wrong, and the role that will read what it finds.';
 
 create view parley.diagnosis_checks as
 select c.code, c.part, c.level, c.error_number, c.patience, c.meaning, c.check_function
 from (
   values
-    ('broker-disabled', 'CONFIGURATION', 'ERROR', 9791, interval '0', '_p_find_broker_state', 'The broker is disabled in this database.'),
+    ('broker-disabled', 'CONFIGURATION', 'ERROR', 9791, interval '0', '_p_find_broker_state',
+      'The broker is disabled in this database.'),
     ('broker-elsewhere', 'CONFIGURATION', 'ERROR', 9776, interval '0', '_p_find_broker_state',
       'The database was restored, copied or moved, and nobody has said which.'),
-    ('damaged', 'CONFIGURATION', 'ERROR', null, interval '0', '_p_find_damage', 'A definition refers to something that does not exist.'),
+    ('damaged', 'CONFIGURATION', 'ERROR', null, interval '0', '_p_find_damage',
+      'A definition refers to something that does not exist.'),
     ('rights-lost', 'CONFIGURATION', 'ERROR', null, interval '0', '_p_find_lost_rights',
       'The grants of the schema are not there, as after a restore without privileges.'),
-    ('owner-missing', 'CONFIGURATION', 'ERROR', 15517, interval '0', '_p_find_missing_owners', 'The owner of an object does not exist any more.'),
-    ('autovacuum-off', 'CONFIGURATION', 'WARNING', null, interval '0', '_p_find_autovacuum', 'Dead rows of the broker are not removed.'),
-    ('service-missing', 'CONFIGURATION', 'ERROR', 9796, interval '0', '_p_find_dialog_faults', 'A service does not exist in this database.'),
-    ('route-missing', 'CONFIGURATION', 'ERROR', 9750, interval '0', '_p_find_missing_routes', 'No route leads to a service that is wanted.'),
-    ('route-expired', 'CONFIGURATION', 'WARNING', 9750, interval '0', '_p_find_route_faults', 'The route to a service that is wanted has expired.'),
+    ('owner-missing', 'CONFIGURATION', 'ERROR', 15517, interval '0', '_p_find_missing_owners',
+      'The owner of an object does not exist any more.'),
+    ('autovacuum-off', 'CONFIGURATION', 'WARNING', null, interval '0', '_p_find_autovacuum',
+      'Dead rows of the broker are not removed.'),
+    ('service-missing', 'CONFIGURATION', 'ERROR', 9796, interval '0', '_p_find_dialog_faults',
+      'A service does not exist in this database.'),
+    ('route-missing', 'CONFIGURATION', 'ERROR', 9750, interval '0', '_p_find_missing_routes',
+      'No route leads to a service that is wanted.'),
+    ('route-expired', 'CONFIGURATION', 'WARNING', 9750, interval '0', '_p_find_route_faults',
+      'The route to a service that is wanted has expired.'),
     ('route-to-nowhere', 'CONFIGURATION', 'WARNING', 9796, interval '0', '_p_find_route_faults',
       'A route says that a service is in this server, and this database does not have it.'),
     ('route-to-old-broker', 'CONFIGURATION', 'WARNING', 9795, interval '0', '_p_find_route_faults',
       'A route to a service of this database names another broker instance, as after NEW_BROKER.'),
-    ('contract-missing', 'CONFIGURATION', 'ERROR', 8425, interval '0', '_p_find_dialog_faults', 'A contract does not exist.'),
-    ('contract-not-accepted', 'CONFIGURATION', 'ERROR', 8408, interval '0', '_p_find_dialog_faults', 'The target service does not accept the contract.'),
+    ('contract-missing', 'CONFIGURATION', 'ERROR', 8425, interval '0', '_p_find_dialog_faults',
+      'A contract does not exist.'),
+    ('contract-not-accepted', 'CONFIGURATION', 'ERROR', 8408, interval '0', '_p_find_dialog_faults',
+      'The target service does not accept the contract.'),
     ('send-not-permitted', 'CONFIGURATION', 'ERROR', 8494, interval '0', '_p_find_dialog_faults',
       'The owner of the initiating service may not SEND to the target service.'),
     ('queue-off', 'CONFIGURATION', 'ERROR', 9617, interval '0', '_p_find_queues_off', 'A queue is switched off.'),
-    ('queue-poisoned', 'CONFIGURATION', 'ERROR', 9617, interval '0', '_p_find_queues_off', 'Poison message handling has disabled a queue.'),
+    ('queue-poisoned', 'CONFIGURATION', 'ERROR', 9617, interval '0', '_p_find_queues_off',
+      'Poison message handling has disabled a queue.'),
     ('activation-without-readers', 'CONFIGURATION', 'ERROR', 9648, interval '0', '_p_find_activation_faults',
       'Activation is on, but max_queue_readers is 0.'),
     ('activation-procedure-missing', 'CONFIGURATION', 'ERROR', 9706, interval '0', '_p_find_activation_faults',
@@ -96,25 +110,31 @@ from (
       'The certificate of a daemon has expired.'),
     ('certificate-expiring', 'CONFIGURATION', 'WARNING', 28023, interval '0', '_p_find_certificate_faults',
       'The certificate of a daemon expires within 30 days.'),
-    ('peer-expired', 'CONFIGURATION', 'ERROR', 28023, interval '0', '_p_find_certificate_faults', 'The last key of a peer has expired.'),
+    ('peer-expired', 'CONFIGURATION', 'ERROR', 28023, interval '0', '_p_find_certificate_faults',
+      'The last key of a peer has expired.'),
     ('peer-expiring', 'CONFIGURATION', 'WARNING', 28023, interval '0', '_p_find_certificate_faults',
       'The last key of a peer expires within 30 days.'),
     ('peer-role-missing', 'CONFIGURATION', 'ERROR', 9728, interval '0', '_p_find_certificate_faults',
       'The role that a peer acts as does not exist.'),
 
-    ('no-daemon', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_missing_daemon', 'Activation is on for some queues, and no daemon runs.'),
+    ('no-daemon', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_missing_daemon',
+      'Activation is on for some queues, and no daemon runs.'),
     ('daemon-superuser', 'RUNTIME', 'WARNING', null, interval '0', '_p_find_superuser_daemon',
       'The daemon logs in as a superuser, which code that it runs can take on.'),
-    ('no-reader', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_unread_queues', 'Messages wait, and nobody receives from the queue.'),
+    ('no-reader', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_unread_queues',
+      'Messages wait, and nobody receives from the queue.'),
     ('reader-slow', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_unread_queues',
       'Messages wait although somebody listens on the queue, or activation has as many readers as it may have.'),
-    ('reader-failing', 'RUNTIME', 'ERROR', 28087, interval '0', '_p_find_failing_readers', 'The readers that activation starts fail.'),
+    ('reader-failing', 'RUNTIME', 'ERROR', 28087, interval '0', '_p_find_failing_readers',
+      'The readers that activation starts fail.'),
     ('webhook-secret-plain', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_plain_secrets',
       'The secret of a webhook stands in the database as it is: no daemon with a master key has sealed it.'),
     ('group-held', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_held_groups',
       'A session has held a conversation group for long, and messages wait for it.'),
-    ('poison', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_poison', 'A conversation was set aside because its message always fails.'),
-    ('undeliverable', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_undeliverable', 'Messages wait in the transmission queue.'),
+    ('poison', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_poison',
+      'A conversation was set aside because its message always fails.'),
+    ('undeliverable', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_undeliverable',
+      'Messages wait in the transmission queue.'),
     ('destination-unreachable', 'RUNTIME', 'ERROR', 9753, interval '1 minute', '_p_find_unreachable_destinations',
       'Another database or server to which messages go cannot be reached.'),
     ('transmission-backlog', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_transmission_backlog',
@@ -123,13 +143,16 @@ from (
       'Conversations that the other side has ended, or that have failed, were read to the end and not ended here.'),
     ('conversation-one-way', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_one_way',
       'Dialogs were begun for one message, which was read; nobody answers and nobody ends them.'),
-    ('conversation-not-used', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks', 'Dialogs were begun, and nothing was ever sent.'),
-    ('timers-late', 'RUNTIME', 'WARNING', null, interval '10 seconds', '_p_find_late_timers', 'Timers or ends of lifetimes are overdue: nobody fires them.'),
+    ('conversation-not-used', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks',
+      'Dialogs were begun, and nothing was ever sent.'),
+    ('timers-late', 'RUNTIME', 'WARNING', null, interval '10 seconds', '_p_find_late_timers',
+      'Timers or ends of lifetimes are overdue: nobody fires them.'),
     ('tombstones', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_tombstones',
       'Closed conversations are remembered past their time: nobody fires timers.'),
     ('sender-open', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_open_senders',
-      'A transaction that has sent is open for long, and readers of the queue have to look at more than they need.'),
-    ('old-snapshot', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_old_snapshots', 'A session keeps dead rows from being removed.'),
+      'A transaction that has sent is open for long, and readers of the queue have to scan more than they need.'),
+    ('old-snapshot', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_old_snapshots',
+      'A session keeps dead rows from being removed.'),
     ('old-slot', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_old_snapshots',
       'A replication slot that nobody uses keeps dead rows from being removed.'),
     ('old-prepared-transaction', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_old_snapshots',
@@ -138,11 +161,11 @@ from (
       'Messages arrived later than it is now: the clock of the server was set back.')
 ) as c (code, part, level, error_number, patience, check_function, meaning);
 
-comment on view parley.diagnosis_checks is 'What parley.diagnose_configuration and parley.diagnose_runtime look for.';
+comment on view parley.diagnosis_checks is 'What parley.diagnose_configuration and parley.diagnose_runtime check.';
 comment on column parley.diagnosis_checks.code is 'Names the check, in findings and in what is ignored.';
 comment on column parley.diagnosis_checks.part is 'CONFIGURATION or RUNTIME.';
 comment on column parley.diagnosis_checks.level is 'ERROR, WARNING or INFO.';
 comment on column parley.diagnosis_checks.error_number is 'Number that Service Broker gives to this, or null.';
 comment on column parley.diagnosis_checks.patience is 'For how long it may last before it is a finding.';
 comment on column parley.diagnosis_checks.meaning is 'What a finding says.';
-comment on column parley.diagnosis_checks.check_function is 'Function that looks.';
+comment on column parley.diagnosis_checks.check_function is 'Function that checks.';

@@ -1,7 +1,8 @@
--- Where is my message? The steps that one walks to find a message that did not arrive (spec 9.3), for both directions of a conversation.
+-- Where is my message? The steps that one walks to find a message that did not arrive (spec 9.3), for both
+-- directions of a conversation.
 --
--- Steps 4 and 5 of the spec (duplicates, other brokers) are about dialogs between databases and have nothing to check here. What keeps a
--- message in a queue is asked of the checks of diagnosis, so both report the same.
+-- Steps 4 and 5 of the spec (duplicates, other brokers) are about dialogs between databases and have nothing to check
+-- here. What keeps a message in a queue is asked of the checks of diagnosis, so both report the same.
 
 create function parley._p_visible_endpoints(caller oid, conversation uuid) returns setof parley._p_endpoint
 language plpgsql stable
@@ -22,8 +23,26 @@ end
 $$;
 
 comment on function parley._p_visible_endpoints(oid, uuid) is
-'Gives the sides of a conversation that the caller may look at.
+'Gives the sides of a conversation that the caller may see.
 Errors: 229 none of them, 8426 not found.';
+
+create function parley._p_find_why_unreceived(scope parley._p_scope) returns table (cause text, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select f.cause, f.cure from parley._p_find_poison(scope) as f
+  union all
+  select f.cause, f.cure from parley._p_find_held_groups(scope) as f
+  union all
+  select f.cause, f.cure from parley._p_find_failing_readers(scope) as f
+  union all
+  select f.cause, f.cure from parley._p_find_missing_daemon(scope) as f
+  union all
+  select f.cause, f.cure from parley._p_find_unread_queues(scope) as f
+$$;
+
+comment on function parley._p_find_why_unreceived(parley._p_scope) is
+'Finds why messages that wait in a queue are not received.';
 
 create function parley.explain_conversation(conversation uuid, caller parley.caller default parley.current_caller())
 returns table (step integer, conversation_handle uuid, side text, answer text, is_finding boolean, cure text)
@@ -38,10 +57,8 @@ declare
   v_delayed bigint;
   v_waiting bigint;
   v_received bigint;
-  v_count integer := 0;
 begin
   for v_end in select * from parley._p_visible_endpoints(v_caller, conversation) loop
-    v_count := v_count + 1;
     conversation_handle := v_end.conversation_handle;
     side := case when v_end.is_initiator then 'initiator' else 'target' end;
     select * into v_far from parley._p_endpoint as e where e.endpoint_id = v_end.far_endpoint_id;
@@ -50,10 +67,12 @@ begin
       return query select * from parley._p_explain_far_side(v_end, side);
       continue;
     end if;
-    v_waiting := (select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0) from parley._p_message as m where m.endpoint_id = v_far.endpoint_id);
-    v_received := coalesce((
-      select p.sequence from parley._p_receive_progress as p where p.endpoint_id = v_far.endpoint_id order by p.sequence desc limit 1
-    ), 0);
+    select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0) into v_waiting
+    from parley._p_message as m
+    where m.endpoint_id = v_far.endpoint_id;
+    select coalesce(max(p.sequence), 0) into v_received
+    from parley._p_receive_progress as p
+    where p.endpoint_id = v_far.endpoint_id;
     v_scope.endpoint_ids := array[v_end.endpoint_id];
     v_scope.patience := interval '0';
     v_scope.reader := v_caller;
@@ -62,8 +81,11 @@ begin
     is_finding := v_end.state = 'SO';
     answer := case
       when is_finding then 'Nothing that it has sent is committed.'
-      else format('It is in state %s (%s) since %s. Of its messages, received: %s, waiting there: %s, on their way: %s.',
-        v_end.state, parley._p_state_name(v_end.state), date_trunc('second', v_end.state_since), v_received, v_waiting, v_delayed)
+      else format(
+        'It is in state %s (%s) since %s. Of its messages, received: %s, waiting there: %s, on their way: %s.',
+        v_end.state, parley._p_state_name(v_end.state), date_trunc('second', v_end.state_since), v_received, v_waiting,
+        v_delayed
+      )
     end;
     cure := null;
     return next;
@@ -79,18 +101,24 @@ begin
     v_scope.queue_ids := array(select s.queue_id from parley._p_service as s where s.service_id = v_far.service_id);
     if v_waiting > 0 then
       step := 3;
-      for answer, cure in select f.object_name || ': ' || f.cause, f.cure from parley._p_find_queues_off(v_scope) as f loop
+      for answer, cure in
+        select f.object_name || ': ' || f.cause, f.cure from parley._p_find_queues_off(v_scope) as f
+      loop
         return next;
       end loop;
     end if;
 
     step := 6;
     if v_far.endpoint_id is null and v_end.far_endpoint_id is not null then
-      answer := 'Its far side is closed or was removed: what it had received is processed, and nothing can be sent to it any more.';
+      answer :=
+        'Its far side is closed or was removed: what it had received is processed, and no more can be sent to it.';
       cure := format('select parley.end_conversation(%L);', v_end.conversation_handle);
       return next;
     elsif v_waiting = 0 and v_delayed = 0 and v_far.state in ('DI', 'ER') then
-      answer := format('Everything was received there, and the far side is in state %s and not ended.', parley._p_state_name(v_far.state));
+      answer := format(
+        'Everything was received there, and the far side is in state %s and not ended.',
+        parley._p_state_name(v_far.state)
+      );
       cure := format('select parley.end_conversation(%L);', v_far.conversation_handle);
       return next;
     elsif v_waiting = 0 and v_delayed = 0 and v_received > 0 then
@@ -103,22 +131,12 @@ begin
     if v_waiting > 0 then
       step := 7;
       is_finding := true;
-      for answer, cure in
-        select f.cause, f.cure from parley._p_find_poison(v_scope) as f
-        union all
-        select f.cause, f.cure from parley._p_find_held_groups(v_scope) as f
-        union all
-        select f.cause, f.cure from parley._p_find_failing_readers(v_scope) as f
-        union all
-        select f.cause, f.cure from parley._p_find_missing_daemon(v_scope) as f
-        union all
-        select f.cause, f.cure from parley._p_find_unread_queues(v_scope) as f
-      loop
+      for answer, cure in select f.cause, f.cure from parley._p_find_why_unreceived(v_scope) as f loop
         return next;
       end loop;
     end if;
   end loop;
-  if v_count = 0 then
+  if not found then
     step := 1;
     answer := 'Both sides are closed; what was sent was received, or dropped by who ended its side.';
     is_finding := false;
@@ -128,9 +146,11 @@ end
 $$;
 
 comment on function parley.explain_conversation(uuid, parley.caller) is
-'Shows where the messages of a conversation are and what keeps them there, side by side, in the order of the steps in which one looks for a lost message:
-1 is it committed, 2 is it in the transmission queue, 3 is the queue of the other side off, 6 was it received, 7 does it wait to be received.
-Columns: step; conversation_handle and side (initiator or target), the sender; answer; is_finding, whether that is what is wrong; cure, a statement.
+'Shows where the messages of a conversation are and what keeps them there, side by side, in the order of the steps of a
+search for a lost message: 1 is it committed, 2 is it in the transmission queue, 3 is the queue of the other side off, 6
+was it received, 7 does it wait to be received.
+Columns: step; conversation_handle and side (initiator or target), the sender; answer; is_finding, whether that is
+what is wrong; cure, a statement.
 Arguments: conversation, a handle, a conversation id, or a group.
 Errors: 229 not allowed, 8426 not found: never begun, rolled back, or forgotten.
 Source: spec 9.3.';

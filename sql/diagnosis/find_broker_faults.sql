@@ -25,7 +25,8 @@ returns table (code text, object_kind text, object_name text, cause text, since 
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select 'damaged', d.object_kind, d.object_name, d.finding, null::timestamptz, 'select * from parley.check_broker(repair => true);'
+  select 'damaged', d.object_kind, d.object_name, d.finding, null::timestamptz,
+    'select * from parley.check_broker(repair => true);'
   from parley._p_check_definitions() as d
   -- These have checks of their own, with gentler cures.
   where d.error_number not in (9706, 9707)
@@ -41,7 +42,8 @@ as $$
   select
     'rights-lost', 'schema', 'parley',
     case
-      when has_schema_privilege('public', 'parley', 'usage') is not true then 'Nobody but the owner may use the schema parley.'
+      when has_schema_privilege('public', 'parley', 'usage') is not true
+        then 'Nobody but the owner may use the schema parley.'
       else format('Everybody may call private functions, %s of them.', p.functions)
     end,
     null::timestamptz,
@@ -55,7 +57,8 @@ as $$
   where (p.functions > 0 or has_schema_privilege('public', 'parley', 'usage') is not true)
 $$;
 
-comment on function parley._p_find_lost_rights(parley._p_scope) is 'Finds out whether the grants of the schema are lost.';
+comment on function parley._p_find_lost_rights(parley._p_scope) is
+'Finds out whether the grants of the schema are lost.';
 
 create function parley._p_find_missing_owners(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)

@@ -9,7 +9,8 @@ as $$
     case when c.not_after <= clock_timestamp() then 'certificate-expired' else 'certificate-expiring' end,
     'daemon', c.daemon,
     case
-      when c.not_after <= clock_timestamp() then format('Its certificate has expired at %s: no link to another broker can be opened.', c.not_after)
+      when c.not_after <= clock_timestamp()
+        then format('Its certificate has expired at %s: no link to another broker can be opened.', c.not_after)
       else format('Its certificate expires at %s.', c.not_after)
     end,
     case when c.not_after <= clock_timestamp() then c.not_after end,
@@ -21,8 +22,11 @@ as $$
     case when p.not_after <= clock_timestamp() then 'peer-expired' else 'peer-expiring' end,
     'peer', p.name,
     case
-      when p.not_after <= clock_timestamp() then format('Its last key has expired at %s: there are no links with it.', p.not_after)
-      else format('Its last key expires at %s. It takes a new one when its operator says parley certificate rotate.', p.not_after)
+      when p.not_after <= clock_timestamp()
+        then format('Its last key has expired at %s: there are no links with it.', p.not_after)
+      else format(
+        'Its last key expires at %s. It takes a new one when its operator says parley certificate rotate.', p.not_after
+      )
     end,
     case when p.not_after <= clock_timestamp() then p.not_after end,
     format(
@@ -44,4 +48,5 @@ as $$
 $$;
 
 comment on function parley._p_find_certificate_faults(parley._p_scope) is
-'Finds certificates of daemons and keys of peers that have expired or expire within 30 days, and peers whose role is gone.';
+'Finds certificates of daemons and keys of peers that have expired or expire within 30 days, and peers whose role is
+gone.';

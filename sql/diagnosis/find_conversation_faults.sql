@@ -6,7 +6,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   with waiting as (
-    select e.far_service, e.far_broker_instance, coalesce(e.far_endpoint_id < 0, false) as has_begun_elsewhere, p.status as held_because,
+    select e.far_service, e.far_broker_instance, coalesce(e.far_endpoint_id < 0, false) as has_begun_elsewhere,
+      p.status as held_because,
       array_agg(distinct e.service_contract_name) as contracts, count(*) as messages, min(t.enqueued_at) as since
     from parley._p_transmission as t
     join parley._p_endpoint as e using (endpoint_id)
@@ -24,7 +25,9 @@ as $$
         when parley._p_is_asking(w.far_service, 8) then 'asked for a binding'
         when parley._p_is_asking(w.far_service, 6) then 'asked'
         when l.address is null then 'unrouted'
-        when l.address <> 'LOCAL' or (parley._p_is_here(w.far_service, w.far_broker_instance) and not w.has_begun_elsewhere) then 'deliverable'
+        when l.address <> 'LOCAL'
+          or (parley._p_is_here(w.far_service, w.far_broker_instance) and not w.has_begun_elsewhere)
+          then 'deliverable'
         when w.far_broker_instance <> b.service_broker_guid::text then 'elsewhere'
         when w.has_begun_elsewhere then 'unrouted'
         else 'missing'
@@ -38,30 +41,39 @@ as $$
       when 'disabled' then 'the broker is disabled (9791).'
       when 'held' then 'the far side cannot take them now. ' || x.held_because
       when 'asked' then 'the broker configuration service was asked for a route, and has not answered (9770).'
-      when 'asked for a binding' then 'the broker configuration service was asked for a remote service binding, and has not answered (9770).'
+      when 'asked for a binding'
+        then 'the broker configuration service was asked for a remote service binding, and has not answered (9770).'
       when 'unrouted' then 'no route leads there (9750).'
-      when 'elsewhere' then format('the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance)
+      when 'elsewhere'
+        then format(
+          'the broker instance %s is not this database, and there is no route to it (9795).', x.far_broker_instance
+        )
       when 'missing' then 'there is no such service in this database, and no route to it (9796).'
         || coalesce(' Did you mean "' || parley._p_near_service(coalesce(scope.reader, 0), x.far_service) || '"?', '')
         || case when parley._p_is_led() then '' else ' No daemon runs that could find it in another database.' end
-      else 'nothing is in the way any more, and nobody has looked since.'
+      else 'nothing is in the way any more, and the daemon has not tried again since.'
     end,
     x.since,
     case x.reason
       when 'disabled' then 'select parley.enable_broker();'
-      when 'held' then '-- look at the database of that service; it is tried again within 64 seconds'
+      when 'held' then '-- see the database of that service; it is tried again within 64 seconds'
       when 'asked for a binding' then format(
         'select parley.create_remote_service_binding(%L, %L, ''<role>'');'
           || '  -- or let the service SQL/ServiceBroker/BrokerConfiguration end its conversation',
         left(x.far_service, 128), x.far_service
       )
-      when 'asked' then 'select * from parley.receive(''<queue>'');  -- of service SQL/ServiceBroker/BrokerConfiguration, and end the conversation'
-      -- What is created here takes what is meant for another database. A daemon that serves both would have found it there.
+      when 'asked'
+        then 'select * from parley.receive(''<queue>'');  -- of service SQL/ServiceBroker/BrokerConfiguration, and '
+          || 'end the conversation'
+      -- What is created here takes what is meant for another database. A daemon that serves both
+      -- would have found it there.
       when 'missing' then case
-        when parley._p_is_led() then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
+        when parley._p_is_led()
+          then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
           || '  -- only if it belongs here: no database of the daemon has it'
         else format(
-          'parley serve --dsn postgres://<host>/%s --dsn postgres://<host>/<database that has it>  -- if none has it, create it where it belongs',
+          'parley serve --dsn postgres://<host>/%s --dsn postgres://<host>/<database that has it>  -- if none has '
+            || 'it, create it where it belongs',
           current_database()
         )
       end
@@ -103,7 +115,8 @@ as $$
       )
     end
   from (
-    select e.service_name, e.far_service, e.state, count(*) as conversations, min(e.conversation_handle::text) as handle, min(e.state_since) as since
+    select e.service_name, e.far_service, e.state, count(*) as conversations,
+      min(e.conversation_handle::text) as handle, min(e.state_since) as since
     from parley._p_endpoint as e
     where e.state in ('DI', 'ER', 'SO')
       -- Event notifications have said nothing for as long as nothing has happened.
@@ -118,7 +131,8 @@ as $$
 $$;
 
 comment on function parley._p_find_leaks(parley._p_scope) is
-'Finds conversations that nobody ends, in the same state for longer than scope.patience: one by itself, several by service, far service and state.';
+'Finds conversations that nobody ends, in the same state for longer than scope.patience: one by itself, several by
+service, far service and state.';
 
 create function parley._p_find_one_way(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -130,7 +144,10 @@ as $$
     case when l.conversations = 1 then 'conversation' else 'service' end,
     case when l.conversations = 1 then l.handle else l.service_name end,
     case when l.conversations = 1 then 'It began a dialog' else format('It began dialogs (%s)', l.conversations) end
-      || format(' with "%s" for one message, which was read; nobody has answered or ended, and the open sides stay. ', l.far_service)
+      || format(
+        ' with "%s" for one message, which was read; nobody has answered or ended, and the open sides stay. ',
+        l.far_service
+      )
       || 'If no answer is wanted, send with parley.send_and_end.',
     l.since,
     case
@@ -142,18 +159,21 @@ as $$
       )
     end || '  -- unless an answer is still to come'
   from (
-    select w.service_name, w.far_service, count(*) as conversations, min(w.conversation_handle::text) as handle, min(w.state_since) as since
+    select w.service_name, w.far_service, count(*) as conversations, min(w.conversation_handle::text) as handle,
+      min(w.state_since) as since
     from parley.one_way_conversations as w
     where w.state_since < clock_timestamp() - scope.patience
       and (scope.endpoint_ids is null or exists (
-        select from parley._p_endpoint as e where e.conversation_handle = w.conversation_handle and e.endpoint_id = any (scope.endpoint_ids)
+        select from parley._p_endpoint as e
+        where e.conversation_handle = w.conversation_handle and e.endpoint_id = any (scope.endpoint_ids)
       ))
     group by w.service_name, w.far_service
   ) as l
 $$;
 
 comment on function parley._p_find_one_way(parley._p_scope) is
-'Finds dialogs that were left open after one message for longer than scope.patience: one by itself, several by service and far service.';
+'Finds dialogs that were left open after one message for longer than scope.patience: one by itself,
+several by service and far service.';
 
 create function parley._p_find_late_timers(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -162,7 +182,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select 'timers-late', 'database', current_database()::text,
     format(
-      'Timers, ends of lifetimes or of abandoned conversations are overdue (%s): no daemon runs and nobody calls fire_timers, or they are held.',
+      'Timers, ends of lifetimes or of abandoned conversations are overdue (%s): no daemon runs and nobody calls '
+        || 'fire_timers, or they are held.',
       count(*)
     ),
     min(coalesce(a.first_due_at, a.due_at)),
@@ -173,7 +194,8 @@ as $$
   having count(*) > 0
 $$;
 
-comment on function parley._p_find_late_timers(parley._p_scope) is 'Finds out whether what is due has been so for longer than scope.patience.';
+comment on function parley._p_find_late_timers(parley._p_scope) is
+'Finds out whether what is due has been so for longer than scope.patience.';
 
 create function parley._p_find_tombstones(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -181,7 +203,9 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'tombstones', 'database', current_database()::text,
-    format('Closed conversations should have been forgotten (%s): no daemon runs, and nobody calls fire_timers.', count(*)),
+    format(
+      'Closed conversations should have been forgotten (%s): no daemon runs, and nobody calls fire_timers.', count(*)
+    ),
     min(t.expires_at),
     'select parley.fire_timers(100000);'
   from parley._p_tombstone as t
@@ -197,14 +221,19 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'messages-from-the-future', 'queue', q.lookup_name,
-    format('Its newest message arrived at %s, and it is %s now: the clock of the server was set back, so ages and timers are wrong until then.',
+    format('Its newest message arrived at %s, and it is %s now: the clock of the server was set back, so ages and '
+      || 'timers are wrong until then.',
       max(m.enqueued_at), clock_timestamp()),
     null::timestamptz,
     '-- set the clock of the database server right'
   from parley._p_queue as q
   cross join generate_series(1, 10) as p (n)
   cross join lateral (
-    select n.enqueued_at from parley._p_message as n where n.lane = parley._p_lane(q.queue_id, p.n) order by n.lane desc, n.position desc limit 1
+    select n.enqueued_at
+    from parley._p_message as n
+    where n.lane = parley._p_lane(q.queue_id, p.n)
+    order by n.lane desc, n.position desc
+    limit 1
   ) as m
   where q.priorities & (1 << p.n) > 0
     and m.enqueued_at > clock_timestamp() + scope.patience
@@ -212,7 +241,8 @@ as $$
   group by q.lookup_name
 $$;
 
-comment on function parley._p_find_clock_faults(parley._p_scope) is 'Finds queues whose newest message is from the future.';
+comment on function parley._p_find_clock_faults(parley._p_scope) is
+'Finds queues whose newest message is from the future.';
 create function parley._p_find_poison(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
 language sql stable
@@ -225,11 +255,19 @@ as $$
         a.rollbacks, case a.rollbacks when 1 then '' else 's' end
       )
       || case
-        when f.answered_at = f.failed_at then format('; the last error: %s', f.error) || coalesce('. It said: ' || left(f.answer, 200), '.')
-        else coalesce(format('; the last error: %s', f.error) || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '') || '.', '.')
+        when f.answered_at = f.failed_at
+          then format('; the last error: %s', f.error) || coalesce('. It said: ' || left(f.answer, 200), '.')
+        else coalesce(
+          format('; the last error: %s', f.error) || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '')
+            || '.',
+          '.'
+        )
       end,
     a.set_aside_at,
-    format('select parley.retry_poison(%L);  -- once the reader is mended; otherwise parley.discard_poison', e.conversation_handle)
+    format(
+      'select parley.retry_poison(%L);  -- once the reader is mended; otherwise parley.discard_poison',
+      e.conversation_handle
+    )
   from parley._p_set_aside as a
   join parley._p_endpoint as e using (endpoint_id)
   join parley._p_service as s using (service_id)

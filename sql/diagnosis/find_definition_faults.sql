@@ -1,7 +1,9 @@
 -- Checks of services, contracts and queues: can a dialog be begun, is the queue on, may activation do what it is to do?
 
-create function parley._p_find_dialog_faults(scope parley._p_scope)
-returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+create function parley._p_dialogs_to_check(scope parley._p_scope) returns table (
+  from_service text, to_service text, contract text, since timestamptz, from_id integer, from_owner oid, to_id integer,
+  to_owner oid, service_contract_id integer
+)
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -17,34 +19,63 @@ as $$
       and e.state in ('SO', 'CO')
       and scope.from_service is null
       and scope.to_service is null
-      and (e.far_broker_instance is null or e.far_broker_instance = (select b.service_broker_guid::text from parley._p_broker as b))
+      and (
+        e.far_broker_instance is null or e.far_broker_instance = (
+          select b.service_broker_guid::text from parley._p_broker as b
+        )
+      )
     group by e.service_name, e.far_service, e.service_contract_name
-  ), known as (
-    select d.from_service, d.to_service, d.contract, d.since, f.service_id as from_id, f.owner as from_owner, t.service_id as to_id, t.owner as to_owner,
-      c.service_contract_id
-    from dialog as d
-    left join parley._p_service as f on f.name = d.from_service
-    left join parley._p_service as t on t.name = d.to_service and parley._p_leads_to(d.to_service, null) in ('LOCAL', 'ASK')
-    left join parley._p_contract as c on c.name = d.contract
+  )
+  select d.from_service, d.to_service, d.contract, d.since, f.service_id as from_id, f.owner as from_owner,
+    t.service_id as to_id, t.owner as to_owner,
+    c.service_contract_id
+  from dialog as d
+  left join parley._p_service as f on f.name = d.from_service
+  left join parley._p_service as t
+    on t.name = d.to_service and parley._p_leads_to(d.to_service, null) in ('LOCAL', 'ASK')
+  left join parley._p_contract as c on c.name = d.contract
+$$;
+
+comment on function parley._p_dialogs_to_check(parley._p_scope) is
+'Gives the dialog that was asked for, or all that were begun and have not reached their target, and which of their
+services and contracts this database has.';
+
+create function parley._p_find_dialog_faults(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with known as materialized (
+    select * from parley._p_dialogs_to_check(scope)
   )
   select 'service-missing', 'service', m.name,
-    format('The service "%s" does not exist in this database, and no other database of the same daemon is known to have it', m.name)
-      || case when u.is_searched then '.' else '. The daemon finds out with the first dialog whether another one has it.' end
+    format(
+      'The service "%s" does not exist in this database, and no other database of the same daemon is known to have it',
+      m.name
+    )
+      || case
+        when u.is_searched then '.'
+        else '. The daemon finds out with the first dialog whether another one has it.'
+      end
       || coalesce(' Did you mean "' || parley._p_near_service(coalesce(scope.reader, 0), m.name) || '"?', ''),
     min(m.since),
     case
       when u.is_searched then format(
-        'select parley.create_service(%L, ''<queue>'', %L);  -- only where it belongs: in this database it takes all that is sent from here',
+        'select parley.create_service(%L, ''<queue>'', %L);  -- only where it belongs: in this database it takes '
+          || 'all that is sent from here',
         m.name, array_remove(array_agg(distinct m.contract), null)
       )
       -- Another database may have it, and what is created here would divert what is meant for that one.
       else format(
-        'parley diagnose --from %L --to %L --contract %L --far-dsn ''<database that has it>''  -- if none has it, create it where it belongs',
-        coalesce(min(m.from_service), '<service>'), coalesce(min(m.to_service), '<service>'), coalesce(min(m.dialog_contract), 'DEFAULT')
+        'parley diagnose --from %L --to %L --contract %L --far-dsn ''<database that has it>''  -- if none has it, '
+          || 'create it where it belongs',
+        coalesce(min(m.from_service), '<service>'), coalesce(min(m.to_service), '<service>'),
+        coalesce(min(m.dialog_contract), 'DEFAULT')
       )
     end
   from (
-    select k.from_service as name, null as contract, k.since, k.from_service, k.to_service, k.contract as dialog_contract
+    select k.from_service as name, null as contract, k.since, k.from_service, k.to_service,
+      k.contract as dialog_contract
     from known as k
     where k.from_service is not null and k.from_id is null
     union all
@@ -58,7 +89,8 @@ as $$
   group by m.name, u.is_searched
   union all
   select distinct 'contract-missing', 'contract', k.contract,
-    format('The contract "%s" does not exist.', k.contract) || parley._p_did_you_mean(coalesce(scope.reader, 0), 'contract', k.contract),
+    format('The contract "%s" does not exist.', k.contract)
+      || parley._p_did_you_mean(coalesce(scope.reader, 0), 'contract', k.contract),
     null::timestamptz,
     format('select parley.create_contract(%L, ''{"<message type>": "ANY"}''::jsonb);', k.contract)
   from known as k
@@ -72,20 +104,25 @@ as $$
   where k.to_id is not null
     and k.service_contract_id is not null
     and not exists (
-      select from parley._p_service_contract as u where u.service_id = k.to_id and u.service_contract_id = k.service_contract_id
+      select from parley._p_service_contract as u
+      where u.service_id = k.to_id and u.service_contract_id = k.service_contract_id
     )
   union all
   select distinct 'send-not-permitted', 'service', k.to_service,
-    format('%s, the owner of service "%s", may not SEND to it: dialogs end with error -8494.', k.from_owner, k.from_service),
+    format(
+      '%s, the owner of service "%s", may not SEND to it: dialogs end with error -8494.', k.from_owner, k.from_service
+    ),
     k.since,
     format('select parley.grant(''SEND'', ''service'', %L, %L);', k.to_service, pg_get_userbyid(k.from_owner))
   from known as k
   join pg_roles as r on r.oid = k.from_owner
-  where k.to_id is not null and parley._p_has_permission(k.from_owner, 'SEND', 'service', k.to_id, k.to_owner) is not true
+  where k.to_id is not null
+    and parley._p_has_permission(k.from_owner, 'SEND', 'service', k.to_id, k.to_owner) is not true
 $$;
 
 comment on function parley._p_find_dialog_faults(parley._p_scope) is
-'Finds what would make a dialog fail: the services and the contract, whether the target accepts it, whether the initiator may send.';
+'Finds what would make a dialog fail: the services and the contract, whether the target accepts it,
+whether the initiator may send.';
 
 create function parley._p_find_queues_off(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -97,18 +134,25 @@ as $$
     'queue', q.lookup_name,
     case
       when q.is_receive_enabled
-        then format('A message was rolled back %s times, so the queue is disabled. Look at it with parley peek.', q.rollbacks_before_disable)
+        then format(
+          'A message was rolled back %s times, so the queue is disabled. See it with parley peek.',
+          q.rollbacks_before_disable
+        )
       else 'The queue is switched off: nothing can be received, and what arrives is held for its senders.'
     end,
     case when not q.is_receive_enabled then q.modify_date end,
     format('select parley.alter_queue(%L, status => true);', q.lookup_name)
-      || case when q.is_receive_enabled then '  -- mend the reader or end the conversation first, or it comes back' else '' end
+      || case
+        when q.is_receive_enabled then '  -- mend the reader or end the conversation first, or it comes back'
+        else ''
+      end
   from parley._p_queue as q
   where (not q.is_receive_enabled or parley._p_is_poisoned(q.queue_id))
     and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
 $$;
 
-comment on function parley._p_find_queues_off(parley._p_scope) is 'Finds queues that are off, by ALTER QUEUE or by poison message handling.';
+comment on function parley._p_find_queues_off(parley._p_scope) is
+'Finds queues that are off, by ALTER QUEUE or by poison message handling.';
 
 create function parley._p_find_activation_faults(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -116,7 +160,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   with activated as (
-    select a.queue_id, a.name, a.max_readers, a.kind, a.procedure_call, a.procedure_name, a.execute_as, a.refusal, q.owner, q.modify_date,
+    select a.queue_id, a.name, a.max_readers, a.kind, a.procedure_call, a.procedure_name, a.execute_as, a.refusal,
+      q.owner, q.modify_date,
       r.oid as role, p.oid as procedure, p.pronamespace as namespace
     from parley._p_activated_queues() as a
     join parley._p_queue as q on q.queue_id = a.queue_id
@@ -124,7 +169,8 @@ as $$
     left join pg_proc as p on p.oid = to_regprocedure(a.procedure_call)
     where scope.queue_ids is null or a.queue_id = any (scope.queue_ids)
   )
-  select 'activation-without-readers', 'queue', a.name, 'Activation is on, but max_queue_readers is 0: no reader is started.', a.modify_date,
+  select 'activation-without-readers', 'queue', a.name,
+    'Activation is on, but max_queue_readers is 0: no reader is started.', a.modify_date,
     format('select parley.alter_queue(%L, max_queue_readers => 1);', a.name)
   from activated as a
   where a.max_readers = 0 and a.kind = 'procedure'
@@ -144,9 +190,13 @@ as $$
   select 'activation-not-permitted', 'queue', a.name, 'No reader is started: ' || a.refusal || '.', null,
     case
       when a.kind = 'procedure' then format(
-        'select parley.alter_queue(%L, activation_procedure => %L, execute_as => ''SELF'');  -- as a role that may be trusted with it', a.name, a.procedure_name
+        'select parley.alter_queue(%L, activation_procedure => %L, execute_as => ''SELF'');  -- as a role that may '
+          || 'be trusted with it',
+        a.name, a.procedure_name
       )
-      else format('select parley.drop_external_activation(%L);  -- and let the owner of the queue define it again', a.name)
+      else format(
+        'select parley.drop_external_activation(%L);  -- and let the owner of the queue define it again', a.name
+      )
     end
   from activated as a
   where a.refusal is not null
@@ -169,11 +219,14 @@ as $$
     format('The role "%s", which activation runs as, may not RECEIVE from the queue.', a.execute_as), null,
     format('select parley.grant(''RECEIVE'', ''queue'', %L, %L);', a.name, a.execute_as)
   from activated as a
-  where a.kind = 'procedure' and a.role is not null and parley._p_has_permission(a.role, 'RECEIVE', 'queue', a.queue_id, a.owner) is not true
+  where a.kind = 'procedure'
+    and a.role is not null
+    and parley._p_has_permission(a.role, 'RECEIVE', 'queue', a.queue_id, a.owner) is not true
 $$;
 
 comment on function parley._p_find_activation_faults(parley._p_scope) is
-'Finds what would make activated readers fail: no procedure, no role, no right to call it or to RECEIVE, no reader allowed.';
+'Finds what would make activated readers fail: no procedure, no role, no right to call it or
+to RECEIVE, no reader allowed.';
 
 create function parley._p_find_plain_secrets(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -181,7 +234,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'webhook-secret-plain', 'queue', q.lookup_name,
-    'The secret of its webhook stands in the database as it is, and in every backup: no daemon with a master key has sealed it.',
+    'The secret of its webhook stands in the database as it is, and in every backup: no daemon with a master key '
+      || 'has sealed it.',
     a.modify_date,
     'parley serve --master-key <file>'
   from parley._p_external_activation as a
@@ -191,4 +245,5 @@ as $$
     and (scope.queue_ids is null or a.queue_id = any (scope.queue_ids))
 $$;
 
-comment on function parley._p_find_plain_secrets(parley._p_scope) is 'Finds webhooks whose secret has not been sealed for longer than scope.patience.';
+comment on function parley._p_find_plain_secrets(parley._p_scope) is
+'Finds webhooks whose secret has not been sealed for longer than scope.patience.';

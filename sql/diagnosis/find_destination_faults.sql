@@ -1,7 +1,8 @@
 -- Checks of destinations: what is to be transmitted to other databases, and is not.
 --
--- What has no destination is in the transmission queue with its own reason, and is found there (diagnosis/find_conversation_faults.sql). Here are links that
--- fail, and messages that wait although nothing fails. Cost: one row of each destination; the oldest row of its lanes and of what is in transit.
+-- What has no destination is in the transmission queue with its own reason, and is found there
+-- (diagnosis/find_conversation_faults.sql). Here are links that fail, and messages that wait although nothing fails.
+-- Cost: one row of each destination; the oldest row of its lanes and of what is in transit.
 
 create function parley._p_find_unreachable_destinations(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -11,15 +12,24 @@ as $$
   select 'destination-unreachable', 'destination', d.address,
     format(
       'Messages cannot be transmitted to it: %s (%s attempts, the next one %s)', d.status, d.attempts,
-      case when d.due_at > clock_timestamp() then format('in %s seconds', ceil(extract(epoch from d.due_at - clock_timestamp()))) else 'is due' end
+      case
+        when d.due_at > clock_timestamp()
+          then format('in %s seconds', ceil(extract(epoch from d.due_at - clock_timestamp())))
+        else 'is due'
+      end
     ),
     d.failing_since,
     case
-      when d.status like '%(9666)' then 'parley serve --listen :4022 -- the daemon of this database has no broker endpoint'
+      when d.status like '%(9666)'
+        then 'parley serve --listen :4022 -- the daemon of this database has no broker endpoint'
       when d.address like 'broker:%' then 'parley serve -- with one --dsn more, that of the other database'
       else coalesce(
         (
-          select format('select parley.alter_route(%L, ''tcp://<host>:4022'');  -- if it has moved; otherwise see that a daemon listens there', r.name)
+          select format(
+            'select parley.alter_route(%L, ''tcp://<host>:4022'');  -- if it has moved; otherwise see that a daemon '
+              || 'listens there',
+            r.name
+          )
           from parley._p_route as r
           where r.next_hop = d.address and not r.is_inbound
           order by r.route_id
@@ -34,7 +44,10 @@ as $$
     and d.destination_id in (select w.destination_id from parley._p_destinations() as w)
     and (
       scope.endpoint_ids is null
-      or exists (select from parley._p_endpoint as e where e.destination_id = d.destination_id and e.endpoint_id = any (scope.endpoint_ids))
+      or exists (
+        select from parley._p_endpoint as e
+        where e.destination_id = d.destination_id and e.endpoint_id = any (scope.endpoint_ids)
+      )
     )
 $$;
 
@@ -88,7 +101,10 @@ as $$
     and w.since < clock_timestamp() - scope.patience
     and (
       scope.endpoint_ids is null
-      or exists (select from parley._p_endpoint as e where e.destination_id = d.destination_id and e.endpoint_id = any (scope.endpoint_ids))
+      or exists (
+        select from parley._p_endpoint as e
+        where e.destination_id = d.destination_id and e.endpoint_id = any (scope.endpoint_ids)
+      )
     )
 $$;
 

@@ -1,11 +1,14 @@
--- Checks of broker endpoints (spec 9.4: endpoint), as far as this database knows: a daemon that listens, and trust in who answers
--- at the address of a route. What the other side of a route reports of itself is compared by parley.DiagnoseDialog, which asks both.
+-- Checks of broker endpoints (spec 9.4: endpoint), as far as this database knows: a daemon that listens, and trust in
+-- who answers at the address of a route. What the other side of a route reports of itself is compared by
+-- parley.DiagnoseDialog, which asks both.
 --
--- Daemons report to the database where they listen (views/endpoint_views.sql). An address belongs to a peer that says so; at the address
--- of a peer nobody else may answer. A broker that is no peer may be vouched for by a certificate authority of the daemon, which the
--- database does not know.
+-- Daemons report to the database where they listen (views/endpoint_views.sql). An address belongs to a peer that says
+-- so; at the address of a peer nobody else may answer. A broker that is no peer may be vouched for by a certificate
+-- authority of the daemon, which the database does not know.
 
-create function parley._p_wanted_addresses(scope parley._p_scope) returns table (service_name text, address text, since timestamptz)
+create function parley._p_wanted_addresses(scope parley._p_scope) returns table (
+  service_name text, address text, since timestamptz
+)
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -18,7 +21,8 @@ $$;
 
 comment on function parley._p_wanted_addresses(parley._p_scope) is
 'Gives the network addresses to which routes lead for the services that are wanted; of a mirrored database both.
-Result: service_name; address, tcp://host:port; since, when the first dialog that needs it was begun, null for one that is only asked for.';
+Result: service_name; address, tcp://host:port; since, when the first dialog that needs it was begun, null
+for one that is only asked for.';
 
 create function parley._p_find_endpoint_faults(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -26,7 +30,9 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   with wanted as (
-    select w.address, min(w.service_name) as service_name, min(w.since) as since from parley._p_wanted_addresses(scope) as w group by w.address
+    select w.address, min(w.service_name) as service_name, min(w.since) as since
+    from parley._p_wanted_addresses(scope) as w
+    group by w.address
   ), at_address as (
     select w.address, w.service_name, w.since, p.name, p.state, p.fingerprints[1] as fingerprint,
       exists (
@@ -36,7 +42,11 @@ as $$
     left join parley.peers as p on p.address = w.address
   )
   select 'endpoint-missing', 'address', min(w.address),
-    format('The route to the service "%s" leads to another server, and no daemon of this database listens for other servers.', min(w.service_name)),
+    format(
+      'The route to the service "%s" leads to another server, and no daemon of this database listens for other '
+        || 'servers.',
+      min(w.service_name)
+    ),
     min(w.since),
     'parley serve --listen :4022'
   from wanted as w
@@ -51,8 +61,13 @@ as $$
       end,
     a.since,
     case a.state
-      when 'REVOKED' then format('select parley.drop_peer(%L);  -- if it may be trusted again; then parley pair with it', a.name)
-      when 'WITHOUT KEY' then format('select parley.alter_peer(%L, add_fingerprint => ''<fingerprint>'');  -- see parley certificate list there', a.name)
+      when 'REVOKED'
+        then format('select parley.drop_peer(%L);  -- if it may be trusted again; then parley pair with it', a.name)
+      when 'WITHOUT KEY'
+        then format(
+          'select parley.alter_peer(%L, add_fingerprint => ''<fingerprint>'');  -- see parley certificate list there',
+          a.name
+        )
       else '-- set the clocks of both servers by NTP, or wait until the key is valid'
     end
   from at_address as a
@@ -72,5 +87,6 @@ as $$
 $$;
 
 comment on function parley._p_find_endpoint_faults(parley._p_scope) is
-'Finds routes to other servers that no daemon here can follow, or at whose address a broker would answer that is not trusted, or that nobody knows.
+'Finds routes to other servers that no daemon here can follow, or at whose address a broker would answer that is not
+trusted, or that nobody knows.
 Source: spec 9.4, endpoint.';

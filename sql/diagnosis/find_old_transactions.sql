@@ -1,7 +1,8 @@
 -- Checks of what sessions outside of the broker do to it: old snapshots and transactions that stay open.
 --
--- Of the sessions of other roles PostgreSQL tells an ordinary owner that they are there and how old their snapshot is, not since when: grant
--- pg_read_all_stats to the owner of the schema to see more. Such a session shows here once 100,000 transactions have begun since.
+-- Of the sessions of other roles PostgreSQL shows an ordinary owner that they exist and how old their snapshot is, not
+-- since when: grant pg_read_all_stats to the owner of the schema to see more. Such a session shows here once 100,000
+-- transactions have begun since.
 
 create function parley._p_find_old_snapshots(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -24,7 +25,10 @@ as $$
     and scope.endpoint_ids is null
   union all
   select 'old-slot', 'replication slot', s.slot_name::text,
-    format('Nobody uses it, and it keeps what was dead %s transactions ago from being removed.', age(coalesce(s.xmin, s.catalog_xmin))),
+    format(
+      'Nobody uses it, and it keeps what was dead %s transactions ago from being removed.',
+      age(coalesce(s.xmin, s.catalog_xmin))
+    ),
     null,
     format('select pg_drop_replication_slot(%L);', s.slot_name)
   from pg_replication_slots as s
@@ -34,7 +38,10 @@ as $$
     and scope.endpoint_ids is null
   union all
   select 'old-prepared-transaction', 'prepared transaction', x.gid,
-    format('Role %s has prepared it, and nobody has finished it: it keeps its locks, and dead rows from being removed.', x.owner),
+    format(
+      'Role %s has prepared it, and nobody has finished it: it keeps its locks, and dead rows from being removed.',
+      x.owner
+    ),
     x.prepared,
     format('rollback prepared %L;  -- or commit prepared %L;', x.gid, x.gid)
   from pg_prepared_xacts as x
@@ -44,7 +51,8 @@ as $$
 $$;
 
 comment on function parley._p_find_old_snapshots(parley._p_scope) is
-'Finds sessions, replication slots and prepared transactions that have kept dead rows from being removed for longer than scope.patience.';
+'Finds sessions, replication slots and prepared transactions that have kept dead rows from being removed
+for longer than scope.patience.';
 
 create function parley._p_find_open_senders(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -52,7 +60,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select 'sender-open', 'session', a.pid::text,
-    format('It has sent to queue "%s" and has neither committed nor rolled back (%s): readers of the queue cannot pass by what is received beyond that.',
+    format('It has sent to queue "%s" and has neither committed nor rolled back (%s): readers of the queue cannot '
+      || 'pass by what is received beyond that.',
       q.lookup_name, coalesce(a.state, 'state unknown')),
     a.xact_start,
     format('select pg_terminate_backend(%s);', a.pid)

@@ -22,7 +22,8 @@ as $$
   having count(*) > 0
 $$;
 
-comment on function parley._p_find_missing_daemon(parley._p_scope) is 'Finds out whether activation is on and nobody does it.';
+comment on function parley._p_find_missing_daemon(parley._p_scope) is
+'Finds out whether activation is on and nobody does it.';
 
 create function parley._p_find_superuser_daemon(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -31,16 +32,25 @@ set search_path = pg_catalog, pg_temp
 as $$
   select
     'daemon-superuser', 'role', r.rolname::text,
-    'The daemon logs in as this superuser. What runs in its sessions, such as a procedure that calls RESET ROLE, gets the rights of the login.',
+    'The daemon logs in as this superuser. What runs in its sessions, such as a procedure that calls RESET ROLE, '
+      || 'gets the rights of the login.',
     l.leads_since,
-    format('parley serve --dsn postgres://%s@...  -- as the owner of the schema; see also --procedure-dsn', pg_get_userbyid(n.nspowner))
+    format(
+      'parley serve --dsn postgres://%s@...  -- as the owner of the schema; see also --procedure-dsn',
+      pg_get_userbyid(n.nspowner)
+    )
   from parley._p_leader as l
   join pg_roles as r on r.oid = l.login
   join pg_namespace as n on n.nspname = 'parley'
-  where l.leader is not null and r.rolsuper and parley._p_is_led() and scope.queue_ids is null and scope.endpoint_ids is null
+  where l.leader is not null
+    and r.rolsuper
+    and parley._p_is_led()
+    and scope.queue_ids is null
+    and scope.endpoint_ids is null
 $$;
 
-comment on function parley._p_find_superuser_daemon(parley._p_scope) is 'Finds out whether the daemon that leads logs in as superuser.';
+comment on function parley._p_find_superuser_daemon(parley._p_scope) is
+'Finds out whether the daemon that leads logs in as superuser.';
 
 create function parley._p_find_unread_queues(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -48,7 +58,8 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
   with unread as (
-    select q.queue_id, q.lookup_name, q.is_activation_enabled, q.activation_procedure, q.max_readers, f.oldest_enqueue_time,
+    select q.queue_id, q.lookup_name, q.is_activation_enabled, q.activation_procedure, q.max_readers,
+      f.oldest_enqueue_time,
       case when f.is_estimated then 'some ' else '' end || f.waiting_messages as waiting,
       -- Whoever asked to be notified may have left before the time was over.
       (
@@ -77,9 +88,13 @@ as $$
     u.oldest_enqueue_time,
     case
       when u.activation_procedure is not null
-        then format('select parley.alter_queue(%L, max_queue_readers => %s, activation => true);', u.lookup_name, greatest(u.max_readers, 1))
+        then format(
+          'select parley.alter_queue(%L, max_queue_readers => %s, activation => true);', u.lookup_name,
+          greatest(u.max_readers, 1)
+        )
       else format(
-        'select parley.alter_queue(%L, activation_procedure => ''<schema.procedure>'', execute_as => ''OWNER'', max_queue_readers => 1, activation => true);',
+        'select parley.alter_queue(%L, activation_procedure => ''<schema.procedure>'', execute_as => ''OWNER'', '
+          || 'max_queue_readers => 1, activation => true);',
         u.lookup_name
       ) || '  -- or start the program that reads it'
     end
@@ -88,11 +103,19 @@ as $$
   union all
   select 'reader-slow', 'queue', u.lookup_name,
     case
-      when not u.is_activation_enabled then format('Messages wait (%s) although somebody listens on the queue: its readers are too slow, or hang.', u.waiting)
-      else format('Messages wait (%s), and all readers that activation may start (%s) are at work.', u.waiting, m.running_readers)
+      when not u.is_activation_enabled
+        then format(
+          'Messages wait (%s) although somebody listens on the queue: its readers are too slow, or hang.', u.waiting
+        )
+      else format(
+        'Messages wait (%s), and all readers that activation may start (%s) are at work.', u.waiting, m.running_readers
+      )
     end,
     u.oldest_enqueue_time,
-    case when u.is_activation_enabled then format('select parley.alter_queue(%L, max_queue_readers => %s);', u.lookup_name, 2 * u.max_readers) end
+    case
+      when u.is_activation_enabled
+        then format('select parley.alter_queue(%L, max_queue_readers => %s);', u.lookup_name, 2 * u.max_readers)
+    end
   from unread as u
   left join parley._p_queue_monitor as m on m.queue_id = u.queue_id and m.term = parley._p_current_term()
   where (not u.is_activation_enabled and u.is_listened_to)
@@ -100,7 +123,8 @@ as $$
 $$;
 
 comment on function parley._p_find_unread_queues(parley._p_scope) is
-'Finds queues in which messages have waited for longer than scope.patience that nobody holds: because nobody reads, or not fast enough.';
+'Finds queues in which messages have waited for longer than scope.patience that nobody holds: because
+nobody reads, or not fast enough.';
 
 create function parley._p_shell_word(word text) returns text
 language sql immutable
@@ -109,7 +133,8 @@ as $$
   select case when word ~ '^[[:alnum:]_./:@%+=,-]+$' then word else '''' || replace(word, '''', E'''\\''''') || '''' end
 $$;
 
-comment on function parley._p_shell_word(text) is 'Writes a text as one word of a shell, in quotes where it needs them.';
+comment on function parley._p_shell_word(text) is
+'Writes a text as one word of a shell, in quotes where it needs them.';
 
 create function parley._p_find_failing_readers(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -117,7 +142,10 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
   select 'reader-failing', 'queue', a.name,
-    format('Readers failed one after the other (%s); the last error: %s', m.failures, coalesce(m.last_error, 'none was reported'))
+    format(
+      'Readers failed one after the other (%s); the last error: %s', m.failures,
+      coalesce(m.last_error, 'none was reported')
+    )
       || coalesce(' (SQLSTATE ' || nullif(m.last_sqlstate, '') || ')', ''),
     m.failing_since,
     case
@@ -127,10 +155,16 @@ as $$
         then format(
           '%s %s  -- the daemon, started again with this flag besides its others, if its operator agrees',
           substring(m.last_error from 'parley serve --allow-[a-z-]+'),
-          parley._p_shell_word(substring(m.last_error from '(?:address|program|working directory|variable) (.*) is not allowed by the operator'))
+          parley._p_shell_word(
+            substring(
+              m.last_error from '(?:address|program|working directory|variable) (.*) is not allowed by the operator'
+            )
+          )
         )
-      when a.kind = 'program' then '-- its own messages are in the log of parley serve; once it is mended the daemon goes on by itself'
-      when a.kind = 'webhook' then '-- once the web address can be reached the daemon goes on by itself; parley activation list shows it'
+      when a.kind = 'program'
+        then '-- its own messages are in the log of parley serve; once it is mended the daemon goes on by itself'
+      when a.kind = 'webhook'
+        then '-- once the web address can be reached the daemon goes on by itself; parley activation list shows it'
     end
   from parley._p_queue_monitor as m
   join parley._p_activated_queues() as a using (queue_id)
@@ -139,7 +173,12 @@ as $$
     and (scope.queue_ids is null or m.queue_id = any (scope.queue_ids))
   union all
   select 'reader-failing', 'queue', q.lookup_name,
-    format('The web address does not accept messages of %s; ', case count(*) when 1 then 'a conversation' else count(*) || ' conversations' end)
+    format(
+      'The web address does not accept messages of %s; ', case count(*)
+        when 1 then 'a conversation'
+        else count(*) || ' conversations'
+      end
+    )
       || (
         array_agg(
           format('the last one of %s, attempt %s: %s', f.conversation_handle, f.attempts, f.last_error)
@@ -148,7 +187,10 @@ as $$
         )
       )[1],
     min(f.first_failed_at),
-    format('-- once it accepts them they are delivered by themselves; see: parley poison list --failing --queue %s', q.lookup_name)
+    format(
+      '-- once it accepts them they are delivered by themselves; see: parley poison list --failing --queue %s',
+      q.lookup_name
+    )
   from parley._p_delivery_failure as f
   join parley._p_queue as q using (queue_id)
   left join parley._p_failure as a on a.endpoint_id = f.endpoint_id and a.answered_at = a.failed_at
@@ -156,12 +198,14 @@ as $$
     and (scope.queue_ids is null or f.queue_id = any (scope.queue_ids))
     and (scope.endpoint_ids is null or f.endpoint_id = any (scope.endpoint_ids))
     and not exists (
-      select from parley._p_queue_monitor as m where m.queue_id = f.queue_id and m.failures > 0 and m.term = parley._p_current_term()
+      select from parley._p_queue_monitor as m
+      where m.queue_id = f.queue_id and m.failures > 0 and m.term = parley._p_current_term()
     )
   group by q.lookup_name
 $$;
 
-comment on function parley._p_find_failing_readers(parley._p_scope) is 'Finds queues whose activated readers fail, as the daemon reports it.';
+comment on function parley._p_find_failing_readers(parley._p_scope) is
+'Finds queues whose activated readers fail, as the daemon reports it.';
 
 create function parley._p_find_held_groups(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -190,7 +234,10 @@ as $$
     group by q.lookup_name, g.conversation_group_id, g.xmax
   )
   select 'group-held', 'conversation group', h.conversation_group_id::text,
-    format('%s holds it, and messages of it wait (%s) in queue "%s".', coalesce('Session ' || l.pid, 'A prepared transaction'), h.waiting, h.lookup_name),
+    format(
+      '%s holds it, and messages of it wait (%s) in queue "%s".',
+      coalesce('Session ' || l.pid, 'A prepared transaction'), h.waiting, h.lookup_name
+    ),
     coalesce(a.xact_start, h.oldest),
     coalesce(format('select pg_terminate_backend(%s);', l.pid), (
       select format('rollback prepared %L;', x.gid) from pg_prepared_xacts as x where x.transaction = h.holder

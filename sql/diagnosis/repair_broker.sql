@@ -1,8 +1,10 @@
--- CHECK and REPAIR: what the check of diagnosis/check_broker.sql found, reported with what can be done, or done (spec 9.2).
+-- CHECK and REPAIR: what the check of diagnosis/check_broker.sql found, reported with what can
+-- be done, or done (spec 9.2).
 
 create function parley.check_broker(repair boolean default false, caller parley.caller default parley.current_caller())
 returns table (
-  error_number integer, level text, object_kind text, object_name text, finding text, repair_number integer, repaired boolean
+  error_number integer, level text, object_kind text, object_name text, finding text, repair_number integer,
+  repaired boolean
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -56,11 +58,14 @@ end
 $$;
 
 comment on function parley.check_broker(boolean, parley.caller) is
-'Checks that everything in the broker refers to something that exists, and repairs it by dropping what does not. Reads every row there is.
-Columns: error_number, what is wrong; level, ERROR, or INFO for the totals at the end; object_kind and object_name; finding, in words; repair_number, the number
-that Service Broker gives to the repair; repaired, whether it was done just now.
-Repairs: priorities, services, contracts, conversations and groups are dropped or lose what does not exist; validation functions are detached; rows of
-queues and of the transmission queue removed; activation switched off; missing views of queues created. Far sides get an Error message.
+'Checks that everything in the broker refers to something that exists, and repairs it by dropping what does
+not. Reads every row there is.
+Columns: error_number, what is wrong; level, ERROR, or INFO for the totals at the end; object_kind and
+object_name; finding, in words; repair_number, the number that Service Broker gives to the repair;
+repaired, whether it was done just now.
+Repairs: priorities, services, contracts, conversations and groups are dropped or lose what does not exist; validation
+functions are detached; rows of queues and of the transmission queue removed; activation switched off; missing views of
+queues created. Far sides get an Error message.
 Arguments: repair, whether to repair what is found.
 Errors: 15151 not an administrator.
 Source: spec 9.2.';
@@ -89,7 +94,10 @@ begin
       update parley._p_queue as q set is_activation_enabled = false, modify_date = now() where q.queue_id = object_id;
     when error_number = 9713 then
       update parley._p_message_type as t
-      set validation_function = null, validation_setter = null, validation = case t.validation when 'F' then 'N' else t.validation end
+      set validation_function = null, validation_setter = null, validation = case t.validation
+        when 'F' then 'N'
+        else t.validation
+      end
       where t.message_type_id = object_id;
     when error_number in (9607, 9608) then
       delete from parley._p_priority as p where p.priority_id = object_id;
@@ -113,7 +121,8 @@ begin
       where parley._p_owner_of_lane(m.lane) = object_id
         and case error_number
           when 9705 then not exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id)
-          when 9709 then not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))
+          when 9709
+            then not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))
           else exists (
             select
             from parley._p_endpoint as e
@@ -122,8 +131,10 @@ begin
           )
         end;
     when error_number = 9711 then
-      delete from parley._p_transmission as t where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
-      delete from parley._p_transit as t where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
+      delete from parley._p_transmission as t
+      where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
+      delete from parley._p_transit as t
+      where not exists (select from parley._p_endpoint as e where e.endpoint_id = t.endpoint_id);
   end case;
 end
 $$;
@@ -153,4 +164,5 @@ begin
 end
 $$;
 
-comment on function parley._p_drop_endpoint(bigint) is 'Drops a side of a conversation that is damaged, and informs the far side, with error -8462.';
+comment on function parley._p_drop_endpoint(bigint) is
+'Drops a side of a conversation that is damaged, and informs the far side, with error -8462.';

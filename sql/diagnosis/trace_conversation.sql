@@ -1,11 +1,66 @@
 -- The life of one conversation, in order, as far as the database remembers it.
 --
--- A broker that keeps no history remembers what is there: when the sides were begun, what state they are in and since when, what waits, what is
--- kept by retention, who holds the group, what failed. What was received and not retained is a number without a time.
+-- A broker that keeps no history remembers what is there: when the sides were begun, what state they are in and since
+-- when, what waits, what is kept by retention, who holds the group, what failed. What was received and not retained
+-- is a number without a time.
+
+create function parley._p_trace_messages(endpoint_id bigint) returns table (
+  rank integer, at timestamptz, event text, type_id integer, body bytea, detail text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 3, r.enqueued_at, case r.status when 3 then 'sent' else 'received' end, r.message_type_id, r.body,
+    format('number %s, kept by retention', r.message_sequence_number)
+  from parley._p_retained as r
+  where r.endpoint_id = $1
+  union all
+  select 4, w.enqueued_at, case w.message_type_id when 1 then 'error waits' else 'message waits' end,
+    w.message_type_id, w.body,
+    format('position %s in the queue', w.position)
+      || case w.message_type_id when 1 then ': ' || parley.body_text(w.body) else '' end
+  from (
+    select m.position + b.ordinal - 1 as position, m.enqueued_at, m.message_type_id, b.body
+    from parley._p_message as m
+    cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+    where m.endpoint_id = $1
+    order by m.position, b.ordinal
+    limit 1000
+  ) as w
+  union all
+  select 5, t.enqueued_at, 'message delayed', abs(t.message_type_id), t.body, t.transmission_status
+  from parley._p_transmission as t
+  where t.endpoint_id = $1
+  union all
+  select 5, t.enqueued_at, 'message in transit', abs(t.message_type_id), b.body,
+    concat_ws(
+      ': ', format('number %s to %s', t.first_sequence + b.ordinal - 1, d.address), nullif(d.status, '')
+    )
+  from parley._p_transit as t
+  join parley._p_destination as d using (destination_id)
+  cross join lateral unnest(coalesce(t.frame, array[t.body])) with ordinality as b (body, ordinal)
+  where t.endpoint_id = $1
+  union all
+  select 5, w.enqueued_at, 'message to transmit', abs(w.message_type_id), w.body,
+    concat_ws(': ', format('number not given yet to %s', d.address), nullif(d.status, ''))
+  from (
+    select m.enqueued_at, m.message_type_id, b.body, m.lane
+    from parley._p_message as m
+    cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+    where m.endpoint_id = -$1
+    order by m.position, b.ordinal
+    limit 1000
+  ) as w
+  join parley._p_destination as d on d.destination_id = parley._p_owner_of_lane(w.lane)
+$$;
+
+comment on function parley._p_trace_messages(bigint) is
+'Gives the events of messages that one side of a conversation still has: retained, waiting, delayed and in transit.';
 
 create function parley.trace_conversation(conversation uuid, caller parley.caller default parley.current_caller())
 returns table (
-  at timestamptz, conversation_handle uuid, side text, event text, message_type_name text, body_bytes integer, detail text
+  at timestamptz, conversation_handle uuid, side text, event text, message_type_name text, body_bytes integer,
+  detail text
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -15,85 +70,64 @@ declare
 begin
   return query
   with ends as materialized (
-    select e.*, case when e.is_initiator then 'initiator' else 'target' end as side, g.conversation_group_id, g.xmax as holder
+    select e.*, case when e.is_initiator then 'initiator' else 'target' end as side, g.conversation_group_id,
+      g.xmax as holder
     from parley._p_visible_endpoints(v_caller, conversation) as e
     left join parley._p_conversation_group as g using (group_id)
   ), events as (
-    select 1 as rank, e.begun_at as at, e.conversation_handle, e.side, 'begun' as event, null::integer as type_id, null::bytea as body,
-      format('%s "%s" with "%s" on contract "%s", priority %s, group %s', e.side, e.service_name, e.far_service, e.service_contract_name,
-        e.priority, e.conversation_group_id) as detail
+    select 1 as rank, e.begun_at as at, e.conversation_handle, e.side, 'begun' as event, null::integer as type_id,
+      null::bytea as body,
+      format(
+        '%s "%s" with "%s" on contract "%s", priority %s, group %s', e.side, e.service_name, e.far_service,
+        e.service_contract_name, e.priority, e.conversation_group_id
+      ) as detail
     from ends as e
     union all
-    select 2, e.begun_at, e.conversation_handle, e.side, 'received', null, null, format('%s messages so far', p.sequence)
+    select 2, e.begun_at, e.conversation_handle, e.side, 'received', null, null,
+      format('%s messages so far', p.sequence)
     from ends as e
     cross join lateral (
-      select r.sequence from parley._p_receive_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
+      select r.sequence
+      from parley._p_receive_progress as r
+      where r.endpoint_id = e.endpoint_id
+      order by r.sequence desc
+      limit 1
     ) as p
     union all
-    select 3, r.enqueued_at, e.conversation_handle, e.side, case r.status when 3 then 'sent' else 'received' end, r.message_type_id, r.body,
-      format('number %s, kept by retention', r.message_sequence_number)
+    select m.rank, m.at, e.conversation_handle, e.side, m.event, m.type_id, m.body, m.detail
     from ends as e
-    join parley._p_retained as r using (endpoint_id)
+    cross join lateral parley._p_trace_messages(e.endpoint_id) as m
     union all
-    select 4, w.enqueued_at, e.conversation_handle, e.side, case w.message_type_id when 1 then 'error waits' else 'message waits' end, w.message_type_id,
-      w.body, format('position %s in the queue', w.position)
-        || case w.message_type_id when 1 then ': ' || parley.body_text(w.body) else '' end
-    from ends as e
-    cross join lateral (
-      select m.position + b.ordinal - 1 as position, m.enqueued_at, m.message_type_id, b.body
-      from parley._p_message as m
-      cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-      where m.endpoint_id = e.endpoint_id
-      order by m.position, b.ordinal
-      limit 1000
-    ) as w
-    union all
-    select 5, t.enqueued_at, e.conversation_handle, e.side, 'message delayed', abs(t.message_type_id), t.body, t.transmission_status
-    from ends as e
-    join parley._p_transmission as t using (endpoint_id)
-    union all
-    select 5, o.enqueued_at, e.conversation_handle, e.side, o.event, abs(o.message_type_id), o.body,
-      concat_ws(': ', format('number %s to %s', o.number, o.address), nullif(o.status, ''))
-    from ends as e
-    cross join lateral (
-      select t.enqueued_at, 'message in transit' as event, t.message_type_id, b.body, (t.first_sequence + b.ordinal - 1)::text as number, d.address, d.status
-      from parley._p_transit as t
-      join parley._p_destination as d using (destination_id)
-      cross join lateral unnest(coalesce(t.frame, array[t.body])) with ordinality as b (body, ordinal)
-      where t.endpoint_id = e.endpoint_id
-      union all
-      select w.enqueued_at, 'message to transmit', w.message_type_id, w.body, 'not given yet', d.address, d.status
-      from (
-        select m.enqueued_at, m.message_type_id, b.body, m.lane
-        from parley._p_message as m
-        cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-        where m.endpoint_id = -e.endpoint_id
-        order by m.position, b.ordinal
-        limit 1000
-      ) as w
-      join parley._p_destination as d on d.destination_id = parley._p_owner_of_lane(w.lane)
-    ) as o
-    union all
-    select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null, f.error || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '')
+    select 6, f.failed_at, e.conversation_handle, e.side, 'reader failed', null, null,
+      f.error || coalesce(' (SQLSTATE ' || nullif(f.sqlstate, '') || ')', '')
     from ends as e
     join parley._p_failure as f using (endpoint_id)
     union all
-    select 7, a.set_aside_at, e.conversation_handle, e.side, 'set aside', null, null, format('after %s rollbacks', a.rollbacks)
+    select 7, a.set_aside_at, e.conversation_handle, e.side, 'set aside', null, null,
+      format('after %s rollbacks', a.rollbacks)
     from ends as e
     join parley._p_set_aside as a using (endpoint_id)
     union all
-    select 8, e.state_since, e.conversation_handle, e.side, 'state', null, null, format('%s, %s', e.state, parley._p_state_name(e.state))
+    select 8, e.state_since, e.conversation_handle, e.side, 'state', null, null,
+      format('%s, %s', e.state, parley._p_state_name(e.state))
     from ends as e
     union all
     select 9, coalesce(a.xact_start, clock_timestamp()), e.conversation_handle, e.side, 'group locked', null, null,
-      case when l.pid is null then 'by a prepared transaction' else format('by session %s (%s)', l.pid, coalesce(a.application_name, 'unknown')) end
+      case
+        when l.pid is null then 'by a prepared transaction'
+        else format('by session %s (%s)', l.pid, coalesce(a.application_name, 'unknown'))
+      end
     from ends as e
     left join pg_locks as l on l.locktype = 'transactionid' and l.transactionid = e.holder and l.granted
     left join pg_stat_activity as a using (pid)
     where parley._p_is_running(e.holder)
     union all
     select 10, m.due_at, e.conversation_handle, e.side,
-      case m.kind when 'timer' then 'timer fires' when 'lifetime' then 'lifetime ends' else 'ends by itself' end, null, null,
+      case m.kind
+        when 'timer' then 'timer fires'
+        when 'lifetime' then 'lifetime ends'
+        else 'ends by itself'
+      end, null, null,
       case when m.kind in ('abandoned', 'pooled') then 'unless it is ended before, or something is left to read' end
     from ends as e
     join parley._p_alarm as m using (endpoint_id)
@@ -112,9 +146,10 @@ end
 $$;
 
 comment on function parley.trace_conversation(uuid, parley.caller) is
-'Tells the life of a conversation in order, as far as the database remembers it: begun, received, waiting, delayed and retained messages, failures,
-states, who holds its group, timers and ends to come. At most 1,000 waiting messages of each side.
-Columns: at; conversation_handle and side, initiator or target; event; message_type_name and body_bytes of a message; detail.
-What was received and is not retained is counted at the time when its side was begun.
+'Shows the history of a conversation in order, as far as the database remembers it: begun, received, waiting,
+delayed and retained messages, failures, states, who holds its group, timers and ends to come. At most 1,000
+waiting messages of each side.
+Columns: at; conversation_handle and side, initiator or target; event; message_type_name and body_bytes of a message;
+detail. What was received and is not retained is counted at the time when its side was begun.
 Arguments: conversation, a handle, a conversation id, or a group, for all conversations in it.
 Errors: 229 not allowed, 8426 not found.';

@@ -1,7 +1,8 @@
--- The triggers of traces (diagnosis/traces.sql). They are disabled unless something is traced, and PostgreSQL does not ask a disabled trigger.
+-- The triggers of traces (diagnosis/traces.sql). They are disabled unless something is traced, and PostgreSQL does
+-- not ask a disabled trigger.
 --
--- A message arrives when a row with a position of its own is written: rows that RECEIVE puts back, or ALTER SERVICE gives to another queue, have a position
--- inside the step of another one, or are older than the statement.
+-- A message arrives when a row with a position of its own is written: rows that RECEIVE puts back, or ALTER SERVICE
+-- gives to another queue, have a position inside the step of another one, or are older than the statement.
 
 create function parley._p_record_group() returns trigger
 language plpgsql security definer
@@ -14,9 +15,14 @@ declare
 begin
   v_event.event_class := 136;
   v_event.event_subclass := case tg_op when 'INSERT' then 1 else 2 end;
-  v_event.conversation_group_id := case tg_op when 'INSERT' then new.conversation_group_id else old.conversation_group_id end;
+  v_event.conversation_group_id := case tg_op
+    when 'INSERT' then new.conversation_group_id
+    else old.conversation_group_id
+  end;
   v_event.service_name := (
-    select s.name from parley._p_service as s where s.service_id = case tg_op when 'INSERT' then new.service_id else old.service_id end
+    select s.name
+    from parley._p_service as s
+    where s.service_id = case tg_op when 'INSERT' then new.service_id else old.service_id end
   );
   perform parley._p_record_event(v_event);
   return null;
@@ -37,7 +43,8 @@ begin
 end
 $$;
 
-comment on function parley._p_record_begun() is 'Writes down that an initiator has begun a dialog, or that the side of a target was created.';
+comment on function parley._p_record_begun() is
+'Writes down that an initiator has begun a dialog, or that the side of a target was created.';
 
 create function parley._p_record_routed() returns trigger
 language plpgsql security definer
@@ -52,7 +59,9 @@ begin
   if new.far_endpoint_id is null or new.far_endpoint_id < 0 and v_address is null then
     return null;
   end if;
-  v_event := parley._p_event_of(new, 141, case when new.far_endpoint_id > 0 or v_address like 'broker:%' then 1 else 2 end);
+  v_event := parley._p_event_of(
+    new, 141, case when new.far_endpoint_id > 0 or v_address like 'broker:%' then 1 else 2 end
+  );
   v_event.next_hop := case when new.far_endpoint_id < 0 then v_address end;
   perform parley._p_record_event(v_event);
   return null;
@@ -60,7 +69,8 @@ end
 $$;
 
 comment on function parley._p_record_routed() is
-'Writes down where the messages of a conversation go from now on: into this database or another one of the daemon (Local), or away (Remote).';
+'Writes down where the messages of a conversation go from now on: into this database or another one of the
+daemon (Local), or away (Remote).';
 
 create function parley._p_record_delayed() returns trigger
 language plpgsql security definer
@@ -107,7 +117,8 @@ begin
 end
 $$;
 
-comment on function parley._p_record_arrived() is 'Writes down that messages of a conversation have arrived in the queue of this side.';
+comment on function parley._p_record_arrived() is
+'Writes down that messages of a conversation have arrived in the queue of this side.';
 
 create function parley._p_record_outgoing() returns trigger
 language plpgsql security definer
@@ -135,7 +146,8 @@ begin
 end
 $$;
 
-comment on function parley._p_record_outgoing_to_many() is 'Writes down what was inserted into _p_outgoing_to_many, before it is sent.';
+comment on function parley._p_record_outgoing_to_many() is
+'Writes down what was inserted into _p_outgoing_to_many, before it is sent.';
 
 create function parley._p_record_outgoing_batch() returns trigger
 language plpgsql security definer
@@ -149,7 +161,8 @@ begin
 end
 $$;
 
-comment on function parley._p_record_outgoing_batch() is 'Writes down what was inserted into _p_outgoing_batch, before it is sent.';
+comment on function parley._p_record_outgoing_batch() is
+'Writes down what was inserted into _p_outgoing_batch, before it is sent.';
 
 create trigger _p_record after insert or delete on parley._p_conversation_group
 for each row execute function parley._p_record_group();

@@ -1,11 +1,13 @@
 -- Traces: what SQL Server's profiler shows of conversations, groups and routes, as rows (spec 8.5).
 --
--- One trace runs at a time. SEND, the messages that arrive, new conversations and groups are seen by triggers (diagnosis/trace_triggers.sql) that are disabled
--- while nothing is traced, so a broker without a trace pays nothing for them; ends and errors ask the sequence _p_trace_until, which costs a
--- microsecond. Rows are written in the transaction that they record: what rolls back leaves none. The table is not logged: a crash of the server
--- empties it, and a standby does not have it. Events of the network (connections, logins, acknowledgements) happen in the daemon and are in its log.
--- Locks: starting and stopping takes the tables with the triggers against writers, for ten seconds at most, in steps of a tenth of a second between
--- which writers go on.
+-- One trace runs at a time. SEND, the messages that arrive, new conversations and groups are seen by triggers
+-- (diagnosis/trace_triggers.sql) that are disabled while nothing is traced, so a broker without a trace pays
+-- nothing for them; ends and errors ask the sequence _p_trace_until, which costs a microsecond. Rows are written in
+-- the transaction that they record: what rolls back leaves none. The table is not logged: a crash of the server
+-- empties it, and a standby does not have it. Events of the network (connections, logins, acknowledgements) happen
+-- in the daemon and are in its log.
+-- Locks: starting and stopping takes the tables with the triggers against writers, for ten seconds at most, in steps of
+-- a tenth of a second between which writers go on.
 
 create function parley._p_switch_trace(is_on boolean) returns void
 language plpgsql
@@ -36,7 +38,10 @@ begin
     join pg_class as c on c.oid = t.tgrelid
     where c.relnamespace = 'parley'::regnamespace and t.tgname in ('_p_record', '_p_record_begun', '_p_record_routed')
   loop
-    execute format('alter table %s %s trigger %I', v_trigger.table_name, case when is_on then 'enable' else 'disable' end, v_trigger.tgname);
+    execute format(
+      'alter table %s %s trigger %I', v_trigger.table_name, case when is_on then 'enable' else 'disable' end,
+      v_trigger.tgname
+    );
   end loop;
 end
 $$;
@@ -90,12 +95,15 @@ end
 $$;
 
 comment on function parley.start_trace(text[], uuid, integer, integer, parley.caller) is
-'Begins to trace, and removes what was traced before; parley.traced_events shows it. One trace runs at a time. What a transaction that rolls back has done
-is not in it. Tracing slows SEND and RECEIVE down; without a trace they cost what they always cost.
-Arguments: events, any of Broker:Conversation, Broker:Conversation Group and Broker:Message Classify (null: all); conversation, a handle, a
-conversation id or a group, to trace nothing else (null: all); seconds, after which nothing more is traced, 1 to 604800; max_events, after which nothing
-more is traced, either. Call stop_trace all the same: until then each message asks whether it is to be traced.
-Errors: 229 not allowed, 5061 transactions that send or receive do not finish within ten seconds, 8402 no such event, seconds or max_events out of range.
+'Begins to trace, and removes what was traced before; parley.traced_events shows it. One trace runs at a time.
+What a transaction that rolls back has done is not in it. Tracing slows SEND and RECEIVE down; without a trace
+they cost what they always cost.
+Arguments: events, any of Broker:Conversation, Broker:Conversation Group and Broker:Message Classify (null: all);
+conversation, a handle, a conversation id or a group, to trace nothing else (null: all); seconds, after which nothing
+more is traced, 1 to 604800; max_events, after which nothing more is traced, either. Call stop_trace all the same: until
+then each message asks whether it is to be traced.
+Errors: 229 not allowed, 5061 transactions that send or receive do not finish within ten seconds, 8402 no such event,
+seconds or max_events out of range.
 Source: spec 8.5.';
 
 create function parley.stop_trace(caller parley.caller default parley.current_caller()) returns void
@@ -146,14 +154,20 @@ from parley._p_trace_event as v
 join parley._p_trace_subclass as s using (event_class, event_subclass)
 left join parley._p_message_type as t using (message_type_id)
 where (select parley._p_is_administrator(parley._p_current_role()))
-  or exists (select from parley._p_permitted_object as p where p.class = 'database' and p.permission in ('ALTER TRACE', 'CONTROL'));
+  or exists (
+    select from parley._p_permitted_object as p
+    where p.class = 'database' and p.permission in ('ALTER TRACE', 'CONTROL')
+  );
 
 comment on view parley.traced_events is
-'What the trace that runs, or ran last, has seen. For administrators and whoever was granted ALTER TRACE on the database.';
-comment on column parley.traced_events.event_sequence is 'Number of the event; numbers of transactions that rolled back are missing.';
+'What the trace that runs, or ran last, has seen. For administrators and whoever was granted ALTER TRACE on the
+database.';
+comment on column parley.traced_events.event_sequence is
+'Number of the event; numbers of transactions that rolled back are missing.';
 comment on column parley.traced_events.start_time is 'When it happened.';
 comment on column parley.traced_events.event_class is '124, 136 or 141.';
-comment on column parley.traced_events.event_name is 'Broker:Conversation, Broker:Conversation Group or Broker:Message Classify.';
+comment on column parley.traced_events.event_name is
+'Broker:Conversation, Broker:Conversation Group or Broker:Message Classify.';
 comment on column parley.traced_events.event_subclass is 'Number of what happened, within its class.';
 comment on column parley.traced_events.event_subclass_name is 'What happened, such as SEND Message.';
 comment on column parley.traced_events.conversation_id is 'Identity of the conversation, the same on both sides.';
@@ -164,7 +178,8 @@ comment on column parley.traced_events.state is 'State of that side afterwards: 
 comment on column parley.traced_events.priority is 'Level of that side, 1 to 10.';
 comment on column parley.traced_events.service_name is 'Service of that side.';
 comment on column parley.traced_events.far_service is 'Service of the other side.';
-comment on column parley.traced_events.far_broker_instance is 'Broker instance of the other side, as far as it is known.';
+comment on column parley.traced_events.far_broker_instance is
+'Broker instance of the other side, as far as it is known.';
 comment on column parley.traced_events.next_hop is 'Where its messages go next: an address, or null in this database.';
 comment on column parley.traced_events.message_type_name is 'Type of the messages.';
 comment on column parley.traced_events.messages is 'How many messages; those of a batch arrive as frames of several.';

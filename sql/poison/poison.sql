@@ -1,20 +1,23 @@
--- Poison messages: messages whose transaction always rolls back. Here they are noticed and counted; poison/set_aside.sql says what
--- becomes of their conversation, poison/poison_statements.sql how somebody brings it back.
+-- Poison messages: messages whose transaction always rolls back. Here they are noticed and
+-- counted; poison/set_aside.sql says what becomes of their conversation,
+-- poison/poison_statements.sql how somebody brings it back.
 --
--- A rollback takes everything back that the transaction wrote, so it is noticed afterwards and counted outside. Noticed: a message
--- that was taken and came back still carries the xmax of the transaction that failed, whatever ended it: an error, a deadlock, a
--- kill. Counted: in two sequences of the queue, which no rollback resets. The rollback sequence holds two entries of 31 bits, each a
--- message (27 bits of its position) and a count (4 bits); an entry whose message is gone makes room for another. The counter sequence
--- holds for each entry the last 31 bits of the transaction that counted last, and took the message then. As long as that one goes on
--- it may go back to savepoints as often as it likes (spec 5.6); when it is over and the message is there, that is a failure, committed or
--- not: a reader that catches each error and commits would otherwise fail for ever. So each transaction counts once.
+-- A rollback takes everything back that the transaction wrote, so it is noticed afterwards and counted outside.
+-- Noticed: a message that was taken and came back still carries the xmax of the transaction that failed, whatever ended
+-- it: an error, a deadlock, a kill. Counted: in two sequences of the queue, which no rollback resets. The rollback
+-- sequence holds two entries of 31 bits, each a message (27 bits of its position) and a count (4 bits); an entry whose
+-- message is gone makes room for another. The counter sequence holds for each entry the last 31 bits of the transaction
+-- that counted last, and took the message then. As long as that one goes on it may go back to savepoints as often as it
+-- likes (spec 5.6); when it is over and the message is there, that is a failure, committed or not: a reader that
+-- catches each error and commits would otherwise fail for ever. So each transaction counts once.
 --
--- Why bits of sequences: a row would roll back with the failure that it counts, a connection of its own would need a password or an extension, and
--- a sequence holds one number. Two of them hold all of it, and RECEIVE finds out with one call whether a queue counts any failure.
+-- Why bits of sequences: a row would roll back with the failure that it counts, a connection of its own would need a
+-- password or an extension, and a sequence holds one number. Two of them hold all of it, and RECEIVE finds out with one
+-- call whether a queue counts any failure.
 --
--- When a message has come back as often as the setting says, either its conversation is set aside, or the queue is disabled: RECEIVE
--- refuses it with 9617 until alter_queue(status => true). The count being outside, the refusal needs no commit, and setting aside happens
--- again when the transaction that did it rolls back.
+-- When a message has come back as often as the setting says, either its conversation is set aside, or the queue is
+-- disabled: RECEIVE refuses it with 9617 until alter_queue(status => true). The count being outside, the refusal needs
+-- no commit, and setting aside happens again when the transaction that did it rolls back.
 --
 -- Lock: an advisory lock of the session around the sequences, for a few lines.
 
@@ -32,13 +35,16 @@ begin
   select n.next - (n.next - m.xmax::text::bigint & 4294967295) into v_failed
   from parley._p_message as m
   cross join (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next) as n
-  where m.endpoint_id = _p_count_rollback.endpoint_id and m.position = _p_count_rollback.position and m.xmax::text <> '0';
+  where m.endpoint_id = _p_count_rollback.endpoint_id
+    and m.position = _p_count_rollback.position
+    and m.xmax::text <> '0';
   if not found or not v_queue.is_poison_message_handling_enabled then
     return false;
   elsif parley._p_is_set_aside(endpoint_id) then
     return true;
   end if;
-  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and let go of whatever happens.
+  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and
+  -- let go of whatever happens.
   begin
     perform pg_advisory_lock(1346458188, queue_id);
     v_count := parley._p_add_rollback(v_queue, (position / 1024) & 134217727, v_failed);
@@ -54,8 +60,8 @@ begin
     end if;
     return parley._p_set_aside_conversation(queue_id, endpoint_id, position, v_count);
   end if;
-  -- Both entries are taken. If it is by what this very transaction has set aside, it had better end here: taking one more message that has
-  -- failed before, and failing with it, would undo that and be counted nowhere, for ever.
+  -- Both entries are taken. If it is by what this very transaction has set aside, it had better end here: taking one
+  -- more message that has failed before, and failing with it, would undo that and be counted nowhere, for ever.
   if v_count is null
     and v_queue.poison_action = 'SET_ASIDE'
     and exists (select from parley._p_set_aside as s where s.set_aside_by = pg_current_xact_id()) then
@@ -67,7 +73,8 @@ $$;
 
 comment on function parley._p_count_rollback(integer, bigint, bigint) is
 'Counts that a message came back after a rollback. Call it with the group of the message locked.
-Gives false: take the message; true: its conversation has just been set aside, look for another; null: take nothing more in this transaction.
+Gives false: take the message; true: its conversation has just been set aside, find another; null: take
+nothing more in this transaction.
 Errors: 9617 when it has come back too often and the queue is to be disabled.
 Source: spec 5.6.';
 
@@ -88,8 +95,9 @@ begin
   v_counter := array[v_value & 2147483647, v_value >> 31];
   if v_slot is not null then
     v_last := v_self - (v_self - v_counter[v_slot] & 2147483647);
-    -- Before the last count: counted then. Afterwards: by the transaction that counted, or by a part of it, and however that ended, the message is
-    -- here again. It has failed when it is over. Its end may be too long ago to be known, or be that of another server, from which this one was restored.
+    -- Before the last count: counted then. Afterwards: by the transaction that counted, or by a part of it, and however
+    -- that ended, the message is here again. It has failed when it is over. Its end may be too long ago to be known, or
+    -- be that of another server, from which this one was restored.
     v_is_failure := failed >= v_last
       and v_last <> v_self
       and coalesce(pg_xact_status(case when v_last > 2 then v_last::text::xid8 end), 'aborted') <> 'in progress';
@@ -145,7 +153,8 @@ as $$
   )
 $$;
 
-comment on function parley._p_is_waiting(integer, bigint) is 'Reports whether the message of a rollback entry still waits in the queue.';
+comment on function parley._p_is_waiting(integer, bigint) is
+'Reports whether the message of a rollback entry still waits in the queue.';
 
 create function parley._p_is_poisoned(queue_id integer) returns boolean
 language plpgsql stable
@@ -178,4 +187,5 @@ as $$
 $$;
 
 comment on function parley._p_sees_poisoned(integer, parley.caller) is
-'Reports whether poison message handling has disabled a queue, for the catalog. Null when the caller may not see the queue there.';
+'Reports whether poison message handling has disabled a queue, for the catalog. Null when the
+caller may not see the queue there.';

@@ -1,8 +1,10 @@
 -- What people and programs do about poison messages: report a failure, list, put back, discard.
 --
--- Who may RECEIVE from a queue may do all of this with its conversations: he could as well have received the message and committed.
--- Locks: the group, then the rows of both sides in their order, the sender's FOR UPDATE, so that no sender of the conversation is
--- under way while its messages get new positions. A conversation that is only read or reported is not waited for.
+-- Who may RECEIVE from a queue may do all of this with its conversations: he could as well have
+-- received the message and committed.
+-- Locks: the group, then the rows of both sides in their order, the sender's FOR UPDATE, so that no sender of
+-- the conversation is under way while its messages get new positions. A conversation that is only read or
+-- reported is not waited for.
 
 create function parley.record_failure(
   conversation_handle uuid, sqlstate text, message text,
@@ -19,17 +21,24 @@ declare
   v_endpoint parley._p_endpoint;
   v_queue parley._p_queue;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = record_failure.conversation_handle and e.state <> 'DO';
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.conversation_handle = record_failure.conversation_handle and e.state <> 'DO';
   if not found then
     return false;
   end if;
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q
+  using (queue_id)
+  where s.service_id = v_endpoint.service_id;
   if parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
     return false;
   end if;
   insert into parley._p_failure (endpoint_id, failed_at, sqlstate, error)
   values (
-    v_endpoint.endpoint_id, clock_timestamp(), substring(record_failure.sqlstate from '^[0-9A-Z]{5}$'), left(coalesce(message, ''), 2000)
+    v_endpoint.endpoint_id, clock_timestamp(), substring(record_failure.sqlstate from '^[0-9A-Z]{5}$'),
+    left(coalesce(message, ''), 2000)
   )
   on conflict on constraint _p_failure_pkey do update
   set failed_at = excluded.failed_at, sqlstate = excluded.sqlstate, error = excluded.error;
@@ -57,12 +66,14 @@ end
 $$;
 
 comment on function parley.record_failure(uuid, text, text, parley.caller) is
-'Reports that a transaction that had received from a conversation has failed, and why. Call it afterwards, in a transaction of its own.
-The last report of each conversation is kept, for a day or as long as the conversation is set aside. The failure is counted at once, not only
-when the message is received again, so the fifth sets the conversation aside without a reader.
-Returns whether it was noted; it never raises an error, and does nothing for a handle that is unknown or of a queue that the caller may not receive from.
-Arguments: conversation_handle, of the side that was received from; sqlstate of the error, null when it came from elsewhere;
-message, its text, of which the first 2,000 characters are kept.
+'Reports that a transaction that had received from a conversation has failed, and why. Call it afterwards, in a
+transaction of its own. The last report of each conversation is kept, for a day or as long as the conversation is
+set aside. The failure is counted at once, not only when the message is received again, so the fifth sets the
+conversation aside without a reader.
+Returns whether it was recorded; it never raises an error, and does nothing for a handle that is unknown or of a queue
+that the caller may not receive from.
+Arguments: conversation_handle, of the side that was received from; sqlstate of the error, null when it came from
+elsewhere; message, its text, of which the first 2,000 characters are kept.
 Errors: none.
 Source: spec 5.6.';
 
@@ -90,7 +101,8 @@ comment on function parley._p_count_failure(parley._p_queue, parley._p_endpoint)
 Errors: 9617 when that disables the queue.';
 
 create function parley._p_first_message(
-  queue parley._p_queue, endpoint parley._p_endpoint, out "position" bigint, out message_type_id integer, out enqueued_at timestamptz, out came_back boolean
+  queue parley._p_queue, endpoint parley._p_endpoint, out "position" bigint, out message_type_id integer,
+  out enqueued_at timestamptz, out came_back boolean
 )
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -125,14 +137,19 @@ declare
   v_endpoint parley._p_endpoint := parley._p_lock_set_aside(v_caller, conversation_handle);
   v_queue parley._p_queue;
 begin
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q
+  using (queue_id)
+  where s.service_id = v_endpoint.service_id;
   return parley._p_put_back(v_queue, v_endpoint);
 end
 $$;
 
 comment on function parley.retry_poison(uuid, parley.caller) is
-'Puts a conversation that is set aside back into its queue: all its messages, in their order, behind what waits there now. Its rollbacks are forgotten.
-Returns how many messages that are. Waits for transactions that have sent on the conversation and are still open.
+'Puts a conversation that is set aside back into its queue: all its messages, in their order, behind what waits there
+now. Its rollbacks are forgotten. Returns how many messages that are. Waits for transactions that have sent on the
+conversation and are still open.
 Arguments: conversation_handle, as parley.poison_conversations shows it.
 Errors: 229 not allowed, 8402 not at READ COMMITTED, 8418 missing, 8426 not found or not set aside.
 Source: spec 5.6.';
@@ -145,8 +162,14 @@ declare
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
   v_queue parley._p_queue;
 begin
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
-  perform parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q
+  using (queue_id)
+  where s.service_id = v_endpoint.service_id;
+  perform parley._p_require_permission(
+    caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
+  );
   if parley._p_keeps_snapshot() then
     found := parley._p_raise(8402, 'isolation');
   end if;
@@ -188,27 +211,36 @@ declare
   v_endpoint parley._p_endpoint := parley._p_lock_set_aside(v_caller, conversation_handle);
   v_queue parley._p_queue;
 begin
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q
+  using (queue_id)
+  where s.service_id = v_endpoint.service_id;
   if message_only then
     return query select * from parley._p_take_poison(v_queue, v_endpoint);
     perform parley._p_put_back(v_queue, v_endpoint);
   else
-    return query select * from parley.peek(v_queue.lookup_name, null, discard_poison.conversation_handle, caller => caller);
+    return query select *
+    from parley.peek(v_queue.lookup_name, null, discard_poison.conversation_handle, caller => caller);
     perform parley.end_conversation(discard_poison.conversation_handle, error_code, description, caller => caller);
   end if;
 end
 $$;
 
 comment on function parley.discard_poison(uuid, boolean, integer, text, parley.caller) is
-'Gives up on a conversation that is set aside, and returns the messages that are thereby lost, so that they can be kept elsewhere.
-Either the poisonous message alone is taken out, as if it had been received, and the rest goes back into the queue as by retry_poison;
-or this side is ended with an error, which the other side receives, and all that waits is removed.
-Arguments: conversation_handle; message_only, take out the one message (default: end the conversation); error_code and description, of the
-error that the other side gets when the conversation is ended.
-Errors: 229 not allowed, 8402 error code or description out of range or not at READ COMMITTED, 8418 missing, 8426 not found or not set aside.
+'Gives up on a conversation that is set aside, and returns the messages that are thereby lost, so that they can
+be kept elsewhere. Either the poisonous message alone is taken out, as if it had been received, and the rest
+goes back into the queue as by retry_poison; or this side is ended with an error, which the other side receives,
+and all that waits is removed.
+Arguments: conversation_handle; message_only, take out the one message (default: end the conversation); error_code and
+description, of the error that the other side gets when the conversation is ended.
+Errors: 229 not allowed, 8402 error code or description out of range or not at READ COMMITTED, 8418 missing,
+8426 not found or not set aside.
 Source: spec 5.6.';
 
-create function parley._p_take_poison(queue parley._p_queue, endpoint parley._p_endpoint) returns setof parley.received_message
+create function parley._p_take_poison(
+  queue parley._p_queue, endpoint parley._p_endpoint
+) returns setof parley.received_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -227,15 +259,17 @@ begin
   if cardinality(v_message.frame) > 1 then
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
     values (
-      v_message.position + 1, v_message.endpoint_id, v_message.enqueued_at, v_message.lane, v_message.message_type_id, v_message.frame[2:],
-      v_message.trace_context
+      v_message.position + 1, v_message.endpoint_id, v_message.enqueued_at, v_message.lane, v_message.message_type_id,
+      v_message.frame[2:], v_message.trace_context
     );
   end if;
   select * into v_type from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;
   v_row.status := 0;
   v_row.priority := endpoint.priority;
   v_row.queuing_order := v_message.position;
-  v_row.conversation_group_id := (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = endpoint.group_id);
+  v_row.conversation_group_id := (
+    select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = endpoint.group_id
+  );
   v_row.conversation_handle := endpoint.conversation_handle;
   v_row.service_name := endpoint.service_name;
   v_row.service_id := endpoint.service_id;
@@ -253,15 +287,17 @@ begin
     select p.sequence into v_sequence
     from parley._p_receive_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1;
     v_row.message_sequence_number := coalesce(v_sequence, 0);
-    insert into parley._p_receive_progress (endpoint_id, sequence) values (endpoint.endpoint_id, v_row.message_sequence_number + 1);
+    insert into parley._p_receive_progress (endpoint_id, sequence)
+    values (endpoint.endpoint_id, v_row.message_sequence_number + 1);
   end if;
   if queue.is_retention_enabled then
     insert into parley._p_retained (
-      queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
+      queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body,
+      trace_context
     )
     values (
-      queue.queue_id, endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
-      v_row.message_enqueue_time, v_row.message_body, v_message.trace_context
+      queue.queue_id, endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number,
+      v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_message.trace_context
     );
   end if;
   return next v_row;

@@ -1,6 +1,7 @@
 -- Conversations that fail, and those that are set aside for it.
 --
--- Whoever may RECEIVE from a queue sees those of its conversations. Reading locks nothing. Messages are counted up to 10,000 rows.
+-- Whoever may RECEIVE from a queue sees those of its conversations. Reading locks nothing. Messages
+-- are counted up to 10,000 rows.
 
 create function parley._p_failing_conversations(caller parley.caller default parley.current_caller())
 returns table (
@@ -44,12 +45,25 @@ as $$
     m.position,
     case
       when m.message_type_id in (1, 5) then -1
-      else coalesce((select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1), 0)
+      else coalesce(
+        (
+          select p.sequence
+          from parley._p_receive_progress as p
+          where p.endpoint_id = e.endpoint_id
+          order by p.sequence desc
+          limit 1
+        ),
+        0
+      )
     end,
     m.enqueued_at,
     coalesce(
       s.rollbacks,
-      case (m.position / 1024) & 134217727 when r.count >> 4 & 134217727 then r.count & 15 when r.count >> 35 then r.count >> 31 & 15 else 0 end::integer
+      case (m.position / 1024) & 134217727
+        when r.count >> 4 & 134217727 then r.count & 15
+        when r.count >> 35 then r.count >> 31 & 15
+        else 0
+      end::integer
     ),
     s.set_aside_at,
     f.sqlstate,
@@ -93,7 +107,8 @@ as $$
 $$;
 
 comment on function parley._p_failing_conversations(parley.caller) is
-'Gives the conversations that are set aside, and those whose last reported failure is not over, of the queues that the caller may receive from.';
+'Gives the conversations that are set aside, and those whose last reported failure is not over, of the queues
+that the caller may receive from.';
 
 create view parley.poison_conversations as
 select
@@ -152,8 +167,8 @@ from parley._p_failing_conversations() as c
 where c.set_aside_since is null;
 
 comment on view parley.failing_conversations is
-'Conversations of which a reader has reported a failure (parley.record_failure), or whose message a web address has refused (parley.delivery_failures), and
-whose message is in the queue and not set aside yet.';
+'Conversations of which a reader has reported a failure (parley.record_failure), or whose message a web address has
+refused (parley.delivery_failures), and whose message is in the queue and not set aside yet.';
 
 create function parley._p_sees_set_aside(
   queue_id integer,
@@ -174,9 +189,11 @@ as $$
 $$;
 
 comment on function parley._p_sees_set_aside(integer, parley.caller) is
-'Counts the conversations of a queue that are set aside, for the catalog. Null when the caller may not see the queue there.';
+'Counts the conversations of a queue that are set aside, for the catalog. Null when the
+caller may not see the queue there.';
 
-comment on column parley.poison_conversations.conversation_handle is 'Side that is set aside: what retry_poison and discard_poison take.';
+comment on column parley.poison_conversations.conversation_handle is
+'Side that is set aside: what retry_poison and discard_poison take.';
 comment on column parley.poison_conversations.conversation_group_id is 'Its group.';
 comment on column parley.poison_conversations.queue_name is 'Its queue, as statements take it.';
 comment on column parley.poison_conversations.service_queue_id is 'Identity of the queue.';
@@ -186,16 +203,21 @@ comment on column parley.poison_conversations.service_contract_name is 'Name of 
 comment on column parley.poison_conversations.state is 'State of this side.';
 comment on column parley.poison_conversations.message_type_name is 'Message type of the message that came back.';
 comment on column parley.poison_conversations.queuing_order is 'Its position; putting it back gives it another.';
-comment on column parley.poison_conversations.message_sequence_number is 'Its number in the conversation; -1 for Error and DialogTimer.';
+comment on column parley.poison_conversations.message_sequence_number is
+'Its number in the conversation; -1 for Error and DialogTimer.';
 comment on column parley.poison_conversations.message_enqueue_time is 'When it arrived.';
 comment on column parley.poison_conversations.rollbacks is 'How often it came back, or was refused by a web address.';
 comment on column parley.poison_conversations.set_aside_since is 'When it was set aside.';
-comment on column parley.poison_conversations.sqlstate is 'SQLSTATE of the last failure that was reported; null when none was, or it had none.';
-comment on column parley.poison_conversations.error is 'Its text; null when nobody reported it, as when the reader was killed.';
+comment on column parley.poison_conversations.sqlstate is
+'SQLSTATE of the last failure that was reported; null when none was, or it had none.';
+comment on column parley.poison_conversations.error is
+'Its text; null when nobody reported it, as when the reader was killed.';
 comment on column parley.poison_conversations.error_time is 'When it was reported.';
-comment on column parley.poison_conversations.waiting_messages is 'Messages that wait in the conversation, the poisonous one included.';
+comment on column parley.poison_conversations.waiting_messages is
+'Messages that wait in the conversation, the poisonous one included.';
 comment on column parley.poison_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
-comment on column parley.poison_conversations.answer is 'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
+comment on column parley.poison_conversations.answer is
+'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
 
 comment on column parley.failing_conversations.conversation_handle is 'Side that was received from.';
 comment on column parley.failing_conversations.conversation_group_id is 'Its group.';
@@ -207,7 +229,8 @@ comment on column parley.failing_conversations.service_contract_name is 'Name of
 comment on column parley.failing_conversations.state is 'State of this side.';
 comment on column parley.failing_conversations.message_type_name is 'Message type of its first message.';
 comment on column parley.failing_conversations.queuing_order is 'Position of that message.';
-comment on column parley.failing_conversations.message_sequence_number is 'Its number in the conversation; -1 for Error and DialogTimer.';
+comment on column parley.failing_conversations.message_sequence_number is
+'Its number in the conversation; -1 for Error and DialogTimer.';
 comment on column parley.failing_conversations.message_enqueue_time is 'When it arrived.';
 comment on column parley.failing_conversations.rollbacks is 'How often it came back, as far as that is counted.';
 comment on column parley.failing_conversations.sqlstate is 'SQLSTATE of the last failure that was reported, or null.';
@@ -215,7 +238,10 @@ comment on column parley.failing_conversations.error is 'Its text.';
 comment on column parley.failing_conversations.error_time is 'When it was reported.';
 comment on column parley.failing_conversations.waiting_messages is 'Messages that wait in the conversation.';
 comment on column parley.failing_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
-comment on column parley.failing_conversations.answer is 'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
-comment on column parley.failing_conversations.failures is 'How often it was delivered to a web address and not accepted; null when it is not delivered.';
-comment on column parley.failing_conversations.attempts is 'How many of these count towards max_attempts: those in which the web address refused.';
+comment on column parley.failing_conversations.answer is
+'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
+comment on column parley.failing_conversations.failures is
+'How often it was delivered to a web address and not accepted; null when it is not delivered.';
+comment on column parley.failing_conversations.attempts is
+'How many of these count towards max_attempts: those in which the web address refused.';
 comment on column parley.failing_conversations.retry_at is 'When it is delivered again.';

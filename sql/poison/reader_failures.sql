@@ -1,8 +1,9 @@
--- Failures of readers that the broker started itself: the daemon learns that a reader has failed and why, but not with which conversation.
+-- Failures of readers that the broker started itself: the daemon learns that a reader has failed and why, but
+-- not with which conversation.
 --
--- The conversation is found by what the failure left behind: of the first messages of the queue, the one that came back last and has not been
--- counted since. Readers of one queue that fail within the same instant may get each other's error. A reader that failed before it
--- received anything has left nothing, and nothing is recorded.
+-- The conversation is found by what the failure left behind: of the first messages of the queue, the one that came back
+-- last and has not been counted since. Readers of one queue that fail within the same instant may get each other's
+-- error. A reader that failed before it received anything has left nothing, and nothing is recorded.
 -- Locks: those of record_failure. Cost: the first rows of each lane.
 
 create function parley._p_record_reader_failure(queue_id integer, sqlstate text, message text) returns boolean
@@ -27,7 +28,8 @@ begin
   select m.conversation_handle into v_handle
   from generate_series(1, 10) as p (n)
   cross join lateral (
-    select e.conversation_handle, (n.position / 1024) & 134217727 as key, (v_next - n.xmax::text::bigint) & 4294967295 as age
+    select e.conversation_handle, (n.position / 1024) & 134217727 as key,
+      (v_next - n.xmax::text::bigint) & 4294967295 as age
     from (
       select o.position, o.endpoint_id, o.xmax
       from parley._p_message as o
@@ -57,5 +59,6 @@ end
 $$;
 
 comment on function parley._p_record_reader_failure(integer, text, text) is
-'Reports that a reader of a queue has failed, for the conversation that it most likely failed with. Call it when its transaction is over.
+'Reports that a reader of a queue has failed, for the conversation that it most likely failed with. Call
+it when its transaction is over.
 Arguments: queue_id; sqlstate and message as in record_failure.';

@@ -20,15 +20,21 @@ create table parley._p_dialog_security (
   primary key (conversation_id, is_initiator)
 );
 
-comment on table parley._p_dialog_security is 'The sides here of dialogs that are secured: for whom, and by whom, messages are sealed (spec 7.3).';
-comment on column parley._p_dialog_security.far_principal is 'Role that stands for the other side; null for an initiator that is anonymous.';
-comment on column parley._p_dialog_security.key_id is 'The session key of an anonymous dialog, which both sides use; in full security each side makes its own.';
+comment on table parley._p_dialog_security is
+'The sides here of dialogs that are secured: for whom, and by whom, messages are sealed (spec 7.3).';
+comment on column parley._p_dialog_security.far_principal is
+'Role that stands for the other side; null for an initiator that is anonymous.';
+comment on column parley._p_dialog_security.key_id is
+'The session key of an anonymous dialog, which both sides use; in full security each side makes its own.';
 comment on column parley._p_dialog_security.opened_at is
-'When the dialog began at a target; null where it has not, and for initiators. Such a row outlives its dialog: see transport/replays.sql.';
+'When the dialog began at a target; null where it has not, and for initiators. Such a row outlives its
+dialog: see transport/replays.sql.';
 
 create index on parley._p_dialog_security (key_id) where key_id is not null;
 
-create function parley._p_security_mode(has_certificate boolean, is_encrypted boolean, is_bound boolean, is_anonymous boolean) returns text
+create function parley._p_security_mode(
+  has_certificate boolean, is_encrypted boolean, is_bound boolean, is_anonymous boolean
+) returns text
 language sql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -43,8 +49,8 @@ $$;
 
 comment on function parley._p_security_mode(boolean, boolean, boolean, boolean) is
 'The table of decisions: none, anonymous or full, or the number of the reason why messages must not leave.
-Arguments: has_certificate, whether the owner of the initiator''s service has one to sign with; is_encrypted, ENCRYPTION of BEGIN DIALOG; is_bound,
-whether a remote service binding names the target; is_anonymous, its ANONYMOUS.
+Arguments: has_certificate, whether the owner of the initiator''s service has one to sign with; is_encrypted, ENCRYPTION
+of BEGIN DIALOG; is_bound, whether a remote service binding names the target; is_anonymous, its ANONYMOUS.
 Source: spec 7.3.';
 
 create function parley._p_find_dialog_certificate(
@@ -95,13 +101,15 @@ end
 $$;
 
 comment on function parley._p_find_dialog_certificate(oid, boolean) is
-'Picks the certificate of a role that is good to sign with, or to seal for: active, valid now, the latest to expire. Otherwise status says what is wrong.
+'Picks the certificate of a role that is good to sign with, or to seal for: active, valid now, the latest to expire.
+Otherwise status says what is wrong.
 Arguments: principal, the role; is_own, whether the private key is needed.
 Source: spec 7.4.';
 
 create function parley._p_plan_dialogs(
   endpoint_ids bigint[], is_link_encrypted boolean,
-  out endpoint_id bigint, out mode text, out own_principal oid, out far_principal oid, out key_id bytea, out is_recorded boolean, out status text
+  out endpoint_id bigint, out mode text, out own_principal oid, out far_principal oid, out key_id bytea,
+  out is_recorded boolean, out status text
 ) returns setof record
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -118,7 +126,10 @@ begin
     -- What has begun unsealed goes on unsealed, or the target would not know what to believe.
     left join parley._p_remote_service_binding as b
       on e.is_initiator
-      and (b.remote_service_binding_id = e.remote_service_binding_id or b.to_service = e.far_service and e.is_encrypted and not is_link_encrypted)
+      and (
+        b.remote_service_binding_id = e.remote_service_binding_id
+          or b.to_service = e.far_service and e.is_encrypted and not is_link_encrypted
+      )
     where e.endpoint_id = any (endpoint_ids)
   loop
     endpoint_id := v_endpoint.endpoint_id;
@@ -133,7 +144,8 @@ begin
         and (parley._p_find_dialog_certificate(v_endpoint.owner, true)).status is null;
       far_principal := v_endpoint.remote_principal;
       mode := parley._p_security_mode(
-        v_has_certificate, v_endpoint.is_encrypted and not is_link_encrypted, far_principal is not null, v_endpoint.is_anonymous
+        v_has_certificate, v_endpoint.is_encrypted and not is_link_encrypted, far_principal is not null,
+        v_endpoint.is_anonymous
       );
       if mode = '9731' then
         -- There it says "no certificate"; which one is missing or not usable is what the owner wants to know.
@@ -156,11 +168,12 @@ end
 $$;
 
 comment on function parley._p_plan_dialogs(bigint[], boolean) is
-'Shows how the messages of endpoints are to be sealed: mode none, anonymous or full; own_principal, whose certificate signs in full security; far_principal, for
-whose certificate; key_id, with which key in an anonymous dialog that has one. is_recorded is false for a dialog that is not secured yet
-(_p_secure_dialog). When they must not leave now, mode is null and status says why. An endpoint that is gone has no row.
-Arguments: endpoint_ids; is_link_encrypted, whether the link to the next broker is: then a dialog that is to be encrypted needs no binding, and the next
-broker does not pass on what is unsealed.
+'Shows how the messages of endpoints are to be sealed: mode none, anonymous or full; own_principal, whose certificate
+signs in full security; far_principal, for whose certificate; key_id, with which key in an anonymous dialog that has
+one. is_recorded is false for a dialog that is not secured yet (_p_secure_dialog). When they must not leave now, mode is
+null and status says why. An endpoint that is gone has no row.
+Arguments: endpoint_ids; is_link_encrypted, whether the link to the next broker is: then a dialog that is to be
+encrypted needs no binding, and the next broker does not pass on what is unsealed.
 Source: spec 7.3.';
 
 create function parley._p_secure_dialog(
@@ -192,11 +205,13 @@ end
 $$;
 
 comment on function parley._p_secure_dialog(bigint, text, oid, bytea) is
-'Notes for good how a dialog is secured, before its first message leaves, and gives what is noted, which may be what another daemon was faster to note.
-Gives endpoint_id null when the endpoint is gone.
+'Records for good how a dialog is secured, before its first message leaves, and gives what is recorded, perhaps by
+another daemon before. Gives endpoint_id null when the endpoint is gone.
 Arguments: endpoint_id; mode, anonymous or full; far_principal; key_id of an anonymous dialog.';
 
-create function parley._p_bind_dialog(conversation_id uuid, is_initiator boolean, mode text, far_principal oid, key_id bytea) returns boolean
+create function parley._p_bind_dialog(
+  conversation_id uuid, is_initiator boolean, mode text, far_principal oid, key_id bytea
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -229,23 +244,27 @@ begin
       where s.conversation_id = _p_bind_dialog.conversation_id and s.is_initiator = _p_bind_dialog.is_initiator;
     end if;
     return not v_is_open;
-  -- An initiator that is anonymous knows the target by the key alone: nobody else could unseal it.
-  elsif v_recorded.mode = mode and v_recorded.key_id is not distinct from key_id and (mode = 'anonymous' or v_recorded.far_principal = far_principal) then
+  -- An anonymous initiator knows the target by the key alone: nobody else could unseal the message.
+  elsif v_recorded.mode = mode
+    and v_recorded.key_id is not distinct from key_id
+    and (mode = 'anonymous' or v_recorded.far_principal = far_principal) then
     return true;
-  -- Somebody who has never been let in may have taken the place: what counts is who comes in.
+  -- A record of a dialog that was never opened may be forged: the message that opens the dialog replaces it.
   elsif is_initiator or v_is_open or v_recorded.opened_at is not null then
     return false;
   end if;
   update parley._p_dialog_security as s
-  set mode = _p_bind_dialog.mode, far_principal = _p_bind_dialog.far_principal, key_id = _p_bind_dialog.key_id, secured_at = clock_timestamp()
+  set mode = _p_bind_dialog.mode, far_principal = _p_bind_dialog.far_principal, key_id = _p_bind_dialog.key_id,
+    secured_at = clock_timestamp()
   where s.conversation_id = _p_bind_dialog.conversation_id and s.is_initiator = _p_bind_dialog.is_initiator;
   return true;
 end
 $$;
 
 comment on function parley._p_bind_dialog(uuid, boolean, text, oid, bytea) is
-'Reports whether a message that was opened comes from the other side of its dialog: sealed the same way, by a certificate of the same role or with the same
-key. The first message of a dialog settles it for the target. It belongs in the transaction in which the message is accepted: it holds the dialog''s row until
+'Reports whether a message that was opened comes from the other side of its dialog: sealed the same way, by
+a certificate of the same role or with the same key. The first message of a dialog settles it for the
+target. It belongs in the transaction in which the message is accepted: it holds the dialog''s row until
 then, so nobody else comes between.
 Arguments: conversation_id; is_initiator, of the side here; mode; far_principal, who has signed; key_id.
 Source: spec 7.3.';
@@ -261,11 +280,13 @@ as $$
 $$;
 
 comment on function parley._p_find_downgraded(uuid[], boolean[]) is
-'Finds the messages that came in clear for a dialog that is secured, by their place in the arrays, from 1. They are not of the other side.
+'Finds the messages that came in clear for a dialog that is secured, by their place in the arrays, from 1.
+They are not of the other side.
 Arguments: conversation_ids; is_initiators, of the sides here.';
 
 create function parley._p_judge_certificates(
-  signer bytea, receiver bytea, service text, out signer_principal oid, out signer_certificate bytea, out private_key bytea, out status text
+  signer bytea, receiver bytea, service text, out signer_principal oid, out signer_certificate bytea,
+  out private_key bytea, out status text
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -287,7 +308,9 @@ begin
   select * into v_service from parley._p_service as s where s.name = service;
   -- A service that does not exist is refused for that reason.
   if status is null and v_service.service_id is not null
-    and parley._p_has_permission(v_receiver.owner, 'CONTROL', 'service', v_service.service_id, v_service.owner) is not true then
+    and parley._p_has_permission(
+      v_receiver.owner, 'CONTROL', 'service', v_service.service_id, v_service.owner
+    ) is not true then
     status := parley._p_numbered_status(28056, 'no CONTROL', pg_get_userbyid(v_receiver.owner), service);
   end if;
   if signer is null or status is not null then
@@ -307,8 +330,9 @@ end
 $$;
 
 comment on function parley._p_judge_certificates(bytea, bytea, text) is
-'Looks up by fingerprint the certificates that a sealed message names, whether they are active or not: signer_principal, in whose name it was signed, the
-certificate that verifies it, and the sealed private key that opens it. Where the message must not be opened status says why.
+'Looks up by fingerprint the certificates that a sealed message names, whether they are active or not: signer_principal,
+in whose name it was signed, the certificate that verifies it, and the sealed private key that opens it. Where the
+message must not be opened status says why.
 Arguments: signer, null in an anonymous dialog; receiver, for whom it is sealed; service, to which it goes.
 Source: spec 7.4.';
 

@@ -1,18 +1,21 @@
 -- Who has sent what arrives from another broker, and in whose name he may speak.
 --
--- An identity is what the daemon has seen proven: "certificate:" and the fingerprint of whoever has signed a secured dialog, "peer:" and the
--- fingerprint of the key at the other end of the link, with " named " and a name where an authority vouches for it, "" for nobody.
--- Between databases of one server it is "role:", the oid of the sender's database, the oid of the owner of its schema parley, and the owner of the
--- sending service, with blanks between. Both owners can say there that a service is anybody's: so its owner is believed when both of them could act as him.
--- What was signed and has come over a link has both, "certificate:... over peer:...".
+-- An identity is what the daemon has seen proven: "certificate:" and the fingerprint of whoever has signed a secured
+-- dialog, "peer:" and the fingerprint of the key at the other end of the link, with " named " and a name where an
+-- authority vouches for it, "" for nobody. Between databases of one server it is "role:", the oid of the sender's
+-- database, the oid of the owner of its schema parley, and the owner of the sending service, with blanks between. Both
+-- owners can say there that a service is anybody's: so its owner is believed when both of them could act as him. What
+-- was signed and has come over a link has both, "certificate:... over peer:...".
 -- Here it becomes a role, whose grants decide (spec 7.1); nothing else about a sender is believed.
--- What comes from a peer that is revoked or expired is not taken at all: _p_refusal_of_identity says so before anything is judged. An expired
--- key must not end conversations; what it sent waits at the sender until the key is changed.
+-- What comes from a peer that is revoked or expired is not taken at all: _p_refusal_of_identity says so before anything
+-- is judged. An expired key must not end conversations; what it sent waits at the sender until the key is changed.
 --
--- In whose name a sender may speak: what trust_peer, alter_peer or a pairing says counts first. Of a broker of which nobody has said anything the first
--- one who speaks in its name is recorded (_p_peer_broker), and no other may from then on: neither write into its conversations nor shut it out with a
--- newer epoch. A peer may have any number of brokers, as its daemon serves any number of databases. Forwarders speak for all, and are recorded for
--- none. A broker that is let in by a certificate authority alone is recorded under the name in its certificate ("peer:FINGERPRINT named NAME").
+-- In whose name a sender may speak: what trust_peer, alter_peer or a pairing says counts first. Of a broker of which
+-- nobody has said anything the first one who speaks in its name is recorded (_p_peer_broker), and no other may from
+-- then on: neither write into its conversations nor shut it out with a newer epoch. A peer may have any number of
+-- brokers, as its daemon serves any number of databases. Forwarders speak for all, and are recorded for none. A
+-- broker that is let in by a certificate authority alone is recorded under the name in its certificate
+-- ("peer:FINGERPRINT named NAME").
 
 -- The newest epoch and term that each broker has sent.
 create table parley._p_known_broker (
@@ -24,8 +27,10 @@ create table parley._p_known_broker (
 );
 
 comment on table parley._p_known_broker is
-'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that speaks for them, and its token.';
-comment on column parley._p_known_broker.is_beside is 'Whether it was heard of from a database of the same daemon first, and so over no link.';
+'Brokers that have sent something here: the newest epoch, in it the newest term of the daemon that
+speaks for them, and its token.';
+comment on column parley._p_known_broker.is_beside is
+'Whether a database of the same daemon named it first, over no link.';
 
 create function parley._p_role_of_identity(identity text) returns oid
 language plpgsql stable
@@ -49,7 +54,8 @@ begin
       select r.oid into v_role
       from pg_database as d
       join pg_roles as k on k.oid::text = split_part(v_value, ' ', 2)
-      join pg_roles as r on r.rolname = substr(v_value, length(split_part(v_value, ' ', 1)) + length(split_part(v_value, ' ', 2)) + 3)
+      join pg_roles as r
+        on r.rolname = substr(v_value, length(split_part(v_value, ' ', 1)) + length(split_part(v_value, ' ', 2)) + 3)
       where d.oid::text = split_part(v_value, ' ', 1)
         and parley._p_may_act_as(d.datdba, r.oid)
         and parley._p_may_act_as(k.oid, r.oid);
@@ -64,9 +70,10 @@ end
 $$;
 
 comment on function parley._p_role_of_identity(text) is
-'Gives the role that a sender acts as, null for nobody: unknown, revoked, expired, mapped to no role, or to one that is gone. Then only what is granted to
-PUBLIC counts.
-Arguments: identity, certificate:FINGERPRINT of who has signed a dialog, peer:FINGERPRINT or role:NAME, as the daemon has it proven.
+'Gives the role that a sender acts as, null for nobody: unknown, revoked, expired, mapped to no role, or to one that is
+gone. Then only what is granted to PUBLIC counts.
+Arguments: identity, certificate:FINGERPRINT of who has signed a dialog, peer:FINGERPRINT or
+role:NAME, as the daemon has it proven.
 Source: spec 7.1.';
 
 create function parley._p_refusal_of_identity(identity text, speaker uuid) returns parley._p_error
@@ -119,7 +126,8 @@ end
 $$;
 
 comment on function parley._p_refusal_of_identity(text, uuid) is
-'Explains why nothing is taken from a sender just now, with the number of the underlying message; null when it is. The sender keeps its messages.
+'Explains why nothing is taken from a sender just now, with the number of the underlying message; null when it is.
+The sender keeps its messages.
 Arguments: identity, as _p_role_of_identity takes it; speaker, the broker instance in whose name it speaks.
 Source: spec 6.12, 7.2.';
 
@@ -133,7 +141,11 @@ declare
   v_peer parley._p_peer;
   v_count bigint;
 begin
-  select p.* into v_peer from parley._p_peer_certificate as c join parley._p_peer as p using (peer_id) where c.fingerprint = v_fingerprint;
+  select p.* into v_peer
+  from parley._p_peer_certificate as c
+  join parley._p_peer as p
+  using (peer_id)
+  where c.fingerprint = v_fingerprint;
   if v_fingerprint is null or v_peer.is_forwarder or array[speaker] <@ v_peer.broker_instances then
     return null;
   end if;
@@ -154,8 +166,8 @@ end
 $$;
 
 comment on function parley._p_claim_broker(text, uuid) is
-'Notes that a sender is the first who speaks in the name of a broker of which nobody has said whose it is; a thousand for each sender. Gives why it may not,
-when somebody else was faster.
+'Records that a sender is the first who speaks in the name of a broker that is nobody''s yet; a thousand for each
+sender. Gives why it may not, when another sender was first.
 Arguments: identity, which _p_refusal_of_identity does not refuse; speaker.
 Source: spec 7.2.';
 
@@ -167,7 +179,9 @@ begin
   -- What somebody else has claimed to be the newest counts no more.
   delete from parley._p_known_broker as k
   using parley._p_peer_broker as b
-  where k.broker_instance = b.broker_instance and b.broker_instance = any (instances) and b.peer_id is distinct from peer;
+  where k.broker_instance = b.broker_instance
+    and b.broker_instance = any (instances)
+    and b.peer_id is distinct from peer;
   delete from parley._p_peer_broker as b where b.broker_instance = any (instances);
   update parley._p_known_broker as k set is_beside = false where k.broker_instance = any (instances) and k.is_beside;
 end
@@ -203,8 +217,8 @@ end
 $$;
 
 comment on function parley._p_refusal_of_identities(text[], uuid) is
-'Explains why nothing is taken of a batch just now; null when it is, and notes who is the first to speak in the name of a broker. It has to be asked before the
-speaker is believed in anything.
+'Explains why nothing is taken of a batch just now; null when it is, and records who is the first to speak in the name
+of a broker. It has to be asked before the speaker is believed in anything.
 Arguments: identities of the runs; speaker, the broker instance in whose name they come.
 Source: spec 6.12, 7.2.';
 
@@ -223,8 +237,9 @@ end
 $$;
 
 comment on function parley._p_refusal_of_speaker(text[], uuid, bigint) is
-'Explains why nothing is taken of a speaker just now: for who sends it, or for its epoch, which is a time and cannot be one to come; null when it is. So nobody,
-not even a forwarder, can shut a broker out with an epoch that this one will not have for long.
+'Explains why nothing is taken of a speaker just now: for who sends it, or for its epoch, which is a time and
+cannot be one to come; null when it is. So nobody, not even a forwarder, can shut a broker out with an epoch that
+this one will not have for long.
 Arguments: identities, of the runs; speaker; epoch, in microseconds since 1970, as transport/epoch.sql makes it.
 Source: spec 6.12, 7.2.';
 
@@ -257,7 +272,8 @@ begin
   on conflict do nothing;
   if found then
     -- What has expired for long is of no use to anybody.
-    delete from parley._p_peer_certificate as c where c.peer_id = v_peer_id and c.not_after < clock_timestamp() - interval '90 days';
+    delete from parley._p_peer_certificate as c
+    where c.peer_id = v_peer_id and c.not_after < clock_timestamp() - interval '90 days';
     update parley._p_peer as p set modify_date = clock_timestamp() where p.peer_id = v_peer_id;
     perform parley._p_notify_peer_change();
   end if;
@@ -266,7 +282,8 @@ end
 $$;
 
 comment on function parley._p_succeed_peer_key(text, text, bytea, timestamptz, timestamptz) is
-'Adds a key to the peer whose key has signed it; both are trusted then. The daemon has checked the signature. False when the predecessor is not trusted
-just now, or the key is another peer''s.
-Arguments: predecessor and fingerprint, 64 hexadecimal digits each; certificate of the new key, with its not_before and not_after.
+'Adds a key to the peer whose key has signed it; both are trusted then. The daemon has checked the signature. False when
+the predecessor is not trusted just now, or the key is another peer''s.
+Arguments: predecessor and fingerprint, 64 hexadecimal digits each; certificate of the new key,
+with its not_before and not_after.
 Source: spec 7.5.';

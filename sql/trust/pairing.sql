@@ -1,9 +1,11 @@
--- Pairing: two brokers that have never met learn each other's keys, with no authority that both believe in (docs/security.md).
+-- Pairing: two brokers that have never met learn each other's keys, with no authority that both
+-- believe in (docs/security.md).
 --
--- The daemon lets an unknown peer speak of nothing but pairing, and only while a pairing is open here. There are two kinds. An INVITATION has a secret
--- that is shown once, to be carried to the other side by people; who proves to have it, for this very connection, is trusted. A WINDOW lets
--- anybody ask; a code is shown on both sides, and nobody is trusted before people on both sides have said that it is the same.
--- Each is good once, for minutes. The database is where the daemon, which holds the connection, and the operator, who may sit elsewhere, meet.
+-- The daemon lets an unknown peer speak of nothing but pairing, and only while a pairing is open here. There are two
+-- kinds. An INVITATION has a secret that is shown once, to be carried to the other side by people; who proves to have
+-- it, for this very connection, is trusted. A WINDOW lets anybody ask; a code is shown on both sides, and nobody is
+-- trusted before people on both sides have said that it is the same. Each is good once, for minutes. The database is
+-- where the daemon, which holds the connection, and the operator, who may sit elsewhere, meet.
 -- Locks: the pairing's row, then that of the request, then peers. Cost: none while nothing is open.
 
 create table parley._p_pairing (
@@ -95,17 +97,22 @@ declare
 begin
   found := parley._p_require_administrator(v_caller, 'invite_peer');
   return 'parley1-' || encode(
-    uuid_send(parley._p_add_pairing(valid_seconds, v_secret, invite_peer.name, invite_peer.role, with_routes, with_certificates)) || v_secret,
+    uuid_send(
+      parley._p_add_pairing(valid_seconds, v_secret, invite_peer.name, invite_peer.role, with_routes, with_certificates)
+    )
+      || v_secret,
     'hex'
   );
 end
 $$;
 
 comment on function parley.invite_peer(integer, text, text, boolean, boolean, parley.caller) is
-'Invites a broker elsewhere: gives a token, to be given to parley pair there with --token. Who has it is trusted here, once; it is a secret.
-Arguments: valid_seconds, for how long, 10 to 86400; role, what the peer acts as (null: only what is granted to PUBLIC counts); name of the
-peer (null: what it calls itself; the name of a peer that there is gives that one a further key); with_routes, whether routes to its services are made;
-with_certificates, whether its dialog certificate is taken too, under that role.
+'Invites a broker elsewhere: gives a token, to be given to parley pair there with --token. Who has it is
+trusted here, once; it is a secret.
+Arguments: valid_seconds, for how long, 10 to 86400; role, what the peer acts as (null: only what is granted to
+PUBLIC counts); name of the peer (null: what it calls itself; the name of a peer that there is gives that one a
+further key); with_routes, whether routes to its services are made; with_certificates, whether its dialog
+certificate is taken too, under that role.
 Errors: 8402 out of range, 9609 bad name, 15151 no such role or not an administrator.';
 
 create function parley.open_pairing(
@@ -124,7 +131,8 @@ end
 $$;
 
 comment on function parley.open_pairing(integer, parley.caller) is
-'Lets brokers elsewhere ask to be trusted, until one has been, or the time is over; gives the id of the pairing. Nobody is trusted before confirm_pairing.
+'Lets brokers elsewhere ask to be trusted, until one has been, or the time is over; gives the id of the pairing. Nobody
+is trusted before confirm_pairing.
 Arguments: valid_seconds, for how long, 10 to 86400.
 Errors: 8402 out of range, 15151 not an administrator.';
 
@@ -145,7 +153,9 @@ comment on function parley.close_pairing(uuid, parley.caller) is
 Errors: 15151 not an administrator.';
 
 create function parley.pairing_requests(pairing uuid, caller parley.caller default parley.current_caller())
-returns table (request_id uuid, fingerprint text, code text, offer jsonb, remote text, state text, requested_at timestamptz)
+returns table (
+  request_id uuid, fingerprint text, code text, offer jsonb, remote text, state text, requested_at timestamptz
+)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -162,13 +172,14 @@ end
 $$;
 
 comment on function parley.pairing_requests(uuid, parley.caller) is
-'Gives who has asked while a pairing was open: request_id; fingerprint of its key; code, which has to be the same on both sides; offer, what it says about
-itself; remote, the address it came from; state, WAITING, CONFIRMED, REFUSED, GONE (it left) or DONE (it is trusted).
+'Gives who has asked while a pairing was open: request_id; fingerprint of its key; code, which has to be the same on
+both sides; offer, what it says about itself; remote, the address it came from; state, WAITING, CONFIRMED, REFUSED, GONE
+(it left) or DONE (it is trusted).
 Errors: 15151 not an administrator.';
 
 create function parley.confirm_pairing(
-  request uuid, role text default null, name text default null, with_routes boolean default false, with_certificates boolean default true,
-  caller parley.caller default parley.current_caller()
+  request uuid, role text default null, name text default null, with_routes boolean default false,
+  with_certificates boolean default true, caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -189,7 +200,8 @@ end
 $$;
 
 comment on function parley.confirm_pairing(uuid, text, text, boolean, boolean, parley.caller) is
-'Says that the code of a request is the one that the other side shows. The peer is trusted as soon as the other side has said so too.
+'Says that the code of a request is the one that the other side shows. The peer is trusted as soon
+as the other side has said so too.
 Arguments: request; role, name, with_routes and with_certificates, as invite_peer takes them.
 Errors: 9609 bad name, 15151 no such request or role, or not an administrator.';
 
@@ -201,7 +213,9 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   found := parley._p_require_administrator(v_caller, 'refuse_pairing');
-  update parley._p_pairing_request as r set state = 'REFUSED' where r.request_id = request and r.state in ('WAITING', 'CONFIRMED');
+  update parley._p_pairing_request as r
+  set state = 'REFUSED'
+  where r.request_id = request and r.state in ('WAITING', 'CONFIRMED');
 end
 $$;
 
@@ -230,16 +244,22 @@ begin
   found := parley._p_require_administrator(v_caller, 'pair_peer');
   return parley._p_pair(
     parley._p_fingerprint(fingerprint), certificate, not_before, not_after, offer,
-    case when name is not null then parley._p_name('peer', name) end, parley._p_peer_role(role), coalesce(with_routes, false),
+    case
+      when name is not null then parley._p_name('peer', name)
+    end, parley._p_peer_role(role), coalesce(with_routes, false),
     coalesce(with_certificates, true)
   );
 end
 $$;
 
-comment on function parley.pair_peer(text, bytea, timestamptz, timestamptz, jsonb, text, text, boolean, boolean, parley.caller) is
-'Trusts a broker that has been paired with from here, as parley pair does, and gives the name of the peer. One that is known already is brought up to date.
-Arguments: fingerprint, certificate, not_before and not_after, as trust_peer; offer, what the broker says about itself; role, name,
-with_routes and with_certificates, as invite_peer.
-Errors: 2714 it says that it is the broker of another peer, or is reached at the address of one, 8402 malformed fingerprint or address, 9609 bad name,
-15151 no such role or not an administrator, 15297 its dialog certificate is malformed, 28034 the peer is revoked, 28055 the key
-has expired, or its dialog certificate is not the one that was shown.';
+comment on function parley.pair_peer(
+  text, bytea, timestamptz, timestamptz, jsonb, text, text, boolean, boolean, parley.caller
+) is
+'Trusts a broker that has been paired with from here, as parley pair does, and gives the name of the peer. One that is
+known already is brought up to date.
+Arguments: fingerprint, certificate, not_before and not_after, as trust_peer; offer, what the broker says about itself;
+role, name, with_routes and with_certificates, as invite_peer.
+Errors: 2714 it says that it is the broker of another peer, or is reached at the address of one, 8402
+malformed fingerprint or address, 9609 bad name, 15151 no such role or not an administrator, 15297 its
+dialog certificate is malformed, 28034 the peer is revoked, 28055 the key has expired, or its dialog
+certificate is not the one that was shown.';

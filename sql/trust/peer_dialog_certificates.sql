@@ -1,9 +1,11 @@
 -- Dialog certificates that came with a peer when it was paired with (docs/dialog-security.md).
 --
--- Such a certificate stands for the role that the peer acts as, so who has its private key may do what the peer may do, and no more. It shares
--- the peer's fate: with the peer it is revoked, dropped, and mapped to another role. One that somebody has installed by hand is left alone.
--- Invariant: it is taken only when nothing that is sealed or signed today changes by it. So the role has no other certificate (what is sealed for a role
--- is sealed for the one that expires last), and the peer offers one, not those of several roles.
+-- Such a certificate stands for the role that the peer acts as, so who has its private key may do what the peer may do,
+-- and no more. It shares the peer's fate: with the peer it is revoked, dropped, and mapped to another role. One that
+-- somebody has installed by hand is left alone.
+-- Invariant: it is taken only when nothing that is sealed or signed today changes by it. So the role has no
+-- other certificate (what is sealed for a role is sealed for the one that expires last), and the peer offers
+-- one, not those of several roles.
 -- Locks: the table, against two pairings for one role, then certificates. Cost: none for who sends or receives.
 
 create table parley._p_peer_dialog_certificate (
@@ -31,12 +33,15 @@ join parley.certificates as c using (certificate_id)
 where pg_catalog.pg_has_role(p.role, 'usage')
   or exists (select from parley._p_visible_class as v where v.class = 'database');
 
-comment on view parley.peer_dialog_certificates is 'Dialog certificates that came with peers when they were paired with.';
+comment on view parley.peer_dialog_certificates is
+'Dialog certificates that came with peers when they were paired with.';
 comment on column parley.peer_dialog_certificates.peer_id is 'Identity of the peer.';
 comment on column parley.peer_dialog_certificates.peer_name is 'Name of the peer.';
-comment on column parley.peer_dialog_certificates.certificate_id is 'Identity of the certificate in parley.certificates.';
+comment on column parley.peer_dialog_certificates.certificate_id is
+'Identity of the certificate in parley.certificates.';
 comment on column parley.peer_dialog_certificates.name is 'Name of the certificate.';
-comment on column parley.peer_dialog_certificates.fingerprint is 'SHA-256 of the certificate, in hexadecimal digits: what people saw when they confirmed.';
+comment on column parley.peer_dialog_certificates.fingerprint is
+'SHA-256 of the certificate, in hexadecimal digits: what people saw when they confirmed.';
 comment on column parley.peer_dialog_certificates.role_name is 'Role that it stands for: that of the peer.';
 comment on column parley.peer_dialog_certificates.state is 'VALID, NOT ACTIVE, NOT YET VALID, EXPIRED or REVOKED.';
 comment on column parley.peer_dialog_certificates.expiry_date is 'Until when it is valid.';
@@ -53,7 +58,8 @@ as $$
 $$;
 
 comment on function parley._p_own_dialog_certificates() is
-'Gives the certificates with which the owners of services here sign, and for which others seal: one for each owner that has one.';
+'Gives the certificates with which the owners of services here sign, and for which others seal:
+one for each owner that has one.';
 
 create function parley._p_dialog_certificate_obstacle(peer text, fingerprints text[]) returns text
 language sql stable
@@ -61,7 +67,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select case
     when cardinality(fingerprints) = 0 then 'the other side has none'
-    when cardinality(fingerprints) > 1 then 'the other side has those of several roles: import each under the role that stands for it'
+    when cardinality(fingerprints) > 1
+      then 'the other side has those of several roles: import each under the role that stands for it'
     when p.role is null then 'the peer acts as no role, for which it could stand'
     when c.owner <> p.role then format('it is here already, and stands for role %s', c.owner)
     when c.revoked_at is not null then 'it is here already, and revoked'
@@ -72,8 +79,14 @@ as $$
   left join lateral (
     select o.name
     from parley._p_certificate as o
-    where o.owner = p.role and o.certificate_id is distinct from c.certificate_id and o.revoked_at is null and o.expiry_date > clock_timestamp()
-      and not exists (select from parley._p_peer_dialog_certificate as d where d.certificate_id = o.certificate_id and d.peer_id = p.peer_id)
+    where o.owner = p.role
+      and o.certificate_id is distinct from c.certificate_id
+      and o.revoked_at is null
+      and o.expiry_date > clock_timestamp()
+      and not exists (
+        select from parley._p_peer_dialog_certificate as d
+        where d.certificate_id = o.certificate_id and d.peer_id = p.peer_id
+      )
     order by o.name
     limit 1
   ) as o on true
@@ -110,7 +123,8 @@ begin
   if v_parts.expiry_date <= clock_timestamp() then
     return;
   end if;
-  -- What the peer has used before may still have signed something that is on its way; nothing is sealed for it any more.
+  -- What the peer has used before may still have signed something that is on its way; nothing
+  -- is sealed for it any more.
   update parley._p_certificate as c
   set is_active_for_begin_dialog = c.fingerprint = v_parts.fingerprint
   from parley._p_peer_dialog_certificate as d
@@ -126,7 +140,8 @@ end
 $$;
 
 comment on function parley._p_take_dialog_certificate(parley._p_peer, jsonb) is
-'Installs the dialog certificate that a peer has offered, under the role of the peer, unless something stands in the way.
+'Installs the dialog certificate that a peer has offered, under the role of the peer, unless something stands in the
+way.
 Arguments: peer, as it is now; offer, with the certificates, and the fingerprints that people have seen.
 Errors: 15297 malformed, 28055 they are others than those that were shown.';
 
@@ -140,7 +155,8 @@ begin
     select
     from parley._p_certificate as c
     where c.owner = role and not exists (
-      select from parley._p_peer_dialog_certificate as d where d.certificate_id = c.certificate_id and d.peer_id = _p_map_dialog_certificates.peer_id
+      select from parley._p_peer_dialog_certificate as d
+      where d.certificate_id = c.certificate_id and d.peer_id = _p_map_dialog_certificates.peer_id
     )
   ) then
     perform parley._p_drop_dialog_certificates(peer_id);
@@ -157,8 +173,8 @@ end
 $$;
 
 comment on function parley._p_map_dialog_certificates(integer, regrole) is
-'Lets the dialog certificates of a peer stand for the role that it is mapped to now. They are dropped when there is none, or it has other certificates: the peer
-must not go on as the role that it was.
+'Lets the dialog certificates of a peer stand for the role that it is mapped to now. They are dropped when there is
+none, or it has other certificates: the peer must not go on as the role that it was.
 Arguments: peer_id; role, null for none.';
 
 create function parley._p_drop_dialog_certificates(peer_id integer) returns void
@@ -178,7 +194,8 @@ begin
 end
 $$;
 
-comment on function parley._p_drop_dialog_certificates(integer) is 'Drops the dialog certificates that came with a peer.';
+comment on function parley._p_drop_dialog_certificates(integer) is
+'Drops the dialog certificates that came with a peer.';
 
 create function parley._p_revoke_dialog_certificates(peer_id integer) returns void
 language sql
@@ -187,7 +204,9 @@ as $$
   update parley._p_certificate as c
   set revoked_at = clock_timestamp()
   from parley._p_peer_dialog_certificate as d
-  where d.peer_id = _p_revoke_dialog_certificates.peer_id and c.certificate_id = d.certificate_id and c.revoked_at is null
+  where d.peer_id = _p_revoke_dialog_certificates.peer_id
+    and c.certificate_id = d.certificate_id
+    and c.revoked_at is null
 $$;
 
 comment on function parley._p_revoke_dialog_certificates(integer) is

@@ -1,7 +1,7 @@
 -- Trusting peers, changing, revoking and dropping them. For administrators.
 --
--- Every change notifies the daemons, which close the links of peers that are no longer trusted and let in those that are; a daemon that misses
--- the daemon polls every few seconds.
+-- Every change notifies the daemons, which close the links of peers that are no longer trusted and let in those that
+-- are; a daemon that misses the daemon polls every few seconds.
 
 create function parley._p_notify_peer_change() returns void
 language sql
@@ -38,7 +38,8 @@ begin
   address := parley._p_peer_address(address);
   insert into parley._p_peer (peer_id, name, role, address, broker_instances, is_forwarder)
   values (
-    nextval('parley._p_object_id'), trust_peer.name, v_role, trust_peer.address, coalesce(trust_peer.broker_instances, '{}'),
+    nextval('parley._p_object_id'), trust_peer.name, v_role, trust_peer.address,
+    coalesce(trust_peer.broker_instances, '{}'),
     coalesce(trust_peer.is_forwarder, false)
   )
   on conflict do nothing
@@ -46,23 +47,29 @@ begin
   if v_id is null then
     found := parley._p_raise(2714, 'peer', name);
   end if;
-  found := parley._p_add_peer_certificate(v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null);
+  found := parley._p_add_peer_certificate(
+    v_id, parley._p_fingerprint(fingerprint), certificate, not_before, not_after, null
+  );
   perform parley._p_settle_brokers(v_id, trust_peer.broker_instances);
   perform parley._p_notify_peer_change();
   return v_id;
 end
 $$;
 
-comment on function parley.trust_peer(text, text, text, bytea, timestamptz, timestamptz, text, uuid[], boolean, parley.caller) is
-'Trusts a broker elsewhere: links with it are allowed, and what it sends is judged by the grants of a role. Returns the id of the peer.
-Arguments: fingerprint, the SHA-256 of its public key in hexadecimal digits, as parley certificate list shows it there; name, any name for it;
-role, the role of this database that it acts as (null or PUBLIC: none, only what is granted to PUBLIC counts); certificate, X.509 in DER, to be looked
-at; not_before and not_after, when the key may be used (null: as the certificate says that the peer shows); address, where it listens,
-tcp://host:port: there nobody else may answer (null: any trusted peer may); broker_instances, the brokers in whose name it alone may speak (those of
-which nobody has said anything become those of the peer that speaks in their name first);
-is_forwarder, whether it may pass on what other brokers send, although these are peers themselves.
-Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 9609 bad name, 15151 no such role or not an administrator,
-28055 the key has expired.
+comment on function parley.trust_peer(
+  text, text, text, bytea, timestamptz, timestamptz, text, uuid[], boolean, parley.caller
+) is
+'Trusts a broker elsewhere: links with it are allowed, and what it sends is judged by the grants of a
+role. Returns the id of the peer.
+Arguments: fingerprint, the SHA-256 of its public key in hexadecimal digits, as parley certificate list shows it there;
+name, any name for it; role, the role of this database that it acts as (null or PUBLIC: none, only what is granted to
+PUBLIC counts); certificate, X.509 in DER, for people to read; not_before and not_after, when the key may be used (null:
+as the certificate says that the peer shows); address, where it listens, tcp://host:port: there nobody else may answer
+(null: any trusted peer may); broker_instances, the brokers in whose name it alone may speak (those of which nobody has
+said anything become those of the peer that speaks in their name first); is_forwarder, whether it may pass on what other
+brokers send, although these are peers themselves.
+Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 9609 bad name, 15151 no such role or not an
+administrator, 28055 the key has expired.
 Source: spec 7.2.';
 
 create function parley.alter_peer(
@@ -88,7 +95,9 @@ declare
   v_role regrole;
 begin
   found := parley._p_require_administrator(v_caller, 'alter_peer');
-  if coalesce(new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text) is null then
+  if coalesce(
+    new_name, role, add_fingerprint, drop_fingerprint, address, broker_instances::text, is_forwarder::text
+  ) is null then
     found := parley._p_raise(8493, 'nothing', 'peer', name);
   end if;
   v_peer := parley._p_find_peer(alter_peer.name);
@@ -99,7 +108,9 @@ begin
     found := parley._p_raise(2714, 'new name of a peer', new_name);
   end if;
   if add_fingerprint is not null then
-    found := parley._p_add_peer_certificate(v_peer.peer_id, parley._p_fingerprint(add_fingerprint), certificate, not_before, not_after, null);
+    found := parley._p_add_peer_certificate(
+      v_peer.peer_id, parley._p_fingerprint(add_fingerprint), certificate, not_before, not_after, null
+    );
   end if;
   if drop_fingerprint is not null then
     delete from parley._p_peer_certificate as c
@@ -130,14 +141,16 @@ begin
 end
 $$;
 
-comment on function parley.alter_peer(text, text, text, text, bytea, timestamptz, timestamptz, text, text, uuid[], boolean, parley.caller) is
-'Changes what is given of a peer; what is null stays as it is. A dialog certificate that came with it stands for its new role; it is dropped when that is
-none, or has other certificates.
-Arguments: name; new_name; role, PUBLIC for none; add_fingerprint, a further key, with certificate, not_before and not_after as trust_peer takes them;
-drop_fingerprint, a key that is no longer trusted; address, empty for none; broker_instances, all of them,
-also those that it has spoken for first; is_forwarder.
-Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 8493 nothing to change, 9609 bad name, 15151 not found or not an administrator,
-28034 the peer is revoked, 28055 the key has expired.
+comment on function parley.alter_peer(
+  text, text, text, text, bytea, timestamptz, timestamptz, text, text, uuid[], boolean, parley.caller
+) is
+'Changes what is given of a peer; what is null stays as it is. A dialog certificate that came with it stands for its new
+role; it is dropped when that is none, or has other certificates.
+Arguments: name; new_name; role, PUBLIC for none; add_fingerprint, a further key, with certificate, not_before and
+not_after as trust_peer takes them; drop_fingerprint, a key that is no longer trusted; address, empty for none;
+broker_instances, all of them, also those that it has spoken for first; is_forwarder.
+Errors: 2714 name or key exists, 8402 malformed fingerprint or address, 8493 nothing to change, 9609 bad name, 15151 not
+found or not an administrator, 28034 the peer is revoked, 28055 the key has expired.
 Source: spec 7.2, 7.5.';
 
 create function parley.revoke_peer(name text, caller parley.caller default parley.current_caller()) returns void
@@ -160,8 +173,9 @@ end
 $$;
 
 comment on function parley.revoke_peer(text, parley.caller) is
-'Trusts a peer no more, with all its keys: nothing that it sends is accepted from now on, and its links are closed within seconds. It stays in the list,
-so that its keys are refused whoever vouches for them. A dialog certificate that came with it is revoked too. To trust it anew, drop it first.
+'Trusts a peer no more, with all its keys: nothing that it sends is accepted from now on, and its links are closed
+within seconds. It stays in the list, so that its keys are refused whoever vouches for them. A dialog certificate that
+came with it is revoked too. To trust it anew, drop it first.
 Errors: 15151 not found or not an administrator.
 Source: spec 7.2.';
 
@@ -182,7 +196,8 @@ end
 $$;
 
 comment on function parley.drop_peer(text, parley.caller) is
-'Forgets a peer, with the dialog certificate that came with it: it is a stranger again. Where a certificate authority admits peers,
-strangers come in when it vouches for them: there revoke_peer keeps one out, this does not.
+'Forgets a peer, with the dialog certificate that came with it: its key is trusted no longer. Where a
+certificate authority admits peers, it may come in again with a certificate of that authority:
+revoke_peer prevents that, this does not.
 Errors: 15151 not found or not an administrator.
 Source: spec 7.2.';

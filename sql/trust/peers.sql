@@ -1,10 +1,12 @@
--- Peers: the brokers elsewhere whose keys this database trusts (spec 7.2), as logins with certificates in SQL Server's master.
+-- Peers: the brokers elsewhere whose keys this database trusts (spec 7.2), as logins with
+-- certificates in SQL Server's master.
 --
--- A peer is known by the fingerprint of its public key: the SHA-256 of the SubjectPublicKeyInfo, in hex. It may have several, so that the key can
--- be changed while the old one is in use. A peer is mapped to a role of this database, whose grants count for what it sends; without a role only
--- what is granted to PUBLIC counts. A revoked peer stays in the list, so that neither a certificate authority nor a successor of its key
--- lets it in again.
--- The daemon reads the list and decides on links; the functions in trust/identities.sql decide on what arrives over them.
+-- A peer is known by the fingerprint of its public key: the SHA-256 of the SubjectPublicKeyInfo, in hex. It may have
+-- several, so that the key can be changed while the old one is in use. A peer is mapped to a role of this database,
+-- whose grants count for what it sends; without a role only what is granted to PUBLIC counts. A revoked peer stays in
+-- the list, so that neither a certificate authority nor a successor of its key lets it in again.
+-- The daemon reads the list and decides on links; the functions in trust/identities.sql
+-- decide on what arrives over them.
 -- Locks: the peer's row. Everything that changes it notifies the daemons. Cost: none for who sends or receives.
 
 create table parley._p_peer (
@@ -21,9 +23,11 @@ create table parley._p_peer (
 
 comment on table parley._p_peer is 'Brokers elsewhere that are, or were, trusted here.';
 comment on column parley._p_peer.role is 'Role whose grants count for what the peer sends; null: only PUBLIC.';
-comment on column parley._p_peer.address is 'Where it listens: at this address nobody else may answer. Null when it is not known.';
+comment on column parley._p_peer.address is
+'Where it listens: at this address nobody else may answer. Null when it is not known.';
 comment on column parley._p_peer.broker_instances is
-'Brokers in whose name this peer alone, and forwarders, may speak, as an operator or a pairing has said; see also _p_peer_broker.';
+'Brokers in whose name this peer alone, and forwarders, may speak, as an operator or a pairing has
+said; see also _p_peer_broker.';
 
 create table parley._p_peer_certificate (
   fingerprint text collate "C" primary key check (fingerprint ~ '^[0-9a-f]{64}$'),
@@ -36,9 +40,12 @@ create table parley._p_peer_certificate (
 );
 
 comment on table parley._p_peer_certificate is 'The keys of peers; one for each, two while it changes.';
-comment on column parley._p_peer_certificate.certificate is 'X.509 in DER, for people to look at; only the key counts. Null when nobody gave it.';
-comment on column parley._p_peer_certificate.not_after is 'When trust in the key ends; null: when the certificate does that the peer shows.';
-comment on column parley._p_peer_certificate.succeeds is 'Fingerprint of the key of the same peer that has signed this one; null when a person added it.';
+comment on column parley._p_peer_certificate.certificate is
+'X.509 in DER, for people to read; only the key counts. Null when none was given.';
+comment on column parley._p_peer_certificate.not_after is
+'When trust in the key ends; null: when the certificate does that the peer shows.';
+comment on column parley._p_peer_certificate.succeeds is
+'Fingerprint of the key of the same peer that has signed this one; null when a person added it.';
 
 create index on parley._p_peer_certificate (peer_id);
 
@@ -52,11 +59,13 @@ create table parley._p_peer_broker (
 );
 
 comment on table parley._p_peer_broker is
-'Brokers of which nobody has said whose they are, and who has spoken in their name first: from then on nobody else may (trust/identities.sql).';
+'Brokers of which nobody has said whose they are, and who has spoken in their name first: from then on nobody
+else may (trust/identities.sql).';
 comment on column parley._p_peer_broker.peer_id is 'The peer, whatever its keys are.';
 comment on column parley._p_peer_broker.authority_name is
 'Name for which a certificate authority vouches, of a broker that is no peer of this database; keys may change.';
-comment on column parley._p_peer_broker.fingerprint is 'Key of a broker that only another database of the daemon trusts.';
+comment on column parley._p_peer_broker.fingerprint is
+'Key of a broker that only another database of the daemon trusts.';
 
 create index on parley._p_peer_broker (peer_id);
 
@@ -207,14 +216,17 @@ where pg_catalog.pg_has_role(p.role, 'usage')
 comment on view parley.peers is 'Brokers elsewhere whose keys are, or were, trusted here (spec 7.2).';
 comment on column parley.peers.peer_id is 'Identity of the peer.';
 comment on column parley.peers.name is 'Name, as statements take it.';
-comment on column parley.peers.principal_id is 'Oid of the role whose grants count for what it sends; null: only what is granted to PUBLIC.';
+comment on column parley.peers.principal_id is
+'Oid of the role whose grants count for what it sends; null: only what is granted to PUBLIC.';
 comment on column parley.peers.role_name is 'Name of that role.';
 comment on column parley.peers.state is 'TRUSTED, EXPIRED, REVOKED, or WITHOUT KEY.';
 comment on column parley.peers.fingerprints is 'Its keys, the newest first; more than one while it changes its key.';
 comment on column parley.peers.not_after is 'When the last of them expires; null when that is not limited here.';
-comment on column parley.peers.address is 'Where it listens, tcp://host:port: at this address nobody else may answer. Null when it is not known.';
+comment on column parley.peers.address is
+'Where it listens, tcp://host:port: at this address nobody else may answer. Null when it is not known.';
 comment on column parley.peers.broker_instances is
-'Brokers in whose name no other peer may speak, unless it forwards: what was said of it, and in whose name it has spoken first (parley.peer_brokers).';
+'Brokers in whose name no other peer may speak, unless it forwards: what was said of it, and in whose name it has
+spoken first (parley.peer_brokers).';
 comment on column parley.peers.is_forwarder is 'Whether it may pass on what other brokers send.';
 comment on column parley.peers.create_date is 'When it was trusted first.';
 comment on column parley.peers.modify_date is 'When it was changed last.';
@@ -242,13 +254,15 @@ where pg_catalog.pg_has_role(p.role, 'usage')
   or exists (select from parley._p_visible_class as v where v.class = 'database');
 
 comment on view parley.peer_certificates is 'The keys of peers.';
-comment on column parley.peer_certificates.fingerprint is 'SHA-256 of the public key (SubjectPublicKeyInfo), in hexadecimal digits.';
+comment on column parley.peer_certificates.fingerprint is
+'SHA-256 of the public key (SubjectPublicKeyInfo), in hexadecimal digits.';
 comment on column parley.peer_certificates.peer_id is 'Identity of the peer.';
 comment on column parley.peer_certificates.peer_name is 'Name of the peer.';
 comment on column parley.peer_certificates.state is 'TRUSTED, NOT YET VALID, EXPIRED or REVOKED.';
 comment on column parley.peer_certificates.not_before is 'From when it is trusted; null: as its certificate says.';
 comment on column parley.peer_certificates.not_after is 'Until when it is trusted; null: as its certificate says.';
-comment on column parley.peer_certificates.succeeds is 'Key of the same peer that has signed this one; null when a person added it.';
+comment on column parley.peer_certificates.succeeds is
+'Key of the same peer that has signed this one; null when a person added it.';
 comment on column parley.peer_certificates.certificate is 'X.509 certificate in DER, or null.';
 comment on column parley.peer_certificates.added_at is 'When it was added.';
 
@@ -271,10 +285,15 @@ left join parley._p_peer as p using (peer_id)
 where pg_catalog.pg_has_role(p.role, 'usage')
   or exists (select from parley._p_visible_class as v where v.class = 'database');
 
-comment on view parley.peer_brokers is 'Which broker elsewhere may speak in the name of which broker instance, and since when, where that was learned.';
+comment on view parley.peer_brokers is
+'Which broker elsewhere may speak in the name of which broker instance, and since when, where that was learned.';
 comment on column parley.peer_brokers.broker_instance is 'The broker instance.';
-comment on column parley.peer_brokers.peer_id is 'Peer that may speak in its name; null for a broker that is no peer of this database.';
+comment on column parley.peer_brokers.peer_id is
+'Peer that may speak in its name; null for a broker that is no peer of this database.';
 comment on column parley.peer_brokers.peer_name is 'Name of that peer.';
-comment on column parley.peer_brokers.authority_name is 'Name for which a certificate authority vouches, of a broker that was let in by that.';
-comment on column parley.peer_brokers.fingerprint is 'Key of a broker that was let in because another database of the daemon trusts it.';
-comment on column parley.peer_brokers.first_used_at is 'When it spoke in that name first; null where an operator or a pairing has said so.';
+comment on column parley.peer_brokers.authority_name is
+'Name for which a certificate authority vouches, of a broker that was let in by that.';
+comment on column parley.peer_brokers.fingerprint is
+'Key of a broker that was let in because another database of the daemon trusts it.';
+comment on column parley.peer_brokers.first_used_at is
+'When it spoke in that name first; null where an operator or a pairing has said so.';

@@ -1,4 +1,5 @@
--- What the columns of the views of external activation and of event notifications mean; views/view_columns.sql holds the others.
+-- What the columns of the views of external activation and of event notifications mean;
+-- views/view_columns.sql holds the others.
 
 comment on column parley.external_activations.queue_name is 'Queue, as statements take it.';
 comment on column parley.external_activations.service_queue_id is 'Identity of the queue.';
@@ -11,13 +12,16 @@ comment on column parley.external_activations.environment_names is 'Names of the
 comment on column parley.external_activations.working_directory is 'Where it runs; null is the folder of the program.';
 comment on column parley.external_activations.stop_timeout_ms is 'Milliseconds from SIGTERM to SIGKILL.';
 comment on column parley.external_activations.url is 'Address of the webhook, without its query; null for programs.';
-comment on column parley.external_activations.secret_name is 'Name of the secret, or null; the secret itself is not shown.';
+comment on column parley.external_activations.secret_name is
+'Name of the secret, or null; the secret itself is not shown.';
 comment on column parley.external_activations.timeout_ms is 'Milliseconds for one request.';
 comment on column parley.external_activations.batch_size is 'Messages in one request, at most.';
 comment on column parley.external_activations.body_format is 'envelope or raw.';
 comment on column parley.external_activations.system_messages is 'Whether EndDialog and Error are delivered too.';
-comment on column parley.external_activations.max_attempts is 'Refusals after which a conversation is set aside; 0 is never.';
-comment on column parley.external_activations.first_retry_ms is 'Milliseconds that a conversation waits after its first refusal.';
+comment on column parley.external_activations.max_attempts is
+'Refusals after which a conversation is set aside; 0 is never.';
+comment on column parley.external_activations.first_retry_ms is
+'Milliseconds that a conversation waits after its first refusal.';
 comment on column parley.external_activations.longest_retry_ms is 'Milliseconds that it waits at most.';
 comment on column parley.external_activations.create_date is 'When it was created.';
 comment on column parley.external_activations.modify_date is 'When it was changed last.';
@@ -31,7 +35,8 @@ comment on column parley.delivery_failures.last_error is 'What was wrong the las
 comment on column parley.delivery_failures.first_failed_at is 'When it failed first.';
 comment on column parley.delivery_failures.failed_at is 'When it failed last.';
 comment on column parley.delivery_failures.retry_at is 'When it is tried again.';
-comment on column parley.delivery_failures.last_answer is 'What the web address said then, its first 4,096 characters; null when it said nothing.';
+comment on column parley.delivery_failures.last_answer is
+'What the web address said then, its first 4,096 characters; null when it said nothing.';
 
 comment on column parley.event_notifications.name is 'Name, one for each queue.';
 comment on column parley.event_notifications.object_id is 'Identity of the notification.';

@@ -18,10 +18,14 @@ begin
       select count(*)
       from (
         -- The time as a value of its own: the index could not bound a search by the function.
-        (select a.endpoint_id, a.kind from parley._p_alarm as a where a.due_at < (select clock_timestamp() - interval '1 s') limit 10000)
+        (select a.endpoint_id,
+          a.kind from parley._p_alarm as a where a.due_at < (select clock_timestamp() - interval '1 s') limit 10000)
         union
         -- Those that were put off.
-        (select a.endpoint_id, a.kind from parley._p_alarm as a where a.first_due_at < (select clock_timestamp() - interval '1 s') limit 10000)
+        (select a.endpoint_id,
+          a.kind from parley._p_alarm as a where a.first_due_at < (
+            select clock_timestamp() - interval '1 s'
+          ) limit 10000)
       ) as a
     ),
     'timer_oldest_due_seconds', (
@@ -31,7 +35,10 @@ begin
     ),
     'transmission_messages', parley._p_count_up_to('parley._p_transmission', 10000),
     'transmission_oldest_seconds', (
-      select extract(epoch from clock_timestamp() - t.enqueued_at) from parley._p_transmission as t order by t.transmission_id limit 1
+      select extract(epoch from clock_timestamp() - t.enqueued_at)
+      from parley._p_transmission as t
+      order by t.transmission_id
+      limit 1
     ),
     'certificate_not_after', (select extract(epoch from min(c.not_after)) from parley.broker_certificates as c),
     'rows_inserted', pg_stat_get_tuples_inserted('parley._p_message'::regclass),
@@ -39,7 +46,8 @@ begin
     'rows_dead', pg_stat_get_dead_tuples('parley._p_message'::regclass),
     'store_bytes', pg_total_relation_size('parley._p_message'),
     'receives', pg_stat_get_tuples_inserted('parley._p_receive_progress'::regclass),
-    'transactions_rolled_back', (select s.xact_rollback from pg_stat_database as s where s.datname = current_database()),
+    'transactions_rolled_back',
+    (select s.xact_rollback from pg_stat_database as s where s.datname = current_database()),
     'queues', (
       select coalesce(
         jsonb_agg(
@@ -47,7 +55,8 @@ begin
             'queue_id', q.queue_id,
             'queue', q.lookup_name,
             'is_receive_enabled', q.is_receive_enabled,
-            -- What is poison waits; asking locks a sequence, which should not happen for thousands of queues in one transaction.
+            -- What is poison waits; asking locks a sequence, which should not happen for thousands of queues in
+            -- one transaction.
             'is_poisoned', f.waiting_messages > 0 and parley._p_is_poisoned(q.queue_id),
             'set_aside_conversations', coalesce(a.conversations, 0),
             'is_activated', q.is_activation_enabled,
@@ -78,7 +87,7 @@ end
 $$;
 
 comment on function parley.broker_metrics(parley.caller) is
-'Gives figures of the broker and of each queue for monitoring, as one JSON object; docs/monitoring.md tells what each is. It reads no more
-than 1,000 rows of a queue, and leaves no locks.
+'Gives figures of the broker and of each queue for monitoring, as one JSON object; docs/monitoring.md defines each. It
+reads no more than 1,000 rows of a queue, and leaves no locks.
 Errors: 229 for callers that are neither administrators nor members of pg_monitor.
 Source: spec 8.4, 9.5.';

@@ -2,13 +2,15 @@
 
 create view parley.databases as
 select current_database() as name, d.oid as database_id, b.service_broker_guid, b.is_broker_enabled,
-  b.is_priority_honored as is_honor_broker_priority_on, false as is_trustworthy_on, false as is_master_key_encrypted_by_server,
-  parley._p_broker_state() as broker_state, b.disabled_at, b.abandoned_seconds as abandoned_target_seconds
+  b.is_priority_honored as is_honor_broker_priority_on, false as is_trustworthy_on,
+  false as is_master_key_encrypted_by_server, parley._p_broker_state() as broker_state, b.disabled_at,
+  b.abandoned_seconds as abandoned_target_seconds
 from parley._p_broker as b
 join pg_catalog.pg_database as d on d.datname = current_database();
 
 comment on view parley.databases is
-'This database as a broker instance: its id, whether it is enabled, and whether it is where it was. The last three columns are ours.';
+'This database as a broker instance: its id, whether it is enabled, and whether it is where it was.
+The last three columns are ours.';
 
 create view parley.service_message_types with (security_barrier) as
 select
@@ -16,7 +18,13 @@ select
   t.message_type_id,
   t.owner::oid as principal_id,
   t.validation::text as validation,
-  case t.validation when 'N' then 'NONE' when 'E' then 'EMPTY' when 'X' then 'XML' when 'J' then 'JSON' when 'F' then 'FUNCTION' end as validation_desc,
+  case t.validation
+    when 'N' then 'NONE'
+    when 'E' then 'EMPTY'
+    when 'X' then 'XML'
+    when 'J' then 'JSON'
+    when 'F' then 'FUNCTION'
+  end as validation_desc,
   null::integer as xml_collection_id,
   t.validation_function
 from parley._p_message_type as t
@@ -25,7 +33,8 @@ where t.message_type_id < 65536
   or exists (select from parley._p_visible_class as v where v.class = 'message type')
   or t.message_type_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'message type');
 
-comment on view parley.service_message_types is 'Message types. principal_id is the oid of the owner; validation_function is ours.';
+comment on view parley.service_message_types is
+'Message types. principal_id is the oid of the owner; validation_function is ours.';
 
 create view parley.message_type_xml_schema_collection_usages with (security_barrier) as
 select t.message_type_id, t.xml_collection_id
@@ -33,7 +42,8 @@ from parley.service_message_types as t
 where t.xml_collection_id is not null;
 
 comment on view parley.message_type_xml_schema_collection_usages is
-'Which XML schema collection each message type is validated by: none, PostgreSQL has no such collections. See validation_function of service_message_types.';
+'Which XML schema collection each message type is validated by: none, PostgreSQL has no such collections. See
+validation_function of service_message_types.';
 
 create view parley.service_contracts with (security_barrier) as
 select c.name, c.service_contract_id, c.owner::oid as principal_id
@@ -50,7 +60,8 @@ select u.service_contract_id, u.message_type_id, u.is_sent_by_initiator, u.is_se
 from parley._p_contract_message_type as u
 join parley.service_contracts as c using (service_contract_id);
 
-comment on view parley.service_contract_message_usages is 'Which message types each contract has and who may send them.';
+comment on view parley.service_contract_message_usages is
+'Which message types each contract has and who may send them.';
 
 create view parley.services with (security_barrier) as
 select s.name, s.service_id, s.owner::oid as principal_id, s.queue_id as service_queue_id
@@ -93,7 +104,12 @@ select
   q.activation_procedure,
   case q.execute_as
     when 'OWNER' then -2
-    else (select r.oid::bigint from pg_catalog.pg_roles as r where pg_catalog.quote_ident(r.rolname) = q.execute_as or r.rolname = q.execute_as limit 1)
+    else (
+      select r.oid::bigint
+      from pg_catalog.pg_roles as r
+      where pg_catalog.quote_ident(r.rolname) = q.execute_as or r.rolname = q.execute_as
+      limit 1
+    )
   end as execute_as_principal_id,
   q.is_activation_enabled,
   q.is_receive_enabled and not parley._p_sees_poisoned(q.queue_id) as is_receive_enabled,
@@ -110,7 +126,8 @@ where q.queue_id < 65536
   or q.queue_id in (select v.object_id from parley._p_permitted_object as v where v.class = 'queue');
 
 comment on view parley.service_queues is
-'Queues. is_receive_enabled is false too when poison message handling has disabled the queue. The last three columns are ours.';
+'Queues. is_receive_enabled is false too when poison message handling has disabled the queue.
+The last three columns are ours.';
 
 create view parley.conversation_priorities with (security_barrier) as
 select
@@ -137,9 +154,11 @@ where p.grantee::oid = 0::oid
   or pg_catalog.pg_has_role(o.owner, 'usage')
   or p.class in (select v.class from parley._p_visible_class as v)
   or (p.class, p.object_id) in (
-    select v.class, v.object_id from parley._p_permitted_object as v where v.permission in ('CONTROL', 'ALTER', 'VIEW DEFINITION')
+    select v.class, v.object_id
+    from parley._p_permitted_object as v
+    where v.permission in ('CONTROL', 'ALTER', 'VIEW DEFINITION')
   );
 
 comment on view parley.permissions is
-'What was granted to whom, besides the rights of owners and administrators: what you hold or have granted, and all that was granted on objects that you
-own, control, may alter, or whose definition you may view.';
+'What was granted to whom, besides the rights of owners and administrators: what you hold or have granted, and all
+that was granted on objects that you own, control, may alter, or whose definition you may view.';

@@ -35,7 +35,9 @@ as $$
     c.locked_by
   from (
     select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, h.is_locked, h.locked_by
-    from parley._p_head_conversations(array(select q.queue_id from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q), 100) as h
+    from parley._p_head_conversations(
+      array(select q.queue_id from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q), 100
+    ) as h
     order by h.is_locked desc, h.oldest, h.endpoint_id
     limit case when parley._p_require_top(conversation_activity.top) then conversation_activity.top end
   ) as c
@@ -55,10 +57,11 @@ as $$
 $$;
 
 comment on function parley.conversation_activity(integer, parley.caller) is
-'Shows which conversations stand at the heads of the queues that the caller may receive from: those that somebody has locked first, then by age.
-Columns: conversation_handle, conversation_group_id, queue_name, service_name, far_service, state; waiting_messages, counted up to 1,000 rows, and
-is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the process id of the session that holds the group, null when that
-cannot be told.
+'Shows which conversations stand at the heads of the queues that the caller may receive from: those that somebody
+has locked first, then by age.
+Columns: conversation_handle, conversation_group_id, queue_name, service_name, far_service, state; waiting_messages,
+counted up to 1,000 rows, and is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the
+process id of the session that holds the group, null when that is not known.
 Arguments: top, at most so many.
 Errors: 127 top negative, 42501 unknown caller.';
 
@@ -95,15 +98,20 @@ where a.datname = current_database()
   );
 
 comment on view parley.broker_sessions is
-'Sessions in whose transactions the broker was used, and whom they wait for. A role that may not see the activity of others finds little of them.';
+'Sessions in whose transactions the broker was used, and whom they wait for. A role that may not see the activity
+of others finds little of them.';
 comment on column parley.broker_sessions.pid is 'Process id of the session.';
 comment on column parley.broker_sessions.role_name is 'Who has logged in.';
 comment on column parley.broker_sessions.application_name is 'What the client calls itself.';
 comment on column parley.broker_sessions.state is 'Such as active, or idle in transaction, as in pg_stat_activity.';
-comment on column parley.broker_sessions.wait_event_type is 'What kind of thing the session waits for, as in pg_stat_activity.';
+comment on column parley.broker_sessions.wait_event_type is
+'What kind of thing the session waits for, as in pg_stat_activity.';
 comment on column parley.broker_sessions.wait_event is 'What it waits for.';
-comment on column parley.broker_sessions.blocked_by is 'Process ids of the sessions that hold the lock it waits for; empty when it waits for no lock.';
-comment on column parley.broker_sessions.waits_in_queue is 'Queue in which the session waits for messages, inside RECEIVE or GET CONVERSATION GROUP.';
+comment on column parley.broker_sessions.blocked_by is
+'Process ids of the sessions that hold the lock it waits for; empty when it waits for no lock.';
+comment on column parley.broker_sessions.waits_in_queue is
+'Queue in which the session waits for messages, inside RECEIVE or GET CONVERSATION GROUP.';
 comment on column parley.broker_sessions.transaction_seconds is 'For how long its transaction has been open.';
 comment on column parley.broker_sessions.state_seconds is 'For how long it has been in its state.';
-comment on column parley.broker_sessions.statement is 'The statement that runs, or the last one that ran; 500 characters at most.';
+comment on column parley.broker_sessions.statement is
+'The statement that runs, or the last one that ran; 500 characters at most.';

@@ -20,10 +20,26 @@ select
   k.identifier as outbound_session_key_identifier,
   k.identifier as inbound_session_key_identifier,
   d.secured_at as security_timestamp,
-  (select coalesce(a.first_due_at, a.due_at) from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer') as dialog_timer,
+  (
+    select coalesce(a.first_due_at, a.due_at)
+    from parley._p_alarm as a
+    where a.endpoint_id = e.endpoint_id and a.kind = 'timer'
+  ) as dialog_timer,
   coalesce(
-    (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1),
-    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
+    (
+      select p.sequence
+      from parley._p_receive_progress as p
+      where p.endpoint_id = e.far_endpoint_id
+      order by p.sequence desc
+      limit 1
+    ),
+    (
+      select p.sequence
+      from parley._p_send_progress as p
+      where p.endpoint_id = e.endpoint_id
+      order by p.sequence desc
+      limit 1
+    ),
     0
   ) + coalesce(
     (
@@ -35,7 +51,11 @@ select
   null::bytea as last_send_tran_id,
   -1::bigint as end_dialog_sequence,
   coalesce((
-    select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1
+    select p.sequence
+    from parley._p_receive_progress as p
+    where p.endpoint_id = e.endpoint_id
+    order by p.sequence desc
+    limit 1
   ), 0) as receive_sequence,
   0 as receive_sequence_frag,
   0::bigint as system_sequence,
@@ -99,7 +119,8 @@ left join parley._p_contract as c using (service_contract_id)
 where pg_catalog.pg_has_role(t.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.conversation_endpoints is
-'Both sides of all conversations. Closed targets (CD) are shown until security_timestamp, when they are forgotten. The last four columns are ours.';
+'Both sides of all conversations. Closed targets (CD) are shown until security_timestamp, when they are forgotten.
+The last four columns are ours.';
 
 create view parley.conversation_groups with (security_barrier) as
 select g.conversation_group_id, g.service_id, g.service_id < 65536 as is_system
@@ -116,15 +137,23 @@ select
   e.service_name,
   e.far_service,
   e.state,
-  case when a.endpoint_id is not null then a.set_aside_at when e.state = 'CO' then coalesce(t.oldest, w.oldest) else e.state_since end as state_since,
+  case
+    when a.endpoint_id is not null then a.set_aside_at
+    when e.state = 'CO' then coalesce(t.oldest, w.oldest)
+    else e.state_since
+  end as state_since,
   w.waiting,
   case
     when a.endpoint_id is not null then format(
       'It is set aside: a message came back %s times.%s',
       a.rollbacks,
-      coalesce((select format(' The last error: %s', f.error) from parley._p_failure as f where f.endpoint_id = a.endpoint_id), '')
+      coalesce(
+        (select format(' The last error: %s', f.error) from parley._p_failure as f where f.endpoint_id = a.endpoint_id),
+        ''
+      )
     )
-    when e.state = 'DI' and w.waiting = 0 then 'The other side has ended and everything was received, but this side was not ended.'
+    when e.state = 'DI' and w.waiting = 0
+      then 'The other side has ended and everything was received, but this side was not ended.'
     when e.state = 'DI' then 'The other side has ended; messages wait to be received.'
     when e.state = 'ER' then 'The conversation has failed; its Error message was not answered by END CONVERSATION.'
     when e.state = 'DO' then 'This side has ended; the other side has not.'
@@ -147,14 +176,16 @@ left join lateral (
   where m.endpoint_id = p.endpoint_id
 ) as w on true
 left join lateral (
-  select min(x.enqueued_at) as oldest, max(x.transmission_status) as status from parley._p_transmission as x where x.endpoint_id = p.endpoint_id
+  select min(x.enqueued_at) as oldest, max(x.transmission_status) as status
+  from parley._p_transmission as x
+  where x.endpoint_id = p.endpoint_id
 ) as t on true
 left join parley._p_set_aside as a on a.endpoint_id = p.endpoint_id and e.state <> 'DO'
 where e.state in ('DI', 'DO', 'ER', 'SO') or t.oldest is not null or w.waiting > 0;
 
 comment on view parley.stuck_conversations is
-'Conversations that wait for somebody: not ended, not read, not deliverable, set aside; with the reason, since when, and what to do.
-While both sides may send, state_since is the age of the oldest message that waits.';
+'Conversations that wait for somebody: not ended, not read, not deliverable, set aside; with the reason, since when,
+and what to do. While both sides may send, state_since is the age of the oldest message that waits.';
 
 create view parley.one_way_conversations with (security_barrier) as
 select e.conversation_handle, e.service_name, e.far_service, e.state_since
@@ -166,7 +197,9 @@ where p.state = 'CO'
   -- Exactly one message has gone to the other side, and nothing has come back.
   and case
     when p.far_endpoint_id > 0 then (
-      select max(r.sequence) = 1 and not exists (select from parley._p_message as m where m.endpoint_id = p.far_endpoint_id)
+      select max(r.sequence) = 1 and not exists (
+        select from parley._p_message as m where m.endpoint_id = p.far_endpoint_id
+      )
       from parley._p_receive_progress as r
       where r.endpoint_id = p.far_endpoint_id
     )
@@ -185,10 +218,12 @@ where p.state = 'CO'
   and not exists (select from parley._p_alarm as a where a.endpoint_id in (p.endpoint_id, p.far_endpoint_id));
 
 comment on view parley.one_way_conversations is
-'Dialogs on which one message was sent and read, which nobody has answered or ended: what send(begin_dialog(...)) leaves when no answer comes.
-parley.send_and_end sends without leaving them.';
+'Dialogs on which one message was sent and read, which nobody has answered or ended: what send(begin_dialog(...))
+leaves when no answer comes. parley.send_and_end sends without leaving them.';
 
-create function parley.leaked_conversations(older_than interval default '1 hour') returns setof parley.stuck_conversations
+create function parley.leaked_conversations(
+  older_than interval default '1 hour'
+) returns setof parley.stuck_conversations
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$

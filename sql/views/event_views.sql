@@ -36,7 +36,8 @@ select
   null::text as event_group_type_desc
 from parley.event_notifications as n;
 
-comment on view parley.events is 'The events of event notifications, a row for each notification: it has one event here.';
+comment on view parley.events is
+'The events of event notifications, a row for each notification: it has one event here.';
 
 create view parley.server_event_notifications with (security_barrier) as
 select
@@ -54,4 +55,5 @@ select
 from parley.event_notifications as n
 where n.parent_class = 100;
 
-comment on view parley.server_event_notifications is 'Event notifications of the server: none, those of a database belong to queues.';
+comment on view parley.server_event_notifications is
+'Event notifications of the server: none, those of a database belong to queues.';

@@ -1,9 +1,10 @@
 -- Watching messages as they pass through a queue, without taking them.
 --
--- Whoever watches remembers the position up to which everything is settled: nothing can appear there any more. A sender that draws a
--- position holds a lock on the queue's sequence until its transaction ends, so when none of those is left that held it when the
--- sequence stood at P, everything up to P is there to be seen or never will be (as in receive/find_group.sql). Up to there a watcher need not
--- poll again; behind it it has to, for messages may appear between those that it has seen.
+-- Whoever watches remembers the position up to which everything is settled: nothing can appear there any more. A sender
+-- that draws a position holds a lock on the queue's sequence until its transaction ends, so when none of those is left
+-- that held it when the sequence stood at P, everything up to P is there to be seen or never will be (as in
+-- receive/find_group.sql). Up to there a watcher need not poll again; behind it it has to, for messages may appear
+-- between those that it has seen.
 -- Only committed messages show, and only while they wait: what is received between two polls is never seen.
 -- Cost: one index range a lane for each poll. Nothing is locked.
 
@@ -27,8 +28,9 @@ end
 $$;
 
 comment on function parley.queue_end(text, parley.caller) is
-'Shows up to where positions of a queue have been given out: those of later messages are not less. What senders had drawn before shows when their
-transactions have ended, which are named in senders. Not undone by anything, and no lock that looks like a sender''s remains.
+'Shows up to where positions of a queue have been given out: those of later messages are not less. What senders had
+drawn before shows when their transactions have ended, which are named in senders. Not undone by anything, and no lock
+remains that could be taken for a sender''s.
 Arguments: queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
@@ -92,7 +94,9 @@ end
 $$;
 
 comment on function parley.passing_messages(text, bigint, integer, parley.caller) is
-'Looks at the messages of a queue from one position on, in the order of their positions whatever their priority, without taking them. Those of locked
-groups are among them, and those that are held because the queue is off; not what retention keeps.
-Arguments: queue; from_position, a queuing_order or what queue_end gave, 0 for the beginning; top, at most so many messages.
+'Gives the messages of a queue from one position on, in the order of their positions whatever their
+priority, without taking them. Those of locked groups are among them, and those that are held because the
+queue is off; not what retention keeps.
+Arguments: queue; from_position, a queuing_order or what queue_end gave, 0 for the beginning;
+top, at most so many messages.
 Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed name.';

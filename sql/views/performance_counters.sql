@@ -1,16 +1,16 @@
 -- The performance counters, under their own names (spec 8.4), each computed when it is read.
 --
--- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type by which tools take the
--- difference of two readings. Those of transport
--- and forwarding are what the daemons that live have counted since they began (transport/daemon_reports.sql); transmission objects are 0, since
--- this broker has none.
+-- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type by which tools
+-- take the difference of two readings. Those of transport and forwarding are what the daemons that live have counted
+-- since they began (transport/daemon_reports.sql); transmission objects are 0, since this broker has none.
 
 create view parley._p_activation_totals as
 select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.invoked), 0)::bigint as invoked,
   coalesce(sum(t.aborted), 0)::bigint as aborted, coalesce(sum(t.limit_reached), 0)::bigint as limit_reached,
   coalesce(sum(t.running), 0)::bigint as running
 from (
-  select m.tasks_started as started, case when q.activation_procedure is null then 0 else m.tasks_started end as invoked,
+  select m.tasks_started as started,
+    case when q.activation_procedure is null then 0 else m.tasks_started end as invoked,
     m.tasks_aborted as aborted, m.task_limit_reached as limit_reached,
     -- What an earlier leader ran is gone with it.
     case when m.term = parley._p_current_term() then m.running_readers end as running
@@ -21,7 +21,8 @@ from (
   from parley._p_dropped_queue as d
 ) as t;
 
-comment on view parley._p_activation_totals is 'What activation has done in all queues, those included that are dropped.';
+comment on view parley._p_activation_totals is
+'What activation has done in all queues, those included that are dropped.';
 
 create function parley._p_enqueued_by_priority() returns bigint[]
 language sql
@@ -29,7 +30,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   -- A sequence does not know priorities: where a queue has only one, all of its messages have that.
   with queue as (
-    select (case when q.priorities & (q.priorities - 1) = 0 then log(2, q.priorities)::integer else 5 end) as priority, d.value
+    select (case when q.priorities & (q.priorities - 1) = 0 then log(2, q.priorities)::integer else 5 end) as priority,
+      d.value
     from (
       select q.priorities, row_number() over (order by q.queue_id) as number from parley._p_queue as q
     ) as q
@@ -51,7 +53,47 @@ as $$
   ) as p
 $$;
 
-comment on function parley._p_enqueued_by_priority() is 'Gives how many messages were ever put on queues, by priority from 1 to 10.';
+comment on function parley._p_enqueued_by_priority() is
+'Gives how many messages were ever put on queues, by priority from 1 to 10.';
+
+create function parley._p_transport_counters() returns table (object text, name text, value bigint)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'Broker Statistics', c.name, parley._p_transport_counter(c.counter)
+  from (
+    values
+      ('Enqueued Transport Msgs Total', 'Enqueued Transport Msgs Total'),
+      ('Enqueued Transport Msgs/sec', 'Enqueued Transport Msgs Total'),
+      ('Enqueued Transport Msg Frag Tot', 'Enqueued Transport Msg Frag Tot'),
+      ('Enqueued Transport Msg Frags/sec', 'Enqueued Transport Msg Frag Tot'),
+      ('Corrupted Messages Total', 'Corrupted Messages Total'),
+      ('Dropped Messages Total', 'Dropped Messages Total'),
+      ('Forwarded Messages Total', 'Forwarded Messages Total'),
+      ('Forwarded Messages/sec', 'Forwarded Messages Total'),
+      ('Forwarded Msg Byte Total', 'Forwarded Msg Byte Total'),
+      ('Forwarded Msg Bytes/sec', 'Forwarded Msg Byte Total'),
+      ('Forwarded Msg Discarded Total', 'Forwarded Msg Discarded Total'),
+      ('Forwarded Msgs Discarded/sec', 'Forwarded Msg Discarded Total'),
+      ('Forwarded Pending Msg Bytes', 'Forwarded Pending Msg Bytes'),
+      ('Forwarded Pending Msg Count', 'Forwarded Pending Msg Count')
+  ) as c (name, counter)
+  union all
+  select 'Broker/DBM Transport', c.name, parley._p_transport_value(c.name)
+  from unnest(array[
+    'Open Connection Count', 'Current Bytes for Recv I/O', 'Current Bytes for Send I/O',
+    'Current Msg Frags for Send I/O', 'Pending Bytes for Recv I/O', 'Pending Bytes for Send I/O',
+    'Pending Msg Frags for Recv I/O', 'Pending Msg Frags for Send I/O',
+    'Receive I/O bytes/sec', 'Receive I/O Bytes Total', 'Receive I/O Len Avg', 'Receive I/Os/sec',
+    'Recv I/O Buffer Copies bytes/sec', 'Recv I/O Buffer Copies Count', 'Message Fragment Receives/sec',
+    'Msg Fragment Recv Size Avg', 'Send I/O bytes/sec', 'Send I/O Bytes Total', 'Send I/O Len Avg', 'Send I/Os/sec',
+    'Message Fragment Sends/sec', 'Msg Fragment Send Size Avg'
+  ] || array(select format('Message Fragment P%s Sends/sec', p.n) from generate_series(1, 10) as p (n))) as c (name)
+$$;
+
+comment on function parley._p_transport_counters() is
+'Gives the performance counters that the daemons count: those of transport, and
+those of messages that come and go by it.';
 
 create function parley._p_performance_counters(caller parley.caller default parley.current_caller())
 returns table (object_name text, counter_name text, instance_name text, cntr_value bigint, cntr_type integer)
@@ -75,7 +117,8 @@ begin
   v_by_priority := parley._p_enqueued_by_priority();
   v_enqueued := (select sum(p.value) from unnest(v_by_priority) as p (value));
   return query
-  select 'SQLServer:Broker Activation', c.name, i.name, c.value, case when c.name like '%/sec' then 272696576 else 65792 end
+  select 'SQLServer:Broker Activation', c.name, i.name, c.value,
+    case when c.name like '%/sec' then 272696576 else 65792 end
   from (
     values
       ('Stored Procedures Invoked/sec', v_activation.invoked),
@@ -101,22 +144,8 @@ begin
       ('Broker Statistics', 'Enqueued Messages/sec', v_enqueued),
       ('Broker Statistics', 'Enqueued Local Messages Total', v_enqueued),
       ('Broker Statistics', 'Enqueued Local Messages/sec', v_enqueued),
-      ('Broker Statistics', 'Enqueued Transport Msgs Total', parley._p_transport_counter('Enqueued Transport Msgs Total')),
-      ('Broker Statistics', 'Enqueued Transport Msgs/sec', parley._p_transport_counter('Enqueued Transport Msgs Total')),
-      ('Broker Statistics', 'Enqueued Transport Msg Frag Tot', parley._p_transport_counter('Enqueued Transport Msg Frag Tot')),
-      ('Broker Statistics', 'Enqueued Transport Msg Frags/sec', parley._p_transport_counter('Enqueued Transport Msg Frag Tot')),
       ('Broker Statistics', 'Enqueued Transmission Msgs/sec', v_to_transmission),
       ('Broker Statistics', 'Dequeued Transmission Msgs/sec', v_from_transmission),
-      ('Broker Statistics', 'Corrupted Messages Total', parley._p_transport_counter('Corrupted Messages Total')),
-      ('Broker Statistics', 'Dropped Messages Total', parley._p_transport_counter('Dropped Messages Total')),
-      ('Broker Statistics', 'Forwarded Messages Total', parley._p_transport_counter('Forwarded Messages Total')),
-      ('Broker Statistics', 'Forwarded Messages/sec', parley._p_transport_counter('Forwarded Messages Total')),
-      ('Broker Statistics', 'Forwarded Msg Byte Total', parley._p_transport_counter('Forwarded Msg Byte Total')),
-      ('Broker Statistics', 'Forwarded Msg Bytes/sec', parley._p_transport_counter('Forwarded Msg Byte Total')),
-      ('Broker Statistics', 'Forwarded Msg Discarded Total', parley._p_transport_counter('Forwarded Msg Discarded Total')),
-      ('Broker Statistics', 'Forwarded Msgs Discarded/sec', parley._p_transport_counter('Forwarded Msg Discarded Total')),
-      ('Broker Statistics', 'Forwarded Pending Msg Bytes', parley._p_transport_counter('Forwarded Pending Msg Bytes')),
-      ('Broker Statistics', 'Forwarded Pending Msg Count', parley._p_transport_counter('Forwarded Pending Msg Count')),
       ('Broker TO Statistics', 'Avg. Length of Batched Writes', 0),
       ('Broker TO Statistics', 'Avg. Time Between Batches (ms)', 0),
       ('Broker TO Statistics', 'Avg. Time to Write Batch (ms)', 0),
@@ -128,28 +157,28 @@ begin
   select 'SQLServer:Broker Statistics', format('Enqueued P%s Messages/sec', p.n), '', v_by_priority[p.n], 272696576
   from generate_series(1, 10) as p (n)
   union all
-  select 'SQLServer:Broker/DBM Transport', c.name, '', parley._p_transport_value(c.name), case when c.name like '%/sec' then 272696576 else 65792 end
-  from unnest(array[
-    'Open Connection Count', 'Current Bytes for Recv I/O', 'Current Bytes for Send I/O', 'Current Msg Frags for Send I/O',
-    'Pending Bytes for Recv I/O', 'Pending Bytes for Send I/O', 'Pending Msg Frags for Recv I/O', 'Pending Msg Frags for Send I/O',
-    'Receive I/O bytes/sec', 'Receive I/O Bytes Total', 'Receive I/O Len Avg', 'Receive I/Os/sec', 'Recv I/O Buffer Copies bytes/sec',
-    'Recv I/O Buffer Copies Count', 'Message Fragment Receives/sec', 'Msg Fragment Recv Size Avg', 'Send I/O bytes/sec',
-    'Send I/O Bytes Total', 'Send I/O Len Avg', 'Send I/Os/sec', 'Message Fragment Sends/sec', 'Msg Fragment Send Size Avg'
-  ] || array(select format('Message Fragment P%s Sends/sec', p.n) from generate_series(1, 10) as p (n))) as c (name);
+  select 'SQLServer:' || c.object, c.name, '', c.value, case when c.name like '%/sec' then 272696576 else 65792 end
+  from parley._p_transport_counters() as c;
 end
 $$;
 
-comment on function parley._p_performance_counters(parley.caller) is 'Computes the performance counters, for callers that may see them. Spec 8.4.';
+comment on function parley._p_performance_counters(parley.caller) is
+'Computes the performance counters, for callers that may see them. Spec 8.4.';
 
 create view parley.dm_os_performance_counters as
 select c.object_name, c.counter_name, c.instance_name, c.cntr_value, c.cntr_type
 from parley._p_performance_counters() as c;
 
 comment on view parley.dm_os_performance_counters is
-'Performance counters of the broker under the names of SQL Server, for administrators and members of pg_monitor; others see none.';
+'Performance counters of the broker under the names of SQL Server, for administrators and members
+of pg_monitor; others see none.';
 
-comment on column parley.dm_os_performance_counters.object_name is 'Group of counters, such as SQLServer:Broker Statistics.';
+comment on column parley.dm_os_performance_counters.object_name is
+'Group of counters, such as SQLServer:Broker Statistics.';
 comment on column parley.dm_os_performance_counters.counter_name is 'Counter.';
-comment on column parley.dm_os_performance_counters.instance_name is 'Database, or _Total, for counters of activation; empty for the others.';
-comment on column parley.dm_os_performance_counters.cntr_value is 'Its value; of a counter called /sec the total, of which two looks make a rate.';
-comment on column parley.dm_os_performance_counters.cntr_type is '65792 for a number as it is, 272696576 for one to take the rate of.';
+comment on column parley.dm_os_performance_counters.instance_name is
+'Database, or _Total, for counters of activation; empty for the others.';
+comment on column parley.dm_os_performance_counters.cntr_value is
+'Its value; of a counter called /sec the total, of which two readings make a rate.';
+comment on column parley.dm_os_performance_counters.cntr_type is
+'65792 for a number as it is, 272696576 for one to take the rate of.';

@@ -18,7 +18,13 @@ select
       select r.sequence from parley._p_receive_progress as r
       where r.endpoint_id = e.far_endpoint_id order by r.sequence desc limit 1
     ),
-    (select r.sequence from parley._p_send_progress as r where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1),
+    (
+      select r.sequence
+      from parley._p_send_progress as r
+      where r.endpoint_id = e.endpoint_id
+      order by r.sequence desc
+      limit 1
+    ),
     0
   ) as messages,
   e.begun_at,

@@ -1,12 +1,15 @@
 -- What goes on in the queues and in the conversations at their heads: for screens that poll.
 --
--- Reading locks nothing and takes nothing. Who holds a group stands in its row: group rows are never updated, so xmax is the last
--- transaction that has locked it, and pg_locks shows which session a running transaction belongs to.
--- Only the first rows of each queue are read, so a lock on a conversation far behind does not show here.
+-- Reading locks nothing and takes nothing. Who holds a group stands in its row: group rows are never updated, so xmax
+-- is the last transaction that has locked it, and pg_locks shows which session a running transaction belongs to. Only
+-- the first rows of each queue are read, so a lock on a conversation far behind does not show here.
 -- Cost: for each queue that of its depth (views/queue_depth.sql), and the first 100 rows of each lane.
 
 create function parley._p_head_conversations(queue_ids integer[], rows_max integer)
-returns table (queue_id integer, endpoint_id bigint, group_id bigint, "position" bigint, oldest timestamptz, is_locked boolean, locked_by integer)
+returns table (
+  queue_id integer, endpoint_id bigint, group_id bigint, "position" bigint, oldest timestamptz, is_locked boolean,
+  locked_by integer
+)
 language sql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -32,7 +35,8 @@ as $$
     where q.queue_id = any (queue_ids) and q.priorities & (1 << p.n) > 0
     group by q.queue_id, m.endpoint_id
   )
-  select h.queue_id, h.endpoint_id, e.group_id, h.position, h.oldest, o.pid is not null or parley._p_is_running(g.xmax), o.pid
+  select h.queue_id, h.endpoint_id, e.group_id, h.position, h.oldest, o.pid is not null or parley._p_is_running(g.xmax),
+    o.pid
   from head as h
   join parley._p_endpoint as e on e.endpoint_id = h.endpoint_id and e.state <> 'DO'
   join parley._p_conversation_group as g on g.group_id = e.group_id
@@ -40,8 +44,9 @@ as $$
 $$;
 
 comment on function parley._p_head_conversations(integer[], integer) is
-'Gives the conversations that the first rows of some queues belong to, and who has them locked. locked_by is null when that session cannot be told.
-Arguments: queue_ids; rows_max, how many rows of each lane to look at.';
+'Gives the conversations that the first rows of some queues belong to, and who has them locked. locked_by is null
+when that session is not known.
+Arguments: queue_ids; rows_max, how many rows of each lane to read.';
 
 create function parley._p_queues_to_receive_from(caller oid) returns setof parley._p_queue
 language plpgsql stable
@@ -81,7 +86,8 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
   with mine as materialized (
-    select q.queue_id, q, row_number() over (order by q.queue_id) as number from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q
+    select q.queue_id, q, row_number() over (order by q.queue_id) as number
+    from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q
   ), drawn as materialized (
     select d.value, d.number
     from unnest(
@@ -139,9 +145,10 @@ as $$
 $$;
 
 comment on function parley.queue_activity(parley.caller) is
-'Shows what goes on in each queue that the caller may receive from. Two looks make rates: enqueued_rows only grows.
-Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; waiting_messages, is_estimated, held_messages and oldest_enqueue_time as queue_backlogs;
-enqueued_rows, how many rows were ever put on the queue, where a batch is one row for each page of it; messages_per_row of the newest rows that wait;
-max_readers that activation may start, or 0; running_readers of the daemon, failures of its last readers in a row, last_error of them;
-locked_groups among the conversations at the head, and the process ids of the sessions that hold them in lock_holders.
+'Shows what goes on in each queue that the caller may receive from. Two readings make rates: enqueued_rows only grows.
+Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; waiting_messages, is_estimated, held_messages and
+oldest_enqueue_time as queue_backlogs; enqueued_rows, how many rows were ever put on the queue, where a batch is one row
+for each page of it; messages_per_row of the newest rows that wait; max_readers that activation may start, or 0;
+running_readers of the daemon, failures of its last readers in a row, last_error of them; locked_groups among the
+conversations at the head, and the process ids of the sessions that hold them in lock_holders.
 Errors: none of its own.';

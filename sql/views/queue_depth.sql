@@ -1,15 +1,16 @@
 -- How many messages wait in a queue, however long it is.
 --
--- Nobody keeps a counter (conversation/messages.sql), so a short lane is counted and a long one estimated. Positions make that easy: every row has
--- taken a number of the queue's sequence, so the lane is a line of known length, and what is unknown is how much of it is left where:
--- rows that were received or rolled back or went into other lanes are gaps, and a frame is many messages. Short windows are read all
--- along the line, more of them towards its end, because queues empty at the front and fill at the end.
--- Windows are found through the index, so the cost depends neither on what waits nor on what has been received before. They stand
--- on a grid and are drawn by hashing, so that what does not move does not flicker, and two estimates after each other compare.
+-- Nobody keeps a counter (conversation/messages.sql), so a short lane is counted and a long one estimated. Positions
+-- make that easy: every row has taken a number of the queue's sequence, so the lane is a line of known length, and what
+-- is unknown is how much of it is left where: rows that were received or rolled back or went into other lanes are gaps,
+-- and a frame is many messages. Short windows are read all along the line, more of them towards its end, because queues
+-- empty at the front and fill at the end. Windows are found through the index, so the cost depends neither on what
+-- waits nor on what has been received before. They stand on a grid and are drawn by hashing, so that what does not move
+-- does not flicker, and two estimates after each other compare.
 --
--- Error: none where every row is there and all are alike; a few percent where rows are missing at random or frames differ
--- (docs/performance.md). What was tried and dropped: a second read where windows differ most, which leans to the low side; PostgreSQL's
--- own statistics, which are as old as the last analyze.
+-- Error: none where every row is there and all are alike; a few percent where rows are missing at random or frames
+-- differ (docs/performance.md). What was tried and dropped: a second read where windows differ most, which leans to the
+-- low side; PostgreSQL's own statistics, which are as old as the last analyze.
 -- Cost: some 2,500 index probes for a lane that is estimated, about 10 ms in memory. Nothing is locked.
 
 create function parley._p_backlog(
@@ -30,7 +31,9 @@ begin
   messages := 0;
   is_estimated := false;
   for v_lane in
-    select parley._p_lane(queue.queue_id, p.n) from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0
+    select parley._p_lane(queue.queue_id, p.n)
+    from generate_series(10, 1, -1) as p (n)
+    where queue.priorities & (1 << p.n) > 0
   loop
     select h.low_position into v_low from parley._p_newest_hint(v_lane) as h;
     v_low := greatest(from_position, coalesce(v_low, 0));
@@ -40,7 +43,8 @@ begin
     if v_seen.rows = 1000 then
       -- Only now: a read of the sequence leaves a lock, one of which for each of a thousand queues would be too many.
       v_rest := parley._p_estimate_messages(
-        v_lane, v_seen.last + 1, least(up_to_position, (coalesce(parley._p_last_position(queue.position_sequence), 0) + 1) * 1024)
+        v_lane, v_seen.last + 1,
+        least(up_to_position, (coalesce(parley._p_last_position(queue.position_sequence), 0) + 1) * 1024)
       );
       if v_rest.rows < 10000 then
         v_rest := parley._p_count_messages(v_lane, v_seen.last + 1, up_to_position, 20000);
@@ -55,7 +59,8 @@ end
 $$;
 
 comment on function parley._p_backlog(parley._p_queue, bigint, bigint) is
-'Gives how much stands in a queue from one position up to another (null: to the end): counted up to some 10,000 rows a lane, estimated beyond.';
+'Gives how much stands in a queue from one position up to another (null: to the end): counted up to some 10,000
+rows a lane, estimated beyond.';
 
 create function parley._p_count_messages(
   lane integer, from_position bigint, up_to_position bigint, rows_max integer,
@@ -67,10 +72,12 @@ set enable_seqscan = off
 set jit = off
 as $$
   -- What arrives at a side that has ended is never received; one probe an endpoint shows it.
-  select coalesce(sum(c.rows), 0)::bigint, coalesce(sum(c.messages) filter (where e.state <> 'DO'), 0)::bigint, max(c.last),
+  select coalesce(sum(c.rows), 0)::bigint, coalesce(sum(c.messages) filter (where e.state <> 'DO'), 0)::bigint,
+    max(c.last),
     min(c.oldest) filter (where e.state <> 'DO')
   from (
-    select w.endpoint_id, count(*) as rows, sum(w.messages) as messages, max(w.position) as last, min(w.enqueued_at) as oldest
+    select w.endpoint_id, count(*) as rows, sum(w.messages) as messages, max(w.position) as last,
+      min(w.enqueued_at) as oldest
     from (
       select m.endpoint_id, m.position, coalesce(cardinality(m.frame), 1) as messages, m.enqueued_at
       from parley._p_message as m
@@ -120,7 +127,8 @@ as $$
     cross join line as l
     where b.low >= l.first and b.low < l.last
   ), windows as materialized (
-    select s.width, t.taken, (s.low + (hashint8extended(s.low, 1) & 9223372036854775807) % (s.width - t.taken + 1)) * 1024 as position
+    select s.width, t.taken,
+      (s.low + (hashint8extended(s.low, 1) & 9223372036854775807) % (s.width - t.taken + 1)) * 1024 as position
     from strata as s
     cross join lateral (select least(s.width, 2) as taken) as t
   )

@@ -1,7 +1,8 @@
 -- Reading queues from outside: how much waits in each, and what comes first.
 --
--- Screens ask this again and again, so neither answer may cost more the longer the queue is: see views/queue_depth.sql for the
--- numbers. Nothing is locked, no body is read that is not shown, and both functions work on queues that are off.
+-- Screens ask this again and again, so neither answer may cost more the longer the queue is: see
+-- views/queue_depth.sql for the numbers. Nothing is locked, no body is read that is not shown, and both functions
+-- work on queues that are off.
 
 create function parley.queue_backlogs(queue text default null, caller parley.caller default parley.current_caller())
 returns table (
@@ -41,7 +42,8 @@ begin
       held_messages := v_held.messages;
       is_estimated := is_estimated or v_held.is_estimated;
     end if;
-    -- The two entries of the rollback sequence, see poison/poison.sql, as far as they are of messages that may still be received.
+    -- The two entries of the rollback sequence, see poison/poison.sql, as far as they are of messages
+    -- that may still be received.
     select coalesce(max(e.entry & 15), 0)::integer into rollbacks
     from (select coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0) as value) as s
     cross join unnest(array[s.value & 2147483647, s.value >> 31]) as e (entry)
@@ -55,9 +57,10 @@ $$;
 comment on function parley.queue_backlogs(text, parley.caller) is
 'Gives how much waits in each queue that the caller may receive from.
 The cost does not grow with the queue: beyond some 10,000 rows the number is estimated, within a few percent.
-Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received; is_estimated;
-oldest_enqueue_time of what is ready; held_messages, which arrived while the queue was off and are still their senders'';
-rollbacks, counted of a message that keeps coming back; rollbacks_before_disable, at how many of them its conversation is set aside or the queue disabled.
+Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received;
+is_estimated; oldest_enqueue_time of what is ready; held_messages, which arrived while the queue was off and are still
+their senders''; rollbacks, counted of a message that keeps coming back; rollbacks_before_disable, at how many of them
+its conversation is set aside or the queue disabled.
 Arguments: queue, only that one (null: all).
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
@@ -132,7 +135,11 @@ begin
   join parley._p_conversation_group as g using (group_id)
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
   left join lateral (
-    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
+    select r.sequence
+    from parley._p_receive_progress as r
+    where r.endpoint_id = m.endpoint_id
+    order by r.sequence desc
+    limit 1
   ) as p on true
   cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
   order by case when v_endpoint is null then m.lane end, m.position, b.ordinal
@@ -141,8 +148,8 @@ end
 $$;
 
 comment on function parley.peek(text, integer, uuid, parley.caller) is
-'Looks at the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of locked
-groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see queue_contents.
-A conversation that is set aside is shown, with status 2, when it is asked for by its handle.
+'Gives the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of
+locked groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see
+queue_contents. A conversation that is set aside is shown, with status 2, when it is asked for by its handle.
 Arguments: queue; top, at most so many messages (null: all); conversation_handle, only messages of that conversation.
 Errors: 127 top negative, 208 no such queue, 229 not allowed, 8426 conversation not found, 9609 malformed name.';

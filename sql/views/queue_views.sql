@@ -1,7 +1,8 @@
 -- A view for each queue: what waits in it, and what retention keeps, in the columns of RECEIVE.
 --
--- Reading disturbs no reader: it is a plain query under MVCC. The view is named like the queue; a queue in a schema other than dbo
--- has the schema's name and a point in front of it, and names too long for PostgreSQL are cut and end in the queue's id.
+-- Reading disturbs no reader: it is a plain query under MVCC. The view is named like the queue; a queue in a
+-- schema other than dbo has the schema's name and a point in front of it, and names too long for PostgreSQL are
+-- cut and end in the queue's id.
 
 create function parley._p_queue_contents(queue_id integer) returns setof parley.received_message
 language sql stable security definer
@@ -36,7 +37,11 @@ as $$
   join parley._p_conversation_group as g using (group_id)
   join parley._p_message_type as t on t.message_type_id = m.message_type_id
   left join lateral (
-    select r.sequence from parley._p_receive_progress as r where r.endpoint_id = m.endpoint_id order by r.sequence desc limit 1
+    select r.sequence
+    from parley._p_receive_progress as r
+    where r.endpoint_id = m.endpoint_id
+    order by r.sequence desc
+    limit 1
   ) as p on true
   cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
   where q.queue_id = $1
@@ -68,7 +73,8 @@ as $$
 $$;
 
 comment on function parley._p_queue_contents(integer) is
-'Gives what is in a queue: messages ready (status 1), of conversations set aside (2), received and retained (0), copies of sent ones (3). Spec 4.3, 5.2.';
+'Gives what is in a queue: messages ready (status 1), of conversations set aside (2), received and retained (0),
+copies of sent ones (3). Spec 4.3, 5.2.';
 
 create function parley.queue_contents(
   queue text,
@@ -86,5 +92,5 @@ end
 $$;
 
 comment on function parley.queue_contents(text, parley.caller) is
-'Looks at a queue without disturbing its readers; the same as the queue''s view in schema parley_queue.
+'Gives the messages of a queue without disturbing its readers; the same as the queue''s view in schema parley_queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';

@@ -26,5 +26,7 @@ comment on column parley.routes.broker_instance is 'Broker instance that it lead
 comment on column parley.routes.lifetime is 'When it expires; null for never.';
 comment on column parley.routes.address is 'LOCAL, TRANSPORT, or tcp://host:port.';
 comment on column parley.routes.mirror_address is 'Address of the second server of the target database, or null.';
-comment on column parley.routes.is_inbound is 'Whether it is for what arrives from the network; others are for conversations of this database.';
-comment on column parley.routes.is_expired is 'Whether it is not found any more; alter_route with a lifetime revives it.';
+comment on column parley.routes.is_inbound is
+'Whether it is for what arrives from the network; others are for conversations of this database.';
+comment on column parley.routes.is_expired is
+'Whether it is not found any more; alter_route with a lifetime revives it.';

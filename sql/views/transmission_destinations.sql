@@ -1,8 +1,9 @@
 -- How much waits for each address that messages are transmitted to: for screens and monitors that poll.
 --
--- parley.transmission_queue has a row for each message and works out what number it will have; it is for reading messages. What waits in the
--- lane of a destination is counted up to some 10,000 rows and estimated beyond, as the depth of a queue is (views/queue_depth.sql).
--- Nothing is locked. Cost: for each destination one index range of at most 10,000 rows a priority, and the bounded number that is in transit.
+-- parley.transmission_queue has a row for each message and works out what number it will have; it is for reading
+-- messages. What waits in the lane of a destination is counted up to some 10,000 rows and estimated beyond, as the
+-- depth of a queue is (views/queue_depth.sql). Nothing is locked. Cost: for each destination one index range of at most
+-- 10,000 rows a priority, and the bounded number that is in transit.
 
 create function parley._p_transmission_backlog(
   destination parley._p_destination, out messages bigint, out is_estimated boolean, out oldest timestamptz
@@ -19,9 +20,13 @@ begin
   messages := 0;
   is_estimated := false;
   for v_lane in
-    select parley._p_lane(destination.destination_id, p.n) from generate_series(10, 1, -1) as p (n) where destination.priorities & (1 << p.n) > 0
+    select parley._p_lane(destination.destination_id, p.n)
+    from generate_series(10, 1, -1) as p (n)
+    where destination.priorities & (1 << p.n) > 0
   loop
-    select count(*) as rows, coalesce(sum(w.messages), 0) as messages, max(w.position) as last, min(w.enqueued_at) as oldest into v_seen
+    select count(*) as rows, coalesce(sum(w.messages), 0) as messages, max(w.position) as last,
+      min(w.enqueued_at) as oldest
+    into v_seen
     from (
       select m.position, coalesce(cardinality(m.frame), 1) as messages, m.enqueued_at
       from parley._p_message as m
@@ -69,7 +74,8 @@ declare
 begin
   found := parley._p_require_administrator(v_caller, 'transmission_destinations');
   return query
-  select d.address::text, b.messages, b.is_estimated, t.messages, least(t.oldest, b.oldest), d.status, d.attempts, d.failing_since, d.due_at
+  select d.address::text, b.messages, b.is_estimated, t.messages, least(t.oldest, b.oldest), d.status, d.attempts,
+    d.failing_since, d.due_at
   from parley._p_destination as d
   cross join lateral parley._p_transmission_backlog(d) as b
   left join (
@@ -83,9 +89,9 @@ end
 $$;
 
 comment on function parley.transmission_destinations(parley.caller) is
-'Gives the addresses that messages are transmitted to, with what waits for them, what is on its way and not acknowledged, and how the last attempts went.
-What has no address yet is only in parley.transmission_queue.
-Result: address, tcp://host:port, or broker:GUID for another database that the same daemon serves; waiting_messages, counted up to 10,000 rows and
-is_estimated beyond; messages_in_transit, at most some thousands; oldest_enqueue_time of both; transmission_status, empty when all is well; attempts that
-failed, failing_since, next_attempt_time.
+'Gives the addresses that messages are transmitted to, with what waits for them, what is on its way and not
+acknowledged, and how the last attempts went. What has no address yet is only in parley.transmission_queue.
+Result: address, tcp://host:port, or broker:GUID for another database that the same daemon serves; waiting_messages,
+counted up to 10,000 rows and is_estimated beyond; messages_in_transit, at most some thousands; oldest_enqueue_time of
+both; transmission_status, empty when all is well; attempts that failed, failing_since, next_attempt_time.
 Errors: 15151 not an administrator.';
