@@ -68,6 +68,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newQueueCommand(a),
 		newQueuesCommand(a),
 		newReceiveCommand(a),
+		newRequestCommand(a),
 		newSendCommand(a),
 		newServeCommand(a),
 		newServiceCommand(a),
