@@ -34,6 +34,8 @@ from (values
   (8402, 'isolation', 'this needs a transaction at READ COMMITTED',
     'An older snapshot does not see all messages of the conversation.',
     'Call it outside a transaction, or begin one at READ COMMITTED.'),
+  (8402, 'groups of one', 'several groups cannot be received from a conversation or a group',
+    'groups is %1$s, and a conversation handle or a group id was given.', 'Leave out groups, or what names the one.'),
   (8402, 'level', 'there is no level "%1$s"', null, 'Use ERROR, WARNING or INFO.'),
   (8402, 'traced event', 'there is no event "%1$s" to trace', null, 'Use %2$s; or null for all.'),
   (8402, 'seconds of a trace', 'a trace cannot run for %1$s seconds', null, 'Give 1 to 604800, a week.'),

@@ -22,6 +22,7 @@ create function parley.receive(
   conversation_handle uuid default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
   conversation_group_id uuid default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
   timeout integer default null,
+  groups integer default null,
   caller parley.caller default parley.current_caller()
 ) returns setof parley.received_message
 language plpgsql security definer rows 100
@@ -129,6 +130,11 @@ begin
       v_scan_past := found;
       v_is_holding := v_is_holding or found;
       v_low := greatest(v_low, case when not found then v_hint.resume_position end);
+    end if;
+
+    if coalesce(groups, 1) <> 1 and parley._p_require_groups(groups, v_is_named) and not v_queue.is_retention_enabled and not v_look_past then
+      return query select * from parley._p_receive_groups(v_queue, top, groups);
+      exit looking when found;
     end if;
 
     if v_is_named then
@@ -330,12 +336,7 @@ begin
                 null::uuid, v_message.trace_context
               from (select unnest(v_message.frame[:v_count]) as body, generate_series(1, v_count) as number) as f;
               if v_count < v_size then
-                -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
-                insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-                select v_message.position + f.first - 1, v_endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
-                  case when top = 1 then v_message.frame[f.first] end,
-                  case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
-                from generate_series(v_count + 1, v_size, top) as f (first);
+                perform parley._p_put_rest_back(v_message, v_count, top);
               end if;
             end if;
           end if;
@@ -376,14 +377,17 @@ begin
 end
 $$;
 
-comment on function parley.receive(text, integer, uuid, uuid, integer, parley.caller) is
+comment on function parley.receive(text, integer, uuid, uuid, integer, integer, parley.caller) is
 'Receives messages: removes them from the queue, in this transaction, and locks their conversation group to its end.
 All messages come from one group, conversation by conversation; the group is the first, by priority and arrival, that nobody else has locked.
 Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle, conversation_group_id: receive only from that one,
-waiting for its lock (left out: from any; null is refused); timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever).
+waiting for its lock (left out: from any; null is refused); timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever);
+groups, from up to so many groups, 1 to 10,000, all of which stay locked (null: from one). A message that has come back after a rollback is received
+alone, with its group.
 It waits without a lock. When it had to fire a timer, to set a conversation aside or to lock a group in vain, it returns nothing before its time: commit,
 and call it again.
-Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 8414 the conversation is not in the group, 8418 and 8420
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, groups out of range or with
+one named, 8414 the conversation is not in the group, 8418 and 8420
 handle or group null, 8426 and 8436 conversation or group not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped
 meanwhile, 9609 malformed name, 9617 the queue is disabled.
 Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.

@@ -102,6 +102,23 @@ comment on function parley._p_messages_in_order(parley._p_endpoint, bigint, inte
 'Gives the first rows of a conversation in the order in which they are received: DialogTimer, Error, the rest by position.
 Arguments: endpoint; from_position, before which nothing waits; rows_max, each a message or a frame, null for all.';
 
+create function parley._p_put_rest_back(message parley._p_message, taken integer, top integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
+  select message.position + f.first - 1, message.endpoint_id, message.enqueued_at, message.lane, message.message_type_id,
+    case when top = 1 then message.frame[f.first] end,
+    case when top > 1 then message.frame[f.first : f.first + top - 1] end, message.trace_context
+  from generate_series(taken + 1, cardinality(message.frame), top) as f (first);
+end
+$$;
+
+comment on function parley._p_put_rest_back(parley._p_message, integer, integer) is
+'Puts back what a reader has left of a frame, in pieces no larger than it may take: the next one like it takes whole rows.
+Arguments: message, the row that was deleted; taken, how many of its messages were; top of the reader.';
+
 create function parley._p_take(queue parley._p_queue, endpoint_id bigint, from_position bigint, top integer)
 returns setof parley.received_message
 language plpgsql
@@ -118,12 +135,10 @@ declare
   v_rows integer := 16;
   v_asked integer;
   v_seen integer;
-  v_lane integer;
   v_expedited bigint[];
   v_transaction_id xid;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_take.endpoint_id;
-  v_lane := parley._p_lane(queue.queue_id, v_endpoint.priority);
   select p.sequence into v_sequence
   from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1;
   v_sequence := coalesce(v_sequence, 0);
@@ -190,11 +205,10 @@ begin
         return next v_row;
       end loop;
       if v_taken < cardinality(v_message.frame) then
-        insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-        select v_message.position + f.first - 1, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
-          case when top = 1 then v_message.frame[f.first] end,
-          case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
-        from generate_series(v_taken + 1, cardinality(v_message.frame), top) as f (first);
+        perform parley._p_put_rest_back(
+          row(v_message.position, v_endpoint.endpoint_id, v_message.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
+            v_message.message_type_id, null, v_message.frame, v_message.trace_context)::parley._p_message, v_taken, top
+        );
       end if;
       v_left := v_left - v_taken;
     end loop;

@@ -1,0 +1,411 @@
+package sql_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// fill begins so many conversations and sends on each so many messages, in turns: "0/0", "1/0", ..., "0/1".
+func (s session) fill(conversations, messages int) (handles []string) {
+	s.Helper()
+	for range conversations {
+		handles = append(handles, s.dialog())
+	}
+	for n := range messages {
+		for i, handle := range handles {
+			s.send(handle, request, fmt.Sprint(i, "/", n))
+		}
+	}
+	return handles
+}
+
+// many receives up to top messages of up to so many groups.
+func (s session) many(top, groups int) []string {
+	s.Helper()
+	return bodiesOf(s.messages("select * from parley.receive('Answering', top => $1, groups => $2)", top, groups))
+}
+
+func (s session) requireMany(top, groups int, want ...string) {
+	s.Helper()
+	if got := s.many(top, groups); !slices.Equal(got, want) {
+		s.Errorf("top %d of %d groups gives %q, want %q", top, groups, got, want)
+	}
+}
+
+func TestReceiveTakesTheHeadsOfManyGroups(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.fill(5, 3)
+	// Five heads are the first five messages of the queue, a sixth is the next.
+	b.requireMany(6, 4, "0/0", "0/1", "1/0", "1/1", "2/0", "3/0")
+	b.requireMany(3, 2, "4/0", "4/1", "2/1")
+	b.requireMany(100, 100, "3/1", "3/2", "0/2", "1/2", "2/2", "4/2")
+	b.requireMany(100, 100)
+}
+
+// Of few groups with much as many messages come as are asked for, and all of those groups when there is no limit.
+func TestReceiveFromManyGroupsFillsUpFromThoseWithMuch(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handles := b.fill(4, 1)
+	for n := range 60 {
+		b.send(handles[2], request, fmt.Sprint("2/", n+1))
+	}
+	got := b.many(50, 3)
+	if len(got) != 50 || slices.ContainsFunc(got, func(body string) bool { return strings.HasPrefix(body, "3") }) {
+		t.Errorf("received %d: %q", len(got), got)
+	}
+	if got := bodiesOf(b.messages("select * from parley.receive('Answering', groups => $1)", 2)); len(got) != 14 {
+		t.Errorf("without top received %d: %q", len(got), got)
+	}
+	b.requireMany(10, 10)
+}
+
+func TestMessagesOfManyGroupsHaveAllTheirColumns(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	for range 3 {
+		handle := b.dialog()
+		b.exec("select parley.send_traced($1::uuid, '//test/Request', 'traced'::bytea, '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01')", handle)
+		b.send(handle, note, strings.Repeat("large ", 20000))
+		b.send(handle, request, "")
+	}
+	seen := b.messages("select * from parley.queue_contents('Answering') order by conversation_handle, queuing_order")
+	tx := b.begin()
+	got := tx.messages("select * from parley.receive('Answering', 100, groups => 100)")
+	slices.SortFunc(got, func(x, y message) int {
+		return strings.Compare(x.ConversationHandle, y.ConversationHandle)*1000 + int(x.MessageSequenceNumber-y.MessageSequenceNumber)
+	})
+	if len(got) != 9 || len(seen) != 9 {
+		t.Fatalf("received %d, seen %d", len(got), len(seen))
+	}
+	for i, m := range got {
+		if (m.TraceContext == nil) != (seen[i].TraceContext == nil) || m.TraceContext != nil && *m.TraceContext != *seen[i].TraceContext {
+			t.Errorf("received trace context %v, seen %v", m.TraceContext, seen[i].TraceContext)
+		}
+		m.TraceContext, seen[i].TraceContext = nil, nil
+		seen[i].Status, seen[i].MessageID = 0, nil
+		if got, want := fmt.Sprintf("%+v", m), fmt.Sprintf("%+v", seen[i]); got != want {
+			t.Errorf("received %.300s\nseen %.300s", got, want)
+		}
+	}
+	equal(b.session, 3, "select count(*) from parley.queue_contents('Answering') where trace_context like '00-0af%'")
+	tx.commit()
+	equal(b.session, 0, "select count(*) from parley.queue_contents('Answering')")
+}
+
+// Whoever receives from many groups has them all to the end of the transaction, and no more than it has messages of.
+func TestReceiveLocksAllOfTheManyGroups(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.fill(6, 2)
+	first := b.begin()
+	first.requireMany(3, 100, "0/0", "1/0", "2/0")
+	second := b.begin()
+	second.requireMany(3, 100, "3/0", "4/0", "5/0")
+	b.requireMany(100, 100)
+	equal(b.session, true, "select parley.get_conversation_group('Answering') is null")
+	second.commit()
+	third := b.begin()
+	third.requireMany(100, 100, "3/1", "4/1", "5/1")
+	first.rollback()
+	third.commit()
+	if got := b.bodies("Answering"); !slices.Equal(got, []string{"0/0", "0/1"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+func TestManyGroupsAreRefusedWithOneNamed(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	_, target := b.conversation()
+	for _, named := range []string{"conversation_handle", "conversation_group_id"} {
+		refusal := b.refuses(8402, "select parley.receive('Answering', groups => 2, "+named+" => $1::uuid)", target)
+		if !strings.Contains(refusal.Message, "several groups") {
+			t.Errorf("with %s: %s", named, refusal.Message)
+		}
+	}
+	for _, groups := range []string{"0", "-1", "10001"} {
+		b.refuses(8402, "select parley.receive('Answering', groups => "+groups+")")
+	}
+	b.exec("select parley.receive('Answering', groups => 1, conversation_handle => $1::uuid)", target)
+}
+
+// What has come back is received alone: so a bad message fails with others once, and is the only one that is counted up to the end.
+func TestBadMessageAmongManyGroupsIsSetAsideAlone(t *testing.T) {
+	t.Parallel()
+	for _, groups := range []int{8, 100} {
+		t.Run(fmt.Sprint(groups, " groups"), func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			b.exec("select parley.alter_queue('Answering', poison_rollbacks => 3)")
+			handles := b.fill(20, 1)
+			good := map[string]int{}
+			rollbacks := 0
+			for range 200 {
+				tx := b.begin()
+				got := tx.many(100, groups)
+				if slices.Contains(got, "7/0") {
+					rollbacks++
+					tx.rollback()
+					continue
+				}
+				for _, body := range got {
+					good[body]++
+				}
+				tx.commit()
+				if len(good) == 19 && len(got) == 0 {
+					break
+				}
+			}
+			if len(good) != 19 || rollbacks != 3 {
+				t.Errorf("%d good messages, %d rollbacks", len(good), rollbacks)
+			}
+			got := values[string](b.session, "select conversation_handle::text from parley.poison_conversations")
+			if !slices.Equal(got, []string{b.farHandle(handles[7])}) {
+				t.Errorf("set aside are %q", got)
+			}
+		})
+	}
+}
+
+// Behind what has come back the others are received together again, and what is set aside is passed by.
+func TestWhatHasComeBackIsReceivedAlone(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.fill(6, 1)
+	tx := b.begin()
+	tx.requireMany(2, 100, "0/0", "1/0")
+	other := b.begin()
+	other.requireMany(1, 100, "2/0")
+	tx.rollback()
+	other.rollback()
+	b.requireMany(100, 100, "0/0")
+	b.requireMany(100, 100, "1/0")
+	b.requireMany(100, 100, "2/0")
+	b.requireMany(100, 100, "3/0", "4/0", "5/0")
+	b.poison("behind")
+	b.fill(3, 1)
+	b.requireMany(100, 100, "0/0", "1/0", "2/0")
+	b.requireMany(100, 100)
+}
+
+func TestQueueIsDisabledByABadMessageAmongManyGroups(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.alter_queue('Answering', poison_action => 'DISABLE_QUEUE')")
+	b.fill(4, 1)
+	for range 5 {
+		tx := b.begin()
+		tx.many(100, 100)
+		tx.rollback()
+	}
+	b.refuses(9617, "select parley.receive('Answering', top => 100, groups => 100)")
+}
+
+// A transaction that goes back to a savepoint keeps all groups that it has received from (spec 5.6).
+func TestRollbackToASavepointKeepsManyGroups(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.fill(4, 1)
+	tx := b.begin()
+	tx.exec("savepoint a")
+	tx.requireMany(3, 100, "0/0", "1/0", "2/0")
+	tx.exec("rollback to a")
+	b.requireMany(100, 100, "3/0")
+	b.requireMany(100, 100)
+	tx.requireMany(100, 100, "0/0")
+	tx.commit()
+	b.requireMany(100, 100, "1/0")
+}
+
+func TestManyGroupsComeByPriority(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.fill(2, 2)
+	b.exec("select parley.create_broker_priority('high', 'DEFAULT', 'ANY', 'ANY', 9)")
+	for _, body := range []string{"high 1", "high 2"} {
+		b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', 'DEFAULT'), body => $1::text)", body)
+	}
+	tx := b.begin()
+	tx.requireMany(3, 100, "high 1", "high 2", "0/0")
+	// What another reader has of the first level does not hide the other levels.
+	b.requireMany(100, 100, "1/0", "1/1")
+	tx.commit()
+	b.requireMany(100, 100, "0/1")
+}
+
+// Retention and groups of several conversations are received as ever: a group at a time.
+func TestUnusualGroupsAreReceivedOneAtATime(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handles := b.fill(3, 1)
+	b.exec(`
+		select parley.move_conversation($1::uuid, e.conversation_group_id) from parley.conversation_endpoints as e where e.conversation_handle = $2`,
+		b.farHandle(handles[1]), b.farHandle(handles[0]))
+	b.endWithError(handles[2], 1, "over")
+	b.requireMany(100, 100, "0/0", "1/0")
+	if got := b.messages("select * from parley.receive('Answering', 100, groups => 100)"); len(got) != 2 || got[0].MessageTypeName != errorMessage {
+		t.Errorf("received %v", got)
+	}
+	b.fill(3, 1)
+	b.exec("select parley.alter_queue('Answering', retention => true)")
+	b.requireMany(100, 100, "0/0")
+	equal(b.session, 1, "select count(*) from parley.queue_contents('Answering') where status = 0")
+}
+
+func TestFramesOfManyGroupsAreReceivedInOrder(t *testing.T) {
+	t.Parallel()
+	for _, top := range []int{1, 7, 40, 100, 137, 1000} {
+		for _, groups := range []int{2, 3, 50} {
+			t.Run(fmt.Sprint("top ", top, " groups ", groups), func(t *testing.T) {
+				t.Parallel()
+				b := newWorld(t)
+				const conversations = 6
+				sent, handles := make([]int, conversations), map[string]int{}
+				for i := range conversations {
+					handle := b.dialog()
+					for n := range 12 {
+						size := 1 + n*(i+n)%37
+						b.exec(`select parley.send_batch($1::uuid, '//test/Request', array(select n::text from generate_series($2::int, $3::int) as n))`,
+							handle, sent[i]+1, sent[i]+size)
+						sent[i] += size
+					}
+					handles[b.farHandle(handle)] = i
+				}
+				received := make([]int, conversations)
+				for range 5000 {
+					got := b.messages("select * from parley.receive('Answering', $1, groups => $2)", top, groups)
+					if len(got) == 0 {
+						break
+					}
+					if len(got) > top {
+						t.Fatalf("received %d", len(got))
+					}
+					for _, m := range got {
+						i := handles[m.ConversationHandle]
+						if string(m.MessageBody) != fmt.Sprint(received[i]+1) || m.MessageSequenceNumber != int64(received[i]) {
+							t.Fatalf("message %d of conversation %d is %q, number %d", received[i], i, m.MessageBody, m.MessageSequenceNumber)
+						}
+						received[i]++
+					}
+				}
+				if !slices.Equal(received, sent) {
+					t.Errorf("received %v of %v", received, sent)
+				}
+			})
+		}
+	}
+}
+
+// A conversation that moves, or is received from, between the scan and the lock is left to whoever has it now (keeps S3).
+func TestManyGroupsAreReadAgainUnderTheirLocks(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handles := b.fill(4, 1)
+	const lock = "return query\n      select"
+	definition := value[string](b.session, "select pg_get_functiondef('parley._p_receive_groups(parley._p_queue,integer,integer)'::regprocedure)")
+	at := strings.Index(definition, lock)
+	if at < 0 {
+		t.Fatal("the reading is not found in the function: does it read otherwise now?")
+	}
+	b.exec(definition[:at] + "perform pg_advisory_xact_lock(231); " + definition[at:])
+	group := value[string](b.session, "select conversation_group_id::text from parley.conversation_endpoints where conversation_handle = $1", b.farHandle(handles[0]))
+	holder := b.begin()
+	holder.exec("select pg_advisory_xact_lock(231)")
+	w := b.start("select string_agg(parley.body_text(message_body), ' ') from parley.receive('Answering', 100, groups => 100)")
+	b.waitUntil("select exists (select from pg_stat_activity where pid = $1 and wait_event = 'advisory')", w.backend)
+	// The lock was held by a transaction whose snapshot is older than this MOVE of a conversation that it has not locked: by force, as MOVE waits.
+	b.exec("update parley._p_endpoint set group_id = (select group_id from parley._p_conversation_group where conversation_group_id = $1), is_plain = false where conversation_handle in ($2, $3)",
+		group, b.farHandle(handles[0]), b.farHandle(handles[1]))
+	holder.commit()
+	w.requireSuccess()
+	if got := b.bodies("Answering"); !slices.Equal(got, []string{"0/0", "1/0"}) {
+		t.Errorf("left is %q", got)
+	}
+}
+
+func TestOldSnapshotReceivesFromManyGroupsOnce(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.fill(4, 1)
+	old := b.begin(pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	equal(old, 4, "select count(*) from parley.queue_contents('Answering')")
+	b.requireMany(2, 100, "0/0", "1/0")
+	_, err := old.db.Exec(t.Context(), "select parley.receive('Answering', 100, groups => 100)")
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); !ok || refusal.Code != "40001" {
+		t.Errorf("got %v, want a serialization failure", err)
+	}
+	old.rollback()
+	if got := append(b.many(100, 100), b.many(100, 100)...); !slices.Equal(got, []string{"2/0", "3/0"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+// Readers of many groups side by side, some of which go back to savepoints or roll back: each message once, and those of a conversation in order.
+func TestReadersOfManyGroupsSideBySide(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	const conversations, each, readers = 60, 8, 8
+	b.exec("select parley.alter_queue('Answering', poison_rollbacks => 15)")
+	b.exec("create table received (number bigint generated always as identity, handle uuid, sequence bigint, body text)")
+	var senders, all sync.WaitGroup
+	senders.Go(func() {
+		s := b.unhurried()
+		handles := s.fill(conversations, each/2)
+		for range each / 2 {
+			for _, i := range rand.Perm(conversations) {
+				s.send(handles[i], request, "more")
+			}
+		}
+	})
+	for reader := range readers {
+		all.Go(func() {
+			s := b.unhurried()
+			random := rand.New(rand.NewPCG(uint64(reader), 1))
+			const take = `
+				insert into received (handle, sequence, body)
+				select conversation_handle, message_sequence_number, parley.body_text(message_body)
+				from parley.receive('Answering', top => $1, groups => $2)`
+			for value[int](b.session, "select count(*) from received") < conversations*each {
+				s.exec("begin")
+				switch top, groups := 1+random.IntN(60), 1+random.IntN(30); random.IntN(5) {
+				case 0:
+					s.exec(take, top, groups)
+					s.exec("rollback")
+					continue
+				case 1:
+					s.exec("savepoint a")
+					s.exec(take, top, groups)
+					s.exec("rollback to a")
+					s.exec(take, top, groups)
+				case 2:
+					s.exec(take, top, groups)
+					s.exec("savepoint a")
+					s.exec(take, top, groups)
+				default:
+					s.exec(take, top, groups)
+				}
+				s.exec("commit")
+			}
+		})
+	}
+	senders.Wait()
+	all.Wait()
+	equal(b.session, conversations*each, "select count(*) from received")
+	equal(b.session, 0, `
+		select count(*)
+		from (select sequence, row_number() over (partition by handle order by number) - 1 as place from received) as r
+		where r.sequence <> r.place`)
+	if found := b.check("check_broker()"); len(found) != 0 {
+		t.Errorf("found %+v", found)
+	}
+}
