@@ -17,6 +17,9 @@ import (
 // meanwhile, in the order of their conversations. What it does in tx happens together with taking the messages, or not
 // at all. It must neither commit nor roll back tx.
 //
+// A consumer with Groups calls it for one group after the other in one transaction, which they share: when one call fails,
+// the messages of all of them come again, each group in a transaction of its own then, and only the one that failed is reported.
+//
 // An error or a panic rolls back, and the messages come again, one in each call until as many as came together have been handled: so
 // those in front of a bad one are handled, and it fails alone. After five rollbacks the broker sets the conversation aside
 // with the last error ([ReadPoisonConversations]), or disables the queue if that is its setting.
@@ -37,6 +40,9 @@ type Consumer struct {
 
 	// Top bounds the messages of one call of the handler; 0 means 100. After a failure it is 1 for a while.
 	Top int
+	// Groups is from how many conversation groups one transaction receives; 0 means 1. With many short conversations it saves most of the
+	// transactions. Top bounds the messages of all of them together.
+	Groups int
 	// Readers is how many groups are worked on at once; 0 means 1.
 	Readers int
 	// HandlerTimeout bounds one call of the handler by its context; 0 means no bound.
@@ -128,10 +134,11 @@ func (c *Consumer) prepare() (*consumerExecution, error) {
 		return nil, errors.New("consumer: Queue is missing")
 	case execution.Handler == nil:
 		return nil, errors.New("consumer: Handler is missing")
-	case execution.Top < 0 || execution.Readers < 0 || execution.HandlerTimeout < 0 || execution.GraceTime < 0 || execution.PollInterval < 0:
-		return nil, errors.New("consumer: Top, Readers and times must not be negative")
+	case execution.Top < 0 || execution.Groups < 0 || execution.Readers < 0 || execution.HandlerTimeout < 0 || execution.GraceTime < 0 || execution.PollInterval < 0:
+		return nil, errors.New("consumer: Top, Groups, Readers and times must not be negative")
 	}
 	execution.Top = orDefault(execution.Top, defaultTop)
+	execution.Groups = orDefault(execution.Groups, 1)
 	execution.Readers = orDefault(execution.Readers, 1)
 	execution.GraceTime = orDefault(execution.GraceTime, defaultGraceTime)
 	execution.PollInterval = orDefault(execution.PollInterval, defaultPollInterval)

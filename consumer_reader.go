@@ -71,22 +71,24 @@ func (execution *consumerExecution) receiveOnce(ctx, work context.Context) (rece
 			err = errors.Join(err, fmt.Errorf("roll back: %w", undoErr))
 		}
 	}()
-	messages, err := Receive(work, tx, execution.Queue, Top(execution.top()))
+	messages, err := Receive(work, tx, execution.Queue, execution.portion()...)
 	if err != nil {
 		return false, err
 	}
 	if len(messages) > 0 {
 		// Where one group has messages others may have some.
 		execution.wakeUps.notifyOthers()
-		if err := execution.handle(work, tx, messages); err != nil {
-			return false, newHandlerError(messages, err)
+		for _, group := range byGroup(messages) {
+			if err := execution.handle(work, tx, group); err != nil {
+				return false, newHandlerError(group, len(messages), err)
+			}
 		}
 	}
 	// An empty RECEIVE is committed too: it may have fired timers, or set a conversation aside.
 	err = tx.Commit(work)
 	switch {
 	case err != nil && len(messages) > 0:
-		return false, newHandlerError(messages, fmt.Errorf("commit: %w", err))
+		return false, newHandlerError(messages, len(messages), fmt.Errorf("commit: %w", err))
 	case err != nil:
 		return false, fmt.Errorf("commit: %w", err)
 	}
@@ -94,12 +96,31 @@ func (execution *consumerExecution) receiveOnce(ctx, work context.Context) (rece
 	return len(messages) > 0, nil
 }
 
-// top is how many messages the next RECEIVE may take.
-func (execution *consumerExecution) top() int {
-	if execution.singles.Load() > 0 {
-		return 1
+// portion is how much the next RECEIVE may take.
+func (execution *consumerExecution) portion() []ReceiveOption {
+	switch {
+	case execution.singles.Load() > 0:
+		return []ReceiveOption{Top(1)}
+	case execution.Groups > 1:
+		return []ReceiveOption{Top(execution.Top), Groups(execution.Groups)}
+	default:
+		return []ReceiveOption{Top(execution.Top)}
 	}
-	return execution.Top
+}
+
+// byGroup parts messages by conversation group, in the order of their first messages.
+func byGroup(messages []Message) (groups [][]Message) {
+	places := map[UUID]int{}
+	for _, message := range messages {
+		place, ok := places[message.ConversationGroupID]
+		if !ok {
+			place = len(groups)
+			places[message.ConversationGroupID] = place
+			groups = append(groups, nil)
+		}
+		groups[place] = append(groups[place], message)
+	}
+	return groups
 }
 
 // handled counts down what is received alone. Readers side by side may count past zero: then they are back to batches.
@@ -127,9 +148,15 @@ type handlerError struct {
 	cause         error
 }
 
-func newHandlerError(messages []Message, cause error) *handlerError {
-	failed := &handlerError{group: messages[0].ConversationGroupID, messages: len(messages), cause: cause}
+// newHandlerError is for a failure with messages of one group, or of all groups that were received together: then nobody knows
+// which was bad, and none is reported. Each comes alone after that.
+func newHandlerError(messages []Message, together int, cause error) *handlerError {
+	failed := &handlerError{group: messages[0].ConversationGroupID, messages: together, cause: cause}
 	for _, message := range messages {
+		if message.ConversationGroupID != failed.group {
+			failed.conversations = nil
+			return failed
+		}
 		if !slices.Contains(failed.conversations, message.ConversationHandle) {
 			failed.conversations = append(failed.conversations, message.ConversationHandle)
 		}

@@ -16,6 +16,7 @@ type receive struct {
 	conversation *UUID
 	group        *UUID
 	timeout      *int32
+	groups       *int32
 }
 
 // ReceiveOption changes what [Receive] and [GetConversationGroup] do.
@@ -37,6 +38,13 @@ func FromGroup(group UUID) ReceiveOption {
 	return func(r *receive) { r.group = &group }
 }
 
+// Groups takes messages from up to n conversation groups, 1 to 10,000, and locks them all to the end of the transaction:
+// the first n that nobody else has locked. A message that has come back after a rollback comes alone with its group all the
+// same, so that a bad one takes no others along. It cannot be combined with [FromConversation] or [FromGroup].
+func Groups(n int) ReceiveOption {
+	return func(r *receive) { r.groups = new(int32(min(n, 1<<31-1))) }
+}
+
 // WaitForever, for [Wait], is no time-out at all.
 const WaitForever time.Duration = -1
 
@@ -47,7 +55,7 @@ func Wait(timeout time.Duration) ReceiveOption {
 	return func(r *receive) { r.timeout = new(pgdb.Milliseconds(timeout)) }
 }
 
-// Receive takes messages from a queue: all from one conversation group, which stays locked to the end of the
+// Receive takes messages from a queue: all from one conversation group, or with [Groups] from several, which stay locked to the end of the
 // transaction, in the order of their conversations. It returns none when no group that nobody else has locked has any.
 // When the transaction rolls back the messages are in the queue again.
 //
@@ -67,6 +75,10 @@ func Receive(ctx context.Context, db DB, queue string, options ...ReceiveOption)
 	if r.group != nil {
 		arguments = append(arguments, *r.group)
 		named += fmt.Sprintf(", conversation_group_id => $%d", len(arguments))
+	}
+	if r.groups != nil {
+		arguments = append(arguments, *r.groups)
+		named += fmt.Sprintf(", groups => $%d", len(arguments))
 	}
 	rows, err := db.Query(ctx, "select "+messageColumns+`
 		from parley.receive(queue => $1, top => $2, timeout => $3`+named+`)`, arguments...)

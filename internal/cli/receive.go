@@ -15,6 +15,7 @@ import (
 type receiveFlags struct {
 	top                 int
 	timeout             time.Duration
+	groups              int
 	conversation, group string
 	body                string
 	full                bool
@@ -25,8 +26,8 @@ func newReceiveCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "receive QUEUE",
 		Short: "Take messages from a queue and print them",
-		Long: `Receive messages of one conversation group, print them, and commit when all of them are printed. When that fails, or
-on Ctrl-C, they stay in the queue, and a rollback is counted as for any reader.
+		Long: `Receive messages of one conversation group, or of several with --groups, print them, and commit when all of them are
+printed. When that fails, or on Ctrl-C, they stay in the queue, and a rollback is counted as for any reader.
 
 When a message is EndDialog or Error, end your side of its conversation with parley end.
 
@@ -51,12 +52,13 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 	}
 	set := cmd.Flags()
 	set.IntVar(&flags.top, "top", 100, "take at most so many messages; 0 for all of the group")
+	set.IntVar(&flags.groups, "groups", 1, "take from up to so many conversation groups, 1 to 10000")
 	set.DurationVar(&flags.timeout, "timeout", 0, "wait so long for a message, such as 30s; negative for ever")
 	set.StringVar(&flags.conversation, "conversation", "", "only from the conversation with this handle")
 	set.StringVar(&flags.group, "group", "", "only from this conversation group")
 	set.StringVar(&flags.body, "body", bodyText, "show bodies as text, hex or json")
 	set.BoolVar(&flags.full, "full", false, "show bodies in full")
-	cmd.MarkFlagsMutuallyExclusive("conversation", "group")
+	cmd.MarkFlagsMutuallyExclusive("conversation", "group", "groups")
 	a.completeArgument(cmd, completeQueues, 1)
 	a.completeFlag(cmd, "conversation", completeHandles)
 	a.completeFlag(cmd, "group", completeGroups)
@@ -73,6 +75,9 @@ func (f receiveFlags) options() ([]parley.ReceiveOption, error) {
 	var options []parley.ReceiveOption
 	if f.top > 0 {
 		options = append(options, parley.Top(f.top))
+	}
+	if f.groups != 1 {
+		options = append(options, parley.Groups(f.groups))
 	}
 	if f.timeout != 0 {
 		options = append(options, parley.Wait(f.timeout))

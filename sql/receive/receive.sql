@@ -132,7 +132,7 @@ begin
       v_low := greatest(v_low, case when not found then v_hint.resume_position end);
     end if;
 
-    if coalesce(groups, 1) <> 1 and parley._p_require_groups(groups, v_is_named) and not v_queue.is_retention_enabled and not v_look_past then
+    if coalesce(groups, 1) <> 1 and parley._p_require_groups(groups, v_is_named) and not v_queue.is_retention_enabled and not v_scan_past then
       return query select * from parley._p_receive_groups(v_queue, top, groups);
       exit looking when found;
     end if;

@@ -259,7 +259,7 @@ begin
   end loop;
   if v_first.group_id is not null then
     if v_left = coalesce(top, 2147483647) then
-      perform parley._p_note_unseen();
+      perform parley._p_record_unseen();
     end if;
     select p.xmin into v_transaction_id
     from parley._p_receive_progress as p where p.endpoint_id = v_first.endpoint_id order by p.sequence desc limit 1;

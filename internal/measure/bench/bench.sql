@@ -120,7 +120,7 @@ $$;
 
 -- Receives all that waits, counts the rows where they are, and commits every per_transaction messages, so that what is
 -- measured is RECEIVE and not how long the disk takes to sync.
-create procedure bench.drain_counted(queue text, top integer, per_transaction integer, inout received bigint)
+create procedure bench.drain_counted(queue text, top integer, groups integer, per_transaction integer, inout received bigint)
 language plpgsql
 as $$
 declare
@@ -128,7 +128,7 @@ declare
   v_open integer := 0;
 begin
   loop
-    select count(*) into v_count from parley.receive(queue, top);
+    select count(*) into v_count from parley.receive(queue, top, groups => groups);
     received := received + v_count;
     v_open := v_open + v_count;
     if v_open >= per_transaction or v_count = 0 then

@@ -56,7 +56,7 @@ func runReceiveHundred(ctx context.Context, b *bench, s stage, d database) (floa
 	if err := b.load(ctx, s, d, load); err != nil {
 		return 0, err
 	}
-	return timeDrain(ctx, d, 100, messagesPerTransaction, load)
+	return timeDrain(ctx, d, 100, 1, messagesPerTransaction, load)
 }
 
 // load lets messages wait that were sent one by one: rows of their own, which is where an aged database would be slow.

@@ -35,8 +35,8 @@ var (
 	beginAndSend = lifeStep{
 		statement: "select parley.send_binary(parley.begin_dialog('life_initiator', 'life', contract => 'bench'), 'bench', $1)",
 	}
-	forget       = lifeStep{statement: "select parley.send_binary_and_end('life_initiator', 'life', 'bench', $1, contract => 'bench')"}
-	reply        = lifeStep{
+	forget = lifeStep{statement: "select parley.send_binary_and_end('life_initiator', 'life', 'bench', $1, contract => 'bench')"}
+	reply  = lifeStep{
 		statement: `select parley.send_binary(r.conversation_handle, 'bench', $1), parley.end_conversation(r.conversation_handle)
 			from parley.receive('life', 1) as r`,
 		isReceiving: true,

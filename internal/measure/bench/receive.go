@@ -24,6 +24,7 @@ const receiveQueue = "receive"
 type receiveVariant struct {
 	Variant
 	top        int
+	groups     int         // from how many groups a call receives, of conversations of one message each; 0 means one of many messages
 	singles    bool        // whether the messages were sent one by one
 	commitEach bool        // whether each call is a transaction
 	paper      bool        // whether the paper's procedure receives
@@ -39,6 +40,10 @@ func (c Config) receiveVariants() []receiveVariant {
 		{Variant: Variant{"top_100_single_rows", "as top_100, of what was sent one by one"}, top: 100, singles: true},
 		{Variant: Variant{"top_100_single_rows_commit_each", "the same, a transaction a call"}, top: 100, singles: true, commitEach: true},
 		{Variant: Variant{"top_10000_single_rows", "as top_10000, of what was sent one by one"}, top: 10_000, singles: true},
+		{
+			Variant: Variant{"groups", "as top_100, of a fiftieth as many conversations of one message each, from up to 100 groups a call"},
+			top:     100, groups: 100,
+		},
 		{Variant: Variant{"top_1", "8 sessions, begin, receive one, commit, against a bare INSERT"}, top: 1, singles: true, in: explicit},
 		{Variant: Variant{"top_1_autocommit", "the same as single statements"}, top: 1, singles: true, in: autocommit},
 	}
@@ -68,6 +73,25 @@ func receiveScenario() Scenario {
 	return s
 }
 
+// conversations is how many a variant has: of those of one message each a fiftieth of so many messages, if not as many as were asked for.
+func (v receiveVariant) conversations(b *bench) int {
+	if v.groups > 0 {
+		return or(b.Conversations, max(1, b.Messages/50))
+	}
+	return or(b.Conversations, receiveConversations)
+}
+
+// groupsStage has conversations of one message each waiting.
+func (b *bench) groupsStage(ctx context.Context, conversations int) (stage, error) {
+	name := fmt.Sprintf("%d conversations of one message", conversations)
+	return b.stage(ctx, name, func(ctx context.Context, conn *pgx.Conn, s *stage) error {
+		if err := s.addQueue(ctx, conn, receiveQueue, conversations); err != nil {
+			return err
+		}
+		return sendSingles(ctx, conn, s.dialogs[receiveQueue], b.Size, conversations)
+	})
+}
+
 // receiveStage has messages waiting.
 func (b *bench) receiveStage(ctx context.Context, singles bool) (stage, error) {
 	how, fill := "in batches", sendBatches
@@ -91,10 +115,18 @@ func (b *bench) receiveTrial(v receiveVariant) trial {
 	return trial{
 		result: Result{
 			System: systemParley, Variant: v.Name,
-			Sessions: sessions, Conversations: or(b.Conversations, receiveConversations), Size: b.Size, Batch: v.top,
+			Sessions: sessions, Conversations: v.conversations(b), Size: b.Size, Batch: v.top,
 		},
 		run: func(ctx context.Context) (float64, error) {
-			s, err := b.receiveStage(ctx, v.singles)
+			var s stage
+			var err error
+			messages := b.Messages
+			if v.groups > 0 {
+				messages = v.conversations(b)
+				s, err = b.groupsStage(ctx, messages)
+			} else {
+				s, err = b.receiveStage(ctx, v.singles)
+			}
 			if err != nil {
 				return 0, err
 			}
@@ -105,9 +137,9 @@ func (b *bench) receiveTrial(v receiveVariant) trial {
 				case v.paper:
 					return timePaperProcedure(ctx, d, v.top, b.Messages)
 				case v.commitEach:
-					return timeDrain(ctx, d, v.top, v.top, b.Messages)
+					return timeDrain(ctx, d, v.top, 1, v.top, messages)
 				default:
-					return timeDrain(ctx, d, v.top, messagesPerTransaction, b.Messages)
+					return timeDrain(ctx, d, v.top, max(1, v.groups), messagesPerTransaction, messages)
 				}
 			})
 		},
@@ -138,10 +170,10 @@ func receivingOne(messages int, in transaction) driver.Operation {
 const messagesPerTransaction = 10_000
 
 // timeDrain receives all in the server, where the rows are counted too.
-func timeDrain(ctx context.Context, d database, top, perTransaction, messages int) (rate float64, err error) {
+func timeDrain(ctx context.Context, d database, top, groups, perTransaction, messages int) (rate float64, err error) {
 	err = d.withConnection(ctx, func(conn *pgx.Conn) error {
 		begun, received := time.Now(), 0
-		err := conn.QueryRow(ctx, "call bench.drain_counted($1, $2, $3, 0)", receiveQueue, top, perTransaction).Scan(&received)
+		err := conn.QueryRow(ctx, "call bench.drain_counted($1, $2, $3, $4, 0)", receiveQueue, top, groups, perTransaction).Scan(&received)
 		if err != nil {
 			return fmt.Errorf("drain the queue: %w", err)
 		}
