@@ -513,6 +513,8 @@ from (values
   (8402, 'isolation', 'this needs a transaction at READ COMMITTED',
     'An older snapshot does not see all messages of the conversation.',
     'Call it outside a transaction, or begin one at READ COMMITTED.'),
+  (8402, 'groups of one', 'several groups cannot be received from a conversation or a group',
+    'groups is %1$s, and a conversation handle or a group id was given.', 'Leave out groups, or what names the one.'),
   (8402, 'level', 'there is no level "%1$s"', null, 'Use ERROR, WARNING or INFO.'),
   (8402, 'traced event', 'there is no event "%1$s" to trace', null, 'Use %2$s; or null for all.'),
   (8402, 'seconds of a trace', 'a trace cannot run for %1$s seconds', null, 'Give 1 to 604800, a week.'),
@@ -15844,6 +15846,286 @@ $$;
 comment on function parley._p_endpoints_of_group(bigint, bigint) is
 'Gives the endpoints of a group but for one, of a large group some: a look passes these by without asking for each.';
 
+-- sql/receive/receive_groups.sql
+
+-- RECEIVE from many groups in one call (spec R-PERF-4).
+--
+-- What it gives is what RECEIVE would give that is called again and again in one transaction, each time for a group that it has not received from,
+-- until it has so many messages or groups; only that a few statements do it, whatever the number of groups.
+--
+-- 1. _p_first_free: lock the first group that is free. It decides: when its first message has come back from a rollback, or it is not plain, the usual
+--    way receives it, alone.
+-- 2. _p_lock_heads: lock the groups of the rows behind it, passing by what has come back: so a message that fails is received
+--    with others once, and then alone, and it alone is counted.
+-- 3. _p_take_heads: with the locks held, a new statement takes the first messages of all of them, in equal parts, so that it reads little that it does
+--    not take. What is not plain there, or has moved or come back since, is left for another RECEIVE.
+-- Repeated until it is full, as conversations have few messages or many. A group is locked only when it had a message that would have fitted.
+-- A group that was locked in vain (another reader has taken its messages between the scan and the lock) stays locked to the end of the transaction.
+--
+-- Invariants: those of receive/receive.sql, and what keeps each: nobody else takes from a group whose row is locked; what is read is read after the lock;
+-- nothing waits before where the hint lets the scan begin.
+-- Locks: group rows, skipping locked ones, then message rows. Cost of a call: three statements of a round, of which one or two are usual.
+
+create function parley._p_require_groups(groups integer, is_named boolean) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if is_named then
+    found := parley._p_raise(8402, 'groups of one', groups::text);
+  end if;
+  return parley._p_require_range('groups', groups, 1, 10000);
+end
+$$;
+
+comment on function parley._p_require_groups(integer, boolean) is
+'Gives true when a number of groups may be received from: 1 to 10,000, and no conversation or group is named.
+Errors: 8402.';
+
+create function parley._p_first_free(
+  lane integer, from_position bigint, blocked bigint[],
+  out "position" bigint, out endpoint_id bigint, out group_id bigint, out is_usual boolean, out size integer, out is_lane_over boolean
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- Readers side by side may have locked as many as that at the head.
+  v_tried constant integer := 2000;
+begin
+  select m.position, e.endpoint_id, e.group_id, e.is_plain and m.taker = '0' and m.message_type_id not in (1, 5), coalesce(cardinality(m.frame), 1)
+  into position, endpoint_id, group_id, is_usual, size
+  from (
+    select n.position, n.endpoint_id, n.message_type_id, n.frame, n.xmax as taker
+    from parley._p_message as n
+    where n.lane = _p_first_free.lane and n.position >= from_position
+    order by n.position
+    limit v_tried
+  ) as m
+  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO' and e.endpoint_id <> all (blocked)
+  join parley._p_conversation_group as g on g.group_id = e.group_id
+  where m.taker = '0' or parley._p_keeper(m.taker) is null
+  order by m.position
+  limit 1
+  for update of g skip locked;
+  is_lane_over := not found and v_tried > (
+    select count(*)
+    from (select from parley._p_message as n where n.lane = _p_first_free.lane and n.position >= from_position order by n.position limit v_tried) as r
+  );
+end
+$$;
+
+comment on function parley._p_first_free(integer, bigint, bigint[]) is
+'Locks the first group of a lane that nobody else has locked, and gives its first row; nulls when there is none among the first rows.
+is_usual says that the row was never received and its conversation is plain; size, how many messages it holds; is_lane_over, that all rows were seen
+and each was locked.
+Arguments: lane; from_position, where to begin; blocked, the endpoints that the hint names, which are passed by.';
+
+create function parley._p_lock_heads(
+  lane integer, from_position bigint, blocked bigint[], rows_max integer, out endpoints bigint[], out groups bigint[]
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  select coalesce(array_agg(o.endpoint_id order by o.position), '{}'), array_agg(o.group_id order by o.position)
+  into endpoints, groups
+  from (
+    select h.endpoint_id, h.group_id, min(h.position) as position
+    from (
+      select m.position, m.endpoint_id, e.group_id
+      from (
+        select n.position, n.endpoint_id, n.xmax as taker
+        from parley._p_message as n
+        where n.lane = _p_lock_heads.lane and n.position >= from_position
+        order by n.position
+        limit 1000 + 4 * rows_max
+      ) as m
+      join parley._p_endpoint as e
+        on e.endpoint_id = m.endpoint_id and e.state <> 'DO' and e.is_plain and e.endpoint_id <> all (blocked)
+      join parley._p_conversation_group as g on g.group_id = e.group_id
+      where m.taker = '0'
+      order by m.position
+      limit rows_max
+      for update of g skip locked
+    ) as h
+    group by h.endpoint_id, h.group_id
+  ) as o;
+end
+$$;
+
+comment on function parley._p_lock_heads(integer, bigint, bigint[], integer) is
+'Locks the groups of the next rows of a lane that nobody has received and whose groups nobody else has locked, and gives their conversations by arrival.
+Arguments: lane; from_position, where to begin; blocked, the endpoints that the hint names; rows_max, how many rows, and so at most how many groups.';
+
+create function parley._p_take_heads(lane integer, from_position bigint, endpoints bigint[], groups bigint[], share bigint, top bigint)
+returns setof parley.received_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  with fitting as (
+    -- The columns go all the way through: a join of what is deleted with the heads would compare each with each. The first of each counts before
+    -- the second of any: nothing is locked in vain.
+    select t.*
+    from (
+      select o.*, sum(o.size) over (order by o.place, o.number rows unbounded preceding) as total
+      from (
+        select h.*, k.row_id, k.size,
+          row_number() over w as place,
+          bool_or(k.is_for_others) over w as is_for_others,
+          sum(k.size) over w - k.size as before
+        from (
+          select u.number, e.endpoint_id, e.priority, g.conversation_group_id, e.conversation_handle, e.service_name, e.service_id,
+            e.service_contract_name, e.service_contract_id,
+            coalesce(
+              (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1), 0
+            ) as sequence
+          from unnest(endpoints, groups) with ordinality as u (endpoint_id, group_id, number)
+          -- MOVE may have been quicker than our lock.
+          join parley._p_endpoint as e on e.endpoint_id = u.endpoint_id and e.group_id = u.group_id and e.is_plain and e.state <> 'DO'
+          join parley._p_conversation_group as g on g.group_id = e.group_id
+        ) as h
+        cross join lateral (
+          select n.ctid as row_id, n.position, coalesce(cardinality(n.frame), 1) as size,
+            n.xmax <> '0' or n.message_type_id in (1, 5) or n.lane <> _p_take_heads.lane as is_for_others
+          from parley._p_message as n
+          where n.endpoint_id = h.endpoint_id and n.position >= from_position
+          order by n.position
+          limit share
+        ) as k
+        window w as (partition by h.number order by k.position rows unbounded preceding)
+      ) as o
+    ) as t
+    where not t.is_for_others and t.total <= top
+  ), gone as (
+    delete from parley._p_message as m
+    using fitting as f
+    where m.ctid = f.row_id
+    returning f.number, f.endpoint_id, f.priority, f.conversation_group_id, f.conversation_handle, f.service_name, f.service_id,
+      f.service_contract_name, f.service_contract_id, f.sequence, f.size, f.before,
+      m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context
+  ), received as (
+    select g.endpoint_id, (g.sequence + sum(g.size))::bigint as next, sum(g.size)::bigint as messages
+    from gone as g
+    group by g.endpoint_id, g.sequence
+  ), noted as (
+    insert into parley._p_receive_progress (endpoint_id, sequence) select r.endpoint_id, r.next from received as r
+  ), forgotten as (
+    -- As _p_forget_progress does, for about every 32nd RECEIVE.
+    delete from parley._p_receive_progress as p
+    using received as r
+    where r.next / r.messages / 32 <> (r.next - r.messages) / r.messages / 32
+      and p.endpoint_id = r.endpoint_id
+      and p.sequence < r.next
+      and p.sequence >= case
+        when r.next / r.messages / 32768 = (r.next - r.messages) / r.messages / 32768 then r.next - 1024 * r.messages
+        else 0
+      end
+  )
+  select
+    0::smallint, g.priority, g.position + coalesce(b.number - 1, 0), g.conversation_group_id, g.conversation_handle,
+    (g.sequence + g.before + coalesce(b.number - 1, 0))::bigint, g.service_name, g.service_id,
+    g.service_contract_name, g.service_contract_id, t.name, g.message_type_id, t.validation::text,
+    case when g.frame is null then g.body else b.body end, g.enqueued_at, null::uuid, g.trace_context
+  from gone as g
+  join parley._p_message_type as t using (message_type_id)
+  left join lateral unnest(g.frame) with ordinality as b (body, number) on true
+  order by g.number, g.position, b.number;
+end
+$$;
+
+comment on function parley._p_take_heads(integer, bigint, bigint[], bigint[], bigint, bigint) is
+'Takes the first messages of conversations whose groups are locked, conversation by conversation. It takes whole rows, and leaves a conversation
+that is no longer plain, or whose first message has come back from a rollback.
+Arguments: lane, of all of them; from_position, before which nothing waits; endpoints, and groups, that of each; share,
+at most so many rows of each; top, messages of all.';
+
+create function parley._p_receive_groups(queue parley._p_queue, top integer, groups integer) returns setof parley.received_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_left bigint := coalesce(top, 2147483647);
+  v_groups integer := groups;
+  v_priority integer;
+  v_lane integer;
+  v_hint parley._p_scan_hint;
+  v_low bigint;
+  v_first record;
+  v_found record;
+  v_held record;
+  v_count integer;
+  v_transaction_id xid;
+begin
+  for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0 loop
+    v_lane := parley._p_lane(queue.queue_id, v_priority);
+    select * into v_hint from parley._p_newest_hint(v_lane) as h;
+    -- What the hint names comes first, and is received the usual way.
+    exit when cardinality(v_hint.blocked_endpoints) > 0 and queue.priorities <> 32;
+    v_low := greatest(0, v_hint.low_position, v_hint.resume_position);
+    v_first := parley._p_first_free(v_lane, v_low, coalesce(v_hint.blocked_endpoints, '{}'));
+    continue when v_first.is_lane_over;
+    exit when v_first.is_usual is not true or v_first.size > v_left;
+    -- As in RECEIVE of one group: not all readers at once.
+    if v_first.position - v_low > 65536 and (v_first.position - v_low > 524288 or (v_first.position >> 10) % 16 = pg_backend_pid() % 16) then
+      perform parley._p_renew_hint(queue.queue_id, v_lane, v_first.position, v_hint);
+    end if;
+    select '{}'::bigint[] as endpoints, '{}'::bigint[] as groups into v_held;
+    for v_round in 0 .. 40 loop
+      v_found := v_held;
+      if v_groups > 0 then
+        -- All rows are taken to be as large as the first.
+        v_found := parley._p_lock_heads(
+          v_lane, v_first.position, coalesce(v_hint.blocked_endpoints, '{}'), least(v_left / v_first.size, v_groups, 10000)::integer
+        );
+        exit when cardinality(v_found.endpoints) = 0;
+        v_groups := v_groups + cardinality(v_held.endpoints);
+        if v_round = 0 then
+          v_held := v_found;
+        else
+          select array_agg(u.endpoint_id) as endpoints, array_agg(u.group_id) as groups into v_held
+          from (
+            select * from unnest(v_held.endpoints, v_held.groups) as h (endpoint_id, group_id)
+            union
+            select * from unnest(v_found.endpoints, v_found.groups) as f (endpoint_id, group_id)
+          ) as u;
+        end if;
+        v_groups := v_groups - cardinality(v_held.endpoints);
+      end if;
+      return query
+      select *
+      from parley._p_take_heads(
+        v_lane, v_low, v_found.endpoints, v_found.groups,
+        -- Twice as much in each round, for when few conversations have much.
+        (v_left + cardinality(v_found.endpoints) - 1) / cardinality(v_found.endpoints) << least(v_round, 20), v_left
+      );
+      get diagnostics v_count = row_count;
+      v_left := v_left - v_count;
+      exit when v_count = 0 or v_left = 0;
+    end loop;
+    exit when v_left = 0 or v_groups = 0;
+  end loop;
+  if v_first.group_id is not null then
+    if v_left = coalesce(top, 2147483647) then
+      perform parley._p_record_unseen();
+    end if;
+    select p.xmin into v_transaction_id
+    from parley._p_receive_progress as p where p.endpoint_id = v_first.endpoint_id order by p.sequence desc limit 1;
+    if v_transaction_id <> pg_current_xact_id()::xid then
+      perform parley._p_keep(v_transaction_id);
+    end if;
+  end if;
+end
+$$;
+
+comment on function parley._p_receive_groups(parley._p_queue, integer, integer) is
+'Receives from the first groups of a queue that nobody else has locked, as long as all is usual; nothing when the first of them is not, or when
+more is locked than is worth passing by: then RECEIVE goes on as ever.
+Arguments: queue; top, messages, null for all of the groups; groups, at most so many.
+Source: spec R-PERF-4.';
+
 -- sql/receive/receive.sql
 
 -- RECEIVE: the other hot path.
@@ -15870,6 +16152,7 @@ create function parley.receive(
   conversation_handle uuid default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
   conversation_group_id uuid default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
   timeout integer default null,
+  groups integer default null,
   caller parley.caller default parley.current_caller()
 ) returns setof parley.received_message
 language plpgsql security definer rows 100
@@ -15977,6 +16260,11 @@ begin
       v_scan_past := found;
       v_is_holding := v_is_holding or found;
       v_low := greatest(v_low, case when not found then v_hint.resume_position end);
+    end if;
+
+    if coalesce(groups, 1) <> 1 and parley._p_require_groups(groups, v_is_named) and not v_queue.is_retention_enabled and not v_scan_past then
+      return query select * from parley._p_receive_groups(v_queue, top, groups);
+      exit looking when found;
     end if;
 
     if v_is_named then
@@ -16178,12 +16466,7 @@ begin
                 null::uuid, v_message.trace_context
               from (select unnest(v_message.frame[:v_count]) as body, generate_series(1, v_count) as number) as f;
               if v_count < v_size then
-                -- What is left of a frame goes back in pieces no larger than this reader may take: the next one like it takes whole rows.
-                insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-                select v_message.position + f.first - 1, v_endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
-                  case when top = 1 then v_message.frame[f.first] end,
-                  case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
-                from generate_series(v_count + 1, v_size, top) as f (first);
+                perform parley._p_put_rest_back(v_message, v_count, top);
               end if;
             end if;
           end if;
@@ -16224,14 +16507,17 @@ begin
 end
 $$;
 
-comment on function parley.receive(text, integer, uuid, uuid, integer, parley.caller) is
+comment on function parley.receive(text, integer, uuid, uuid, integer, integer, parley.caller) is
 'Receives messages: removes them from the queue, in this transaction, and locks their conversation group to its end.
 All messages come from one group, conversation by conversation; the group is the first, by priority and arrival, that nobody else has locked.
 Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle, conversation_group_id: receive only from that one,
-waiting for its lock (left out: from any; null is refused); timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever).
+waiting for its lock (left out: from any; null is refused); timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever);
+groups, from up to so many groups, 1 to 10,000, all of which stay locked (null: from one). A message that has come back after a rollback is received
+alone, with its group.
 It waits without a lock. When it had to fire a timer, to set a conversation aside or to lock a group in vain, it returns nothing before its time: commit,
 and call it again.
-Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 8414 the conversation is not in the group, 8418 and 8420
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, groups out of range or with
+one named, 8414 the conversation is not in the group, 8418 and 8420
 handle or group null, 8426 and 8436 conversation or group not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped
 meanwhile, 9609 malformed name, 9617 the queue is disabled.
 Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
@@ -16343,6 +16629,23 @@ comment on function parley._p_messages_in_order(parley._p_endpoint, bigint, inte
 'Gives the first rows of a conversation in the order in which they are received: DialogTimer, Error, the rest by position.
 Arguments: endpoint; from_position, before which nothing waits; rows_max, each a message or a frame, null for all.';
 
+create function parley._p_put_rest_back(message parley._p_message, taken integer, top integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
+  select message.position + f.first - 1, message.endpoint_id, message.enqueued_at, message.lane, message.message_type_id,
+    case when top = 1 then message.frame[f.first] end,
+    case when top > 1 then message.frame[f.first : f.first + top - 1] end, message.trace_context
+  from generate_series(taken + 1, cardinality(message.frame), top) as f (first);
+end
+$$;
+
+comment on function parley._p_put_rest_back(parley._p_message, integer, integer) is
+'Puts back what a reader has left of a frame, in pieces no larger than it may take: the next one like it takes whole rows.
+Arguments: message, the row that was deleted; taken, how many of its messages were; top of the reader.';
+
 create function parley._p_take(queue parley._p_queue, endpoint_id bigint, from_position bigint, top integer)
 returns setof parley.received_message
 language plpgsql
@@ -16359,12 +16662,10 @@ declare
   v_rows integer := 16;
   v_asked integer;
   v_seen integer;
-  v_lane integer;
   v_expedited bigint[];
   v_transaction_id xid;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_take.endpoint_id;
-  v_lane := parley._p_lane(queue.queue_id, v_endpoint.priority);
   select p.sequence into v_sequence
   from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1;
   v_sequence := coalesce(v_sequence, 0);
@@ -16431,11 +16732,10 @@ begin
         return next v_row;
       end loop;
       if v_taken < cardinality(v_message.frame) then
-        insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-        select v_message.position + f.first - 1, v_endpoint.endpoint_id, v_message.enqueued_at, v_lane, v_message.message_type_id,
-          case when top = 1 then v_message.frame[f.first] end,
-          case when top > 1 then v_message.frame[f.first : f.first + top - 1] end, v_message.trace_context
-        from generate_series(v_taken + 1, cardinality(v_message.frame), top) as f (first);
+        perform parley._p_put_rest_back(
+          row(v_message.position, v_endpoint.endpoint_id, v_message.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
+            v_message.message_type_id, null, v_message.frame, v_message.trace_context)::parley._p_message, v_taken, top
+        );
       end if;
       v_left := v_left - v_taken;
     end loop;
