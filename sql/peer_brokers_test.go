@@ -12,7 +12,7 @@ const speak = `
 	from (
 		select coalesce(
 			parley._p_refusal_of_speaker(array[$1::text], $2::text::uuid, $3::bigint),
-			parley._p_hear($2::text::uuid, $3::bigint, 1, '00000000-0000-0000-0000-00000000000a', $1::text !~ 'peer:')
+			parley._p_admit_speaker($2::text::uuid, $3::bigint, 1, '00000000-0000-0000-0000-00000000000a', $1::text !~ 'peer:')
 		) as refusal
 	) as r`
 

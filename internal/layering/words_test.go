@@ -23,7 +23,7 @@ var refusedWords = map[string]string{
 
 // stillRefusedIn are the files, by the beginning of their paths, that are not rewritten yet. Take one off the list once it is clean; put none on it.
 var stillRefusedIn = strings.Fields(`
-	sql/conversation/ sql/receive/ sql/transport/
+	sql/receive/receive.sql sql/receive/receive_named.sql
 `)
 
 var (

@@ -37,7 +37,7 @@ end
 $$;
 
 comment on function parley._p_make_group_shared(bigint, bigint) is
-'Notes that a conversation is not alone in its group any more, whose lock the caller has. Only the first time that locks anything but the one that joins.
+'Records that a conversation is not alone in its group any more, whose lock the caller has. Only the first time that locks anything but the one that joins.
 Arguments: group_id; joining, the endpoint that the caller moves into it, or null for one that is new.';
 
 create function parley._p_join_group(conversation_group_id uuid, service_id integer) returns bigint
@@ -120,8 +120,8 @@ $$;
 
 comment on function parley._p_notice_slip(oid, text, text) is
 'Says by a notice which service may have been meant by one that is not in this database and that no route leads to. It says nothing when none is like it.
-Arguments: caller, who is told only of what he may see; to_service; broker_instance in canonical form, null for any.
-Cost: a look at every service, once a session for each name.';
+Arguments: caller, who gets only names that he may see; to_service; broker_instance in canonical form, null for any.
+Cost: a read of every service, once a session for each name.';
 
 create function parley.begin_dialog(
   from_service text,
@@ -209,7 +209,7 @@ end
 $$;
 
 comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, parley.caller) is
-'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist: a notice tells of a name that is like it.
+'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist: a notice names one that is like it.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database,
 CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether messages that leave the database must be encrypted;
 related_conversation, a handle whose group to join, or related_conversation_group, the group itself, created when unknown.
@@ -260,4 +260,4 @@ begin
 end
 $$;
 
-comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembers that a queue has endpoints of a priority, so that readers look in its lane.';
+comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembers that a queue has endpoints of a priority, so that readers scan its lane.';

@@ -67,7 +67,7 @@ end
 $$;
 
 comment on function parley.end_conversation(uuid, boolean) is
-'Removes one side of a conversation at once, without telling the other side: for administrators, when nothing else helps.
+'Removes one side of a conversation at once, without a message to the other side: for administrators, when nothing else helps.
 Arguments: conversation_handle; cleanup, true (false: the plain form).
 Errors: 8418 missing, 8426 not found, 28006 not an administrator.
 Source: spec 4.6.';
@@ -136,8 +136,8 @@ $$;
 
 comment on function parley._p_break_conversations(bigint[], parley._p_error, parley._p_error) is
 'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in state ER (spec 3.2).
-A far side gets far_error, when that is given; one in another database is told nothing otherwise: it has its own clock, or has said so itself.
-Gives the number of sides that were told.';
+A far side gets far_error, when that is given; one in another database gets nothing otherwise: it has its own clock, or has caused the error.
+Gives the number of sides that got an error.';
 
 create function parley._p_drop_endpoints_of_service(service_id integer, error parley._p_error) returns void
 language plpgsql

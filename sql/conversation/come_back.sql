@@ -2,7 +2,7 @@
 --
 -- No message may have two far sides. One that has its number may be with another database already, so a conversation that has begun elsewhere stays
 -- there, but for one case: its target has answered that it did not take even the first message, and nothing was sent to anybody since. Then the
--- numbers are forgotten and all goes the way of what was never sent. That is the case of a conversation that is put aside (_p_parked) and has not been
+-- numbers are forgotten and all goes the way of what was never sent. That is the case of a conversation that is parked and has not been
 -- bound again; a route that was changed leaves no such answer behind.
 -- Should a copy of the first message be under way all the same, in the memory of a server in between, and be taken there later, the second of the two
 -- targets is refused when it answers: 8495 (spec 6.5).

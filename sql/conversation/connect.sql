@@ -83,7 +83,7 @@ end
 $$;
 
 comment on function parley._p_right_to_send(oid, parley._p_queue) is
-'Shows through which role a role holds RECEIVE on a queue: who loses that role loses the right, without our being told.
+'Shows through which role a role holds RECEIVE on a queue: who loses that role loses the right, without a notification.
 Null when that cannot be said.';
 
 create function parley._p_remember_route(caller oid, handle uuid) returns void
@@ -239,7 +239,7 @@ end
 $$;
 
 comment on function parley._p_deliver_delayed(text, integer[], boolean) is
-'Looks again for a way for what waits in the transmission queue: delivers it here, or puts it on its way to another database, in the order it was sent.
+'Finds the way again of what waits in the transmission queue: delivers it here, or puts it on its way to another database, in the order it was sent.
 Arguments: service_name, of the far side, null for any; only_queues, the queues of the senders, null for all; passes_by, whether conversations that
 somebody holds are passed by instead of waited for.';
 

@@ -39,4 +39,4 @@ as $$
 $$;
 
 comment on function parley._p_may_see_conversation(oid, parley._p_endpoint) is
-'Reports whether the caller may look at a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
+'Reports whether the caller may see a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';

@@ -49,7 +49,7 @@ create table parley._p_endpoint (
 );
 
 comment on table parley._p_endpoint is 'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
-comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must look closer; see send/send.sql.';
+comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must check more; see send/send.sql.';
 comment on column parley._p_endpoint.far_endpoint_id is
 'The other side when that is in this database; null as long as there is none; -endpoint_id when it is in another one.';
 comment on column parley._p_endpoint.destination_id is 'Where messages for a far side in another database go; null as long as no route was found.';

@@ -24,7 +24,7 @@ create table parley._p_destination (
 
 comment on table parley._p_destination is
 'Addresses to which messages are transmitted: tcp://host:port, or broker:GUID for another database that the same daemon serves. Attempts and
-status tell of the link, not of one message.';
+status are about the link, not of one message.';
 
 -- One series for all destinations: what matters is the order within a conversation.
 create sequence parley._p_transmission_position minvalue 0 start 1;
@@ -114,7 +114,7 @@ create table parley._p_neighbour_service (
 );
 
 comment on table parley._p_neighbour_service is
-'Where LOCAL routes were found to lead besides this database: a conversation that begins later need not wait for the daemon to look.';
+'Where LOCAL routes were found to lead besides this database: a conversation that begins later need not wait for the daemon to find it.';
 
 create function parley._p_back_off(attempts integer) returns interval
 language sql immutable
@@ -147,7 +147,7 @@ end
 $$;
 
 comment on function parley._p_find_destination(text, integer) is
-'Gives the id of the destination for an address, which it creates when it is new, and notes that messages of a priority go there.';
+'Gives the id of the destination for an address, which it creates when it is new, and records that messages of a priority go there.';
 
 create function parley._p_is_next_door(service_name text) returns boolean
 language sql stable
@@ -156,7 +156,7 @@ set enable_seqscan = off
 set jit = off
 as $$
   select exists (select from parley._p_neighbour_service as n where n.service_name = _p_is_next_door.service_name)
-    -- One of them has answered, though the daemon may have looked for others since.
+    -- One of them has answered, though the daemon may have searched others since.
     or exists (
       select
       from parley._p_endpoint as e

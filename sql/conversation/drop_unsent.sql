@@ -35,7 +35,7 @@ $$;
 
 comment on function parley._p_drop_unsent(parley._p_endpoint) is
 'Drops what a side, locked FOR UPDATE by the caller, has sent and the far side does not have yet, because it ends with an Error. Gives the type of message
-that has to tell of the Error: 1 in the order, -1 outside of it, null when nobody has heard of the conversation.
+that has to report the Error: 1 in the order, -1 outside of it, null when no other database knows the conversation.
 Source: spec 3.2, 4.6.';
 
 create function parley._p_drop_outgoing(endpoint parley._p_endpoint) returns void

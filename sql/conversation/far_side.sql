@@ -66,7 +66,7 @@ begin
   where t.endpoint_id = v_endpoint.endpoint_id and t.destination_id <> v_endpoint.destination_id;
   v_has_moved := found;
   if v_has_moved or exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id) then
-    -- Who transmits there has read long ago what was in transit, and does not look again; of what is parked and due it hears.
+    -- The transmitter has read what was in transit and does not read it again; what is parked and due it does.
     insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
     values (v_endpoint.endpoint_id, v_endpoint.destination_id, '', 0, clock_timestamp())
     on conflict on constraint _p_parked_pkey do update
@@ -90,7 +90,7 @@ end
 $$;
 
 comment on function parley._p_bind_to(bigint, text) is
-'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in order. Notes which remote service
+'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in order. Records which remote service
 binding counts for it.
 Arguments: endpoint_id, not bound before; address, as _p_destination has it.';
 

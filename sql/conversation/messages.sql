@@ -210,7 +210,7 @@ end
 $$;
 
 comment on function parley._p_record_listener(integer) is
-'Notes that this session wants to be notified of messages of a queue. It writes the first time only, and then forgets sessions that have gone.';
+'Records that this session wants to be notified of messages of a queue. It writes the first time only, and then forgets sessions that have gone.';
 
 create function parley.listen_for_messages(
   queue text, seconds integer default 10,
@@ -239,7 +239,7 @@ $$;
 
 comment on function parley.listen_for_messages(text, integer, parley.caller) is
 'Asks senders to notify channel parley for some seconds, and returns the payload to expect: the id of the queue.
-Call LISTEN parley first, then this, then look at the queue once more, then sleep. A sender that looked just before may not notify: look again after
+Call LISTEN parley first, then this, then read the queue once more, then sleep. A sender that checked just before may not notify: read again after
 a second at the latest. Not undone by a rollback.
 Arguments: queue; seconds, how long to be notified; 0 or less ends it.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';

@@ -62,7 +62,7 @@ $$;
 
 comment on function parley._p_probe(regclass) is
 'Gives a position behind all that have been drawn from a queue''s sequence, and the transactions that have drawn one and not ended yet, prepared ones
-included; not our own. When none of these is left, a look that begins then sees all that will ever be before that position.
+included; not our own. When none of these is left, a scan that begins then sees all that will ever be before that position.
 A prepared transaction that has outlived a restart of the server is named anew, -1/xid.';
 
 create function parley._p_record_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
@@ -193,9 +193,9 @@ end
 $$;
 
 comment on function parley._p_record_scan(integer, integer, bigint, bigint[], bigint) is
-'Tells the readers after this one where to begin to look.
+'Records for the readers after this one where a scan may begin.
 Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
-resume, up to where only they have messages, and no further than was safe when the look began.';
+resume, up to where only they have messages, and no further than was safe when the scan began.';
 
 -- When the next reader may read the senders under way, in microseconds since 1970.
 create function parley._p_renew_hint(queue_id integer, lane integer, head_position bigint, hint parley._p_scan_hint) returns void
@@ -231,6 +231,6 @@ end
 $$;
 
 comment on function parley._p_renew_hint(integer, integer, bigint, parley._p_scan_hint) is
-'Tells the readers after this one that they need not begin where a hint says any more.
+'Records for the readers after this one that they need not begin where a hint says any more.
 Arguments: queue_id; lane; head_position, of the first message found in a group that was free, beginning where the hint says; hint, which was read before
-that look.';
+that scan.';

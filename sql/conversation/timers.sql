@@ -1,6 +1,6 @@
 -- Conversation timers, lifetimes, abandoned endpoints and tombstones: what happens because time passes.
 --
--- Who looks at the clock: activation/fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due somewhere, and the daemon
+-- Who fires them: activation/fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due somewhere, and the daemon
 -- (activation/due_alarms.sql). Several at once share the work: each passes by what another holds.
 
 create function parley.begin_conversation_timer(
@@ -108,7 +108,7 @@ end
 $$;
 
 comment on function parley._p_fire_alarms(integer, integer, integer[]) is
-'Handles alarms that are due and notes when to look next. Waits for nobody. Gives how many.
+'Handles alarms that are due and records when the next are. Waits for nobody. Gives how many.
 Arguments: queue_id, that of a reader, or null; top, how many at most; only_queues, where queue_id is null: of these queues alone (null: of all).';
 
 create function parley._p_is_group_held(endpoint_id bigint) returns boolean

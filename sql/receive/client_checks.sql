@@ -27,7 +27,7 @@ end
 $$;
 
 comment on function parley._p_check_client() is
-'Lets the following statements of this session notice within 100 milliseconds that their client has gone, where the system can tell, and notes
+'Lets the following statements of this session notice within 100 milliseconds that their client has gone, where the system can detect that, and records
 to the end of the transaction that the statement under way does not.';
 
 create function parley._p_reach_client() returns boolean
@@ -46,7 +46,7 @@ begin
     perform pg_sleep(0.1) where v_write > 1;
     raise notice using
       message = 'parley makes sure that its client is still there',
-      detail = 'The database has no client_connection_check_interval, so PostgreSQL did not look during the first wait of this session.',
+      detail = 'The database has no client_connection_check_interval, so PostgreSQL did not check during the first wait of this session.',
       hint = v_hint;
   end loop;
   -- A write that failed ends the session here.
@@ -56,7 +56,7 @@ end
 $$;
 
 comment on function parley._p_reach_client() is
-'Ends the session when its client has gone during a wait in which PostgreSQL did not look. It returns after a tenth of a second on TCP, and whether it asked.';
+'Ends the session when its client has gone during a wait in which PostgreSQL did not check. It returns after a tenth of a second on TCP, and whether it asked.';
 
 do $$
 begin

@@ -100,7 +100,7 @@ begin
       if not found then
         exit when not exists (select from parley._p_message as m where m.lane = v_lane and m.position >= v_bound);
         -- It will be a long scan. If no sender is under way, what it passes by is hinted to others after this scan and not the next one; it begins
-        -- anew, because somebody may have committed before v_from since that was looked at.
+        -- anew, because somebody may have committed before v_from since that was scanned.
         select p.position, p.senders into v_probe
         from parley._p_queue as q
         cross join lateral parley._p_probe(q.position_sequence) as p
@@ -176,4 +176,4 @@ end
 $$;
 
 comment on function parley._p_endpoints_of_group(bigint, bigint) is
-'Gives the endpoints of a group but for one, of a large group some: a look passes these by without asking for each.';
+'Gives the endpoints of a group but for one, of a large group some: a scan passes these by without a check of each.';

@@ -7,7 +7,7 @@
 --
 -- So: a RECEIVE in a subtransaction, and no other, marks one of 32 sequences, chosen by the number of the subtransaction: it
 -- writes that number and the one of its transaction into it. A message that it gives back carries that number in xmax. A reader that finds a message
--- with an aborted xmax reads its sequence. When that names the same subtransaction, it tells the transaction, which keeps the group as
+-- with an aborted xmax reads its sequence. When that names the same subtransaction, it identifies the transaction, which keeps the group as
 -- long as it runs. When another one has written there since, then whoever runs, has marked that sequence, and began before the message was
 -- taken, is taken for the keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never
 -- too few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
@@ -75,7 +75,7 @@ end
 $$;
 
 comment on function parley._p_keep(xid) is
-'Notes that this transaction keeps what it has received in a subtransaction, though it may go back to the savepoint.
+'Records that this transaction keeps what it has received in a subtransaction, though it may go back to the savepoint.
 Arguments: transaction_id, of the subtransaction.';
 
 create function parley._p_keeper(transaction_id xid) returns integer

@@ -11,7 +11,7 @@
 -- connection wait better: they LISTEN (parley.listen_for_messages), and the Go package does.
 
 create function parley._p_wait_for_message(
-  position_sequence regclass, last bigint, sent timestamptz, looked timestamptz, started timestamptz, timeout integer, lost integer
+  position_sequence regclass, last bigint, sent timestamptz, scanned_at timestamptz, started timestamptz, timeout integer, lost integer
 ) returns timestamptz
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -23,7 +23,7 @@ declare
     greatest((v_now - sent) / 2, interval '1 ms'), greatest((v_now - sent) / 10, interval '100 ms'), interval '500 ms'
   );
   -- Where everything belongs to others, or messages come faster than they can be received, polling takes a third of the time at most.
-  v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
+  v_rested timestamptz := v_now + least(2 * (v_now - scanned_at), interval '100 ms');
   v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
   v_next timestamptz := least(greatest(v_scan, v_rested), v_until);
   v_least float8 := 0.0005 * (1 << least(lost, 3));
@@ -53,9 +53,9 @@ end
 $$;
 
 comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, timestamptz, integer, integer) is
-'Sleeps until it is worth looking for messages again and gives what to give as sent next time, or null when the time is over.
-Arguments: position_sequence of the queue; last, its value before the last look; sent, when somebody last drew a position, or when the wait began;
-looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often nothing was found after
+'Sleeps until it is worth scanning for messages again and gives what to give as sent next time, or null when the time is over.
+Arguments: position_sequence of the queue; last, its value before the last scan; sent, when somebody last drew a position, or when the wait began;
+scanned_at, when that scan began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often nothing was found after
 somebody had drawn a position: the message was gone, or not committed yet.';
 
 create function parley._p_has_unseen() returns boolean

@@ -20,7 +20,7 @@ begin
   if v_error is not null then
     return parley._p_verdict_of('held', 0, v_error);
   end if;
-  v_error := parley._p_hear(broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:');
+  v_error := parley._p_admit_speaker(broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:');
   if v_error is not null then
     return parley._p_verdict_of('superseded', 0, v_error);
   elsif pg_sequence_last_value('parley._p_broker_switch') is not null then

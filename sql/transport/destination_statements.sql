@@ -71,7 +71,7 @@ end
 $$;
 
 comment on function parley._p_report_attempt(bigint, integer, text) is
-'Notes that a destination could not be reached, and gives in how many milliseconds to try again; or, with an empty failure, that it has answered.
+'Records that a destination could not be reached, and gives in how many milliseconds to try again; or, with an empty failure, that it has answered.
 Null when the term is over.
 Arguments: term; destination_id; failure, the text that the transmission queue shows.
 Source: spec 6.9, 6.12.';
@@ -165,7 +165,7 @@ end
 $$;
 
 comment on function parley._p_bind_conversations(bigint, bigint[], text, text) is
-'Binds conversations that have no destination yet to one, and remembers that their services are there; or notes why there is none. One that somebody
+'Binds conversations that have no destination yet to one, and remembers that their services are there; or records why there is none. One that somebody
 else holds is left for the next time. False when the term is over.
 Without an address they go where their routes lead when LOCAL is not to be had (spec 6.3), if anywhere.
 Arguments: term; endpoint_ids; address, broker:GUID, or empty; status, for the transmission queue, or empty for what the routes say.';

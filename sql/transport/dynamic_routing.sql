@@ -185,6 +185,6 @@ end
 $$;
 
 comment on function parley._p_take_configuration_answers() is
-'Ends the conversations in which the broker configuration service has answered, and looks again at what waited for it. An end with an error, or of the
+'Ends the conversations in which the broker configuration service has answered, and tries again what waited for it. An end with an error, or of the
 lifetime, means that it does not know. Gives the number of answers.
 Source: spec 6.6.';

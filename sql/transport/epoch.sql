@@ -21,7 +21,7 @@ exception
 end
 $$;
 
-comment on function parley._p_timeline() is 'Gives the timeline of the server, or null when it does not tell.';
+comment on function parley._p_timeline() is 'Gives the timeline of the server, or null when it is not known.';
 
 create function parley._p_is_epoch_current() returns boolean
 language sql stable
@@ -31,7 +31,7 @@ as $$
 $$;
 
 comment on function parley._p_is_epoch_current() is
-'Reports whether the server is still on the timeline of the epoch; until the daemon has noted the new one nothing may be transmitted.';
+'Reports whether the server is still on the timeline of the epoch; until the daemon has recorded the new one nothing may be transmitted.';
 
 create function parley._p_begin_epoch() returns void
 language plpgsql
@@ -97,7 +97,7 @@ $$;
 comment on function parley._p_record_timeline() is
 'Gives the epoch, and begins a new one when the server is on another timeline than that of the last.';
 
-create function parley._p_hear(
+create function parley._p_admit_speaker(
   broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean
 ) returns parley._p_error
 language plpgsql
@@ -109,21 +109,21 @@ begin
   if broker_instance = (select b.service_broker_guid from parley._p_broker as b) then
     return parley._p_error_of(9772, 'same instance');
   end if;
-  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance;
+  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_admit_speaker.broker_instance;
   if not found then
     insert into parley._p_known_broker (broker_instance, epoch, term, token, is_beside)
-    values (_p_hear.broker_instance, _p_hear.epoch, _p_hear.term, _p_hear.token, _p_hear.is_beside)
+    values (_p_admit_speaker.broker_instance, _p_admit_speaker.epoch, _p_admit_speaker.term, _p_admit_speaker.token, _p_admit_speaker.is_beside)
     on conflict do nothing;
   elsif (v_known.epoch, v_known.term) < (epoch, term) then
     update parley._p_known_broker as k
-    set epoch = _p_hear.epoch, term = _p_hear.term, token = _p_hear.token
-    where k.broker_instance = _p_hear.broker_instance and (k.epoch, k.term) < (_p_hear.epoch, _p_hear.term);
+    set epoch = _p_admit_speaker.epoch, term = _p_admit_speaker.term, token = _p_admit_speaker.token
+    where k.broker_instance = _p_admit_speaker.broker_instance and (k.epoch, k.term) < (_p_admit_speaker.epoch, _p_admit_speaker.term);
     -- It asks about the conversations that it knows. About those that it has forgotten only this side can ask.
     if found and v_known.epoch < epoch then
       perform parley._p_doubt(broker_instance);
     end if;
   end if;
-  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance for share;
+  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_admit_speaker.broker_instance for share;
   if (v_known.epoch, v_known.term) > (epoch, term) then
     return parley._p_error_of(
       9772, 'newer speaker', broker_instance::text, v_known.epoch::text, v_known.term::text, epoch::text, term::text
@@ -135,11 +135,11 @@ begin
 end
 $$;
 
-comment on function parley._p_hear(uuid, bigint, bigint, uuid, boolean) is
-'Explains why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
+comment on function parley._p_admit_speaker(uuid, bigint, bigint, uuid, boolean) is
+'Explains why nothing is taken from a speaker of a broker: somebody newer speaks for it, or two copies of its database do; null when it is. It stays so to the
 end of the transaction.
 Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the same daemon. Who speaks was
-looked at before (_p_refusal_of_speaker).';
+checked before (_p_refusal_of_speaker).';
 
 create function parley._p_speaker(term bigint, out instance uuid, out epoch bigint, out token uuid)
 language plpgsql
@@ -154,4 +154,4 @@ end
 $$;
 
 comment on function parley._p_speaker(bigint) is
-'Gives in whose name the daemon with a term may transmit; nulls when the term is over. Notes a new timeline first.';
+'Gives in whose name the daemon with a term may transmit; nulls when the term is over. Records a new timeline first.';

@@ -33,7 +33,7 @@ declare
   v_service parley._p_service;
 begin
   if parley._p_refusal_of_speaker(array[identity], broker_instance, epoch) is not null
-    or parley._p_hear(broker_instance, epoch, term, token, identity !~ 'peer:') is not null then
+    or parley._p_admit_speaker(broker_instance, epoch, term, token, identity !~ 'peer:') is not null then
     return null;
   end if;
   if not exists (
@@ -72,7 +72,7 @@ comment on function parley._p_accept_fragment(
   uuid, bigint, bigint, uuid, uuid, boolean, bigint, bigint, bigint, bytea, text, uuid, text, timestamptz
 ) is
 'Stores the next part of a large message, and gives how many bytes of it there are, from the first on: where to go on. A part that is not the next one
-is not stored. Null when it is not wanted: the speaker is superseded, or may not send there; the run itself will be told why.
+is not stored. Null when it is not wanted: the speaker is superseded, or may not send there; the answer to the run itself gives the reason.
 Arguments: the speaker; conversation_id, from_initiator, sequence of the message; first_byte of the part; size of the message in bytes; data;
 to_service, to_broker, identity and sealed_at, as for a run.
 Source: spec 6.9.';

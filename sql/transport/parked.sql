@@ -34,7 +34,7 @@ end
 $$;
 
 comment on function parley._p_park(bigint, integer, text) is
-'Puts a conversation aside for 4 to 64 seconds, longer each time, with the reason.
+'Parks a conversation for 4 to 64 seconds, longer each time, with the reason.
 Arguments: endpoint_id; destination_id that it had; status, for the transmission queue.';
 
 create function parley._p_unpark(destination_id integer, rows_max integer) returns setof parley._p_run
@@ -93,4 +93,4 @@ end
 $$;
 
 comment on function parley._p_unpark(integer, integer) is
-'Lets conversations of a destination that were put aside try again when their time has come; gives what they have in transit.';
+'Lets conversations of a destination that were parked try again when their time has come; gives what they have in transit.';

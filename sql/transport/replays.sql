@@ -31,7 +31,7 @@ as $$
   where s.conversation_id = _p_record_opened.conversation_id and not s.is_initiator
 $$;
 
-comment on function parley._p_record_opened(uuid) is 'Notes that a secured dialog has begun here.';
+comment on function parley._p_record_opened(uuid) is 'Records that a secured dialog has begun here.';
 
 create function parley._p_refuse_replay(sealed_at timestamptz) returns parley._p_error
 language plpgsql

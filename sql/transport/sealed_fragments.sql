@@ -45,6 +45,6 @@ end
 $$;
 
 comment on function parley._p_verify_fragments(uuid, boolean, bigint, bigint, bytea) is
-'Reports whether the stored fragments of a message are parts of the body with a digest, as far as that can be told: false, when they are complete and
+'Reports whether the stored fragments of a message are parts of the body with a digest, as far as that is known: false, when they are complete and
 are not. Then they are deleted, and the sender begins again.
 Arguments: the message; size in bytes and digest of the whole body.';

@@ -63,7 +63,7 @@ end
 $$;
 
 comment on function parley._p_forget_dialogs(integer) is
-'Removes what is noted of secured dialogs that have ended, once a replay is recognised by its age, and session keys that no dialog has any more; gives
+'Removes what is recorded of secured dialogs that have ended, once a replay is recognised by its age, and session keys that no dialog has any more; gives
 the number of dialogs.
 Arguments: dialogs_max, how many at most.';
 

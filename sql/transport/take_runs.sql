@@ -215,7 +215,7 @@ end
 $$;
 
 comment on function parley._p_low_position(integer, integer) is
-'Gives a position on a lane of a destination before which nothing is left, null when the lane is empty, and notes a better one now and then.';
+'Gives a position on a lane of a destination before which nothing is left, null when the lane is empty, and records a better one now and then.';
 
 create function parley._p_lanes_to_take(destination parley._p_destination) returns table (lanes integer[])
 language plpgsql volatile
