@@ -6886,7 +6886,7 @@ create table parley._p_endpoint (
 );
 
 comment on table parley._p_endpoint is 'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
-comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must look closer; see send/send.sql.';
+comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must check more; see send/send.sql.';
 comment on column parley._p_endpoint.far_endpoint_id is
 'The other side when that is in this database; null as long as there is none; -endpoint_id when it is in another one.';
 comment on column parley._p_endpoint.destination_id is 'Where messages for a far side in another database go; null as long as no route was found.';
@@ -7085,7 +7085,7 @@ create table parley._p_destination (
 
 comment on table parley._p_destination is
 'Addresses to which messages are transmitted: tcp://host:port, or broker:GUID for another database that the same daemon serves. Attempts and
-status tell of the link, not of one message.';
+status are about the link, not of one message.';
 
 -- One series for all destinations: what matters is the order within a conversation.
 create sequence parley._p_transmission_position minvalue 0 start 1;
@@ -7175,7 +7175,7 @@ create table parley._p_neighbour_service (
 );
 
 comment on table parley._p_neighbour_service is
-'Where LOCAL routes were found to lead besides this database: a conversation that begins later need not wait for the daemon to look.';
+'Where LOCAL routes were found to lead besides this database: a conversation that begins later need not wait for the daemon to find it.';
 
 create function parley._p_back_off(attempts integer) returns interval
 language sql immutable
@@ -7208,7 +7208,7 @@ end
 $$;
 
 comment on function parley._p_find_destination(text, integer) is
-'Gives the id of the destination for an address, which it creates when it is new, and notes that messages of a priority go there.';
+'Gives the id of the destination for an address, which it creates when it is new, and records that messages of a priority go there.';
 
 create function parley._p_is_next_door(service_name text) returns boolean
 language sql stable
@@ -7217,7 +7217,7 @@ set enable_seqscan = off
 set jit = off
 as $$
   select exists (select from parley._p_neighbour_service as n where n.service_name = _p_is_next_door.service_name)
-    -- One of them has answered, though the daemon may have looked for others since.
+    -- One of them has answered, though the daemon may have searched others since.
     or exists (
       select
       from parley._p_endpoint as e
@@ -7446,7 +7446,7 @@ end
 $$;
 
 comment on function parley._p_record_listener(integer) is
-'Notes that this session wants to be notified of messages of a queue. It writes the first time only, and then forgets sessions that have gone.';
+'Records that this session wants to be notified of messages of a queue. It writes the first time only, and then forgets sessions that have gone.';
 
 create function parley.listen_for_messages(
   queue text, seconds integer default 10,
@@ -7475,7 +7475,7 @@ $$;
 
 comment on function parley.listen_for_messages(text, integer, parley.caller) is
 'Asks senders to notify channel parley for some seconds, and returns the payload to expect: the id of the queue.
-Call LISTEN parley first, then this, then look at the queue once more, then sleep. A sender that looked just before may not notify: look again after
+Call LISTEN parley first, then this, then read the queue once more, then sleep. A sender that checked just before may not notify: read again after
 a second at the latest. Not undone by a rollback.
 Arguments: queue; seconds, how long to be notified; 0 or less ends it.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
@@ -7648,7 +7648,7 @@ $$;
 
 comment on function parley._p_probe(regclass) is
 'Gives a position behind all that have been drawn from a queue''s sequence, and the transactions that have drawn one and not ended yet, prepared ones
-included; not our own. When none of these is left, a look that begins then sees all that will ever be before that position.
+included; not our own. When none of these is left, a scan that begins then sees all that will ever be before that position.
 A prepared transaction that has outlived a restart of the server is named anew, -1/xid.';
 
 create function parley._p_record_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
@@ -7779,9 +7779,9 @@ end
 $$;
 
 comment on function parley._p_record_scan(integer, integer, bigint, bigint[], bigint) is
-'Tells the readers after this one where to begin to look.
+'Records for the readers after this one where a scan may begin.
 Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
-resume, up to where only they have messages, and no further than was safe when the look began.';
+resume, up to where only they have messages, and no further than was safe when the scan began.';
 
 -- When the next reader may read the senders under way, in microseconds since 1970.
 create function parley._p_renew_hint(queue_id integer, lane integer, head_position bigint, hint parley._p_scan_hint) returns void
@@ -7817,9 +7817,9 @@ end
 $$;
 
 comment on function parley._p_renew_hint(integer, integer, bigint, parley._p_scan_hint) is
-'Tells the readers after this one that they need not begin where a hint says any more.
+'Records for the readers after this one that they need not begin where a hint says any more.
 Arguments: queue_id; lane; head_position, of the first message found in a group that was free, beginning where the hint says; hint, which was read before
-that look.';
+that scan.';
 
 -- sql/conversation/traced_events.sql
 
@@ -8157,7 +8157,7 @@ end
 $$;
 
 comment on function parley._p_make_group_shared(bigint, bigint) is
-'Notes that a conversation is not alone in its group any more, whose lock the caller has. Only the first time that locks anything but the one that joins.
+'Records that a conversation is not alone in its group any more, whose lock the caller has. Only the first time that locks anything but the one that joins.
 Arguments: group_id; joining, the endpoint that the caller moves into it, or null for one that is new.';
 
 create function parley._p_join_group(conversation_group_id uuid, service_id integer) returns bigint
@@ -8240,8 +8240,8 @@ $$;
 
 comment on function parley._p_notice_slip(oid, text, text) is
 'Says by a notice which service may have been meant by one that is not in this database and that no route leads to. It says nothing when none is like it.
-Arguments: caller, who is told only of what he may see; to_service; broker_instance in canonical form, null for any.
-Cost: a look at every service, once a session for each name.';
+Arguments: caller, who gets only names that he may see; to_service; broker_instance in canonical form, null for any.
+Cost: a read of every service, once a session for each name.';
 
 create function parley.begin_dialog(
   from_service text,
@@ -8329,7 +8329,7 @@ end
 $$;
 
 comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, parley.caller) is
-'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist: a notice tells of a name that is like it.
+'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist: a notice names one that is like it.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database,
 CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether messages that leave the database must be encrypted;
 related_conversation, a handle whose group to join, or related_conversation_group, the group itself, created when unknown.
@@ -8380,7 +8380,7 @@ begin
 end
 $$;
 
-comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembers that a queue has endpoints of a priority, so that readers look in its lane.';
+comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembers that a queue has endpoints of a priority, so that readers scan its lane.';
 
 -- sql/conversation/copies.sql
 
@@ -8893,7 +8893,7 @@ end
 $$;
 
 comment on function parley._p_right_to_send(oid, parley._p_queue) is
-'Shows through which role a role holds RECEIVE on a queue: who loses that role loses the right, without our being told.
+'Shows through which role a role holds RECEIVE on a queue: who loses that role loses the right, without a notification.
 Null when that cannot be said.';
 
 create function parley._p_remember_route(caller oid, handle uuid) returns void
@@ -9049,7 +9049,7 @@ end
 $$;
 
 comment on function parley._p_deliver_delayed(text, integer[], boolean) is
-'Looks again for a way for what waits in the transmission queue: delivers it here, or puts it on its way to another database, in the order it was sent.
+'Finds the way again of what waits in the transmission queue: delivers it here, or puts it on its way to another database, in the order it was sent.
 Arguments: service_name, of the far side, null for any; only_queues, the queues of the senders, null for all; passes_by, whether conversations that
 somebody holds are passed by instead of waited for.';
 
@@ -9433,7 +9433,7 @@ $$;
 
 comment on function parley._p_drop_unsent(parley._p_endpoint) is
 'Drops what a side, locked FOR UPDATE by the caller, has sent and the far side does not have yet, because it ends with an Error. Gives the type of message
-that has to tell of the Error: 1 in the order, -1 outside of it, null when nobody has heard of the conversation.
+that has to report the Error: 1 in the order, -1 outside of it, null when no other database knows the conversation.
 Source: spec 3.2, 4.6.';
 
 create function parley._p_drop_outgoing(endpoint parley._p_endpoint) returns void
@@ -9507,7 +9507,7 @@ comment on function parley._p_has_unacknowledged_error(parley._p_endpoint) is
 --
 -- No message may have two far sides. One that has its number may be with another database already, so a conversation that has begun elsewhere stays
 -- there, but for one case: its target has answered that it did not take even the first message, and nothing was sent to anybody since. Then the
--- numbers are forgotten and all goes the way of what was never sent. That is the case of a conversation that is put aside (_p_parked) and has not been
+-- numbers are forgotten and all goes the way of what was never sent. That is the case of a conversation that is parked and has not been
 -- bound again; a route that was changed leaves no such answer behind.
 -- Should a copy of the first message be under way all the same, in the memory of a server in between, and be taken there later, the second of the two
 -- targets is refused when it answers: 8495 (spec 6.5).
@@ -9636,7 +9636,7 @@ as $$
 $$;
 
 comment on function parley._p_may_see_conversation(oid, parley._p_endpoint) is
-'Reports whether the caller may look at a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
+'Reports whether the caller may see a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
 
 -- sql/conversation/remove_endpoint.sql
 
@@ -10046,7 +10046,7 @@ end
 $$;
 
 comment on function parley.end_conversation(uuid, boolean) is
-'Removes one side of a conversation at once, without telling the other side: for administrators, when nothing else helps.
+'Removes one side of a conversation at once, without a message to the other side: for administrators, when nothing else helps.
 Arguments: conversation_handle; cleanup, true (false: the plain form).
 Errors: 8418 missing, 8426 not found, 28006 not an administrator.
 Source: spec 4.6.';
@@ -10115,8 +10115,8 @@ $$;
 
 comment on function parley._p_break_conversations(bigint[], parley._p_error, parley._p_error) is
 'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in state ER (spec 3.2).
-A far side gets far_error, when that is given; one in another database is told nothing otherwise: it has its own clock, or has said so itself.
-Gives the number of sides that were told.';
+A far side gets far_error, when that is given; one in another database gets nothing otherwise: it has its own clock, or has caused the error.
+Gives the number of sides that got an error.';
 
 create function parley._p_drop_endpoints_of_service(service_id integer, error parley._p_error) returns void
 language plpgsql
@@ -10219,7 +10219,7 @@ comment on function parley._p_move_service(parley._p_service, parley._p_queue) i
 
 -- Conversation timers, lifetimes, abandoned endpoints and tombstones: what happens because time passes.
 --
--- Who looks at the clock: activation/fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due somewhere, and the daemon
+-- Who fires them: activation/fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due somewhere, and the daemon
 -- (activation/due_alarms.sql). Several at once share the work: each passes by what another holds.
 
 create function parley.begin_conversation_timer(
@@ -10327,7 +10327,7 @@ end
 $$;
 
 comment on function parley._p_fire_alarms(integer, integer, integer[]) is
-'Handles alarms that are due and notes when to look next. Waits for nobody. Gives how many.
+'Handles alarms that are due and records when the next are. Waits for nobody. Gives how many.
 Arguments: queue_id, that of a reader, or null; top, how many at most; only_queues, where queue_id is null: of these queues alone (null: of all).';
 
 create function parley._p_is_group_held(endpoint_id bigint) returns boolean
@@ -11001,7 +11001,7 @@ begin
   where t.endpoint_id = v_endpoint.endpoint_id and t.destination_id <> v_endpoint.destination_id;
   v_has_moved := found;
   if v_has_moved or exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id) then
-    -- Who transmits there has read long ago what was in transit, and does not look again; of what is parked and due it hears.
+    -- The transmitter has read what was in transit and does not read it again; what is parked and due it does.
     insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
     values (v_endpoint.endpoint_id, v_endpoint.destination_id, '', 0, clock_timestamp())
     on conflict on constraint _p_parked_pkey do update
@@ -11025,7 +11025,7 @@ end
 $$;
 
 comment on function parley._p_bind_to(bigint, text) is
-'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in order. Notes which remote service
+'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in order. Records which remote service
 binding counts for it.
 Arguments: endpoint_id, not bound before; address, as _p_destination has it.';
 
@@ -12503,7 +12503,7 @@ exception
 end
 $$;
 
-comment on function parley._p_timeline() is 'Gives the timeline of the server, or null when it does not tell.';
+comment on function parley._p_timeline() is 'Gives the timeline of the server, or null when it is not known.';
 
 create function parley._p_is_epoch_current() returns boolean
 language sql stable
@@ -12513,7 +12513,7 @@ as $$
 $$;
 
 comment on function parley._p_is_epoch_current() is
-'Reports whether the server is still on the timeline of the epoch; until the daemon has noted the new one nothing may be transmitted.';
+'Reports whether the server is still on the timeline of the epoch; until the daemon has recorded the new one nothing may be transmitted.';
 
 create function parley._p_begin_epoch() returns void
 language plpgsql
@@ -12579,7 +12579,7 @@ $$;
 comment on function parley._p_record_timeline() is
 'Gives the epoch, and begins a new one when the server is on another timeline than that of the last.';
 
-create function parley._p_hear(
+create function parley._p_admit_speaker(
   broker_instance uuid, epoch bigint, term bigint, token uuid, is_beside boolean
 ) returns parley._p_error
 language plpgsql
@@ -12591,21 +12591,21 @@ begin
   if broker_instance = (select b.service_broker_guid from parley._p_broker as b) then
     return parley._p_error_of(9772, 'same instance');
   end if;
-  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance;
+  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_admit_speaker.broker_instance;
   if not found then
     insert into parley._p_known_broker (broker_instance, epoch, term, token, is_beside)
-    values (_p_hear.broker_instance, _p_hear.epoch, _p_hear.term, _p_hear.token, _p_hear.is_beside)
+    values (_p_admit_speaker.broker_instance, _p_admit_speaker.epoch, _p_admit_speaker.term, _p_admit_speaker.token, _p_admit_speaker.is_beside)
     on conflict do nothing;
   elsif (v_known.epoch, v_known.term) < (epoch, term) then
     update parley._p_known_broker as k
-    set epoch = _p_hear.epoch, term = _p_hear.term, token = _p_hear.token
-    where k.broker_instance = _p_hear.broker_instance and (k.epoch, k.term) < (_p_hear.epoch, _p_hear.term);
+    set epoch = _p_admit_speaker.epoch, term = _p_admit_speaker.term, token = _p_admit_speaker.token
+    where k.broker_instance = _p_admit_speaker.broker_instance and (k.epoch, k.term) < (_p_admit_speaker.epoch, _p_admit_speaker.term);
     -- It asks about the conversations that it knows. About those that it has forgotten only this side can ask.
     if found and v_known.epoch < epoch then
       perform parley._p_doubt(broker_instance);
     end if;
   end if;
-  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_hear.broker_instance for share;
+  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_admit_speaker.broker_instance for share;
   if (v_known.epoch, v_known.term) > (epoch, term) then
     return parley._p_error_of(
       9772, 'newer speaker', broker_instance::text, v_known.epoch::text, v_known.term::text, epoch::text, term::text
@@ -12617,11 +12617,11 @@ begin
 end
 $$;
 
-comment on function parley._p_hear(uuid, bigint, bigint, uuid, boolean) is
-'Explains why what a broker says must not be heard: somebody newer speaks for it, or two copies of its database do; null when it may. It stays so to the
+comment on function parley._p_admit_speaker(uuid, bigint, bigint, uuid, boolean) is
+'Explains why nothing is taken from a speaker of a broker: somebody newer speaks for it, or two copies of its database do; null when it is. It stays so to the
 end of the transaction.
 Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the same daemon. Who speaks was
-looked at before (_p_refusal_of_speaker).';
+checked before (_p_refusal_of_speaker).';
 
 create function parley._p_speaker(term bigint, out instance uuid, out epoch bigint, out token uuid)
 language plpgsql
@@ -12636,7 +12636,7 @@ end
 $$;
 
 comment on function parley._p_speaker(bigint) is
-'Gives in whose name the daemon with a term may transmit; nulls when the term is over. Notes a new timeline first.';
+'Gives in whose name the daemon with a term may transmit; nulls when the term is over. Records a new timeline first.';
 
 -- sql/transport/inbound_routes.sql
 
@@ -12867,7 +12867,7 @@ end
 $$;
 
 comment on function parley._p_take_configuration_answers() is
-'Ends the conversations in which the broker configuration service has answered, and looks again at what waited for it. An end with an error, or of the
+'Ends the conversations in which the broker configuration service has answered, and tries again what waited for it. An end with an error, or of the
 lifetime, means that it does not know. Gives the number of answers.
 Source: spec 6.6.';
 
@@ -13090,7 +13090,7 @@ end
 $$;
 
 comment on function parley._p_low_position(integer, integer) is
-'Gives a position on a lane of a destination before which nothing is left, null when the lane is empty, and notes a better one now and then.';
+'Gives a position on a lane of a destination before which nothing is left, null when the lane is empty, and records a better one now and then.';
 
 create function parley._p_lanes_to_take(destination parley._p_destination) returns table (lanes integer[])
 language plpgsql volatile
@@ -13220,7 +13220,7 @@ end
 $$;
 
 comment on function parley._p_park(bigint, integer, text) is
-'Puts a conversation aside for 4 to 64 seconds, longer each time, with the reason.
+'Parks a conversation for 4 to 64 seconds, longer each time, with the reason.
 Arguments: endpoint_id; destination_id that it had; status, for the transmission queue.';
 
 create function parley._p_unpark(destination_id integer, rows_max integer) returns setof parley._p_run
@@ -13279,7 +13279,7 @@ end
 $$;
 
 comment on function parley._p_unpark(integer, integer) is
-'Lets conversations of a destination that were put aside try again when their time has come; gives what they have in transit.';
+'Lets conversations of a destination that were parked try again when their time has come; gives what they have in transit.';
 
 -- sql/transport/acknowledge.sql
 
@@ -13383,7 +13383,7 @@ $$;
 
 comment on function parley._p_acknowledge(bigint, bigint[], bigint[], boolean[], boolean[], text[], bigint[], integer[], text[], uuid[], bigint[]) is
 'Takes in what the far side has answered to runs: deletes what it has, binds conversations to the instance that has answered, ends those whose end has
-arrived, breaks those that were refused, puts aside those that cannot be taken now. False when the term is over.
+arrived, breaks those that were refused, parks those that cannot be taken now. False when the term is over.
 Arguments: term; for each run its endpoint_id, first_sequence, whether nothing else of its conversation was under way, whether it was a probe, and the
 fields of its Result.';
 
@@ -13635,7 +13635,7 @@ end
 $$;
 
 comment on function parley._p_report_attempt(bigint, integer, text) is
-'Notes that a destination could not be reached, and gives in how many milliseconds to try again; or, with an empty failure, that it has answered.
+'Records that a destination could not be reached, and gives in how many milliseconds to try again; or, with an empty failure, that it has answered.
 Null when the term is over.
 Arguments: term; destination_id; failure, the text that the transmission queue shows.
 Source: spec 6.9, 6.12.';
@@ -13729,7 +13729,7 @@ end
 $$;
 
 comment on function parley._p_bind_conversations(bigint, bigint[], text, text) is
-'Binds conversations that have no destination yet to one, and remembers that their services are there; or notes why there is none. One that somebody
+'Binds conversations that have no destination yet to one, and remembers that their services are there; or records why there is none. One that somebody
 else holds is left for the next time. False when the term is over.
 Without an address they go where their routes lead when LOCAL is not to be had (spec 6.3), if anywhere.
 Arguments: term; endpoint_ids; address, broker:GUID, or empty; status, for the transmission queue, or empty for what the routes say.';
@@ -14132,7 +14132,7 @@ begin
   if v_error is not null then
     return parley._p_verdict_of('held', 0, v_error);
   end if;
-  v_error := parley._p_hear(broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:');
+  v_error := parley._p_admit_speaker(broker_instance, epoch, term, token, array_to_string(identities, ' ') !~ 'peer:');
   if v_error is not null then
     return parley._p_verdict_of('superseded', 0, v_error);
   elsif pg_sequence_last_value('parley._p_broker_switch') is not null then
@@ -14374,7 +14374,7 @@ end
 $$;
 
 comment on function parley._p_forget_dialogs(integer) is
-'Removes what is noted of secured dialogs that have ended, once a replay is recognised by its age, and session keys that no dialog has any more; gives
+'Removes what is recorded of secured dialogs that have ended, once a replay is recognised by its age, and session keys that no dialog has any more; gives
 the number of dialogs.
 Arguments: dialogs_max, how many at most.';
 
@@ -14424,7 +14424,7 @@ as $$
   where s.conversation_id = _p_record_opened.conversation_id and not s.is_initiator
 $$;
 
-comment on function parley._p_record_opened(uuid) is 'Notes that a secured dialog has begun here.';
+comment on function parley._p_record_opened(uuid) is 'Records that a secured dialog has begun here.';
 
 create function parley._p_refuse_replay(sealed_at timestamptz) returns parley._p_error
 language plpgsql
@@ -14595,7 +14595,7 @@ declare
   v_service parley._p_service;
 begin
   if parley._p_refusal_of_speaker(array[identity], broker_instance, epoch) is not null
-    or parley._p_hear(broker_instance, epoch, term, token, identity !~ 'peer:') is not null then
+    or parley._p_admit_speaker(broker_instance, epoch, term, token, identity !~ 'peer:') is not null then
     return null;
   end if;
   if not exists (
@@ -14634,7 +14634,7 @@ comment on function parley._p_accept_fragment(
   uuid, bigint, bigint, uuid, uuid, boolean, bigint, bigint, bigint, bytea, text, uuid, text, timestamptz
 ) is
 'Stores the next part of a large message, and gives how many bytes of it there are, from the first on: where to go on. A part that is not the next one
-is not stored. Null when it is not wanted: the speaker is superseded, or may not send there; the run itself will be told why.
+is not stored. Null when it is not wanted: the speaker is superseded, or may not send there; the answer to the run itself gives the reason.
 Arguments: the speaker; conversation_id, from_initiator, sequence of the message; first_byte of the part; size of the message in bytes; data;
 to_service, to_broker, identity and sealed_at, as for a run.
 Source: spec 6.9.';
@@ -14717,7 +14717,7 @@ end
 $$;
 
 comment on function parley._p_verify_fragments(uuid, boolean, bigint, bigint, bytea) is
-'Reports whether the stored fragments of a message are parts of the body with a digest, as far as that can be told: false, when they are complete and
+'Reports whether the stored fragments of a message are parts of the body with a digest, as far as that is known: false, when they are complete and
 are not. Then they are deleted, and the sender begins again.
 Arguments: the message; size in bytes and digest of the whole body.';
 
@@ -15768,7 +15768,7 @@ begin
       if not found then
         exit when not exists (select from parley._p_message as m where m.lane = v_lane and m.position >= v_bound);
         -- It will be a long scan. If no sender is under way, what it passes by is hinted to others after this scan and not the next one; it begins
-        -- anew, because somebody may have committed before v_from since that was looked at.
+        -- anew, because somebody may have committed before v_from since that was scanned.
         select p.position, p.senders into v_probe
         from parley._p_queue as q
         cross join lateral parley._p_probe(q.position_sequence) as p
@@ -15844,7 +15844,7 @@ end
 $$;
 
 comment on function parley._p_endpoints_of_group(bigint, bigint) is
-'Gives the endpoints of a group but for one, of a large group some: a look passes these by without asking for each.';
+'Gives the endpoints of a group but for one, of a large group some: a scan passes these by without a check of each.';
 
 -- sql/receive/receive_groups.sql
 
@@ -16793,7 +16793,7 @@ end
 $$;
 
 comment on function parley._p_check_client() is
-'Lets the following statements of this session notice within 100 milliseconds that their client has gone, where the system can tell, and notes
+'Lets the following statements of this session notice within 100 milliseconds that their client has gone, where the system can detect that, and records
 to the end of the transaction that the statement under way does not.';
 
 create function parley._p_reach_client() returns boolean
@@ -16812,7 +16812,7 @@ begin
     perform pg_sleep(0.1) where v_write > 1;
     raise notice using
       message = 'parley makes sure that its client is still there',
-      detail = 'The database has no client_connection_check_interval, so PostgreSQL did not look during the first wait of this session.',
+      detail = 'The database has no client_connection_check_interval, so PostgreSQL did not check during the first wait of this session.',
       hint = v_hint;
   end loop;
   -- A write that failed ends the session here.
@@ -16822,7 +16822,7 @@ end
 $$;
 
 comment on function parley._p_reach_client() is
-'Ends the session when its client has gone during a wait in which PostgreSQL did not look. It returns after a tenth of a second on TCP, and whether it asked.';
+'Ends the session when its client has gone during a wait in which PostgreSQL did not check. It returns after a tenth of a second on TCP, and whether it asked.';
 
 do $$
 begin
@@ -16857,7 +16857,7 @@ $$;
 -- connection wait better: they LISTEN (parley.listen_for_messages), and the Go package does.
 
 create function parley._p_wait_for_message(
-  position_sequence regclass, last bigint, sent timestamptz, looked timestamptz, started timestamptz, timeout integer, lost integer
+  position_sequence regclass, last bigint, sent timestamptz, scanned_at timestamptz, started timestamptz, timeout integer, lost integer
 ) returns timestamptz
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -16869,7 +16869,7 @@ declare
     greatest((v_now - sent) / 2, interval '1 ms'), greatest((v_now - sent) / 10, interval '100 ms'), interval '500 ms'
   );
   -- Where everything belongs to others, or messages come faster than they can be received, polling takes a third of the time at most.
-  v_rested timestamptz := v_now + least(2 * (v_now - looked), interval '100 ms');
+  v_rested timestamptz := v_now + least(2 * (v_now - scanned_at), interval '100 ms');
   v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
   v_next timestamptz := least(greatest(v_scan, v_rested), v_until);
   v_least float8 := 0.0005 * (1 << least(lost, 3));
@@ -16899,9 +16899,9 @@ end
 $$;
 
 comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, timestamptz, integer, integer) is
-'Sleeps until it is worth looking for messages again and gives what to give as sent next time, or null when the time is over.
-Arguments: position_sequence of the queue; last, its value before the last look; sent, when somebody last drew a position, or when the wait began;
-looked, when that look began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often nothing was found after
+'Sleeps until it is worth scanning for messages again and gives what to give as sent next time, or null when the time is over.
+Arguments: position_sequence of the queue; last, its value before the last scan; sent, when somebody last drew a position, or when the wait began;
+scanned_at, when that scan began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often nothing was found after
 somebody had drawn a position: the message was gone, or not committed yet.';
 
 create function parley._p_has_unseen() returns boolean
@@ -16931,7 +16931,7 @@ comment on function parley._p_has_unseen() is 'Reports, once, whether the transa
 --
 -- So: a RECEIVE in a subtransaction, and no other, marks one of 32 sequences, chosen by the number of the subtransaction: it
 -- writes that number and the one of its transaction into it. A message that it gives back carries that number in xmax. A reader that finds a message
--- with an aborted xmax reads its sequence. When that names the same subtransaction, it tells the transaction, which keeps the group as
+-- with an aborted xmax reads its sequence. When that names the same subtransaction, it identifies the transaction, which keeps the group as
 -- long as it runs. When another one has written there since, then whoever runs, has marked that sequence, and began before the message was
 -- taken, is taken for the keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never
 -- too few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
@@ -16999,7 +16999,7 @@ end
 $$;
 
 comment on function parley._p_keep(xid) is
-'Notes that this transaction keeps what it has received in a subtransaction, though it may go back to the savepoint.
+'Records that this transaction keeps what it has received in a subtransaction, though it may go back to the savepoint.
 Arguments: transaction_id, of the subtransaction.';
 
 create function parley._p_keeper(transaction_id xid) returns integer
