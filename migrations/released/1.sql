@@ -16010,7 +16010,7 @@ begin
     select g.endpoint_id, (g.sequence + sum(g.size))::bigint as next, sum(g.size)::bigint as messages
     from gone as g
     group by g.endpoint_id, g.sequence
-  ), noted as (
+  ), recorded as (
     insert into parley._p_receive_progress (endpoint_id, sequence) select r.endpoint_id, r.next from received as r
   ), forgotten as (
     -- As _p_forget_progress does, for about every 32nd RECEIVE.
