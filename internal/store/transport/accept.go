@@ -54,8 +54,8 @@ type arrivalColumn struct {
 	values     func(Arrival) any
 }
 
-// arrivalColumns are all of them. Arrays cost the database half a microsecond for a run of eight columns, where one array of a composite type
-// costs two, as pgx can send it as text alone, and JSON seven; taking a run in costs some twenty.
+// arrivalColumns are all of them. Arrays cost the database half a microsecond for a run of eight columns, where one array of a
+// composite type costs two, as pgx can send it as text alone, and JSON seven; taking a run in costs some twenty.
 var arrivalColumns = []arrivalColumn{
 	{"conversation_ids", "uuid[]", uuids(func(r *Run) pgdb.UUID { return r.ConversationID })},
 	{"from_initiators", "boolean[]", each(func(r *Run) bool { return r.FromInitiator })},
@@ -85,7 +85,9 @@ var acceptStatement = func() string {
 	}
 	return `
 		select r.ordinal, r.outcome, r.next_sequence, coalesce(r.error_number, 0), coalesce(r.description, ''), b.service_broker_guid, b.epoch
-		from parley._p_accept_runs(broker_instance => $1::uuid, epoch => $2::bigint, term => $3::bigint, token => $4::uuid` + call.String() + `) as r
+		from parley._p_accept_runs(
+			broker_instance => $1::uuid, epoch => $2::bigint, term => $3::bigint, token => $4::uuid` + call.String() + `
+		) as r
 		cross join parley._p_broker as b`
 }()
 
