@@ -1,6 +1,8 @@
--- One run from another database when something has to be checked: the first message of a conversation, EndDialog and Error, validation, a target that
--- refuses, a hole. What is refused is refused in the same way however often it comes (spec 6.10).
--- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not take the group's lock (spec 3.6).
+-- One run from another database when something has to be checked: the first message of a conversation, EndDialog and
+-- Error, validation, a target that refuses, a hole. What is refused is refused in the same way however often it comes
+-- (spec 6.10).
+-- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not
+-- take the group's lock (spec 3.6).
 
 create type parley._p_arriving_run as (
   conversation_id uuid,
@@ -23,7 +25,8 @@ create type parley._p_arriving_run as (
 );
 
 comment on type parley._p_arriving_run is
-'Messages of one conversation as another broker has sent them: Run in Go, with the identity as which its sender was recognised.';
+'Messages of one conversation as another broker has sent them: Run in Go, with the identity as which its sender was
+recognised.';
 
 create type parley._p_verdict as (
   outcome text,
@@ -34,7 +37,9 @@ create type parley._p_verdict as (
 
 comment on type parley._p_verdict is 'What became of a run: Result in Go.';
 
-create function parley._p_verdict_of(outcome text, next_sequence bigint, error parley._p_error default null) returns parley._p_verdict
+create function parley._p_verdict_of(
+  outcome text, next_sequence bigint, error parley._p_error default null
+) returns parley._p_verdict
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -59,6 +64,46 @@ $$;
 comment on function parley._p_sequence_after(parley._p_arriving_run) is
 'Gives the number of the message behind a run; what stands outside the order has none behind it.';
 
+create function parley._p_next_expected(endpoint_id bigint) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(
+    (
+      select p.sequence
+      from parley._p_accept_progress as p
+      where p.endpoint_id = _p_next_expected.endpoint_id
+      order by p.sequence desc
+      limit 1
+    ), 0
+  );
+end
+$$;
+
+comment on function parley._p_next_expected(bigint) is
+'Gives the number of the next message that an endpoint takes from its far side in another database.';
+
+create function parley._p_next_given(endpoint_id bigint) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(
+    (
+      select p.sequence
+      from parley._p_send_progress as p
+      where p.endpoint_id = _p_next_given.endpoint_id
+      order by p.sequence desc
+      limit 1
+    ), 0
+  );
+end
+$$;
+
+comment on function parley._p_next_given(bigint) is
+'Gives the number of the next message that an endpoint transmits to its far side in another database.';
+
 create function parley._p_accept_run(broker_instance uuid, run parley._p_arriving_run) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -74,7 +119,8 @@ begin
     return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9795, 'not the target', run.to_broker::text));
   end if;
   -- Messages do not disturb local senders; an end or an error takes effect behind them.
-  if run.first_sequence = 9223372036854775807 or run.message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
+  if run.first_sequence = 9223372036854775807
+    or run.message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
     select * into v_endpoint
     from parley._p_endpoint as e
     where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
@@ -87,11 +133,15 @@ begin
   end if;
   if v_endpoint.endpoint_id is null then
     if exists (
-      select from parley._p_endpoint as e where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
+      select
+      from parley._p_endpoint as e
+      where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
     ) then
       return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'in use'));
     elsif exists (
-      select from parley._p_tombstone as t where t.conversation_id = run.conversation_id and t.is_initiator = not run.from_initiator
+      select
+      from parley._p_tombstone as t
+      where t.conversation_id = run.conversation_id and t.is_initiator = not run.from_initiator
     ) or run.from_initiator and parley._p_was_opened(run.conversation_id) then
       -- A replay of what is over.
       return parley._p_verdict_of('accepted', parley._p_sequence_after(run));
@@ -130,7 +180,9 @@ begin
     -- Two instances have got the first message; the other one has answered first (spec 6.5).
     return parley._p_verdict_of('refused', 0, parley._p_error_of(8495, 'other broker', v_endpoint.far_broker_instance));
   elsif v_endpoint.far_broker_instance is null then
-    update parley._p_endpoint as e set far_broker_instance = _p_accept_run.broker_instance::text where e.endpoint_id = v_endpoint.endpoint_id;
+    update parley._p_endpoint as e
+    set far_broker_instance = _p_accept_run.broker_instance::text
+    where e.endpoint_id = v_endpoint.endpoint_id;
     v_endpoint.far_broker_instance := broker_instance;
   end if;
   return parley._p_accept_in_order(v_endpoint, run);
@@ -142,16 +194,16 @@ comment on function parley._p_accept_run(uuid, parley._p_arriving_run) is
 Arguments: broker_instance, the speaking broker; run.
 Source: spec 6.10.';
 
-create function parley._p_accept_in_order(endpoint parley._p_endpoint, run parley._p_arriving_run) returns parley._p_verdict
+create function parley._p_accept_in_order(
+  endpoint parley._p_endpoint, run parley._p_arriving_run
+) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_expected bigint := coalesce(
-    (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1), 0
-  );
+  v_expected bigint := parley._p_next_expected(endpoint.endpoint_id);
   v_is_unsequenced boolean := run.first_sequence = 9223372036854775807;
   v_next bigint := parley._p_sequence_after(run);
   v_bodies bytea[] := run.bodies;
@@ -174,12 +226,17 @@ begin
     and exists (select from parley._p_unresumed as u where u.endpoint_id = endpoint.endpoint_id) then
     return parley._p_verdict_of('held', v_expected, parley._p_error_of(0, 'not compared'));
   end if;
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = endpoint.service_id;
   if endpoint.state in ('CO', 'SO', 'SI', 'DI') and not v_queue.is_enqueue_enabled then
     return parley._p_verdict_of('held', v_expected, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
   end if;
   if run.body_size > 0 then
-    v_bodies := parley._p_assemble(endpoint.conversation_id, not endpoint.is_initiator, run.first_sequence, run.body_size);
+    v_bodies := parley._p_assemble(
+      endpoint.conversation_id, not endpoint.is_initiator, run.first_sequence, run.body_size
+    );
     if v_bodies is null then
       return parley._p_verdict_of('held', v_expected, parley._p_error_of(0, 'fragments missing'));
     end if;
@@ -209,8 +266,11 @@ begin
         end if;
       end if;
       if v_refusal is not null then
-        -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
-        perform parley._p_break_conversations(array[endpoint.endpoint_id], coalesce(v_refusal_here, v_refusal), v_refusal);
+        -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the
+        -- message is not.
+        perform parley._p_break_conversations(
+          array[endpoint.endpoint_id], coalesce(v_refusal_here, v_refusal), v_refusal
+        );
         return parley._p_verdict_of('refused', 0, v_refusal);
       end if;
   end case;
@@ -223,7 +283,8 @@ end
 $$;
 
 comment on function parley._p_accept_in_order(parley._p_endpoint, parley._p_arriving_run) is
-'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops it.
+'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops
+it.
 Source: spec 3.2, 5.1, 6.10.';
 
 create function parley._p_accept_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
@@ -242,17 +303,22 @@ begin
     end
   );
   if not endpoint.is_initiator then
-    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+    perform parley._p_set_alarm(
+      endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds)
+    )
     from parley._p_broker as b;
   end if;
 end
 $$;
 
 comment on function parley._p_accept_end(parley._p_endpoint, integer, bytea) is
-'Takes in the EndDialog (2) or Error (1) of the far side: enqueues it, changes the state, and holds what this side has not sent yet.
+'Takes in the EndDialog (2) or Error (1) of the far side: enqueues it, changes the state, and holds what this side has
+not sent yet.
 Source: spec 3.2.';
 
-create function parley._p_trace_received_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+create function parley._p_trace_received_end(
+  endpoint parley._p_endpoint, message_type_id integer, body bytea
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -278,7 +344,9 @@ begin
   if message_type.message_type_id is null then
     return parley._p_error_of(8428, 'unknown there', message_type_name);
   end if;
-  return case parley._p_type_fault(endpoint.service_contract_id, message_type.message_type_id, not endpoint.is_initiator)
+  return case parley._p_type_fault(
+      endpoint.service_contract_id, message_type.message_type_id, not endpoint.is_initiator
+    )
     when 'not in the contract' then
       parley._p_error_of(8498, 'not in the contract', message_type_name, endpoint.service_contract_name)
     when 'other side' then
@@ -291,6 +359,6 @@ end
 $$;
 
 comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text) is
-'Explains why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437);
-null when it takes them. Bodies are another question: _p_count_valid.
+'Explains why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the
+wrong direction (8457, 8437); null when it takes them. Bodies are another question: _p_count_valid.
 Source: spec 6.10.';

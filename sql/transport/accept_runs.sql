@@ -1,15 +1,21 @@
 -- Messages that come from other databases.
 --
--- One transaction for a batch; the answer leaves after its commit. What is in the database decides, never the connection: a run is taken when it begins
--- at the number that its endpoint expects, whatever came before it over whichever link, and is answered with the next number otherwise. So a run
--- may come any number of times, in any order, from two daemons at once, and has the effect of one (keeps S3, S4, T4, T5).
--- Nobody is waited for: an endpoint that somebody else holds (another link delivers, END is under way) is answered "held", and the others go on.
--- Locks: the row of the speaking broker FOR SHARE; endpoints FOR NO KEY UPDATE SKIP LOCKED by endpoint_id, so a local sender and a reader
--- are not disturbed; FOR UPDATE SKIP LOCKED when the state changes, because what this side has not sent yet is held then.
--- Cost of a run to an open conversation: one endpoint locked, one row inserted, one row of progress inserted and one deleted, in one statement for all.
+-- One transaction for a batch; the answer leaves after its commit. What is in the database decides, never the
+-- connection: a run is taken when it begins at the number that its endpoint expects, whatever came before it over
+-- whichever link, and is answered with the next number otherwise. So a run may come any number of times, in any order,
+-- from two daemons at once, and has the effect of one (keeps S3, S4, T4, T5).
+-- Nobody is waited for: an endpoint that somebody else holds (another link delivers, END is under way) is answered
+-- "held", and the others go on.
+-- Locks: the row of the speaking broker FOR SHARE; endpoints FOR NO KEY UPDATE SKIP LOCKED by endpoint_id, so a local
+-- sender and a reader are not disturbed; FOR UPDATE SKIP LOCKED when the state changes, because what this side has not
+-- sent yet is held then.
+-- Cost of a run to an open conversation: one endpoint locked, one row inserted, one row of progress inserted and one
+-- deleted, in one statement for all.
 -- Whatever is unusual goes through transport/accept_run.sql, one by one.
 
-create function parley._p_refuse_batch(broker_instance uuid, epoch bigint, term bigint, token uuid, identities text[]) returns parley._p_verdict
+create function parley._p_refuse_batch(
+  broker_instance uuid, epoch bigint, term bigint, token uuid, identities text[]
+) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -36,9 +42,10 @@ Arguments: as those of _p_accept_runs.';
 
 create function parley._p_accept_runs(
   broker_instance uuid, epoch bigint, term bigint, token uuid,
-  conversation_ids uuid[], from_initiators boolean[], first_sequences bigint[], message_types text[], body_counts integer[], body_sizes bigint[],
-  bodies bytea[], from_services text[], to_services text[], contracts text[], to_brokers uuid[], ends_at timestamptz[], trace_contexts text[],
-  identities text[], are_encrypted boolean[], probes_given bigint[], probes_expected bigint[], sealed_at timestamptz[]
+  conversation_ids uuid[], from_initiators boolean[], first_sequences bigint[], message_types text[],
+  body_counts integer[], body_sizes bigint[], bodies bytea[], from_services text[], to_services text[],
+  contracts text[], to_brokers uuid[], ends_at timestamptz[], trace_contexts text[], identities text[],
+  are_encrypted boolean[], probes_given bigint[], probes_expected bigint[], sealed_at timestamptz[]
 ) returns table (ordinal integer, outcome text, next_sequence bigint, error_number integer, description text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -70,26 +77,32 @@ begin
     select e.endpoint_id
     from parley._p_endpoint as e
     where (e.conversation_id, e.is_initiator) in (
-        select r.conversation_id, not r.from_initiator from unnest(conversation_ids, from_initiators) as r (conversation_id, from_initiator)
+        select r.conversation_id, not r.from_initiator
+        from unnest(conversation_ids, from_initiators) as r (conversation_id, from_initiator)
       )
     order by e.endpoint_id
     for no key update skip locked
   );
   -- The first body of each run.
   v_starts := array(
-    select coalesce(sum(c.count) over (order by c.number rows between unbounded preceding and 1 preceding), 0)::integer + 1
+    select (sum(c.count) over (order by c.number) - c.count)::integer + 1
     from unnest(body_counts) with ordinality as c (count, number)
     order by c.number
   );
   -- A new statement, so that it sees what the earlier holders of the endpoints have done.
   with run as (
-    select r.ordinal, r.conversation_id, r.from_initiator, r.first_sequence, r.message_type, r.count, r.trace_context, r.start
-    from unnest(conversation_ids, from_initiators, first_sequences, message_types, body_counts, body_sizes, trace_contexts, v_starts)
-      with ordinality as r (conversation_id, from_initiator, first_sequence, message_type, count, size, trace_context, start, ordinal)
+    select r.*
+    from unnest(
+      conversation_ids, from_initiators, first_sequences, message_types, body_counts, body_sizes, trace_contexts,
+      v_starts
+    ) with ordinality as r (
+      conversation_id, from_initiator, first_sequence, message_type, count, size, trace_context, start, ordinal
+    )
     where r.size = 0 and r.count > 0 and r.first_sequence < 9223372036854775807 -- what stands outside the order
   ), place as (
-    select r.ordinal, r.first_sequence, r.count, r.trace_context, r.start, e.endpoint_id, e.priority, q.queue_id, q.position_sequence, q.wakeup_sequence,
-      t.message_type_id, coalesce(p.sequence, 0) as expected, r.first_sequence + r.count as after
+    select r.ordinal, r.first_sequence, r.count, r.trace_context, r.start, e.endpoint_id, e.priority, q.queue_id,
+      q.position_sequence, q.wakeup_sequence, t.message_type_id, coalesce(p.sequence, 0) as expected,
+      r.first_sequence + r.count as after
     from run as r
     join parley._p_endpoint as e
       on e.conversation_id = r.conversation_id
@@ -107,42 +120,53 @@ begin
       and t.name = r.message_type
       and not t.is_validated
     left join lateral (
-      select o.sequence from parley._p_accept_progress as o where o.endpoint_id = e.endpoint_id order by o.sequence desc limit 1
+      select o.sequence
+      from parley._p_accept_progress as o
+      where o.endpoint_id = e.endpoint_id
+      order by o.sequence desc
+      limit 1
     ) as p on true
   ), chained as (
     -- A run is taken when it, and all of its conversation before it in this batch, follows without a hole.
-    select c.*, bool_and(c.first_sequence <= c.next) over (partition by c.endpoint_id order by c.ordinal rows unbounded preceding) as is_taken
+    select c.*,
+      bool_and(c.first_sequence <= c.next) over (
+        partition by c.endpoint_id order by c.ordinal rows unbounded preceding
+      ) as is_taken
     from (
       select p.*,
-        greatest(
-          p.expected, coalesce(max(p.after) over (partition by p.endpoint_id order by p.ordinal rows between unbounded preceding and 1 preceding), 0)
-        ) as next
+        greatest(p.expected, max(p.after) over (
+          partition by p.endpoint_id order by p.ordinal rows between unbounded preceding and 1 preceding
+        )) as next
       from place as p
     ) as c
   ), taken as (
     select c.*, greatest(c.next - c.first_sequence, 0)::integer as skipped from chained as c where c.is_taken
   ), inserted as (
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-    select nextval(o.position_sequence) * 1024, o.endpoint_id, clock_timestamp(), parley._p_lane(o.queue_id, o.priority), o.message_type_id,
+    insert into parley._p_message (
+      position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context
+    )
+    select nextval(o.position_sequence) * 1024, o.endpoint_id, clock_timestamp(),
+      parley._p_lane(o.queue_id, o.priority), o.message_type_id,
       case when o.count - o.skipped = 1 then bodies[o.start + o.skipped] end,
       -- Slicing walks the array from its start; a daemon sends some thousand bodies at once at most.
       case when o.count - o.skipped > 1 then bodies[o.start + o.skipped : o.start + o.count - 1] end,
       -- Daemons send an empty text for nothing.
       nullif(o.trace_context, '')
-    from (
-      select k.position_sequence, k.endpoint_id, k.queue_id, k.priority, k.message_type_id, k.trace_context, k.count, k.skipped, k.start
-      from taken as k
-      where k.skipped < k.count
-      order by k.ordinal
-    ) as o
+    from (select k.* from taken as k where k.skipped < k.count order by k.ordinal) as o
   ), moved as (
-    select k.endpoint_id, k.expected, max(k.after) as after from taken as k group by k.endpoint_id, k.expected having max(k.after) > k.expected
+    select k.endpoint_id, k.expected, max(k.after) as after
+    from taken as k
+    group by k.endpoint_id, k.expected
+    having max(k.after) > k.expected
   ), gone_on as (
     insert into parley._p_accept_progress (endpoint_id, sequence) select m.endpoint_id, m.after from moved as m
   ), forgotten as (
-    delete from parley._p_accept_progress as p using moved as m where p.endpoint_id = m.endpoint_id and p.sequence = m.expected
+    delete from parley._p_accept_progress as p
+    using moved as m
+    where p.endpoint_id = m.endpoint_id and p.sequence = m.expected
   ), rung as (
-    select parley._p_wake_readers(d.queue_id, d.wakeup_sequence) from (select distinct k.queue_id, k.wakeup_sequence from taken as k) as d
+    select parley._p_wake_readers(d.queue_id, d.wakeup_sequence)
+    from (select distinct k.queue_id, k.wakeup_sequence from taken as k) as d
   )
   select array_agg(k.ordinal::integer order by k.ordinal), array_agg(greatest(k.next, k.after) order by k.ordinal),
     sum(greatest(k.count - k.skipped - 1, 0))
@@ -154,22 +178,26 @@ begin
     perform parley._p_count_framed(v_framed);
   end if;
   return query
-  select k.ordinal, 'accepted'::text, k.next, null::integer, null::text from unnest(v_taken, v_next) as k (ordinal, next);
+  select k.ordinal, 'accepted'::text, k.next, null::integer, null::text
+  from unnest(v_taken, v_next) as k (ordinal, next);
   if cardinality(v_taken) = cardinality(conversation_ids) then
     return;
   end if;
   for v_odd in
     select r.ordinal, (
-        r.conversation_id, r.from_initiator, r.first_sequence, r.message_type, bodies[r.start : r.start + r.body_count - 1], r.body_size,
-        r.from_service, r.to_service, r.contract, r.to_broker, r.ends_at, r.trace_context, r.identity, r.is_encrypted, r.probe_given, r.probe_expected,
+        r.conversation_id, r.from_initiator, r.first_sequence, r.message_type,
+        bodies[r.start : r.start + r.body_count - 1], r.body_size, r.from_service, r.to_service, r.contract,
+        r.to_broker, r.ends_at, r.trace_context, r.identity, r.is_encrypted, r.probe_given, r.probe_expected,
         r.sealed_at
       )::parley._p_arriving_run as run
     from unnest(
-      conversation_ids, from_initiators, first_sequences, message_types, v_starts, body_counts, body_sizes, from_services, to_services, contracts,
-      to_brokers, ends_at, trace_contexts, identities, are_encrypted, probes_given, probes_expected, sealed_at
+      conversation_ids, from_initiators, first_sequences, message_types, v_starts, body_counts, body_sizes,
+      from_services, to_services, contracts, to_brokers, ends_at, trace_contexts, identities, are_encrypted,
+      probes_given, probes_expected, sealed_at
     ) with ordinality as r (
-      conversation_id, from_initiator, first_sequence, message_type, start, body_count, body_size, from_service, to_service, contract, to_broker,
-      ends_at, trace_context, identity, is_encrypted, probe_given, probe_expected, sealed_at, ordinal
+      conversation_id, from_initiator, first_sequence, message_type, start, body_count, body_size, from_service,
+      to_service, contract, to_broker, ends_at, trace_context, identity, is_encrypted, probe_given, probe_expected,
+      sealed_at, ordinal
     )
     where r.ordinal <> all (coalesce(v_taken, '{}'))
     order by r.ordinal
@@ -178,19 +206,23 @@ begin
       when (v_odd.run).probe_given is null then parley._p_accept_run(broker_instance, v_odd.run)
       else parley._p_compare(broker_instance, epoch, v_odd.run)
     end;
-    return query select v_odd.ordinal::integer, v_verdict.outcome, v_verdict.next_sequence, v_verdict.error_number, v_verdict.description;
+    return query
+    select v_odd.ordinal::integer, v_verdict.outcome, v_verdict.next_sequence, v_verdict.error_number,
+      v_verdict.description;
   end loop;
 end
 $$;
 
 comment on function parley._p_accept_runs(
-  uuid, bigint, bigint, uuid, uuid[], boolean[], bigint[], text[], integer[], bigint[], bytea[], text[], text[], text[], uuid[], timestamptz[], text[],
+  uuid, bigint, bigint, uuid, uuid[], boolean[], bigint[], text[], integer[], bigint[], bytea[], text[], text[], text[],
+  uuid[], timestamptz[], text[],
   text[], boolean[], bigint[], bigint[], timestamptz[]
 ) is
-'Takes in what another broker has sent, and gives an answer for each run: accepted, expected, held (error number 0: busy), refused, gone, unroutable or
-superseded, with the number that is expected next.
-Arguments: broker_instance, epoch, term and token of the speaker; then for each run its fields (Run in Go), where body_counts says how many of bodies
-belong to it and body_sizes is above 0 for a body that came in fragments; identities, as whom the sender was recognised; probes_given and
-probes_expected for a run that compares instead of carrying messages (transport/resume.sql), null otherwise; sealed_at, when it was sealed, as its seal proves,
-null for one in clear.
+'Takes in what another broker has sent, and gives an answer for each run: accepted, expected, held (error number 0:
+busy), refused, gone, unroutable or superseded, with the number that is expected next.
+Arguments: broker_instance, epoch, term and token of the speaker; then for each run its fields (Run in Go), where
+body_counts says how many of bodies belong to it and body_sizes is above 0 for a body that came in fragments;
+identities, as whom the sender was recognised; probes_given and probes_expected for a run that compares instead of
+carrying messages (transport/resume.sql), null otherwise; sealed_at, when it was sealed, as its seal proves, null for
+one in clear.
 Source: spec 6.9, 6.10.';

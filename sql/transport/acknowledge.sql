@@ -1,15 +1,19 @@
 -- What the far side has answered to what was sent.
 --
--- An acknowledgement is cumulative: everything numbered below next_sequence is with the far side, durably. It is deleted here, and
--- never before (keeps T2). Answers may come late, twice, or in another order than the questions: each of them only ever confirms less than is true.
--- That a side has lost history shows when one has, or expects, a number that the other never gave, or has forgotten already; a number that seems
--- forgotten may just be an old answer, so it counts only for a run that was sent while nothing else of its conversation was under way (is_alone).
--- Locks: the leader's row FOR SHARE; rows of _p_transit; endpoints FOR UPDATE SKIP LOCKED when their state changes. What is locked by somebody
--- else is done at the next occasion: the conversation is parked for some seconds, or an alarm removes it.
+-- An acknowledgement is cumulative: everything numbered below next_sequence is with the far side, durably. It is
+-- deleted here, and never before (keeps T2). Answers may come late, twice, or in another order than the questions: each
+-- of them only ever confirms less than is true.
+-- That a side has lost history shows when one has, or expects, a number that the other never gave, or has forgotten
+-- already; a number that seems forgotten may just be an old answer, so it counts only for a run that was sent while
+-- nothing else of its conversation was under way (is_alone).
+-- Locks: the leader's row FOR SHARE; rows of _p_transit; endpoints FOR UPDATE SKIP LOCKED when their state changes.
+-- What is locked by somebody else is done at the next occasion: the conversation is parked for some seconds, or an
+-- alarm removes it.
 
 create function parley._p_acknowledge(
-  term bigint, endpoint_ids bigint[], first_sequences bigint[], are_alone boolean[], are_probes boolean[], outcomes text[], next_sequences bigint[],
-  error_numbers integer[], descriptions text[], brokers uuid[], epochs bigint[]
+  term bigint, endpoint_ids bigint[], first_sequences bigint[], are_alone boolean[], are_probes boolean[],
+  outcomes text[], next_sequences bigint[], error_numbers integer[], descriptions text[], brokers uuid[],
+  epochs bigint[]
 ) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -20,12 +24,12 @@ as $$
 declare
   v_impossible bigint[];
   v_unbound bigint[];
-  v_answer record;
 begin
   if not parley._p_holds_term(term) then
     return false;
   end if;
-  -- Nobody has what was never given: this side has gone back without noticing, and what it sends anew counts as a duplicate there. Or it is a lie.
+  -- Nobody has what was never given: this side has gone back without noticing, and what it sends anew counts as a
+  -- duplicate there. Or it is a lie.
   v_impossible := array(
     select e.endpoint_id
     from unnest(endpoint_ids, first_sequences, outcomes, next_sequences, brokers, epochs)
@@ -33,7 +37,13 @@ begin
     join parley._p_endpoint as e on e.endpoint_id = a.endpoint_id
     where a.outcome = 'accepted' and a.first_sequence < 9223372036854775807 and e.far_endpoint_id < 0
       and a.next_sequence > coalesce(
-        (select p.sequence from parley._p_send_progress as p where p.endpoint_id = a.endpoint_id order by p.sequence desc limit 1), 0
+        (
+          select p.sequence
+          from parley._p_send_progress as p
+          where p.endpoint_id = a.endpoint_id
+          order by p.sequence desc
+          limit 1
+        ), 0
       )
       and not exists (select from parley._p_known_broker as k where k.broker_instance = a.broker and k.epoch > a.epoch)
     group by e.endpoint_id
@@ -52,7 +62,8 @@ begin
     group by a.endpoint_id
   ) as o
   where t.endpoint_id = o.endpoint_id and t.first_sequence >= o.first_sequence and t.next_sequence <= o.next_sequence;
-  -- What waits for its time is not what was accepted: it may have been parked, or have got another address, since it was sent.
+  -- What waits for its time is not what was accepted: it may have been parked, or have got another address, since it
+  -- was sent.
   delete from parley._p_parked as p
   using unnest(endpoint_ids, outcomes) as a (endpoint_id, outcome)
   where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted' and p.due_at = 'infinity';
@@ -70,37 +81,35 @@ begin
     update parley._p_endpoint as e
     set far_broker_instance = a.broker::text
     from unnest(endpoint_ids, outcomes, brokers) as a (endpoint_id, outcome, broker)
-    where e.endpoint_id = any (v_unbound) and a.endpoint_id = e.endpoint_id and a.outcome = 'accepted' and a.broker is not null;
+    where e.endpoint_id = any (v_unbound) and a.endpoint_id = e.endpoint_id
+      and a.outcome = 'accepted' and a.broker is not null;
   end if;
   -- The end of a conversation has arrived.
-  for v_answer in
+  perform parley._p_close_when_acknowledged(o.endpoint_id)
+  from (
     select e.endpoint_id
     from parley._p_endpoint as e
     where e.endpoint_id = any (endpoint_ids) and e.state = 'DO' and e.far_endpoint_id < 0
     order by e.endpoint_id
-  loop
-    perform parley._p_close_when_acknowledged(v_answer.endpoint_id);
-  end loop;
-  for v_answer in
-    select a.endpoint_id, a.first_sequence, a.is_alone, a.outcome, a.next_sequence, a.error_number, a.description
-    from unnest(endpoint_ids, first_sequences, are_alone, outcomes, next_sequences, error_numbers, descriptions)
-      as a (endpoint_id, first_sequence, is_alone, outcome, next_sequence, error_number, description)
-    where a.outcome in ('expected', 'held', 'refused', 'gone', 'unroutable')
-  loop
-    perform parley._p_answer(
-      v_answer.endpoint_id, v_answer.first_sequence, v_answer.is_alone, v_answer.outcome, v_answer.next_sequence, v_answer.error_number,
-      v_answer.description
-    );
-  end loop;
+  ) as o;
+  perform parley._p_answer(
+    a.endpoint_id, a.first_sequence, a.is_alone, a.outcome, a.next_sequence, a.error_number, a.description
+  )
+  from unnest(endpoint_ids, first_sequences, are_alone, outcomes, next_sequences, error_numbers, descriptions)
+    as a (endpoint_id, first_sequence, is_alone, outcome, next_sequence, error_number, description)
+  where a.outcome in ('expected', 'held', 'refused', 'gone', 'unroutable');
   return true;
 end
 $$;
 
-comment on function parley._p_acknowledge(bigint, bigint[], bigint[], boolean[], boolean[], text[], bigint[], integer[], text[], uuid[], bigint[]) is
-'Takes in what the far side has answered to runs: deletes what it has, binds conversations to the instance that has answered, ends those whose end has
-arrived, breaks those that were refused, parks those that cannot be taken now. False when the term is over.
-Arguments: term; for each run its endpoint_id, first_sequence, whether nothing else of its conversation was under way, whether it was a probe, and the
-fields of its Result.';
+comment on function parley._p_acknowledge(
+  bigint, bigint[], bigint[], boolean[], boolean[], text[], bigint[], integer[], text[], uuid[], bigint[]
+) is
+'Takes in what the far side has answered to runs: deletes what it has, binds conversations to the instance that has
+answered, ends those whose end has arrived, breaks those that were refused, parks those that cannot be taken now. False
+when the term is over.
+Arguments: term; for each run its endpoint_id, first_sequence, whether nothing else of its conversation was under way,
+whether it was a probe, and the fields of its Result.';
 
 create function parley._p_disbelieve(endpoint_ids bigint[]) returns void
 language plpgsql
@@ -112,7 +121,11 @@ declare
   v_locked bigint[];
 begin
   v_locked := array(
-    select e.endpoint_id from parley._p_endpoint as e where e.endpoint_id = any (endpoint_ids) order by e.endpoint_id for update skip locked
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.endpoint_id = any (endpoint_ids)
+    order by e.endpoint_id
+    for update skip locked
   );
   perform parley._p_break_lost(l.endpoint_id, 'this side') from unnest(v_locked) as l (endpoint_id);
   -- Of those that are held nothing is removed; asking again brings the same answer.
@@ -154,10 +167,12 @@ end
 $$;
 
 comment on function parley._p_close_when_acknowledged(bigint) is
-'Removes a side that has ended when the far side in another database has taken all that it had to say; a little later when somebody holds it.';
+'Removes a side that has ended when the far side in another database has taken all that it had to say; a little later
+when somebody holds it.';
 
 create function parley._p_answer(
-  endpoint_id bigint, first_sequence bigint, is_alone boolean, outcome text, next_sequence bigint, error_number integer, description text
+  endpoint_id bigint, first_sequence bigint, is_alone boolean, outcome text, next_sequence bigint, error_number integer,
+  description text
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -170,7 +185,10 @@ declare
   v_kept bigint;
   v_error parley._p_error;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id for update skip locked;
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.endpoint_id = _p_answer.endpoint_id
+  for update skip locked;
   if not found then
     if exists (select from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id) then
       -- A sender or an END is under way. Asking again brings the same answer.
@@ -188,10 +206,12 @@ begin
     -- It has come back since; what was answered elsewhere is no answer any more.
     return;
   end if;
-  v_given := coalesce(
-    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1), 0
-  );
-  v_kept := coalesce((select min(t.first_sequence) from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id), v_given);
+  v_given := parley._p_next_given(v_endpoint.endpoint_id);
+  v_kept := coalesce((
+    select min(t.first_sequence)
+    from parley._p_transit as t
+    where t.endpoint_id = v_endpoint.endpoint_id
+  ), v_given);
   case
     when outcome = 'expected' and next_sequence > v_given then
       perform parley._p_break_lost(v_endpoint.endpoint_id, 'this side');
@@ -201,7 +221,9 @@ begin
       else
         perform parley._p_break_lost(v_endpoint.endpoint_id, 'the other side');
       end if;
-    when outcome in ('held', 'unroutable') and error_number is distinct from 0 and v_endpoint.destination_id is not null then
+    when outcome in ('held', 'unroutable')
+      and error_number is distinct from 0
+      and v_endpoint.destination_id is not null then
       perform parley._p_park(v_endpoint.endpoint_id, v_endpoint.destination_id, description);
     when outcome in ('held', 'unroutable') and error_number is distinct from 0 and parley._p_is_at_home(v_endpoint) then
       -- It was sent once more before its way was found, and that leads here now.
@@ -221,7 +243,8 @@ end
 $$;
 
 comment on function parley._p_answer(bigint, bigint, boolean, text, bigint, integer, text) is
-'Takes in one answer other than that a run was accepted. Held with error number 0 means busy: the daemon just tries again.
+'Takes in one answer other than that a run was accepted. Held with error number 0 means busy: the daemon just tries
+again.
 Source: spec 6.10; reliability F2.';
 
 create function parley._p_end_refused(endpoint parley._p_endpoint, error parley._p_error) returns void
@@ -243,7 +266,8 @@ end
 $$;
 
 comment on function parley._p_end_refused(parley._p_endpoint, parley._p_error) is
-'Ends a conversation whose far side in another database does not take part in it, with an Error message; one that has ended anyway just goes.
+'Ends a conversation whose far side in another database does not take part in it, with an Error message; one that has
+ended anyway just goes.
 The caller holds the row FOR UPDATE.';
 
 create function parley._p_break_lost(endpoint_id bigint, whose text) returns void
@@ -271,6 +295,7 @@ end
 $$;
 
 comment on function parley._p_break_lost(bigint, text) is
-'Ends a conversation of which one side has lost messages, with an Error on both sides: nothing is skipped or repeated in silence.
+'Ends a conversation of which one side has lost messages, with an Error on both sides: nothing is skipped or repeated in
+silence.
 Arguments: endpoint_id, whose row the caller holds; whose, "this side" or "the other side".
 Source: reliability F2; spec 9.1 for the codes.';

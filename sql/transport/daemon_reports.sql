@@ -1,7 +1,9 @@
--- What the daemons that serve this database know and it does not: their links to other servers, what they pass on, what they have counted.
+-- What the daemons that serve this database know and it does not: their links to other servers, what they pass on, what
+-- they have counted.
 --
--- A daemon writes one row, once a second while something changes there, and takes it back when it stops. A row of a daemon that was killed is shown
--- no more after some seconds, and removed by the next one that writes. The table is not logged: after a crash of the server daemons write anew.
+-- A daemon writes one row, once a second while something changes there, and takes it back when it stops. A row of a
+-- daemon that was killed is shown no more after some seconds, and removed by the next one that writes. The table is not
+-- logged: after a crash of the server daemons write anew.
 -- Invariant: a daemon is identified by an id that it draws when it starts, so two of them never share a row.
 -- Locks: the daemon's own row, and rows of dead daemons. Cost: one row updated a second, while links are in use.
 
@@ -17,7 +19,9 @@ create unlogged table parley._p_daemon_report (
 
 comment on table parley._p_daemon_report is 'The last report of each daemon about what it alone knows.';
 
-create function parley._p_report_daemon(daemon_id uuid, daemon text, endpoint jsonb, connections jsonb, forwarded jsonb, counters jsonb)
+create function parley._p_report_daemon(
+  daemon_id uuid, daemon text, endpoint jsonb, connections jsonb, forwarded jsonb, counters jsonb
+)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -27,11 +31,13 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   insert into parley._p_daemon_report as r (daemon_id, daemon, reported_at, endpoint, connections, forwarded, counters)
   values (
-    _p_report_daemon.daemon_id, _p_report_daemon.daemon, clock_timestamp(), _p_report_daemon.endpoint, _p_report_daemon.connections,
+    _p_report_daemon.daemon_id, _p_report_daemon.daemon, clock_timestamp(), _p_report_daemon.endpoint,
+    _p_report_daemon.connections,
     _p_report_daemon.forwarded, _p_report_daemon.counters
   )
   on conflict on constraint _p_daemon_report_pkey do update
-  set daemon = excluded.daemon, reported_at = excluded.reported_at, endpoint = excluded.endpoint, connections = excluded.connections,
+  set daemon = excluded.daemon, reported_at = excluded.reported_at, endpoint = excluded.endpoint,
+    connections = excluded.connections,
     forwarded = excluded.forwarded, counters = excluded.counters;
   delete from parley._p_daemon_report as r where r.reported_at < clock_timestamp() - interval '5 minutes';
 end
@@ -39,8 +45,8 @@ $$;
 
 comment on function parley._p_report_daemon(uuid, text, jsonb, jsonb, jsonb, jsonb) is
 'Takes the report of a daemon, in place of its last one, and removes those of daemons that are silent.
-Arguments: daemon_id and daemon, its name; endpoint, where it listens, JSON null for nowhere; connections and forwarded, arrays with the columns of the
-views; counters, performance counters of transport by their names.';
+Arguments: daemon_id and daemon, its name; endpoint, where it listens, JSON null for nowhere; connections and forwarded,
+arrays with the columns of the views; counters, performance counters of transport by their names.';
 
 create function parley._p_forget_daemon(daemon_id uuid) returns void
 language sql
@@ -64,7 +70,8 @@ from parley._p_daemon_report as r
 -- A daemon with nothing else to report reports once a minute.
 where r.reported_at > clock_timestamp() - interval '150 seconds';
 
-comment on view parley._p_recent_report is 'What does not change from one second to the next, in reports of daemons that live.';
+comment on view parley._p_recent_report is
+'What does not change from one second to the next, in reports of daemons that live.';
 
 create function parley._p_transport_counter(name text) returns bigint
 language sql stable
@@ -73,7 +80,8 @@ as $$
   select coalesce(sum((r.counters ->> $1)::bigint), 0)::bigint from parley._p_recent_report as r
 $$;
 
-comment on function parley._p_transport_counter(text) is 'Adds up a counter of transport over the daemons that live; since they have begun.';
+comment on function parley._p_transport_counter(text) is
+'Adds up a counter of transport over the daemons that live; since they have begun.';
 
 create function parley._p_transport_average(total text, count text) returns bigint
 language sql stable
@@ -82,7 +90,8 @@ as $$
   select coalesce(parley._p_transport_counter(total) / nullif(parley._p_transport_counter(count), 0), 0)
 $$;
 
-comment on function parley._p_transport_average(text, text) is 'Divides one counter of transport by another one; 0 while nothing was counted.';
+comment on function parley._p_transport_average(text, text) is
+'Divides one counter of transport by another one; 0 while nothing was counted.';
 
 create function parley._p_transport_value(name text) returns bigint
 language sql stable
@@ -91,20 +100,25 @@ as $$
   select case name
     when 'Receive I/O Len Avg' then parley._p_transport_average('Receive I/O Bytes Total', 'Receive I/Os/sec')
     when 'Send I/O Len Avg' then parley._p_transport_average('Send I/O Bytes Total', 'Send I/Os/sec')
-    when 'Msg Fragment Recv Size Avg' then parley._p_transport_average('Receive I/O Bytes Total', 'Message Fragment Receives/sec')
-    when 'Msg Fragment Send Size Avg' then parley._p_transport_average('Send I/O Bytes Total', 'Message Fragment Sends/sec')
+    when 'Msg Fragment Recv Size Avg' then
+      parley._p_transport_average('Receive I/O Bytes Total', 'Message Fragment Receives/sec')
+    when 'Msg Fragment Send Size Avg' then
+      parley._p_transport_average('Send I/O Bytes Total', 'Message Fragment Sends/sec')
     else parley._p_transport_counter(name)
   end
 $$;
 
-comment on function parley._p_transport_value(text) is 'Gives a counter of transport by its name; averages are made of what all daemons have counted.';
+comment on function parley._p_transport_value(text) is
+'Gives a counter of transport by its name; averages are made of what all daemons have counted.';
 
 create view parley.dm_broker_connections with (security_barrier) as
 select
   c.connection_id,
   c.connection_id as transport_stream_id,
   c.state,
-  case c.state when 1 then 'NEW' when 2 then 'CONNECTING' when 3 then 'CONNECTED' when 4 then 'LOGGED_IN' else 'CLOSED' end as state_desc,
+  case c.state
+    when 1 then 'NEW' when 2 then 'CONNECTING' when 3 then 'CONNECTED' when 4 then 'LOGGED_IN' else 'CLOSED'
+  end as state_desc,
   c.connect_time,
   c.login_time,
   c.last_activity_time,
@@ -132,15 +146,20 @@ select
   c.software
 from parley._p_living_report as r
 cross join lateral jsonb_to_recordset(r.connections) as c (
-  connection_id uuid, state smallint, connect_time timestamptz, login_time timestamptz, last_activity_time timestamptz, authentication_method text,
-  remote_user_name text, is_accept boolean, encryption_algorithm_desc text, receives_posted integer, sends_posted integer,
-  is_receive_flow_controlled boolean, is_send_flow_controlled boolean, total_bytes_sent bigint, total_bytes_received bigint,
-  total_fragments_sent bigint, total_fragments_received bigint, total_sends bigint, total_receives bigint, address text, software text
+  connection_id uuid, state smallint, connect_time timestamptz, login_time timestamptz, last_activity_time timestamptz,
+  authentication_method text,
+  remote_user_name text, is_accept boolean, encryption_algorithm_desc text, receives_posted integer,
+  sends_posted integer,
+  is_receive_flow_controlled boolean, is_send_flow_controlled boolean, total_bytes_sent bigint,
+  total_bytes_received bigint,
+  total_fragments_sent bigint, total_fragments_received bigint, total_sends bigint, total_receives bigint, address text,
+  software text
 )
 where parley._p_may_view_state(parley._p_current_role());
 
 comment on view parley.dm_broker_connections is
-'Connections with other servers of the daemons that serve this database, some seconds old at most. For administrators and members of pg_monitor.';
+'Connections with other servers of the daemons that serve this database, some seconds old at most. For administrators
+and members of pg_monitor.';
 comment on column parley.dm_broker_connections.connection_id is 'Identity of the connection.';
 comment on column parley.dm_broker_connections.transport_stream_id is 'The same.';
 comment on column parley.dm_broker_connections.state is '1 to 5; see state_desc.';
@@ -148,26 +167,35 @@ comment on column parley.dm_broker_connections.state_desc is 'NEW, CONNECTING, C
 comment on column parley.dm_broker_connections.connect_time is 'When there was a socket.';
 comment on column parley.dm_broker_connections.login_time is 'When both ends knew each other.';
 comment on column parley.dm_broker_connections.last_activity_time is 'When something went over it last.';
-comment on column parley.dm_broker_connections.authentication_method is 'CERTIFICATE, or NONE on a connection without TLS.';
+comment on column parley.dm_broker_connections.authentication_method is
+'CERTIFICATE, or NONE on a connection without TLS.';
 comment on column parley.dm_broker_connections.principal_name is 'Name of the daemon here.';
 comment on column parley.dm_broker_connections.remote_user_name is 'Fingerprint of the key at the other end.';
 comment on column parley.dm_broker_connections.is_accept is 'Whether the other side has dialled.';
 comment on column parley.dm_broker_connections.login_state is '12 when both ends know each other, 0 before.';
 comment on column parley.dm_broker_connections.login_state_desc is 'ONLINE or INITIAL.';
-comment on column parley.dm_broker_connections.peer_certificate_id is 'Always null: keys of peers are known by their fingerprints.';
+comment on column parley.dm_broker_connections.peer_certificate_id is
+'Always null: keys of peers are known by their fingerprints.';
 comment on column parley.dm_broker_connections.encryption_algorithm is '2 with TLS, 0 without.';
 comment on column parley.dm_broker_connections.encryption_algorithm_desc is 'The cipher suite of TLS.';
-comment on column parley.dm_broker_connections.receives_posted is 'Batches and fragments that have come and are not answered yet.';
-comment on column parley.dm_broker_connections.sends_posted is 'Batches and fragments that were sent and are not answered yet.';
-comment on column parley.dm_broker_connections.is_receive_flow_controlled is 'Whether the other end has to wait for room here.';
-comment on column parley.dm_broker_connections.is_send_flow_controlled is 'Whether this end has to wait for room there.';
+comment on column parley.dm_broker_connections.receives_posted is
+'Batches and fragments that have come and are not answered yet.';
+comment on column parley.dm_broker_connections.sends_posted is
+'Batches and fragments that were sent and are not answered yet.';
+comment on column parley.dm_broker_connections.is_receive_flow_controlled is
+'Whether the other end has to wait for room here.';
+comment on column parley.dm_broker_connections.is_send_flow_controlled is
+'Whether this end has to wait for room there.';
 comment on column parley.dm_broker_connections.total_bytes_sent is 'Bytes sent.';
 comment on column parley.dm_broker_connections.total_bytes_received is 'Bytes received.';
-comment on column parley.dm_broker_connections.total_fragments_sent is 'Messages, and parts of large ones, that were sent.';
-comment on column parley.dm_broker_connections.total_fragments_received is 'Messages, and parts of large ones, that were received.';
+comment on column parley.dm_broker_connections.total_fragments_sent is
+'Messages, and parts of large ones, that were sent.';
+comment on column parley.dm_broker_connections.total_fragments_received is
+'Messages, and parts of large ones, that were received.';
 comment on column parley.dm_broker_connections.total_sends is 'Frames sent.';
 comment on column parley.dm_broker_connections.total_receives is 'Frames received.';
-comment on column parley.dm_broker_connections.peer_arbitration_id is 'The same as connection_id: connections that cross are both kept.';
+comment on column parley.dm_broker_connections.peer_arbitration_id is
+'The same as connection_id: connections that cross are both kept.';
 comment on column parley.dm_broker_connections.address is 'Address of the other end.';
 comment on column parley.dm_broker_connections.software is 'What the other end calls itself.';
 
@@ -188,24 +216,28 @@ select
   f.time_consumed
 from parley._p_living_report as r
 cross join lateral jsonb_to_recordset(r.forwarded) as f (
-  conversation_id uuid, is_initiator boolean, to_service_name text, to_broker_instance text, from_service_name text, adjacent_broker_address text,
+  conversation_id uuid, is_initiator boolean, to_service_name text, to_broker_instance text, from_service_name text,
+  adjacent_broker_address text,
   message_sequence_number bigint, hops_remaining smallint, time_to_live integer, time_consumed integer
 )
 where parley._p_may_view_state(parley._p_current_role());
 
 comment on view parley.dm_broker_forwarded_messages is
-'Messages for other servers that the daemons which serve this database are passing on just now, the oldest 1,000. For administrators and members of
-pg_monitor.';
+'Messages for other servers that the daemons which serve this database are passing on just now, the oldest 1,000. For
+administrators and members of pg_monitor.';
 comment on column parley.dm_broker_forwarded_messages.conversation_id is 'The conversation.';
 comment on column parley.dm_broker_forwarded_messages.is_initiator is 'Whether the initiator has sent it.';
 comment on column parley.dm_broker_forwarded_messages.to_service_name is 'Service that it is for.';
-comment on column parley.dm_broker_forwarded_messages.to_broker_instance is 'Broker instance that it is for, or null when that may be any.';
+comment on column parley.dm_broker_forwarded_messages.to_broker_instance is
+'Broker instance that it is for, or null when that may be any.';
 comment on column parley.dm_broker_forwarded_messages.from_service_name is 'Service that it comes from.';
 comment on column parley.dm_broker_forwarded_messages.from_broker_instance is 'Always null.';
 comment on column parley.dm_broker_forwarded_messages.adjacent_broker_address is 'Where it goes next.';
-comment on column parley.dm_broker_forwarded_messages.message_sequence_number is 'Its number; of several that travel together the first one.';
+comment on column parley.dm_broker_forwarded_messages.message_sequence_number is
+'Its number; of several that travel together the first one.';
 comment on column parley.dm_broker_forwarded_messages.message_fragment_number is 'Always 0.';
 comment on column parley.dm_broker_forwarded_messages.message_id is 'Always null.';
 comment on column parley.dm_broker_forwarded_messages.hops_remaining is 'How many more brokers may pass it on.';
-comment on column parley.dm_broker_forwarded_messages.time_to_live is 'For how many seconds it may be on its way altogether.';
+comment on column parley.dm_broker_forwarded_messages.time_to_live is
+'For how many seconds it may be on its way altogether.';
 comment on column parley.dm_broker_forwarded_messages.time_consumed is 'For how many it has been.';

@@ -11,8 +11,13 @@ set jit = off
 as $$
 begin
   return query
-  select d.destination_id, d.address::text, coalesce(greatest(extract(epoch from d.due_at - clock_timestamp()) * 1000, 0), 0)::double precision, d.attempts,
-    d.destination_id in (select e.destination_id from parley._p_unresumed as u join parley._p_endpoint as e using (endpoint_id))
+  select d.destination_id, d.address::text,
+    coalesce(greatest(extract(epoch from d.due_at - clock_timestamp()) * 1000, 0), 0)::double precision, d.attempts,
+    d.destination_id in (
+      select e.destination_id
+      from parley._p_unresumed as u
+      join parley._p_endpoint as e using (endpoint_id)
+    )
   from parley._p_destination as d
   where exists (
       select
@@ -27,22 +32,32 @@ begin
             )
         )
     )
-    or exists (select from parley._p_parked as k where k.destination_id = d.destination_id and k.due_at <= clock_timestamp())
+    or exists (
+      select
+      from parley._p_parked as k
+      where k.destination_id = d.destination_id and k.due_at <= clock_timestamp()
+    )
     or exists (
       select
       from parley._p_transit as t
       where t.destination_id = d.destination_id
         and not exists (
-          select from parley._p_parked as k where k.endpoint_id = t.endpoint_id and k.due_at > clock_timestamp() and k.due_at < 'infinity'
+          select
+          from parley._p_parked as k
+          where k.endpoint_id = t.endpoint_id and k.due_at > clock_timestamp() and k.due_at < 'infinity'
         )
     )
-    or d.destination_id in (select e.destination_id from parley._p_unresumed as u join parley._p_endpoint as e using (endpoint_id));
+    or d.destination_id in (
+      select e.destination_id
+      from parley._p_unresumed as u
+      join parley._p_endpoint as e using (endpoint_id)
+    );
 end
 $$;
 
 comment on function parley._p_destinations() is
-'Gives the destinations for which something waits or is in transit, in how many milliseconds the next attempt is due, and whether conversations have
-to be compared with their far sides first.';
+'Gives the destinations for which something waits or is in transit, in how many milliseconds the next attempt is due,
+and whether conversations have to be compared with their far sides first.';
 
 create function parley._p_report_attempt(term bigint, destination_id integer, failure text) returns double precision
 language plpgsql
@@ -62,7 +77,8 @@ begin
     return 0;
   end if;
   update parley._p_destination as d
-  set attempts = d.attempts + 1, status = failure, failing_since = coalesce(d.failing_since, clock_timestamp()), attempted_at = clock_timestamp(),
+  set attempts = d.attempts + 1, status = failure, failing_since = coalesce(d.failing_since, clock_timestamp()),
+    attempted_at = clock_timestamp(),
     due_at = clock_timestamp() + parley._p_back_off(d.attempts + 1)
   where d.destination_id = _p_report_attempt.destination_id
   returning extract(epoch from d.due_at - clock_timestamp()) * 1000 into v_due;
@@ -71,12 +87,15 @@ end
 $$;
 
 comment on function parley._p_report_attempt(bigint, integer, text) is
-'Records that a destination could not be reached, and gives in how many milliseconds to try again; or, with an empty failure, that it has answered.
+'Records that a destination could not be reached, and gives in how many milliseconds to try again; or, with an empty
+failure, that it has answered.
 Null when the term is over.
 Arguments: term; destination_id; failure, the text that the transmission queue shows.
 Source: spec 6.9, 6.12.';
 
-create function parley._p_unresolved(top integer) returns table (endpoint_id bigint, conversation_id uuid, to_service text, to_broker uuid)
+create function parley._p_unresolved(
+  top integer
+) returns table (endpoint_id bigint, conversation_id uuid, to_service text, to_broker uuid)
 language sql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -105,10 +124,13 @@ as $$
 $$;
 
 comment on function parley._p_unresolved(integer) is
-'Gives conversations whose route says LOCAL, though this database does not have the service: the daemon may know another one that does (spec 6.4).
+'Gives conversations whose route says LOCAL, though this database does not have the service: the daemon may know another
+one that does (spec 6.4).
 Arguments: top, how many at most.';
 
-create function parley._p_bind_conversations(term bigint, endpoint_ids bigint[], address text, status text) returns boolean
+create function parley._p_bind_conversations(
+  term bigint, endpoint_ids bigint[], address text, status text
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -127,7 +149,9 @@ begin
   end if;
   if coalesce(address, '') <> '' then
     insert into parley._p_neighbour_service (service_name, address)
-    select distinct e.far_service, _p_bind_conversations.address from parley._p_endpoint as e where e.endpoint_id = any (endpoint_ids)
+    select distinct e.far_service, _p_bind_conversations.address
+    from parley._p_endpoint as e
+    where e.endpoint_id = any (endpoint_ids)
     on conflict do nothing;
   end if;
   foreach v_id in array endpoint_ids loop
@@ -140,7 +164,9 @@ begin
       continue when not found;
       v_address := nullif(address, '');
       if v_address is null then
-        v_route := parley._p_find_known_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id, false);
+        v_route := parley._p_find_known_route(
+          v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id, false
+        );
         v_address := v_route.otherwise;
       end if;
       v_status := parley._p_await_binding(v_endpoint, v_address);
@@ -148,12 +174,19 @@ begin
         perform parley._p_bind_to(v_id, v_address);
         -- What was in transit when it was parked is due, be it at the same address, unless it waits for its time.
         update parley._p_parked as p
-        set destination_id = e.destination_id, due_at = case when p.due_at = 'infinity' then clock_timestamp() else p.due_at end
+        set destination_id = e.destination_id,
+          due_at = case when p.due_at = 'infinity' then clock_timestamp() else p.due_at end
         from parley._p_endpoint as e
-        where p.endpoint_id = v_id and e.endpoint_id = v_id and exists (select from parley._p_transit as t where t.endpoint_id = v_id);
+        where p.endpoint_id = v_id and e.endpoint_id = v_id and exists (
+          select
+          from parley._p_transit as t
+          where t.endpoint_id = v_id
+        );
       else
         v_status := coalesce(v_status, nullif(status, ''), v_route.status, '');
-        update parley._p_transmission as t set transmission_status = v_status where t.endpoint_id = v_id and t.transmission_status <> v_status;
+        update parley._p_transmission as t
+        set transmission_status = v_status
+        where t.endpoint_id = v_id and t.transmission_status <> v_status;
       end if;
     exception
       when lock_not_available then
@@ -165,22 +198,27 @@ end
 $$;
 
 comment on function parley._p_bind_conversations(bigint, bigint[], text, text) is
-'Binds conversations that have no destination yet to one, and remembers that their services are there; or records why there is none. One that somebody
-else holds is left for the next time. False when the term is over.
+'Binds conversations that have no destination yet to one, and remembers that their services are there; or records why
+there is none. One that somebody else holds is left for the next time. False when the term is over.
 Without an address they go where their routes lead when LOCAL is not to be had (spec 6.3), if anywhere.
-Arguments: term; endpoint_ids; address, broker:GUID, or empty; status, for the transmission queue, or empty for what the routes say.';
+Arguments: term; endpoint_ids; address, broker:GUID, or empty; status, for the transmission queue, or empty for what the
+routes say.';
 
 create function parley._p_arm_transmission(seconds integer) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform setval('parley._p_transmission_wakeup', case when seconds > 0 then extract(epoch from clock_timestamp())::bigint + seconds else 0 end);
+  perform setval(
+    'parley._p_transmission_wakeup',
+    case when seconds > 0 then extract(epoch from clock_timestamp())::bigint + seconds else 0 end
+  );
 end
 $$;
 
 comment on function parley._p_arm_transmission(integer) is
-'Asks whoever sends to another database to notify channel parley, with the id of the destination, or "unresolved". 0 seconds end it.';
+'Asks whoever sends to another database to notify channel parley, with the id of the destination, or "unresolved". 0
+seconds end it.';
 
 create function parley._p_reroute(service_name text) returns void
 language plpgsql
@@ -219,8 +257,8 @@ end
 $$;
 
 comment on function parley._p_reroute(text) is
-'Takes conversations with other databases to where their routes lead now: to another address with all that is not acknowledged, or, without a route, to
-wait for one. Waits for senders.
+'Takes conversations with other databases to where their routes lead now: to another address with all that is not
+acknowledged, or, without a route, to wait for one. Waits for senders.
 Arguments: service_name, only those with this far side (null: all).
 Source: spec 6.2, 6.5.';
 
@@ -240,7 +278,8 @@ end
 $$;
 
 comment on function parley.honor_broker_priority(boolean, parley.caller) is
-'Lets priorities govern in which order messages leave for other databases, or not, as when it is new. RECEIVE follows them in any case.
+'Lets priorities govern in which order messages leave for other databases, or not, as when it is new. RECEIVE follows
+them in any case.
 Arguments: is_honored.
 Errors: 15151 not an administrator.
 Source: spec 6.11, HONOR_BROKER_PRIORITY.';

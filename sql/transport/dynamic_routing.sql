@@ -1,13 +1,16 @@
 -- Dynamic routing: asking the broker configuration service for what is missing (spec 6.6).
 --
--- A database that has a route to the service SQL/ServiceBroker/BrokerConfiguration asks it for routes and remote service bindings that are missing, with
--- messages of the built-in service on the contract BrokerConfigurationNotice. The service creates what is missing and ends the conversation; that
--- end, with an error or without, is the answer. Whoever cannot be helped by it goes on with the steps that follow, and it is
--- not asked for that again for a while, else a service that knows nothing would be asked without end.
--- A route is asked for by the first who misses it; others go on with the steps that follow. A binding is asked for when a dialog has found its first way
--- to another server, whatever ENCRYPTION says, and each dialog with that service waits for the answer: what left without it could not be sealed any more.
--- Invariant: one conversation for each service name and message type. Of two who find the same thing missing at once, one asks, and the other waits for
--- nobody: it goes on as if it were asked, which is true or will be found out when delayed messages are classified again.
+-- A database that has a route to the service SQL/ServiceBroker/BrokerConfiguration asks it for routes and remote
+-- service bindings that are missing, with messages of the built-in service on the contract BrokerConfigurationNotice.
+-- The service creates what is missing and ends the conversation; that end, with an error or without, is the answer.
+-- Whoever cannot be helped by it goes on with the steps that follow, and it is not asked for that again for a while,
+-- else a service that knows nothing would be asked without end.
+-- A route is asked for by the first who misses it; others go on with the steps that follow. A binding is asked for when
+-- a dialog has found its first way to another server, whatever ENCRYPTION says, and each dialog with that service waits
+-- for the answer: what left without it could not be sealed any more.
+-- Invariant: one conversation for each service name and message type. Of two who find the same thing missing at once,
+-- one asks, and the other waits for nobody: it goes on as if it were asked, which is true or will be found out when
+-- delayed messages are classified again.
 -- Locks: an advisory lock for the name, only tried; then the row of the request; then those of its conversation.
 
 create table parley._p_configuration_request (
@@ -21,8 +24,10 @@ create table parley._p_configuration_request (
   primary key (service_name, message_type_id)
 );
 
-comment on table parley._p_configuration_request is 'What the broker configuration service was asked for, until a while after its answer.';
-comment on column parley._p_configuration_request.pause is 'How long after the answer it is not asked for the same again.';
+comment on table parley._p_configuration_request is
+'What the broker configuration service was asked for, until a while after its answer.';
+comment on column parley._p_configuration_request.pause is
+'How long after the answer it is not asked for the same again.';
 
 create function parley._p_is_asking(service_name text, message_type_id integer) returns boolean
 language plpgsql stable
@@ -43,7 +48,8 @@ $$;
 
 comment on function parley._p_is_asking(text, integer) is
 'Reports whether the broker configuration service was asked for something and has not answered.
-Arguments: service_name, the service for which it is missing; message_type_id, 6 for a route, 8 for a remote service binding.';
+Arguments: service_name, the service for which it is missing; message_type_id, 6 for a route, 8 for a remote service
+binding.';
 
 create function parley._p_ask_broker_configuration(service_name text, message_type_id integer) returns text
 language plpgsql
@@ -54,8 +60,12 @@ declare
   v_type parley._p_message_type;
   v_handle uuid;
 begin
-  select * into v_type from parley._p_message_type as t where t.message_type_id = _p_ask_broker_configuration.message_type_id;
-  if not pg_try_advisory_xact_lock(hashtextextended(format('parley %s %s', substring(v_type.name from '[^/]+$'), service_name), 0)) then
+  select * into v_type
+  from parley._p_message_type as t
+  where t.message_type_id = _p_ask_broker_configuration.message_type_id;
+  if not pg_try_advisory_xact_lock(
+    hashtextextended(format('parley %s %s', substring(v_type.name from '[^/]+$'), service_name), 0)
+  ) then
     return 'asking';
   end if;
   select * into v_request
@@ -70,18 +80,22 @@ begin
   insert into parley._p_configuration_request as q (service_name, message_type_id, conversation_handle)
   values (_p_ask_broker_configuration.service_name, v_type.message_type_id, v_handle)
   on conflict on constraint _p_configuration_request_pkey do update
-  set conversation_handle = excluded.conversation_handle, asked_at = excluded.asked_at, answered_at = null, pause = excluded.pause;
+  set conversation_handle = excluded.conversation_handle, asked_at = excluded.asked_at, answered_at = null,
+    pause = excluded.pause;
   perform parley._p_post_notice(
     v_handle, v_type,
-    case v_type.message_type_id when 6 then parley._p_missing_route_body(service_name) else parley._p_missing_binding_body(service_name) end
+    case v_type.message_type_id
+      when 6 then parley._p_missing_route_body(service_name)
+      else parley._p_missing_binding_body(service_name)
+    end
   );
   return 'asked';
 end
 $$;
 
 comment on function parley._p_ask_broker_configuration(text, integer) is
-'Asks the broker configuration service for what is missing, and gives asked; or asking, when it was asked already, or is by somebody else at this moment; or
-answered, when it has answered not long ago.
+'Asks the broker configuration service for what is missing, and gives asked; or asking, when it was asked already, or is
+by somebody else at this moment; or answered, when it has answered not long ago.
 Arguments: those of _p_is_asking.
 Source: spec 6.6.';
 
@@ -112,7 +126,8 @@ end
 $$;
 
 comment on function parley._p_await_binding(parley._p_endpoint, text) is
-'Explains why a conversation that has found its way waits for a remote service binding, and asks the broker configuration service for it; null when it may go.
+'Explains why a conversation that has found its way waits for a remote service binding, and asks the broker
+configuration service for it; null when it may go.
 Arguments: endpoint, whose row the caller holds; address, to which it is about to be bound.
 Source: spec 6.6, 6.12 (9770).';
 
@@ -130,7 +145,8 @@ as $$
   )
 $$;
 
-comment on function parley._p_missing_route_body(text) is 'Gives the body of the message that asks for a missing route, in UTF-8.';
+comment on function parley._p_missing_route_body(text) is
+'Gives the body of the message that asks for a missing route, in UTF-8.';
 
 create function parley._p_missing_binding_body(service_name text) returns bytea
 language sql stable
@@ -139,7 +155,9 @@ as $$
   select convert_to(
     xmlelement(
       name "MissingRemoteServiceBinding",
-      xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRemoteServiceBinding' as xmlns),
+      xmlattributes(
+        'http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRemoteServiceBinding' as xmlns
+      ),
       xmlelement(name "SERVICE_NAME", service_name)
     )::text,
     'UTF8'
@@ -168,7 +186,8 @@ begin
   loop
     update parley._p_configuration_request as q
     -- That there is no binding is remembered for ten minutes, as SQL Server does.
-    set answered_at = clock_timestamp(), pause = case when q.message_type_id = 8 and v_request.state = 'ER' then interval '10 minutes' else q.pause end
+    set answered_at = clock_timestamp(),
+      pause = case when q.message_type_id = 8 and v_request.state = 'ER' then interval '10 minutes' else q.pause end
     where q.service_name = v_request.service_name and q.message_type_id = v_request.message_type_id;
     if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
       v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
@@ -185,6 +204,6 @@ end
 $$;
 
 comment on function parley._p_take_configuration_answers() is
-'Ends the conversations in which the broker configuration service has answered, and tries again what waited for it. An end with an error, or of the
-lifetime, means that it does not know. Gives the number of answers.
+'Ends the conversations in which the broker configuration service has answered, and tries again what waited for it. An
+end with an error, or of the lifetime, means that it does not know. Gives the number of answers.
 Source: spec 6.6.';

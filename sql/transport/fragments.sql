@@ -1,7 +1,8 @@
 -- Messages that are too large to travel in one piece.
 --
--- Fragments are stored as they come, each in a transaction of its own, and put together when the run itself comes, which names the size. A link that is
--- lost continues where the stored part ends. Those of a message that never comes are deleted after a day (fire_timers).
+-- Fragments are stored as they come, each in a transaction of its own, and put together when the run itself comes,
+-- which names the size. A link that is lost continues where the stored part ends. Those of a message that never comes
+-- are deleted after a day (fire_timers).
 
 create table parley._p_fragment (
   conversation_id uuid not null,
@@ -71,13 +72,16 @@ $$;
 comment on function parley._p_accept_fragment(
   uuid, bigint, bigint, uuid, uuid, boolean, bigint, bigint, bigint, bytea, text, uuid, text, timestamptz
 ) is
-'Stores the next part of a large message, and gives how many bytes of it there are, from the first on: where to go on. A part that is not the next one
-is not stored. Null when it is not wanted: the speaker is superseded, or may not send there; the answer to the run itself gives the reason.
-Arguments: the speaker; conversation_id, from_initiator, sequence of the message; first_byte of the part; size of the message in bytes; data;
-to_service, to_broker, identity and sealed_at, as for a run.
+'Stores the next part of a large message, and gives how many bytes of it there are, from the first on: where to go on. A
+part that is not the next one is not stored. Null when it is not wanted: the speaker is superseded, or may not send
+there; the answer to the run itself gives the reason.
+Arguments: the speaker; conversation_id, from_initiator, sequence of the message; first_byte of the part; size of the
+message in bytes; data; to_service, to_broker, identity and sealed_at, as for a run.
 Source: spec 6.9.';
 
-create function parley._p_assemble(conversation_id uuid, from_initiator boolean, sequence bigint, size bigint) returns bytea[]
+create function parley._p_assemble(
+  conversation_id uuid, from_initiator boolean, sequence bigint, size bigint
+) returns bytea[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off

@@ -1,11 +1,13 @@
 -- Which daemon leads: any number may run on one database, and one of them starts readers and fires timers.
 --
--- The row holds the term, which grows with each change of leader and with each clean stop. Whatever the leader changes, it changes in a
--- transaction that first calls _p_holds_term: that locks the row FOR SHARE, and taking over waits for it, so a leader that was paused
--- and whose term is over changes nothing any more. Until when the leader is believed to live stands in a sequence, because it is renewed
--- every other second: a row would leave a dead version each time, and an old snapshot would keep them all. A renewal by a leader
--- that was just replaced may slip through; it lengthens the lease of the new one, no more.
--- Clocks: leases are set and judged by the server's clock. A lease that ends in the far future, after the clock was set back, counts as over.
+-- The row holds the term, which grows with each change of leader and with each clean stop. Whatever the leader changes,
+-- it changes in a transaction that first calls _p_holds_term: that locks the row FOR SHARE, and taking over waits for
+-- it, so a leader that was paused and whose term is over changes nothing any more. Until when the leader is believed to
+-- live stands in a sequence, because it is renewed every other second: a row would leave a dead version each time, and
+-- an old snapshot would keep them all. A renewal by a leader that was just replaced may slip through; it lengthens the
+-- lease of the new one, no more.
+-- Clocks: leases are set and judged by the server's clock. A lease that ends in the far future, after the clock was set
+-- back, counts as over.
 -- Locks: the row, FOR SHARE by the leader's statements, FOR UPDATE by one that takes over or resigns.
 
 create table parley._p_leader (
@@ -19,7 +21,8 @@ create table parley._p_leader (
   login regrole
 );
 
-comment on table parley._p_leader is 'One row: the daemon that leads, and its term. Until when it leads: the sequence _p_leader_lease.';
+comment on table parley._p_leader is
+'One row: the daemon that leads, and its term. Until when it leads: the sequence _p_leader_lease.';
 
 insert into parley._p_leader (leader_id) values (true);
 
@@ -65,7 +68,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform setval('parley._p_leader_lease', (extract(epoch from clock_timestamp()) * 1000000)::bigint + milliseconds * 1000::bigint);
+  perform setval(
+    'parley._p_leader_lease', (extract(epoch from clock_timestamp()) * 1000000)::bigint + milliseconds * 1000::bigint
+  );
 end
 $$;
 
@@ -106,7 +111,8 @@ end
 $$;
 
 comment on function parley._p_lead(text, bigint, integer) is
-'Renews the lease of the leader whose term this is, or takes over when nobody leads; gives the term, or null when another daemon leads.
+'Renews the lease of the leader whose term this is, or takes over when nobody leads; gives the term, or null when
+another daemon leads.
 Arguments: leader, the name of the daemon; term that it held, or 0; milliseconds that the lease lasts.';
 
 create function parley._p_resign(term bigint) returns void
@@ -114,7 +120,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  update parley._p_leader as l set term = l.term + 1, leader = null, leads_since = null where l.term = _p_resign.term and l.leader is not null;
+  update parley._p_leader as l
+  set term = l.term + 1, leader = null, leads_since = null
+  where l.term = _p_resign.term and l.leader is not null;
   if found then
     perform setval('parley._p_leader_lease', 0);
     perform pg_notify('parley', 'leader');
@@ -123,4 +131,5 @@ end
 $$;
 
 comment on function parley._p_resign(bigint) is
-'Ends a term before its time, and notifies the other daemons that nobody leads. The statements of that term are refused from now on.';
+'Ends a term before its time, and notifies the other daemons that nobody leads. The statements of that term are refused
+from now on.';

@@ -10,16 +10,18 @@ declare
   v_queue parley._p_queue;
   v_error parley._p_error;
 begin
-  if run.message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
+  if run.message_type in (
+    'http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog'
+  ) then
     return parley._p_verdict_of('refused', 0, parley._p_error_of(11277, 'begins with its end'));
   end if;
   select * into v_service from parley._p_service as s where s.name = run.to_service;
   if not found and run.to_broker is null then
     return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9796, 'not at the target', run.to_service));
   elsif not found then
-    return parley._p_verdict_of(
-      'refused', 0, parley._p_error_of(8490, 'no service', run.to_service, parley._p_did_you_mean(coalesce(v_sender, 0), 'service', run.to_service))
-    );
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(
+      8490, 'no service', run.to_service, parley._p_did_you_mean(coalesce(v_sender, 0), 'service', run.to_service)
+    ));
   end if;
   v_error := parley._p_refuse_dialog(v_service, run.contract, v_sender);
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
@@ -34,8 +36,8 @@ end
 $$;
 
 comment on function parley._p_refuse_first(parley._p_arriving_run) is
-'Explains why this database does not take the first message of a dialog from another one: it is an end (11277), there is no such service (8490, 9796), the
-queue is off (11219), or what _p_refuse_dialog says; null when it does.
+'Explains why this database does not take the first message of a dialog from another one: it is an end (11277), there is
+no such service (8490, 9796), the queue is off (11219), or what _p_refuse_dialog says; null when it does.
 Source: spec 6.10.';
 
 create function parley._p_open_dialog(broker_instance uuid, run parley._p_arriving_run) returns parley._p_verdict
@@ -62,7 +64,8 @@ begin
   select t.message_type_id, t.name into v_type from parley._p_usual_type(v_contract.service_contract_id, false) as t;
   insert into parley._p_endpoint (
     group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
-    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service,
+    far_broker_instance, is_encrypted, lifetime
   )
   values (
     v_group, v_type.message_type_id, v_type.name, 'CO', false, true,
@@ -91,6 +94,6 @@ end
 $$;
 
 comment on function parley._p_open_dialog(uuid, parley._p_arriving_run) is
-'Creates the target''s endpoint of a conversation with another database, in a group of its own. Gives null, or "held" when somebody else is just
-doing so, or "refused" when its lifetime is over.
+'Creates the target''s endpoint of a conversation with another database, in a group of its own. Gives null, or "held"
+when somebody else is just doing so, or "refused" when its lifetime is over.
 Source: spec 3.2, 3.6.';

@@ -1,9 +1,11 @@
 -- Conversations that the far side cannot take from for now, while its server is well.
 --
--- Its queue is off, it does not know the service, nobody there is served by that name: such a conversation is parked, so that the others go on
--- and nothing of it is sent in vain. It leaves the lane, and what it sends from then on waits in _p_transmission. When its time has come it is
--- classified again, which may find another route, and what it had in transit is sent again first.
--- Locks: the endpoint's row FOR UPDATE SKIP LOCKED. When a sender is under way, the lane is left as it is and passed over until the next time.
+-- Its queue is off, it does not know the service, nobody there is served by that name: such a conversation is parked,
+-- so that the others go on and nothing of it is sent in vain. It leaves the lane, and what it sends from then on waits
+-- in _p_transmission. When its time has come it is classified again, which may find another route, and what it had in
+-- transit is sent again first.
+-- Locks: the endpoint's row FOR UPDATE SKIP LOCKED. When a sender is under way, the lane is left as it is and passed
+-- over until the next time.
 
 create function parley._p_park(endpoint_id bigint, destination_id integer, status text) returns void
 language plpgsql
@@ -22,7 +24,8 @@ begin
   insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
   values (_p_park.endpoint_id, _p_park.destination_id, _p_park.status, 1, clock_timestamp() + parley._p_back_off(1))
   on conflict on constraint _p_parked_pkey do update
-  set status = excluded.status, attempts = p.attempts + 1, due_at = clock_timestamp() + parley._p_back_off(p.attempts + 1);
+  set status = excluded.status, attempts = p.attempts + 1,
+    due_at = clock_timestamp() + parley._p_back_off(p.attempts + 1);
   select * into v_endpoint
   from parley._p_endpoint as e
   where e.endpoint_id = _p_park.endpoint_id and e.destination_id is not null
@@ -53,9 +56,14 @@ begin
     limit 100
     for update skip locked
   loop
-    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_parked.endpoint_id for update skip locked;
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.endpoint_id = v_parked.endpoint_id
+    for update skip locked;
     if not found then
-      update parley._p_parked as p set due_at = clock_timestamp() + interval '1 second' where p.endpoint_id = v_parked.endpoint_id;
+      update parley._p_parked as p
+      set due_at = clock_timestamp() + interval '1 second'
+      where p.endpoint_id = v_parked.endpoint_id;
       continue;
     end if;
     if v_endpoint.destination_id is null and parley._p_is_at_home(v_endpoint) then
@@ -78,7 +86,8 @@ begin
     return query
     select r.*
     from (
-      select array_agg(o.endpoint_id order by o.first_sequence) as endpoint_ids, array_agg(o.first_sequence order by o.first_sequence) as sequences
+      select array_agg(o.endpoint_id order by o.first_sequence) as endpoint_ids,
+        array_agg(o.first_sequence order by o.first_sequence) as sequences
       from (
         select t.endpoint_id, t.first_sequence
         from parley._p_transit as t
@@ -93,4 +102,5 @@ end
 $$;
 
 comment on function parley._p_unpark(integer, integer) is
-'Lets conversations of a destination that were parked try again when their time has come; gives what they have in transit.';
+'Lets conversations of a destination that were parked try again when their time has come; gives what they have in
+transit.';

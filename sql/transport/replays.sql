@@ -1,12 +1,16 @@
 -- First messages of secured dialogs that come again.
 --
--- Whoever forwards a dialog that he cannot read can still keep its first message, and bring it again when both sides have ended and forgotten it. Then
--- the target would begin the dialog, and do the work, a second time. So each transmission is sealed with its time (dialogsecurity), and the target
--- (1) remembers which secured dialogs it has begun, for longer than (2) it takes their first messages after they were sealed. The memory is
--- opened_at in _p_dialog_security: not the tombstone, whose time is a setting, and which goes with its service or by a cleanup.
--- A database that goes on from an older state has lost some of its memory: it takes only (3) what was sealed after it has begun its epoch.
--- All of it allows for clocks of senders that are ahead by a minute. One that is behind, by half an hour, or ahead by more, begins no dialog.
--- An honest sender that is refused seals its message anew at the next attempt, so nothing is lost however long it has waited before.
+-- Whoever forwards a dialog that he cannot read can still keep its first message, and bring it again when both sides
+-- have ended and forgotten it. Then the target would begin the dialog, and do the work, a second time. So each
+-- transmission is sealed with its time (dialogsecurity), and the target (1) remembers which secured dialogs it has
+-- begun, for longer than (2) it takes their first messages after they were sealed. The memory is opened_at in
+-- _p_dialog_security: not the tombstone, whose time is a setting, and which goes with its service or by a cleanup.
+-- A database that goes on from an older state has lost some of its memory: it takes only (3) what was sealed after it
+-- has begun its epoch.
+-- All of it allows for clocks of senders that are ahead by a minute. One that is behind, by half an hour, or ahead by
+-- more, begins no dialog.
+-- An honest sender that is refused seals its message anew at the next attempt, so nothing is lost however long it has
+-- waited before.
 -- Cost: an update for each secured dialog that is begun here, none for others or for further messages.
 
 create function parley._p_was_opened(conversation_id uuid) returns boolean
@@ -20,7 +24,8 @@ as $$
   )
 $$;
 
-comment on function parley._p_was_opened(uuid) is 'Reports whether a secured dialog has begun here, also when it is over, as far as that is remembered.';
+comment on function parley._p_was_opened(uuid) is
+'Reports whether a secured dialog has begun here, also when it is over, as far as that is remembered.';
 
 create function parley._p_record_opened(conversation_id uuid) returns void
 language sql
@@ -53,7 +58,8 @@ begin
     select case
       when sealed_at > v_now + interval '1 minute' then parley._p_error_of(28066, 'ahead', v_sealed, v_here)
       when sealed_at <= v_now - interval '30 minutes' then parley._p_error_of(28066, 'too old', v_sealed, v_here)
-      when sealed_at <= b.remembers_since + interval '1 minute' then parley._p_error_of(28066, 'older state', v_sealed, v_here)
+      when sealed_at <= b.remembers_since + interval '1 minute' then
+        parley._p_error_of(28066, 'older state', v_sealed, v_here)
     end
     from parley._p_broker as b
   );
@@ -61,7 +67,7 @@ end
 $$;
 
 comment on function parley._p_refuse_replay(timestamptz) is
-'Explains why what would begin a dialog is not taken for the time at which it was sealed (28066): it may have been here already, and be forgotten. Null when
-it is taken, and for what was not sealed.
+'Explains why what would begin a dialog is not taken for the time at which it was sealed (28066): it may have been here
+already, and be forgotten. Null when it is taken, and for what was not sealed.
 Arguments: sealed_at, as the seal proves it.
 Source: spec 3.3, 7.3.';

@@ -1,7 +1,8 @@
 -- Session keys of anonymous dialogs, and the end of what is recorded of dialogs.
 --
--- In full security each daemon makes its own keys, and nothing has to be kept. In an anonymous dialog the target can only use the key of the initiator, so
--- both sides keep it as long as a dialog has it, sealed under the master key of each side.
+-- In full security each daemon makes its own keys, and nothing has to be kept. In an anonymous dialog the target can
+-- only use the key of the initiator, so both sides keep it as long as a dialog has it, sealed under the master key of
+-- each side.
 -- Locks: none but the rows themselves. Cost: one row for some hours of dialogs.
 
 create table parley._p_session_key (
@@ -11,13 +12,16 @@ create table parley._p_session_key (
 );
 
 comment on table parley._p_session_key is
-'Session keys of anonymous dialogs, sealed under the master key: replies are sealed with the initiator''s key, also after a restart (spec 7.3).';
+'Session keys of anonymous dialogs, sealed under the master key: replies are sealed with the initiator''s key, also
+after a restart (spec 7.3).';
 
 create function parley._p_keep_session_key(key_id bytea, sealed_key bytea) returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
-  insert into parley._p_session_key as k (key_id, sealed_key) values ($1, $2) on conflict on constraint _p_session_key_pkey do nothing
+  insert into parley._p_session_key as k (key_id, sealed_key)
+  values ($1, $2)
+  on conflict on constraint _p_session_key_pkey do nothing
 $$;
 
 comment on function parley._p_keep_session_key(bytea, bytea) is
@@ -47,7 +51,9 @@ begin
     where d.secured_at < clock_timestamp() - interval '10 minutes'
       and (d.opened_at is null or d.opened_at < clock_timestamp() - parley._p_replay_memory())
       and not exists (
-        select from parley._p_endpoint as e where e.conversation_id = d.conversation_id and e.is_initiator = d.is_initiator
+        select
+        from parley._p_endpoint as e
+        where e.conversation_id = d.conversation_id and e.is_initiator = d.is_initiator
       )
     limit dialogs_max
     for update skip locked
@@ -63,8 +69,8 @@ end
 $$;
 
 comment on function parley._p_forget_dialogs(integer) is
-'Removes what is recorded of secured dialogs that have ended, once a replay is recognised by its age, and session keys that no dialog has any more; gives
-the number of dialogs.
+'Removes what is recorded of secured dialogs that have ended, once a replay is recognised by its age, and session keys
+that no dialog has any more; gives the number of dialogs.
 Arguments: dialogs_max, how many at most.';
 
 create function parley._p_replay_memory() returns interval
@@ -75,5 +81,5 @@ as $$
 $$;
 
 comment on function parley._p_replay_memory() is
-'Gives how long a target remembers at least that it has begun a secured dialog. It is longer than a first message is taken after it was sealed (half an hour),
-by more than the clocks of senders may be ahead (a minute).';
+'Gives how long a target remembers at least that it has begun a secured dialog. It is longer than a first message is
+taken after it was sealed (half an hour), by more than the clocks of senders may be ahead (a minute).';

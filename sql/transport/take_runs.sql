@@ -1,14 +1,15 @@
 -- From the lane of a destination into transit: what the daemon is to transmit next.
 --
--- Taking gives each message its number, for good: rows leave the lane and stand in _p_transit under their numbers, in one transaction, which has
--- committed before the daemon sends anything. So a message travels under one number however often it is sent, and a daemon that dies leaves to the
--- next one exactly what it had taken (keeps T2, T5).
--- Order: rows are taken by position. Senders that commit late find their place behind what was taken before; a send that began after another's
--- commit has the higher position and is never taken before it (keeps S19).
+-- Taking gives each message its number, for good: rows leave the lane and stand in _p_transit under their numbers, in
+-- one transaction, which has committed before the daemon sends anything. So a message travels under one number however
+-- often it is sent, and a daemon that dies leaves to the next one exactly what it had taken (keeps T2, T5).
+-- Order: rows are taken by position. Senders that commit late find their place behind what was taken before; a send
+-- that began after another's commit has the higher position and is never taken before it (keeps S19).
 -- A row that another session holds is being removed by END CONVERSATION, or moved: it is passed by without a wait.
--- Locks: the leader's row FOR SHARE; the destination's row, so that takes of one destination come one after the other; rows of the lane SKIP LOCKED.
--- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and call. Plans are nested
--- loops over indexes: a plan made while tables were empty must do when they are not.
+-- Locks: the leader's row FOR SHARE; the destination's row, so that takes of one destination come one after the other;
+-- rows of the lane SKIP LOCKED.
+-- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and
+-- call. Plans are nested loops over indexes: a plan made while tables were empty must do when they are not.
 
 create type parley._p_run as (
   endpoint_id bigint,
@@ -31,7 +32,8 @@ create type parley._p_run as (
   is_bound boolean
 );
 
-comment on type parley._p_run is 'Messages of one conversation with numbers that follow each other, as they travel between brokers; Run in Go.';
+comment on type parley._p_run is
+'Messages of one conversation with numbers that follow each other, as they travel between brokers; Run in Go.';
 
 create view parley._p_run_in_transit as
 select
@@ -63,7 +65,8 @@ join parley._p_endpoint as e on e.endpoint_id = t.endpoint_id
 join parley._p_message_type as y on y.message_type_id = abs(t.message_type_id);
 
 comment on view parley._p_run_in_transit is
-'Messages in transit as they travel. A body of more than 256 KiB stays behind and goes in fragments, so that nothing has to wait for it.';
+'Messages in transit as they travel. A body of more than 256 KiB stays behind and goes in fragments, so that nothing has
+to wait for it.';
 
 create function parley._p_runs(endpoint_ids bigint[], first_sequences bigint[]) returns setof parley._p_run
 language plpgsql stable
@@ -76,7 +79,8 @@ set jit = off
 as $$
 begin
   return query
-  select r.endpoint_id, r.conversation_id, r.is_initiator, r.first_sequence, r.message_type_name, r.bodies, r.body_size, r.from_service, r.to_service,
+  select r.endpoint_id, r.conversation_id, r.is_initiator, r.first_sequence, r.message_type_name, r.bodies, r.body_size,
+    r.from_service, r.to_service,
     r.contract, r.to_broker, r.priority, r.enqueued_at, r.ends_at, r.trace_context, r.owner, r.is_encrypted, r.is_bound
   from unnest(endpoint_ids, first_sequences) with ordinality as k (endpoint_id, first_sequence, ordinal)
   join parley._p_run_in_transit as r on r.endpoint_id = k.endpoint_id and r.first_sequence = k.first_sequence
@@ -84,9 +88,12 @@ begin
 end
 $$;
 
-comment on function parley._p_runs(bigint[], bigint[]) is 'Gives messages in transit as they travel, in the order asked for.';
+comment on function parley._p_runs(bigint[], bigint[]) is
+'Gives messages in transit as they travel, in the order asked for.';
 
-create function parley._p_take_runs(term bigint, destination_id integer, rows_max integer, bytes_max bigint) returns setof parley._p_run
+create function parley._p_take_runs(
+  term bigint, destination_id integer, rows_max integer, bytes_max bigint
+) returns setof parley._p_run
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -110,7 +117,8 @@ begin
     or not parley._p_is_epoch_current() then
     return;
   end if;
-  -- Another take may still be at it, whose client was cut off. Passing by what it holds would number later messages first (keeps S4).
+  -- Another take may still be at it, whose client was cut off. Passing by what it holds would number later messages
+  -- first (keeps S4).
   select * into v_destination
   from parley._p_destination as d
   where d.destination_id = _p_take_runs.destination_id
@@ -119,7 +127,9 @@ begin
   for v_lanes in select l.lanes from parley._p_lanes_to_take(v_destination) as l loop
     exit when v_rows <= 0;
     v_lows := array(
-      select parley._p_low_position(destination_id, l.lane) from unnest(v_lanes) with ordinality as l (lane, number) order by l.number
+      select parley._p_low_position(destination_id, l.lane)
+      from unnest(v_lanes) with ordinality as l (lane, number)
+      order by l.number
     );
     continue when array_remove(v_lows, null) = '{}';
     with head as (
@@ -131,7 +141,9 @@ begin
         where m.lane = l.lane
           and m.position >= l.low
           and not exists (select from parley._p_unresumed as u where u.endpoint_id = -m.endpoint_id)
-          and not exists (select from parley._p_parked as p where p.endpoint_id = -m.endpoint_id and p.due_at < 'infinity')
+          and not exists (
+            select from parley._p_parked as p where p.endpoint_id = -m.endpoint_id and p.due_at < 'infinity'
+          )
         order by m.position
         limit v_rows
         for update of m skip locked
@@ -144,16 +156,26 @@ begin
       delete from parley._p_message as m
       using fitting as f
       where m.ctid = f.row_id and f.before < bytes_max
-      returning m.position, -m.endpoint_id as endpoint_id, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
+      returning m.position, -m.endpoint_id as endpoint_id, m.enqueued_at, m.message_type_id, m.body, m.frame,
+        m.trace_context
     ), counted as (
       -- Joining what was taken with itself would cost its square.
-      select t.position, t.endpoint_id, t.enqueued_at, t.message_type_id, t.body, t.frame, t.trace_context, c.count, p.sequence as started,
-        coalesce(p.sequence, 0) + sum(c.count) over (partition by t.endpoint_id order by t.position rows unbounded preceding) as after,
+      select t.position, t.endpoint_id, t.enqueued_at, t.message_type_id, t.body, t.frame, t.trace_context, c.count,
+        p.sequence as started,
+        coalesce(p.sequence, 0) + sum(c.count) over (
+          partition by t.endpoint_id order by t.position rows unbounded preceding
+        ) as after,
         row_number() over (partition by t.endpoint_id order by t.position desc) as ordinal_from_last
       from taken as t
-      cross join lateral (select case when t.message_type_id < 0 then 0 else coalesce(cardinality(t.frame), 1) end as count) as c
+      cross join lateral (
+        select case when t.message_type_id < 0 then 0 else coalesce(cardinality(t.frame), 1) end as count
+      ) as c
       left join lateral (
-        select s.sequence from parley._p_send_progress as s where s.endpoint_id = t.endpoint_id order by s.sequence desc limit 1
+        select s.sequence
+        from parley._p_send_progress as s
+        where s.endpoint_id = t.endpoint_id
+        order by s.sequence desc
+        limit 1
       ) as p on true
     ), gone_on as (
       insert into parley._p_send_progress (endpoint_id, sequence)
@@ -164,11 +186,12 @@ begin
       where c.ordinal_from_last = 1 and c.after > c.started and p.endpoint_id = c.endpoint_id and p.sequence = c.started
     ), kept as (
       insert into parley._p_transit (
-        endpoint_id, first_sequence, next_sequence, destination_id, enqueued_at, message_type_id, body, frame, trace_context
+        endpoint_id, first_sequence, next_sequence, destination_id, enqueued_at, message_type_id, body, frame,
+        trace_context
       )
       select c.endpoint_id, case when c.count = 0 then 9223372036854775807 else c.after - c.count end,
-        case when c.count = 0 then 9223372036854775807 else c.after end, _p_take_runs.destination_id, c.enqueued_at, c.message_type_id, c.body,
-        c.frame, c.trace_context
+        case when c.count = 0 then 9223372036854775807 else c.after end, _p_take_runs.destination_id, c.enqueued_at,
+        c.message_type_id, c.body, c.frame, c.trace_context
       from counted as c
       order by c.position
     )
@@ -183,10 +206,11 @@ end
 $$;
 
 comment on function parley._p_take_runs(bigint, integer, integer, bigint) is
-'Gives the next messages for a destination their numbers and puts them into transit; gives them in the order in which they have to be sent.
+'Gives the next messages for a destination their numbers and puts them into transit; gives them in the order in which
+they have to be sent.
 Nothing when the term is over, the broker is disabled, or conversations have to be compared with their far sides first.
-Arguments: term of the daemon that leads; destination_id; rows_max, rows of the lane, each a message or a frame; bytes_max, bytes of bodies for each
-priority, at least one row is taken.
+Arguments: term of the daemon that leads; destination_id; rows_max, rows of the lane, each a message or a frame;
+bytes_max, bytes of bodies for each priority, at least one row is taken.
 Source: spec 6.9, 6.11.';
 
 create function parley._p_low_position(destination_id integer, lane integer) returns bigint
@@ -209,13 +233,15 @@ begin
   if v_first - v_low > 65536 then
     perform parley._p_record_scan(destination_id, lane, v_first, '{}', 0);
   end if;
-  -- Not v_first: a sender that commits before the lane is scanned again may have positions on both sides of it (keeps S4).
+  -- Not v_first: a sender that commits before the lane is scanned again may have positions on both sides of it (keeps
+  -- S4).
   return case when v_first is not null then v_low end;
 end
 $$;
 
 comment on function parley._p_low_position(integer, integer) is
-'Gives a position on a lane of a destination before which nothing is left, null when the lane is empty, and records a better one now and then.';
+'Gives a position on a lane of a destination before which nothing is left, null when the lane is empty, and records a
+better one now and then.';
 
 create function parley._p_lanes_to_take(destination parley._p_destination) returns table (lanes integer[])
 language plpgsql volatile
@@ -248,7 +274,8 @@ end
 $$;
 
 comment on function parley._p_lanes_to_take(parley._p_destination) is
-'Gives the lanes of a destination in the order in which to take from them: by priority when that is honored, otherwise all as one.
+'Gives the lanes of a destination in the order in which to take from them: by priority when that is honored, otherwise
+all as one.
 Source: spec 6.11.';
 
 create function parley._p_unacknowledged_runs(
@@ -290,11 +317,14 @@ end
 $$;
 
 comment on function parley._p_unacknowledged_runs(integer, bigint, bigint, integer, bigint) is
-'Gives what is in transit to a destination and not acknowledged, in the order of conversation and number: a daemon that begins sends it again.
-Arguments: destination_id; after_endpoint and after_sequence, the endpoint_id and first_sequence of the last one seen, 0 and -1 to begin; rows_max;
-bytes_max.';
+'Gives what is in transit to a destination and not acknowledged, in the order of conversation and number: a daemon that
+begins sends it again.
+Arguments: destination_id; after_endpoint and after_sequence, the endpoint_id and first_sequence of the last one seen, 0
+and -1 to begin; rows_max; bytes_max.';
 
-create function parley._p_read_body_part(endpoint_id bigint, sequence bigint, first_byte bigint, bytes integer) returns bytea
+create function parley._p_read_body_part(
+  endpoint_id bigint, sequence bigint, first_byte bigint, bytes integer
+) returns bytea
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
