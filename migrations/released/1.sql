@@ -12353,12 +12353,14 @@ comment on column parley.failing_conversations.retry_at is 'When it is delivered
 
 -- Which daemon leads: any number may run on one database, and one of them starts readers and fires timers.
 --
--- The row holds the term, which grows with each change of leader and with each clean stop. Whatever the leader changes, it changes in a
--- transaction that first calls _p_holds_term: that locks the row FOR SHARE, and taking over waits for it, so a leader that was paused
--- and whose term is over changes nothing any more. Until when the leader is believed to live stands in a sequence, because it is renewed
--- every other second: a row would leave a dead version each time, and an old snapshot would keep them all. A renewal by a leader
--- that was just replaced may slip through; it lengthens the lease of the new one, no more.
--- Clocks: leases are set and judged by the server's clock. A lease that ends in the far future, after the clock was set back, counts as over.
+-- The row holds the term, which grows with each change of leader and with each clean stop. Whatever the leader changes,
+-- it changes in a transaction that first calls _p_holds_term: that locks the row FOR SHARE, and taking over waits for
+-- it, so a leader that was paused and whose term is over changes nothing any more. Until when the leader is believed to
+-- live stands in a sequence, because it is renewed every other second: a row would leave a dead version each time, and
+-- an old snapshot would keep them all. A renewal by a leader that was just replaced may slip through; it lengthens the
+-- lease of the new one, no more.
+-- Clocks: leases are set and judged by the server's clock. A lease that ends in the far future, after the clock was set
+-- back, counts as over.
 -- Locks: the row, FOR SHARE by the leader's statements, FOR UPDATE by one that takes over or resigns.
 
 create table parley._p_leader (
@@ -12372,7 +12374,8 @@ create table parley._p_leader (
   login regrole
 );
 
-comment on table parley._p_leader is 'One row: the daemon that leads, and its term. Until when it leads: the sequence _p_leader_lease.';
+comment on table parley._p_leader is
+'One row: the daemon that leads, and its term. Until when it leads: the sequence _p_leader_lease.';
 
 insert into parley._p_leader (leader_id) values (true);
 
@@ -12418,7 +12421,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform setval('parley._p_leader_lease', (extract(epoch from clock_timestamp()) * 1000000)::bigint + milliseconds * 1000::bigint);
+  perform setval(
+    'parley._p_leader_lease', (extract(epoch from clock_timestamp()) * 1000000)::bigint + milliseconds * 1000::bigint
+  );
 end
 $$;
 
@@ -12459,7 +12464,8 @@ end
 $$;
 
 comment on function parley._p_lead(text, bigint, integer) is
-'Renews the lease of the leader whose term this is, or takes over when nobody leads; gives the term, or null when another daemon leads.
+'Renews the lease of the leader whose term this is, or takes over when nobody leads; gives the term, or null when
+another daemon leads.
 Arguments: leader, the name of the daemon; term that it held, or 0; milliseconds that the lease lasts.';
 
 create function parley._p_resign(term bigint) returns void
@@ -12467,7 +12473,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  update parley._p_leader as l set term = l.term + 1, leader = null, leads_since = null where l.term = _p_resign.term and l.leader is not null;
+  update parley._p_leader as l
+  set term = l.term + 1, leader = null, leads_since = null
+  where l.term = _p_resign.term and l.leader is not null;
   if found then
     perform setval('parley._p_leader_lease', 0);
     perform pg_notify('parley', 'leader');
@@ -12476,19 +12484,23 @@ end
 $$;
 
 comment on function parley._p_resign(bigint) is
-'Ends a term before its time, and notifies the other daemons that nobody leads. The statements of that term are refused from now on.';
+'Ends a term before its time, and notifies the other daemons that nobody leads. The statements of that term are refused
+from now on.';
 
 -- sql/transport/epoch.sql
 
 -- The epoch of a broker, and who speaks for it.
 --
--- What a database has transmitted to another one must never be taken back, and still can be: a standby that is promoted may lack the last transactions, a
--- backup lacks whatever came after it. Such a database would give numbers a second time, to other messages. So everything that is transmitted
--- carries an epoch, which grows whenever the server begins a new timeline (each promotion and each recovery to a point in time does) and whenever
--- the broker is enabled in another place. With a new epoch all conversations with other databases stop, until each was compared with its far side
--- (transport/resume.sql). A broker that has received a newer epoch refuses older ones, so a primary that comes back is refused by all.
--- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call it the same. So one that lies
--- ahead of the clock here, by more than clocks differ, is refused: no peer can shut a broker out for longer than that.
+-- What a database has transmitted to another one must never be taken back, and still can be: a standby that is promoted
+-- may lack the last transactions, a backup lacks whatever came after it. Such a database would give numbers a second
+-- time, to other messages. So everything that is transmitted carries an epoch, which grows whenever the server begins a
+-- new timeline (each promotion and each recovery to a point in time does) and whenever the broker is enabled in another
+-- place. With a new epoch all conversations with other databases stop, until each was compared with its far side
+-- (transport/resume.sql). A broker that has received a newer epoch refuses older ones, so a primary that comes back is
+-- refused by all.
+-- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call
+-- it the same. So one that lies ahead of the clock here, by more than clocks differ, is refused: no peer can shut a
+-- broker out for longer than that.
 
 create function parley._p_timeline() returns text
 language plpgsql stable
@@ -12513,7 +12525,8 @@ as $$
 $$;
 
 comment on function parley._p_is_epoch_current() is
-'Reports whether the server is still on the timeline of the epoch; until the daemon has recorded the new one nothing may be transmitted.';
+'Reports whether the server is still on the timeline of the epoch; until the daemon has recorded the new one nothing may
+be transmitted.';
 
 create function parley._p_begin_epoch() returns void
 language plpgsql
@@ -12521,14 +12534,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   update parley._p_broker as b
-  set epoch = greatest(b.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint), timeline = parley._p_timeline(),
+  set epoch = greatest(b.epoch + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
+    timeline = parley._p_timeline(),
     remembers_since = clock_timestamp();
   perform parley._p_doubt(null);
 end
 $$;
 
 comment on function parley._p_begin_epoch() is
-'Begins a new epoch: nothing more is transmitted for any conversation with another database until both sides were found to agree.';
+'Begins a new epoch: nothing more is transmitted for any conversation with another database until both sides were found
+to agree.';
 
 create function parley._p_doubt(broker_instance uuid) returns void
 language plpgsql
@@ -12560,7 +12575,8 @@ end
 $$;
 
 comment on function parley._p_doubt(uuid) is
-'Lets nothing more be transmitted for the conversations with a broker, or with any (null), until both sides were found to agree.';
+'Lets nothing more be transmitted for the conversations with a broker, or with any (null), until both sides were found
+to agree.';
 
 create function parley._p_record_timeline() returns bigint
 language plpgsql
@@ -12570,7 +12586,9 @@ begin
   if not parley._p_is_epoch_current() then
     perform parley._p_begin_epoch();
   else
-    update parley._p_broker as b set timeline = parley._p_timeline() where b.timeline is null and parley._p_timeline() is not null;
+    update parley._p_broker as b
+    set timeline = parley._p_timeline()
+    where b.timeline is null and parley._p_timeline() is not null;
   end if;
   return (select b.epoch from parley._p_broker as b);
 end
@@ -12594,18 +12612,22 @@ begin
   select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_admit_speaker.broker_instance;
   if not found then
     insert into parley._p_known_broker (broker_instance, epoch, term, token, is_beside)
-    values (_p_admit_speaker.broker_instance, _p_admit_speaker.epoch, _p_admit_speaker.term, _p_admit_speaker.token, _p_admit_speaker.is_beside)
+    values (_p_admit_speaker.broker_instance, _p_admit_speaker.epoch, _p_admit_speaker.term, _p_admit_speaker.token,
+      _p_admit_speaker.is_beside)
     on conflict do nothing;
   elsif (v_known.epoch, v_known.term) < (epoch, term) then
     update parley._p_known_broker as k
     set epoch = _p_admit_speaker.epoch, term = _p_admit_speaker.term, token = _p_admit_speaker.token
-    where k.broker_instance = _p_admit_speaker.broker_instance and (k.epoch, k.term) < (_p_admit_speaker.epoch, _p_admit_speaker.term);
+    where k.broker_instance = _p_admit_speaker.broker_instance
+      and (k.epoch, k.term) < (_p_admit_speaker.epoch, _p_admit_speaker.term);
     -- It asks about the conversations that it knows. About those that it has forgotten only this side can ask.
     if found and v_known.epoch < epoch then
       perform parley._p_doubt(broker_instance);
     end if;
   end if;
-  select * into v_known from parley._p_known_broker as k where k.broker_instance = _p_admit_speaker.broker_instance for share;
+  select * into v_known
+  from parley._p_known_broker as k
+  where k.broker_instance = _p_admit_speaker.broker_instance for share;
   if (v_known.epoch, v_known.term) > (epoch, term) then
     return parley._p_error_of(
       9772, 'newer speaker', broker_instance::text, v_known.epoch::text, v_known.term::text, epoch::text, term::text
@@ -12618,10 +12640,10 @@ end
 $$;
 
 comment on function parley._p_admit_speaker(uuid, bigint, bigint, uuid, boolean) is
-'Explains why nothing is taken from a speaker of a broker: somebody newer speaks for it, or two copies of its database do; null when it is. It stays so to the
-end of the transaction.
-Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the same daemon. Who speaks was
-checked before (_p_refusal_of_speaker).';
+'Explains why nothing is taken from a speaker of a broker: somebody newer speaks for it, or two copies of its database
+do; null when it is. It stays so to the end of the transaction.
+Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the
+same daemon. Who speaks was checked before (_p_refusal_of_speaker).';
 
 create function parley._p_speaker(term bigint, out instance uuid, out epoch bigint, out token uuid)
 language plpgsql
@@ -12642,10 +12664,12 @@ comment on function parley._p_speaker(bigint) is
 
 -- Inbound routes: what becomes of what arrives from the network (spec 6.1; SQL Server keeps them in msdb).
 --
--- The table of a server is made of the inbound routes of all databases that one daemon serves; usually they stand in one of them. Where none
--- matches, LOCAL applies: the databases of the daemon are searched. A message whose broker instance lives here needs no route.
--- The daemon decides in memory (FindInboundRoute of the Go package), for a link must not wait for a query for each conversation. What it does
--- is defined here, and a test holds it to that. Dynamic routing is for conversations of this database only, so step 4 does not exist here.
+-- The table of a server is made of the inbound routes of all databases that one daemon serves; usually they stand in
+-- one of them. Where none matches, LOCAL applies: the databases of the daemon are searched. A message whose broker
+-- instance lives here needs no route.
+-- The daemon decides in memory (FindInboundRoute of the Go package), for a link must not wait for a query for each
+-- conversation. What it does is defined here, and a test holds it to that. Dynamic routing is for conversations of this
+-- database only, so step 4 does not exist here.
 
 create function parley._p_find_inbound_route(
   to_service text, to_broker_instance text, conversation_id uuid, out address text, out otherwise text
@@ -12674,22 +12698,26 @@ $$;
 comment on function parley._p_find_inbound_route(text, text, uuid) is
 'Finds where a message that has arrived from the network goes, by the inbound routes of this database.
 Arguments: to_service; to_broker_instance in canonical form, null as long as it may be any; conversation_id.
-Gives address: LOCAL, also when no route matches, or tcp://host:port with ,host:port of a mirror behind it, or null when the service name has not the address
-that its only route, TRANSPORT, requires. otherwise: where it goes when address is LOCAL and no database here has the service; null: it is dropped.
+Gives address: LOCAL, also when no route matches, or tcp://host:port with ,host:port of a mirror behind it, or null when
+the service name has not the address that its only route, TRANSPORT, requires. otherwise: where it goes when address is
+LOCAL and no database here has the service; null: it is dropped.
 Source: spec 6.1 to 6.3.';
 
 -- sql/transport/dynamic_routing.sql
 
 -- Dynamic routing: asking the broker configuration service for what is missing (spec 6.6).
 --
--- A database that has a route to the service SQL/ServiceBroker/BrokerConfiguration asks it for routes and remote service bindings that are missing, with
--- messages of the built-in service on the contract BrokerConfigurationNotice. The service creates what is missing and ends the conversation; that
--- end, with an error or without, is the answer. Whoever cannot be helped by it goes on with the steps that follow, and it is
--- not asked for that again for a while, else a service that knows nothing would be asked without end.
--- A route is asked for by the first who misses it; others go on with the steps that follow. A binding is asked for when a dialog has found its first way
--- to another server, whatever ENCRYPTION says, and each dialog with that service waits for the answer: what left without it could not be sealed any more.
--- Invariant: one conversation for each service name and message type. Of two who find the same thing missing at once, one asks, and the other waits for
--- nobody: it goes on as if it were asked, which is true or will be found out when delayed messages are classified again.
+-- A database that has a route to the service SQL/ServiceBroker/BrokerConfiguration asks it for routes and remote
+-- service bindings that are missing, with messages of the built-in service on the contract BrokerConfigurationNotice.
+-- The service creates what is missing and ends the conversation; that end, with an error or without, is the answer.
+-- Whoever cannot be helped by it goes on with the steps that follow, and it is not asked for that again for a while,
+-- else a service that knows nothing would be asked without end.
+-- A route is asked for by the first who misses it; others go on with the steps that follow. A binding is asked for when
+-- a dialog has found its first way to another server, whatever ENCRYPTION says, and each dialog with that service waits
+-- for the answer: what left without it could not be sealed any more.
+-- Invariant: one conversation for each service name and message type. Of two who find the same thing missing at once,
+-- one asks, and the other waits for nobody: it goes on as if it were asked, which is true or will be found out when
+-- delayed messages are classified again.
 -- Locks: an advisory lock for the name, only tried; then the row of the request; then those of its conversation.
 
 create table parley._p_configuration_request (
@@ -12703,8 +12731,10 @@ create table parley._p_configuration_request (
   primary key (service_name, message_type_id)
 );
 
-comment on table parley._p_configuration_request is 'What the broker configuration service was asked for, until a while after its answer.';
-comment on column parley._p_configuration_request.pause is 'How long after the answer it is not asked for the same again.';
+comment on table parley._p_configuration_request is
+'What the broker configuration service was asked for, until a while after its answer.';
+comment on column parley._p_configuration_request.pause is
+'How long after the answer it is not asked for the same again.';
 
 create function parley._p_is_asking(service_name text, message_type_id integer) returns boolean
 language plpgsql stable
@@ -12725,7 +12755,8 @@ $$;
 
 comment on function parley._p_is_asking(text, integer) is
 'Reports whether the broker configuration service was asked for something and has not answered.
-Arguments: service_name, the service for which it is missing; message_type_id, 6 for a route, 8 for a remote service binding.';
+Arguments: service_name, the service for which it is missing; message_type_id, 6 for a route, 8 for a remote service
+binding.';
 
 create function parley._p_ask_broker_configuration(service_name text, message_type_id integer) returns text
 language plpgsql
@@ -12736,8 +12767,12 @@ declare
   v_type parley._p_message_type;
   v_handle uuid;
 begin
-  select * into v_type from parley._p_message_type as t where t.message_type_id = _p_ask_broker_configuration.message_type_id;
-  if not pg_try_advisory_xact_lock(hashtextextended(format('parley %s %s', substring(v_type.name from '[^/]+$'), service_name), 0)) then
+  select * into v_type
+  from parley._p_message_type as t
+  where t.message_type_id = _p_ask_broker_configuration.message_type_id;
+  if not pg_try_advisory_xact_lock(
+    hashtextextended(format('parley %s %s', substring(v_type.name from '[^/]+$'), service_name), 0)
+  ) then
     return 'asking';
   end if;
   select * into v_request
@@ -12752,18 +12787,22 @@ begin
   insert into parley._p_configuration_request as q (service_name, message_type_id, conversation_handle)
   values (_p_ask_broker_configuration.service_name, v_type.message_type_id, v_handle)
   on conflict on constraint _p_configuration_request_pkey do update
-  set conversation_handle = excluded.conversation_handle, asked_at = excluded.asked_at, answered_at = null, pause = excluded.pause;
+  set conversation_handle = excluded.conversation_handle, asked_at = excluded.asked_at, answered_at = null,
+    pause = excluded.pause;
   perform parley._p_post_notice(
     v_handle, v_type,
-    case v_type.message_type_id when 6 then parley._p_missing_route_body(service_name) else parley._p_missing_binding_body(service_name) end
+    case v_type.message_type_id
+      when 6 then parley._p_missing_route_body(service_name)
+      else parley._p_missing_binding_body(service_name)
+    end
   );
   return 'asked';
 end
 $$;
 
 comment on function parley._p_ask_broker_configuration(text, integer) is
-'Asks the broker configuration service for what is missing, and gives asked; or asking, when it was asked already, or is by somebody else at this moment; or
-answered, when it has answered not long ago.
+'Asks the broker configuration service for what is missing, and gives asked; or asking, when it was asked already, or is
+by somebody else at this moment; or answered, when it has answered not long ago.
 Arguments: those of _p_is_asking.
 Source: spec 6.6.';
 
@@ -12794,7 +12833,8 @@ end
 $$;
 
 comment on function parley._p_await_binding(parley._p_endpoint, text) is
-'Explains why a conversation that has found its way waits for a remote service binding, and asks the broker configuration service for it; null when it may go.
+'Explains why a conversation that has found its way waits for a remote service binding, and asks the broker
+configuration service for it; null when it may go.
 Arguments: endpoint, whose row the caller holds; address, to which it is about to be bound.
 Source: spec 6.6, 6.12 (9770).';
 
@@ -12812,7 +12852,8 @@ as $$
   )
 $$;
 
-comment on function parley._p_missing_route_body(text) is 'Gives the body of the message that asks for a missing route, in UTF-8.';
+comment on function parley._p_missing_route_body(text) is
+'Gives the body of the message that asks for a missing route, in UTF-8.';
 
 create function parley._p_missing_binding_body(service_name text) returns bytea
 language sql stable
@@ -12821,7 +12862,9 @@ as $$
   select convert_to(
     xmlelement(
       name "MissingRemoteServiceBinding",
-      xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRemoteServiceBinding' as xmlns),
+      xmlattributes(
+        'http://schemas.microsoft.com/SQL/ServiceBroker/BrokerConfigurationNotice/MissingRemoteServiceBinding' as xmlns
+      ),
       xmlelement(name "SERVICE_NAME", service_name)
     )::text,
     'UTF8'
@@ -12850,7 +12893,8 @@ begin
   loop
     update parley._p_configuration_request as q
     -- That there is no binding is remembered for ten minutes, as SQL Server does.
-    set answered_at = clock_timestamp(), pause = case when q.message_type_id = 8 and v_request.state = 'ER' then interval '10 minutes' else q.pause end
+    set answered_at = clock_timestamp(),
+      pause = case when q.message_type_id = 8 and v_request.state = 'ER' then interval '10 minutes' else q.pause end
     where q.service_name = v_request.service_name and q.message_type_id = v_request.message_type_id;
     if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
       v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
@@ -12867,23 +12911,24 @@ end
 $$;
 
 comment on function parley._p_take_configuration_answers() is
-'Ends the conversations in which the broker configuration service has answered, and tries again what waited for it. An end with an error, or of the
-lifetime, means that it does not know. Gives the number of answers.
+'Ends the conversations in which the broker configuration service has answered, and tries again what waited for it. An
+end with an error, or of the lifetime, means that it does not know. Gives the number of answers.
 Source: spec 6.6.';
 
 -- sql/transport/take_runs.sql
 
 -- From the lane of a destination into transit: what the daemon is to transmit next.
 --
--- Taking gives each message its number, for good: rows leave the lane and stand in _p_transit under their numbers, in one transaction, which has
--- committed before the daemon sends anything. So a message travels under one number however often it is sent, and a daemon that dies leaves to the
--- next one exactly what it had taken (keeps T2, T5).
--- Order: rows are taken by position. Senders that commit late find their place behind what was taken before; a send that began after another's
--- commit has the higher position and is never taken before it (keeps S19).
+-- Taking gives each message its number, for good: rows leave the lane and stand in _p_transit under their numbers, in
+-- one transaction, which has committed before the daemon sends anything. So a message travels under one number however
+-- often it is sent, and a daemon that dies leaves to the next one exactly what it had taken (keeps T2, T5).
+-- Order: rows are taken by position. Senders that commit late find their place behind what was taken before; a send
+-- that began after another's commit has the higher position and is never taken before it (keeps S19).
 -- A row that another session holds is being removed by END CONVERSATION, or moved: it is passed by without a wait.
--- Locks: the leader's row FOR SHARE; the destination's row, so that takes of one destination come one after the other; rows of the lane SKIP LOCKED.
--- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and call. Plans are nested
--- loops over indexes: a plan made while tables were empty must do when they are not.
+-- Locks: the leader's row FOR SHARE; the destination's row, so that takes of one destination come one after the other;
+-- rows of the lane SKIP LOCKED.
+-- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and
+-- call. Plans are nested loops over indexes: a plan made while tables were empty must do when they are not.
 
 create type parley._p_run as (
   endpoint_id bigint,
@@ -12906,7 +12951,8 @@ create type parley._p_run as (
   is_bound boolean
 );
 
-comment on type parley._p_run is 'Messages of one conversation with numbers that follow each other, as they travel between brokers; Run in Go.';
+comment on type parley._p_run is
+'Messages of one conversation with numbers that follow each other, as they travel between brokers; Run in Go.';
 
 create view parley._p_run_in_transit as
 select
@@ -12938,7 +12984,8 @@ join parley._p_endpoint as e on e.endpoint_id = t.endpoint_id
 join parley._p_message_type as y on y.message_type_id = abs(t.message_type_id);
 
 comment on view parley._p_run_in_transit is
-'Messages in transit as they travel. A body of more than 256 KiB stays behind and goes in fragments, so that nothing has to wait for it.';
+'Messages in transit as they travel. A body of more than 256 KiB stays behind and goes in fragments, so that nothing has
+to wait for it.';
 
 create function parley._p_runs(endpoint_ids bigint[], first_sequences bigint[]) returns setof parley._p_run
 language plpgsql stable
@@ -12951,7 +12998,8 @@ set jit = off
 as $$
 begin
   return query
-  select r.endpoint_id, r.conversation_id, r.is_initiator, r.first_sequence, r.message_type_name, r.bodies, r.body_size, r.from_service, r.to_service,
+  select r.endpoint_id, r.conversation_id, r.is_initiator, r.first_sequence, r.message_type_name, r.bodies, r.body_size,
+    r.from_service, r.to_service,
     r.contract, r.to_broker, r.priority, r.enqueued_at, r.ends_at, r.trace_context, r.owner, r.is_encrypted, r.is_bound
   from unnest(endpoint_ids, first_sequences) with ordinality as k (endpoint_id, first_sequence, ordinal)
   join parley._p_run_in_transit as r on r.endpoint_id = k.endpoint_id and r.first_sequence = k.first_sequence
@@ -12959,9 +13007,12 @@ begin
 end
 $$;
 
-comment on function parley._p_runs(bigint[], bigint[]) is 'Gives messages in transit as they travel, in the order asked for.';
+comment on function parley._p_runs(bigint[], bigint[]) is
+'Gives messages in transit as they travel, in the order asked for.';
 
-create function parley._p_take_runs(term bigint, destination_id integer, rows_max integer, bytes_max bigint) returns setof parley._p_run
+create function parley._p_take_runs(
+  term bigint, destination_id integer, rows_max integer, bytes_max bigint
+) returns setof parley._p_run
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -12985,7 +13036,8 @@ begin
     or not parley._p_is_epoch_current() then
     return;
   end if;
-  -- Another take may still be at it, whose client was cut off. Passing by what it holds would number later messages first (keeps S4).
+  -- Another take may still be at it, whose client was cut off. Passing by what it holds would number later messages
+  -- first (keeps S4).
   select * into v_destination
   from parley._p_destination as d
   where d.destination_id = _p_take_runs.destination_id
@@ -12994,7 +13046,9 @@ begin
   for v_lanes in select l.lanes from parley._p_lanes_to_take(v_destination) as l loop
     exit when v_rows <= 0;
     v_lows := array(
-      select parley._p_low_position(destination_id, l.lane) from unnest(v_lanes) with ordinality as l (lane, number) order by l.number
+      select parley._p_low_position(destination_id, l.lane)
+      from unnest(v_lanes) with ordinality as l (lane, number)
+      order by l.number
     );
     continue when array_remove(v_lows, null) = '{}';
     with head as (
@@ -13006,7 +13060,9 @@ begin
         where m.lane = l.lane
           and m.position >= l.low
           and not exists (select from parley._p_unresumed as u where u.endpoint_id = -m.endpoint_id)
-          and not exists (select from parley._p_parked as p where p.endpoint_id = -m.endpoint_id and p.due_at < 'infinity')
+          and not exists (
+            select from parley._p_parked as p where p.endpoint_id = -m.endpoint_id and p.due_at < 'infinity'
+          )
         order by m.position
         limit v_rows
         for update of m skip locked
@@ -13019,16 +13075,26 @@ begin
       delete from parley._p_message as m
       using fitting as f
       where m.ctid = f.row_id and f.before < bytes_max
-      returning m.position, -m.endpoint_id as endpoint_id, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
+      returning m.position, -m.endpoint_id as endpoint_id, m.enqueued_at, m.message_type_id, m.body, m.frame,
+        m.trace_context
     ), counted as (
       -- Joining what was taken with itself would cost its square.
-      select t.position, t.endpoint_id, t.enqueued_at, t.message_type_id, t.body, t.frame, t.trace_context, c.count, p.sequence as started,
-        coalesce(p.sequence, 0) + sum(c.count) over (partition by t.endpoint_id order by t.position rows unbounded preceding) as after,
+      select t.position, t.endpoint_id, t.enqueued_at, t.message_type_id, t.body, t.frame, t.trace_context, c.count,
+        p.sequence as started,
+        coalesce(p.sequence, 0) + sum(c.count) over (
+          partition by t.endpoint_id order by t.position rows unbounded preceding
+        ) as after,
         row_number() over (partition by t.endpoint_id order by t.position desc) as ordinal_from_last
       from taken as t
-      cross join lateral (select case when t.message_type_id < 0 then 0 else coalesce(cardinality(t.frame), 1) end as count) as c
+      cross join lateral (
+        select case when t.message_type_id < 0 then 0 else coalesce(cardinality(t.frame), 1) end as count
+      ) as c
       left join lateral (
-        select s.sequence from parley._p_send_progress as s where s.endpoint_id = t.endpoint_id order by s.sequence desc limit 1
+        select s.sequence
+        from parley._p_send_progress as s
+        where s.endpoint_id = t.endpoint_id
+        order by s.sequence desc
+        limit 1
       ) as p on true
     ), gone_on as (
       insert into parley._p_send_progress (endpoint_id, sequence)
@@ -13039,11 +13105,12 @@ begin
       where c.ordinal_from_last = 1 and c.after > c.started and p.endpoint_id = c.endpoint_id and p.sequence = c.started
     ), kept as (
       insert into parley._p_transit (
-        endpoint_id, first_sequence, next_sequence, destination_id, enqueued_at, message_type_id, body, frame, trace_context
+        endpoint_id, first_sequence, next_sequence, destination_id, enqueued_at, message_type_id, body, frame,
+        trace_context
       )
       select c.endpoint_id, case when c.count = 0 then 9223372036854775807 else c.after - c.count end,
-        case when c.count = 0 then 9223372036854775807 else c.after end, _p_take_runs.destination_id, c.enqueued_at, c.message_type_id, c.body,
-        c.frame, c.trace_context
+        case when c.count = 0 then 9223372036854775807 else c.after end, _p_take_runs.destination_id, c.enqueued_at,
+        c.message_type_id, c.body, c.frame, c.trace_context
       from counted as c
       order by c.position
     )
@@ -13058,10 +13125,11 @@ end
 $$;
 
 comment on function parley._p_take_runs(bigint, integer, integer, bigint) is
-'Gives the next messages for a destination their numbers and puts them into transit; gives them in the order in which they have to be sent.
+'Gives the next messages for a destination their numbers and puts them into transit; gives them in the order in which
+they have to be sent.
 Nothing when the term is over, the broker is disabled, or conversations have to be compared with their far sides first.
-Arguments: term of the daemon that leads; destination_id; rows_max, rows of the lane, each a message or a frame; bytes_max, bytes of bodies for each
-priority, at least one row is taken.
+Arguments: term of the daemon that leads; destination_id; rows_max, rows of the lane, each a message or a frame;
+bytes_max, bytes of bodies for each priority, at least one row is taken.
 Source: spec 6.9, 6.11.';
 
 create function parley._p_low_position(destination_id integer, lane integer) returns bigint
@@ -13084,13 +13152,15 @@ begin
   if v_first - v_low > 65536 then
     perform parley._p_record_scan(destination_id, lane, v_first, '{}', 0);
   end if;
-  -- Not v_first: a sender that commits before the lane is scanned again may have positions on both sides of it (keeps S4).
+  -- Not v_first: a sender that commits before the lane is scanned again may have positions on both sides of it (keeps
+  -- S4).
   return case when v_first is not null then v_low end;
 end
 $$;
 
 comment on function parley._p_low_position(integer, integer) is
-'Gives a position on a lane of a destination before which nothing is left, null when the lane is empty, and records a better one now and then.';
+'Gives a position on a lane of a destination before which nothing is left, null when the lane is empty, and records a
+better one now and then.';
 
 create function parley._p_lanes_to_take(destination parley._p_destination) returns table (lanes integer[])
 language plpgsql volatile
@@ -13123,7 +13193,8 @@ end
 $$;
 
 comment on function parley._p_lanes_to_take(parley._p_destination) is
-'Gives the lanes of a destination in the order in which to take from them: by priority when that is honored, otherwise all as one.
+'Gives the lanes of a destination in the order in which to take from them: by priority when that is honored, otherwise
+all as one.
 Source: spec 6.11.';
 
 create function parley._p_unacknowledged_runs(
@@ -13165,11 +13236,14 @@ end
 $$;
 
 comment on function parley._p_unacknowledged_runs(integer, bigint, bigint, integer, bigint) is
-'Gives what is in transit to a destination and not acknowledged, in the order of conversation and number: a daemon that begins sends it again.
-Arguments: destination_id; after_endpoint and after_sequence, the endpoint_id and first_sequence of the last one seen, 0 and -1 to begin; rows_max;
-bytes_max.';
+'Gives what is in transit to a destination and not acknowledged, in the order of conversation and number: a daemon that
+begins sends it again.
+Arguments: destination_id; after_endpoint and after_sequence, the endpoint_id and first_sequence of the last one seen, 0
+and -1 to begin; rows_max; bytes_max.';
 
-create function parley._p_read_body_part(endpoint_id bigint, sequence bigint, first_byte bigint, bytes integer) returns bytea
+create function parley._p_read_body_part(
+  endpoint_id bigint, sequence bigint, first_byte bigint, bytes integer
+) returns bytea
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -13186,10 +13260,12 @@ Arguments: endpoint_id and sequence of the message; first_byte, from 0; bytes.';
 
 -- Conversations that the far side cannot take from for now, while its server is well.
 --
--- Its queue is off, it does not know the service, nobody there is served by that name: such a conversation is parked, so that the others go on
--- and nothing of it is sent in vain. It leaves the lane, and what it sends from then on waits in _p_transmission. When its time has come it is
--- classified again, which may find another route, and what it had in transit is sent again first.
--- Locks: the endpoint's row FOR UPDATE SKIP LOCKED. When a sender is under way, the lane is left as it is and passed over until the next time.
+-- Its queue is off, it does not know the service, nobody there is served by that name: such a conversation is parked,
+-- so that the others go on and nothing of it is sent in vain. It leaves the lane, and what it sends from then on waits
+-- in _p_transmission. When its time has come it is classified again, which may find another route, and what it had in
+-- transit is sent again first.
+-- Locks: the endpoint's row FOR UPDATE SKIP LOCKED. When a sender is under way, the lane is left as it is and passed
+-- over until the next time.
 
 create function parley._p_park(endpoint_id bigint, destination_id integer, status text) returns void
 language plpgsql
@@ -13208,7 +13284,8 @@ begin
   insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
   values (_p_park.endpoint_id, _p_park.destination_id, _p_park.status, 1, clock_timestamp() + parley._p_back_off(1))
   on conflict on constraint _p_parked_pkey do update
-  set status = excluded.status, attempts = p.attempts + 1, due_at = clock_timestamp() + parley._p_back_off(p.attempts + 1);
+  set status = excluded.status, attempts = p.attempts + 1,
+    due_at = clock_timestamp() + parley._p_back_off(p.attempts + 1);
   select * into v_endpoint
   from parley._p_endpoint as e
   where e.endpoint_id = _p_park.endpoint_id and e.destination_id is not null
@@ -13239,9 +13316,14 @@ begin
     limit 100
     for update skip locked
   loop
-    select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_parked.endpoint_id for update skip locked;
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.endpoint_id = v_parked.endpoint_id
+    for update skip locked;
     if not found then
-      update parley._p_parked as p set due_at = clock_timestamp() + interval '1 second' where p.endpoint_id = v_parked.endpoint_id;
+      update parley._p_parked as p
+      set due_at = clock_timestamp() + interval '1 second'
+      where p.endpoint_id = v_parked.endpoint_id;
       continue;
     end if;
     if v_endpoint.destination_id is null and parley._p_is_at_home(v_endpoint) then
@@ -13264,7 +13346,8 @@ begin
     return query
     select r.*
     from (
-      select array_agg(o.endpoint_id order by o.first_sequence) as endpoint_ids, array_agg(o.first_sequence order by o.first_sequence) as sequences
+      select array_agg(o.endpoint_id order by o.first_sequence) as endpoint_ids,
+        array_agg(o.first_sequence order by o.first_sequence) as sequences
       from (
         select t.endpoint_id, t.first_sequence
         from parley._p_transit as t
@@ -13279,22 +13362,27 @@ end
 $$;
 
 comment on function parley._p_unpark(integer, integer) is
-'Lets conversations of a destination that were parked try again when their time has come; gives what they have in transit.';
+'Lets conversations of a destination that were parked try again when their time has come; gives what they have in
+transit.';
 
 -- sql/transport/acknowledge.sql
 
 -- What the far side has answered to what was sent.
 --
--- An acknowledgement is cumulative: everything numbered below next_sequence is with the far side, durably. It is deleted here, and
--- never before (keeps T2). Answers may come late, twice, or in another order than the questions: each of them only ever confirms less than is true.
--- That a side has lost history shows when one has, or expects, a number that the other never gave, or has forgotten already; a number that seems
--- forgotten may just be an old answer, so it counts only for a run that was sent while nothing else of its conversation was under way (is_alone).
--- Locks: the leader's row FOR SHARE; rows of _p_transit; endpoints FOR UPDATE SKIP LOCKED when their state changes. What is locked by somebody
--- else is done at the next occasion: the conversation is parked for some seconds, or an alarm removes it.
+-- An acknowledgement is cumulative: everything numbered below next_sequence is with the far side, durably. It is
+-- deleted here, and never before (keeps T2). Answers may come late, twice, or in another order than the questions: each
+-- of them only ever confirms less than is true.
+-- That a side has lost history shows when one has, or expects, a number that the other never gave, or has forgotten
+-- already; a number that seems forgotten may just be an old answer, so it counts only for a run that was sent while
+-- nothing else of its conversation was under way (is_alone).
+-- Locks: the leader's row FOR SHARE; rows of _p_transit; endpoints FOR UPDATE SKIP LOCKED when their state changes.
+-- What is locked by somebody else is done at the next occasion: the conversation is parked for some seconds, or an
+-- alarm removes it.
 
 create function parley._p_acknowledge(
-  term bigint, endpoint_ids bigint[], first_sequences bigint[], are_alone boolean[], are_probes boolean[], outcomes text[], next_sequences bigint[],
-  error_numbers integer[], descriptions text[], brokers uuid[], epochs bigint[]
+  term bigint, endpoint_ids bigint[], first_sequences bigint[], are_alone boolean[], are_probes boolean[],
+  outcomes text[], next_sequences bigint[], error_numbers integer[], descriptions text[], brokers uuid[],
+  epochs bigint[]
 ) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -13305,12 +13393,12 @@ as $$
 declare
   v_impossible bigint[];
   v_unbound bigint[];
-  v_answer record;
 begin
   if not parley._p_holds_term(term) then
     return false;
   end if;
-  -- Nobody has what was never given: this side has gone back without noticing, and what it sends anew counts as a duplicate there. Or it is a lie.
+  -- Nobody has what was never given: this side has gone back without noticing, and what it sends anew counts as a
+  -- duplicate there. Or it is a lie.
   v_impossible := array(
     select e.endpoint_id
     from unnest(endpoint_ids, first_sequences, outcomes, next_sequences, brokers, epochs)
@@ -13318,7 +13406,13 @@ begin
     join parley._p_endpoint as e on e.endpoint_id = a.endpoint_id
     where a.outcome = 'accepted' and a.first_sequence < 9223372036854775807 and e.far_endpoint_id < 0
       and a.next_sequence > coalesce(
-        (select p.sequence from parley._p_send_progress as p where p.endpoint_id = a.endpoint_id order by p.sequence desc limit 1), 0
+        (
+          select p.sequence
+          from parley._p_send_progress as p
+          where p.endpoint_id = a.endpoint_id
+          order by p.sequence desc
+          limit 1
+        ), 0
       )
       and not exists (select from parley._p_known_broker as k where k.broker_instance = a.broker and k.epoch > a.epoch)
     group by e.endpoint_id
@@ -13337,7 +13431,8 @@ begin
     group by a.endpoint_id
   ) as o
   where t.endpoint_id = o.endpoint_id and t.first_sequence >= o.first_sequence and t.next_sequence <= o.next_sequence;
-  -- What waits for its time is not what was accepted: it may have been parked, or have got another address, since it was sent.
+  -- What waits for its time is not what was accepted: it may have been parked, or have got another address, since it
+  -- was sent.
   delete from parley._p_parked as p
   using unnest(endpoint_ids, outcomes) as a (endpoint_id, outcome)
   where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted' and p.due_at = 'infinity';
@@ -13355,37 +13450,35 @@ begin
     update parley._p_endpoint as e
     set far_broker_instance = a.broker::text
     from unnest(endpoint_ids, outcomes, brokers) as a (endpoint_id, outcome, broker)
-    where e.endpoint_id = any (v_unbound) and a.endpoint_id = e.endpoint_id and a.outcome = 'accepted' and a.broker is not null;
+    where e.endpoint_id = any (v_unbound) and a.endpoint_id = e.endpoint_id
+      and a.outcome = 'accepted' and a.broker is not null;
   end if;
   -- The end of a conversation has arrived.
-  for v_answer in
+  perform parley._p_close_when_acknowledged(o.endpoint_id)
+  from (
     select e.endpoint_id
     from parley._p_endpoint as e
     where e.endpoint_id = any (endpoint_ids) and e.state = 'DO' and e.far_endpoint_id < 0
     order by e.endpoint_id
-  loop
-    perform parley._p_close_when_acknowledged(v_answer.endpoint_id);
-  end loop;
-  for v_answer in
-    select a.endpoint_id, a.first_sequence, a.is_alone, a.outcome, a.next_sequence, a.error_number, a.description
-    from unnest(endpoint_ids, first_sequences, are_alone, outcomes, next_sequences, error_numbers, descriptions)
-      as a (endpoint_id, first_sequence, is_alone, outcome, next_sequence, error_number, description)
-    where a.outcome in ('expected', 'held', 'refused', 'gone', 'unroutable')
-  loop
-    perform parley._p_answer(
-      v_answer.endpoint_id, v_answer.first_sequence, v_answer.is_alone, v_answer.outcome, v_answer.next_sequence, v_answer.error_number,
-      v_answer.description
-    );
-  end loop;
+  ) as o;
+  perform parley._p_answer(
+    a.endpoint_id, a.first_sequence, a.is_alone, a.outcome, a.next_sequence, a.error_number, a.description
+  )
+  from unnest(endpoint_ids, first_sequences, are_alone, outcomes, next_sequences, error_numbers, descriptions)
+    as a (endpoint_id, first_sequence, is_alone, outcome, next_sequence, error_number, description)
+  where a.outcome in ('expected', 'held', 'refused', 'gone', 'unroutable');
   return true;
 end
 $$;
 
-comment on function parley._p_acknowledge(bigint, bigint[], bigint[], boolean[], boolean[], text[], bigint[], integer[], text[], uuid[], bigint[]) is
-'Takes in what the far side has answered to runs: deletes what it has, binds conversations to the instance that has answered, ends those whose end has
-arrived, breaks those that were refused, parks those that cannot be taken now. False when the term is over.
-Arguments: term; for each run its endpoint_id, first_sequence, whether nothing else of its conversation was under way, whether it was a probe, and the
-fields of its Result.';
+comment on function parley._p_acknowledge(
+  bigint, bigint[], bigint[], boolean[], boolean[], text[], bigint[], integer[], text[], uuid[], bigint[]
+) is
+'Takes in what the far side has answered to runs: deletes what it has, binds conversations to the instance that has
+answered, ends those whose end has arrived, breaks those that were refused, parks those that cannot be taken now. False
+when the term is over.
+Arguments: term; for each run its endpoint_id, first_sequence, whether nothing else of its conversation was under way,
+whether it was a probe, and the fields of its Result.';
 
 create function parley._p_disbelieve(endpoint_ids bigint[]) returns void
 language plpgsql
@@ -13397,7 +13490,11 @@ declare
   v_locked bigint[];
 begin
   v_locked := array(
-    select e.endpoint_id from parley._p_endpoint as e where e.endpoint_id = any (endpoint_ids) order by e.endpoint_id for update skip locked
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where e.endpoint_id = any (endpoint_ids)
+    order by e.endpoint_id
+    for update skip locked
   );
   perform parley._p_break_lost(l.endpoint_id, 'this side') from unnest(v_locked) as l (endpoint_id);
   -- Of those that are held nothing is removed; asking again brings the same answer.
@@ -13439,10 +13536,12 @@ end
 $$;
 
 comment on function parley._p_close_when_acknowledged(bigint) is
-'Removes a side that has ended when the far side in another database has taken all that it had to say; a little later when somebody holds it.';
+'Removes a side that has ended when the far side in another database has taken all that it had to say; a little later
+when somebody holds it.';
 
 create function parley._p_answer(
-  endpoint_id bigint, first_sequence bigint, is_alone boolean, outcome text, next_sequence bigint, error_number integer, description text
+  endpoint_id bigint, first_sequence bigint, is_alone boolean, outcome text, next_sequence bigint, error_number integer,
+  description text
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -13455,7 +13554,10 @@ declare
   v_kept bigint;
   v_error parley._p_error;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id for update skip locked;
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.endpoint_id = _p_answer.endpoint_id
+  for update skip locked;
   if not found then
     if exists (select from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id) then
       -- A sender or an END is under way. Asking again brings the same answer.
@@ -13473,10 +13575,12 @@ begin
     -- It has come back since; what was answered elsewhere is no answer any more.
     return;
   end if;
-  v_given := coalesce(
-    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1), 0
-  );
-  v_kept := coalesce((select min(t.first_sequence) from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id), v_given);
+  v_given := parley._p_next_given(v_endpoint.endpoint_id);
+  v_kept := coalesce((
+    select min(t.first_sequence)
+    from parley._p_transit as t
+    where t.endpoint_id = v_endpoint.endpoint_id
+  ), v_given);
   case
     when outcome = 'expected' and next_sequence > v_given then
       perform parley._p_break_lost(v_endpoint.endpoint_id, 'this side');
@@ -13486,7 +13590,9 @@ begin
       else
         perform parley._p_break_lost(v_endpoint.endpoint_id, 'the other side');
       end if;
-    when outcome in ('held', 'unroutable') and error_number is distinct from 0 and v_endpoint.destination_id is not null then
+    when outcome in ('held', 'unroutable')
+      and error_number is distinct from 0
+      and v_endpoint.destination_id is not null then
       perform parley._p_park(v_endpoint.endpoint_id, v_endpoint.destination_id, description);
     when outcome in ('held', 'unroutable') and error_number is distinct from 0 and parley._p_is_at_home(v_endpoint) then
       -- It was sent once more before its way was found, and that leads here now.
@@ -13506,7 +13612,8 @@ end
 $$;
 
 comment on function parley._p_answer(bigint, bigint, boolean, text, bigint, integer, text) is
-'Takes in one answer other than that a run was accepted. Held with error number 0 means busy: the daemon just tries again.
+'Takes in one answer other than that a run was accepted. Held with error number 0 means busy: the daemon just tries
+again.
 Source: spec 6.10; reliability F2.';
 
 create function parley._p_end_refused(endpoint parley._p_endpoint, error parley._p_error) returns void
@@ -13528,7 +13635,8 @@ end
 $$;
 
 comment on function parley._p_end_refused(parley._p_endpoint, parley._p_error) is
-'Ends a conversation whose far side in another database does not take part in it, with an Error message; one that has ended anyway just goes.
+'Ends a conversation whose far side in another database does not take part in it, with an Error message; one that has
+ended anyway just goes.
 The caller holds the row FOR UPDATE.';
 
 create function parley._p_break_lost(endpoint_id bigint, whose text) returns void
@@ -13556,7 +13664,8 @@ end
 $$;
 
 comment on function parley._p_break_lost(bigint, text) is
-'Ends a conversation of which one side has lost messages, with an Error on both sides: nothing is skipped or repeated in silence.
+'Ends a conversation of which one side has lost messages, with an Error on both sides: nothing is skipped or repeated in
+silence.
 Arguments: endpoint_id, whose row the caller holds; whose, "this side" or "the other side".
 Source: reliability F2; spec 9.1 for the codes.';
 
@@ -13575,8 +13684,13 @@ set jit = off
 as $$
 begin
   return query
-  select d.destination_id, d.address::text, coalesce(greatest(extract(epoch from d.due_at - clock_timestamp()) * 1000, 0), 0)::double precision, d.attempts,
-    d.destination_id in (select e.destination_id from parley._p_unresumed as u join parley._p_endpoint as e using (endpoint_id))
+  select d.destination_id, d.address::text,
+    coalesce(greatest(extract(epoch from d.due_at - clock_timestamp()) * 1000, 0), 0)::double precision, d.attempts,
+    d.destination_id in (
+      select e.destination_id
+      from parley._p_unresumed as u
+      join parley._p_endpoint as e using (endpoint_id)
+    )
   from parley._p_destination as d
   where exists (
       select
@@ -13591,22 +13705,32 @@ begin
             )
         )
     )
-    or exists (select from parley._p_parked as k where k.destination_id = d.destination_id and k.due_at <= clock_timestamp())
+    or exists (
+      select
+      from parley._p_parked as k
+      where k.destination_id = d.destination_id and k.due_at <= clock_timestamp()
+    )
     or exists (
       select
       from parley._p_transit as t
       where t.destination_id = d.destination_id
         and not exists (
-          select from parley._p_parked as k where k.endpoint_id = t.endpoint_id and k.due_at > clock_timestamp() and k.due_at < 'infinity'
+          select
+          from parley._p_parked as k
+          where k.endpoint_id = t.endpoint_id and k.due_at > clock_timestamp() and k.due_at < 'infinity'
         )
     )
-    or d.destination_id in (select e.destination_id from parley._p_unresumed as u join parley._p_endpoint as e using (endpoint_id));
+    or d.destination_id in (
+      select e.destination_id
+      from parley._p_unresumed as u
+      join parley._p_endpoint as e using (endpoint_id)
+    );
 end
 $$;
 
 comment on function parley._p_destinations() is
-'Gives the destinations for which something waits or is in transit, in how many milliseconds the next attempt is due, and whether conversations have
-to be compared with their far sides first.';
+'Gives the destinations for which something waits or is in transit, in how many milliseconds the next attempt is due,
+and whether conversations have to be compared with their far sides first.';
 
 create function parley._p_report_attempt(term bigint, destination_id integer, failure text) returns double precision
 language plpgsql
@@ -13626,7 +13750,8 @@ begin
     return 0;
   end if;
   update parley._p_destination as d
-  set attempts = d.attempts + 1, status = failure, failing_since = coalesce(d.failing_since, clock_timestamp()), attempted_at = clock_timestamp(),
+  set attempts = d.attempts + 1, status = failure, failing_since = coalesce(d.failing_since, clock_timestamp()),
+    attempted_at = clock_timestamp(),
     due_at = clock_timestamp() + parley._p_back_off(d.attempts + 1)
   where d.destination_id = _p_report_attempt.destination_id
   returning extract(epoch from d.due_at - clock_timestamp()) * 1000 into v_due;
@@ -13635,12 +13760,15 @@ end
 $$;
 
 comment on function parley._p_report_attempt(bigint, integer, text) is
-'Records that a destination could not be reached, and gives in how many milliseconds to try again; or, with an empty failure, that it has answered.
+'Records that a destination could not be reached, and gives in how many milliseconds to try again; or, with an empty
+failure, that it has answered.
 Null when the term is over.
 Arguments: term; destination_id; failure, the text that the transmission queue shows.
 Source: spec 6.9, 6.12.';
 
-create function parley._p_unresolved(top integer) returns table (endpoint_id bigint, conversation_id uuid, to_service text, to_broker uuid)
+create function parley._p_unresolved(
+  top integer
+) returns table (endpoint_id bigint, conversation_id uuid, to_service text, to_broker uuid)
 language sql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -13669,10 +13797,13 @@ as $$
 $$;
 
 comment on function parley._p_unresolved(integer) is
-'Gives conversations whose route says LOCAL, though this database does not have the service: the daemon may know another one that does (spec 6.4).
+'Gives conversations whose route says LOCAL, though this database does not have the service: the daemon may know another
+one that does (spec 6.4).
 Arguments: top, how many at most.';
 
-create function parley._p_bind_conversations(term bigint, endpoint_ids bigint[], address text, status text) returns boolean
+create function parley._p_bind_conversations(
+  term bigint, endpoint_ids bigint[], address text, status text
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -13691,7 +13822,9 @@ begin
   end if;
   if coalesce(address, '') <> '' then
     insert into parley._p_neighbour_service (service_name, address)
-    select distinct e.far_service, _p_bind_conversations.address from parley._p_endpoint as e where e.endpoint_id = any (endpoint_ids)
+    select distinct e.far_service, _p_bind_conversations.address
+    from parley._p_endpoint as e
+    where e.endpoint_id = any (endpoint_ids)
     on conflict do nothing;
   end if;
   foreach v_id in array endpoint_ids loop
@@ -13704,7 +13837,9 @@ begin
       continue when not found;
       v_address := nullif(address, '');
       if v_address is null then
-        v_route := parley._p_find_known_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id, false);
+        v_route := parley._p_find_known_route(
+          v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id, false
+        );
         v_address := v_route.otherwise;
       end if;
       v_status := parley._p_await_binding(v_endpoint, v_address);
@@ -13712,12 +13847,19 @@ begin
         perform parley._p_bind_to(v_id, v_address);
         -- What was in transit when it was parked is due, be it at the same address, unless it waits for its time.
         update parley._p_parked as p
-        set destination_id = e.destination_id, due_at = case when p.due_at = 'infinity' then clock_timestamp() else p.due_at end
+        set destination_id = e.destination_id,
+          due_at = case when p.due_at = 'infinity' then clock_timestamp() else p.due_at end
         from parley._p_endpoint as e
-        where p.endpoint_id = v_id and e.endpoint_id = v_id and exists (select from parley._p_transit as t where t.endpoint_id = v_id);
+        where p.endpoint_id = v_id and e.endpoint_id = v_id and exists (
+          select
+          from parley._p_transit as t
+          where t.endpoint_id = v_id
+        );
       else
         v_status := coalesce(v_status, nullif(status, ''), v_route.status, '');
-        update parley._p_transmission as t set transmission_status = v_status where t.endpoint_id = v_id and t.transmission_status <> v_status;
+        update parley._p_transmission as t
+        set transmission_status = v_status
+        where t.endpoint_id = v_id and t.transmission_status <> v_status;
       end if;
     exception
       when lock_not_available then
@@ -13729,22 +13871,27 @@ end
 $$;
 
 comment on function parley._p_bind_conversations(bigint, bigint[], text, text) is
-'Binds conversations that have no destination yet to one, and remembers that their services are there; or records why there is none. One that somebody
-else holds is left for the next time. False when the term is over.
+'Binds conversations that have no destination yet to one, and remembers that their services are there; or records why
+there is none. One that somebody else holds is left for the next time. False when the term is over.
 Without an address they go where their routes lead when LOCAL is not to be had (spec 6.3), if anywhere.
-Arguments: term; endpoint_ids; address, broker:GUID, or empty; status, for the transmission queue, or empty for what the routes say.';
+Arguments: term; endpoint_ids; address, broker:GUID, or empty; status, for the transmission queue, or empty for what the
+routes say.';
 
 create function parley._p_arm_transmission(seconds integer) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform setval('parley._p_transmission_wakeup', case when seconds > 0 then extract(epoch from clock_timestamp())::bigint + seconds else 0 end);
+  perform setval(
+    'parley._p_transmission_wakeup',
+    case when seconds > 0 then extract(epoch from clock_timestamp())::bigint + seconds else 0 end
+  );
 end
 $$;
 
 comment on function parley._p_arm_transmission(integer) is
-'Asks whoever sends to another database to notify channel parley, with the id of the destination, or "unresolved". 0 seconds end it.';
+'Asks whoever sends to another database to notify channel parley, with the id of the destination, or "unresolved". 0
+seconds end it.';
 
 create function parley._p_reroute(service_name text) returns void
 language plpgsql
@@ -13783,8 +13930,8 @@ end
 $$;
 
 comment on function parley._p_reroute(text) is
-'Takes conversations with other databases to where their routes lead now: to another address with all that is not acknowledged, or, without a route, to
-wait for one. Waits for senders.
+'Takes conversations with other databases to where their routes lead now: to another address with all that is not
+acknowledged, or, without a route, to wait for one. Waits for senders.
 Arguments: service_name, only those with this far side (null: all).
 Source: spec 6.2, 6.5.';
 
@@ -13804,16 +13951,19 @@ end
 $$;
 
 comment on function parley.honor_broker_priority(boolean, parley.caller) is
-'Lets priorities govern in which order messages leave for other databases, or not, as when it is new. RECEIVE follows them in any case.
+'Lets priorities govern in which order messages leave for other databases, or not, as when it is new. RECEIVE follows
+them in any case.
 Arguments: is_honored.
 Errors: 15151 not an administrator.
 Source: spec 6.11, HONOR_BROKER_PRIORITY.';
 
 -- sql/transport/accept_run.sql
 
--- One run from another database when something has to be checked: the first message of a conversation, EndDialog and Error, validation, a target that
--- refuses, a hole. What is refused is refused in the same way however often it comes (spec 6.10).
--- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not take the group's lock (spec 3.6).
+-- One run from another database when something has to be checked: the first message of a conversation, EndDialog and
+-- Error, validation, a target that refuses, a hole. What is refused is refused in the same way however often it comes
+-- (spec 6.10).
+-- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not
+-- take the group's lock (spec 3.6).
 
 create type parley._p_arriving_run as (
   conversation_id uuid,
@@ -13836,7 +13986,8 @@ create type parley._p_arriving_run as (
 );
 
 comment on type parley._p_arriving_run is
-'Messages of one conversation as another broker has sent them: Run in Go, with the identity as which its sender was recognised.';
+'Messages of one conversation as another broker has sent them: Run in Go, with the identity as which its sender was
+recognised.';
 
 create type parley._p_verdict as (
   outcome text,
@@ -13847,7 +13998,9 @@ create type parley._p_verdict as (
 
 comment on type parley._p_verdict is 'What became of a run: Result in Go.';
 
-create function parley._p_verdict_of(outcome text, next_sequence bigint, error parley._p_error default null) returns parley._p_verdict
+create function parley._p_verdict_of(
+  outcome text, next_sequence bigint, error parley._p_error default null
+) returns parley._p_verdict
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -13872,6 +14025,46 @@ $$;
 comment on function parley._p_sequence_after(parley._p_arriving_run) is
 'Gives the number of the message behind a run; what stands outside the order has none behind it.';
 
+create function parley._p_next_expected(endpoint_id bigint) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(
+    (
+      select p.sequence
+      from parley._p_accept_progress as p
+      where p.endpoint_id = _p_next_expected.endpoint_id
+      order by p.sequence desc
+      limit 1
+    ), 0
+  );
+end
+$$;
+
+comment on function parley._p_next_expected(bigint) is
+'Gives the number of the next message that an endpoint takes from its far side in another database.';
+
+create function parley._p_next_given(endpoint_id bigint) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(
+    (
+      select p.sequence
+      from parley._p_send_progress as p
+      where p.endpoint_id = _p_next_given.endpoint_id
+      order by p.sequence desc
+      limit 1
+    ), 0
+  );
+end
+$$;
+
+comment on function parley._p_next_given(bigint) is
+'Gives the number of the next message that an endpoint transmits to its far side in another database.';
+
 create function parley._p_accept_run(broker_instance uuid, run parley._p_arriving_run) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -13887,7 +14080,8 @@ begin
     return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9795, 'not the target', run.to_broker::text));
   end if;
   -- Messages do not disturb local senders; an end or an error takes effect behind them.
-  if run.first_sequence = 9223372036854775807 or run.message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
+  if run.first_sequence = 9223372036854775807
+    or run.message_type like 'http://schemas.microsoft.com/SQL/ServiceBroker/E%' then
     select * into v_endpoint
     from parley._p_endpoint as e
     where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
@@ -13900,11 +14094,15 @@ begin
   end if;
   if v_endpoint.endpoint_id is null then
     if exists (
-      select from parley._p_endpoint as e where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
+      select
+      from parley._p_endpoint as e
+      where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
     ) then
       return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'in use'));
     elsif exists (
-      select from parley._p_tombstone as t where t.conversation_id = run.conversation_id and t.is_initiator = not run.from_initiator
+      select
+      from parley._p_tombstone as t
+      where t.conversation_id = run.conversation_id and t.is_initiator = not run.from_initiator
     ) or run.from_initiator and parley._p_was_opened(run.conversation_id) then
       -- A replay of what is over.
       return parley._p_verdict_of('accepted', parley._p_sequence_after(run));
@@ -13943,7 +14141,9 @@ begin
     -- Two instances have got the first message; the other one has answered first (spec 6.5).
     return parley._p_verdict_of('refused', 0, parley._p_error_of(8495, 'other broker', v_endpoint.far_broker_instance));
   elsif v_endpoint.far_broker_instance is null then
-    update parley._p_endpoint as e set far_broker_instance = _p_accept_run.broker_instance::text where e.endpoint_id = v_endpoint.endpoint_id;
+    update parley._p_endpoint as e
+    set far_broker_instance = _p_accept_run.broker_instance::text
+    where e.endpoint_id = v_endpoint.endpoint_id;
     v_endpoint.far_broker_instance := broker_instance;
   end if;
   return parley._p_accept_in_order(v_endpoint, run);
@@ -13955,16 +14155,16 @@ comment on function parley._p_accept_run(uuid, parley._p_arriving_run) is
 Arguments: broker_instance, the speaking broker; run.
 Source: spec 6.10.';
 
-create function parley._p_accept_in_order(endpoint parley._p_endpoint, run parley._p_arriving_run) returns parley._p_verdict
+create function parley._p_accept_in_order(
+  endpoint parley._p_endpoint, run parley._p_arriving_run
+) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_expected bigint := coalesce(
-    (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id order by p.sequence desc limit 1), 0
-  );
+  v_expected bigint := parley._p_next_expected(endpoint.endpoint_id);
   v_is_unsequenced boolean := run.first_sequence = 9223372036854775807;
   v_next bigint := parley._p_sequence_after(run);
   v_bodies bytea[] := run.bodies;
@@ -13987,12 +14187,17 @@ begin
     and exists (select from parley._p_unresumed as u where u.endpoint_id = endpoint.endpoint_id) then
     return parley._p_verdict_of('held', v_expected, parley._p_error_of(0, 'not compared'));
   end if;
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = endpoint.service_id;
   if endpoint.state in ('CO', 'SO', 'SI', 'DI') and not v_queue.is_enqueue_enabled then
     return parley._p_verdict_of('held', v_expected, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
   end if;
   if run.body_size > 0 then
-    v_bodies := parley._p_assemble(endpoint.conversation_id, not endpoint.is_initiator, run.first_sequence, run.body_size);
+    v_bodies := parley._p_assemble(
+      endpoint.conversation_id, not endpoint.is_initiator, run.first_sequence, run.body_size
+    );
     if v_bodies is null then
       return parley._p_verdict_of('held', v_expected, parley._p_error_of(0, 'fragments missing'));
     end if;
@@ -14022,8 +14227,11 @@ begin
         end if;
       end if;
       if v_refusal is not null then
-        -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the message is not.
-        perform parley._p_break_conversations(array[endpoint.endpoint_id], coalesce(v_refusal_here, v_refusal), v_refusal);
+        -- Both sides get their Error (spec 2.2). The result may be lost on its way, and is not given a second time; the
+        -- message is not.
+        perform parley._p_break_conversations(
+          array[endpoint.endpoint_id], coalesce(v_refusal_here, v_refusal), v_refusal
+        );
         return parley._p_verdict_of('refused', 0, v_refusal);
       end if;
   end case;
@@ -14036,7 +14244,8 @@ end
 $$;
 
 comment on function parley._p_accept_in_order(parley._p_endpoint, parley._p_arriving_run) is
-'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops it.
+'Takes in a run for an endpoint that the caller has locked, when it is its turn: enqueues, changes the state, or drops
+it.
 Source: spec 3.2, 5.1, 6.10.';
 
 create function parley._p_accept_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
@@ -14055,17 +14264,22 @@ begin
     end
   );
   if not endpoint.is_initiator then
-    perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+    perform parley._p_set_alarm(
+      endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds)
+    )
     from parley._p_broker as b;
   end if;
 end
 $$;
 
 comment on function parley._p_accept_end(parley._p_endpoint, integer, bytea) is
-'Takes in the EndDialog (2) or Error (1) of the far side: enqueues it, changes the state, and holds what this side has not sent yet.
+'Takes in the EndDialog (2) or Error (1) of the far side: enqueues it, changes the state, and holds what this side has
+not sent yet.
 Source: spec 3.2.';
 
-create function parley._p_trace_received_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
+create function parley._p_trace_received_end(
+  endpoint parley._p_endpoint, message_type_id integer, body bytea
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -14091,7 +14305,9 @@ begin
   if message_type.message_type_id is null then
     return parley._p_error_of(8428, 'unknown there', message_type_name);
   end if;
-  return case parley._p_type_fault(endpoint.service_contract_id, message_type.message_type_id, not endpoint.is_initiator)
+  return case parley._p_type_fault(
+      endpoint.service_contract_id, message_type.message_type_id, not endpoint.is_initiator
+    )
     when 'not in the contract' then
       parley._p_error_of(8498, 'not in the contract', message_type_name, endpoint.service_contract_name)
     when 'other side' then
@@ -14104,24 +14320,30 @@ end
 $$;
 
 comment on function parley._p_refuse_message(parley._p_endpoint, parley._p_message_type, text) is
-'Explains why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the wrong direction (8457, 8437);
-null when it takes them. Bodies are another question: _p_count_valid.
+'Explains why a side of a conversation refuses messages of a type: unknown (8428), not in the contract (8498), of the
+wrong direction (8457, 8437); null when it takes them. Bodies are another question: _p_count_valid.
 Source: spec 6.10.';
 
 -- sql/transport/accept_runs.sql
 
 -- Messages that come from other databases.
 --
--- One transaction for a batch; the answer leaves after its commit. What is in the database decides, never the connection: a run is taken when it begins
--- at the number that its endpoint expects, whatever came before it over whichever link, and is answered with the next number otherwise. So a run
--- may come any number of times, in any order, from two daemons at once, and has the effect of one (keeps S3, S4, T4, T5).
--- Nobody is waited for: an endpoint that somebody else holds (another link delivers, END is under way) is answered "held", and the others go on.
--- Locks: the row of the speaking broker FOR SHARE; endpoints FOR NO KEY UPDATE SKIP LOCKED by endpoint_id, so a local sender and a reader
--- are not disturbed; FOR UPDATE SKIP LOCKED when the state changes, because what this side has not sent yet is held then.
--- Cost of a run to an open conversation: one endpoint locked, one row inserted, one row of progress inserted and one deleted, in one statement for all.
+-- One transaction for a batch; the answer leaves after its commit. What is in the database decides, never the
+-- connection: a run is taken when it begins at the number that its endpoint expects, whatever came before it over
+-- whichever link, and is answered with the next number otherwise. So a run may come any number of times, in any order,
+-- from two daemons at once, and has the effect of one (keeps S3, S4, T4, T5).
+-- Nobody is waited for: an endpoint that somebody else holds (another link delivers, END is under way) is answered
+-- "held", and the others go on.
+-- Locks: the row of the speaking broker FOR SHARE; endpoints FOR NO KEY UPDATE SKIP LOCKED by endpoint_id, so a local
+-- sender and a reader are not disturbed; FOR UPDATE SKIP LOCKED when the state changes, because what this side has not
+-- sent yet is held then.
+-- Cost of a run to an open conversation: one endpoint locked, one row inserted, one row of progress inserted and one
+-- deleted, in one statement for all.
 -- Whatever is unusual goes through transport/accept_run.sql, one by one.
 
-create function parley._p_refuse_batch(broker_instance uuid, epoch bigint, term bigint, token uuid, identities text[]) returns parley._p_verdict
+create function parley._p_refuse_batch(
+  broker_instance uuid, epoch bigint, term bigint, token uuid, identities text[]
+) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -14148,9 +14370,10 @@ Arguments: as those of _p_accept_runs.';
 
 create function parley._p_accept_runs(
   broker_instance uuid, epoch bigint, term bigint, token uuid,
-  conversation_ids uuid[], from_initiators boolean[], first_sequences bigint[], message_types text[], body_counts integer[], body_sizes bigint[],
-  bodies bytea[], from_services text[], to_services text[], contracts text[], to_brokers uuid[], ends_at timestamptz[], trace_contexts text[],
-  identities text[], are_encrypted boolean[], probes_given bigint[], probes_expected bigint[], sealed_at timestamptz[]
+  conversation_ids uuid[], from_initiators boolean[], first_sequences bigint[], message_types text[],
+  body_counts integer[], body_sizes bigint[], bodies bytea[], from_services text[], to_services text[],
+  contracts text[], to_brokers uuid[], ends_at timestamptz[], trace_contexts text[], identities text[],
+  are_encrypted boolean[], probes_given bigint[], probes_expected bigint[], sealed_at timestamptz[]
 ) returns table (ordinal integer, outcome text, next_sequence bigint, error_number integer, description text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -14182,26 +14405,32 @@ begin
     select e.endpoint_id
     from parley._p_endpoint as e
     where (e.conversation_id, e.is_initiator) in (
-        select r.conversation_id, not r.from_initiator from unnest(conversation_ids, from_initiators) as r (conversation_id, from_initiator)
+        select r.conversation_id, not r.from_initiator
+        from unnest(conversation_ids, from_initiators) as r (conversation_id, from_initiator)
       )
     order by e.endpoint_id
     for no key update skip locked
   );
   -- The first body of each run.
   v_starts := array(
-    select coalesce(sum(c.count) over (order by c.number rows between unbounded preceding and 1 preceding), 0)::integer + 1
+    select (sum(c.count) over (order by c.number) - c.count)::integer + 1
     from unnest(body_counts) with ordinality as c (count, number)
     order by c.number
   );
   -- A new statement, so that it sees what the earlier holders of the endpoints have done.
   with run as (
-    select r.ordinal, r.conversation_id, r.from_initiator, r.first_sequence, r.message_type, r.count, r.trace_context, r.start
-    from unnest(conversation_ids, from_initiators, first_sequences, message_types, body_counts, body_sizes, trace_contexts, v_starts)
-      with ordinality as r (conversation_id, from_initiator, first_sequence, message_type, count, size, trace_context, start, ordinal)
+    select r.*
+    from unnest(
+      conversation_ids, from_initiators, first_sequences, message_types, body_counts, body_sizes, trace_contexts,
+      v_starts
+    ) with ordinality as r (
+      conversation_id, from_initiator, first_sequence, message_type, count, size, trace_context, start, ordinal
+    )
     where r.size = 0 and r.count > 0 and r.first_sequence < 9223372036854775807 -- what stands outside the order
   ), place as (
-    select r.ordinal, r.first_sequence, r.count, r.trace_context, r.start, e.endpoint_id, e.priority, q.queue_id, q.position_sequence, q.wakeup_sequence,
-      t.message_type_id, coalesce(p.sequence, 0) as expected, r.first_sequence + r.count as after
+    select r.ordinal, r.first_sequence, r.count, r.trace_context, r.start, e.endpoint_id, e.priority, q.queue_id,
+      q.position_sequence, q.wakeup_sequence, t.message_type_id, coalesce(p.sequence, 0) as expected,
+      r.first_sequence + r.count as after
     from run as r
     join parley._p_endpoint as e
       on e.conversation_id = r.conversation_id
@@ -14219,42 +14448,53 @@ begin
       and t.name = r.message_type
       and not t.is_validated
     left join lateral (
-      select o.sequence from parley._p_accept_progress as o where o.endpoint_id = e.endpoint_id order by o.sequence desc limit 1
+      select o.sequence
+      from parley._p_accept_progress as o
+      where o.endpoint_id = e.endpoint_id
+      order by o.sequence desc
+      limit 1
     ) as p on true
   ), chained as (
     -- A run is taken when it, and all of its conversation before it in this batch, follows without a hole.
-    select c.*, bool_and(c.first_sequence <= c.next) over (partition by c.endpoint_id order by c.ordinal rows unbounded preceding) as is_taken
+    select c.*,
+      bool_and(c.first_sequence <= c.next) over (
+        partition by c.endpoint_id order by c.ordinal rows unbounded preceding
+      ) as is_taken
     from (
       select p.*,
-        greatest(
-          p.expected, coalesce(max(p.after) over (partition by p.endpoint_id order by p.ordinal rows between unbounded preceding and 1 preceding), 0)
-        ) as next
+        greatest(p.expected, max(p.after) over (
+          partition by p.endpoint_id order by p.ordinal rows between unbounded preceding and 1 preceding
+        )) as next
       from place as p
     ) as c
   ), taken as (
     select c.*, greatest(c.next - c.first_sequence, 0)::integer as skipped from chained as c where c.is_taken
   ), inserted as (
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-    select nextval(o.position_sequence) * 1024, o.endpoint_id, clock_timestamp(), parley._p_lane(o.queue_id, o.priority), o.message_type_id,
+    insert into parley._p_message (
+      position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context
+    )
+    select nextval(o.position_sequence) * 1024, o.endpoint_id, clock_timestamp(),
+      parley._p_lane(o.queue_id, o.priority), o.message_type_id,
       case when o.count - o.skipped = 1 then bodies[o.start + o.skipped] end,
       -- Slicing walks the array from its start; a daemon sends some thousand bodies at once at most.
       case when o.count - o.skipped > 1 then bodies[o.start + o.skipped : o.start + o.count - 1] end,
       -- Daemons send an empty text for nothing.
       nullif(o.trace_context, '')
-    from (
-      select k.position_sequence, k.endpoint_id, k.queue_id, k.priority, k.message_type_id, k.trace_context, k.count, k.skipped, k.start
-      from taken as k
-      where k.skipped < k.count
-      order by k.ordinal
-    ) as o
+    from (select k.* from taken as k where k.skipped < k.count order by k.ordinal) as o
   ), moved as (
-    select k.endpoint_id, k.expected, max(k.after) as after from taken as k group by k.endpoint_id, k.expected having max(k.after) > k.expected
+    select k.endpoint_id, k.expected, max(k.after) as after
+    from taken as k
+    group by k.endpoint_id, k.expected
+    having max(k.after) > k.expected
   ), gone_on as (
     insert into parley._p_accept_progress (endpoint_id, sequence) select m.endpoint_id, m.after from moved as m
   ), forgotten as (
-    delete from parley._p_accept_progress as p using moved as m where p.endpoint_id = m.endpoint_id and p.sequence = m.expected
+    delete from parley._p_accept_progress as p
+    using moved as m
+    where p.endpoint_id = m.endpoint_id and p.sequence = m.expected
   ), rung as (
-    select parley._p_wake_readers(d.queue_id, d.wakeup_sequence) from (select distinct k.queue_id, k.wakeup_sequence from taken as k) as d
+    select parley._p_wake_readers(d.queue_id, d.wakeup_sequence)
+    from (select distinct k.queue_id, k.wakeup_sequence from taken as k) as d
   )
   select array_agg(k.ordinal::integer order by k.ordinal), array_agg(greatest(k.next, k.after) order by k.ordinal),
     sum(greatest(k.count - k.skipped - 1, 0))
@@ -14266,22 +14506,26 @@ begin
     perform parley._p_count_framed(v_framed);
   end if;
   return query
-  select k.ordinal, 'accepted'::text, k.next, null::integer, null::text from unnest(v_taken, v_next) as k (ordinal, next);
+  select k.ordinal, 'accepted'::text, k.next, null::integer, null::text
+  from unnest(v_taken, v_next) as k (ordinal, next);
   if cardinality(v_taken) = cardinality(conversation_ids) then
     return;
   end if;
   for v_odd in
     select r.ordinal, (
-        r.conversation_id, r.from_initiator, r.first_sequence, r.message_type, bodies[r.start : r.start + r.body_count - 1], r.body_size,
-        r.from_service, r.to_service, r.contract, r.to_broker, r.ends_at, r.trace_context, r.identity, r.is_encrypted, r.probe_given, r.probe_expected,
+        r.conversation_id, r.from_initiator, r.first_sequence, r.message_type,
+        bodies[r.start : r.start + r.body_count - 1], r.body_size, r.from_service, r.to_service, r.contract,
+        r.to_broker, r.ends_at, r.trace_context, r.identity, r.is_encrypted, r.probe_given, r.probe_expected,
         r.sealed_at
       )::parley._p_arriving_run as run
     from unnest(
-      conversation_ids, from_initiators, first_sequences, message_types, v_starts, body_counts, body_sizes, from_services, to_services, contracts,
-      to_brokers, ends_at, trace_contexts, identities, are_encrypted, probes_given, probes_expected, sealed_at
+      conversation_ids, from_initiators, first_sequences, message_types, v_starts, body_counts, body_sizes,
+      from_services, to_services, contracts, to_brokers, ends_at, trace_contexts, identities, are_encrypted,
+      probes_given, probes_expected, sealed_at
     ) with ordinality as r (
-      conversation_id, from_initiator, first_sequence, message_type, start, body_count, body_size, from_service, to_service, contract, to_broker,
-      ends_at, trace_context, identity, is_encrypted, probe_given, probe_expected, sealed_at, ordinal
+      conversation_id, from_initiator, first_sequence, message_type, start, body_count, body_size, from_service,
+      to_service, contract, to_broker, ends_at, trace_context, identity, is_encrypted, probe_given, probe_expected,
+      sealed_at, ordinal
     )
     where r.ordinal <> all (coalesce(v_taken, '{}'))
     order by r.ordinal
@@ -14290,29 +14534,34 @@ begin
       when (v_odd.run).probe_given is null then parley._p_accept_run(broker_instance, v_odd.run)
       else parley._p_compare(broker_instance, epoch, v_odd.run)
     end;
-    return query select v_odd.ordinal::integer, v_verdict.outcome, v_verdict.next_sequence, v_verdict.error_number, v_verdict.description;
+    return query
+    select v_odd.ordinal::integer, v_verdict.outcome, v_verdict.next_sequence, v_verdict.error_number,
+      v_verdict.description;
   end loop;
 end
 $$;
 
 comment on function parley._p_accept_runs(
-  uuid, bigint, bigint, uuid, uuid[], boolean[], bigint[], text[], integer[], bigint[], bytea[], text[], text[], text[], uuid[], timestamptz[], text[],
+  uuid, bigint, bigint, uuid, uuid[], boolean[], bigint[], text[], integer[], bigint[], bytea[], text[], text[], text[],
+  uuid[], timestamptz[], text[],
   text[], boolean[], bigint[], bigint[], timestamptz[]
 ) is
-'Takes in what another broker has sent, and gives an answer for each run: accepted, expected, held (error number 0: busy), refused, gone, unroutable or
-superseded, with the number that is expected next.
-Arguments: broker_instance, epoch, term and token of the speaker; then for each run its fields (Run in Go), where body_counts says how many of bodies
-belong to it and body_sizes is above 0 for a body that came in fragments; identities, as whom the sender was recognised; probes_given and
-probes_expected for a run that compares instead of carrying messages (transport/resume.sql), null otherwise; sealed_at, when it was sealed, as its seal proves,
-null for one in clear.
+'Takes in what another broker has sent, and gives an answer for each run: accepted, expected, held (error number 0:
+busy), refused, gone, unroutable or superseded, with the number that is expected next.
+Arguments: broker_instance, epoch, term and token of the speaker; then for each run its fields (Run in Go), where
+body_counts says how many of bodies belong to it and body_sizes is above 0 for a body that came in fragments;
+identities, as whom the sender was recognised; probes_given and probes_expected for a run that compares instead of
+carrying messages (transport/resume.sql), null otherwise; sealed_at, when it was sealed, as its seal proves, null for
+one in clear.
 Source: spec 6.9, 6.10.';
 
 -- sql/transport/session_keys.sql
 
 -- Session keys of anonymous dialogs, and the end of what is recorded of dialogs.
 --
--- In full security each daemon makes its own keys, and nothing has to be kept. In an anonymous dialog the target can only use the key of the initiator, so
--- both sides keep it as long as a dialog has it, sealed under the master key of each side.
+-- In full security each daemon makes its own keys, and nothing has to be kept. In an anonymous dialog the target can
+-- only use the key of the initiator, so both sides keep it as long as a dialog has it, sealed under the master key of
+-- each side.
 -- Locks: none but the rows themselves. Cost: one row for some hours of dialogs.
 
 create table parley._p_session_key (
@@ -14322,13 +14571,16 @@ create table parley._p_session_key (
 );
 
 comment on table parley._p_session_key is
-'Session keys of anonymous dialogs, sealed under the master key: replies are sealed with the initiator''s key, also after a restart (spec 7.3).';
+'Session keys of anonymous dialogs, sealed under the master key: replies are sealed with the initiator''s key, also
+after a restart (spec 7.3).';
 
 create function parley._p_keep_session_key(key_id bytea, sealed_key bytea) returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
-  insert into parley._p_session_key as k (key_id, sealed_key) values ($1, $2) on conflict on constraint _p_session_key_pkey do nothing
+  insert into parley._p_session_key as k (key_id, sealed_key)
+  values ($1, $2)
+  on conflict on constraint _p_session_key_pkey do nothing
 $$;
 
 comment on function parley._p_keep_session_key(bytea, bytea) is
@@ -14358,7 +14610,9 @@ begin
     where d.secured_at < clock_timestamp() - interval '10 minutes'
       and (d.opened_at is null or d.opened_at < clock_timestamp() - parley._p_replay_memory())
       and not exists (
-        select from parley._p_endpoint as e where e.conversation_id = d.conversation_id and e.is_initiator = d.is_initiator
+        select
+        from parley._p_endpoint as e
+        where e.conversation_id = d.conversation_id and e.is_initiator = d.is_initiator
       )
     limit dialogs_max
     for update skip locked
@@ -14374,8 +14628,8 @@ end
 $$;
 
 comment on function parley._p_forget_dialogs(integer) is
-'Removes what is recorded of secured dialogs that have ended, once a replay is recognised by its age, and session keys that no dialog has any more; gives
-the number of dialogs.
+'Removes what is recorded of secured dialogs that have ended, once a replay is recognised by its age, and session keys
+that no dialog has any more; gives the number of dialogs.
 Arguments: dialogs_max, how many at most.';
 
 create function parley._p_replay_memory() returns interval
@@ -14386,20 +14640,24 @@ as $$
 $$;
 
 comment on function parley._p_replay_memory() is
-'Gives how long a target remembers at least that it has begun a secured dialog. It is longer than a first message is taken after it was sealed (half an hour),
-by more than the clocks of senders may be ahead (a minute).';
+'Gives how long a target remembers at least that it has begun a secured dialog. It is longer than a first message is
+taken after it was sealed (half an hour), by more than the clocks of senders may be ahead (a minute).';
 
 -- sql/transport/replays.sql
 
 -- First messages of secured dialogs that come again.
 --
--- Whoever forwards a dialog that he cannot read can still keep its first message, and bring it again when both sides have ended and forgotten it. Then
--- the target would begin the dialog, and do the work, a second time. So each transmission is sealed with its time (dialogsecurity), and the target
--- (1) remembers which secured dialogs it has begun, for longer than (2) it takes their first messages after they were sealed. The memory is
--- opened_at in _p_dialog_security: not the tombstone, whose time is a setting, and which goes with its service or by a cleanup.
--- A database that goes on from an older state has lost some of its memory: it takes only (3) what was sealed after it has begun its epoch.
--- All of it allows for clocks of senders that are ahead by a minute. One that is behind, by half an hour, or ahead by more, begins no dialog.
--- An honest sender that is refused seals its message anew at the next attempt, so nothing is lost however long it has waited before.
+-- Whoever forwards a dialog that he cannot read can still keep its first message, and bring it again when both sides
+-- have ended and forgotten it. Then the target would begin the dialog, and do the work, a second time. So each
+-- transmission is sealed with its time (dialogsecurity), and the target (1) remembers which secured dialogs it has
+-- begun, for longer than (2) it takes their first messages after they were sealed. The memory is opened_at in
+-- _p_dialog_security: not the tombstone, whose time is a setting, and which goes with its service or by a cleanup.
+-- A database that goes on from an older state has lost some of its memory: it takes only (3) what was sealed after it
+-- has begun its epoch.
+-- All of it allows for clocks of senders that are ahead by a minute. One that is behind, by half an hour, or ahead by
+-- more, begins no dialog.
+-- An honest sender that is refused seals its message anew at the next attempt, so nothing is lost however long it has
+-- waited before.
 -- Cost: an update for each secured dialog that is begun here, none for others or for further messages.
 
 create function parley._p_was_opened(conversation_id uuid) returns boolean
@@ -14413,7 +14671,8 @@ as $$
   )
 $$;
 
-comment on function parley._p_was_opened(uuid) is 'Reports whether a secured dialog has begun here, also when it is over, as far as that is remembered.';
+comment on function parley._p_was_opened(uuid) is
+'Reports whether a secured dialog has begun here, also when it is over, as far as that is remembered.';
 
 create function parley._p_record_opened(conversation_id uuid) returns void
 language sql
@@ -14446,7 +14705,8 @@ begin
     select case
       when sealed_at > v_now + interval '1 minute' then parley._p_error_of(28066, 'ahead', v_sealed, v_here)
       when sealed_at <= v_now - interval '30 minutes' then parley._p_error_of(28066, 'too old', v_sealed, v_here)
-      when sealed_at <= b.remembers_since + interval '1 minute' then parley._p_error_of(28066, 'older state', v_sealed, v_here)
+      when sealed_at <= b.remembers_since + interval '1 minute' then
+        parley._p_error_of(28066, 'older state', v_sealed, v_here)
     end
     from parley._p_broker as b
   );
@@ -14454,8 +14714,8 @@ end
 $$;
 
 comment on function parley._p_refuse_replay(timestamptz) is
-'Explains why what would begin a dialog is not taken for the time at which it was sealed (28066): it may have been here already, and be forgotten. Null when
-it is taken, and for what was not sealed.
+'Explains why what would begin a dialog is not taken for the time at which it was sealed (28066): it may have been here
+already, and be forgotten. Null when it is taken, and for what was not sealed.
 Arguments: sealed_at, as the seal proves it.
 Source: spec 3.3, 7.3.';
 
@@ -14473,16 +14733,18 @@ declare
   v_queue parley._p_queue;
   v_error parley._p_error;
 begin
-  if run.message_type in ('http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog') then
+  if run.message_type in (
+    'http://schemas.microsoft.com/SQL/ServiceBroker/Error', 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog'
+  ) then
     return parley._p_verdict_of('refused', 0, parley._p_error_of(11277, 'begins with its end'));
   end if;
   select * into v_service from parley._p_service as s where s.name = run.to_service;
   if not found and run.to_broker is null then
     return parley._p_verdict_of('unroutable', 0, parley._p_error_of(9796, 'not at the target', run.to_service));
   elsif not found then
-    return parley._p_verdict_of(
-      'refused', 0, parley._p_error_of(8490, 'no service', run.to_service, parley._p_did_you_mean(coalesce(v_sender, 0), 'service', run.to_service))
-    );
+    return parley._p_verdict_of('refused', 0, parley._p_error_of(
+      8490, 'no service', run.to_service, parley._p_did_you_mean(coalesce(v_sender, 0), 'service', run.to_service)
+    ));
   end if;
   v_error := parley._p_refuse_dialog(v_service, run.contract, v_sender);
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
@@ -14497,8 +14759,8 @@ end
 $$;
 
 comment on function parley._p_refuse_first(parley._p_arriving_run) is
-'Explains why this database does not take the first message of a dialog from another one: it is an end (11277), there is no such service (8490, 9796), the
-queue is off (11219), or what _p_refuse_dialog says; null when it does.
+'Explains why this database does not take the first message of a dialog from another one: it is an end (11277), there is
+no such service (8490, 9796), the queue is off (11219), or what _p_refuse_dialog says; null when it does.
 Source: spec 6.10.';
 
 create function parley._p_open_dialog(broker_instance uuid, run parley._p_arriving_run) returns parley._p_verdict
@@ -14525,7 +14787,8 @@ begin
   select t.message_type_id, t.name into v_type from parley._p_usual_type(v_contract.service_contract_id, false) as t;
   insert into parley._p_endpoint (
     group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
-    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service,
+    far_broker_instance, is_encrypted, lifetime
   )
   values (
     v_group, v_type.message_type_id, v_type.name, 'CO', false, true,
@@ -14554,16 +14817,17 @@ end
 $$;
 
 comment on function parley._p_open_dialog(uuid, parley._p_arriving_run) is
-'Creates the target''s endpoint of a conversation with another database, in a group of its own. Gives null, or "held" when somebody else is just
-doing so, or "refused" when its lifetime is over.
+'Creates the target''s endpoint of a conversation with another database, in a group of its own. Gives null, or "held"
+when somebody else is just doing so, or "refused" when its lifetime is over.
 Source: spec 3.2, 3.6.';
 
 -- sql/transport/fragments.sql
 
 -- Messages that are too large to travel in one piece.
 --
--- Fragments are stored as they come, each in a transaction of its own, and put together when the run itself comes, which names the size. A link that is
--- lost continues where the stored part ends. Those of a message that never comes are deleted after a day (fire_timers).
+-- Fragments are stored as they come, each in a transaction of its own, and put together when the run itself comes,
+-- which names the size. A link that is lost continues where the stored part ends. Those of a message that never comes
+-- are deleted after a day (fire_timers).
 
 create table parley._p_fragment (
   conversation_id uuid not null,
@@ -14633,13 +14897,16 @@ $$;
 comment on function parley._p_accept_fragment(
   uuid, bigint, bigint, uuid, uuid, boolean, bigint, bigint, bigint, bytea, text, uuid, text, timestamptz
 ) is
-'Stores the next part of a large message, and gives how many bytes of it there are, from the first on: where to go on. A part that is not the next one
-is not stored. Null when it is not wanted: the speaker is superseded, or may not send there; the answer to the run itself gives the reason.
-Arguments: the speaker; conversation_id, from_initiator, sequence of the message; first_byte of the part; size of the message in bytes; data;
-to_service, to_broker, identity and sealed_at, as for a run.
+'Stores the next part of a large message, and gives how many bytes of it there are, from the first on: where to go on. A
+part that is not the next one is not stored. Null when it is not wanted: the speaker is superseded, or may not send
+there; the answer to the run itself gives the reason.
+Arguments: the speaker; conversation_id, from_initiator, sequence of the message; first_byte of the part; size of the
+message in bytes; data; to_service, to_broker, identity and sealed_at, as for a run.
 Source: spec 6.9.';
 
-create function parley._p_assemble(conversation_id uuid, from_initiator boolean, sequence bigint, size bigint) returns bytea[]
+create function parley._p_assemble(
+  conversation_id uuid, from_initiator boolean, sequence bigint, size bigint
+) returns bytea[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -14670,8 +14937,9 @@ Arguments: the message; size in bytes.';
 
 -- sql/transport/sealed_fragments.sql
 
--- Large messages of secured dialogs: each part is sealed by itself, and the run that stands for all of them brings a sealed digest of the whole. So
--- parts that somebody else has slipped in are found, whoever they came from, before the message is put together.
+-- Large messages of secured dialogs: each part is sealed by itself, and the run that stands for all of them brings a
+-- sealed digest of the whole. So parts that somebody else has slipped in are found, whoever they came from, before the
+-- message is put together.
 -- Cost: the body is read once more on each side, in one statement.
 
 create function parley._p_digest_body(endpoint_id bigint, sequence bigint) returns bytea
@@ -14691,7 +14959,9 @@ comment on function parley._p_digest_body(bigint, bigint) is
 'Gives the SHA-256 of a body in transit, null when it has been acknowledged.
 Arguments: endpoint_id and sequence of the message.';
 
-create function parley._p_verify_fragments(conversation_id uuid, from_initiator boolean, sequence bigint, size bigint, digest bytea) returns boolean
+create function parley._p_verify_fragments(
+  conversation_id uuid, from_initiator boolean, sequence bigint, size bigint, digest bytea
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -14717,20 +14987,21 @@ end
 $$;
 
 comment on function parley._p_verify_fragments(uuid, boolean, bigint, bigint, bytea) is
-'Reports whether the stored fragments of a message are parts of the body with a digest, as far as that is known: false, when they are complete and
-are not. Then they are deleted, and the sender begins again.
+'Reports whether the stored fragments of a message are parts of the body with a digest, as far as that is known: false,
+when they are complete and are not. Then they are deleted, and the sender begins again.
 Arguments: the message; size in bytes and digest of the whole body.';
 
 -- sql/transport/resume.sql
 
 -- Going on in a new epoch: each conversation is compared with its far side first.
 --
--- The side that has a new epoch sends a probe: the lowest number that it still keeps, the next that it will give, and the next that it expects. The
--- far side compares these with its own. Both agree when each expects a number that the other one still keeps or is about to give. If not, one of them
--- has lost what the other knows it had, and the conversation ends with an Error on both sides (keeps F2). Until the answer has come this side
--- transmits nothing of the conversation and takes in nothing, so that what was asked stays true. A broker that learns of it asks too: a database that has
--- forgotten a conversation altogether does not ask about it. A probe may come late and again, when numbers have gone on: once both sides were found to
--- agree in an epoch they do (keeps T5).
+-- The side that has a new epoch sends a probe: the lowest number that it still keeps, the next that it will give, and
+-- the next that it expects. The far side compares these with its own. Both agree when each expects a number that the
+-- other one still keeps or is about to give. If not, one of them has lost what the other knows it had, and the
+-- conversation ends with an Error on both sides (keeps F2). Until the answer has come this side transmits nothing of
+-- the conversation and takes in nothing, so that what was asked stays true. A broker that learns of it asks too: a
+-- database that has forgotten a conversation altogether does not ask about it. A probe may come late and again, when
+-- numbers have gone on: once both sides were found to agree in an epoch they do (keeps T5).
 
 create function parley._p_positions(endpoint_id bigint, out kept bigint, out given bigint, out expected bigint)
 language plpgsql stable
@@ -14739,13 +15010,13 @@ set enable_seqscan = off
 set jit = off
 as $$
 begin
-  given := coalesce(
-    (select p.sequence from parley._p_send_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
-  );
+  given := parley._p_next_given(_p_positions.endpoint_id);
   -- What was dropped is not asked for any more when an Error outside the order follows.
   kept := case
     when exists (
-      select from parley._p_endpoint as e where e.endpoint_id = _p_positions.endpoint_id and parley._p_has_unacknowledged_error(e)
+      select
+      from parley._p_endpoint as e
+      where e.endpoint_id = _p_positions.endpoint_id and parley._p_has_unacknowledged_error(e)
     ) then 0
     else coalesce(
       (
@@ -14755,14 +15026,13 @@ begin
       ), given
     )
   end;
-  expected := coalesce(
-    (select p.sequence from parley._p_accept_progress as p where p.endpoint_id = _p_positions.endpoint_id order by p.sequence desc limit 1), 0
-  );
+  expected := parley._p_next_expected(_p_positions.endpoint_id);
 end
 $$;
 
 comment on function parley._p_positions(bigint) is
-'Gives where an endpoint stands with its far side: the lowest number it keeps, the next it will give, the next it expects.';
+'Gives where an endpoint stands with its far side: the lowest number it keeps, the next it will give, the next it
+expects.';
 
 create function parley._p_probes(destination_id integer, top integer)
 returns table (run parley._p_run, given bigint, expected bigint)
@@ -14773,8 +15043,10 @@ set jit = off
 as $$
   select
     row(
-      e.endpoint_id, e.conversation_id, e.is_initiator, p.kept, '', '{}'::bytea[], 0, e.service_name, e.far_service, e.service_contract_name,
-      e.far_broker_instance::uuid, e.priority, clock_timestamp(), null, null, pg_get_userbyid(e.owner)::text, e.is_encrypted,
+      e.endpoint_id, e.conversation_id, e.is_initiator, p.kept, '', '{}'::bytea[], 0, e.service_name, e.far_service,
+      e.service_contract_name,
+      e.far_broker_instance::uuid, e.priority, clock_timestamp(), null, null, pg_get_userbyid(e.owner)::text,
+      e.is_encrypted,
       e.remote_service_binding_id is not null
     )::parley._p_run,
     p.given, p.expected
@@ -14787,9 +15059,12 @@ as $$
 $$;
 
 comment on function parley._p_probes(integer, integer) is
-'Gives the probes to send to a destination: runs without messages, for conversations that have to be compared with their far side.';
+'Gives the probes to send to a destination: runs without messages, for conversations that have to be compared with their
+far side.';
 
-create function parley._p_compare(broker_instance uuid, epoch bigint, run parley._p_arriving_run) returns parley._p_verdict
+create function parley._p_compare(
+  broker_instance uuid, epoch bigint, run parley._p_arriving_run
+) returns parley._p_verdict
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -14805,7 +15080,9 @@ begin
   for update skip locked;
   if not found then
     if exists (
-      select from parley._p_endpoint as e where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
+      select
+      from parley._p_endpoint as e
+      where e.conversation_id = run.conversation_id and e.is_initiator = not run.from_initiator
     ) then
       return parley._p_verdict_of('held', 0, parley._p_error_of(0, 'in use'));
     elsif run.probe_given = 0 and run.probe_expected = 0 or run.from_initiator and run.first_sequence = 0 then
@@ -14818,8 +15095,13 @@ begin
   end if;
   v_here := parley._p_positions(v_endpoint.endpoint_id);
   if v_endpoint.state = 'ER'
-    or exists (select from parley._p_compared as c where c.endpoint_id = v_endpoint.endpoint_id and c.epoch >= _p_compare.epoch)
-    or v_here.expected between run.first_sequence and run.probe_given and run.probe_expected between v_here.kept and v_here.given then
+    or exists (
+      select
+      from parley._p_compared as c
+      where c.endpoint_id = v_endpoint.endpoint_id and c.epoch >= _p_compare.epoch
+    )
+    or v_here.expected between run.first_sequence and run.probe_given
+      and run.probe_expected between v_here.kept and v_here.given then
     insert into parley._p_compared as c (endpoint_id, epoch) values (v_endpoint.endpoint_id, epoch)
     on conflict on constraint _p_compared_pkey do update set epoch = greatest(c.epoch, excluded.epoch);
     return parley._p_verdict_of('accepted', v_here.expected);
@@ -14833,16 +15115,19 @@ end
 $$;
 
 comment on function parley._p_compare(uuid, bigint, parley._p_arriving_run) is
-'Answers a probe: accepted when both sides agree on what was said, refused when history was lost; then the conversation is broken here too.
+'Answers a probe: accepted when both sides agree on what was said, refused when history was lost; then the conversation
+is broken here too.
 Arguments: the speaking broker and its epoch; run, whose first_sequence is the lowest number that the asking side keeps.
 Source: reliability F2.';
 
 -- sql/transport/daemon_reports.sql
 
--- What the daemons that serve this database know and it does not: their links to other servers, what they pass on, what they have counted.
+-- What the daemons that serve this database know and it does not: their links to other servers, what they pass on, what
+-- they have counted.
 --
--- A daemon writes one row, once a second while something changes there, and takes it back when it stops. A row of a daemon that was killed is shown
--- no more after some seconds, and removed by the next one that writes. The table is not logged: after a crash of the server daemons write anew.
+-- A daemon writes one row, once a second while something changes there, and takes it back when it stops. A row of a
+-- daemon that was killed is shown no more after some seconds, and removed by the next one that writes. The table is not
+-- logged: after a crash of the server daemons write anew.
 -- Invariant: a daemon is identified by an id that it draws when it starts, so two of them never share a row.
 -- Locks: the daemon's own row, and rows of dead daemons. Cost: one row updated a second, while links are in use.
 
@@ -14858,7 +15143,9 @@ create unlogged table parley._p_daemon_report (
 
 comment on table parley._p_daemon_report is 'The last report of each daemon about what it alone knows.';
 
-create function parley._p_report_daemon(daemon_id uuid, daemon text, endpoint jsonb, connections jsonb, forwarded jsonb, counters jsonb)
+create function parley._p_report_daemon(
+  daemon_id uuid, daemon text, endpoint jsonb, connections jsonb, forwarded jsonb, counters jsonb
+)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -14868,11 +15155,13 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   insert into parley._p_daemon_report as r (daemon_id, daemon, reported_at, endpoint, connections, forwarded, counters)
   values (
-    _p_report_daemon.daemon_id, _p_report_daemon.daemon, clock_timestamp(), _p_report_daemon.endpoint, _p_report_daemon.connections,
+    _p_report_daemon.daemon_id, _p_report_daemon.daemon, clock_timestamp(), _p_report_daemon.endpoint,
+    _p_report_daemon.connections,
     _p_report_daemon.forwarded, _p_report_daemon.counters
   )
   on conflict on constraint _p_daemon_report_pkey do update
-  set daemon = excluded.daemon, reported_at = excluded.reported_at, endpoint = excluded.endpoint, connections = excluded.connections,
+  set daemon = excluded.daemon, reported_at = excluded.reported_at, endpoint = excluded.endpoint,
+    connections = excluded.connections,
     forwarded = excluded.forwarded, counters = excluded.counters;
   delete from parley._p_daemon_report as r where r.reported_at < clock_timestamp() - interval '5 minutes';
 end
@@ -14880,8 +15169,8 @@ $$;
 
 comment on function parley._p_report_daemon(uuid, text, jsonb, jsonb, jsonb, jsonb) is
 'Takes the report of a daemon, in place of its last one, and removes those of daemons that are silent.
-Arguments: daemon_id and daemon, its name; endpoint, where it listens, JSON null for nowhere; connections and forwarded, arrays with the columns of the
-views; counters, performance counters of transport by their names.';
+Arguments: daemon_id and daemon, its name; endpoint, where it listens, JSON null for nowhere; connections and forwarded,
+arrays with the columns of the views; counters, performance counters of transport by their names.';
 
 create function parley._p_forget_daemon(daemon_id uuid) returns void
 language sql
@@ -14905,7 +15194,8 @@ from parley._p_daemon_report as r
 -- A daemon with nothing else to report reports once a minute.
 where r.reported_at > clock_timestamp() - interval '150 seconds';
 
-comment on view parley._p_recent_report is 'What does not change from one second to the next, in reports of daemons that live.';
+comment on view parley._p_recent_report is
+'What does not change from one second to the next, in reports of daemons that live.';
 
 create function parley._p_transport_counter(name text) returns bigint
 language sql stable
@@ -14914,7 +15204,8 @@ as $$
   select coalesce(sum((r.counters ->> $1)::bigint), 0)::bigint from parley._p_recent_report as r
 $$;
 
-comment on function parley._p_transport_counter(text) is 'Adds up a counter of transport over the daemons that live; since they have begun.';
+comment on function parley._p_transport_counter(text) is
+'Adds up a counter of transport over the daemons that live; since they have begun.';
 
 create function parley._p_transport_average(total text, count text) returns bigint
 language sql stable
@@ -14923,7 +15214,8 @@ as $$
   select coalesce(parley._p_transport_counter(total) / nullif(parley._p_transport_counter(count), 0), 0)
 $$;
 
-comment on function parley._p_transport_average(text, text) is 'Divides one counter of transport by another one; 0 while nothing was counted.';
+comment on function parley._p_transport_average(text, text) is
+'Divides one counter of transport by another one; 0 while nothing was counted.';
 
 create function parley._p_transport_value(name text) returns bigint
 language sql stable
@@ -14932,20 +15224,25 @@ as $$
   select case name
     when 'Receive I/O Len Avg' then parley._p_transport_average('Receive I/O Bytes Total', 'Receive I/Os/sec')
     when 'Send I/O Len Avg' then parley._p_transport_average('Send I/O Bytes Total', 'Send I/Os/sec')
-    when 'Msg Fragment Recv Size Avg' then parley._p_transport_average('Receive I/O Bytes Total', 'Message Fragment Receives/sec')
-    when 'Msg Fragment Send Size Avg' then parley._p_transport_average('Send I/O Bytes Total', 'Message Fragment Sends/sec')
+    when 'Msg Fragment Recv Size Avg' then
+      parley._p_transport_average('Receive I/O Bytes Total', 'Message Fragment Receives/sec')
+    when 'Msg Fragment Send Size Avg' then
+      parley._p_transport_average('Send I/O Bytes Total', 'Message Fragment Sends/sec')
     else parley._p_transport_counter(name)
   end
 $$;
 
-comment on function parley._p_transport_value(text) is 'Gives a counter of transport by its name; averages are made of what all daemons have counted.';
+comment on function parley._p_transport_value(text) is
+'Gives a counter of transport by its name; averages are made of what all daemons have counted.';
 
 create view parley.dm_broker_connections with (security_barrier) as
 select
   c.connection_id,
   c.connection_id as transport_stream_id,
   c.state,
-  case c.state when 1 then 'NEW' when 2 then 'CONNECTING' when 3 then 'CONNECTED' when 4 then 'LOGGED_IN' else 'CLOSED' end as state_desc,
+  case c.state
+    when 1 then 'NEW' when 2 then 'CONNECTING' when 3 then 'CONNECTED' when 4 then 'LOGGED_IN' else 'CLOSED'
+  end as state_desc,
   c.connect_time,
   c.login_time,
   c.last_activity_time,
@@ -14973,15 +15270,20 @@ select
   c.software
 from parley._p_living_report as r
 cross join lateral jsonb_to_recordset(r.connections) as c (
-  connection_id uuid, state smallint, connect_time timestamptz, login_time timestamptz, last_activity_time timestamptz, authentication_method text,
-  remote_user_name text, is_accept boolean, encryption_algorithm_desc text, receives_posted integer, sends_posted integer,
-  is_receive_flow_controlled boolean, is_send_flow_controlled boolean, total_bytes_sent bigint, total_bytes_received bigint,
-  total_fragments_sent bigint, total_fragments_received bigint, total_sends bigint, total_receives bigint, address text, software text
+  connection_id uuid, state smallint, connect_time timestamptz, login_time timestamptz, last_activity_time timestamptz,
+  authentication_method text,
+  remote_user_name text, is_accept boolean, encryption_algorithm_desc text, receives_posted integer,
+  sends_posted integer,
+  is_receive_flow_controlled boolean, is_send_flow_controlled boolean, total_bytes_sent bigint,
+  total_bytes_received bigint,
+  total_fragments_sent bigint, total_fragments_received bigint, total_sends bigint, total_receives bigint, address text,
+  software text
 )
 where parley._p_may_view_state(parley._p_current_role());
 
 comment on view parley.dm_broker_connections is
-'Connections with other servers of the daemons that serve this database, some seconds old at most. For administrators and members of pg_monitor.';
+'Connections with other servers of the daemons that serve this database, some seconds old at most. For administrators
+and members of pg_monitor.';
 comment on column parley.dm_broker_connections.connection_id is 'Identity of the connection.';
 comment on column parley.dm_broker_connections.transport_stream_id is 'The same.';
 comment on column parley.dm_broker_connections.state is '1 to 5; see state_desc.';
@@ -14989,26 +15291,35 @@ comment on column parley.dm_broker_connections.state_desc is 'NEW, CONNECTING, C
 comment on column parley.dm_broker_connections.connect_time is 'When there was a socket.';
 comment on column parley.dm_broker_connections.login_time is 'When both ends knew each other.';
 comment on column parley.dm_broker_connections.last_activity_time is 'When something went over it last.';
-comment on column parley.dm_broker_connections.authentication_method is 'CERTIFICATE, or NONE on a connection without TLS.';
+comment on column parley.dm_broker_connections.authentication_method is
+'CERTIFICATE, or NONE on a connection without TLS.';
 comment on column parley.dm_broker_connections.principal_name is 'Name of the daemon here.';
 comment on column parley.dm_broker_connections.remote_user_name is 'Fingerprint of the key at the other end.';
 comment on column parley.dm_broker_connections.is_accept is 'Whether the other side has dialled.';
 comment on column parley.dm_broker_connections.login_state is '12 when both ends know each other, 0 before.';
 comment on column parley.dm_broker_connections.login_state_desc is 'ONLINE or INITIAL.';
-comment on column parley.dm_broker_connections.peer_certificate_id is 'Always null: keys of peers are known by their fingerprints.';
+comment on column parley.dm_broker_connections.peer_certificate_id is
+'Always null: keys of peers are known by their fingerprints.';
 comment on column parley.dm_broker_connections.encryption_algorithm is '2 with TLS, 0 without.';
 comment on column parley.dm_broker_connections.encryption_algorithm_desc is 'The cipher suite of TLS.';
-comment on column parley.dm_broker_connections.receives_posted is 'Batches and fragments that have come and are not answered yet.';
-comment on column parley.dm_broker_connections.sends_posted is 'Batches and fragments that were sent and are not answered yet.';
-comment on column parley.dm_broker_connections.is_receive_flow_controlled is 'Whether the other end has to wait for room here.';
-comment on column parley.dm_broker_connections.is_send_flow_controlled is 'Whether this end has to wait for room there.';
+comment on column parley.dm_broker_connections.receives_posted is
+'Batches and fragments that have come and are not answered yet.';
+comment on column parley.dm_broker_connections.sends_posted is
+'Batches and fragments that were sent and are not answered yet.';
+comment on column parley.dm_broker_connections.is_receive_flow_controlled is
+'Whether the other end has to wait for room here.';
+comment on column parley.dm_broker_connections.is_send_flow_controlled is
+'Whether this end has to wait for room there.';
 comment on column parley.dm_broker_connections.total_bytes_sent is 'Bytes sent.';
 comment on column parley.dm_broker_connections.total_bytes_received is 'Bytes received.';
-comment on column parley.dm_broker_connections.total_fragments_sent is 'Messages, and parts of large ones, that were sent.';
-comment on column parley.dm_broker_connections.total_fragments_received is 'Messages, and parts of large ones, that were received.';
+comment on column parley.dm_broker_connections.total_fragments_sent is
+'Messages, and parts of large ones, that were sent.';
+comment on column parley.dm_broker_connections.total_fragments_received is
+'Messages, and parts of large ones, that were received.';
 comment on column parley.dm_broker_connections.total_sends is 'Frames sent.';
 comment on column parley.dm_broker_connections.total_receives is 'Frames received.';
-comment on column parley.dm_broker_connections.peer_arbitration_id is 'The same as connection_id: connections that cross are both kept.';
+comment on column parley.dm_broker_connections.peer_arbitration_id is
+'The same as connection_id: connections that cross are both kept.';
 comment on column parley.dm_broker_connections.address is 'Address of the other end.';
 comment on column parley.dm_broker_connections.software is 'What the other end calls itself.';
 
@@ -15029,26 +15340,30 @@ select
   f.time_consumed
 from parley._p_living_report as r
 cross join lateral jsonb_to_recordset(r.forwarded) as f (
-  conversation_id uuid, is_initiator boolean, to_service_name text, to_broker_instance text, from_service_name text, adjacent_broker_address text,
+  conversation_id uuid, is_initiator boolean, to_service_name text, to_broker_instance text, from_service_name text,
+  adjacent_broker_address text,
   message_sequence_number bigint, hops_remaining smallint, time_to_live integer, time_consumed integer
 )
 where parley._p_may_view_state(parley._p_current_role());
 
 comment on view parley.dm_broker_forwarded_messages is
-'Messages for other servers that the daemons which serve this database are passing on just now, the oldest 1,000. For administrators and members of
-pg_monitor.';
+'Messages for other servers that the daemons which serve this database are passing on just now, the oldest 1,000. For
+administrators and members of pg_monitor.';
 comment on column parley.dm_broker_forwarded_messages.conversation_id is 'The conversation.';
 comment on column parley.dm_broker_forwarded_messages.is_initiator is 'Whether the initiator has sent it.';
 comment on column parley.dm_broker_forwarded_messages.to_service_name is 'Service that it is for.';
-comment on column parley.dm_broker_forwarded_messages.to_broker_instance is 'Broker instance that it is for, or null when that may be any.';
+comment on column parley.dm_broker_forwarded_messages.to_broker_instance is
+'Broker instance that it is for, or null when that may be any.';
 comment on column parley.dm_broker_forwarded_messages.from_service_name is 'Service that it comes from.';
 comment on column parley.dm_broker_forwarded_messages.from_broker_instance is 'Always null.';
 comment on column parley.dm_broker_forwarded_messages.adjacent_broker_address is 'Where it goes next.';
-comment on column parley.dm_broker_forwarded_messages.message_sequence_number is 'Its number; of several that travel together the first one.';
+comment on column parley.dm_broker_forwarded_messages.message_sequence_number is
+'Its number; of several that travel together the first one.';
 comment on column parley.dm_broker_forwarded_messages.message_fragment_number is 'Always 0.';
 comment on column parley.dm_broker_forwarded_messages.message_id is 'Always null.';
 comment on column parley.dm_broker_forwarded_messages.hops_remaining is 'How many more brokers may pass it on.';
-comment on column parley.dm_broker_forwarded_messages.time_to_live is 'For how many seconds it may be on its way altogether.';
+comment on column parley.dm_broker_forwarded_messages.time_to_live is
+'For how many seconds it may be on its way altogether.';
 comment on column parley.dm_broker_forwarded_messages.time_consumed is 'For how many it has been.';
 
 -- sql/send/send.sql
