@@ -50,6 +50,12 @@ type PoisonConversation struct {
 type PoisonFilter struct {
 	Queue        string
 	Conversation UUID
+	ServiceName  string
+	Contract     string
+	SQLState     string // of the last failure that was reported
+	ErrorText    string // a part of its text, in any case
+	// SetAsideBefore chooses those that are set aside since before that time.
+	SetAsideBefore time.Time
 	// Failing chooses those whose last failure was reported and is not over, or whose message a web address did not accept, but that are
 	// not set aside yet.
 	Failing bool
@@ -72,8 +78,11 @@ func ReadPoisonConversations(ctx context.Context, db DB, filter PoisonFilter) ([
 			c.failures, c.attempts, c.retry_at
 		from `+from+`
 		where ($1 = '' or c.queue_name = $1) and ($2::uuid is null or c.conversation_handle = $2)
+			and ($4 = '' or c.service_name = $4) and ($5 = '' or c.service_contract_name = $5) and ($6 = '' or c.sqlstate = $6)
+			and ($7 = '' or strpos(lower(c.error), lower($7)) > 0) and ($8::timestamptz is null or c.set_aside_since < $8)
 		order by coalesce(c.set_aside_since, c.error_time), c.conversation_handle
-		limit nullif($3, 0)`, filter.Queue, filter.Conversation, filter.Limit)
+		limit nullif($3, 0)`, filter.Queue, filter.Conversation, filter.Limit, filter.ServiceName, filter.Contract, filter.SQLState,
+		filter.ErrorText, moment(filter.SetAsideBefore))
 	if err != nil {
 		return nil, fmt.Errorf("read the poison conversations: %w", err)
 	}

@@ -354,6 +354,7 @@ var asksWithoutRefusing = map[string]string{
 	"parley.send_binary_and_end": "the same",
 	"parley.get_conversation":    "the same, as long as there is no conversation to give; TestRightsOfGetConversation has one",
 	"parley.warm_conversations":  "the same",
+	"parley.receive_reply":       "receive refuses, which is given the caller as it is",
 }
 
 // A walk proves nothing about a check that its call does not come to. So each function is made to take a superuser for its caller, one

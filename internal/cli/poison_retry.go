@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -17,26 +19,36 @@ type retriedPoison struct {
 	Messages            int64         `json:"messages"`
 }
 
+// retryFlags are the flags of poison retry.
+type retryFlags struct {
+	filter      parley.PoisonFilter
+	all         bool
+	errorNumber int
+	olderThan   time.Duration
+	rate        float64
+}
+
 func newPoisonRetryCommand(a *app) *cobra.Command {
-	var queue string
-	var all bool
+	var flags retryFlags
 	cmd := &cobra.Command{
-		Use:   "retry {HANDLE... | --queue QUEUE | --all}",
+		Use:   "retry {HANDLE... | --all | --queue QUEUE ...}",
 		Short: "Put conversations that are set aside back into their queues",
 		Long: `Put conversations that are set aside back into their queues: all messages of each, in their order, behind what waits there
 now. Their rollbacks are forgotten, so each is tried as often as a new one.
 
-Each conversation is put back in a transaction of its own. One that has been put back or ended meanwhile is passed over
-when it was not named.`,
+Name them by their handles, or choose them: all, or those that match each flag that is given, the oldest first. Chosen ones
+are put back in small transactions, so many a second with --rate; one that fails again meanwhile is not tried again, and one that
+somebody holds is passed over.`,
 		Example: `  parley poison retry 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f
-  parley poison retry --queue shop`,
+  parley poison retry --queue shop --sqlstate 40001 --rate 10
+  parley poison retry --error 'connection refused' --older-than 1h --limit 500`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			handles, err := parseHandles(args)
 			if err != nil {
 				return err
 			}
-			if len(handles) > 0 == (queue != "" || all) {
-				return usagef("name conversations, or choose them by --queue or --all")
+			if err := flags.check(len(handles) > 0); err != nil {
+				return err
 			}
 			ctx := cmd.Context()
 			conn, err := a.attach(ctx)
@@ -44,64 +56,75 @@ when it was not named.`,
 				return err
 			}
 			defer closeConnection(ctx, conn)
-			retry := retryNamed
-			if len(handles) == 0 {
-				retry = retryFound
-				if handles, err = findPoison(ctx, conn, queue); err != nil {
-					return err
-				}
-			}
 			done := retriedPoison{ConversationHandles: []parley.UUID{}}
 			for _, handle := range handles {
-				if err := retry(ctx, conn, handle, &done); err != nil {
+				messages, err := parley.RetryPoison(ctx, conn, handle)
+				if err != nil {
 					return err
 				}
+				done.add(parley.RetriedPoison{ConversationHandle: handle, Messages: messages})
 			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), done)
+			if len(handles) == 0 {
+				err = flags.retry(ctx, conn, &done)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "put back %s with %s\n",
-				counted(len(done.ConversationHandles), "conversation"), counted(int(done.Messages), "message"))
-			return err
+			return errors.Join(err, a.printRetried(cmd.OutOrStdout(), done))
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&queue, "queue", "", "all conversations of this queue")
-	flags.BoolVar(&all, "all", false, "all conversations that are set aside")
-	cmd.MarkFlagsMutuallyExclusive("queue", "all")
+	set := cmd.Flags()
+	set.BoolVar(&flags.all, "all", false, "all conversations that are set aside")
+	set.StringVar(&flags.filter.Queue, "queue", "", "those of this queue")
+	set.StringVar(&flags.filter.ServiceName, "service", "", "those of this service, by its exact name")
+	set.StringVar(&flags.filter.Contract, "contract", "", "those on this contract")
+	set.StringVar(&flags.filter.SQLState, "sqlstate", "", "those whose last error had this SQLSTATE, such as 40001")
+	set.IntVar(&flags.errorNumber, "error-number", 0, "those whose last error was the broker's with this number")
+	set.StringVar(&flags.filter.ErrorText, "error", "", "those whose last error contains this text")
+	set.DurationVar(&flags.olderThan, "older-than", 0, "those that are set aside for at least so long, such as 1h")
+	set.IntVar(&flags.filter.Limit, "limit", 0, "put back at most so many; 0 for all")
+	set.Float64Var(&flags.rate, "rate", 0, "put back so many a second; 0 for as fast as it goes")
+	cmd.MarkFlagsMutuallyExclusive("sqlstate", "error-number")
 	a.completeArgument(cmd, completePoison, 0)
 	a.completeFlag(cmd, "queue", completeQueues)
+	a.completeFlag(cmd, "service", completeServices)
+	a.completeFlag(cmd, "contract", completeContracts)
 	return cmd
 }
 
-// findPoison returns the handles of conversations that are set aside, in one queue or in all.
-func findPoison(ctx context.Context, conn *pgx.Conn, queue string) ([]parley.UUID, error) {
-	found, err := parley.ReadPoisonConversations(ctx, conn, parley.PoisonFilter{Queue: queue})
-	if err != nil {
-		return nil, err
+// check refuses conversations that are named and chosen at once, or neither.
+func (f *retryFlags) check(isNamed bool) error {
+	chosen := f.filter.Queue + f.filter.ServiceName + f.filter.Contract + f.filter.SQLState + f.filter.ErrorText
+	switch isChosen := chosen != "" || f.errorNumber != 0 || f.olderThan != 0; {
+	case isNamed && (isChosen || f.all || f.rate != 0 || f.filter.Limit != 0) || !isNamed && isChosen == f.all:
+		return usagef("name conversations, or choose them by --queue or another flag, or by --all")
+	case f.rate < 0 || f.filter.Limit < 0 || f.olderThan < 0 || f.errorNumber < 0:
+		return usagef("--rate, --limit, --older-than and --error-number must not be negative")
 	}
-	var handles []parley.UUID
-	for _, c := range found {
-		handles = append(handles, c.ConversationHandle)
-	}
-	return handles, nil
-}
-
-func retryNamed(ctx context.Context, conn *pgx.Conn, handle parley.UUID, done *retriedPoison) error {
-	messages, err := parley.RetryPoison(ctx, conn, handle)
-	if err != nil {
-		return err
-	}
-	done.ConversationHandles = append(done.ConversationHandles, handle)
-	done.Messages += messages
 	return nil
 }
 
-// retryFound passes over conversations that were retried or discarded since they were found.
-func retryFound(ctx context.Context, conn *pgx.Conn, handle parley.UUID, done *retriedPoison) error {
-	err := retryNamed(ctx, conn, handle, done)
-	if refusal, ok := errors.AsType[*parley.Error](err); ok && refusal.Number == parley.ConversationNotFound {
-		return nil
+func (f *retryFlags) retry(ctx context.Context, conn *pgx.Conn, done *retriedPoison) error {
+	err := conn.QueryRow(ctx, `
+		select coalesce(parley.sqlstate_of(nullif($1::integer, 0)), $2::text), clock_timestamp() - make_interval(secs => $3)`,
+		f.errorNumber, f.filter.SQLState, f.olderThan.Seconds()).Scan(&f.filter.SQLState, &f.filter.SetAsideBefore)
+	if err != nil {
+		return fmt.Errorf("read the clock of the database: %w", err)
 	}
+	_, err = parley.RetryPoisonAtRate(ctx, conn, f.filter, f.rate, func(retried []parley.RetriedPoison) {
+		for _, r := range retried {
+			done.add(r)
+		}
+	})
+	return err
+}
+
+func (done *retriedPoison) add(retried parley.RetriedPoison) {
+	done.ConversationHandles = append(done.ConversationHandles, retried.ConversationHandle)
+	done.Messages += retried.Messages
+}
+
+func (a *app) printRetried(out io.Writer, done retriedPoison) error {
+	if a.json {
+		return encodeJSON(out, done)
+	}
+	_, err := fmt.Fprintf(out, "put back %s with %s\n", counted(len(done.ConversationHandles), "conversation"), counted(int(done.Messages), "message"))
 	return err
 }

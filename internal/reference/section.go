@@ -72,7 +72,7 @@ var sections = []section{
 		intro: "What is set aside, and what can be done about it: see [the page on poison messages](poison.md).",
 		files: []string{
 			"conversation/set_aside_conversations.sql", "poison/poison.sql", "poison/set_aside.sql", "poison/poison_statements.sql",
-			"poison/reader_failures.sql",
+			"poison/retry_matching.sql", "poison/reader_failures.sql",
 			"poison/poison_views.sql",
 		},
 	},

@@ -13,6 +13,8 @@ create table parley._p_set_aside (
   set_aside_by xid8 not null default pg_current_xact_id()
 );
 
+create index on parley._p_set_aside (set_aside_at);
+
 comment on table parley._p_set_aside is 'Sides of conversations that are set aside. What waits for them before moved_position has left the lanes of the queue.';
 
 create table parley._p_failure (
