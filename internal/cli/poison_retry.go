@@ -125,6 +125,7 @@ func (a *app) printRetried(out io.Writer, done retriedPoison) error {
 	if a.json {
 		return encodeJSON(out, done)
 	}
-	_, err := fmt.Fprintf(out, "put back %s with %s\n", counted(len(done.ConversationHandles), "conversation"), counted(int(done.Messages), "message"))
+	_, err := fmt.Fprintf(out, "put back %s with %s\n",
+		counted(len(done.ConversationHandles), "conversation"), counted(int(done.Messages), "message"))
 	return err
 }
