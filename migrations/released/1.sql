@@ -12148,8 +12148,7 @@ begin
 end
 $$;
 
-comment on function
-parley.retry_poison_matching(integer, text, text, text, text, text, timestamptz, parley.caller) is
+comment on function parley.retry_poison_matching(integer, text, text, text, text, text, timestamptz, parley.caller) is
 'Puts conversations that are set aside back into their queues as retry_poison does, in this transaction: those that
 match
 all that is given, the oldest first. Gives the handle of each and how many messages it has. What somebody else holds is
