@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// aside gives a number of targets that are set aside, each with an error of its own.
-func (b *broker) aside(count int) (targets []string) {
+// setAsideMany gives a number of targets that are set aside, each with an error of its own.
+func (b *broker) setAsideMany(count int) (targets []string) {
 	b.Helper()
 	for i := range count {
 		_, target := b.poison("behind")
@@ -28,7 +28,7 @@ func (s session) retried(arguments string) string {
 func TestRetryMatchingTakesTheOldestUpToANumber(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	targets := b.aside(3)
+	targets := b.setAsideMany(3)
 	if got := b.retried("top => 2"); got != "2 4" {
 		t.Errorf("put back %s", got)
 	}
@@ -53,7 +53,7 @@ func TestRetryMatchingTakesTheOldestUpToANumber(t *testing.T) {
 func TestRetryMatchingFilters(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	b.aside(2)
+	b.setAsideMany(2)
 	for _, none := range []string{
 		"queue => 'Asking'", "service_name => '//test/Asker'", "contract => 'DEFAULT'", "sqlstate => '22013'", "error => 'error 7'",
 		"set_aside_before => now() - interval '1 hour'", "sqlstate => '22012', error => 'none'",
@@ -77,7 +77,7 @@ func TestRetryMatchingFilters(t *testing.T) {
 func TestRetryMatchingPassesOverWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	targets := b.aside(3)
+	targets := b.setAsideMany(3)
 	sender, reader := b.begin(), b.begin()
 	sender.send(value[string](b.session, "select f.conversation_handle::text from parley._p_endpoint as e join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id where e.conversation_handle = $1",
 		targets[0]), request, "more")
@@ -99,7 +99,7 @@ func TestRetryMatchingPassesOverWhatIsHeld(t *testing.T) {
 func TestRetryMatchingSeveralAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	b.aside(4)
+	b.setAsideMany(4)
 	one, two := b.begin(), b.begin()
 	two.exec("set local lock_timeout = '2s'")
 	if first, second := one.retried("top => 2"), two.retried("top => 3"); first != "2 4" || second != "2 4" {
@@ -113,7 +113,7 @@ func TestRetryMatchingSeveralAtOnce(t *testing.T) {
 func TestRightsOfRetryMatching(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	b.aside(1)
+	b.setAsideMany(1)
 	name := b.role("outsider")
 	outsider := b.as(name)
 	if got := outsider.retried(""); got != "0 0" {

@@ -352,9 +352,8 @@ func requireCode(t *testing.T, err error, code string) {
 var asksWithoutRefusing = map[string]string{
 	"parley.send_and_end":        "begin_dialog refuses, which is given the caller as it is",
 	"parley.send_binary_and_end": "the same",
-	"parley.get_conversation":    "the same, as long as there is no conversation to give; TestRightsOfGetConversation has one",
-	"parley.warm_conversations":  "the same",
-	"parley.receive_reply":       "receive refuses, which is given the caller as it is",
+	// As long as there is no conversation to give; TestRightsOfGetConversation has one.
+	"parley.get_conversation": "the same", "parley.warm_conversations": "the same", "parley.receive_reply": "receive refuses",
 }
 
 // A walk proves nothing about a check that its call does not come to. So each function is made to take a superuser for its caller, one
