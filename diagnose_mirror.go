@@ -106,7 +106,7 @@ func mirrorFinding(code, part, database, cause, cure string) Finding {
 func (p databasePlace) compare(partner databasePlace) []Finding {
 	if p.SystemIdentifier == nil || partner.SystemIdentifier == nil {
 		return []Finding{mirrorFinding("mirror-not-checked", PartProblem, p.Database,
-			"The identifier of a server is kept from the owner of the schema: whether the partner is a copy cannot be told.",
+			"The identifier of a server is kept from the owner of the schema: whether the partner is a copy is not known.",
 			"grant execute on function pg_control_system() to <owner of the schema>;")}
 	}
 	if why := p.isAnother(partner); why != "" {

@@ -19,7 +19,7 @@ func newCertificateCommand(a *app) *cobra.Command {
 		Long: `Make, change and list the certificates with which the daemon proves to brokers on other servers who it is. They live with
 their keys in a folder of the user that runs the daemon; parley serve --listen makes the first one when there is none.
 
-Others trust the key. Its fingerprint is what they are told: by parley pair, or by parley.trust_peer in their database.`,
+Others trust the key. They get its fingerprint by parley pair, or by parley.trust_peer in their database.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(newCertificateCreateCommand(a), newCertificateRotateCommand(a), newCertificateListCommand(a))
@@ -130,7 +130,7 @@ func newCertificateListCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the certificates of this broker",
-		Long:  `List the certificates of this broker, the newest first. Tell others the fingerprint of the one in use, or its words.`,
+		Long:  `List the certificates of this broker, the newest first. Give others the fingerprint of the one in use, or its words.`,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			folder, err := identity.OpenFolder(path)

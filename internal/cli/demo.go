@@ -81,7 +81,7 @@ With --json the last line of standard output is one object. The exit code is 1 w
 	flags.IntVar(&config.Readers, "readers", min(16, 2*runtime.NumCPU()), "readers that messages start at most; by default two for each core")
 	flags.DurationVar(&config.Duration, "duration", 20*time.Second, "time in which messages are sent, for all payload sizes together")
 	flags.StringVar(&config.Database, "database", "parley_demo", "name of the database that is made for the run")
-	flags.BoolVar(&config.Keep, "keep", false, "leave the database there for a closer look")
+	flags.BoolVar(&config.Keep, "keep", false, "keep the database afterwards")
 	flags.StringVar(&html, "html", "parley-demo.html", "where to write the result page; empty for none")
 	return cmd
 }

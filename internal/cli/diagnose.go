@@ -41,11 +41,11 @@ func newDiagnoseCommand(a *app) *cobra.Command {
 (RUNTIME), or with both. Each finding names the object, the cause, since when, and what cures it, ready to paste.
 Nothing is changed, and nobody is disturbed. You have to be an administrator.
 
-With --from and --to only what a dialog between the two services needs is looked at; with --conversation only what
-concerns one conversation, and where its messages are is explained. With --timeout diagnosis looks again and again, and
-tells each finding once.
+With --from and --to only what a dialog between the two services needs is checked; with --conversation only what
+concerns one conversation, and where its messages are is explained. With --timeout the checks are repeated, and each
+finding is reported once.
 
-The exit code is 0 when nothing is found, 1 when something is, and 2 when diagnosis could not look.`,
+The exit code is 0 when nothing is found, 1 when something is, and 2 when a check could not be made.`,
 		Example: `  parley diagnose
   parley diagnose CONFIGURATION --from //example.com/web --to //example.com/shop --contract //example.com/order
   parley diagnose --from //example.com/web --to //example.com/shop --far-dsn 'host=far dbname=shop'
@@ -70,14 +70,14 @@ The exit code is 0 when nothing is found, 1 when something is, and 2 when diagno
 	flags.StringVar(&f.from, "from", "", "initiating service of a dialog")
 	flags.StringVar(&f.to, "to", "", "target service of a dialog")
 	flags.StringVar(&f.contract, "contract", "", "contract of the dialog (default DEFAULT)")
-	flags.StringVar(&f.farDSN, "far-dsn", "", "with --from and --to: the database of the other side, whose definitions are looked at too")
+	flags.StringVar(&f.farDSN, "far-dsn", "", "with --from and --to: the database of the other side, whose definitions are checked too")
 	flags.StringVar(&f.mirrorDSN, "mirror-dsn", "", "the same database on the standby of its server, which is to take over")
 	flags.StringVar(&f.farMirrorDSN, "far-mirror-dsn", "", "with --far-dsn: the far database on the standby of its server")
 	flags.StringVar(&f.conversation, "conversation", "", "handle, conversation id or group")
-	flags.StringVar(&f.filter.Level, "level", parley.LevelWarning, "tell ERROR, WARNING or INFO and what is graver")
-	flags.StringArrayVar(&f.filter.Ignore, "ignore", nil, "do not tell findings of this code (repeatable)")
-	flags.DurationVar(&f.patience, "patience", 0, "for how long things may last before they are told (default: each check has its own)")
-	flags.DurationVar(&f.timeout, "timeout", 0, "look again and again for so long")
+	flags.StringVar(&f.filter.Level, "level", parley.LevelWarning, "report ERROR, WARNING or INFO and what is graver")
+	flags.StringArrayVar(&f.filter.Ignore, "ignore", nil, "do not report findings of this code (repeatable)")
+	flags.DurationVar(&f.patience, "patience", 0, "for how long things may last before they are reported (default: each check has its own)")
+	flags.DurationVar(&f.timeout, "timeout", 0, "repeat the checks for so long")
 	flags.BoolVar(&f.onlyNew, "new", false, "with --timeout: only what was not there at the start")
 	a.completeFlag(cmd, "from", completeServices)
 	a.completeFlag(cmd, "to", completeServices)
@@ -113,7 +113,7 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 	case f.farMirrorDSN != "" && f.farDSN == "":
 		return usagef("--far-mirror-dsn needs --far-dsn")
 	case f.conversation != "" && f.part == parley.PartConfiguration:
-		return usagef("--conversation is for RUNTIME, which looks at the definitions too that it needs")
+		return usagef("--conversation is for RUNTIME, which checks the definitions too that it needs")
 	case f.onlyNew && f.timeout == 0:
 		return usagef("--new needs --timeout")
 	case f.timeout < 0 || f.patience < 0:

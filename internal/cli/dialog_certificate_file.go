@@ -214,7 +214,7 @@ func (i *importCertificate) read() (none dialogsecurity.Exported, err error) {
 	if i.instance != "" && found.Instance != expected {
 		return none, hintedError{
 			fmt.Errorf("%s: it is of broker instance %s, not of %s", i.path, found.Instance, expected),
-			"Ask for the file of the broker that you expect; select service_broker_guid from parley.attach_broker() there tells its instance.",
+			"Ask for the file of the broker that you expect; select service_broker_guid from parley.attach_broker() there shows its instance.",
 		}
 	}
 	return found, nil

@@ -32,7 +32,7 @@ func newEndCommand(a *app) *cobra.Command {
 		Long: `End one side of each conversation, all of them in one transaction. What waits for that side in its queue is gone. The
 other side gets an EndDialog message, or with --error an Error message.
 
-With --cleanup the side is removed at once and nobody is told. That is for administrators, and for conversations
+With --cleanup the side is removed at once without a message to the other side. That is for administrators, and for conversations
 whose other side is lost.`,
 		Example: `  parley end 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f
   parley end 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f --error 31472 --description "no such customer"
@@ -71,7 +71,7 @@ whose other side is lost.`,
 	set := cmd.Flags()
 	set.Int32Var(&flags.code, "error", 0, "end with an error: a code above 0")
 	set.StringVar(&flags.description, "description", "", "what the error is, up to 3000 characters")
-	set.BoolVar(&flags.cleanup, "cleanup", false, "remove this side and tell nobody")
+	set.BoolVar(&flags.cleanup, "cleanup", false, "remove this side without a message to the other side")
 	cmd.MarkFlagsMutuallyExclusive("error", "cleanup")
 	cmd.MarkFlagsRequiredTogether("error", "description")
 	a.completeArgument(cmd, completeHandles, 0)

@@ -54,7 +54,7 @@ Or people on both sides compare a code, over the phone say, and confirm that it 
 
 Scripts that know the other side's key beforehand (parley certificate list) pair with --yes --fingerprint. With --role the peer
 acts as that role of your database; without, only what is granted to PUBLIC counts. With --route routes to its services are
-made. Dialog certificates are told too, and the other side's stands for --role: what is missing for full dialog security then is a
+made. Dialog certificates are exchanged too, and the other side's stands for --role: what is missing for full dialog security then is a
 remote service binding. Run the calling side as the user and on the host of its daemon, whose key it needs; the waiting side anywhere.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -230,7 +230,7 @@ func (f *pairFlags) prepareOffer(ctx context.Context, conn *pgx.Conn, call *pair
 	case !f.certificates:
 		call.Offer = call.Offer.WithoutDialogCertificates()
 	case obstacle != nil:
-		f.asker.printf("Your dialog certificates are not told: %v. Give --master-key.\n", cmp.Or(missing, obstacle))
+		f.asker.printf("Your dialog certificates are not sent: %v. Give --master-key.\n", cmp.Or(missing, obstacle))
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ func newPeekCommand(a *app) *cobra.Command {
 	var full bool
 	cmd := &cobra.Command{
 		Use:   "peek QUEUE",
-		Short: "Look at the first messages of a queue without taking them",
-		Long: `Look at the first messages of a queue, by priority and arrival, without taking them and without disturbing anybody.
+		Short: "Show the first messages of a queue without taking them",
+		Long: `Show the first messages of a queue, by priority and arrival, without taking them and without disturbing anybody.
 Messages that a reader holds at the moment are among them.
 
 A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, any other in hex (base64 in JSON).`,

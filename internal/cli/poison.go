@@ -19,7 +19,7 @@ const completePoison completer = `
 func newPoisonCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "poison",
-		Short: "Look at conversations that are set aside, put them back or give them up",
+		Short: "List conversations that are set aside, put them back or give them up",
 		Long: `A message whose transaction was rolled back too often (five times, unless the queue says otherwise) is poison: its
 conversation is set aside, so that nothing is received from it and the others go on. Here you see which ones
 that are and why, and put them back when the cause is cured, or give them up.`,

@@ -19,11 +19,11 @@ func newQueuesCommand(a *app) *cobra.Command {
 messages wait and for how long the oldest has waited.
 
 STATUS is ON, OFF (by ALTER QUEUE) or POISONED (a message was rolled back too often).
-POISON tells how often the message at the head was rolled back, of how many times that set its conversation aside or, as
+POISON shows how often the message at the head was rolled back, of how many times that set its conversation aside or, as
 the queue is set, disable the queue; and how many conversations are set aside (parley poison list).
 READERS is how many readers activation starts at most, and which: procedure, program or webhook.
 WAITING is exact up to some 10,000 rows; beyond that it is an estimate, marked with ~, a few percent off at most.
-Messages that arrived while the queue was off are told apart as held: they are still their senders'.`,
+Messages that arrived while the queue was off are counted apart as held: they are still their senders'.`,
 		Example: `  parley queues
   parley queues --json | jq '.[] | select(.status != "ON") | .queue'`,
 	}, listing[parley.QueueStatus]{

@@ -17,7 +17,7 @@ import (
 func newStatusCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Tell what is installed in the database",
+		Short: "Show what is installed in the database",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()

@@ -34,7 +34,7 @@ func newTailCommand(a *app) *cobra.Command {
 		Long: `Show the messages that are sent to a queue, from now on until Ctrl-C, without taking them and without disturbing
 senders or readers. Only committed messages show.
 
-A message that is received before tail looks is never seen. Tail looks every --interval, and at once when a sender notifies;
+A message that is received before tail polls is never seen. Tail polls every --interval, and at once when a sender notifies;
 senders notify while readers sleep, and tail does not ask them to, since that would cost them. So of a queue whose readers keep up
 it shows a part; of a queue that is paused (parley top) or has no reader, all. What a transaction sends that stays open
 while thousands of other messages pass may be missed too.
@@ -65,7 +65,7 @@ an earlier tail ended: give the position that it printed last, plus one. A body 
 	flags.IntVarP(&f.count, "count", "n", 0, "end after so many messages")
 	flags.BoolVar(&f.fromStart, "from-start", false, "begin with what waits already")
 	flags.Int64Var(&f.position, "position", 0, "begin at this position")
-	flags.DurationVar(&f.interval, "interval", 200*time.Millisecond, "time between two looks")
+	flags.DurationVar(&f.interval, "interval", 200*time.Millisecond, "time between two polls")
 	cmd.MarkFlagsMutuallyExclusive("from-start", "position")
 	a.completeArgument(cmd, completeQueues, 1)
 	a.completeFlag(cmd, "conversation", completeHandles)

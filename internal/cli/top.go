@@ -26,15 +26,15 @@ func newTopCommand(a *app) *cobra.Command {
 		Long: `Watch what goes on: the queues (how much waits and for how long, what comes and goes, readers, who holds locks), the
 conversations at the heads of the queues (who has them locked), and the sessions that use the broker (who waits for whom).
 
-A look locks nothing and takes nothing, and costs no more when more waits. Numbers with ~ are estimates, a few percent off
-at most. IN/S and OUT/S are derived from two looks; a batch that came and went between them counts as few messages.
+A poll locks nothing and takes nothing, and costs no more when more waits. Numbers with ~ are estimates, a few percent off
+at most. IN/S and OUT/S are derived from two polls; a batch that came and went between them counts as few messages.
 READERS are those of the daemon. LOCK HOLDERS and LOCKED BY are process ids, of the conversations at the heads of the
 queues only. Roles that may not see the activity of others find few sessions: grant them pg_monitor.
 
 Keys: 1 2 3 or tab choose the screen, the arrows a line; s sorts by the next column, r the other way round; / filters, Esc
-shows all again; p pauses or resumes the selected queue (ALTER QUEUE ... WITH STATUS) after asking; space looks now; q quits.
+shows all again; p pauses or resumes the selected queue (ALTER QUEUE ... WITH STATUS) after asking; space polls now; q quits.
 
---once prints one look and ends; with --interval it takes two, so that there are rates.`,
+--once prints one poll and ends; with --interval it takes two, so that there are rates.`,
 		Example: `  parley top
   parley top --once
   parley top --once --interval 5s --json | jq '.queues[] | {queue, waiting_messages, out_per_second}'`,
@@ -70,8 +70,8 @@ shows all again; p pauses or resumes the selected queue (ALTER QUEUE ... WITH ST
 			return top.Print(cmd.OutOrStdout(), snapshot)
 		},
 	}
-	cmd.Flags().BoolVar(&once, "once", false, "print one look as tables and end; --json implies it")
-	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two looks")
+	cmd.Flags().BoolVar(&once, "once", false, "print one poll as tables and end; --json implies it")
+	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two polls")
 	return cmd
 }
 

@@ -13,10 +13,10 @@ import (
 func newTraceCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace CONVERSATION",
-		Short: "Tell the life of a conversation in order",
-		Long: `Tell the life of a conversation in order, as far as the database remembers it: when its sides were begun, what was
+		Short: "Show the history of a conversation in order",
+		Long: `Show the history of a conversation in order, as far as the database remembers it: when its sides were begun, what was
 received, what waits, is delayed or was kept by retention, what failed, who holds its group, and what is to come.
-CONVERSATION is a handle, a conversation id, or a group. Where its messages are and what keeps them there is told by
+CONVERSATION is a handle, a conversation id, or a group. Where its messages are and what keeps them there is shown by
 parley diagnose --conversation. What happens from now on is traced by parley trace start.`,
 		Example: `  parley trace 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f
   parley trace 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f --json`,

@@ -88,7 +88,7 @@ func inspect(bin string, as account) (installation, error) {
 	}
 	match := versionPattern.FindStringSubmatch(string(out))
 	if match == nil {
-		return installation{}, fmt.Errorf("%s/postgres does not tell its version: %q", bin, strings.TrimSpace(string(out)))
+		return installation{}, fmt.Errorf("%s/postgres does not show its version: %q", bin, strings.TrimSpace(string(out)))
 	}
 	major, _ := strconv.Atoi(match[1])
 	minor, _ := strconv.Atoi(match[2])

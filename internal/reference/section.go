@@ -62,7 +62,7 @@ var sections = []section{
 		},
 	},
 	{
-		title: "Looking at queues",
+		title: "Reading queues",
 		intro: "Each queue has a view in schema `parley_queue`, called like the queue, in the columns of\n" +
 			"[`parley.received_message`](#parleyreceived_message): `select * from parley_queue.shop`.",
 		files: []string{"views/queue_views.sql", "views/queue_inspection.sql"},
@@ -91,7 +91,7 @@ var sections = []section{
 	},
 	{
 		title: "Activation",
-		intro: "What the daemon, `parley serve`, tells about its work.",
+		intro: "What the daemon, `parley serve`, reports about its work.",
 		files: []string{"activation/queue_monitors.sql"},
 	},
 	{
@@ -117,7 +117,7 @@ var sections = []section{
 	},
 	{
 		title: "Switching the broker",
-		intro: "What `ALTER DATABASE ... SET` does to a broker in SQL Server. The page on [backup and restore](backup.md) tells when.",
+		intro: "What `ALTER DATABASE ... SET` does to a broker in SQL Server. The page on [backup and restore](backup.md) says when.",
 		files: []string{"base/broker_identity.sql", "broker/broker_switches.sql", "transport/destination_statements.sql"},
 	},
 	{
@@ -134,7 +134,7 @@ var sections = []section{
 	},
 	{
 		title: "Catalog",
-		intro: "Everybody may look at what exists.",
+		intro: "Everybody may see what exists.",
 		files: []string{"views/catalog_views.sql", "views/route_views.sql"},
 	},
 	{
@@ -144,7 +144,7 @@ var sections = []section{
 	},
 	{
 		title: "Monitoring",
-		intro: "What each number is made of, and what to watch, tells [the page on monitoring](monitoring.md).",
+		intro: "What each number is made of, and what to watch, is on [the page on monitoring](monitoring.md).",
 		files: []string{
 			"views/performance_counters.sql", "views/broker_metrics.sql", "views/queue_activity.sql", "views/conversation_activity.sql",
 			"views/passing_messages.sql", "transport/daemon_reports.sql", "views/endpoint_views.sql", "views/transmission_destinations.sql",

@@ -14,7 +14,7 @@ var unpinned = map[string]string{
 	"parley._p_set_aside_lane": putInLine,
 	"parley._p_owner_of_lane":  putInLine,
 	"parley._p_newest_hint":    putInLine,
-	"parley._p_caller":         "each call asks it; a search_path that is set makes the statements behind it look theirs up again",
+	"parley._p_caller":         "each call asks it; a search_path that is set makes the statements behind it plan again",
 	"parley._p_send_outgoing":  "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley.current_caller":    "each call of a function evaluates it, and it names one view",
 	"parley.send":              "the hot path: setting the search_path costs a tenth of a bare insert",
@@ -30,7 +30,7 @@ var compiled = map[string]string{
 
 // asksNobody names the public functions that run with their owner's rights and do the same for everybody, with the reason.
 var asksNobody = map[string]string{
-	"parley.attach_broker": "tells the version and the state of the broker, which every client has to know",
+	"parley.attach_broker": "shows the version and the state of the broker, which every client has to know",
 }
 
 // returnsTheLogin names the files that say who has logged in, with the reason. It is no ground for any right.
@@ -90,8 +90,8 @@ func Tolerates(function, message string) bool {
 // withinReach names the private functions that run with their owner's rights for everybody, and the other private objects that everybody
 // may use, with the reason. None may believe its arguments: whoever calls it can make them up.
 var withinReach = map[string]string{
-	"parley._p_broker_state()": "parley.databases calls it for whoever looks: every client has to know the state",
-	"parley._p_current_term()": "the views of the daemon call it for whoever looks: which term it is says nothing of anybody",
+	"parley._p_broker_state()": "parley.databases calls it for whoever reads them: every client has to know the state",
+	"parley._p_current_term()": "the views of the daemon call it for whoever reads them: which term it is says nothing of anybody",
 
 	"parley._p_failing_conversations(parley.caller)":                  asksTheCaller,
 	"parley._p_performance_counters(parley.caller)":                   asksTheCaller,

@@ -9,8 +9,9 @@
 -- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a
 -- function it adds the text of the statement, all lines of it; PERFORM is a statement. An assignment is evaluated
 -- without one. So what may raise is called as
---   found := parley._p_raise(...); and gives true if it returns at all, which leaves FOUND as PERFORM would. What has
---     to be a statement, as the INSERT of SEND, is one short line.
+--   found := parley._p_raise(...);
+-- and gives true if it returns at all, which leaves FOUND as PERFORM would. What has to be a statement, as the INSERT
+-- of SEND, is one short line.
 -- Source: spec section 4.10.
 
 create function parley.sqlstate_of(error_number integer) returns text

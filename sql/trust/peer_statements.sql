@@ -1,7 +1,7 @@
 -- Trusting peers, changing, revoking and dropping them. For administrators.
 --
 -- Every change notifies the daemons, which close the links of peers that are no longer trusted and let in those that
--- are; a daemon that misses the daemon polls every few seconds.
+-- are; a daemon that misses the notification polls within seconds.
 
 create function parley._p_notify_peer_change() returns void
 language sql

@@ -118,7 +118,7 @@ var queueMetrics = []metric[metricsstore.QueueMetrics]{
 		func(q metricsstore.QueueMetrics) (float64, bool) { return truth(q.IsPoisoned), true }),
 	family("queue_set_aside_conversations", "Conversations that poison message handling has set aside.", gauge, ofQueue,
 		func(q metricsstore.QueueMetrics) (float64, bool) { return float64(q.SetAside), true }),
-	family("queue_max_readers", "Most readers that activation may run; told for activated queues.", gauge, ofQueue,
+	family("queue_max_readers", "Most readers that activation may run; for activated queues.", gauge, ofQueue,
 		func(q metricsstore.QueueMetrics) (float64, bool) { return float64(q.MaxReaders), q.IsActivated }),
 }
 

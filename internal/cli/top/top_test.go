@@ -274,13 +274,13 @@ func TestScreenOutlivesAFailedReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	if next := p.send(read()); next == nil || p.line("trying again") == "" || p.line("shop") == "" {
-		t.Errorf("after a failed look:\n%s", p.screen())
+		t.Errorf("after a failed poll:\n%s", p.screen())
 	}
 	if _, err := pool.Exec(t.Context(), "alter function parley.gone(parley.caller) rename to queue_activity"); err != nil {
 		t.Fatal(err)
 	}
 	if p.send(p.press(" ")()); p.line("trying again") != "" {
-		t.Errorf("after a good look:\n%s", p.screen())
+		t.Errorf("after a good poll:\n%s", p.screen())
 	}
 }
 

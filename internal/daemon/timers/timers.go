@@ -102,7 +102,7 @@ func (t *Timers) care(ctx context.Context) time.Duration {
 	within, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	if _, err := parley.FireTimers(within, t.pool); err != nil && ctx.Err() == nil {
-		t.logger.Warn("delayed messages could not be looked after; trying again", "error", err)
+		t.logger.Warn("delayed messages could not be classified; trying again", "error", err)
 	}
 	return max(careInterval, 20*time.Since(began))
 }

@@ -203,7 +203,7 @@ func reproduceSection(r Result) report.Section {
 		Title: "Run it again",
 		Text:  []string{"In a clone of the repository, with Go and nothing else set up:"},
 		Code:  r.Command(),
-		After: []string{"Without --dsn it starts a private PostgreSQL of its own. With --keep it leaves the database for a closer look."},
+		After: []string{"Without --dsn it starts a private PostgreSQL of its own. With --keep it leaves the database."},
 	}
 }
 
