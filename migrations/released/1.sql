@@ -829,8 +829,9 @@ comment on view parley._p_status_error is
 -- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a
 -- function it adds the text of the statement, all lines of it; PERFORM is a statement. An assignment is evaluated
 -- without one. So what may raise is called as
---   found := parley._p_raise(...); and gives true if it returns at all, which leaves FOUND as PERFORM would. What has
---     to be a statement, as the INSERT of SEND, is one short line.
+--   found := parley._p_raise(...);
+-- and gives true if it returns at all, which leaves FOUND as PERFORM would. What has to be a statement, as the INSERT
+-- of SEND, is one short line.
 -- Source: spec section 4.10.
 
 create function parley.sqlstate_of(error_number integer) returns text
@@ -5080,7 +5081,7 @@ comment on column parley.peer_brokers.first_used_at is
 -- Trusting peers, changing, revoking and dropping them. For administrators.
 --
 -- Every change notifies the daemons, which close the links of peers that are no longer trusted and let in those that
--- are; a daemon that misses the daemon polls every few seconds.
+-- are; a daemon that misses the notification polls within seconds.
 
 create function parley._p_notify_peer_change() returns void
 language sql
