@@ -8,16 +8,17 @@ import (
 // unpinned names the functions that may leave their search_path as the caller set it, with the reason. Each name,
 // type and operator in them is written in full, and what they call pins its own.
 var unpinned = map[string]string{
-	"parley._p_any":            "a pinned search_path would keep the planner from taking it for the constant that it is",
-	"parley._p_keeps_snapshot": "a pinned search_path would keep the planner from putting it in line; it is asked on the way of every wait",
-	"parley._p_lane":           putInLine,
-	"parley._p_set_aside_lane": putInLine,
-	"parley._p_owner_of_lane":  putInLine,
-	"parley._p_newest_hint":    putInLine,
-	"parley._p_caller":         "each call asks it; a search_path that is set makes the statements behind it plan again",
-	"parley._p_send_outgoing":  "the hot path: setting the search_path costs a tenth of a bare insert",
-	"parley.current_caller":    "each call of a function evaluates it, and it names one view",
-	"parley.send":              "the hot path: setting the search_path costs a tenth of a bare insert",
+	"parley._p_any":               "a pinned search_path would keep the planner from taking it for the constant that it is",
+	"parley._p_keeps_snapshot":    "a pinned search_path would keep the planner from putting it in line; it is asked on the way of every wait",
+	"parley._p_lane":              putInLine,
+	"parley._p_set_aside_lane":    putInLine,
+	"parley._p_is_system_message": putInLine,
+	"parley._p_usual_type":        putInLine,
+	"parley._p_owner_of_lane":     putInLine,
+	"parley._p_newest_hint":       putInLine,
+	"parley._p_caller":            "each call asks it; a search_path that is set makes the statements behind it plan again",
+	"parley._p_send_outgoing":     "the hot path: setting the search_path costs a tenth of a bare insert",
+	"parley.send":                 "the hot path: setting the search_path costs a tenth of a bare insert",
 }
 
 // The reason of several.

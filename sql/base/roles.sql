@@ -44,6 +44,8 @@ SHA-256, then the name of the role.';
 
 create function parley.current_caller() returns parley.caller
 language plpgsql stable
+-- Callers have search_paths of their own, and a plan is made anew each time that is another one.
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   return (select t.ticket from parley._p_caller_ticket as t);

@@ -216,9 +216,8 @@ Errors: 229, 9663 when a system object would be changed, 15151.';
 
 create function parley._p_is_system_message(message_type_id integer) returns boolean
 language sql immutable parallel safe
-set search_path = pg_catalog, pg_temp
 as $$
-  select message_type_id in (1, 2, 5)
+  select message_type_id operator(pg_catalog.=) any (array[1, 2, 5])
 $$;
 
 comment on function parley._p_is_system_message(integer) is

@@ -136,39 +136,24 @@ create function parley.begin_dialog(
 ) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_handle uuid;
-  v_service parley._p_service;
-  v_queue parley._p_queue;
-  v_contract parley._p_contract;
-  v_group bigint;
+  v_parts record;
+  v_group_id bigint;
   v_is_alone boolean := true;
-  v_endpoint bigint;
-  v_priority smallint;
-  v_is_here boolean;
+  v_endpoint_id bigint;
   v_lifetime timestamptz := clock_timestamp() + make_interval(secs => begin_dialog.lifetime);
 begin
   found := parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
   if broker_instance is not null then
     broker_instance := parley._p_broker_instance(broker_instance);
   end if;
-  select * into v_service from parley._p_service as s where s.name = from_service;
-  if not found then
-    found := parley._p_raise(8423, 'service', from_service, parley._p_did_you_mean(v_caller, 'service', from_service));
-  end if;
-  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  found := parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
-  select * into v_contract from parley._p_contract as c where c.name = begin_dialog.contract;
-  if not found then
-    found := parley._p_raise(8425, 'contract', contract, parley._p_did_you_mean(v_caller, 'contract', contract));
-  end if;
-  if v_contract.service_contract_id >= 65536 then
-    found := parley._p_require_permission(v_caller, 'REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
-  end if;
+  v_parts := parley._p_parts_of_dialog(v_caller, from_service, to_service, contract);
   if related_conversation is not null then
     select g.conversation_group_id into related_conversation_group
     from parley._p_endpoint as e
@@ -180,29 +165,26 @@ begin
   end if;
   if related_conversation_group is null then
     insert into parley._p_conversation_group (conversation_group_id, service_id)
-    values (gen_random_uuid(), v_service.service_id)
-    returning group_id into v_group;
+    values (gen_random_uuid(), v_parts.service_id)
+    returning group_id into v_group_id;
   else
-    v_group := parley._p_join_group(related_conversation_group, v_service.service_id);
-    v_is_alone := not exists (select from parley._p_endpoint as e where e.group_id = v_group);
+    v_group_id := parley._p_join_group(related_conversation_group, v_parts.service_id);
+    v_is_alone := not exists (select from parley._p_endpoint as e where e.group_id = v_group_id);
   end if;
-  v_priority := parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, to_service);
-  perform parley._p_use_priority(v_queue, v_priority);
   insert into parley._p_endpoint (
-    group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name, service_contract_name,
-    conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+    group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name,
+    service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
   )
   values (
-    v_group, 'SO', true, v_is_alone, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
-    gen_random_uuid(), v_service.owner, to_service, begin_dialog.broker_instance, encryption, v_lifetime
+    v_group_id, 'SO', true, v_is_alone, v_parts.priority, v_parts.service_id, v_parts.service_contract_id, from_service,
+    contract, gen_random_uuid(), v_parts.owner, to_service, begin_dialog.broker_instance, encryption, v_lifetime
   )
-  returning conversation_handle, endpoint_id, exists (select from parley._p_service as s where s.name = begin_dialog.to_service)
-  into v_handle, v_endpoint, v_is_here;
-  if not v_is_here then
+  returning endpoint_id, conversation_handle into v_endpoint_id, v_handle;
+  if not v_parts.is_here then
     perform parley._p_notice_slip(v_caller, to_service, broker_instance);
   end if;
   if lifetime < 2147483647 then
-    perform parley._p_set_alarm(v_endpoint, 'lifetime', v_lifetime);
+    perform parley._p_set_alarm(v_endpoint_id, 'lifetime', v_lifetime);
   end if;
   return v_handle;
 end
@@ -248,6 +230,55 @@ $$;
 comment on function parley._p_check_dialog(text, text, integer, uuid, uuid) is
 'Checks the arguments of begin_dialog that need no look-up.
 Errors: 8406, 8411, 8412, 8414, 8417, 8421, 9601.';
+
+create function parley._p_parts_of_dialog(
+  caller oid, from_service text, to_service text, contract text,
+  out service_id integer, out owner oid, out service_contract_id integer, out priority smallint, out is_here boolean
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_parts record;
+begin
+  select s.service_id, s.owner, q as queue, c as contract,
+    case
+      when exists (select from parley._p_priority) then parley._p_priority_of(c.service_contract_id, s.service_id, _p_parts_of_dialog.to_service)
+      else 5::smallint
+    end as priority,
+    exists (select from parley._p_service as f where f.name = _p_parts_of_dialog.to_service) as is_here
+  into v_parts
+  from parley._p_service as s
+  join parley._p_queue as q on q.queue_id = s.queue_id
+  left join parley._p_contract as c on c.name = _p_parts_of_dialog.contract
+  where s.name = _p_parts_of_dialog.from_service;
+  if not found then
+    found := parley._p_raise(8423, 'service', from_service, parley._p_did_you_mean(caller, 'service', from_service));
+  elsif pg_has_role(caller, (v_parts.queue).owner, 'usage') is not true then
+    found := parley._p_require_permission(
+      caller, 'RECEIVE', 'queue', (v_parts.queue).queue_id, (v_parts.queue).lookup_name, (v_parts.queue).owner
+    );
+  end if;
+  service_contract_id := (v_parts.contract).service_contract_id;
+  if service_contract_id is null then
+    found := parley._p_raise(8425, 'contract', contract, parley._p_did_you_mean(caller, 'contract', contract));
+  elsif service_contract_id >= 65536 and pg_has_role(caller, (v_parts.contract).owner, 'usage') is not true then
+    found := parley._p_require_permission(caller, 'REFERENCES', 'contract', service_contract_id, contract, (v_parts.contract).owner);
+  end if;
+  service_id := v_parts.service_id;
+  owner := v_parts.owner;
+  priority := v_parts.priority;
+  is_here := v_parts.is_here;
+  if (v_parts.queue).priorities & (1 << priority) = 0 then
+    perform parley._p_use_priority(v_parts.queue, priority);
+  end if;
+end
+$$;
+
+comment on function parley._p_parts_of_dialog(oid, text, text, text) is
+'Finds what a dialog is begun with, and asks whether the caller may. Gives the service with its owner, the contract, the priority of the new endpoint, in
+whose lane readers look from now on, and whether a service of the name to_service is in this database.
+Errors: 229, 8423, 8425.';
 
 create function parley._p_use_priority(queue parley._p_queue, priority integer) returns void
 language plpgsql

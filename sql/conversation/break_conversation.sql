@@ -8,6 +8,14 @@ declare
   v_far parley._p_endpoint;
 begin
   select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id;
+  if endpoint.is_plain and v_far.is_plain and v_far.state = 'DO' and not parley._p_keeps_snapshot() then
+    -- Our own group we hold.
+    perform from parley._p_conversation_group as g where g.group_id = v_far.group_id for update skip locked;
+    if found then
+      perform parley._p_remove_both(endpoint, v_far);
+      return;
+    end if;
+  end if;
   perform parley._p_remove_endpoint(endpoint);
   if v_far.state = 'DO' then
     perform parley._p_remove_endpoint(v_far);

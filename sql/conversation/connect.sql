@@ -45,13 +45,12 @@ $$;
 comment on function parley._p_connect(parley._p_endpoint) is
 'Creates the target''s endpoint of a conversation in this database and lets both sides know each other.';
 
-create function parley._p_usual_type(service_contract_id integer, is_initiator boolean, out message_type_id integer, out name text)
+create function parley._p_usual_type(service_contract_id integer, is_initiator boolean) returns table (message_type_id integer, name text)
 language sql stable
-set search_path = pg_catalog, pg_temp
 as $$
   select t.message_type_id, t.name
   from parley._p_sendable_type as t
-  where t.service_contract_id = $1 and t.is_from_initiator = $2 and not t.is_validated
+  where t.service_contract_id operator(pg_catalog.=) $1 and t.is_from_initiator operator(pg_catalog.=) $2 and not t.is_validated
   order by t.message_type_id
   limit 1
 $$;

@@ -9,6 +9,7 @@
 create function parley._p_send(caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$
@@ -16,10 +17,14 @@ declare
   v_endpoint parley._p_endpoint;
   v_type parley._p_message_type;
   v_queue parley._p_queue;
-begin
   -- Before any row: whoever throws the switch waits for us holding nothing that we need.
-  perform pg_sequence_last_value('parley._p_broker_switch');
+  v_is_disabled boolean := pg_sequence_last_value('parley._p_broker_switch') is not null;
+begin
   v_endpoint := parley._p_find_sender(handle);
+  if v_endpoint.state = 'SO' and not v_is_disabled and cardinality(bodies) = 1
+    and parley._p_send_first(caller, v_endpoint, message_type, bodies[array_lower(bodies, 1)], trace_context) then
+    return true;
+  end if;
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   found := parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   v_type := parley._p_find_sendable(caller, v_endpoint, message_type);
@@ -101,14 +106,15 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle, 'SEND');
+  v_endpoint parley._p_endpoint;
 begin
   -- Only one may send the first message; asking for the stronger lock at once keeps two first senders from waiting for each other.
-  if v_endpoint.state = 'SO' then
-    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;
-  else
-    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for key share;
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle and e.state = 'SO' for update;
+  if found then
+    return v_endpoint;
   end if;
+  v_endpoint := parley._p_find_endpoint(handle, 'SEND');
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for key share;
   if not found then
     found := parley._p_raise_unknown_handle(handle);
   end if;

@@ -30,23 +30,41 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle, 'END');
-  v_far bigint;
+  v_found record;
+  v_endpoint parley._p_endpoint;
 begin
-  perform parley._p_lock_group_of(v_endpoint.endpoint_id);
-  v_endpoint := parley._p_find_endpoint(handle, 'END');
   loop
-    v_far := v_endpoint.far_endpoint_id;
-    if v_far < v_endpoint.endpoint_id then
-      perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update;
+    select e.endpoint_id, e.group_id, e.far_endpoint_id, f.endpoint_id as locked_id into v_found
+    from parley._p_endpoint as e
+    join parley._p_conversation_group as g on g.group_id = e.group_id
+    left join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
+    where e.conversation_handle = handle
+    for update of g;
+    if not found then
+      return parley._p_find_endpoint(handle, 'END');
+    elsif v_found.locked_id > v_found.endpoint_id then
+      select e.* into v_endpoint
+      from parley._p_endpoint as e
+      join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
+      where e.endpoint_id = v_found.endpoint_id and e.group_id = v_found.group_id
+      for update of e for no key update of f;
+    elsif v_found.locked_id < v_found.endpoint_id then
+      select e.* into v_endpoint
+      from parley._p_endpoint as e
+      join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
+      where e.endpoint_id = v_found.endpoint_id and e.group_id = v_found.group_id
+      for no key update of f for update of e;
+    else
+      select e.* into v_endpoint
+      from parley._p_endpoint as e
+      where e.endpoint_id = v_found.endpoint_id
+        and e.group_id = v_found.group_id
+        and e.far_endpoint_id is not distinct from v_found.far_endpoint_id
+      for update;
     end if;
-    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update;
-    if v_far > v_endpoint.endpoint_id then
-      perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update;
-    end if;
-    v_endpoint := parley._p_find_endpoint(handle, 'END');
-    -- While we waited, the first send may have made the far side.
-    exit when v_endpoint.far_endpoint_id is not distinct from v_far;
+    -- While we waited, MOVE may have changed the group, the first send may have made the far side, and that may have gone. With the locks neither can
+    -- (keeps S9).
+    exit when found;
   end loop;
   return v_endpoint;
 end
@@ -139,6 +157,7 @@ comment on function parley._p_error_body(integer, text) is 'Gives the body of an
 create function parley._p_end(caller oid, handle uuid, message_type_id integer, body bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$
@@ -169,15 +188,17 @@ begin
     when 'SO' then
       perform parley._p_remove_endpoint(endpoint);
     when 'CO' then
-      perform parley._p_discard_messages(endpoint.endpoint_id);
-      if message_type_id = 1 then
-        message_type_id := parley._p_drop_unsent(endpoint);
-      end if;
-      perform parley._p_set_state(endpoint.endpoint_id, 'DO');
-      if message_type_id is null then
-        perform parley._p_remove_endpoint(endpoint);
-      else
-        perform parley._p_send_end(endpoint, message_type_id, body);
+      if message_type_id = 1 or not parley._p_end_here(endpoint) then
+        perform parley._p_discard_messages(endpoint.endpoint_id);
+        if message_type_id = 1 then
+          message_type_id := parley._p_drop_unsent(endpoint);
+        end if;
+        perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+        if message_type_id is null then
+          perform parley._p_remove_endpoint(endpoint);
+        else
+          perform parley._p_send_end(endpoint, message_type_id, body);
+        end if;
       end if;
     when 'DI' then
       perform parley._p_close_both(endpoint);
@@ -205,6 +226,56 @@ $$;
 comment on function parley._p_end_side(parley._p_endpoint, integer, bytea) is
 'Ends one side, locked by _p_lock_to_end, with EndDialog (2) or Error (1); the transitions of spec 3.2.
 Errors: 8427.';
+
+create function parley._p_end_here(endpoint parley._p_endpoint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_far parley._p_endpoint;
+begin
+  select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id and e.state = 'CO';
+  if not found or pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return false;
+  end if;
+  with discarded_messages as (
+    delete from parley._p_message as m where m.endpoint_id = endpoint.endpoint_id
+  ), discarded_copies as (
+    delete from parley._p_retained as r where r.endpoint_id = endpoint.endpoint_id
+  ), discarded_progress as (
+    delete from parley._p_copy_progress as p where p.endpoint_id = endpoint.endpoint_id
+  ), discarded_alarms as (
+    delete from parley._p_alarm as a where a.endpoint_id = endpoint.endpoint_id
+  ), discarded_expedited as (
+    delete from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id
+  ), ended as (
+    update parley._p_endpoint as e
+    set state = case when e.endpoint_id = endpoint.endpoint_id then 'DO' else 'DI' end, state_since = clock_timestamp(), destination_lane = null
+    where e.endpoint_id in (endpoint.endpoint_id, v_far.endpoint_id)
+  )
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id)
+  select nextval(q.position_sequence) * 1024, v_far.endpoint_id,
+    case
+      when pg_sequence_last_value(q.wakeup_sequence) > 0 then parley._p_wake_and_time(parley._p_lane(q.queue_id, v_far.priority), q.wakeup_sequence)
+      else clock_timestamp()
+    end,
+    parley._p_lane(q.queue_id, v_far.priority), 2
+  from parley._p_service as s
+  join parley._p_queue as q on q.queue_id = s.queue_id
+  where s.service_id = v_far.service_id;
+  perform parley._p_trace_dialog(v_far, 7);
+  if not v_far.is_initiator then
+    perform parley._p_set_alarm(v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+    from parley._p_broker as b;
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_end_here(parley._p_endpoint) is
+'Ends a side, in state CO and locked by _p_lock_to_end, whose far side in this database is in state CO too: what _p_discard_messages, _p_set_state and
+_p_send_end do, in one statement. Gives false, and has done nothing, for any other, and while the broker is disabled.
+Source: spec 3.2, 4.6.';
 
 create function parley._p_send_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql

@@ -75,3 +75,46 @@ $$;
 comment on function parley._p_remove_endpoint(parley._p_endpoint) is
 'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
 When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
+
+create function parley._p_remove_both(near parley._p_endpoint, far parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_target parley._p_endpoint := case when near.is_initiator then far else near end;
+  v_ids constant bigint[] := array[near.endpoint_id, far.endpoint_id];
+begin
+  with removed_messages as (
+    delete from parley._p_message as m where m.endpoint_id = any (v_ids)
+  ), removed_copies as (
+    delete from parley._p_retained as r where r.endpoint_id = any (v_ids)
+  ), removed_copy_progress as (
+    delete from parley._p_copy_progress as p where p.endpoint_id = any (v_ids)
+  ), removed_alarms as (
+    delete from parley._p_alarm as a where a.endpoint_id = any (v_ids)
+  ), removed_expedited as (
+    delete from parley._p_expedited as x where x.endpoint_id = any (v_ids)
+  ), removed_progress as (
+    delete from parley._p_receive_progress as p where p.endpoint_id = any (v_ids)
+  ), removed_transmission as (
+    delete from parley._p_transmission as t where t.endpoint_id = any (v_ids)
+  ), removed_endpoints as (
+    delete from parley._p_endpoint as e where e.endpoint_id = any (v_ids)
+  ), removed_groups as (
+    delete from parley._p_conversation_group as g where g.group_id in (near.group_id, far.group_id)
+    returning g.group_id, g.conversation_group_id
+  )
+  insert into parley._p_tombstone (
+    conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id, far_service,
+    owner, lifetime, priority, expires_at
+  )
+  select v_target.conversation_handle, v_target.conversation_id, false, v_target.service_contract_id, g.conversation_group_id, v_target.service_id,
+    v_target.far_service, v_target.owner, v_target.lifetime, v_target.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)
+  from parley._p_broker as b, removed_groups as g
+  where g.group_id = v_target.group_id;
+end
+$$;
+
+comment on function parley._p_remove_both(parley._p_endpoint, parley._p_endpoint) is
+'Removes both sides of a conversation of this database, in one statement, as _p_remove_endpoint would one after the other. The caller has locked both, and
+their groups; both are plain, so each is alone in its group.';

@@ -37,17 +37,19 @@ comment on function parley._p_type_fault(integer, integer, boolean) is
 'Says why a side of a conversation may not send a message type: "not in the contract", or for the "other side" to send; null when it may.';
 
 create function parley._p_may_send(sender oid, service parley._p_service) returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case
+begin
+  return case
     when sender is not null then parley._p_has_permission(sender, 'SEND', 'service', service.service_id, service.owner)
     else exists (
       select
       from parley._p_permission as p
       where p.class = 'service' and p.object_id = service.service_id and p.permission in ('SEND', 'CONTROL') and p.grantee = 0::regrole
     )
-  end
+  end;
+end
 $$;
 
 comment on function parley._p_may_send(oid, parley._p_service) is

@@ -58,7 +58,8 @@ begin
   for key share of e;
   if not found then
     found := parley._p_send(
-      parley._p_role_of(new.caller), new.conversation_handle, new.message_type, array[new.body], parley._p_trace_context(new.trace_context)
+      parley._p_role_of(new.caller), new.conversation_handle, new.message_type, array[new.body],
+      case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end
     );
   end if;
   return null;
@@ -108,15 +109,3 @@ comment on function parley.send(uuid, text, text) is
 Arguments: conversation_handle; message_type, default DEFAULT; body, null or empty for none.
 Errors: those of send with a bytea body.
 Source: spec 4.2.';
-
-create function parley._p_wake_and_time(lane integer, wakeup regclass) returns timestamptz
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform parley._p_wake_readers(parley._p_owner_of_lane(lane), wakeup);
-  return clock_timestamp();
-end
-$$;
-
-comment on function parley._p_wake_and_time(integer, regclass) is 'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
