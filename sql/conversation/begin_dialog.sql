@@ -228,7 +228,7 @@ end
 $$;
 
 comment on function parley._p_check_dialog(text, text, integer, uuid, uuid) is
-'Checks the arguments of begin_dialog that need no look-up.
+'Checks the arguments of begin_dialog that no table is read for.
 Errors: 8406, 8411, 8412, 8414, 8417, 8421, 9601.';
 
 create function parley._p_parts_of_dialog(
@@ -277,7 +277,7 @@ $$;
 
 comment on function parley._p_parts_of_dialog(oid, text, text, text) is
 'Finds what a dialog is begun with, and asks whether the caller may. Gives the service with its owner, the contract, the priority of the new endpoint, in
-whose lane readers look from now on, and whether a service of the name to_service is in this database.
+whose lane readers scan from now on, and whether a service of the name to_service is in this database.
 Errors: 229, 8423, 8425.';
 
 create function parley._p_use_priority(queue parley._p_queue, priority integer) returns void
