@@ -1126,6 +1126,8 @@ SHA-256, then the name of the role.';
 
 create function parley.current_caller() returns parley.caller
 language plpgsql stable
+-- Callers have search_paths of their own, and a plan is made anew each time that is another one.
+set search_path = pg_catalog, pg_temp
 as $$
 begin
   return (select t.ticket from parley._p_caller_ticket as t);
@@ -2036,9 +2038,8 @@ Errors: 229, 9663 when a system object would be changed, 15151.';
 
 create function parley._p_is_system_message(message_type_id integer) returns boolean
 language sql immutable parallel safe
-set search_path = pg_catalog, pg_temp
 as $$
-  select message_type_id in (1, 2, 5)
+  select message_type_id operator(pg_catalog.=) any (array[1, 2, 5])
 $$;
 
 comment on function parley._p_is_system_message(integer) is
@@ -7405,6 +7406,18 @@ $$;
 
 comment on function parley._p_wake_readers(integer, regclass) is 'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
 
+create function parley._p_wake_and_time(lane integer, wakeup regclass) returns timestamptz
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley._p_wake_readers(parley._p_owner_of_lane(lane), wakeup);
+  return clock_timestamp();
+end
+$$;
+
+comment on function parley._p_wake_and_time(integer, regclass) is 'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
+
 create table parley._p_listener (
   queue_id integer,
   pid integer,
@@ -8259,39 +8272,24 @@ create function parley.begin_dialog(
 ) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_handle uuid;
-  v_service parley._p_service;
-  v_queue parley._p_queue;
-  v_contract parley._p_contract;
-  v_group bigint;
+  v_parts record;
+  v_group_id bigint;
   v_is_alone boolean := true;
-  v_endpoint bigint;
-  v_priority smallint;
-  v_is_here boolean;
+  v_endpoint_id bigint;
   v_lifetime timestamptz := clock_timestamp() + make_interval(secs => begin_dialog.lifetime);
 begin
   found := parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
   if broker_instance is not null then
     broker_instance := parley._p_broker_instance(broker_instance);
   end if;
-  select * into v_service from parley._p_service as s where s.name = from_service;
-  if not found then
-    found := parley._p_raise(8423, 'service', from_service, parley._p_did_you_mean(v_caller, 'service', from_service));
-  end if;
-  select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  found := parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
-  select * into v_contract from parley._p_contract as c where c.name = begin_dialog.contract;
-  if not found then
-    found := parley._p_raise(8425, 'contract', contract, parley._p_did_you_mean(v_caller, 'contract', contract));
-  end if;
-  if v_contract.service_contract_id >= 65536 then
-    found := parley._p_require_permission(v_caller, 'REFERENCES', 'contract', v_contract.service_contract_id, contract, v_contract.owner);
-  end if;
+  v_parts := parley._p_parts_of_dialog(v_caller, from_service, to_service, contract);
   if related_conversation is not null then
     select g.conversation_group_id into related_conversation_group
     from parley._p_endpoint as e
@@ -8303,29 +8301,26 @@ begin
   end if;
   if related_conversation_group is null then
     insert into parley._p_conversation_group (conversation_group_id, service_id)
-    values (gen_random_uuid(), v_service.service_id)
-    returning group_id into v_group;
+    values (gen_random_uuid(), v_parts.service_id)
+    returning group_id into v_group_id;
   else
-    v_group := parley._p_join_group(related_conversation_group, v_service.service_id);
-    v_is_alone := not exists (select from parley._p_endpoint as e where e.group_id = v_group);
+    v_group_id := parley._p_join_group(related_conversation_group, v_parts.service_id);
+    v_is_alone := not exists (select from parley._p_endpoint as e where e.group_id = v_group_id);
   end if;
-  v_priority := parley._p_priority_of(v_contract.service_contract_id, v_service.service_id, to_service);
-  perform parley._p_use_priority(v_queue, v_priority);
   insert into parley._p_endpoint (
-    group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name, service_contract_name,
-    conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+    group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name,
+    service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
   )
   values (
-    v_group, 'SO', true, v_is_alone, v_priority, v_service.service_id, v_contract.service_contract_id, v_service.name, v_contract.name,
-    gen_random_uuid(), v_service.owner, to_service, begin_dialog.broker_instance, encryption, v_lifetime
+    v_group_id, 'SO', true, v_is_alone, v_parts.priority, v_parts.service_id, v_parts.service_contract_id, from_service,
+    contract, gen_random_uuid(), v_parts.owner, to_service, begin_dialog.broker_instance, encryption, v_lifetime
   )
-  returning conversation_handle, endpoint_id, exists (select from parley._p_service as s where s.name = begin_dialog.to_service)
-  into v_handle, v_endpoint, v_is_here;
-  if not v_is_here then
+  returning endpoint_id, conversation_handle into v_endpoint_id, v_handle;
+  if not v_parts.is_here then
     perform parley._p_notice_slip(v_caller, to_service, broker_instance);
   end if;
   if lifetime < 2147483647 then
-    perform parley._p_set_alarm(v_endpoint, 'lifetime', v_lifetime);
+    perform parley._p_set_alarm(v_endpoint_id, 'lifetime', v_lifetime);
   end if;
   return v_handle;
 end
@@ -8369,8 +8364,57 @@ end
 $$;
 
 comment on function parley._p_check_dialog(text, text, integer, uuid, uuid) is
-'Checks the arguments of begin_dialog that need no look-up.
+'Checks the arguments of begin_dialog that no table is read for.
 Errors: 8406, 8411, 8412, 8414, 8417, 8421, 9601.';
+
+create function parley._p_parts_of_dialog(
+  caller oid, from_service text, to_service text, contract text,
+  out service_id integer, out owner oid, out service_contract_id integer, out priority smallint, out is_here boolean
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_parts record;
+begin
+  select s.service_id, s.owner, q as queue, c as contract,
+    case
+      when exists (select from parley._p_priority) then parley._p_priority_of(c.service_contract_id, s.service_id, _p_parts_of_dialog.to_service)
+      else 5::smallint
+    end as priority,
+    exists (select from parley._p_service as f where f.name = _p_parts_of_dialog.to_service) as is_here
+  into v_parts
+  from parley._p_service as s
+  join parley._p_queue as q on q.queue_id = s.queue_id
+  left join parley._p_contract as c on c.name = _p_parts_of_dialog.contract
+  where s.name = _p_parts_of_dialog.from_service;
+  if not found then
+    found := parley._p_raise(8423, 'service', from_service, parley._p_did_you_mean(caller, 'service', from_service));
+  elsif pg_has_role(caller, (v_parts.queue).owner, 'usage') is not true then
+    found := parley._p_require_permission(
+      caller, 'RECEIVE', 'queue', (v_parts.queue).queue_id, (v_parts.queue).lookup_name, (v_parts.queue).owner
+    );
+  end if;
+  service_contract_id := (v_parts.contract).service_contract_id;
+  if service_contract_id is null then
+    found := parley._p_raise(8425, 'contract', contract, parley._p_did_you_mean(caller, 'contract', contract));
+  elsif service_contract_id >= 65536 and pg_has_role(caller, (v_parts.contract).owner, 'usage') is not true then
+    found := parley._p_require_permission(caller, 'REFERENCES', 'contract', service_contract_id, contract, (v_parts.contract).owner);
+  end if;
+  service_id := v_parts.service_id;
+  owner := v_parts.owner;
+  priority := v_parts.priority;
+  is_here := v_parts.is_here;
+  if (v_parts.queue).priorities & (1 << priority) = 0 then
+    perform parley._p_use_priority(v_parts.queue, priority);
+  end if;
+end
+$$;
+
+comment on function parley._p_parts_of_dialog(oid, text, text, text) is
+'Finds what a dialog is begun with, and asks whether the caller may. Gives the service with its owner, the contract, the priority of the new endpoint, in
+whose lane readers scan from now on, and whether a service of the name to_service is in this database.
+Errors: 229, 8423, 8425.';
 
 create function parley._p_use_priority(queue parley._p_queue, priority integer) returns void
 language plpgsql
@@ -8538,17 +8582,19 @@ comment on function parley._p_type_fault(integer, integer, boolean) is
 'Says why a side of a conversation may not send a message type: "not in the contract", or for the "other side" to send; null when it may.';
 
 create function parley._p_may_send(sender oid, service parley._p_service) returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case
+begin
+  return case
     when sender is not null then parley._p_has_permission(sender, 'SEND', 'service', service.service_id, service.owner)
     else exists (
       select
       from parley._p_permission as p
       where p.class = 'service' and p.object_id = service.service_id and p.permission in ('SEND', 'CONTROL') and p.grantee = 0::regrole
     )
-  end
+  end;
+end
 $$;
 
 comment on function parley._p_may_send(oid, parley._p_service) is
@@ -8601,6 +8647,7 @@ Source: spec 6.10, 7.3.';
 create function parley._p_send(caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$
@@ -8608,10 +8655,14 @@ declare
   v_endpoint parley._p_endpoint;
   v_type parley._p_message_type;
   v_queue parley._p_queue;
-begin
   -- Before any row: whoever throws the switch waits for us holding nothing that we need.
-  perform pg_sequence_last_value('parley._p_broker_switch');
+  v_is_disabled boolean := pg_sequence_last_value('parley._p_broker_switch') is not null;
+begin
   v_endpoint := parley._p_find_sender(handle);
+  if v_endpoint.state = 'SO' and not v_is_disabled and cardinality(bodies) = 1
+    and parley._p_send_first(caller, v_endpoint, message_type, bodies[array_lower(bodies, 1)], trace_context) then
+    return true;
+  end if;
   select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
   found := parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
   v_type := parley._p_find_sendable(caller, v_endpoint, message_type);
@@ -8693,14 +8744,15 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle, 'SEND');
+  v_endpoint parley._p_endpoint;
 begin
   -- Only one may send the first message; asking for the stronger lock at once keeps two first senders from waiting for each other.
-  if v_endpoint.state = 'SO' then
-    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;
-  else
-    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for key share;
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle and e.state = 'SO' for update;
+  if found then
+    return v_endpoint;
   end if;
+  v_endpoint := parley._p_find_endpoint(handle, 'SEND');
+  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for key share;
   if not found then
     found := parley._p_raise_unknown_handle(handle);
   end if;
@@ -8858,13 +8910,12 @@ $$;
 comment on function parley._p_connect(parley._p_endpoint) is
 'Creates the target''s endpoint of a conversation in this database and lets both sides know each other.';
 
-create function parley._p_usual_type(service_contract_id integer, is_initiator boolean, out message_type_id integer, out name text)
+create function parley._p_usual_type(service_contract_id integer, is_initiator boolean) returns table (message_type_id integer, name text)
 language sql stable
-set search_path = pg_catalog, pg_temp
 as $$
   select t.message_type_id, t.name
   from parley._p_sendable_type as t
-  where t.service_contract_id = $1 and t.is_from_initiator = $2 and not t.is_validated
+  where t.service_contract_id operator(pg_catalog.=) $1 and t.is_from_initiator operator(pg_catalog.=) $2 and not t.is_validated
   order by t.message_type_id
   limit 1
 $$;
@@ -9106,6 +9157,105 @@ $$;
 
 comment on function parley._p_deliver_delayed_of(bigint) is
 'Delivers what waits in the transmission queue for one endpoint, which the caller has locked, or puts it on its way, if there is one now.';
+
+-- sql/conversation/first_send.sql
+
+-- The first message of a dialog whose target is in this database: the way that most of them go.
+--
+-- It does what _p_dispatch, _p_deliver, _p_connect and _p_remember_route do one after the other (conversation/deliver.sql, conversation/connect.sql), in
+-- two statements: one asks whether nothing speaks against it, the other writes the far side, its group and the message. Whatever is unusual is left to
+-- these functions: a route other than LOCAL, a target that refuses, validation, retention, a lifetime, a priority that is new to a queue.
+-- Locks: the sender's endpoint row FOR UPDATE, by the caller, before the first statement: who alters a queue or drops a service waits for it, and what he has
+-- changed is seen then. The switch of the broker is asked by the caller before that.
+-- Cost: of begin_dialog and the first SEND together a third is here, most of it for the rows and their 16 index entries.
+
+create function parley._p_send_first(caller oid, endpoint parley._p_endpoint, message_type text, body bytea, trace_context text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_target record;
+  v_lane integer;
+begin
+  select
+    f.service_id, f.name as service_name, f.owner, f.queue_id, fq.position_sequence, fq.wakeup_sequence, t.message_type_id, p.priority,
+    b.service_broker_guid::text as broker_instance, n.message_type_id as near_type_id, n.name as near_type_name,
+    o.message_type_id as far_type_id, o.name as far_type_name,
+    case when pg_has_role(caller, q.owner, 'usage') then q.owner else parley._p_right_to_send(caller, q) end as sender_role
+  into v_target
+  from parley._p_service as s
+  join parley._p_queue as q on q.queue_id = s.queue_id and not q.is_retention_enabled
+  join parley._p_service as f on f.name = endpoint.far_service
+  join parley._p_queue as fq on fq.queue_id = f.queue_id
+  join parley._p_service_contract as a on a.service_id = f.service_id and a.service_contract_id = endpoint.service_contract_id
+  join parley._p_sendable_type as t
+    on t.service_contract_id = endpoint.service_contract_id and t.is_from_initiator and t.name = message_type and not t.is_validated
+  join parley._p_broker as b on endpoint.far_broker_instance is null or endpoint.far_broker_instance = b.service_broker_guid::text
+  cross join lateral (
+    select case
+      when exists (select from parley._p_priority) then parley._p_priority_of(endpoint.service_contract_id, f.service_id, s.name)
+      else 5::smallint
+    end as priority
+  ) as p
+  left join lateral parley._p_usual_type(endpoint.service_contract_id, true) as n on true
+  left join lateral parley._p_usual_type(endpoint.service_contract_id, false) as o on true
+  where s.service_id = endpoint.service_id
+    and (pg_has_role(caller, q.owner, 'usage') or parley._p_has_permission(caller, 'RECEIVE', 'queue', q.queue_id, q.owner))
+    and (pg_has_role(endpoint.owner, f.owner, 'usage') or parley._p_may_send(endpoint.owner, f))
+    and not parley._p_is_system_message(t.message_type_id)
+    and fq.priorities & (1 << p.priority) > 0
+    and (
+      select bool_and(r.remote_service_name is null and r.next_hop = 'LOCAL')
+      from parley._p_route as r
+      where coalesce(r.remote_service_name, '') = any (array[f.name, 'SQL/ServiceBroker/BrokerConfiguration', ''])
+        and not r.is_inbound
+        and (r.expires_at is null or r.expires_at > clock_timestamp())
+    )
+    and not exists (select from parley._p_alarm as m where m.endpoint_id = endpoint.endpoint_id);
+  if not found or v_target.sender_role is null or v_target.near_type_id is null then
+    return false;
+  end if;
+  v_lane := parley._p_lane(v_target.queue_id, v_target.priority);
+  -- Each row after the one before it: so does a trace have them.
+  with far_group as (
+    insert into parley._p_conversation_group (conversation_group_id, service_id)
+    values (gen_random_uuid(), v_target.service_id)
+    returning group_id
+  ), far_side as (
+    insert into parley._p_endpoint (
+      far_endpoint_id, group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
+      service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+    )
+    select endpoint.endpoint_id, g.group_id, v_target.far_type_id, v_target.far_type_name, 'CO', false, true, v_target.priority,
+      v_target.service_id, endpoint.service_contract_id, v_target.service_name, endpoint.service_contract_name,
+      endpoint.conversation_id, v_target.owner, endpoint.service_name, v_target.broker_instance, endpoint.is_encrypted, endpoint.lifetime
+    from far_group as g
+    returning endpoint_id
+  ), near_side as (
+    update parley._p_endpoint as e
+    set state = 'CO', state_since = clock_timestamp(), far_endpoint_id = f.endpoint_id, far_broker_instance = v_target.broker_instance,
+      usual_message_type_id = v_target.near_type_id, usual_message_type_name = v_target.near_type_name, sender_role = v_target.sender_role,
+      destination_lane = v_lane, destination_position = v_target.position_sequence, destination_wakeup = v_target.wakeup_sequence
+    from far_side as f
+    where e.endpoint_id = endpoint.endpoint_id
+    returning e.far_endpoint_id
+  )
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
+  select nextval(v_target.position_sequence) * 1024, n.far_endpoint_id, clock_timestamp(), v_lane, v_target.message_type_id, nullif(body, ''),
+    _p_send_first.trace_context
+  from near_side as n;
+  if pg_sequence_last_value(v_target.wakeup_sequence) > 0 then
+    perform parley._p_wake_readers(v_target.queue_id, v_target.wakeup_sequence);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_send_first(oid, parley._p_endpoint, text, bytea, text) is
+'Sends the first message of a dialog, and creates the side of its target, when that is in this database and nothing is unusual; gives false, and has done
+nothing, otherwise.
+Arguments: caller; endpoint, in state SO and locked FOR UPDATE; message_type, its name; body; trace_context.
+Source: spec 3.4, 4.2.';
 
 -- sql/conversation/validation.sql
 
@@ -9721,6 +9871,49 @@ comment on function parley._p_remove_endpoint(parley._p_endpoint) is
 'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
 When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
 
+create function parley._p_remove_both(near parley._p_endpoint, far parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_target parley._p_endpoint := case when near.is_initiator then far else near end;
+  v_ids constant bigint[] := array[near.endpoint_id, far.endpoint_id];
+begin
+  with removed_messages as (
+    delete from parley._p_message as m where m.endpoint_id = any (v_ids)
+  ), removed_copies as (
+    delete from parley._p_retained as r where r.endpoint_id = any (v_ids)
+  ), removed_copy_progress as (
+    delete from parley._p_copy_progress as p where p.endpoint_id = any (v_ids)
+  ), removed_alarms as (
+    delete from parley._p_alarm as a where a.endpoint_id = any (v_ids)
+  ), removed_expedited as (
+    delete from parley._p_expedited as x where x.endpoint_id = any (v_ids)
+  ), removed_progress as (
+    delete from parley._p_receive_progress as p where p.endpoint_id = any (v_ids)
+  ), removed_transmission as (
+    delete from parley._p_transmission as t where t.endpoint_id = any (v_ids)
+  ), removed_endpoints as (
+    delete from parley._p_endpoint as e where e.endpoint_id = any (v_ids)
+  ), removed_groups as (
+    delete from parley._p_conversation_group as g where g.group_id in (near.group_id, far.group_id)
+    returning g.group_id, g.conversation_group_id
+  )
+  insert into parley._p_tombstone (
+    conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id, far_service,
+    owner, lifetime, priority, expires_at
+  )
+  select v_target.conversation_handle, v_target.conversation_id, false, v_target.service_contract_id, g.conversation_group_id, v_target.service_id,
+    v_target.far_service, v_target.owner, v_target.lifetime, v_target.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)
+  from parley._p_broker as b, removed_groups as g
+  where g.group_id = v_target.group_id;
+end
+$$;
+
+comment on function parley._p_remove_both(parley._p_endpoint, parley._p_endpoint) is
+'Removes both sides of a conversation of this database, in one statement, as _p_remove_endpoint would one after the other. The caller has locked both, and
+their groups; both are plain, so each is alone in its group.';
+
 -- sql/conversation/end_conversation.sql
 
 -- END CONVERSATION in its three forms, and what ends conversations from the broker's side.
@@ -9755,23 +9948,41 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle, 'END');
-  v_far bigint;
+  v_found record;
+  v_endpoint parley._p_endpoint;
 begin
-  perform parley._p_lock_group_of(v_endpoint.endpoint_id);
-  v_endpoint := parley._p_find_endpoint(handle, 'END');
   loop
-    v_far := v_endpoint.far_endpoint_id;
-    if v_far < v_endpoint.endpoint_id then
-      perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update;
+    select e.endpoint_id, e.group_id, e.far_endpoint_id, f.endpoint_id as locked_id into v_found
+    from parley._p_endpoint as e
+    join parley._p_conversation_group as g on g.group_id = e.group_id
+    left join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
+    where e.conversation_handle = handle
+    for update of g;
+    if not found then
+      return parley._p_find_endpoint(handle, 'END');
+    elsif v_found.locked_id > v_found.endpoint_id then
+      select e.* into v_endpoint
+      from parley._p_endpoint as e
+      join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
+      where e.endpoint_id = v_found.endpoint_id and e.group_id = v_found.group_id
+      for update of e for no key update of f;
+    elsif v_found.locked_id < v_found.endpoint_id then
+      select e.* into v_endpoint
+      from parley._p_endpoint as e
+      join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
+      where e.endpoint_id = v_found.endpoint_id and e.group_id = v_found.group_id
+      for no key update of f for update of e;
+    else
+      select e.* into v_endpoint
+      from parley._p_endpoint as e
+      where e.endpoint_id = v_found.endpoint_id
+        and e.group_id = v_found.group_id
+        and e.far_endpoint_id is not distinct from v_found.far_endpoint_id
+      for update;
     end if;
-    perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update;
-    if v_far > v_endpoint.endpoint_id then
-      perform from parley._p_endpoint as e where e.endpoint_id = v_far for no key update;
-    end if;
-    v_endpoint := parley._p_find_endpoint(handle, 'END');
-    -- While we waited, the first send may have made the far side.
-    exit when v_endpoint.far_endpoint_id is not distinct from v_far;
+    -- While we waited, MOVE may have changed the group, the first send may have made the far side, and that may have gone. With the locks neither can
+    -- (keeps S9).
+    exit when found;
   end loop;
   return v_endpoint;
 end
@@ -9864,6 +10075,7 @@ comment on function parley._p_error_body(integer, text) is 'Gives the body of an
 create function parley._p_end(caller oid, handle uuid, message_type_id integer, body bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$
@@ -9894,15 +10106,17 @@ begin
     when 'SO' then
       perform parley._p_remove_endpoint(endpoint);
     when 'CO' then
-      perform parley._p_discard_messages(endpoint.endpoint_id);
-      if message_type_id = 1 then
-        message_type_id := parley._p_drop_unsent(endpoint);
-      end if;
-      perform parley._p_set_state(endpoint.endpoint_id, 'DO');
-      if message_type_id is null then
-        perform parley._p_remove_endpoint(endpoint);
-      else
-        perform parley._p_send_end(endpoint, message_type_id, body);
+      if message_type_id = 1 or not parley._p_end_here(endpoint) then
+        perform parley._p_discard_messages(endpoint.endpoint_id);
+        if message_type_id = 1 then
+          message_type_id := parley._p_drop_unsent(endpoint);
+        end if;
+        perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+        if message_type_id is null then
+          perform parley._p_remove_endpoint(endpoint);
+        else
+          perform parley._p_send_end(endpoint, message_type_id, body);
+        end if;
       end if;
     when 'DI' then
       perform parley._p_close_both(endpoint);
@@ -9930,6 +10144,56 @@ $$;
 comment on function parley._p_end_side(parley._p_endpoint, integer, bytea) is
 'Ends one side, locked by _p_lock_to_end, with EndDialog (2) or Error (1); the transitions of spec 3.2.
 Errors: 8427.';
+
+create function parley._p_end_here(endpoint parley._p_endpoint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_far parley._p_endpoint;
+begin
+  select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id and e.state = 'CO';
+  if not found or pg_sequence_last_value('parley._p_broker_switch') is not null then
+    return false;
+  end if;
+  with discarded_messages as (
+    delete from parley._p_message as m where m.endpoint_id = endpoint.endpoint_id
+  ), discarded_copies as (
+    delete from parley._p_retained as r where r.endpoint_id = endpoint.endpoint_id
+  ), discarded_progress as (
+    delete from parley._p_copy_progress as p where p.endpoint_id = endpoint.endpoint_id
+  ), discarded_alarms as (
+    delete from parley._p_alarm as a where a.endpoint_id = endpoint.endpoint_id
+  ), discarded_expedited as (
+    delete from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id
+  ), ended as (
+    update parley._p_endpoint as e
+    set state = case when e.endpoint_id = endpoint.endpoint_id then 'DO' else 'DI' end, state_since = clock_timestamp(), destination_lane = null
+    where e.endpoint_id in (endpoint.endpoint_id, v_far.endpoint_id)
+  )
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id)
+  select nextval(q.position_sequence) * 1024, v_far.endpoint_id,
+    case
+      when pg_sequence_last_value(q.wakeup_sequence) > 0 then parley._p_wake_and_time(parley._p_lane(q.queue_id, v_far.priority), q.wakeup_sequence)
+      else clock_timestamp()
+    end,
+    parley._p_lane(q.queue_id, v_far.priority), 2
+  from parley._p_service as s
+  join parley._p_queue as q on q.queue_id = s.queue_id
+  where s.service_id = v_far.service_id;
+  perform parley._p_trace_dialog(v_far, 7);
+  if not v_far.is_initiator then
+    perform parley._p_set_alarm(v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+    from parley._p_broker as b;
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_end_here(parley._p_endpoint) is
+'Ends a side, in state CO and locked by _p_lock_to_end, whose far side in this database is in state CO too: what _p_discard_messages, _p_set_state and
+_p_send_end do, in one statement. Gives false, and has done nothing, for any other, and while the broker is disabled.
+Source: spec 3.2, 4.6.';
 
 create function parley._p_send_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql
@@ -9990,6 +10254,14 @@ declare
   v_far parley._p_endpoint;
 begin
   select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id;
+  if endpoint.is_plain and v_far.is_plain and v_far.state = 'DO' and not parley._p_keeps_snapshot() then
+    -- Our own group we hold.
+    perform from parley._p_conversation_group as g where g.group_id = v_far.group_id for update skip locked;
+    if found then
+      perform parley._p_remove_both(endpoint, v_far);
+      return;
+    end if;
+  end if;
   perform parley._p_remove_endpoint(endpoint);
   if v_far.state = 'DO' then
     perform parley._p_remove_endpoint(v_far);
@@ -15556,7 +15828,8 @@ begin
   for key share of e;
   if not found then
     found := parley._p_send(
-      parley._p_role_of(new.caller), new.conversation_handle, new.message_type, array[new.body], parley._p_trace_context(new.trace_context)
+      parley._p_role_of(new.caller), new.conversation_handle, new.message_type, array[new.body],
+      case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end
     );
   end if;
   return null;
@@ -15606,18 +15879,6 @@ comment on function parley.send(uuid, text, text) is
 Arguments: conversation_handle; message_type, default DEFAULT; body, null or empty for none.
 Errors: those of send with a bytea body.
 Source: spec 4.2.';
-
-create function parley._p_wake_and_time(lane integer, wakeup regclass) returns timestamptz
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform parley._p_wake_readers(parley._p_owner_of_lane(lane), wakeup);
-  return clock_timestamp();
-end
-$$;
-
-comment on function parley._p_wake_and_time(integer, regclass) is 'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
 
 -- sql/send/send_forms.sql
 
