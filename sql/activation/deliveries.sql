@@ -228,6 +228,7 @@ declare
   v_endpoint parley._p_endpoint;
   v_activation parley._p_external_activation;
   v_failures integer;
+  v_longest interval;
 begin
   attempts := 0;
   is_set_aside := false;
@@ -270,15 +271,17 @@ begin
       return;
     end if;
   end if;
-  -- Twice as long each time, up to the longest; what the receiver asks for counts up to the longest too. A tenth is
-  -- left to chance, so that conversations that failed together do not come back together.
+  v_longest := v_activation.longest_retry_ms * interval '1 ms';
+  -- What the receiver asks for counts up to the longest too. A tenth is left to chance, so that conversations that
+  -- failed together do not come back together.
   update parley._p_delivery_failure as f
-  set retry_at = clock_timestamp() + make_interval(secs => (0.9 + 0.1 * random()) / 1000 * least(
-      v_activation.longest_retry_ms,
+  set retry_at = clock_timestamp() + (0.9 + 0.1 * random()) * least(
+      v_longest,
       greatest(
-        coalesce(retry_ms, 0), v_activation.first_retry_ms * power(2::double precision, least(v_failures - 1, 40))
+        coalesce(retry_ms, 0) * interval '1 ms',
+        parley._p_back_off(v_failures, v_activation.first_retry_ms * interval '1 ms', v_longest)
       )
-    ))
+    )
   where f.endpoint_id = v_endpoint.endpoint_id;
 end
 $$;

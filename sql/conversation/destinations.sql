@@ -116,16 +116,19 @@ create table parley._p_neighbour_service (
 comment on table parley._p_neighbour_service is
 'Where LOCAL routes were found to lead besides this database: a conversation that begins later need not wait for the daemon to find it.';
 
-create function parley._p_back_off(attempts integer) returns interval
+create function parley._p_back_off(
+  failures integer, first interval default '4 seconds', longest interval default '64 seconds'
+) returns interval
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select make_interval(secs => 2 ^ least(attempts + 1, 6))
+  select make_interval(secs => least(extract(epoch from longest), extract(epoch from first) * 2 ^ least(failures - 1, 40)))
 $$;
 
-comment on function parley._p_back_off(integer) is
-'Gives how long to wait after so many failures: 4 seconds, doubling to 64 (spec 6.9).
-Arguments: attempts, that have failed, at least 1.';
+comment on function parley._p_back_off(integer, interval, interval) is
+'Gives how long to wait after so many failures: twice as long each time, up to the longest. Destinations and parked
+conversations are tried again after 4 to 64 seconds (spec 6.9), deliveries as their activation says.
+Arguments: failures, at least 1; first and longest, how long to wait.';
 
 create function parley._p_find_destination(address text, priority integer) returns integer
 language plpgsql

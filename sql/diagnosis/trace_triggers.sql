@@ -34,8 +34,6 @@ comment on function parley._p_record_group() is 'Writes down that a conversation
 create function parley._p_record_begun() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 begin
   perform parley._p_trace_dialog(new, case when new.is_initiator then 11 else 12 end);
@@ -123,8 +121,6 @@ comment on function parley._p_record_arrived() is
 create function parley._p_record_outgoing() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 begin
   perform parley._p_record_sent(new.conversation_handle, new.message_type, 1);
@@ -137,8 +133,6 @@ comment on function parley._p_record_outgoing() is 'Writes down what was inserte
 create function parley._p_record_outgoing_to_many() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 begin
   perform parley._p_record_sent(h.handle, new.message_type, 1) from unnest(new.conversation_handles) as h (handle);
@@ -152,8 +146,6 @@ comment on function parley._p_record_outgoing_to_many() is
 create function parley._p_record_outgoing_batch() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 begin
   perform parley._p_record_sent(new.conversation_handle, new.message_type, coalesce(cardinality(new.bodies), 0));
