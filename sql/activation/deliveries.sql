@@ -136,28 +136,16 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
   select
-    1::smallint,
-    e.priority,
-    m.position + b.ordinal - 1,
-    g.conversation_group_id,
-    e.conversation_handle,
-    case
-      when m.message_type_id in (1, 5) then -1
-      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
-        order by m.ordinality, b.ordinal rows unbounded preceding
-      )
-    end,
-    e.service_name,
-    e.service_id,
-    e.service_contract_name,
-    e.service_contract_id,
-    t.name,
-    m.message_type_id,
-    t.validation::text,
-    b.body,
-    m.enqueued_at,
-    (lpad(to_hex(e.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
-    m.trace_context
+    parley._p_as_received(
+      1::smallint, m.position + b.ordinal - 1,
+      case
+        when m.message_type_id in (1, 5) then -1
+        else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+          order by m.ordinality, b.ordinal rows unbounded preceding
+        )
+      end,
+      e, g.conversation_group_id, t, b.body, m.enqueued_at, m.trace_context
+    )
   from parley._p_endpoint as e
   join parley._p_conversation_group as g using (group_id)
   join parley._p_service as v on v.service_id = e.service_id

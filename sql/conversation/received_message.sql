@@ -22,6 +22,43 @@ create type parley.received_message as (
 
 comment on type parley.received_message is 'A message as RECEIVE and the view of a queue show it (spec 4.3).';
 
+create function parley._p_as_received(
+  status smallint, "position" bigint, sequence bigint, endpoint parley._p_endpoint, conversation_group_id uuid,
+  message_type parley._p_message_type, body bytea, enqueued_at timestamptz, trace_context text
+) returns parley.received_message
+language sql stable parallel safe
+as $$
+  select (
+    status,
+    (endpoint).priority,
+    "position",
+    conversation_group_id,
+    (endpoint).conversation_handle,
+    sequence,
+    (endpoint).service_name,
+    (endpoint).service_id,
+    (endpoint).service_contract_name,
+    (endpoint).service_contract_id,
+    (message_type).name,
+    (message_type).message_type_id,
+    (message_type).validation::pg_catalog.text,
+    body,
+    enqueued_at,
+    (
+      pg_catalog.lpad(pg_catalog.to_hex((endpoint).endpoint_id), 16, '0') operator(pg_catalog.||)
+      pg_catalog.to_hex("position" operator(pg_catalog.+) 1152921504606846976)
+    )::pg_catalog.uuid,
+    trace_context
+  )::parley.received_message
+$$;
+
+comment on function parley._p_as_received(
+  smallint, bigint, bigint, parley._p_endpoint, uuid, parley._p_message_type, bytea, timestamptz, text
+) is
+'Gives a message as the view of a queue and what else shows messages without receiving them give it.
+Arguments: status (spec 4.3); position, its own, inside a frame too; sequence, its number in the conversation, -1 for
+none; endpoint that it waits at; the id of its group; its type; body, enqueued_at and trace_context.';
+
 create function parley._p_any() returns uuid
 language sql immutable parallel safe
 as $$

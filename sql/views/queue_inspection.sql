@@ -107,43 +107,35 @@ begin
       limit top
     )
   )
-  select
-    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
-    e.priority,
-    m.position + b.ordinal - 1,
-    g.conversation_group_id,
-    e.conversation_handle,
-    case
-      when m.message_type_id in (1, 5) then -1
-      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
-        partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
-      )
-    end,
-    e.service_name,
-    e.service_id,
-    e.service_contract_name,
-    e.service_contract_id,
-    t.name,
-    m.message_type_id,
-    t.validation::text,
-    b.body,
-    m.enqueued_at,
-    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
-    m.trace_context
-  from first as m
-  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
-  join parley._p_conversation_group as g using (group_id)
-  join parley._p_message_type as t on t.message_type_id = m.message_type_id
-  left join lateral (
-    select r.sequence
-    from parley._p_receive_progress as r
-    where r.endpoint_id = m.endpoint_id
-    order by r.sequence desc
-    limit 1
-  ) as p on true
-  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-  order by case when v_endpoint is null then m.lane end, m.position, b.ordinal
-  limit top;
+  select (o.message).*
+  from (
+    select
+      parley._p_as_received(
+        case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
+        m.position + b.ordinal - 1,
+        case
+          when m.message_type_id in (1, 5) then -1
+          else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+            partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+          )
+        end,
+        e, g.conversation_group_id, t, b.body, m.enqueued_at, m.trace_context
+      ) as message
+    from first as m
+    join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
+    join parley._p_conversation_group as g using (group_id)
+    join parley._p_message_type as t on t.message_type_id = m.message_type_id
+    left join lateral (
+      select r.sequence
+      from parley._p_receive_progress as r
+      where r.endpoint_id = m.endpoint_id
+      order by r.sequence desc
+      limit 1
+    ) as p on true
+    cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+    order by case when v_endpoint is null then m.lane end, m.position, b.ordinal
+    limit top
+  ) as o;
 end
 $$;
 

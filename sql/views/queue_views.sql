@@ -9,28 +9,17 @@ language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select
-    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
-    e.priority,
-    m.position + b.ordinal - 1,
-    g.conversation_group_id,
-    e.conversation_handle,
-    case
-      when m.message_type_id in (1, 5) then -1
-      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
-        partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
-      )
-    end,
-    e.service_name,
-    e.service_id,
-    e.service_contract_name,
-    e.service_contract_id,
-    t.name,
-    m.message_type_id,
-    t.validation::text,
-    b.body,
-    m.enqueued_at,
-    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
-    m.trace_context
+    parley._p_as_received(
+      case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
+      m.position + b.ordinal - 1,
+      case
+        when m.message_type_id in (1, 5) then -1
+        else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+          partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+        )
+      end,
+      e, g.conversation_group_id, t, b.body, m.enqueued_at, m.trace_context
+    )
   from parley._p_queue as q
   join parley._p_message as m on m.lane between parley._p_lane(q.queue_id, 10) and parley._p_set_aside_lane(q.queue_id)
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
@@ -48,23 +37,11 @@ as $$
     and (q.disabled_position is null or m.position < q.disabled_position)
   union all
   select
-    r.status,
-    e.priority,
-    r.position,
-    g.conversation_group_id,
-    e.conversation_handle,
-    r.message_sequence_number,
-    e.service_name,
-    e.service_id,
-    e.service_contract_name,
-    e.service_contract_id,
-    t.name,
-    r.message_type_id,
-    t.validation::text,
-    r.body,
-    r.enqueued_at,
-    (lpad(to_hex(r.endpoint_id), 16, '0') || to_hex(r.position + 1152921504606846976))::uuid,
-    r.trace_context
+    parley._p_as_received(
+      r.status, r.position,
+      r.message_sequence_number,
+      e, g.conversation_group_id, t, r.body, r.enqueued_at, r.trace_context
+    )
   from parley._p_retained as r
   join parley._p_endpoint as e using (endpoint_id)
   join parley._p_conversation_group as g using (group_id)
