@@ -7179,16 +7179,19 @@ create table parley._p_neighbour_service (
 comment on table parley._p_neighbour_service is
 'Where LOCAL routes were found to lead besides this database: a conversation that begins later need not wait for the daemon to find it.';
 
-create function parley._p_back_off(attempts integer) returns interval
+create function parley._p_back_off(
+  failures integer, first interval default '4 seconds', longest interval default '64 seconds'
+) returns interval
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select make_interval(secs => 2 ^ least(attempts + 1, 6))
+  select make_interval(secs => least(extract(epoch from longest), extract(epoch from first) * 2 ^ least(failures - 1, 40)))
 $$;
 
-comment on function parley._p_back_off(integer) is
-'Gives how long to wait after so many failures: 4 seconds, doubling to 64 (spec 6.9).
-Arguments: attempts, that have failed, at least 1.';
+comment on function parley._p_back_off(integer, interval, interval) is
+'Gives how long to wait after so many failures: twice as long each time, up to the longest. Destinations and parked
+conversations are tried again after 4 to 64 seconds (spec 6.9), deliveries as their activation says.
+Arguments: failures, at least 1; first and longest, how long to wait.';
 
 create function parley._p_find_destination(address text, priority integer) returns integer
 language plpgsql
@@ -8079,6 +8082,43 @@ create type parley.received_message as (
 );
 
 comment on type parley.received_message is 'A message as RECEIVE and the view of a queue show it (spec 4.3).';
+
+create function parley._p_as_received(
+  status smallint, "position" bigint, sequence bigint, endpoint parley._p_endpoint, conversation_group_id uuid,
+  message_type parley._p_message_type, body bytea, enqueued_at timestamptz, trace_context text
+) returns parley.received_message
+language sql stable parallel safe
+as $$
+  select (
+    status,
+    (endpoint).priority,
+    "position",
+    conversation_group_id,
+    (endpoint).conversation_handle,
+    sequence,
+    (endpoint).service_name,
+    (endpoint).service_id,
+    (endpoint).service_contract_name,
+    (endpoint).service_contract_id,
+    (message_type).name,
+    (message_type).message_type_id,
+    (message_type).validation::pg_catalog.text,
+    body,
+    enqueued_at,
+    (
+      pg_catalog.lpad(pg_catalog.to_hex((endpoint).endpoint_id), 16, '0') operator(pg_catalog.||)
+      pg_catalog.to_hex("position" operator(pg_catalog.+) 1152921504606846976)
+    )::pg_catalog.uuid,
+    trace_context
+  )::parley.received_message
+$$;
+
+comment on function parley._p_as_received(
+  smallint, bigint, bigint, parley._p_endpoint, uuid, parley._p_message_type, bytea, timestamptz, text
+) is
+'Gives a message as the view of a queue and what else shows messages without receiving them give it.
+Arguments: status (spec 4.3); position, its own, inside a frame too; sequence, its number in the conversation, -1 for
+none; endpoint that it waits at; the id of its group; its type; body, enqueued_at and trace_context.';
 
 create function parley._p_any() returns uuid
 language sql immutable parallel safe
@@ -19470,28 +19510,16 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
   select
-    1::smallint,
-    e.priority,
-    m.position + b.ordinal - 1,
-    g.conversation_group_id,
-    e.conversation_handle,
-    case
-      when m.message_type_id in (1, 5) then -1
-      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
-        order by m.ordinality, b.ordinal rows unbounded preceding
-      )
-    end,
-    e.service_name,
-    e.service_id,
-    e.service_contract_name,
-    e.service_contract_id,
-    t.name,
-    m.message_type_id,
-    t.validation::text,
-    b.body,
-    m.enqueued_at,
-    (lpad(to_hex(e.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
-    m.trace_context
+    parley._p_as_received(
+      1::smallint, m.position + b.ordinal - 1,
+      case
+        when m.message_type_id in (1, 5) then -1
+        else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+          order by m.ordinality, b.ordinal rows unbounded preceding
+        )
+      end,
+      e, g.conversation_group_id, t, b.body, m.enqueued_at, m.trace_context
+    )
   from parley._p_endpoint as e
   join parley._p_conversation_group as g using (group_id)
   join parley._p_service as v on v.service_id = e.service_id
@@ -19562,6 +19590,7 @@ declare
   v_endpoint parley._p_endpoint;
   v_activation parley._p_external_activation;
   v_failures integer;
+  v_longest interval;
 begin
   attempts := 0;
   is_set_aside := false;
@@ -19604,15 +19633,17 @@ begin
       return;
     end if;
   end if;
-  -- Twice as long each time, up to the longest; what the receiver asks for counts up to the longest too. A tenth is
-  -- left to chance, so that conversations that failed together do not come back together.
+  v_longest := v_activation.longest_retry_ms * interval '1 ms';
+  -- What the receiver asks for counts up to the longest too. A tenth is left to chance, so that conversations that
+  -- failed together do not come back together.
   update parley._p_delivery_failure as f
-  set retry_at = clock_timestamp() + make_interval(secs => (0.9 + 0.1 * random()) / 1000 * least(
-      v_activation.longest_retry_ms,
+  set retry_at = clock_timestamp() + (0.9 + 0.1 * random()) * least(
+      v_longest,
       greatest(
-        coalesce(retry_ms, 0), v_activation.first_retry_ms * power(2::double precision, least(v_failures - 1, 40))
+        coalesce(retry_ms, 0) * interval '1 ms',
+        parley._p_back_off(v_failures, v_activation.first_retry_ms * interval '1 ms', v_longest)
       )
-    ))
+    )
   where f.endpoint_id = v_endpoint.endpoint_id;
 end
 $$;
@@ -20350,28 +20381,17 @@ language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select
-    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
-    e.priority,
-    m.position + b.ordinal - 1,
-    g.conversation_group_id,
-    e.conversation_handle,
-    case
-      when m.message_type_id in (1, 5) then -1
-      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
-        partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
-      )
-    end,
-    e.service_name,
-    e.service_id,
-    e.service_contract_name,
-    e.service_contract_id,
-    t.name,
-    m.message_type_id,
-    t.validation::text,
-    b.body,
-    m.enqueued_at,
-    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
-    m.trace_context
+    parley._p_as_received(
+      case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
+      m.position + b.ordinal - 1,
+      case
+        when m.message_type_id in (1, 5) then -1
+        else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+          partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+        )
+      end,
+      e, g.conversation_group_id, t, b.body, m.enqueued_at, m.trace_context
+    )
   from parley._p_queue as q
   join parley._p_message as m on m.lane between parley._p_lane(q.queue_id, 10) and parley._p_set_aside_lane(q.queue_id)
   join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
@@ -20389,23 +20409,11 @@ as $$
     and (q.disabled_position is null or m.position < q.disabled_position)
   union all
   select
-    r.status,
-    e.priority,
-    r.position,
-    g.conversation_group_id,
-    e.conversation_handle,
-    r.message_sequence_number,
-    e.service_name,
-    e.service_id,
-    e.service_contract_name,
-    e.service_contract_id,
-    t.name,
-    r.message_type_id,
-    t.validation::text,
-    r.body,
-    r.enqueued_at,
-    (lpad(to_hex(r.endpoint_id), 16, '0') || to_hex(r.position + 1152921504606846976))::uuid,
-    r.trace_context
+    parley._p_as_received(
+      r.status, r.position,
+      r.message_sequence_number,
+      e, g.conversation_group_id, t, r.body, r.enqueued_at, r.trace_context
+    )
   from parley._p_retained as r
   join parley._p_endpoint as e using (endpoint_id)
   join parley._p_conversation_group as g using (group_id)
@@ -20547,43 +20555,35 @@ begin
       limit top
     )
   )
-  select
-    case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
-    e.priority,
-    m.position + b.ordinal - 1,
-    g.conversation_group_id,
-    e.conversation_handle,
-    case
-      when m.message_type_id in (1, 5) then -1
-      else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
-        partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
-      )
-    end,
-    e.service_name,
-    e.service_id,
-    e.service_contract_name,
-    e.service_contract_id,
-    t.name,
-    m.message_type_id,
-    t.validation::text,
-    b.body,
-    m.enqueued_at,
-    (lpad(to_hex(m.endpoint_id), 16, '0') || to_hex(m.position + b.ordinal - 1 + 1152921504606846976))::uuid,
-    m.trace_context
-  from first as m
-  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
-  join parley._p_conversation_group as g using (group_id)
-  join parley._p_message_type as t on t.message_type_id = m.message_type_id
-  left join lateral (
-    select r.sequence
-    from parley._p_receive_progress as r
-    where r.endpoint_id = m.endpoint_id
-    order by r.sequence desc
-    limit 1
-  ) as p on true
-  cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
-  order by case when v_endpoint is null then m.lane end, m.position, b.ordinal
-  limit top;
+  select (o.message).*
+  from (
+    select
+      parley._p_as_received(
+        case when not e.is_plain and parley._p_is_set_aside(e.endpoint_id) then 2 else 1 end::smallint,
+        m.position + b.ordinal - 1,
+        case
+          when m.message_type_id in (1, 5) then -1
+          else coalesce(p.sequence, 0) - 1 + count(*) filter (where m.message_type_id not in (1, 5)) over (
+            partition by m.endpoint_id order by m.position, b.ordinal rows unbounded preceding
+          )
+        end,
+        e, g.conversation_group_id, t, b.body, m.enqueued_at, m.trace_context
+      ) as message
+    from first as m
+    join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id
+    join parley._p_conversation_group as g using (group_id)
+    join parley._p_message_type as t on t.message_type_id = m.message_type_id
+    left join lateral (
+      select r.sequence
+      from parley._p_receive_progress as r
+      where r.endpoint_id = m.endpoint_id
+      order by r.sequence desc
+      limit 1
+    ) as p on true
+    cross join lateral unnest(coalesce(m.frame, array[m.body])) with ordinality as b (body, ordinal)
+    order by case when v_endpoint is null then m.lane end, m.position, b.ordinal
+    limit top
+  ) as o;
 end
 $$;
 
@@ -25555,8 +25555,6 @@ comment on function parley._p_record_group() is 'Writes down that a conversation
 create function parley._p_record_begun() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 begin
   perform parley._p_trace_dialog(new, case when new.is_initiator then 11 else 12 end);
@@ -25644,8 +25642,6 @@ comment on function parley._p_record_arrived() is
 create function parley._p_record_outgoing() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 begin
   perform parley._p_record_sent(new.conversation_handle, new.message_type, 1);
@@ -25658,8 +25654,6 @@ comment on function parley._p_record_outgoing() is 'Writes down what was inserte
 create function parley._p_record_outgoing_to_many() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 begin
   perform parley._p_record_sent(h.handle, new.message_type, 1) from unnest(new.conversation_handles) as h (handle);
@@ -25673,8 +25667,6 @@ comment on function parley._p_record_outgoing_to_many() is
 create function parley._p_record_outgoing_batch() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
 as $$
 begin
   perform parley._p_record_sent(new.conversation_handle, new.message_type, coalesce(cardinality(new.bodies), 0));
