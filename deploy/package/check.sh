@@ -10,7 +10,7 @@ package=$1
 
 fail() { echo "check.sh: $*" >&2; exit 1; }
 
-# owned PATH MODE tells whether the file is root's and has the mode.
+# owned PATH MODE reports whether the file is root's and has the mode.
 owned() {
   [[ $(stat -c '%U:%G %a' "$1") == "root:root $2" ]] || fail "$1 is $(stat -c '%U:%G %a' "$1"), not root:root $2"
 }

@@ -4,6 +4,7 @@ import (
 	"go/scanner"
 	"go/token"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,6 +27,9 @@ var stillRefusedIn = strings.Fields(`
 	sql/receive/receive.sql sql/receive/receive_named.sql
 `)
 
+// notOurWords are the list itself, what is made of other files, the past, and the specifications.
+var notOurWords = []string{"internal/layering/", "migrations/", "CHANGELOG.md", "spec/"}
+
 var (
 	// A value or a name is looked up, as everywhere.
 	lookUp     = regexp.MustCompile(`(?i)\blook(s|ed|ing)?[ -]up\b`)
@@ -33,18 +37,21 @@ var (
 	partOfName = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 )
 
-// One word stands for one thing: the words of the list are in no comment and in no name of the program.
+// One word stands for one thing: the words of the list are in no comment, in no name of the program and on no page.
 func TestWordsAreThoseOfTheField(t *testing.T) {
 	t.Parallel()
 	found := map[string][]string{}
-	for _, path := range paths(t, ".go", ".sql") {
+	for _, path := range paths(t, ".go", ".sql", ".md") {
 		text := read(t, path)
-		if generated.MatchString(text) || strings.HasPrefix(path, "internal/layering/") || strings.HasPrefix(path, "migrations/") {
+		if generated.MatchString(text) || slices.ContainsFunc(notOurWords, func(beginning string) bool { return strings.HasPrefix(path, beginning) }) {
 			continue
 		}
-		words := wordsOfSQL(text)
-		if strings.HasSuffix(path, ".go") {
+		words := wordsOfComment(text)
+		switch filepath.Ext(path) {
+		case ".go":
 			words = wordsOfGo(text)
+		case ".sql":
+			words = wordsOfSQL(text)
 		}
 		for _, w := range words {
 			if _, isRefused := refusal(w); isRefused {
