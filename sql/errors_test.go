@@ -172,7 +172,7 @@ func TestRefusalsCarryNumberAndRemedy(t *testing.T) {
 		case !provoked[s] && file == "":
 			t.Errorf("nothing here provokes error %d, %q", s.number, s.name)
 		case provoked[s] && file != "":
-			t.Errorf("error %d, %q is provoked here: strike it from those that %s provokes", s.number, s.name, file)
+			t.Errorf("error %d, %q is provoked here: remove it from those that %s provokes", s.number, s.name, file)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func checkErrors(files []File) []Violation {
 	}
 	for key, row := range rows {
 		if !row.used {
-			text := "nothing raises or sends " + key.String() + ": strike it"
+			text := "nothing raises or sends " + key.String() + ": remove it"
 			found = append(found, Violation{File: row.file, Line: row.line, Rule: "error", Text: text})
 		}
 	}

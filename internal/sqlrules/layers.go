@@ -58,7 +58,7 @@ func unusedExceptions(files []File, used map[string][]string) []Violation {
 		for _, name := range callsUpward[f.Name] {
 			if !slices.Contains(used[f.Name], name) {
 				found = append(found, Violation{
-					File: f.Name, Line: 1, Rule: "upward call", Text: "strike " + name + " from the exceptions of layers_allow.go",
+					File: f.Name, Line: 1, Rule: "upward call", Text: "remove " + name + " from the exceptions of layers_allow.go",
 				})
 			}
 		}

@@ -24,7 +24,7 @@ func checkBodyLength(r routine, report reporter) {
 	long, ok := longBodies[name]
 	switch {
 	case ok && r.lines <= bodyLinesMax:
-		report(r.line, "body length", "strike %s from longBodies: its body has no more than %d lines", name, bodyLinesMax)
+		report(r.line, "body length", "remove %s from longBodies: its body has no more than %d lines", name, bodyLinesMax)
 	case r.lines > max(long.lines, bodyLinesMax):
 		report(r.line, "body length", "the body of %s has %d lines, at most %d: split it by idea", name, r.lines, max(long.lines, bodyLinesMax))
 	}

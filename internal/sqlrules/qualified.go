@@ -55,11 +55,11 @@ func (q *qualification) missing(i int) string {
 	case t.isName() && q.isRelation(i):
 		return "write the schema of " + t.Text
 	case t.is(operatorWords...) && !q.isLoop(i):
-		return t.Text + " looks an operator up: write operator(pg_catalog....) instead"
+		return t.Text + " looks up an operator: write operator(pg_catalog....) instead"
 	case t.is("distinct") && next.is("from"):
-		return "is distinct from looks an operator up"
+		return "is distinct from looks up an operator"
 	case t.is("case") && !next.is("when") && !previous.is("end"):
-		return "case with an operand looks an operator up: write case when"
+		return "case with an operand looks up an operator: write case when"
 	case operatorToken.MatchString(t.Text) && t.Kind == Symbol && !q.isPlain(i):
 		return "write " + t.Text + " as operator(pg_catalog." + t.Text + ")"
 	}

@@ -189,7 +189,7 @@ func (r ServersResult) sizesSection() report.Section {
 	return report.Section{
 		Title: "By payload size, beside the paper's figure 4", Bars: bars,
 		After: []string{
-			paperSizes + " Here the phase in which the link was cut lasts until the messages behind it have arrived too, so its rate tells of " +
+			paperSizes + " Here the phase in which the link was cut lasts until the messages behind it have arrived too, so its rate is of " +
 				"the cut more than of the size.",
 			"Each send here also writes a row to a ledger in the same transaction, and each receive computes an MD5 of every body, " +
 				"for the check below.",
@@ -217,7 +217,7 @@ func (r ServersResult) spreadSection() report.Section {
 		}
 		bars.Bars = append(bars.Bars, report.Bar{Label: label, Value: p.MessagesPerSecond, Text: rate(p.MessagesPerSecond)})
 	}
-	gain := "could not be told here"
+	gain := "was not measured here"
 	if near > 0 {
 		gain = fmt.Sprintf("was %+.0f percent here, with %s", 100*(far/near-1), counted(int64(r.Settings.Senders), "sender", "senders"))
 	}

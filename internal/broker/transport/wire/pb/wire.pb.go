@@ -652,7 +652,7 @@ type Run struct {
 	EndsAt       int64  `protobuf:"varint,14,opt,name=ends_at,json=endsAt,proto3" json:"ends_at,omitempty"`
 	TraceContext string `protobuf:"bytes,15,opt,name=trace_context,json=traceContext,proto3" json:"trace_context,omitempty"`
 	IsEncrypted  bool   `protobuf:"varint,16,opt,name=is_encrypted,json=isEncrypted,proto3" json:"is_encrypted,omitempty"`
-	// Of a run whose bodies are sealed; who passes it on does not look into it. The same in results and fragments.
+	// Of a run whose bodies are sealed; who passes it on does not open it. The same in results and fragments.
 	Security []byte `protobuf:"bytes,17,opt,name=security,proto3,oneof" json:"security,omitempty"`
 	// Instead of messages: compares both sides of a conversation after the epoch has changed.
 	Probe         *Probe `protobuf:"bytes,18,opt,name=probe,proto3" json:"probe,omitempty"`
