@@ -55,15 +55,20 @@ func InGroup(group UUID) DialogOption {
 	return func(d *dialog) { d.group = group }
 }
 
+func dialogOf(options []DialogOption) dialog {
+	d := dialog{encryption: true}
+	for _, option := range options {
+		option(&d)
+	}
+	return d
+}
+
 // BeginDialog begins a dialog from a service of this database to a service that may be anywhere, and returns the
 // handle of its conversation. Nothing is sent yet, and nothing checks that the target exists.
 //
 // Errors: an [Error] with number 8423 when the service fromService is unknown, 8425 when the contract is.
 func BeginDialog(ctx context.Context, db DB, fromService, toService string, options ...DialogOption) (UUID, error) {
-	d := dialog{encryption: true}
-	for _, option := range options {
-		option(&d)
-	}
+	d := dialogOf(options)
 	var handle UUID
 	err := db.QueryRow(ctx, `
 		select parley.begin_dialog(

@@ -2,6 +2,7 @@ package parley_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/parleytest"
@@ -29,6 +30,32 @@ func TestSendAndEndSendsBytesAndEnds(t *testing.T) {
 		t.Errorf("received %+v", got)
 	}
 	_, err = parley.SendAndEnd(ctx, pool, "Nobody", "Shop", parley.DefaultMessageType, nil)
+	if number, _ := parley.ErrorNumber(err); number != 8423 {
+		t.Errorf("error %v, want 8423", err)
+	}
+}
+
+func TestBeginAndSendLeavesAnOpenConversation(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	ctx := t.Context()
+	execute(t, pool, "select parley.create_queue('web'), parley.create_queue('shop')")
+	execute(t, pool, "select parley.create_service('Web', 'web'), parley.create_service('Shop', 'shop', array['DEFAULT'])")
+	handle, err := parley.BeginAndSend(ctx, pool, "Web", "Shop", parley.DefaultMessageType, []byte{0, 255}, parley.WithLifetime(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parley.Send(ctx, pool, handle, parley.DefaultMessageType, []byte("more")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := parley.Receive(ctx, pool, "shop", parley.Top(5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || string(got[0].MessageBody) != "\x00\xff" || string(got[1].MessageBody) != "more" {
+		t.Errorf("received %+v", got)
+	}
+	_, err = parley.BeginAndSend(ctx, pool, "Nobody", "Shop", parley.DefaultMessageType, nil)
 	if number, _ := parley.ErrorNumber(err); number != 8423 {
 		t.Errorf("error %v, want 8423", err)
 	}

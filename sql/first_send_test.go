@@ -46,7 +46,12 @@ func TestFirstMessageAloneLeavesTheSidesThatABatchLeaves(t *testing.T) {
 			if batch := value[string](b.session, sides); alone != batch {
 				t.Errorf("a message alone leaves\n%s\na batch leaves\n%s", alone, batch)
 			}
-			equal(b.session, 3, "select count(*) from parley.queue_contents('Answering')")
+			call := "select parley.begin_and_send('//test/Asker', '//test/Answerer', $1, contract => '//test/Work'" + setUp.begin + ")"
+			b.exec(call, request)
+			if together := value[string](b.session, sides); alone != together {
+				t.Errorf("a message alone leaves\n%s\nboth in one call leave\n%s", alone, together)
+			}
+			equal(b.session, 4, "select count(*) from parley.queue_contents('Answering')")
 		})
 	}
 }

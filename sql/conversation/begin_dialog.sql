@@ -123,37 +123,25 @@ comment on function parley._p_notice_slip(oid, text, text) is
 Arguments: caller, who gets only names that he may see; to_service; broker_instance in canonical form, null for any.
 Cost: a read of every service, once a session for each name.';
 
-create function parley.begin_dialog(
-  from_service text,
-  to_service text,
-  contract text default 'DEFAULT',
-  broker_instance text default null,
-  lifetime integer default 2147483647,
-  encryption boolean default true,
-  related_conversation uuid default null,
-  related_conversation_group uuid default null,
-  caller parley.caller default parley.current_caller()
-) returns uuid
-language plpgsql security definer
+create function parley._p_begin_dialog(
+  caller oid, from_service text, to_service text, contract text, broker_instance text, lifetime integer, encryption boolean,
+  related_conversation uuid, related_conversation_group uuid
+) returns parley._p_endpoint
+language plpgsql
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
-  v_caller oid := parley._p_caller(caller);
-  v_handle uuid;
   v_parts record;
   v_group_id bigint;
   v_is_alone boolean := true;
-  v_endpoint_id bigint;
-  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => begin_dialog.lifetime);
+  v_endpoint parley._p_endpoint;
+  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => _p_begin_dialog.lifetime);
 begin
   found := parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
   if broker_instance is not null then
     broker_instance := parley._p_broker_instance(broker_instance);
   end if;
-  v_parts := parley._p_parts_of_dialog(v_caller, from_service, to_service, contract);
+  v_parts := parley._p_parts_of_dialog(caller, from_service, to_service, contract);
   if related_conversation is not null then
     select g.conversation_group_id into related_conversation_group
     from parley._p_endpoint as e
@@ -177,16 +165,46 @@ begin
   )
   values (
     v_group_id, 'SO', true, v_is_alone, v_parts.priority, v_parts.service_id, v_parts.service_contract_id, from_service,
-    contract, gen_random_uuid(), v_parts.owner, to_service, begin_dialog.broker_instance, encryption, v_lifetime
+    contract, gen_random_uuid(), v_parts.owner, to_service, _p_begin_dialog.broker_instance, encryption, v_lifetime
   )
-  returning endpoint_id, conversation_handle into v_endpoint_id, v_handle;
+  returning * into v_endpoint;
   if not v_parts.is_here then
-    perform parley._p_notice_slip(v_caller, to_service, broker_instance);
+    perform parley._p_notice_slip(caller, to_service, broker_instance);
   end if;
   if lifetime < 2147483647 then
-    perform parley._p_set_alarm(v_endpoint_id, 'lifetime', v_lifetime);
+    perform parley._p_set_alarm(v_endpoint.endpoint_id, 'lifetime', v_lifetime);
   end if;
-  return v_handle;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_begin_dialog(oid, text, text, text, text, integer, boolean, uuid, uuid) is
+'Begins a dialog for a role, and gives the endpoint.
+Arguments: caller; the others as begin_dialog.
+Errors: those of begin_dialog.';
+
+create function parley.begin_dialog(
+  from_service text,
+  to_service text,
+  contract text default 'DEFAULT',
+  broker_instance text default null,
+  lifetime integer default 2147483647,
+  encryption boolean default true,
+  related_conversation uuid default null,
+  related_conversation_group uuid default null,
+  caller parley.caller default parley.current_caller()
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  return (parley._p_begin_dialog(
+    parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption, related_conversation,
+    related_conversation_group
+  )).conversation_handle;
 end
 $$;
 

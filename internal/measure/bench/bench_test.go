@@ -81,6 +81,7 @@ func TestEachVariantIsMeasuredAndLeavesNothing(t *testing.T) {
 		"receive": {"top_1:parley/insert", "top_1_autocommit:parley/insert"},
 		"life": {
 			"begin_and_send:parley/insert", "begin_and_send_one_session:parley/insert",
+			"begin_then_send:parley/insert", "begin_then_send_one_session:parley/insert",
 			"fire_and_forget:parley/insert", "fire_and_forget:river/insert",
 			"fire_and_forget_one_session:parley/insert", "fire_and_forget_one_session:river/insert",
 			"life:parley/insert", "life:river/insert", "life_one_session:parley/insert", "life_one_session:river/insert",

@@ -32,11 +32,12 @@ type lifeStep struct {
 
 // The body is the parameter of every statement.
 var (
-	beginAndSend = lifeStep{
+	beginThenSend = lifeStep{
 		statement: "select parley.send_binary(parley.begin_dialog('life_initiator', 'life', contract => 'bench'), 'bench', $1)",
 	}
-	forget = lifeStep{statement: "select parley.send_binary_and_end('life_initiator', 'life', 'bench', $1, contract => 'bench')"}
-	reply  = lifeStep{
+	beginAndSend = lifeStep{statement: "select parley.begin_and_send_binary('life_initiator', 'life', 'bench', $1, contract => 'bench')"}
+	forget       = lifeStep{statement: "select parley.send_binary_and_end('life_initiator', 'life', 'bench', $1, contract => 'bench')"}
+	reply        = lifeStep{
 		statement: `select parley.send_binary(r.conversation_handle, 'bench', $1), parley.end_conversation(r.conversation_handle)
 			from parley.receive('life', 1) as r`,
 		isReceiving: true,
@@ -56,7 +57,8 @@ func receivingAndEnding(queue, condition string) lifeStep {
 
 func (c Config) lifeVariants() []lifeVariant {
 	kinds := []lifeVariant{
-		{Variant: Variant{"begin_and_send", "begin and first send"}, steps: []lifeStep{beginAndSend}},
+		{Variant: Variant{"begin_and_send", "begin and first send in one call"}, steps: []lifeStep{beginAndSend}},
+		{Variant: Variant{"begin_then_send", "begin_dialog and send"}, steps: []lifeStep{beginThenSend}},
 		{Variant: Variant{"life", "begin, send; receive, end; receive, end"}, steps: []lifeStep{beginAndSend, endAtTarget, endAtInitiator}},
 		{Variant: Variant{"fire_and_forget", "begin, send, end; receive, end"}, steps: []lifeStep{forget, endWithTarget}},
 		{
