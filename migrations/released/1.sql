@@ -8299,37 +8299,25 @@ comment on function parley._p_notice_slip(oid, text, text) is
 Arguments: caller, who gets only names that he may see; to_service; broker_instance in canonical form, null for any.
 Cost: a read of every service, once a session for each name.';
 
-create function parley.begin_dialog(
-  from_service text,
-  to_service text,
-  contract text default 'DEFAULT',
-  broker_instance text default null,
-  lifetime integer default 2147483647,
-  encryption boolean default true,
-  related_conversation uuid default null,
-  related_conversation_group uuid default null,
-  caller parley.caller default parley.current_caller()
-) returns uuid
-language plpgsql security definer
+create function parley._p_begin_dialog(
+  caller oid, from_service text, to_service text, contract text, broker_instance text, lifetime integer, encryption boolean,
+  related_conversation uuid, related_conversation_group uuid
+) returns parley._p_endpoint
+language plpgsql
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
-  v_caller oid := parley._p_caller(caller);
-  v_handle uuid;
   v_parts record;
   v_group_id bigint;
   v_is_alone boolean := true;
-  v_endpoint_id bigint;
-  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => begin_dialog.lifetime);
+  v_endpoint parley._p_endpoint;
+  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => _p_begin_dialog.lifetime);
 begin
   found := parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
   if broker_instance is not null then
     broker_instance := parley._p_broker_instance(broker_instance);
   end if;
-  v_parts := parley._p_parts_of_dialog(v_caller, from_service, to_service, contract);
+  v_parts := parley._p_parts_of_dialog(caller, from_service, to_service, contract);
   if related_conversation is not null then
     select g.conversation_group_id into related_conversation_group
     from parley._p_endpoint as e
@@ -8353,16 +8341,46 @@ begin
   )
   values (
     v_group_id, 'SO', true, v_is_alone, v_parts.priority, v_parts.service_id, v_parts.service_contract_id, from_service,
-    contract, gen_random_uuid(), v_parts.owner, to_service, begin_dialog.broker_instance, encryption, v_lifetime
+    contract, gen_random_uuid(), v_parts.owner, to_service, _p_begin_dialog.broker_instance, encryption, v_lifetime
   )
-  returning endpoint_id, conversation_handle into v_endpoint_id, v_handle;
+  returning * into v_endpoint;
   if not v_parts.is_here then
-    perform parley._p_notice_slip(v_caller, to_service, broker_instance);
+    perform parley._p_notice_slip(caller, to_service, broker_instance);
   end if;
   if lifetime < 2147483647 then
-    perform parley._p_set_alarm(v_endpoint_id, 'lifetime', v_lifetime);
+    perform parley._p_set_alarm(v_endpoint.endpoint_id, 'lifetime', v_lifetime);
   end if;
-  return v_handle;
+  return v_endpoint;
+end
+$$;
+
+comment on function parley._p_begin_dialog(oid, text, text, text, text, integer, boolean, uuid, uuid) is
+'Begins a dialog for a role, and gives the endpoint.
+Arguments: caller; the others as begin_dialog.
+Errors: those of begin_dialog.';
+
+create function parley.begin_dialog(
+  from_service text,
+  to_service text,
+  contract text default 'DEFAULT',
+  broker_instance text default null,
+  lifetime integer default 2147483647,
+  encryption boolean default true,
+  related_conversation uuid default null,
+  related_conversation_group uuid default null,
+  caller parley.caller default parley.current_caller()
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  return (parley._p_begin_dialog(
+    parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption, related_conversation,
+    related_conversation_group
+  )).conversation_handle;
 end
 $$;
 
@@ -16313,39 +16331,118 @@ comment on function parley._p_require_one_dimension(anyarray) is
 'Gives true for an array that is a list: of one dimension, empty or null.
 Errors: 8402 of more dimensions.';
 
--- sql/send/send_and_end.sql
+-- sql/send/begin_and_send.sql
 
--- Send and forget: a dialog that is begun, sent on and ended in one call, so that no open side is left.
+-- Begin and send in one call, and send and forget: a dialog that is begun, sent on and ended in one call, so that no open side is left.
 --
--- It is BEGIN DIALOG, SEND and END CONVERSATION in the transaction of the caller, with the rules and locks of the three. The sender's side is
--- in state DO afterwards and goes when the target ends its side, or, when that never does, once all is read and the broker's time for
--- abandoned conversations is over (spec 3.6). What comes back, an answer or an Error, is thrown away.
+-- They are BEGIN DIALOG, SEND and END CONVERSATION in the transaction of the caller, with the rules and locks of the three; the endpoint that was just
+-- begun need not be found again. The sender's side of what was ended is in state DO and goes when the target ends its side, or, when that never does, once
+-- all is read and the broker's time for abandoned conversations is over (spec 3.6). What comes back, an answer or an Error, is thrown away.
+
+create function parley._p_begin_and_send(
+  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text, encryption boolean,
+  lifetime integer default 2147483647
+) returns uuid
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  -- Before any row, as SEND does.
+  v_is_disabled boolean := pg_sequence_last_value('parley._p_broker_switch') is not null;
+  v_endpoint parley._p_endpoint := parley._p_begin_dialog(
+    caller, from_service, to_service, contract, broker_instance, lifetime, encryption, null, null
+  );
+begin
+  if pg_sequence_last_value('parley._p_trace_until') > extract(epoch from clock_timestamp()) then
+    perform parley._p_record_sent(v_endpoint.conversation_handle, message_type, 1);
+  end if;
+  if v_is_disabled or not parley._p_send_first(caller, v_endpoint, message_type, body, null) then
+    found := parley._p_send(caller, v_endpoint.conversation_handle, message_type, array[body]);
+  end if;
+  return v_endpoint.conversation_handle;
+end
+$$;
+
+comment on function parley._p_begin_and_send(oid, text, text, text, bytea, text, text, boolean, integer) is
+'Begins a dialog and sends its first message, in the name of the caller.
+Arguments: as begin_and_send.
+Errors: those of begin_dialog and send.';
+
+create function parley.begin_and_send(
+  from_service text,
+  to_service text,
+  message_type text default 'DEFAULT',
+  body text default null,
+  contract text default 'DEFAULT',
+  broker_instance text default null,
+  encryption boolean default true,
+  lifetime integer default 2147483647,
+  caller parley.caller default parley.current_caller()
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley._p_begin_and_send(
+    parley._p_caller(caller), from_service, to_service, message_type, convert_to(body, 'UTF8'), contract, broker_instance, encryption, lifetime
+  );
+end
+$$;
+
+comment on function parley.begin_and_send(text, text, text, text, text, text, boolean, integer, parley.caller) is
+'Begins a dialog and sends its first message in one call, in this transaction: what begin_dialog and send do, for less. Returns the conversation handle.
+Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8, null or empty for none; contract;
+broker_instance, encryption and lifetime in seconds, as begin_dialog.
+Errors: those of begin_dialog and send.
+Source: spec 4.1, 4.2.';
+
+create function parley.begin_and_send_binary(
+  from_service text,
+  to_service text,
+  message_type text default 'DEFAULT',
+  body bytea default null,
+  contract text default 'DEFAULT',
+  broker_instance text default null,
+  encryption boolean default true,
+  lifetime integer default 2147483647,
+  caller parley.caller default parley.current_caller()
+) returns uuid
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley._p_begin_and_send(
+    parley._p_caller(caller), from_service, to_service, message_type, body, contract, broker_instance, encryption, lifetime
+  );
+end
+$$;
+
+comment on function parley.begin_and_send_binary(text, text, text, bytea, text, text, boolean, integer, parley.caller) is
+'Begins a dialog and sends its first message, of bytes, as begin_and_send does with a text. It has a name of its own, as send_binary has.
+Arguments: as begin_and_send; body, null or empty for none.
+Errors: those of begin_dialog and send.
+Source: spec 4.1, 4.2.';
 
 create function parley._p_send_and_end(
-  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text, encryption boolean,
-  ticket parley.caller
+  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text, encryption boolean
 ) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_handle uuid := parley.begin_dialog(
-    from_service => from_service, to_service => to_service, contract => contract, broker_instance => broker_instance,
-    encryption => encryption, caller => ticket
-  );
+  v_handle uuid := parley._p_begin_and_send(caller, from_service, to_service, message_type, body, contract, broker_instance, encryption);
 begin
-  if pg_sequence_last_value('parley._p_trace_until') > extract(epoch from clock_timestamp()) then
-    perform parley._p_record_sent(v_handle, message_type, 1);
-  end if;
-  found := parley._p_send(caller, v_handle, message_type, array[body]);
   found := parley._p_end(caller, v_handle, 2, null);
   return v_handle;
 end
 $$;
 
-comment on function parley._p_send_and_end(oid, text, text, text, bytea, text, text, boolean, parley.caller) is
+comment on function parley._p_send_and_end(oid, text, text, text, bytea, text, text, boolean) is
 'Begins a dialog, sends one message and ends it, in the name of the caller.
-Arguments: as send_and_end; ticket of the caller.
+Arguments: as send_and_end.
 Errors: those of begin_dialog, send and end_conversation.';
 
 create function parley.send_and_end(
@@ -16365,7 +16462,7 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   return parley._p_send_and_end(
-    v_caller, from_service, to_service, message_type, convert_to(body, 'UTF8'), contract, broker_instance, encryption, caller
+    v_caller, from_service, to_service, message_type, convert_to(body, 'UTF8'), contract, broker_instance, encryption
   );
 end
 $$;
@@ -16396,7 +16493,7 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   return parley._p_send_and_end(
-    v_caller, from_service, to_service, message_type, body, contract, broker_instance, encryption, caller
+    v_caller, from_service, to_service, message_type, body, contract, broker_instance, encryption
   );
 end
 $$;
