@@ -38,20 +38,7 @@ FAILING is how many conversations wait because a web address did not accept thei
   parley activation list --json | jq '.[] | select(.failing_conversations > 0) | .queue'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
-			if err != nil {
-				return err
-			}
-			defer closeConnection(ctx, conn)
-			found, err := activationstore.ReadExternalActivations(ctx, conn)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), append([]activationstore.ExternalActivation{}, found...))
-			}
-			return writeActivations(cmd.OutOrStdout(), found)
+			return showAll(a, cmd, activationstore.ReadExternalActivations, writeActivations)
 		},
 	}
 }

@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
 )
@@ -25,4 +27,46 @@ func (a *app) attach(ctx context.Context) (*pgx.Conn, error) {
 		fmt.Fprintf(a.stderr, "parley: warning: %s\n", broker.Advice)
 	}
 	return conn, nil
+}
+
+// withConnection runs work on one connection.
+func (a *app) withConnection(ctx context.Context, work func(conn *pgx.Conn) error) error {
+	conn, err := a.attach(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeConnection(ctx, conn)
+	return work(conn)
+}
+
+// showAll shows all that is read: as JSON for programs, or as write does for people.
+func showAll[T any](
+	a *app, cmd *cobra.Command, read func(context.Context, parley.DB) ([]T, error), write func(io.Writer, []T) error,
+) error {
+	ctx := cmd.Context()
+	return a.withConnection(ctx, func(conn *pgx.Conn) error {
+		found, err := read(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return encodeJSON(cmd.OutOrStdout(), append([]T{}, found...))
+		}
+		return write(cmd.OutOrStdout(), found)
+	})
+}
+
+// change runs one statement and reports what it has done: as JSON for programs, or in a line of text on out for people.
+func (a *app) change(cmd *cobra.Command, done any, out io.Writer, text string, run func(context.Context, *pgx.Conn) error) error {
+	ctx := cmd.Context()
+	return a.withConnection(ctx, func(conn *pgx.Conn) error {
+		if err := run(ctx, conn); err != nil {
+			return err
+		}
+		if a.json {
+			return encodeJSON(cmd.OutOrStdout(), done)
+		}
+		_, err := fmt.Fprintln(out, text)
+		return err
+	})
 }

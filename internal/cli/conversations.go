@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -87,20 +88,9 @@ func stateCode(state string) (string, error) {
 }
 
 func (a *app) listEndpoints(cmd *cobra.Command, filter parley.EndpointFilter) error {
-	ctx := cmd.Context()
-	conn, err := a.attach(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeConnection(ctx, conn)
-	endpoints, err := parley.ReadEndpoints(ctx, conn, filter)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return encodeJSON(cmd.OutOrStdout(), append([]parley.Endpoint{}, endpoints...))
-	}
-	return writeEndpoints(cmd.OutOrStdout(), endpoints, filter.Limit)
+	return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.Endpoint, error) {
+		return parley.ReadEndpoints(ctx, db, filter)
+	}, func(out io.Writer, found []parley.Endpoint) error { return writeEndpoints(out, found, filter.Limit) })
 }
 
 func writeEndpoints(out io.Writer, endpoints []parley.Endpoint, limit int) error {
@@ -126,20 +116,11 @@ func writeEndpoints(out io.Writer, endpoints []parley.Endpoint, limit int) error
 }
 
 func (a *app) listStuck(cmd *cobra.Command, filter parley.EndpointFilter) error {
-	ctx := cmd.Context()
-	conn, err := a.attach(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeConnection(ctx, conn)
-	stuck, err := parley.ReadStuckConversations(ctx, conn, filter)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return encodeJSON(cmd.OutOrStdout(), append([]parley.StuckConversation{}, stuck...))
-	}
-	return writeStuck(cmd.OutOrStdout(), stuck, filter.Limit)
+	return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.StuckConversation, error) {
+		return parley.ReadStuckConversations(ctx, db, filter)
+	}, func(out io.Writer, found []parley.StuckConversation) error {
+		return writeStuck(out, found, filter.Limit)
+	})
 }
 
 func writeStuck(out io.Writer, stuck []parley.StuckConversation, limit int) error {

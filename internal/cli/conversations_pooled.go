@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -11,20 +12,9 @@ import (
 )
 
 func (a *app) listPooled(cmd *cobra.Command, limit int) error {
-	ctx := cmd.Context()
-	conn, err := a.attach(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeConnection(ctx, conn)
-	pooled, err := parley.ReadPooledConversations(ctx, conn, limit)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return encodeJSON(cmd.OutOrStdout(), append([]parley.PooledConversation{}, pooled...))
-	}
-	return writePooled(cmd.OutOrStdout(), pooled, limit)
+	return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.PooledConversation, error) {
+		return parley.ReadPooledConversations(ctx, db, limit)
+	}, func(out io.Writer, found []parley.PooledConversation) error { return writePooled(out, found, limit) })
 }
 
 func writePooled(out io.Writer, pooled []parley.PooledConversation, limit int) error {

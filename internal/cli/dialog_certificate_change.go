@@ -9,16 +9,6 @@ import (
 	truststore "github.com/parley-broker/parley/internal/store/trust"
 )
 
-// withConnection runs work on one connection.
-func (a *app) withConnection(ctx context.Context, work func(conn *pgx.Conn) error) error {
-	conn, err := a.attach(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeConnection(ctx, conn)
-	return work(conn)
-}
-
 func newDialogCertificateActivateCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "activate NAME",

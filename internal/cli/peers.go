@@ -49,20 +49,7 @@ func newPeersListCommand(a *app) *cobra.Command {
 		Long:  `List the peers: what each acts as in this database, its keys, and where it listens.`,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
-			if err != nil {
-				return err
-			}
-			defer closeConnection(ctx, conn)
-			peers, err := truststore.ReadPeers(ctx, conn)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), append([]truststore.Peer{}, peers...))
-			}
-			return writePeers(cmd.OutOrStdout(), peers)
+			return showAll(a, cmd, truststore.ReadPeers, writePeers)
 		},
 	}
 }
@@ -148,18 +135,5 @@ type peerChange struct {
 }
 
 func (a *app) changePeer(cmd *cobra.Command, name, change string, do func(context.Context, *pgx.Conn) error) error {
-	ctx := cmd.Context()
-	conn, err := a.attach(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeConnection(ctx, conn)
-	if err := do(ctx, conn); err != nil {
-		return err
-	}
-	if a.json {
-		return encodeJSON(cmd.OutOrStdout(), peerChange{Peer: name, Change: change})
-	}
-	_, err = fmt.Fprintf(a.stderr, "%s peer %s\n", change, name)
-	return err
+	return a.change(cmd, peerChange{Peer: name, Change: change}, a.stderr, fmt.Sprintf("%s peer %s", change, name), do)
 }

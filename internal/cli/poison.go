@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -46,20 +47,9 @@ accept, but that are not set aside yet.`,
 			if filter.Limit < 0 {
 				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
 			}
-			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
-			if err != nil {
-				return err
-			}
-			defer closeConnection(ctx, conn)
-			found, err := parley.ReadPoisonConversations(ctx, conn, filter)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), append([]parley.PoisonConversation{}, found...))
-			}
-			return writePoison(cmd.OutOrStdout(), found, filter)
+			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.PoisonConversation, error) {
+				return parley.ReadPoisonConversations(ctx, db, filter)
+			}, func(out io.Writer, found []parley.PoisonConversation) error { return writePoison(out, found, filter) })
 		},
 	}
 	flags := cmd.Flags()

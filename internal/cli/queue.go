@@ -35,20 +35,7 @@ type objectChange struct {
 
 // changeObject runs one statement and reports what it has changed.
 func (a *app) changeObject(cmd *cobra.Command, change objectChange, run func(context.Context, *pgx.Conn) error) error {
-	ctx := cmd.Context()
-	conn, err := a.attach(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeConnection(ctx, conn)
-	if err := run(ctx, conn); err != nil {
-		return err
-	}
-	if a.json {
-		return encodeJSON(cmd.OutOrStdout(), change)
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", change.Kind, oneLine(change.Name, 0), change.Change)
-	return err
+	return a.change(cmd, change, cmd.OutOrStdout(), fmt.Sprintf("%s %s %s", change.Kind, oneLine(change.Name, 0), change.Change), run)
 }
 
 // newQueueSettingsCommand makes create or alter, which take the same flags.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,20 +30,9 @@ parley diagnose --conversation. What happens from now on is traced by parley tra
 			if conversation == (parley.UUID{}) {
 				return exitError{errors.New("no conversation has the UUID of zeros; parley conversations lists the handles"), exitUsage}
 			}
-			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
-			if err != nil {
-				return err
-			}
-			defer closeConnection(ctx, conn)
-			events, err := parley.TraceConversation(ctx, conn, conversation)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), append([]parley.TraceEvent{}, events...))
-			}
-			return writeTrace(cmd.OutOrStdout(), events)
+			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.TraceEvent, error) {
+				return parley.TraceConversation(ctx, db, conversation)
+			}, writeTrace)
 		},
 	}
 	a.completeArgument(cmd, completeHandles, 1)

@@ -20,20 +20,7 @@ type traceChange struct {
 
 // changeTrace starts or stops the trace and reports it.
 func (a *app) changeTrace(cmd *cobra.Command, change traceChange, text string, run func(context.Context, *pgx.Conn) error) error {
-	ctx := cmd.Context()
-	conn, err := a.attach(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeConnection(ctx, conn)
-	if err := run(ctx, conn); err != nil {
-		return err
-	}
-	if a.json {
-		return encodeJSON(cmd.OutOrStdout(), change)
-	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
-	return err
+	return a.change(cmd, change, cmd.OutOrStdout(), text, run)
 }
 
 func newTraceStartCommand(a *app) *cobra.Command {
@@ -100,20 +87,9 @@ func newTraceEventsCommand(a *app) *cobra.Command {
 --after leaves out the events up to a number.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
-			if err != nil {
-				return err
-			}
-			defer closeConnection(ctx, conn)
-			events, err := parley.ReadTracedEvents(ctx, conn, after)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), append([]parley.TracedEvent{}, events...))
-			}
-			return writeTracedEvents(cmd.OutOrStdout(), events)
+			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.TracedEvent, error) {
+				return parley.ReadTracedEvents(ctx, db, after)
+			}, writeTracedEvents)
 		},
 	}
 	cmd.Flags().Int64Var(&after, "after", 0, "only events with a larger number")
