@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-broker/parley/internal/measure/machine"
 	"github.com/parley-broker/parley/internal/measure/report"
@@ -17,23 +18,34 @@ func WritePage(out io.Writer, r Result) error {
 		Title:   "Parley demo",
 		Lead:    "The workload of " + paperName + ", played on PostgreSQL " + r.Machine.PostgresVersion + ".",
 		Verdict: report.Verdict{Good: r.Passed, Text: r.Verdict(), Details: r.Examples},
-		Tiles: []report.Tile{
-			{Value: thousands(r.MessagesSent), Label: "messages sent"},
-			{Value: thousands(r.MessagesReceived), Label: "messages received"},
-			{Value: thousands(r.Lost), Label: "lost", Bad: r.Lost > 0},
-			{Value: thousands(r.Duplicated), Label: "duplicated", Bad: r.Duplicated > 0},
-			{Value: thousands(r.OutOfOrder), Label: "out of order", Bad: r.OutOfOrder > 0},
-			{Value: thousands(r.Corrupted), Label: "corrupted", Bad: r.Corrupted > 0},
-			{Value: thousands(r.ReadersKilled), Label: noun(r.ReadersKilled, "reader", "readers") + " killed at work", Bad: r.ReadersKilled != 1},
-			{Value: rate(r.MessagesPerSecond), Unit: "/s", Label: "messages, all phases"},
-		},
+		Tiles: tiles(r.Findings, r.MessagesPerSecond, report.Tile{
+			Value: thousands(r.ReadersKilled), Label: noun(r.ReadersKilled, "reader", "readers") + " killed at work", Bad: r.ReadersKilled != 1,
+		}),
 		Sections: []report.Section{
 			timeSection(r), payloadSection(r), batchSection(r), checkSection(r), machineSection(r.Machine, r.Server), reproduceSection(r),
 		},
-		Foot: "Made by parley demo, " + r.StartedAt.Format("2 January 2006 15:04:05 MST") +
-			". This file holds everything it shows and asks nothing of any network.",
+		Foot: foot(r.StartedAt),
 	}
 	return page.Write(out)
+}
+
+// tiles show what the check found, what was broken on purpose, and how fast it was.
+func tiles(f Findings, perSecond float64, broken report.Tile) []report.Tile {
+	return []report.Tile{
+		{Value: thousands(f.MessagesSent), Label: "messages sent"},
+		{Value: thousands(f.MessagesReceived), Label: "messages received"},
+		{Value: thousands(f.Lost), Label: "lost", Bad: f.Lost > 0},
+		{Value: thousands(f.Duplicated), Label: "duplicated", Bad: f.Duplicated > 0},
+		{Value: thousands(f.OutOfOrder), Label: "out of order", Bad: f.OutOfOrder > 0},
+		{Value: thousands(f.Corrupted), Label: "corrupted", Bad: f.Corrupted > 0},
+		broken,
+		{Value: rate(perSecond), Unit: "/s", Label: "messages, all phases"},
+	}
+}
+
+func foot(startedAt time.Time) string {
+	return "Made by parley demo, " + startedAt.Format("2 January 2006 15:04:05 MST") +
+		". This file holds everything it shows and asks nothing of any network."
 }
 
 func timeSection(r Result) report.Section {
@@ -88,6 +100,14 @@ func rates(samples []Sample, end float64) (sent, received []report.Point) {
 	return sent, received
 }
 
+// paperBars are what the paper reports, beside the bars of a run.
+func paperBars() (bars []report.Bar) {
+	for _, f := range paperFigures {
+		bars = append(bars, report.Bar{Label: f.setup, Value: f.messagesPerSecond, Text: f.text, Other: true})
+	}
+	return bars
+}
+
 func payloadSection(r Result) report.Section {
 	bars := &report.BarChart{
 		ID: "payloads", Title: "Messages per second by payload size, beside the paper's figures",
@@ -108,9 +128,7 @@ func payloadSection(r Result) report.Section {
 			fmt.Sprintf("%.1f ms", p.SendP50MS), fmt.Sprintf("%.1f ms", p.SendP99MS),
 		})
 	}
-	for _, f := range paperFigures {
-		bars.Bars = append(bars.Bars, report.Bar{Label: f.setup, Value: f.messagesPerSecond, Text: f.text, Other: true})
-	}
+	bars.Bars = append(bars.Bars, paperBars()...)
 	return report.Section{
 		Title: "By payload size, beside the paper",
 		Bars:  bars, Table: table,

@@ -3,8 +3,6 @@ package demo
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,67 +11,19 @@ import (
 // killPhase is the phase in whose middle a reader is killed.
 const killPhase = 1
 
-// playPhase sends messages of one size for its share of the time, and waits until all are received.
+// playPhase sends messages of one size for its share of the time, and for as long as it takes to kill a reader if one is to be killed.
 func (r *run) playPhase(ctx context.Context, payloadBytes int, withKill bool) (Payload, error) {
-	begun, err := r.now(ctx)
-	if err != nil {
-		return Payload{}, err
-	}
-	before := r.sent.Load()
-	if err := r.send(ctx, payloadBytes, r.config.Duration/time.Duration(len(PayloadBytes)), withKill); err != nil {
-		return Payload{}, err
-	}
-	stopped, err := r.now(ctx)
-	if err != nil {
-		return Payload{}, err
-	}
-	if err := r.drain(ctx); err != nil {
-		return Payload{}, err
-	}
-	payload, err := readPhase(ctx, r.control, begun)
-	if err != nil {
-		return Payload{}, err
-	}
-	payload.PayloadBytes = payloadBytes
-	payload.MessagesSent = r.sent.Load() - before
-	payload.SendSeconds = stopped.Sub(begun).Seconds()
-	payload.begun = begun.Sub(r.watch.start).Seconds()
-	payload.takeSends(r.senders)
-	return payload, nil
-}
-
-// takeSends records how long the sends of a phase took.
-func (p *Payload) takeSends(senders []*sender) {
-	var took []time.Duration
-	for _, s := range senders {
-		took = append(took, s.took...)
-	}
-	slices.Sort(took)
-	p.SendP50MS, p.SendP99MS = milliseconds(took, 0.50), milliseconds(took, 0.99)
-}
-
-// send lets all senders send for a time, and for as long as it takes to kill a reader if one is to be killed.
-func (r *run) send(ctx context.Context, payloadBytes int, share time.Duration, withKill bool) error {
-	sending, ctx := newCrew(ctx)
-	defer sending.fail(nil)
-	var stopped atomic.Bool
-	for _, s := range r.senders {
-		s.took = s.took[:0]
-		sending.start(func() error { return s.sendUntil(ctx, payloadBytes, &stopped, &r.sent) })
-	}
-	err := pause(ctx, share/2)
-	if err == nil && withKill {
-		err = r.killReader(ctx)
-	}
-	if err == nil {
-		err = pause(ctx, share/2)
-	}
-	stopped.Store(true)
-	sending.working.Wait()
-	if err != nil {
+	share := r.config.Duration / time.Duration(len(PayloadBytes))
+	return r.stage.playPhase(ctx, r.senders, payloadBytes, func(ctx context.Context) error {
+		err := pause(ctx, share/2)
+		if err == nil && withKill {
+			err = r.killReader(ctx)
+		}
+		if err == nil {
+			err = pause(ctx, share/2)
+		}
 		return err
-	}
-	return context.Cause(ctx)
+	})
 }
 
 func (r *run) killReader(ctx context.Context) error {
@@ -85,55 +35,10 @@ func (r *run) killReader(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.kill = kill{seconds: at.Sub(r.watch.start).Seconds(), process: process}
+	r.kill = kill{seconds: at.Sub(r.start).Seconds(), process: process}
 	r.notice(fmt.Sprintf("A reader (process %d) was killed after it had received and inserted, before its commit. "+
 		"The queue monitor starts another in its place.", process))
 	return nil
-}
-
-// drain waits until everything that was sent is received.
-func (r *run) drain(ctx context.Context) error {
-	return r.await(ctx, func() (int64, error) {
-		_, received, err := readProgress(ctx, r.control)
-		return r.sent.Load() - received, err
-	})
-}
-
-// await waits until nothing is left.
-func (r *run) await(ctx context.Context, left func() (int64, error)) error {
-	return awaitNone(ctx, stallTimeout, left, r.notice)
-}
-
-// awaitNone waits until nothing is left. What is stuck for long does not come any more; the check reports it.
-func awaitNone(ctx context.Context, patience time.Duration, left func() (int64, error), notice func(string)) error {
-	least, since := int64(-1), time.Now()
-	for {
-		n, err := left()
-		switch {
-		case err != nil:
-			return err
-		case n <= 0:
-			return nil
-		case least < 0 || n < least:
-			least, since = n, time.Now()
-		case time.Since(since) > patience:
-			notice(fmt.Sprintf("Nothing has moved for %v; %d are still open.", patience, n))
-			return nil
-		}
-		if err := pause(ctx, drainPoll); err != nil {
-			return err
-		}
-	}
-}
-
-// now is the time by the clock of the server, by which all is measured.
-func (r *run) now(ctx context.Context) (time.Time, error) { return serverTime(ctx, r.control) }
-
-func serverTime(ctx context.Context, conn *pgx.Conn) (at time.Time, err error) {
-	if err := conn.QueryRow(ctx, "select clock_timestamp()").Scan(&at); err != nil {
-		return at, fmt.Errorf("ask for the time: %w", err)
-	}
-	return at, nil
 }
 
 // readPhase reads what the readers logged since a phase began.
@@ -172,13 +77,6 @@ func readBatches(ctx context.Context, conn *pgx.Conn) ([]batch, error) {
 		return nil, fmt.Errorf("read the log of the readers: %w", err)
 	}
 	return batches, nil
-}
-
-func lastReceived(ctx context.Context, conn *pgx.Conn) (at time.Time, err error) {
-	if err := conn.QueryRow(ctx, "select coalesce(max(received_at), clock_timestamp()) from receive_log").Scan(&at); err != nil {
-		return at, fmt.Errorf("read the log of the readers: %w", err)
-	}
-	return at, nil
 }
 
 // milliseconds gives the value below which a share of the sorted durations lies.

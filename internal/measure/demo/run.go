@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
-	"github.com/parley-broker/parley/internal/measure/machine"
 )
 
 // Run plays the workload in a database of its own, beside the one that admin is connected to, and checks it. A run that
@@ -33,22 +31,24 @@ func Run(ctx context.Context, admin *pgx.Conn, config Config) (Result, error) {
 
 // run is a run under way.
 type run struct {
+	stage
 	config  Config
 	db      *database
-	control *pgx.Conn
 	handles []parley.UUID
 	senders []*sender
 	readers *readers
 	watch   *watch
-	sent    atomic.Int64
+	counter atomic.Int64
 	phase   atomic.Int32
 	kill    kill
-
-	observing sync.Mutex
 }
 
 func play(ctx context.Context, db *database, config Config) (Result, error) {
 	r := &run{config: config, db: db, readers: &readers{db: db}}
+	r.patience, r.sent = stallTimeout, r.counter.Load
+	if config.Observer != nil {
+		r.observer = config.Observer
+	}
 	defer r.close(ctx)
 	startedAt := time.Now()
 	if err := r.prepare(ctx); err != nil {
@@ -60,23 +60,17 @@ func play(ctx context.Context, db *database, config Config) (Result, error) {
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()
 	background.start(func() error { return r.readers.run(serving, config.Readers) })
-	var watching sync.WaitGroup
-	stop := make(chan struct{})
-	watching.Go(func() {
-		if err := r.watch.run(ctx, stop, r.show); err != nil {
+	var payloads []Payload
+	err := watched(ctx, background, func(stop <-chan struct{}) error { return r.watch.run(ctx, stop, r.show) }, func() (err error) {
+		if payloads, err = r.workload(ctx); err != nil {
 			background.fail(err)
 		}
+		r.readers.done.Store(true)
+		stopServing()
+		background.working.Wait()
+		return nil
 	})
-	payloads, err := r.workload(ctx)
 	if err != nil {
-		background.fail(err)
-	}
-	r.readers.done.Store(true)
-	stopServing()
-	background.working.Wait()
-	close(stop)
-	watching.Wait()
-	if err := context.Cause(ctx); err != nil {
 		return Result{}, err
 	}
 	return r.conclude(ctx, startedAt, payloads)
@@ -97,7 +91,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if r.handles, err = openDialogs(ctx, r.control, 1, r.config.Conversations); err != nil {
 		return err
 	}
-	r.watch = &watch{sent: &r.sent}
+	r.watch = &watch{sent: &r.counter}
 	if r.watch.conn, err = r.db.connect(ctx); err != nil {
 		return err
 	}
@@ -106,13 +100,13 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		r.senders = append(r.senders, &sender{number: i, conn: conn, bodies: newBodyWriter(i)})
+		r.senders = append(r.senders, &sender{number: i, conn: conn, bodies: newBodyWriter(i), sent: &r.counter})
 	}
 	deal(r.handles, 0, r.senders)
-	r.watch.start, err = r.now(ctx)
-	if err != nil {
+	if r.start, err = r.now(ctx); err != nil {
 		return err
 	}
+	r.watch.start = r.start
 	r.notice(fmt.Sprintf("%d senders and %d conversations are ready in database %s. Messages start their readers, %d at most.",
 		r.config.Senders, r.config.Conversations, r.config.Database, r.config.Readers))
 	return nil
@@ -135,11 +129,7 @@ func (r *run) close(ctx context.Context) {
 
 // workload sends on every conversation once, then each payload size for its share of the time, and ends all conversations.
 func (r *run) workload(ctx context.Context) ([]Payload, error) {
-	err := each(ctx, r.senders, func(ctx context.Context, s *sender) error { return s.warmUp(ctx, &r.sent) })
-	if err != nil {
-		return nil, err
-	}
-	if err := r.drain(ctx); err != nil {
+	if err := r.warmUp(ctx, r.senders); err != nil {
 		return nil, err
 	}
 	var payloads []Payload
@@ -167,19 +157,21 @@ func (r *run) endDialogs(ctx context.Context) error {
 		return err
 	}
 	r.notice("All messages are sent; the senders have ended their conversations.")
-	return r.await(ctx, func() (left int64, err error) {
-		err = r.control.QueryRow(ctx, "select count(*) from parley.conversation_endpoints where state <> 'CD'").Scan(&left)
-		if err != nil {
-			return 0, fmt.Errorf("count open conversations: %w", err)
-		}
-		return left, nil
-	})
+	return r.await(ctx, func() (int64, error) { return countOpen(ctx, r.control) })
 }
 
 // conclude checks and puts the result together.
 func (r *run) conclude(ctx context.Context, startedAt time.Time, payloads []Payload) (Result, error) {
 	r.notice("Checking every message.")
+	end, err := r.stage.conclude(ctx)
+	if err != nil {
+		return Result{}, err
+	}
 	result := Result{
+		Findings:       end.Findings,
+		Seconds:        end.seconds,
+		Machine:        end.machine,
+		Server:         end.server,
 		ReadersKilled:  r.readers.killed.Load(),
 		ReadersStarted: r.readers.started.Load(),
 		Payloads:       payloads,
@@ -191,43 +183,15 @@ func (r *run) conclude(ctx context.Context, startedAt time.Time, payloads []Payl
 		samples: r.watch.samples,
 		kill:    r.kill,
 	}
-	var err error
-	if result.Findings, err = check(ctx, r.control); err != nil {
-		return Result{}, err
-	}
 	if result.LeftBehind, err = findLeftovers(ctx, r.control, targetQueue, initiatorQueue); err != nil {
-		return Result{}, err
-	}
-	if result.Machine, err = machine.Read(ctx, r.control); err != nil {
-		return Result{}, err
-	}
-	if result.Server, err = machine.Settings(ctx, r.control, serverSettings...); err != nil {
 		return Result{}, err
 	}
 	if result.batches, err = readBatches(ctx, r.control); err != nil {
 		return Result{}, err
 	}
-	last, err := lastReceived(ctx, r.control)
-	if err != nil {
-		return Result{}, err
-	}
-	result.Seconds = last.Sub(r.watch.start).Seconds()
 	result.MessagesPerSecond = perSecond(result.MessagesReceived, result.Seconds)
 	result.Passed = result.Clean() && result.LeftBehind.None() && result.ReadersKilled == 1
 	return result, nil
-}
-
-// serverSettings decide what a commit costs, and so what the figures are worth.
-var serverSettings = []string{
-	"fsync", "full_page_writes", "max_wal_size", "shared_buffers", "synchronous_commit", "wal_compression", "wal_sync_method",
-}
-
-func (r *run) notice(text string) {
-	r.observing.Lock()
-	defer r.observing.Unlock()
-	if r.config.Observer != nil {
-		r.config.Observer.Notice(text)
-	}
 }
 
 // show reports the state of the demo after these latest samples to the observer.

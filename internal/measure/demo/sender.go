@@ -25,6 +25,8 @@ type sender struct {
 	streams []*stream
 	next    int
 	bodies  *bodyWriter
+	// sent counts what was sent, by others too.
+	sent *atomic.Int64
 	// took is how long each send of the phase took, from call to commit.
 	took []time.Duration
 }
@@ -41,27 +43,26 @@ func (s *sender) sendOne(ctx context.Context, payloadBytes int) error {
 		return fmt.Errorf("send: %w", err)
 	}
 	s.took = append(s.took, time.Since(begun))
+	s.sent.Add(1)
 	return nil
 }
 
-// sendUntil sends until it is stopped, and counts.
-func (s *sender) sendUntil(ctx context.Context, payloadBytes int, stopped *atomic.Bool, sent *atomic.Int64) error {
+// sendUntil sends until it is stopped.
+func (s *sender) sendUntil(ctx context.Context, payloadBytes int, stopped *atomic.Bool) error {
 	for !stopped.Load() {
 		if err := s.sendOne(ctx, payloadBytes); err != nil {
 			return err
 		}
-		sent.Add(1)
 	}
 	return nil
 }
 
 // warmUp sends one message on each conversation, so that all targets exist, as the paper advises.
-func (s *sender) warmUp(ctx context.Context, sent *atomic.Int64) error {
+func (s *sender) warmUp(ctx context.Context) error {
 	for range s.streams {
 		if err := s.sendOne(ctx, PayloadBytes[0]); err != nil {
 			return err
 		}
-		sent.Add(1)
 	}
 	return nil
 }

@@ -45,7 +45,6 @@ type initiator struct {
 // network is the servers, the daemons and the links between them.
 type network struct {
 	config     ServersConfig
-	notice     func(string)
 	folder     *site.Folder
 	servers    *site.Servers
 	target     *host
@@ -54,7 +53,7 @@ type network struct {
 
 // buildNetwork starts everything. The caller must stop it, also when it fails.
 func buildNetwork(ctx context.Context, config ServersConfig, notice func(string)) (n *network, err error) {
-	n = &network{config: config, notice: notice, target: &host{name: targetName}}
+	n = &network{config: config, target: &host{name: targetName}}
 	names := []string{targetName}
 	for i := range config.Servers - 1 {
 		one := &initiator{host: host{name: fmt.Sprintf("initiator %d", i+1)}}

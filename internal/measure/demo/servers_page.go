@@ -16,20 +16,11 @@ func WriteServersPage(out io.Writer, r ServersResult) error {
 			"each with a daemon of its own, joined by mutual TLS.",
 			paperName, r.Settings.Servers, r.Machine.PostgresVersion, counted(int64(r.Settings.Servers-1), "initiator", "initiators")),
 		Verdict: report.Verdict{Good: r.Passed, Text: r.Verdict(), Details: r.Examples},
-		Tiles: []report.Tile{
-			{Value: thousands(r.MessagesSent), Label: "messages sent"},
-			{Value: thousands(r.MessagesReceived), Label: "messages received"},
-			{Value: thousands(r.Lost), Label: "lost", Bad: r.Lost > 0},
-			{Value: thousands(r.Duplicated), Label: "duplicated", Bad: r.Duplicated > 0},
-			{Value: thousands(r.OutOfOrder), Label: "out of order", Bad: r.OutOfOrder > 0},
-			{Value: thousands(r.Corrupted), Label: "corrupted", Bad: r.Corrupted > 0},
-			{
-				Value: thousands(int64(r.Cut.ConnectionsBroken)),
-				Label: noun(int64(r.Cut.ConnectionsBroken), "connection", "connections") + " broken",
-				Bad:   r.Cut.ConnectionsBroken == 0,
-			},
-			{Value: rate(r.MessagesPerSecond), Unit: "/s", Label: "messages, all phases"},
-		},
+		Tiles: tiles(r.Findings, r.MessagesPerSecond, report.Tile{
+			Value: thousands(int64(r.Cut.ConnectionsBroken)),
+			Label: noun(int64(r.Cut.ConnectionsBroken), "connection", "connections") + " broken",
+			Bad:   r.Cut.ConnectionsBroken == 0,
+		}),
 		Sections: []report.Section{
 			r.flowSection(), r.waitingSection(), r.initiatorsSection(), r.sizesSection(), r.spreadSection(), r.phasesSection(),
 			r.linksSection(), r.checkSection(),
@@ -41,8 +32,7 @@ func WriteServersPage(out io.Writer, r ServersResult) error {
 				After: []string{"It makes its servers, and removes them at the end."},
 			},
 		},
-		Foot: "Made by parley demo, " + r.StartedAt.Format("2 January 2006 15:04:05 MST") +
-			". This file holds everything it shows and asks nothing of any network.",
+		Foot: foot(r.StartedAt),
 	}
 	return page.Write(out)
 }
@@ -159,9 +149,7 @@ func (r ServersResult) initiatorsSection() report.Section {
 		}
 		bars.Bars = append(bars.Bars, report.Bar{Label: setup, Value: p.MessagesPerSecond, Text: rate(p.MessagesPerSecond)})
 	}
-	for _, f := range paperFigures {
-		bars.Bars = append(bars.Bars, report.Bar{Label: f.setup, Value: f.messagesPerSecond, Text: f.text, Other: true})
-	}
+	bars.Bars = append(bars.Bars, paperBars()...)
 	return report.Section{
 		Title: "By number of initiators, beside the paper's figures 2, 3 and 4", Bars: bars,
 		After: []string{"The paper's set-up: " + paperMachine + ". " + differentServers},

@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/parley-broker/parley"
@@ -14,32 +13,15 @@ func (r *serversExecution) playPhase(ctx context.Context, p flowPhase) (Phase, e
 	r.observing.Lock()
 	r.phase = p
 	r.observing.Unlock()
-	begun, err := serverTime(ctx, r.target.control)
-	if err != nil {
-		return Phase{}, err
-	}
-	before := r.sent()
-	if err := r.send(ctx, p, r.config.Duration/time.Duration(len(r.config.plan()))); err != nil {
-		return Phase{}, err
-	}
-	stopped, err := serverTime(ctx, r.target.control)
-	if err != nil {
-		return Phase{}, err
-	}
-	if err := r.drain(ctx); err != nil {
-		return Phase{}, err
-	}
-	payload, err := readPhase(ctx, r.target.control, begun)
-	if err != nil {
-		return Phase{}, err
-	}
-	payload.PayloadBytes, payload.MessagesSent = p.bytes, r.sent()-before
-	payload.SendSeconds, payload.begun = stopped.Sub(begun).Seconds(), begun.Sub(r.watch.start).Seconds()
 	var senders []*sender
 	for _, i := range r.initiators[:p.initiators] {
 		senders = append(senders, i.senders...)
 	}
-	payload.takeSends(senders)
+	share := r.config.Duration / time.Duration(len(r.config.plan()))
+	payload, err := r.stage.playPhase(ctx, senders, p.bytes, func(ctx context.Context) error { return r.passTime(ctx, p, share) })
+	if err != nil {
+		return Phase{}, err
+	}
 	phase := Phase{Payload: payload, Initiators: p.initiators, IsSpread: p.spread, HasCut: p.cut, label: p.label()}
 	for _, s := range r.watch.since(payload.begun) {
 		phase.WaitingMax = max(phase.WaitingMax, s.waiting())
@@ -48,33 +30,6 @@ func (r *serversExecution) playPhase(ctx context.Context, p flowPhase) (Phase, e
 		r.measureCut()
 	}
 	return phase, nil
-}
-
-func (r *serversExecution) sent() (sum int64) {
-	for _, i := range r.initiators {
-		sum += i.sent.Load()
-	}
-	return sum
-}
-
-// send lets the senders of a phase send for a time, and for as long as it takes to cut a link and restore it.
-func (r *serversExecution) send(ctx context.Context, p flowPhase, share time.Duration) error {
-	sending, ctx := newCrew(ctx)
-	defer sending.fail(nil)
-	var stopped atomic.Bool
-	for _, i := range r.initiators[:p.initiators] {
-		for _, s := range i.senders {
-			s.took = s.took[:0]
-			sending.start(func() error { return s.sendUntil(ctx, p.bytes, &stopped, &i.sent) })
-		}
-	}
-	err := r.passTime(ctx, p, share)
-	stopped.Store(true)
-	sending.working.Wait()
-	if err != nil {
-		return err
-	}
-	return context.Cause(ctx)
 }
 
 // passTime waits, with the link of the first initiator cut in the middle third if the phase has it so.
@@ -86,11 +41,11 @@ func (r *serversExecution) passTime(ctx context.Context, p flowPhase, share time
 		return err
 	}
 	one := r.initiators[0]
-	at, err := serverTime(ctx, r.target.control)
+	at, err := r.now(ctx)
 	if err != nil {
 		return err
 	}
-	r.cut = Cut{Initiator: one.name, AtSeconds: at.Sub(r.watch.start).Seconds(), ConnectionsBroken: one.link.cut()}
+	r.cut = Cut{Initiator: one.name, AtSeconds: at.Sub(r.start).Seconds(), ConnectionsBroken: one.link.cut()}
 	r.notice(fmt.Sprintf("The link of %s was cut (%d connections broke). Its senders go on; what they send waits.",
 		one.name, r.cut.ConnectionsBroken))
 	err = pause(ctx, share/3)
@@ -98,10 +53,10 @@ func (r *serversExecution) passTime(ctx context.Context, p flowPhase, share time
 	if err != nil {
 		return err
 	}
-	if at, err = serverTime(ctx, r.target.control); err != nil {
+	if at, err = r.now(ctx); err != nil {
 		return err
 	}
-	r.cut.Seconds = at.Sub(r.watch.start).Seconds() - r.cut.AtSeconds
+	r.cut.Seconds = at.Sub(r.start).Seconds() - r.cut.AtSeconds
 	r.notice(fmt.Sprintf("The link of %s is whole again.", one.name))
 	return pause(ctx, share/3)
 }
@@ -139,14 +94,6 @@ func caughtUpSeconds(samples []FlowSample, restored float64, most int64) float64
 		}
 	}
 	return since[len(since)-1].Seconds - restored
-}
-
-// drain waits until everything that was sent is received.
-func (r *serversExecution) drain(ctx context.Context) error {
-	return awaitNone(ctx, serversPatience, func() (int64, error) {
-		_, received, err := readProgress(ctx, r.target.control)
-		return r.sent() - received, err
-	}, r.notice)
 }
 
 // openDialogs begins the conversations of an initiator: those that stand side by side, and one in 150 of many.
@@ -190,15 +137,14 @@ func (r *serversExecution) endDialogs(ctx context.Context) error {
 		return err
 	}
 	r.notice("All messages are sent; the senders have ended their conversations.")
-	return awaitNone(ctx, serversPatience, func() (left int64, err error) {
+	return r.await(ctx, func() (left int64, err error) {
 		for _, h := range r.hosts() {
-			var open int64
-			err := h.control.QueryRow(ctx, "select count(*) from parley.conversation_endpoints where state <> 'CD'").Scan(&open)
+			open, err := countOpen(ctx, h.control)
 			if err != nil {
-				return 0, fmt.Errorf("%s: count open conversations: %w", h.name, err)
+				return 0, fmt.Errorf("%s: %w", h.name, err)
 			}
 			left += open
 		}
 		return left, nil
-	}, r.notice)
+	})
 }

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/parley-broker/parley/internal/measure/machine"
 )
 
 // serversPatience is how long nothing may move before the rest is given up: a link that was cut is tried again after up to 64
@@ -19,13 +16,12 @@ const serversPatience = 90 * time.Second
 
 // serversExecution is an execution on several servers under way.
 type serversExecution struct {
+	stage
 	*network
 	config ServersConfig
 	watch  *flowWatch
 	cut    Cut
-
-	observing sync.Mutex
-	phase     flowPhase
+	phase  flowPhase
 }
 
 // RunServers plays the workload on servers of its own, made for it, and checks it. A run that found something wrong is a result
@@ -35,12 +31,17 @@ func RunServers(ctx context.Context, config ServersConfig) (result ServersResult
 		return ServersResult{}, err
 	}
 	r := &serversExecution{config: config}
+	r.patience = serversPatience
+	if config.FlowObserver != nil {
+		r.observer = config.FlowObserver
+	}
 	startedAt := time.Now()
 	r.network, err = buildNetwork(ctx, config, r.notice)
 	defer func() { err = errors.Join(err, r.stop(ctx)) }()
 	if err != nil {
 		return ServersResult{}, err
 	}
+	r.control, r.sent = r.target.control, r.sentByAll
 	if err := r.prepare(ctx); err != nil {
 		return ServersResult{}, err
 	}
@@ -59,7 +60,7 @@ func (r *serversExecution) prepare(ctx context.Context) error {
 				return err
 			}
 			name := len(i.senders)*len(r.initiators) + number
-			i.senders = append(i.senders, &sender{number: name, conn: conn, bodies: newBodyWriter(name)})
+			i.senders = append(i.senders, &sender{number: name, conn: conn, bodies: newBodyWriter(name), sent: &i.sent})
 		}
 	}
 	err := each(ctx, r.initiators, func(ctx context.Context, i *initiator) error { return i.openDialogs(ctx) })
@@ -67,9 +68,10 @@ func (r *serversExecution) prepare(ctx context.Context) error {
 		return err
 	}
 	r.watch = &flowWatch{target: r.target.watching, initiators: r.initiators}
-	if r.watch.start, err = serverTime(ctx, r.target.control); err != nil {
+	if r.start, err = r.now(ctx); err != nil {
 		return err
 	}
+	r.watch.start = r.start
 	r.notice(fmt.Sprintf("%d senders and %d conversations are ready. Messages start their readers at the target, %d at most.",
 		r.config.Senders, r.config.Conversations, r.config.Readers))
 	return nil
@@ -80,20 +82,12 @@ func (r *serversExecution) play(ctx context.Context, startedAt time.Time) (Serve
 	background, ctx := newCrew(ctx)
 	defer background.fail(nil)
 	r.guard(ctx, background.fail)
-	var watching sync.WaitGroup
-	stop := make(chan struct{})
-	watching.Go(func() {
-		if err := r.watch.run(ctx, stop, r.show); err != nil {
-			background.fail(err)
-		}
+	var phases []Phase
+	err := watched(ctx, background, func(stop <-chan struct{}) error { return r.watch.run(ctx, stop, r.show) }, func() (err error) {
+		phases, err = r.workload(ctx)
+		return err
 	})
-	phases, err := r.workload(ctx)
 	if err != nil {
-		background.fail(err)
-	}
-	close(stop)
-	watching.Wait()
-	if err := context.Cause(ctx); err != nil {
 		return ServersResult{}, err
 	}
 	return r.conclude(ctx, startedAt, phases)
@@ -101,7 +95,7 @@ func (r *serversExecution) play(ctx context.Context, startedAt time.Time) (Serve
 
 // workload sends on every conversation once, then plays each phase, and ends all conversations.
 func (r *serversExecution) workload(ctx context.Context) ([]Phase, error) {
-	if err := r.warmUp(ctx); err != nil {
+	if err := r.warmUp(ctx, r.senders()); err != nil {
 		return nil, err
 	}
 	var phases []Phase
@@ -110,7 +104,7 @@ func (r *serversExecution) workload(ctx context.Context) ([]Phase, error) {
 			for _, i := range r.initiators {
 				deal(i.spread, r.config.Conversations+i.first, i.senders)
 			}
-			if err := r.warmUp(ctx); err != nil {
+			if err := r.warmUp(ctx, r.senders()); err != nil {
 				return nil, err
 			}
 		}
@@ -123,15 +117,18 @@ func (r *serversExecution) workload(ctx context.Context) ([]Phase, error) {
 	return phases, r.endDialogs(ctx)
 }
 
-// warmUp sends one message on each conversation that is in use, so that all targets exist.
-func (r *serversExecution) warmUp(ctx context.Context) error {
-	err := each(ctx, r.initiators, func(ctx context.Context, i *initiator) error {
-		return each(ctx, i.senders, func(ctx context.Context, s *sender) error { return s.warmUp(ctx, &i.sent) })
-	})
-	if err != nil {
-		return err
+func (r *serversExecution) senders() (all []*sender) {
+	for _, i := range r.initiators {
+		all = append(all, i.senders...)
 	}
-	return r.drain(ctx)
+	return all
+}
+
+func (r *serversExecution) sentByAll() (sum int64) {
+	for _, i := range r.initiators {
+		sum += i.sent.Load()
+	}
+	return sum
 }
 
 // conclude checks and puts the result together.
@@ -150,24 +147,14 @@ func (r *serversExecution) conclude(ctx context.Context, startedAt time.Time, ph
 	if err := r.gatherLedgers(ctx); err != nil {
 		return ServersResult{}, err
 	}
-	var err error
-	if result.Findings, err = check(ctx, r.target.control); err != nil {
-		return ServersResult{}, err
-	}
-	if result.LeftBehind, err = r.findLeftovers(ctx); err != nil {
-		return ServersResult{}, err
-	}
-	if result.Machine, err = machine.Read(ctx, r.target.control); err != nil {
-		return ServersResult{}, err
-	}
-	if result.Server, err = machine.Settings(ctx, r.target.control, serverSettings...); err != nil {
-		return ServersResult{}, err
-	}
-	last, err := lastReceived(ctx, r.target.control)
+	end, err := r.stage.conclude(ctx)
 	if err != nil {
 		return ServersResult{}, err
 	}
-	result.Seconds = last.Sub(r.watch.start).Seconds()
+	result.Findings, result.Seconds, result.Machine, result.Server = end.Findings, end.seconds, end.machine, end.server
+	if result.LeftBehind, err = r.findLeftovers(ctx); err != nil {
+		return ServersResult{}, err
+	}
 	result.MessagesPerSecond = perSecond(result.MessagesReceived, result.Seconds)
 	result.Passed = result.Clean() && result.LeftBehind.None() && result.Cut.ConnectionsBroken > 0
 	return result, nil
@@ -205,14 +192,6 @@ func (r *serversExecution) findLeftovers(ctx context.Context) (Leftovers, error)
 		}
 	}
 	return left, err
-}
-
-func (r *serversExecution) notice(text string) {
-	r.observing.Lock()
-	defer r.observing.Unlock()
-	if r.config.FlowObserver != nil {
-		r.config.FlowObserver.Notice(text)
-	}
 }
 
 // show reports the state of the demo after these latest samples to the observer.
