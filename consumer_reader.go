@@ -71,7 +71,7 @@ func (execution *consumerExecution) receiveOnce(ctx, work context.Context) (rece
 			err = errors.Join(err, fmt.Errorf("roll back: %w", undoErr))
 		}
 	}()
-	messages, err := Receive(work, tx, execution.Queue, execution.portion()...)
+	messages, err := Receive(work, tx, execution.Queue, append(execution.portion(), asReader())...)
 	if err != nil {
 		return false, err
 	}

@@ -53,6 +53,25 @@ func AlterQueue(ctx context.Context, db DB, queue string, settings QueueSettings
 	return c.Exec(ctx, db, "alter queue "+queue)
 }
 
+// PauseReaders pauses the readers of a queue: the daemon starts none and delivers nothing to web addresses, and a [Consumer] receives nothing.
+// What they have received they finish. Senders go on, and so does [Receive].
+//
+// Errors: an [Error] with number [QueueNotFound] or [PermissionDenied].
+func PauseReaders(ctx context.Context, db DB, queue string) error {
+	c := pgdb.Call{Function: "pause_readers"}
+	c.Give("queue", "text", queue)
+	return c.Exec(ctx, db, "pause the readers of queue "+queue)
+}
+
+// ResumeReaders lets the readers of a queue go on.
+//
+// Errors: as [PauseReaders].
+func ResumeReaders(ctx context.Context, db DB, queue string) error {
+	c := pgdb.Call{Function: "resume_readers"}
+	c.Give("queue", "text", queue)
+	return c.Exec(ctx, db, "resume the readers of queue "+queue)
+}
+
 // DropQueue drops a queue that no service uses.
 //
 // Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or 3716 when a service uses it.

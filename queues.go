@@ -22,6 +22,8 @@ type QueueStatus struct {
 	IsSystem bool     `json:"is_system"` // the broker's own
 	Status   string   `json:"status"`    // ON, OFF or POISONED
 	Services []string `json:"services"`  // bound to the queue, by name
+	// ReadersPausedAt is since when its readers are paused; nil when they are not.
+	ReadersPausedAt *time.Time `json:"readers_paused_at"`
 
 	Retention             bool    `json:"retention"`
 	PoisonMessageHandling bool    `json:"poison_message_handling"`
@@ -62,6 +64,7 @@ func ReadQueues(ctx context.Context, db DB) ([]QueueStatus, error) {
 			case q.schema_name when 'dbo' then q.name else q.schema_name || '.' || q.name end,
 			q.object_id, q.is_ms_shipped,
 			case when q.is_receive_enabled then 'ON' when q.is_enqueue_enabled then 'POISONED' else 'OFF' end,
+			q.readers_paused_at,
 			array(select s.name from parley.services as s where s.service_queue_id = q.object_id order by s.name),
 			q.is_retention_enabled, q.is_poison_message_handling_enabled,
 			q.poison_action, q.poison_rollbacks, q.set_aside_conversations, q.is_activation_enabled, q.activation_procedure, q.max_readers,
@@ -88,7 +91,7 @@ func scanQueueStatus(row pgx.CollectableRow) (QueueStatus, error) {
 	var b QueueBacklog
 	var maySee bool
 	err := row.Scan(
-		&q.Queue, &q.QueueID, &q.IsSystem, &q.Status, &q.Services, &q.Retention, &q.PoisonMessageHandling,
+		&q.Queue, &q.QueueID, &q.IsSystem, &q.Status, &q.ReadersPausedAt, &q.Services, &q.Retention, &q.PoisonMessageHandling,
 		&q.PoisonAction, &q.PoisonRollbacks, &q.SetAsideConversations,
 		&q.Activation, &q.ActivationProcedure, &q.MaxQueueReaders,
 		&q.ExternalActivation, &q.ExternalEnabled, &q.MaxInstances,

@@ -3,6 +3,7 @@ package parley
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +17,7 @@ type receive struct {
 	conversation *UUID
 	group        *UUID
 	timeout      *int32
+	isReader     bool
 	groups       *int32
 }
 
@@ -43,6 +45,11 @@ func FromGroup(group UUID) ReceiveOption {
 // same, so that a bad one takes no others along. It cannot be combined with [FromConversation] or [FromGroup].
 func Groups(n int) ReceiveOption {
 	return func(r *receive) { r.groups = new(int32(min(n, 1<<31-1))) }
+}
+
+// asReader makes it the RECEIVE of a reader, which receives nothing while the readers of the queue are paused.
+func asReader() ReceiveOption {
+	return func(r *receive) { r.isReader = true }
 }
 
 // WaitForever, for [Wait], is no time-out at all.
@@ -80,8 +87,13 @@ func Receive(ctx context.Context, db DB, queue string, options ...ReceiveOption)
 		arguments = append(arguments, *r.groups)
 		named += fmt.Sprintf(", groups => $%d", len(arguments))
 	}
-	rows, err := db.Query(ctx, "select "+messageColumns+`
-		from parley.receive(queue => $1, top => $2, timeout => $3`+named+`)`, arguments...)
+	from := "parley.receive(queue => $1::text, top => $2, timeout => $3" + named + ")"
+	if r.isReader {
+		// RECEIVE is called with what the setting is made with, so after it.
+		from = "(select $1::text as reads, set_config('parley.reader', 'on', true)) as x cross join lateral " +
+			strings.Replace(from, "$1::text", "x.reads", 1)
+	}
+	rows, err := db.Query(ctx, "select "+messageColumns+" from "+from, arguments...)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "receive from queue "+queue)
 	}

@@ -204,6 +204,9 @@ var faults = []struct {
 		}
 		_, _ = b.db.Exec(b.Context(), "select parley.receive('Answering')")
 	}},
+	{code: "readers-paused", in: configuration, object: "Asking", since: true, arrange: func(b *broker) {
+		b.exec("select parley.pause_readers('Asking')")
+	}},
 	{code: "activation-without-readers", in: configuration, object: "Answering", since: true, arrange: func(b *broker) {
 		b.activated("OWNER")
 		b.exec("select parley.alter_queue('Answering', max_queue_readers => 0)")

@@ -22,7 +22,8 @@ var remedies = []remedy{
 	{regexp.MustCompile(`See parley\.peers\.`), "parley peers list lists them."},
 	{regexp.MustCompile(`See parley\.certificates\.`), "parley certificate list lists them."},
 	{regexp.MustCompile(`See parley\.external_activations\.`), "parley activation list lists them."},
-	{regexp.MustCompile(`select parley\.alter_queue\(('[^']*'), status => true\)`), "parley queue resume $1"},
+	{regexp.MustCompile(`select parley\.alter_queue\(('[^']*'), status => true\)`), "parley queue enable $1"},
+	{regexp.MustCompile(`select parley\.resume_readers\(('[^']*')\)`), "parley queue resume $1"},
 	{regexp.MustCompile(`select parley\.alter_queue\(('[^']*'), activation => false\)`), "parley queue alter $1 --activation=false"},
 	{
 		regexp.MustCompile(`select parley\.alter_service\(('[^']*'), add_contracts => array\[('[^']*')\]\)`),

@@ -14,14 +14,15 @@ import (
 func newQueueCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",
-		Short: "Create, alter, pause, resume and drop queues",
-		Long: `Create, alter, pause, resume and drop queues. parley queues lists them. Programs and web addresses that read a queue are set
+		Short: "Create, alter, pause, switch off and drop queues",
+		Long: `Create, alter, pause, resume, switch off and on, and drop queues. parley queues lists them. Programs and web addresses that read a queue are set
 with parley activation.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(
 		newQueueSettingsCommand(a, "create"), newQueueSettingsCommand(a, "alter"),
-		newQueueSwitchCommand(a, "pause", false), newQueueSwitchCommand(a, "resume", true), newQueueDropCommand(a),
+		newQueuePauseCommand(a, true), newQueuePauseCommand(a, false),
+		newQueueSwitchCommand(a, "disable", false), newQueueSwitchCommand(a, "enable", true), newQueueDropCommand(a),
 	)
 	return cmd
 }
@@ -30,7 +31,7 @@ with parley activation.`,
 type objectChange struct {
 	Kind   string `json:"kind"` // queue or service
 	Name   string `json:"name"`
-	Change string `json:"change"` // created, altered, paused, resumed or dropped
+	Change string `json:"change"` // created, altered, paused, resumed, disabled, enabled or dropped
 }
 
 // changeObject runs one statement and reports what it has changed.
@@ -84,7 +85,7 @@ func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 		cmd.Use, cmd.Short = "create QUEUE", "Create a queue"
 		cmd.Example = "  parley queue create shop\n" +
 			"  parley queue create shop --procedure public.read_shop --max-readers 4 --execute-as OWNER"
-		flags.BoolVar(&off, "off", false, "create it paused")
+		flags.BoolVar(&off, "off", false, "create it switched off")
 		flags.StringVar(&owner, "owner", "", "role that owns it (default the current one)")
 		return cmd
 	}
@@ -95,7 +96,31 @@ func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 	return cmd
 }
 
-// newQueueSwitchCommand makes pause or resume.
+// newQueuePauseCommand makes pause or resume.
+func newQueuePauseCommand(a *app, pauses bool) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pause QUEUE",
+		Short: "Pause the readers of a queue; senders go on",
+		Long: `Pause the readers of a queue: activation starts none, nothing is delivered to web addresses, and consumers receive nothing.
+What they have received they finish. Senders go on, and parley receive takes messages by hand. To let nobody receive, switch the
+queue off with parley queue disable.`,
+		Args: cobra.ExactArgs(1),
+	}
+	statement, done := parley.PauseReaders, "paused"
+	if !pauses {
+		cmd.Use, cmd.Short, cmd.Long = "resume QUEUE", "Let the readers of a queue go on", ""
+		statement, done = parley.ResumeReaders, "resumed"
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.changeObject(cmd, objectChange{"queue", args[0], done}, func(ctx context.Context, conn *pgx.Conn) error {
+			return statement(ctx, conn, args[0])
+		})
+	}
+	a.completeArgument(cmd, completeQueues, 1)
+	return cmd
+}
+
+// newQueueSwitchCommand makes disable or enable.
 func newQueueSwitchCommand(a *app, verb string, on bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:  verb + " QUEUE",

@@ -18,7 +18,7 @@ func newQueuesCommand(a *app) *cobra.Command {
 		Long: `List the queues: whether they are on, what they keep, who reads them, the services bound to them, how many
 messages wait and for how long the oldest has waited.
 
-STATUS is ON, OFF (by ALTER QUEUE) or POISONED (a message was rolled back too often).
+STATUS is ON, OFF (by ALTER QUEUE) or POISONED (a message was rolled back too often); PAUSED is added when its readers are paused.
 POISON shows how often the message at the head was rolled back, of how many times that set its conversation aside or, as
 the queue is set, disable the queue; and how many conversations are set aside (parley poison list).
 READERS is how many readers activation starts at most, and which: procedure, program or webhook.
@@ -43,10 +43,17 @@ func writeQueues(out io.Writer, queues []parley.QueueStatus) error {
 	fmt.Fprintln(table, "QUEUE\tSTATUS\tRETENTION\tPOISON\tREADERS\tWAITING\tOLDEST\tSERVICES")
 	for _, queue := range queues {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			oneLine(queue.Queue, 0), queue.Status, onOff(queue.Retention), poison(queue), readers(queue),
+			oneLine(queue.Queue, 0), status(queue), onOff(queue.Retention), poison(queue), readers(queue),
 			waiting(queue.Backlog), oldest(queue.Backlog), orNone(oneLine(strings.Join(queue.Services, ", "), 0)))
 	}
 	return table.Flush()
+}
+
+func status(queue parley.QueueStatus) string {
+	if queue.ReadersPausedAt != nil {
+		return queue.Status + ", PAUSED"
+	}
+	return queue.Status
 }
 
 func poison(queue parley.QueueStatus) string {

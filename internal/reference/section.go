@@ -57,7 +57,7 @@ var sections = []section{
 		title: "Receiving",
 		files: []string{
 			"conversation/received_message.sql", "receive/receive.sql", "receive/receive_group.sql",
-			"receive/savepoints.sql", "receive/receive_named.sql", "receive/receive_reply.sql",
+			"receive/savepoints.sql", "receive/receive_named.sql", "receive/receive_reply.sql", "receive/pause.sql",
 			"receive/group_statements.sql", "conversation/messages.sql", "receive/wait_for_message.sql",
 		},
 	},

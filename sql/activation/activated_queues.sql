@@ -24,7 +24,9 @@ as $$
   left join pg_proc as p on p.oid = to_regproc(q.activation_procedure) and p.prokind = 'p' and p.pronargs = 0
   left join pg_roles as r on r.oid = parley._p_execute_as(q.execute_as, q.owner)
   cross join lateral (select parley._p_acting_refusal(q) as refusal) as f
-  where q.is_activation_enabled and (select b.is_broker_enabled from parley._p_broker as b)
+  where q.is_activation_enabled
+    and q.readers_paused_at is null
+    and (select b.is_broker_enabled from parley._p_broker as b)
   union all
   select
     q.queue_id,
@@ -44,7 +46,7 @@ as $$
   left join parley._p_external_activation as e on e.queue_id = x.queue_id and x.kind in ('program', 'webhook')
   left join lateral (select parley._p_external_refusal(e) as refusal where e.queue_id is not null) as f on true
   join parley._p_queue as q on q.queue_id = x.queue_id
-  where (select b.is_broker_enabled from parley._p_broker as b)
+  where q.readers_paused_at is null and (select b.is_broker_enabled from parley._p_broker as b)
 $$;
 
 comment on function parley._p_activated_queues() is

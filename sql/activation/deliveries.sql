@@ -100,6 +100,8 @@ begin
   found := parley._p_require_top(top);
   if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
     found := parley._p_raise_disabled(v_queue.queue_id);
+  elsif v_queue.readers_paused_at is not null then
+    return;
   end if;
   -- The session is idle while the request is under way; a daemon that has vanished must not hold the group for ever.
   select a.timeout_ms + 60000 into v_idle_ms
@@ -123,7 +125,7 @@ $$;
 comment on function parley.next_delivery(text, integer, parley.caller) is
 'Shows the next messages of one conversation without receiving them, and locks their conversation group to the end
 of the transaction. Conversations whose delivery failed are passed over until it is time to try again; so are
-groups that are locked. Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction,
+groups that are locked. Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction,
 or roll back and call fail_delivery.
 Arguments: queue; top, at most so many messages.
 Columns: those of RECEIVE; message_id is the same at each attempt.

@@ -41,6 +41,11 @@ begin
     return false;
   end if;
   found := parley._p_require_reader(queue_id);
+  if exists (
+    select from parley._p_queue as q where q.queue_id = _p_may_begin_reader.queue_id and q.readers_paused_at is not null
+  ) then
+    return false;
+  end if;
   return role is null or exists (
     select
     from parley._p_queue as q
@@ -74,6 +79,7 @@ begin
       pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000
     ) / 1000;
     perform set_config('idle_session_timeout', greatest(1, least(v_left_ms - 500, 2000))::text, false);
+    perform set_config('parley.reader', 'on', false);
     perform set_config('role', case when role = session_user then 'none' else role end, false);
   end if;
   return true;

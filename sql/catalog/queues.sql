@@ -33,6 +33,8 @@ create table parley._p_queue (
   priorities integer not null default 32,
   -- Messages that arrived while the queue was off stand at or after this position; they are still the sender's.
   disabled_position bigint,
+  -- Since when its readers are paused (receive/pause.sql); null when they are not.
+  readers_paused_at timestamptz,
   create_date timestamptz not null default now(),
   modify_date timestamptz not null default now()
 );

@@ -81,6 +81,8 @@ from (
     ('queue-off', 'CONFIGURATION', 'ERROR', 9617, interval '0', '_p_find_queues_off', 'A queue is switched off.'),
     ('queue-poisoned', 'CONFIGURATION', 'ERROR', 9617, interval '0', '_p_find_queues_off',
       'Poison message handling has disabled a queue.'),
+    ('readers-paused', 'CONFIGURATION', 'WARNING', null, interval '0', '_p_find_queues_off',
+      'The readers of a queue are paused.'),
     ('activation-without-readers', 'CONFIGURATION', 'ERROR', 9648, interval '0', '_p_find_activation_faults',
       'Activation is on, but max_queue_readers is 0.'),
     ('activation-procedure-missing', 'CONFIGURATION', 'ERROR', 9706, interval '0', '_p_find_activation_faults',

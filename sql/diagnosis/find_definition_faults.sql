@@ -149,10 +149,16 @@ as $$
   from parley._p_queue as q
   where (not q.is_receive_enabled or parley._p_is_poisoned(q.queue_id))
     and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
+  union all
+  select 'readers-paused', 'queue', q.lookup_name,
+    'Its readers are paused: the daemon starts none, and consumers receive nothing. Senders go on.',
+    q.readers_paused_at, format('select parley.resume_readers(%L);', q.lookup_name)
+  from parley._p_queue as q
+  where q.readers_paused_at is not null and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
 $$;
 
 comment on function parley._p_find_queues_off(parley._p_scope) is
-'Finds queues that are off, by ALTER QUEUE or by poison message handling.';
+'Finds queues that are off, by ALTER QUEUE or by poison message handling, and those whose readers are paused.';
 
 create function parley._p_find_activation_faults(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)

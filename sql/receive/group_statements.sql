@@ -28,6 +28,9 @@ begin
       found := parley._p_raise_disabled(v_queue.queue_id);
     end if;
     found := parley._p_require_timeout(timeout);
+    if parley._p_is_paused(v_queue, coalesce(timeout, 0)) then
+      return null;
+    end if;
     v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then
       v_scanned_at := clock_timestamp();
