@@ -23,7 +23,9 @@ func TestConsumerIsPaused(t *testing.T) {
 		return nil
 	})
 	handle := must[parley.UUID](t)(parley.BeginDialog(ctx, pool, "initiator", "target"))
-	send := func(body string) { requireNoError(t, parley.Send(ctx, pool, handle, parley.DefaultMessageType, []byte(body))) }
+	send := func(body string) {
+		requireNoError(t, parley.Send(ctx, pool, handle, parley.DefaultMessageType, []byte(body)))
+	}
 	send("before")
 	if got := parleytest.Receive(t, handled, "the first message"); got != "before" {
 		t.Errorf("handled %q", got)

@@ -125,7 +125,8 @@ $$;
 comment on function parley.next_delivery(text, integer, parley.caller) is
 'Shows the next messages of one conversation without receiving them, and locks their conversation group to the end
 of the transaction. Conversations whose delivery failed are passed over until it is time to try again; so are
-groups that are locked. Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction,
+groups that are locked. Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED.
+Then deliver, and call finish_delivery in the same transaction,
 or roll back and call fail_delivery.
 Arguments: queue; top, at most so many messages.
 Columns: those of RECEIVE; message_id is the same at each attempt.

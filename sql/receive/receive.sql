@@ -97,13 +97,11 @@ begin
     end if;
     if v_is_poisoned or not v_queue.is_receive_enabled then
       found := parley._p_raise_disabled(v_queue.queue_id);
-    elsif v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, timeout) then
-      return;
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
       v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
     end if;
-    if top < 1 and parley._p_require_top(top) then
+    if top < 1 and parley._p_require_top(top) or v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, timeout) then
       return;
     end if;
     -- Read before the scan: a sender that draws its position after this makes us scan again while we wait.
