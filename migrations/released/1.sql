@@ -2342,6 +2342,8 @@ create table parley._p_queue (
   priorities integer not null default 32,
   -- Messages that arrived while the queue was off stand at or after this position; they are still the sender's.
   disabled_position bigint,
+  -- Since when its readers are paused (receive/pause.sql); null when they are not.
+  readers_paused_at timestamptz,
   create_date timestamptz not null default now(),
   modify_date timestamptz not null default now()
 );
@@ -16505,6 +16507,99 @@ Arguments: as send_and_end; body, null or empty for none.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2, 4.6.';
 
+-- sql/receive/pause.sql
+
+-- Pause and resume of the readers of a queue: those that the daemon starts, those of programs that say of themselves
+-- that they are readers,
+-- and deliveries to web addresses. Senders go on, and so does a RECEIVE by hand.
+--
+-- A session says that it is a reader by its setting parley.reader = on; the daemon and the Go package's Consumer set
+-- it. What a reader has
+-- received already it finishes: pausing waits for nothing and ends nothing.
+-- Locks: the queue's row. Cost for RECEIVE: a column of the row that it has read anyway.
+
+create function parley._p_is_paused(queue parley._p_queue, timeout integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if queue.readers_paused_at is null or current_setting('parley.reader', true) is distinct from 'on' then
+    return false;
+  end if;
+  -- Who waits is not to ask again at once.
+  if timeout <> 0 then
+    perform pg_sleep(case when timeout between 1 and 1000 then timeout / 1000.0 else 1 end);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_is_paused(parley._p_queue, integer) is
+'Reports whether this session is a reader and the readers of a queue are paused: then it receives nothing. It waits for
+a
+second at most, if it was asked to wait.';
+
+create function parley._p_set_pause(caller oid, queue text, is_paused boolean) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(caller, queue, 'ALTER');
+begin
+  update parley._p_queue as q
+  set readers_paused_at = case when is_paused then clock_timestamp() end
+  where q.queue_id = v_queue.queue_id and (q.readers_paused_at is not null) <> is_paused;
+  if found and not is_paused then
+    perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
+  end if;
+  return found;
+end
+$$;
+
+comment on function parley._p_set_pause(oid, text, boolean) is
+'Pauses or resumes the readers of a queue; false when they were so already.
+Errors: 208, 229, 9609, 9663.';
+
+create function parley.pause_readers(
+  queue text,
+  caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  return parley._p_set_pause(v_caller, queue, true);
+end
+$$;
+
+comment on function parley.pause_readers(text, parley.caller) is
+'Pauses the readers of a queue, from the commit on: the daemon starts none and delivers nothing to web addresses, and
+RECEIVE
+gives nothing to sessions with the setting parley.reader = on, as those of the daemon''s procedures and of the Go
+package''s Consumer are. What they have received they finish. Senders go on, and RECEIVE by hand does.
+Gives false when they were paused already.
+Errors: 208 not found, 229 not allowed to ALTER it, 9609 malformed name, 9663 system object.';
+
+create function parley.resume_readers(
+  queue text,
+  caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  return parley._p_set_pause(v_caller, queue, false);
+end
+$$;
+
+comment on function parley.resume_readers(text, parley.caller) is
+'Lets the readers of a queue go on, and wakes them. Gives false when they were not paused.
+Errors: those of pause_readers.';
+
 -- sql/receive/find_group.sql
 
 -- Which group is next: the search that RECEIVE and GET CONVERSATION GROUP share.
@@ -17072,7 +17167,7 @@ begin
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
       v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
     end if;
-    if top < 1 and parley._p_require_top(top) then
+    if top < 1 and parley._p_require_top(top) or v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, timeout) then
       return;
     end if;
     -- Read before the scan: a sender that draws its position after this makes us scan again while we wait.
@@ -18195,6 +18290,9 @@ begin
       found := parley._p_raise_disabled(v_queue.queue_id);
     end if;
     found := parley._p_require_timeout(timeout);
+    if parley._p_is_paused(v_queue, coalesce(timeout, 0)) then
+      return null;
+    end if;
     v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then
       v_scanned_at := clock_timestamp();
@@ -18568,6 +18666,11 @@ begin
     return false;
   end if;
   found := parley._p_require_reader(queue_id);
+  if exists (
+    select from parley._p_queue as q where q.queue_id = _p_may_begin_reader.queue_id and q.readers_paused_at is not null
+  ) then
+    return false;
+  end if;
   return role is null or exists (
     select
     from parley._p_queue as q
@@ -18601,6 +18704,7 @@ begin
       pg_sequence_last_value('parley._p_leader_lease') - extract(epoch from clock_timestamp()) * 1000000
     ) / 1000;
     perform set_config('idle_session_timeout', greatest(1, least(v_left_ms - 500, 2000))::text, false);
+    perform set_config('parley.reader', 'on', false);
     perform set_config('role', case when role = session_user then 'none' else role end, false);
   end if;
   return true;
@@ -19571,6 +19675,8 @@ begin
   found := parley._p_require_top(top);
   if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
     found := parley._p_raise_disabled(v_queue.queue_id);
+  elsif v_queue.readers_paused_at is not null then
+    return;
   end if;
   -- The session is idle while the request is under way; a daemon that has vanished must not hold the group for ever.
   select a.timeout_ms + 60000 into v_idle_ms
@@ -19594,7 +19700,8 @@ $$;
 comment on function parley.next_delivery(text, integer, parley.caller) is
 'Shows the next messages of one conversation without receiving them, and locks their conversation group to the end
 of the transaction. Conversations whose delivery failed are passed over until it is time to try again; so are
-groups that are locked. Call it at READ COMMITTED. Then deliver, and call finish_delivery in the same transaction,
+groups that are locked. Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED.
+Then deliver, and call finish_delivery in the same transaction,
 or roll back and call fail_delivery.
 Arguments: queue; top, at most so many messages.
 Columns: those of RECEIVE; message_id is the same at each attempt.
@@ -20397,7 +20504,9 @@ as $$
   left join pg_proc as p on p.oid = to_regproc(q.activation_procedure) and p.prokind = 'p' and p.pronargs = 0
   left join pg_roles as r on r.oid = parley._p_execute_as(q.execute_as, q.owner)
   cross join lateral (select parley._p_acting_refusal(q) as refusal) as f
-  where q.is_activation_enabled and (select b.is_broker_enabled from parley._p_broker as b)
+  where q.is_activation_enabled
+    and q.readers_paused_at is null
+    and (select b.is_broker_enabled from parley._p_broker as b)
   union all
   select
     q.queue_id,
@@ -20417,7 +20526,7 @@ as $$
   left join parley._p_external_activation as e on e.queue_id = x.queue_id and x.kind in ('program', 'webhook')
   left join lateral (select parley._p_external_refusal(e) as refusal where e.queue_id is not null) as f on true
   join parley._p_queue as q on q.queue_id = x.queue_id
-  where (select b.is_broker_enabled from parley._p_broker as b)
+  where q.readers_paused_at is null and (select b.is_broker_enabled from parley._p_broker as b)
 $$;
 
 comment on function parley._p_activated_queues() is
@@ -20853,7 +20962,7 @@ join pg_catalog.pg_database as d on d.datname = current_database();
 
 comment on view parley.databases is
 'This database as a broker instance: its id, whether it is enabled, and whether it is where it was.
-The last three columns are ours.';
+The last four columns are ours.';
 
 create view parley.service_message_types with (security_barrier) as
 select
@@ -20961,7 +21070,8 @@ select
   q.is_poison_message_handling_enabled,
   q.poison_action,
   q.rollbacks_before_disable as poison_rollbacks,
-  parley._p_sees_set_aside(q.queue_id) as set_aside_conversations
+  parley._p_sees_set_aside(q.queue_id) as set_aside_conversations,
+  q.readers_paused_at
 from parley._p_queue as q
 where q.queue_id < 65536
   or pg_catalog.pg_has_role(q.owner, 'usage')
@@ -21711,6 +21821,8 @@ comment on column parley.service_queues.is_poison_message_handling_enabled is
 comment on column parley.service_queues.poison_action is
 'What becomes of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
 comment on column parley.service_queues.poison_rollbacks is 'How often is too often.';
+comment on column parley.service_queues.readers_paused_at is
+'Since when its readers are paused (parley.pause_readers); null when they are not.';
 comment on column parley.service_queues.set_aside_conversations is
 'Conversations that are set aside: see parley.poison_conversations.';
 
@@ -22955,6 +23067,8 @@ from (
     ('queue-off', 'CONFIGURATION', 'ERROR', 9617, interval '0', '_p_find_queues_off', 'A queue is switched off.'),
     ('queue-poisoned', 'CONFIGURATION', 'ERROR', 9617, interval '0', '_p_find_queues_off',
       'Poison message handling has disabled a queue.'),
+    ('readers-paused', 'CONFIGURATION', 'WARNING', null, interval '0', '_p_find_queues_off',
+      'The readers of a queue are paused.'),
     ('activation-without-readers', 'CONFIGURATION', 'ERROR', 9648, interval '0', '_p_find_activation_faults',
       'Activation is on, but max_queue_readers is 0.'),
     ('activation-procedure-missing', 'CONFIGURATION', 'ERROR', 9706, interval '0', '_p_find_activation_faults',
@@ -23484,10 +23598,16 @@ as $$
   from parley._p_queue as q
   where (not q.is_receive_enabled or parley._p_is_poisoned(q.queue_id))
     and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
+  union all
+  select 'readers-paused', 'queue', q.lookup_name,
+    'Its readers are paused: the daemon starts none, and consumers receive nothing. Senders go on.',
+    q.readers_paused_at, format('select parley.resume_readers(%L);', q.lookup_name)
+  from parley._p_queue as q
+  where q.readers_paused_at is not null and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
 $$;
 
 comment on function parley._p_find_queues_off(parley._p_scope) is
-'Finds queues that are off, by ALTER QUEUE or by poison message handling.';
+'Finds queues that are off, by ALTER QUEUE or by poison message handling, and those whose readers are paused.';
 
 create function parley._p_find_activation_faults(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
