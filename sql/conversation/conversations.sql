@@ -57,7 +57,7 @@ comment on column parley._p_endpoint.remote_service_binding_id is
 'The remote service binding that there was when the initiator first found its way out of this database: the only one that counts for it. Null for none; 0 for
 a dialog that was secured without it (trust/dialog_security.sql).';
 comment on column parley._p_endpoint.usual_message_type_id is
-'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
+'The message type that SEND finds in the same row: one that this side may send and that needs no validation, the first of the contract or of the conversation.';
 comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
 comment on column parley._p_endpoint.is_plain is 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer.';
 
