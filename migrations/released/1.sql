@@ -6898,7 +6898,7 @@ comment on column parley._p_endpoint.remote_service_binding_id is
 'The remote service binding that there was when the initiator first found its way out of this database: the only one that counts for it. Null for none; 0 for
 a dialog that was secured without it (trust/dialog_security.sql).';
 comment on column parley._p_endpoint.usual_message_type_id is
-'The message type that SEND finds without a look-up: the first of the contract that this side may send and that needs no validation.';
+'The message type that SEND finds in the same row: one that this side may send and that needs no validation, the first of the contract or of the conversation.';
 comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
 comment on column parley._p_endpoint.is_plain is 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer.';
 
@@ -9232,6 +9232,8 @@ comment on function parley._p_deliver_delayed_of(bigint) is
 create function parley._p_send_first(caller oid, endpoint parley._p_endpoint, message_type text, body bytea, trace_context text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
+-- The tables are joined as they are written: each by its key, and no right is asked for a queue or service that is not meant.
+set join_collapse_limit = 1
 as $$
 declare
   v_target record;
@@ -9239,8 +9241,7 @@ declare
 begin
   select
     f.service_id, f.name as service_name, f.owner, f.queue_id, fq.position_sequence, fq.wakeup_sequence, t.message_type_id, p.priority,
-    b.service_broker_guid::text as broker_instance, n.message_type_id as near_type_id, n.name as near_type_name,
-    o.message_type_id as far_type_id, o.name as far_type_name,
+    b.service_broker_guid::text as broker_instance, o.message_type_id as far_type_id, o.name as far_type_name,
     case when pg_has_role(caller, q.owner, 'usage') then q.owner else parley._p_right_to_send(caller, q) end as sender_role
   into v_target
   from parley._p_service as s
@@ -9257,7 +9258,6 @@ begin
       else 5::smallint
     end as priority
   ) as p
-  left join lateral parley._p_usual_type(endpoint.service_contract_id, true) as n on true
   left join lateral parley._p_usual_type(endpoint.service_contract_id, false) as o on true
   where s.service_id = endpoint.service_id
     and (pg_has_role(caller, q.owner, 'usage') or parley._p_has_permission(caller, 'RECEIVE', 'queue', q.queue_id, q.owner))
@@ -9272,7 +9272,7 @@ begin
         and (r.expires_at is null or r.expires_at > clock_timestamp())
     )
     and not exists (select from parley._p_alarm as m where m.endpoint_id = endpoint.endpoint_id);
-  if not found or v_target.sender_role is null or v_target.near_type_id is null then
+  if not found or v_target.sender_role is null then
     return false;
   end if;
   v_lane := parley._p_lane(v_target.queue_id, v_target.priority);
@@ -9294,7 +9294,7 @@ begin
   ), near_side as (
     update parley._p_endpoint as e
     set state = 'CO', state_since = clock_timestamp(), far_endpoint_id = f.endpoint_id, far_broker_instance = v_target.broker_instance,
-      usual_message_type_id = v_target.near_type_id, usual_message_type_name = v_target.near_type_name, sender_role = v_target.sender_role,
+      usual_message_type_id = v_target.message_type_id, usual_message_type_name = message_type, sender_role = v_target.sender_role,
       destination_lane = v_lane, destination_position = v_target.position_sequence, destination_wakeup = v_target.wakeup_sequence
     from far_side as f
     where e.endpoint_id = endpoint.endpoint_id
