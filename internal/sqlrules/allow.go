@@ -9,7 +9,7 @@ import (
 // type and operator in them is written in full, and what they call pins its own.
 var unpinned = map[string]string{
 	"parley._p_any":               "a pinned search_path would keep the planner from taking it for the constant that it is",
-	"parley._p_keeps_snapshot":    "a pinned search_path would keep the planner from putting it in line; it is asked on the way of every wait",
+	"parley._p_keeps_snapshot":    "a pinned search_path would keep the planner from putting it in line; each wait asks it",
 	"parley._p_lane":              putInLine,
 	"parley._p_as_received":       putInLine,
 	"parley._p_set_aside_lane":    putInLine,

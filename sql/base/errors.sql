@@ -62,6 +62,8 @@ from (
   select c.number, c.situation, c.message, c.cause, c.remedy, 'RAISED' as form from parley._p_conversation_error as c
   union all
   select s.number, s.situation, s.message, s.cause, s.remedy, s.form from parley._p_sent_error as s where s.number > 0
+  union all
+  select d.number, d.situation, d.message, d.cause, d.remedy, 'STATUS' as form from parley._p_daemon_error as d
 ) as e;
 
 comment on view parley.errors is
