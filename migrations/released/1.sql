@@ -816,6 +816,79 @@ from (values
 comment on view parley._p_status_error is
 'Reasons for which messages wait, as transmission_status has them: number, situation and texts.';
 
+-- sql/base/daemon_errors.sql
+
+-- Why the daemon does not transmit, and what it refuses for its databases: its texts begin with these numbers, in
+-- transmission_status, in the status of destinations and in its log. A row is read as in base/definition_errors.sql.
+-- The numbers and some texts stand in Go too: a test of internal/layering holds that each has a row, each row a use.
+
+create view parley._p_daemon_error as
+select e.number, e.situation, e.message, e.cause, e.remedy
+from (values
+  (9666, 'no endpoint', 'The daemon does not listen for other servers.', null, 'Start it with --listen.'),
+  (9727, 'in clear', 'it is of a dialog that is to be encrypted, and came in clear.', null,
+    'Create a remote service binding at the sender, or begin dialogs with encryption => false.'),
+  (9727, 'downgraded', 'it came in clear for a dialog that is secured.', null,
+    'Find out who sends in the name of the other side.'),
+  (9727, 'forwarder on the way',
+    'the dialog is to be encrypted, and there is a forwarder on the way: create a remote service binding for the '
+      || 'target service, or begin dialogs with encryption => false.', null,
+    'Create a remote service binding, or begin dialogs with encryption => false.'),
+  (9736, 'transmission', 'Something could not be transmitted; the text of the daemon or the system says why.', null,
+    'As the text says.'),
+  (9736, 'conversation gone', 'the conversation is no longer here.', null, 'Nothing: it has ended meanwhile.'),
+  (9736, 'changed on its way', 'a part of the message was changed on its way.', null,
+    'Nothing: it is sent again. Find out who can change it.'),
+  (9749, 'no memory', 'The daemon has no memory left for messages that it passes on.', null,
+    'Wait, or give it more: parley serve --forward-size.'),
+  (9754, 'connect', 'No connection could be made.', null,
+    'Check the address, the network and the firewall, and that a daemon listens there.'),
+  (9755, 'receive', 'The connection broke while something was received.', null, 'Check the network.'),
+  (9757, 'protocol', 'One end does not speak as the other understands.', null, 'Bring both daemons to one version.'),
+  (9757, 'not signed', 'the answer was not signed by the other side, and was not believed.', null,
+    'Find out who answers in the name of the other side.'),
+  (9758, 'authentication', 'The two ends have not proven to each other who they are.', null,
+    'Pair them: parley pair.'),
+  (9759, 'send', 'The connection broke while something was sent.', null, 'Check the network.'),
+  (9760, 'idle', 'The connection was closed because nothing went over it.', null, 'Nothing.'),
+  (9762, 'no certificate', 'The daemon has no certificate.', null, 'Give it a folder for its identity.'),
+  (9782, 'dispatch', 'The far side took a message and has not said what became of it.', null,
+    'Nothing: it is sent again.'),
+  (9783, 'name', 'The name of the host could not be resolved.', null, 'Correct the address or the name service.'),
+  (9785, 'address', 'The address is malformed.', null, 'Correct the address of the route.'),
+  (9792, 'not forwarded', 'The target does not forward messages, and does not have the service.', null,
+    'Correct the route, or start the daemon there with --forward.'),
+  (9795, 'not served', 'The broker instance is not served at the target.', null,
+    'Correct the route, or let the daemon there serve the database.'),
+  (9796, 'not served', 'No database that the target serves has the service.', null,
+    'Create the service there, or correct the route.'),
+  (9799, 'closed', 'The far end has closed the connection.', null, 'See the log of the daemon there.'),
+  (28012, 'unavailable', 'The database of the target cannot be reached by its daemon.', null,
+    'See the log of the daemon there.'),
+  (28021, 'undelivered', 'A message that has arrived could not be brought to its database.', null,
+    'See the log of the daemon.'),
+  (28022, 'certificate', 'The certificate of one end is not yet valid.', null, 'Wait, or compare the clocks.'),
+  (28023, 'certificate', 'The certificate of one end has expired.', null, 'Make a new one, and pair again.'),
+  (28027, 'algorithm', 'The two ends know no version of TLS in common.', null, 'Bring both daemons to one version.'),
+  (28034, 'peer revoked', 'The peer was revoked.', null, 'Drop it and pair again, if it may be trusted.'),
+  (28035, 'unknown', 'The key of the other end is not trusted.', null, 'Pair: parley pair.'),
+  (28045, 'another peer', 'The key is that of another peer than was to be expected.', null,
+    'Correct the address, or pair again.'),
+  (28047, 'rejected', 'The other side does not let this broker in.', null, 'Pair: parley pair.'),
+  (28050, 'other key', 'the secret is sealed under a master key that this daemon does not have', null,
+    'Start the daemon with that master key.'),
+  (28051, 'spoiled', 'the secret in the database was changed, the master key does not open it', null,
+    'Bring the secret back from a backup, or make a new one.'),
+  (28054, 'no key', 'the daemon has no master key: start it with --master-key FILE', null,
+    'Start it with --master-key FILE.'),
+  (28056, 'foreign', 'it was sealed by somebody who is not the other side of the dialog.', null,
+    'Find out who sends in the name of the other side.'),
+  (28066, 'replay', 'the first message was sealed too long ago, or by a wrong clock', null, 'Compare the clocks.')
+) as e (number, situation, message, cause, remedy);
+
+comment on view parley._p_daemon_error is
+'What the daemon says of transmission: number, situation and texts.';
+
 -- sql/base/errors.sql
 
 -- How errors leave the broker.
@@ -882,6 +955,8 @@ from (
   select c.number, c.situation, c.message, c.cause, c.remedy, 'RAISED' as form from parley._p_conversation_error as c
   union all
   select s.number, s.situation, s.message, s.cause, s.remedy, s.form from parley._p_sent_error as s where s.number > 0
+  union all
+  select d.number, d.situation, d.message, d.cause, d.remedy, 'STATUS' as form from parley._p_daemon_error as d
 ) as e;
 
 comment on view parley.errors is
