@@ -10,12 +10,15 @@ import (
 // Limits of a file: what fits a screen and one idea.
 const (
 	lineCharactersMax = 120
-	longLineMax       = 160 // in the folders of longLines
+	longLineMax       = 160 // in longLines
 	fileLinesMax      = 400
 )
 
-// longLines are the folders whose lines are still longer. Take one off the list once it is clean; put none on it.
-var longLines = strings.Fields("conversation receive send")
+// longLines are the files, by the beginning of their names, whose lines are still longer. Take one off once it is clean; put none on.
+var longLines = strings.Fields(`
+	conversation/begin_dialog.sql conversation/first_send.sql conversation/messages.sql
+	receive/group_statements.sql receive/receive send/
+`)
 
 var fileNamePattern = regexp.MustCompile(`^[a-z]+/[a-z][a-z_]*\.sql$`)
 
@@ -40,7 +43,7 @@ func checkText(f File, report reporter) {
 		report(len(lines), "file length", "%d lines, at most %d: split it by idea", len(lines), fileLinesMax)
 	}
 	charactersMax := lineCharactersMax
-	if folder, _, _ := strings.Cut(f.Name, "/"); slices.Contains(longLines, folder) {
+	if slices.ContainsFunc(longLines, func(beginning string) bool { return strings.HasPrefix(f.Name, beginning) }) {
 		charactersMax = longLineMax
 	}
 	for i, line := range lines {

@@ -23,7 +23,8 @@ begin
 end
 $$;
 
-comment on function parley._p_close_both(parley._p_endpoint) is 'Closes a side, and the far side too when that had ended before.';
+comment on function parley._p_close_both(parley._p_endpoint) is
+'Closes a side, and the far side too when that had ended before.';
 
 create function parley._p_clean_up(conversation_handle uuid, cleanup boolean, caller parley.caller) returns boolean
 language plpgsql security definer
@@ -75,7 +76,8 @@ end
 $$;
 
 comment on function parley.end_conversation(uuid, boolean) is
-'Removes one side of a conversation at once, without a message to the other side: for administrators, when nothing else helps.
+'Removes one side of a conversation at once, without a message to the other side: for
+administrators, when nothing else helps.
 Arguments: conversation_handle; cleanup, true (false: the plain form).
 Errors: 8418 missing, 8426 not found, 28006 not an administrator.
 Source: spec 4.6.';
@@ -87,9 +89,12 @@ as $$
   select parley._p_error_body(-error.error_number, error.description)
 $$;
 
-comment on function parley._p_broker_error_body(parley._p_error) is 'Gives the body of an Error message of the broker: its code is the negative number.';
+comment on function parley._p_broker_error_body(parley._p_error) is
+'Gives the body of an Error message of the broker: its code is the negative number.';
 
-create function parley._p_break_conversations(endpoints bigint[], error parley._p_error, far_error parley._p_error default null) returns integer
+create function parley._p_break_conversations(
+  endpoints bigint[], error parley._p_error, far_error parley._p_error default null
+) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -128,7 +133,9 @@ begin
           end if;
         end if;
         if not v_endpoint.is_initiator then
-          perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+          perform parley._p_set_alarm(
+            v_endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds)
+          )
           from parley._p_broker as b;
         end if;
       when 'DO' then
@@ -143,9 +150,9 @@ end
 $$;
 
 comment on function parley._p_break_conversations(bigint[], parley._p_error, parley._p_error) is
-'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in state ER (spec 3.2).
-A far side gets far_error, when that is given; one in another database gets nothing otherwise: it has its own clock, or has caused the error.
-Gives the number of sides that got an error.';
+'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in
+state ER (spec 3.2). A far side gets far_error, when that is given; one in another database gets nothing otherwise: it
+has its own clock, or has caused the error. Gives the number of sides that got an error.';
 
 create function parley._p_drop_endpoints_of_service(service_id integer, error parley._p_error) returns void
 language plpgsql
@@ -163,7 +170,11 @@ begin
   order by g.group_id
   for update;
   for v_endpoint in
-    select e.* from parley._p_endpoint as e where e.service_id = _p_drop_endpoints_of_service.service_id order by e.endpoint_id for update
+    select e.*
+    from parley._p_endpoint as e
+    where e.service_id = _p_drop_endpoints_of_service.service_id
+    order by e.endpoint_id
+    for update
   loop
     select * into v_far from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id for no key update;
     if v_far.state in ('CO', 'DI', 'SO') and v_far.service_id <> v_endpoint.service_id then
@@ -208,10 +219,16 @@ begin
   for update;
   -- What comes from other databases, and a timer that fires, lock the receiving row itself.
   perform from parley._p_endpoint as e where e.service_id = service.service_id order by e.endpoint_id for update;
-  perform parley._p_forget_routes(array(select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id));
-  perform parley._p_forget_routes(array(select e.endpoint_id from parley._p_endpoint as e where e.service_id = service.service_id));
+  perform parley._p_forget_routes(
+    array(select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)
+  );
+  perform parley._p_forget_routes(
+    array(select e.endpoint_id from parley._p_endpoint as e where e.service_id = service.service_id)
+  );
   update parley._p_service as s set queue_id = queue.queue_id where s.service_id = service.service_id;
-  for v_endpoint in select e.* from parley._p_endpoint as e where e.service_id = service.service_id order by e.endpoint_id loop
+  for v_endpoint in
+    select e.* from parley._p_endpoint as e where e.service_id = service.service_id order by e.endpoint_id
+  loop
     perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
     perform parley._p_use_priority(queue, v_endpoint.priority);
     -- Copies come first: their positions would be given once more in the other queue.
@@ -220,7 +237,10 @@ begin
     from (
       select k.row_id, nextval(queue.position_sequence) * 1024 as position
       from (
-        select c.ctid as row_id from parley._p_retained as c where c.endpoint_id = v_endpoint.endpoint_id order by c.position, c.status
+        select c.ctid as row_id
+        from parley._p_retained as c
+        where c.endpoint_id = v_endpoint.endpoint_id
+        order by c.position, c.status
       ) as k
     ) as o
     where r.ctid = o.row_id;
@@ -231,10 +251,17 @@ begin
       delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id
       returning m.position, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
     )
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-    select nextval(queue.position_sequence) * 1024, v_endpoint.endpoint_id, o.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
+    insert into parley._p_message (
+      position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context
+    )
+    select nextval(queue.position_sequence) * 1024, v_endpoint.endpoint_id, o.enqueued_at,
+      parley._p_lane(queue.queue_id, v_endpoint.priority),
       o.message_type_id, o.body, o.frame, o.trace_context
-    from (select m.position, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context from moved as m order by m.position) as o;
+    from (
+      select m.position, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
+      from moved as m
+      order by m.position
+    ) as o;
     -- What is set aside stays so: in the new queue it gets out of the way again.
     update parley._p_set_aside as a set position = 0, moved_position = 0 where a.endpoint_id = v_endpoint.endpoint_id;
   end loop;

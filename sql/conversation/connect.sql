@@ -20,7 +20,8 @@ begin
   select t.message_type_id, t.name into v_type from parley._p_usual_type(endpoint.service_contract_id, false) as t;
   insert into parley._p_endpoint (
     far_endpoint_id, group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
-    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service,
+    far_broker_instance, is_encrypted, lifetime
   )
   values (
     endpoint.endpoint_id, v_group, v_type.message_type_id, v_type.name, 'CO', false, true,
@@ -36,7 +37,8 @@ begin
   perform parley._p_use_priority(v_queue, v_far.priority);
   select t.message_type_id, t.name into v_type from parley._p_usual_type(endpoint.service_contract_id, true) as t;
   update parley._p_endpoint as e
-  set far_endpoint_id = v_far.endpoint_id, far_broker_instance = v_guid, usual_message_type_id = v_type.message_type_id, usual_message_type_name = v_type.name
+  set far_endpoint_id = v_far.endpoint_id, far_broker_instance = v_guid, usual_message_type_id = v_type.message_type_id,
+    usual_message_type_name = v_type.name
   where e.endpoint_id = endpoint.endpoint_id;
   return v_far;
 end
@@ -45,18 +47,23 @@ $$;
 comment on function parley._p_connect(parley._p_endpoint) is
 'Creates the target''s endpoint of a conversation in this database and lets both sides know each other.';
 
-create function parley._p_usual_type(service_contract_id integer, is_initiator boolean) returns table (message_type_id integer, name text)
+create function parley._p_usual_type(
+  service_contract_id integer, is_initiator boolean
+) returns table (message_type_id integer, name text)
 language sql stable
 as $$
   select t.message_type_id, t.name
   from parley._p_sendable_type as t
-  where t.service_contract_id operator(pg_catalog.=) $1 and t.is_from_initiator operator(pg_catalog.=) $2 and not t.is_validated
+  where t.service_contract_id operator(pg_catalog.=) $1
+    and t.is_from_initiator operator(pg_catalog.=) $2
+    and not t.is_validated
   order by t.message_type_id
   limit 1
 $$;
 
 comment on function parley._p_usual_type(integer, boolean) is
-'Gives the message type a side of a conversation is expected to send most: its first one without validation, if there is one.';
+'Gives the message type a side of a conversation is expected to send most: its first one
+without validation, if there is one.';
 
 create function parley._p_right_to_send(caller oid, queue parley._p_queue) returns oid
 language plpgsql stable
@@ -183,13 +190,15 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  update parley._p_endpoint as e set usual_message_type_id = null, usual_message_type_name = null, destination_lane = null, sender_role = null
+  update parley._p_endpoint as e
+  set usual_message_type_id = null, usual_message_type_name = null, destination_lane = null, sender_role = null
   where e.usual_message_type_id = $1
     and exists (select from parley._p_message_type as t where t.message_type_id = $1 and t.is_validated);
 end
 $$;
 
-comment on function parley._p_forget_routes_of_type(integer) is 'Makes sends of a message type that now needs validation take the long way.';
+comment on function parley._p_forget_routes_of_type(integer) is
+'Makes sends of a message type that now needs validation take the long way.';
 
 create view parley._p_delayed_endpoint as
 select t.endpoint_id
@@ -222,7 +231,11 @@ begin
     from parley._p_endpoint as e
     where e.endpoint_id in (select d.endpoint_id from parley._p_delayed_endpoint as d)
       and (_p_deliver_delayed.service_name is null or e.far_service = _p_deliver_delayed.service_name)
-      and (only_queues is null or e.service_id in (select s.service_id from parley._p_service as s where s.queue_id = any (only_queues)))
+      and (
+        only_queues is null or e.service_id in (
+          select s.service_id from parley._p_service as s where s.queue_id = any (only_queues)
+        )
+      )
     order by e.endpoint_id
   loop
     if passes_by then
@@ -238,9 +251,10 @@ end
 $$;
 
 comment on function parley._p_deliver_delayed(text, integer[], boolean) is
-'Finds the way again of what waits in the transmission queue: delivers it here, or puts it on its way to another database, in the order it was sent.
-Arguments: service_name, of the far side, null for any; only_queues, the queues of the senders, null for all; passes_by, whether conversations that
-somebody holds are passed by instead of waited for.';
+'Finds the way again of what waits in the transmission queue: delivers it here, or puts it on its way to another
+database, in the order it was sent.
+Arguments: service_name, of the far side, null for any; only_queues, the queues of the senders, null for all;
+passes_by, whether conversations that somebody holds are passed by instead of waited for.';
 
 create function parley._p_deliver_delayed_of(endpoint_id bigint) returns void
 language plpgsql
@@ -253,10 +267,13 @@ declare
   v_type parley._p_message_type;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
-  -- What is held because the other side has ended, or is parked, stays. The time for which it is parked counts elsewhere, not here.
+  -- What is held because the other side has ended, or is parked, stays. The time for which it is parked
+  -- counts elsewhere, not here.
   if not found
     or v_endpoint.state in ('DI', 'ER')
-      and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id and t.message_type_id = -1)
+      and not exists (
+        select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id and t.message_type_id = -1
+      )
     or exists (select from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity')
       and parley._p_is_at_home(v_endpoint) is not true then
     return;
@@ -291,4 +308,5 @@ end
 $$;
 
 comment on function parley._p_deliver_delayed_of(bigint) is
-'Delivers what waits in the transmission queue for one endpoint, which the caller has locked, or puts it on its way, if there is one now.';
+'Delivers what waits in the transmission queue for one endpoint, which the caller has locked, or puts it
+on its way, if there is one now.';

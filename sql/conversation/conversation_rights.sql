@@ -11,7 +11,10 @@ begin
     return true;
   end if;
   -- Whoever may receive from the queue does the work of the service; it must be able to finish it.
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = endpoint.service_id;
   if parley._p_has_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
     found := parley._p_raise(
       229, 'conversation', what, endpoint.owner::text, pg_get_userbyid(caller), v_queue.lookup_name
@@ -39,4 +42,5 @@ as $$
 $$;
 
 comment on function parley._p_may_see_conversation(oid, parley._p_endpoint) is
-'Reports whether the caller may see a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
+'Reports whether the caller may see a side of a conversation: its owner, whoever may RECEIVE
+from its queue, administrators.';

@@ -1,9 +1,9 @@
 -- Conversations: groups, endpoints, and what remains of an endpoint that is closed.
 --
--- Who writes what. A SEND writes nothing here after the first on a conversation: it locks the sender's endpoint row FOR KEY SHARE,
--- so that any number of senders share it and END CONVERSATION (FOR UPDATE) waits for them. A RECEIVE locks only the group's row,
--- which nobody ever updates. State changes update endpoint rows; counters never do, so an old snapshot has no chain of
--- dead versions to grow here.
+-- Who writes what. A SEND writes nothing here after the first on a conversation: it locks the sender's endpoint row FOR
+-- KEY SHARE, so that any number of senders share it and END CONVERSATION (FOR UPDATE) waits for them. A RECEIVE locks
+-- only the group's row, which nobody ever updates. State changes update endpoint rows; counters never do, so an old
+-- snapshot has no chain of dead versions to grow here.
 -- Lock order: group rows (by group_id), then endpoint rows (by endpoint_id), then messages.
 
 create table parley._p_conversation_group (
@@ -12,7 +12,8 @@ create table parley._p_conversation_group (
   service_id integer not null
 );
 
-comment on table parley._p_conversation_group is 'Conversation groups (spec 3.6). Its rows are the group locks; they are never updated.';
+comment on table parley._p_conversation_group is
+'Conversation groups (spec 3.6). Its rows are the group locks; they are never updated.';
 
 -- The columns that SEND reads stand first.
 create table parley._p_endpoint (
@@ -48,18 +49,24 @@ create table parley._p_endpoint (
   check (destination_lane is null or state = 'CO')
 );
 
-comment on table parley._p_endpoint is 'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
-comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must check more; see send/send.sql.';
+comment on table parley._p_endpoint is
+'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
+comment on column parley._p_endpoint.destination_lane is
+'The lane of the far side, or null when SEND must check more; see send/send.sql.';
 comment on column parley._p_endpoint.far_endpoint_id is
 'The other side when that is in this database; null as long as there is none; -endpoint_id when it is in another one.';
-comment on column parley._p_endpoint.destination_id is 'Where messages for a far side in another database go; null as long as no route was found.';
+comment on column parley._p_endpoint.destination_id is
+'Where messages for a far side in another database go; null as long as no route was found.';
 comment on column parley._p_endpoint.remote_service_binding_id is
-'The remote service binding that there was when the initiator first found its way out of this database: the only one that counts for it. Null for none; 0 for
-a dialog that was secured without it (trust/dialog_security.sql).';
+'The remote service binding that there was when the initiator first found its way out of this database: the only one
+that counts for it. Null for none; 0 for a dialog that was secured without it (trust/dialog_security.sql).';
 comment on column parley._p_endpoint.usual_message_type_id is
-'The message type that SEND finds in the same row: one that this side may send and that needs no validation, the first of the contract or of the conversation.';
-comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
-comment on column parley._p_endpoint.is_plain is 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer.';
+'The message type that SEND finds in the same row: one that this side may send and that needs no validation, the first
+of the contract or of the conversation.';
+comment on column parley._p_endpoint.sender_role is
+'The role through which a sender is known to hold RECEIVE on the queue of this side.';
+comment on column parley._p_endpoint.is_plain is
+'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer.';
 
 create unique index on parley._p_endpoint (conversation_id, is_initiator);
 create index on parley._p_endpoint (group_id);
@@ -80,7 +87,8 @@ create table parley._p_tombstone (
 );
 
 comment on table parley._p_tombstone is
-'Closed target endpoints, kept until expires_at so that a replayed first message cannot open the conversation again (spec 3.3).';
+'Closed target endpoints, kept until expires_at so that a replayed first message cannot open the
+conversation again (spec 3.3).';
 
 create index on parley._p_tombstone (expires_at);
 create index on parley._p_tombstone (conversation_id);
@@ -101,10 +109,12 @@ create index on parley._p_alarm (due_at);
 
 create index on parley._p_alarm (first_due_at) where first_due_at is not null;
 
--- Shows, outside any transaction, when to scan for alarms next: microseconds since 1970. It may be early, never later than a second too late.
+-- Shows, outside any transaction, when to scan for alarms next: microseconds since 1970. It may be early, never
+-- later than a second too late.
 create sequence parley._p_next_alarm minvalue 0 start 0;
 
--- Until when the daemon sleeps between alarms, in seconds since 1970: an alarm that is due soon has to wake it (payload 0).
+-- Until when the daemon sleeps between alarms, in seconds since 1970: an alarm that is due soon
+-- has to wake it (payload 0).
 create sequence parley._p_alarm_wakeup minvalue 0 start 0;
 
 create function parley._p_set_alarm(endpoint_id bigint, kind text, due_at timestamptz) returns void
@@ -132,7 +142,9 @@ comment on function parley._p_set_alarm(bigint, text, timestamptz) is 'Sets or r
 create function parley._p_keeps_snapshot() returns boolean
 language sql stable parallel safe
 as $$
-  select pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.<>) all (array['read committed', 'read uncommitted'])
+  select pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.<>) all (
+    array['read committed', 'read uncommitted']
+  )
 $$;
 
 comment on function parley._p_keeps_snapshot() is
@@ -149,7 +161,9 @@ begin
     found := parley._p_raise(8418, 'null');
   end if;
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found and statement is not null and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+  if not found
+    and statement is not null
+    and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
     case statement
       when 'SEND' then
         found := parley._p_raise(8429, 'closed', handle::text);
@@ -218,4 +232,5 @@ begin
 end
 $$;
 
-comment on function parley._p_set_state(bigint, text) is 'Changes the state of an endpoint; sends on it take the long way from now on.';
+comment on function parley._p_set_state(bigint, text) is
+'Changes the state of an endpoint; sends on it take the long way from now on.';

@@ -1,12 +1,13 @@
 -- Copies of what is sent, for queues with retention (spec 5.2): status 3.
 --
--- A copy has the number that its message gets when it is received. Numbers are not given out at SEND otherwise, so senders of one conversation come one
--- after the other while its queue retains: they hold the endpoint's row FOR NO KEY UPDATE. Where the numbers stand is kept as RECEIVE keeps
--- it: a row is appended for each SEND and its predecessor deleted, and the newest is found from the end, however many dead ones an old snapshot holds.
--- What was sent while retention was off is counted once, when the first copy is made: whoever switches retention on, or moves the service,
+-- A copy has the number that its message gets when it is received. Numbers are not given out at SEND otherwise, so
+-- senders of one conversation come one after the other while its queue retains: they hold the endpoint's row FOR NO KEY
+-- UPDATE. Where the numbers stand is kept as RECEIVE keeps it: a row is appended for each SEND and its predecessor
+-- deleted, and the newest is found from the end, however many dead ones an old snapshot holds. What was sent while
+-- retention was off is counted once, when the first copy is made: whoever switches retention on, or moves the service,
 -- has waited for all senders before (_p_forget_copy_numbers), so all of it is visible then.
--- A transaction at REPEATABLE READ that does not see the newest row fails with 40001, because it deletes a row that is gone or updates an endpoint that
--- was updated.
+-- A transaction at REPEATABLE READ that does not see the newest row fails with 40001, because it deletes a row that is
+-- gone or updates an endpoint that was updated.
 -- Cost: beside the copy, one row locked, one found, one inserted and one deleted, whatever the conversation has sent.
 
 create table parley._p_copy_progress (
@@ -15,7 +16,8 @@ create table parley._p_copy_progress (
 );
 
 comment on table parley._p_copy_progress is
-'The number of the next copy of what an endpoint sends under retention: the largest row counts. No row: it has to be counted.';
+'The number of the next copy of what an endpoint sends under retention: the largest row
+counts. No row: it has to be counted.';
 
 create index on parley._p_copy_progress (endpoint_id, sequence);
 
@@ -48,14 +50,16 @@ begin
   insert into parley._p_retained (
     queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
   )
-  select queue.queue_id, endpoint.endpoint_id, 3, nextval(queue.position_sequence) * 1024, v_next + b.ordinal - 1, _p_keep_sent.message_type_id,
+  select queue.queue_id, endpoint.endpoint_id, 3, nextval(queue.position_sequence) * 1024, v_next + b.ordinal - 1,
+    _p_keep_sent.message_type_id,
     clock_timestamp(), nullif(b.body, ''), _p_keep_sent.trace_context
   from unnest(bodies) with ordinality as b (body, ordinal);
 end
 $$;
 
 comment on function parley._p_keep_sent(parley._p_endpoint, parley._p_queue, integer, bytea[], text) is
-'Keeps copies of what an endpoint, whose row the caller has locked against its end, is about to send, under the numbers that it will be received with.';
+'Keeps copies of what an endpoint, whose row the caller has locked against its end, is about to send, under the
+numbers that it will be received with.';
 
 create function parley._p_count_sent(endpoint_id bigint) returns bigint
 language sql stable
@@ -64,8 +68,20 @@ as $$
   select
     -- What has got its number: received by a far side here, or taken for transmission.
     coalesce(
-      (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1),
-      (select p.sequence from parley._p_send_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
+      (
+        select p.sequence
+        from parley._p_receive_progress as p
+        where p.endpoint_id = e.far_endpoint_id
+        order by p.sequence desc
+        limit 1
+      ),
+      (
+        select p.sequence
+        from parley._p_send_progress as p
+        where p.endpoint_id = e.endpoint_id
+        order by p.sequence desc
+        limit 1
+      ),
       0
     ) + coalesce(
       (
@@ -74,14 +90,17 @@ as $$
         where m.endpoint_id = e.far_endpoint_id and m.message_type_id not in (-1, 1, 5)
       ), 0
     )::bigint + (
-      select count(*) from parley._p_transmission as t where t.endpoint_id = e.endpoint_id and t.message_type_id not in (-1, 1, 5)
+      select count(*)
+      from parley._p_transmission as t
+      where t.endpoint_id = e.endpoint_id and t.message_type_id not in (-1, 1, 5)
     )
   from parley._p_endpoint as e
   where e.endpoint_id = $1
 $$;
 
 comment on function parley._p_count_sent(bigint) is
-'Counts the messages that an endpoint has sent and whose senders have committed: the message_sequence_number of the next one.';
+'Counts the messages that an endpoint has sent and whose senders have committed: the
+message_sequence_number of the next one.';
 
 create function parley._p_forget_copy_numbers(queue_id integer) returns void
 language plpgsql
@@ -92,7 +111,9 @@ as $$
 begin
   perform
   from parley._p_endpoint as e
-  where e.service_id in (select s.service_id from parley._p_service as s where s.queue_id = _p_forget_copy_numbers.queue_id)
+  where e.service_id in (
+    select s.service_id from parley._p_service as s where s.queue_id = _p_forget_copy_numbers.queue_id
+  )
   order by e.endpoint_id
   for update;
   delete from parley._p_copy_progress as p
@@ -106,4 +127,5 @@ end
 $$;
 
 comment on function parley._p_forget_copy_numbers(integer) is
-'Waits for all senders on a queue whose retention is switched, and lets what they have sent be counted anew when the next copy is made.';
+'Waits for all senders on a queue whose retention is switched, and lets what they have sent be counted
+anew when the next copy is made.';

@@ -1,12 +1,15 @@
--- SEND when something has to be checked: the first message of a conversation, unusual message types, validation, retention,
--- targets that are not there; and the reasons why a send is refused.
+-- SEND when something has to be checked: the first message of a conversation, unusual message types, validation,
+-- retention, targets that are not there; and the reasons why a send is refused.
 --
 -- Delivery inside the database happens in the sender's transaction (spec 3.4). What cannot be delivered waits in
 -- _p_transmission with a status text. What must not be delivered comes back as an Error message (spec 2.2, 4.10).
--- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
--- side, so that a message that is delayed and one that is delivered keep their order (S4), and under retention (conversation/copies.sql).
+-- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long
+-- as there is no far side, so that a message that is delayed and one that is delivered keep their order (S4), and under
+-- retention (conversation/copies.sql).
 
-create function parley._p_send(caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null) returns boolean
+create function parley._p_send(
+  caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -25,8 +28,13 @@ begin
     and parley._p_send_first(caller, v_endpoint, message_type, bodies[array_lower(bodies, 1)], trace_context) then
     return true;
   end if;
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
-  found := parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = v_endpoint.service_id;
+  found := parley._p_require_permission(
+    caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
+  );
   v_type := parley._p_find_sendable(caller, v_endpoint, message_type);
   -- A batch of none begins no conversation at the target: EndDialog would be the first that it receives.
   if coalesce(cardinality(bodies), 0) = 0 then
@@ -39,7 +47,9 @@ begin
     perform parley._p_keep_sent(v_endpoint, v_queue, v_type.message_type_id, bodies, trace_context);
   end if;
   if v_endpoint.state = 'SO' then
-    update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
+    update parley._p_endpoint as e
+    set state = 'CO', state_since = clock_timestamp()
+    where e.endpoint_id = v_endpoint.endpoint_id;
   end if;
   if parley._p_dispatch(handle, v_type, bodies, trace_context) then
     perform parley._p_remember_route(caller, handle);
@@ -49,10 +59,13 @@ end
 $$;
 
 comment on function parley._p_send(oid, uuid, text, bytea[], text) is
-'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message, validates, keeps copies, delays.
+'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message,
+validates, keeps copies, delays.
 Errors: those of parley.send.';
 
-create function parley._p_dispatch(handle uuid, message_type parley._p_message_type, bodies bytea[], trace_context text) returns boolean
+create function parley._p_dispatch(
+  handle uuid, message_type parley._p_message_type, bodies bytea[], trace_context text
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -71,7 +84,9 @@ begin
   elsif v_endpoint.far_endpoint_id is null and not v_is_disabled then
     v_route := parley._p_find_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id);
     if v_route.address <> 'LOCAL'
-      or v_route.address = 'LOCAL' and v_route.status is not null and parley._p_neighbour(v_endpoint, v_route.broker_instance) is not null then
+      or v_route.address = 'LOCAL'
+      and v_route.status is not null
+      and parley._p_neighbour(v_endpoint, v_route.broker_instance) is not null then
       return parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
     end if;
     v_reason := v_route.status;
@@ -96,9 +111,9 @@ end
 $$;
 
 comment on function parley._p_dispatch(uuid, parley._p_message_type, bytea[], text) is
-'Delivers messages here, puts them on their way to another database, or delays them, behind what was sent before. The caller holds the row of the
-endpoint, has checked what there is to check, and has asked for the switch of the broker before that.
-True when nothing of this side was delayed, so that later sends may take the short way.
+'Delivers messages here, puts them on their way to another database, or delays them, behind what was sent before. The
+caller holds the row of the endpoint, has checked what there is to check, and has asked for the switch of the broker
+before that. True when nothing of this side was delayed, so that later sends may take the short way.
 Source: spec 3.4, 6.2.';
 
 create function parley._p_find_sender(handle uuid) returns parley._p_endpoint
@@ -108,8 +123,12 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  -- Only one may send the first message; asking for the stronger lock at once keeps two first senders from waiting for each other.
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle and e.state = 'SO' for update;
+  -- Only one may send the first message; asking for the stronger lock at once keeps two first senders
+  -- from waiting for each other.
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.conversation_handle = handle and e.state = 'SO'
+  for update;
   if found then
     return v_endpoint;
   end if;
@@ -133,7 +152,9 @@ comment on function parley._p_find_sender(uuid) is
 'Finds and locks an endpoint that is to send.
 Errors: 8418, 8426, 8429.';
 
-create function parley._p_find_sendable(caller oid, endpoint parley._p_endpoint, message_type text) returns parley._p_message_type
+create function parley._p_find_sendable(
+  caller oid, endpoint parley._p_endpoint, message_type text
+) returns parley._p_message_type
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -180,7 +201,8 @@ end
 $$;
 
 comment on function parley._p_delay_reason(parley._p_endpoint) is
-'Explains why messages of an endpoint cannot be delivered yet, or null when they can. The switch of the broker cannot be thrown until the transaction ends.';
+'Explains why messages of an endpoint cannot be delivered yet, or null when they can. The switch of the broker cannot
+be thrown until the transaction ends.';
 
 create function parley._p_deliver(
   endpoint parley._p_endpoint, message_type parley._p_message_type, bodies bytea[], trace_context text default null
@@ -197,7 +219,9 @@ declare
 begin
   if endpoint.far_endpoint_id is null then
     select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
-    v_error := parley._p_refuse_dialog(v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name);
+    v_error := parley._p_refuse_dialog(
+      v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name
+    );
     if v_error is not null then
       perform parley._p_break_conversations(array[endpoint.endpoint_id], v_error);
       return;
@@ -210,15 +234,20 @@ begin
       return;
     end if;
   end if;
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_far.service_id;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = v_far.service_id;
   v_invalid := parley._p_append_valid(v_far, v_queue, message_type, bodies, trace_context);
   if v_invalid is not null then
     perform parley._p_break_conversations(
-      array[endpoint.endpoint_id], parley._p_invalid(message_type, v_invalid, true), parley._p_invalid(message_type, v_invalid, false)
+      array[endpoint.endpoint_id], parley._p_invalid(message_type, v_invalid, true),
+        parley._p_invalid(message_type, v_invalid, false)
     );
   end if;
 end
 $$;
 
 comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type, bytea[], text) is
-'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them; what comes before a bad body is delivered.';
+'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them; what
+comes before a bad body is delivered.';

@@ -1,12 +1,14 @@
 -- Where messages for other databases go, and how far each conversation has come on the way.
 --
--- A conversation whose far side is in another database has far_endpoint_id = -endpoint_id. What it sends stands in _p_message under that
--- number, on a lane of the destination its route leads to, so SEND to another server is the same single insert as SEND next door.
--- The daemon takes messages from the lane into _p_transit, where each gets its number for good (transport/take_runs.sql); that transaction has committed
--- before anything leaves the server. What the far side has acknowledged is deleted there.
+-- A conversation whose far side is in another database has far_endpoint_id = -endpoint_id. What it sends stands in
+-- _p_message under that number, on a lane of the destination its route leads to, so SEND to another server is the same
+-- single insert as SEND next door. The daemon takes messages from the lane into _p_transit, where each gets its number
+-- for good (transport/take_runs.sql); that transaction has committed before anything leaves the server. What the far
+-- side has acknowledged is deleted there.
 --
--- Numbers are kept as RECEIVE keeps them: the newest row of an endpoint counts, none is ever updated, so an old snapshot has no chain of dead
--- versions to grow. _p_send_progress: the next number to give. _p_accept_progress: the next number to take from the far side.
+-- Numbers are kept as RECEIVE keeps them: the newest row of an endpoint counts, none is ever updated, so an old
+-- snapshot has no chain of dead versions to grow. _p_send_progress: the next number to give. _p_accept_progress: the
+-- next number to take from the far side.
 -- Locks: see docs/architecture.md; destinations are locked after everything else, and only when their state changes.
 
 create table parley._p_destination (
@@ -23,8 +25,8 @@ create table parley._p_destination (
 );
 
 comment on table parley._p_destination is
-'Addresses to which messages are transmitted: tcp://host:port, or broker:GUID for another database that the same daemon serves. Attempts and
-status are about the link, not of one message.';
+'Addresses to which messages are transmitted: tcp://host:port, or broker:GUID for another database that the same
+daemon serves. Attempts and status are about the link, not of one message.';
 
 -- One series for all destinations: what matters is the order within a conversation.
 create sequence parley._p_transmission_position minvalue 0 start 1;
@@ -50,7 +52,8 @@ create table parley._p_transit (
 );
 
 comment on table parley._p_transit is
-'Messages that have their number and are on their way: first_sequence up to, not including, next_sequence. A bounded window for each destination.';
+'Messages that have their number and are on their way: first_sequence up to, not including, next_sequence. A
+bounded window for each destination.';
 
 alter table parley._p_transit alter column body set storage external;
 alter table parley._p_transit alter column frame set storage external;
@@ -62,7 +65,8 @@ create table parley._p_send_progress (
   sequence bigint not null
 );
 
-comment on table parley._p_send_progress is 'The next message_sequence_number of each endpoint that transmits: the largest row counts.';
+comment on table parley._p_send_progress is
+'The next message_sequence_number of each endpoint that transmits: the largest row counts.';
 
 create index on parley._p_send_progress (endpoint_id, sequence);
 
@@ -71,7 +75,8 @@ create table parley._p_accept_progress (
   sequence bigint not null
 );
 
-comment on table parley._p_accept_progress is 'The next number that each endpoint takes from its far side in another database: the largest row counts.';
+comment on table parley._p_accept_progress is
+'The next number that each endpoint takes from its far side in another database: the largest row counts.';
 
 create index on parley._p_accept_progress (endpoint_id, sequence);
 
@@ -85,17 +90,19 @@ create table parley._p_parked (
 );
 
 comment on table parley._p_parked is
-'Conversations that are not transmitted until due_at, though their destination is well. What they have in transit stays there; the rest waits in
-_p_transmission. At infinity a conversation is being tried again.';
+'Conversations that are not transmitted until due_at, though their destination is well. What they have in transit
+stays there; the rest waits in _p_transmission. At infinity a conversation is being tried again.';
 
 create index on parley._p_parked (destination_id, due_at);
 
--- Conversations that have to be compared with their far side first, because this database goes on from a history that may have lost its end.
+-- Conversations that have to be compared with their far side first, because this database goes on from a history
+-- that may have lost its end.
 create table parley._p_unresumed (
   endpoint_id bigint primary key
 );
 
-comment on table parley._p_unresumed is 'Conversations with other databases that nothing is transmitted for until both sides were found to agree.';
+comment on table parley._p_unresumed is
+'Conversations with other databases that nothing is transmitted for until both sides were found to agree.';
 
 -- What the comparisons have found.
 create table parley._p_compared (
@@ -104,7 +111,8 @@ create table parley._p_compared (
 );
 
 comment on table parley._p_compared is
-'The epoch of the far broker in which both sides of a conversation were found to agree last: what asks again in that epoch is a repetition.';
+'The epoch of the far broker in which both sides of a conversation were found to agree last: what asks again
+in that epoch is a repetition.';
 
 -- Services of other databases that the same daemon serves, as far as it has reported.
 create table parley._p_neighbour_service (
@@ -114,7 +122,8 @@ create table parley._p_neighbour_service (
 );
 
 comment on table parley._p_neighbour_service is
-'Where LOCAL routes were found to lead besides this database: a conversation that begins later need not wait for the daemon to find it.';
+'Where LOCAL routes were found to lead besides this database: a conversation that begins later need not
+wait for the daemon to find it.';
 
 create function parley._p_back_off(
   failures integer, first interval default '4 seconds', longest interval default '64 seconds'
@@ -122,7 +131,9 @@ create function parley._p_back_off(
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select make_interval(secs => least(extract(epoch from longest), extract(epoch from first) * 2 ^ least(failures - 1, 40)))
+  select make_interval(
+    secs => least(extract(epoch from longest), extract(epoch from first) * 2 ^ least(failures - 1, 40))
+  )
 $$;
 
 comment on function parley._p_back_off(integer, interval, interval) is
@@ -143,14 +154,17 @@ begin
     insert into parley._p_destination (address) values (address) on conflict do nothing;
   end loop;
   if v_destination.priorities & (1 << priority) = 0 then
-    update parley._p_destination as d set priorities = d.priorities | (1 << priority) where d.destination_id = v_destination.destination_id;
+    update parley._p_destination as d
+    set priorities = d.priorities | (1 << priority)
+    where d.destination_id = v_destination.destination_id;
   end if;
   return v_destination.destination_id;
 end
 $$;
 
 comment on function parley._p_find_destination(text, integer) is
-'Gives the id of the destination for an address, which it creates when it is new, and records that messages of a priority go there.';
+'Gives the id of the destination for an address, which it creates when it is new, and records that
+messages of a priority go there.';
 
 create function parley._p_is_next_door(service_name text) returns boolean
 language sql stable
@@ -172,4 +186,5 @@ as $$
 $$;
 
 comment on function parley._p_is_next_door(text) is
-'Reports whether another database that the same daemon serves is known to have a service: LOCAL leads there when this one does not have it.';
+'Reports whether another database that the same daemon serves is known to have a service: LOCAL leads there
+when this one does not have it.';

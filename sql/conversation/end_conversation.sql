@@ -1,9 +1,9 @@
 -- END CONVERSATION in its three forms, and what ends conversations from the broker's side.
 --
--- Locks: the group of this side, then both endpoint rows in the order of their ids; this side's FOR UPDATE, so that no send on it
--- is under way, the far side's FOR NO KEY UPDATE, so that its senders are not held up. A reader of the far side holds only its
--- group row and is never waited for: when a side that ended before goes too, its group is locked only if it is free, and otherwise the
--- alarms remove that side a little later.
+-- Locks: the group of this side, then both endpoint rows in the order of their ids; this side's FOR UPDATE, so that no
+-- send on it is under way, the far side's FOR NO KEY UPDATE, so that its senders are not held up. A reader of the far
+-- side holds only its group row and is never waited for: when a side that ended before goes too, its group is locked
+-- only if it is free, and otherwise the alarms remove that side a little later.
 
 create function parley._p_lock_group_of(endpoint_id bigint) returns void
 language plpgsql
@@ -17,7 +17,9 @@ begin
     exit when not found;
     perform from parley._p_conversation_group as g where g.group_id = v_group_id for update;
     -- MOVE may have changed the group while we waited. Now it cannot any more (keeps S9).
-    exit when exists (select from parley._p_endpoint as e where e.endpoint_id = _p_lock_group_of.endpoint_id and e.group_id = v_group_id);
+    exit when exists (
+      select from parley._p_endpoint as e where e.endpoint_id = _p_lock_group_of.endpoint_id and e.group_id = v_group_id
+    );
   end loop;
 end
 $$;
@@ -62,8 +64,8 @@ begin
         and e.far_endpoint_id is not distinct from v_found.far_endpoint_id
       for update;
     end if;
-    -- While we waited, MOVE may have changed the group, the first send may have made the far side, and that may have gone. With the locks neither can
-    -- (keeps S9).
+    -- While we waited, MOVE may have changed the group, the first send may have made the far side, and that may have
+    -- gone. With the locks neither can (keeps S9).
     exit when found;
   end loop;
   return v_endpoint;
@@ -85,7 +87,8 @@ end
 $$;
 
 comment on function parley._p_end_without_error(uuid, parley.caller) is
-'Does what end_conversation does. The ticket is no argument of that: with it calls of its three forms could be taken for one another.
+'Does what end_conversation does. The ticket is no argument of that: with it calls of its three forms
+could be taken for one another.
 Errors: those of end_conversation.';
 
 create function parley.end_conversation(conversation_handle uuid) returns void
@@ -98,7 +101,8 @@ end
 $$;
 
 comment on function parley.end_conversation(uuid) is
-'Ends this side of a conversation: what waits for it is removed, and the other side gets an EndDialog message after everything sent before.
+'Ends this side of a conversation: what waits for it is removed, and the other side gets an EndDialog
+message after everything sent before.
 Arguments: conversation_handle.
 Errors: 229 not allowed, 8418 missing, 8426 not found, 8427 ended already.
 Source: spec 4.6.';
@@ -129,7 +133,8 @@ end
 $$;
 
 comment on function parley.end_conversation(uuid, integer, text, parley.caller) is
-'Ends this side of a conversation with an error: the other side gets an Error message. What was sent before and is not delivered yet is dropped.
+'Ends this side of a conversation with an error: the other side gets an Error message. What was sent before and
+is not delivered yet is dropped.
 Arguments: conversation_handle; error_code, greater than zero; description, at most 3000 characters.
 Errors: 229 not allowed, 8402 code or description out of range, 8418 missing,
 8419, 8422 and 8424 code or description missing, 8426 not found, 8427 ended already.
@@ -145,7 +150,9 @@ begin
       name "Error",
       xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/Error' as xmlns),
       xmlelement(name "Code", error_code),
-      xmlelement(name "Description", regexp_replace(description, E'[\\u0001-\\u0008\\u000b\\u000c\\u000e-\\u001f]', '?', 'g'))
+      xmlelement(
+        name "Description", regexp_replace(description, E'[\\u0001-\\u0008\\u000b\\u000c\\u000e-\\u001f]', '?', 'g')
+      )
     )::text,
     'UTF8'
   );
@@ -203,7 +210,9 @@ begin
     when 'DI' then
       perform parley._p_close_both(endpoint);
     when 'ER' then
-      if exists (select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state in ('CO', 'DI')) then
+      if exists (
+        select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state in ('CO', 'DI')
+      ) then
         perform parley._p_discard_messages(endpoint.endpoint_id);
         perform parley._p_set_state(endpoint.endpoint_id, 'DO');
         perform parley._p_send_end(endpoint, message_type_id, body);
@@ -250,13 +259,15 @@ begin
     delete from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id
   ), ended as (
     update parley._p_endpoint as e
-    set state = case when e.endpoint_id = endpoint.endpoint_id then 'DO' else 'DI' end, state_since = clock_timestamp(), destination_lane = null
+    set state = case when e.endpoint_id = endpoint.endpoint_id then 'DO' else 'DI' end, state_since = clock_timestamp(),
+      destination_lane = null
     where e.endpoint_id in (endpoint.endpoint_id, v_far.endpoint_id)
   )
   insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id)
   select nextval(q.position_sequence) * 1024, v_far.endpoint_id,
     case
-      when pg_sequence_last_value(q.wakeup_sequence) > 0 then parley._p_wake_and_time(parley._p_lane(q.queue_id, v_far.priority), q.wakeup_sequence)
+      when pg_sequence_last_value(q.wakeup_sequence) > 0
+        then parley._p_wake_and_time(parley._p_lane(q.queue_id, v_far.priority), q.wakeup_sequence)
       else clock_timestamp()
     end,
     parley._p_lane(q.queue_id, v_far.priority), 2
@@ -265,7 +276,9 @@ begin
   where s.service_id = v_far.service_id;
   perform parley._p_trace_dialog(v_far, 7);
   if not v_far.is_initiator then
-    perform parley._p_set_alarm(v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+    perform parley._p_set_alarm(
+      v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds)
+    )
     from parley._p_broker as b;
   end if;
   return true;
@@ -273,8 +286,9 @@ end
 $$;
 
 comment on function parley._p_end_here(parley._p_endpoint) is
-'Ends a side, in state CO and locked by _p_lock_to_end, whose far side in this database is in state CO too: what _p_discard_messages, _p_set_state and
-_p_send_end do, in one statement. Gives false, and has done nothing, for any other, and while the broker is disabled.
+'Ends a side, in state CO and locked by _p_lock_to_end, whose far side in this database is in state CO too: what
+_p_discard_messages, _p_set_state and _p_send_end do, in one statement. Gives false, and has done nothing, for any
+other, and while the broker is disabled.
 Source: spec 3.2, 4.6.';
 
 create function parley._p_send_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
@@ -290,7 +304,11 @@ begin
     return;
   elsif endpoint.far_endpoint_id is null or v_reason is not null then
     if endpoint.far_endpoint_id is not null
-      or (message_type_id = 2 and exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id)) then
+      or (
+        message_type_id = 2 and exists (
+          select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id
+        )
+      ) then
       insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
       values (endpoint.endpoint_id, message_type_id, clock_timestamp(), body, coalesce(v_reason, ''));
     else
@@ -313,7 +331,9 @@ begin
       perform parley._p_trace_received_error(v_far, body);
     end if;
     if not v_far.is_initiator then
-      perform parley._p_set_alarm(v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+      perform parley._p_set_alarm(
+        v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds)
+      )
       from parley._p_broker as b;
     end if;
   end if;
@@ -321,5 +341,5 @@ end
 $$;
 
 comment on function parley._p_send_end(parley._p_endpoint, integer, bytea) is
-'Informs the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before; a far side in another database also with an
-Error that stands outside the order (-1).';
+'Informs the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before; a far
+side in another database also with an Error that stands outside the order (-1).';

@@ -1,34 +1,43 @@
 -- SEND and END when the far side is in another database.
 --
--- A conversation is bound to a destination when its first message finds a route. From then on it takes the short way of SEND. As long as
--- it is not bound, what it sends waits in _p_transmission, and whoever sends holds its row FOR NO KEY UPDATE, so that what was delayed is put on
--- the lane before anything else gets there (keeps S4). A conversation that has to leave its lane (its far side cannot take from it, its route has
--- changed, it has ended from the other side) is locked FOR UPDATE, which waits for its senders; whoever may not wait passes it by.
+-- A conversation is bound to a destination when its first message finds a route. From then on it takes the short way of
+-- SEND. As long as it is not bound, what it sends waits in _p_transmission, and whoever sends holds its row FOR NO KEY
+-- UPDATE, so that what was delayed is put on the lane before anything else gets there (keeps S4). A conversation that
+-- has to leave its lane (its far side cannot take from it, its route has changed, it has ended from the other side) is
+-- locked FOR UPDATE, which waits for its senders; whoever may not wait passes it by.
 
-create function parley._p_put_out(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], trace_context text default null) returns void
+create function parley._p_put_out(
+  endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], trace_context text default null
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform parley._p_append(
-    -endpoint.endpoint_id, parley._p_lane(endpoint.destination_id, endpoint.priority), 'parley._p_transmission_position', message_type_id, bodies,
-    trace_context
+    -endpoint.endpoint_id, parley._p_lane(endpoint.destination_id, endpoint.priority),
+    'parley._p_transmission_position', message_type_id, bodies, trace_context
   );
   perform parley._p_wake_readers(endpoint.destination_id, 'parley._p_transmission_wakeup');
 end
 $$;
 
 comment on function parley._p_put_out(parley._p_endpoint, integer, bytea[], text) is
-'Puts messages of an endpoint on the lane of the destination it is bound to, and wakes the daemon. Type -1 is an Error of the broker.';
+'Puts messages of an endpoint on the lane of the destination it is bound to, and wakes the daemon.
+Type -1 is an Error of the broker.';
 
-create function parley._p_delay_transmission(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], status text, trace_context text default null)
+create function parley._p_delay_transmission(
+  endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], status text, trace_context text default null
+)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
-  select endpoint.endpoint_id, _p_delay_transmission.message_type_id, clock_timestamp(), nullif(b.body, ''), status, _p_delay_transmission.trace_context
+  insert into parley._p_transmission (
+    endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context
+  )
+  select endpoint.endpoint_id, _p_delay_transmission.message_type_id, clock_timestamp(), nullif(b.body, ''), status,
+    _p_delay_transmission.trace_context
   from unnest(bodies) with ordinality as b (body, ordinal)
   order by b.ordinal;
   -- The daemon may know a database that SQL does not see.
@@ -52,11 +61,15 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_bind_to.endpoint_id;
   update parley._p_endpoint as e
-  set far_endpoint_id = -e.endpoint_id, destination_id = parley._p_find_destination(address, e.priority), destination_lane = null, sender_role = null,
+  set far_endpoint_id = -e.endpoint_id, destination_id = parley._p_find_destination(address, e.priority),
+    destination_lane = null, sender_role = null,
     remote_service_binding_id = case
       -- Of what has been on its way nobody knows who has it already.
-      when e.remote_service_binding_id is not null or e.far_endpoint_id is not null or not e.is_initiator then e.remote_service_binding_id
-      else (select b.remote_service_binding_id from parley._p_remote_service_binding as b where b.to_service = e.far_service)
+      when e.remote_service_binding_id is not null or e.far_endpoint_id is not null or not e.is_initiator
+        then e.remote_service_binding_id
+      else (
+        select b.remote_service_binding_id from parley._p_remote_service_binding as b where b.to_service = e.far_service
+      )
     end
   where e.endpoint_id = v_endpoint.endpoint_id
   returning * into v_endpoint;
@@ -70,7 +83,8 @@ begin
     insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
     values (v_endpoint.endpoint_id, v_endpoint.destination_id, '', 0, clock_timestamp())
     on conflict on constraint _p_parked_pkey do update
-    set destination_id = excluded.destination_id, status = excluded.status, attempts = excluded.attempts, due_at = excluded.due_at
+    set destination_id = excluded.destination_id, status = excluded.status, attempts = excluded.attempts,
+      due_at = excluded.due_at
     where v_has_moved;
     perform parley._p_wake_readers(v_endpoint.destination_id, 'parley._p_transmission_wakeup');
   end if;
@@ -81,8 +95,11 @@ begin
     returning t.transmission_id, t.enqueued_at, t.message_type_id, t.body, t.trace_context
   )
   insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
-  select nextval('parley._p_transmission_position') * 1024, -v_endpoint.endpoint_id, w.enqueued_at, v_lane, w.message_type_id, w.body, w.trace_context
-  from (select o.enqueued_at, o.message_type_id, o.body, o.trace_context from waiting as o order by o.transmission_id) as w;
+  select nextval('parley._p_transmission_position') * 1024, -v_endpoint.endpoint_id, w.enqueued_at, v_lane,
+    w.message_type_id, w.body, w.trace_context
+  from (
+    select o.enqueued_at, o.message_type_id, o.body, o.trace_context from waiting as o order by o.transmission_id
+  ) as w;
   if found then
     perform parley._p_wake_readers(v_endpoint.destination_id, 'parley._p_transmission_wakeup');
   end if;
@@ -90,8 +107,8 @@ end
 $$;
 
 comment on function parley._p_bind_to(bigint, text) is
-'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in order. Records which remote service
-binding counts for it.
+'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in
+order. Records which remote service binding counts for it.
 Arguments: endpoint_id, not bound before; address, as _p_destination has it.';
 
 create function parley._p_leave_lane(endpoint parley._p_endpoint, status text) returns void
@@ -106,17 +123,21 @@ begin
     delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id
     returning m.position, m.enqueued_at, m.message_type_id, coalesce(m.frame, array[m.body]) as frame, m.trace_context
   )
-  insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
+  insert into parley._p_transmission (
+    endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context
+  )
   select endpoint.endpoint_id, o.message_type_id, o.enqueued_at, b.body, status, o.trace_context
-  from (select w.position, w.enqueued_at, w.message_type_id, w.frame, w.trace_context from waiting as w order by w.position) as o
+  from (
+    select w.position, w.enqueued_at, w.message_type_id, w.frame, w.trace_context from waiting as w order by w.position
+  ) as o
   cross join lateral unnest(o.frame) with ordinality as b (body, ordinal)
   order by o.position, b.ordinal;
 end
 $$;
 
 comment on function parley._p_leave_lane(parley._p_endpoint, text) is
-'Takes what has no number yet of a conversation, locked FOR UPDATE by the caller, off the lane of its destination, and keeps it in _p_transmission with
-a status.';
+'Takes what has no number yet of a conversation, locked FOR UPDATE by the caller, off the lane of its destination, and
+keeps it in _p_transmission with a status.';
 
 create function parley._p_unbind(endpoint parley._p_endpoint, status text) returns void
 language plpgsql
@@ -129,7 +150,8 @@ end
 $$;
 
 comment on function parley._p_unbind(parley._p_endpoint, text) is
-'Takes a conversation, locked FOR UPDATE by the caller, off its destination; what it sends from now on waits until it is bound again.';
+'Takes a conversation, locked FOR UPDATE by the caller, off its destination; what it sends from now on
+waits until it is bound again.';
 
 create function parley._p_bind(endpoint parley._p_endpoint) returns text
 language plpgsql
@@ -165,8 +187,9 @@ end
 $$;
 
 comment on function parley._p_bind(parley._p_endpoint) is
-'Binds a conversation, whose row the caller holds, to the destination that its route leads to; gives null, or the reason why it has none. Null also when
-the far side is in this database: then the conversation has no destination, and no far side yet.
+'Binds a conversation, whose row the caller holds, to the destination that its route leads to; gives null, or
+the reason why it has none. Null also when the far side is in this database: then the conversation has no
+destination, and no far side yet.
 Source: spec 6.2, 6.3, 6.6.';
 
 create function parley._p_bind_unless_parked(endpoint parley._p_endpoint) returns text
@@ -178,7 +201,9 @@ begin
     (
       select p.status
       from parley._p_parked as p
-      where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity' and parley._p_is_at_home(endpoint) is not true
+      where p.endpoint_id = endpoint.endpoint_id
+        and p.due_at < 'infinity'
+        and parley._p_is_at_home(endpoint) is not true
     ),
     parley._p_bind(endpoint)
   );
@@ -186,7 +211,8 @@ end
 $$;
 
 comment on function parley._p_bind_unless_parked(parley._p_endpoint) is
-'Binds a conversation as _p_bind does, unless it waits after a refusal of its far side: then what it sends waits behind what was refused, for that reason.';
+'Binds a conversation as _p_bind does, unless it waits after a refusal of its far side: then what it sends waits
+behind what was refused, for that reason.';
 
 create function parley._p_neighbour(endpoint parley._p_endpoint, broker_instance text) returns text
 language sql stable
@@ -201,7 +227,8 @@ as $$
 $$;
 
 comment on function parley._p_neighbour(parley._p_endpoint, text) is
-'Gives the address of a database of the same daemon that has the far service, if one is known; of several one for each conversation (spec 6.4).
+'Gives the address of a database of the same daemon that has the far service, if one is known; of several one
+for each conversation (spec 6.4).
 Arguments: broker_instance, that of the conversation or of its route, null for any.';
 
 create function parley._p_absence(endpoint parley._p_endpoint) returns text
@@ -213,14 +240,17 @@ begin
     and endpoint.far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
     return parley._p_status(9795, 'not this database', endpoint.far_broker_instance);
   elsif not exists (select from parley._p_service as s where s.name = endpoint.far_service) then
-    return parley._p_status(9796, 'not in this database', endpoint.far_service, parley._p_did_you_mean(0, 'service', endpoint.far_service));
+    return parley._p_status(
+      9796, 'not in this database', endpoint.far_service, parley._p_did_you_mean(0, 'service', endpoint.far_service)
+    );
   end if;
   return null;
 end
 $$;
 
 comment on function parley._p_absence(parley._p_endpoint) is
-'Explains why the far side of a conversation cannot be in this database; null when it can (spec 6.4, texts 9795 and 9796).';
+'Explains why the far side of a conversation cannot be in this database; null when it can
+(spec 6.4, texts 9795 and 9796).';
 
 create function parley._p_send_far(
   handle uuid, message_type_id integer, bodies bytea[], trace_context text
@@ -255,8 +285,8 @@ end
 $$;
 
 comment on function parley._p_send_far(uuid, integer, bytea[], text) is
-'Sends messages to a far side in another database, the long way: finds the route when there is none yet. The caller has checked rights and type.
-True when nothing was delayed.';
+'Sends messages to a far side in another database, the long way: finds the route when there is none yet. The caller
+has checked rights and type. True when nothing was delayed.';
 
 create function parley._p_send_end_far(endpoint_id bigint, message_type_id integer, body bytea) returns void
 language plpgsql
@@ -266,7 +296,10 @@ declare
   v_endpoint parley._p_endpoint;
   v_status text;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_send_end_far.endpoint_id for no key update;
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.endpoint_id = _p_send_end_far.endpoint_id
+  for no key update;
   if v_endpoint.destination_id is null then
     v_status := parley._p_bind_unless_parked(v_endpoint);
     if v_status is not null then
@@ -291,7 +324,8 @@ end
 $$;
 
 comment on function parley._p_send_end_far(bigint, integer, bytea) is
-'Sends EndDialog (2), the Error of an application (1) or one of the broker (-1) to a far side in another database, behind what was sent before.';
+'Sends EndDialog (2), the Error of an application (1) or one of the broker (-1) to a far side in another
+database, behind what was sent before.';
 
 create function parley._p_hold_outgoing(endpoint parley._p_endpoint, status text) returns void
 language plpgsql
@@ -308,8 +342,9 @@ end
 $$;
 
 comment on function parley._p_hold_outgoing(parley._p_endpoint, text) is
-'Keeps what a conversation has not transmitted from ever being so, because the far side has ended or failed; END removes it (spec 3.2, texts 9779
-and 9784). What was under way is forgotten: nobody waits for it over there. The caller holds the row FOR UPDATE.';
+'Keeps what a conversation has not transmitted from ever being so, because the far side has ended or failed; END
+removes it (spec 3.2, texts 9779 and 9784). What was under way is forgotten: nobody waits for it over there. The
+caller holds the row FOR UPDATE.';
 
 create function parley._p_forget_far_side(endpoint_id bigint) returns void
 language plpgsql
@@ -328,4 +363,5 @@ begin
 end
 $$;
 
-comment on function parley._p_forget_far_side(bigint) is 'Removes whatever is kept of an endpoint for the sake of its far side in another database.';
+comment on function parley._p_forget_far_side(bigint) is
+'Removes whatever is kept of an endpoint for the sake of its far side in another database.';

@@ -135,11 +135,12 @@ begin
     for update skip locked
   ));
   insert into parley._p_pooled_conversation (
-    endpoint_id, service_id, to_service, key, slot, service_contract_id, broker_instance, is_encrypted, begun_by, retire_at
+    endpoint_id, service_id, to_service, key, slot, service_contract_id, broker_instance, is_encrypted, begun_by,
+    retire_at
   )
   values (
-    v_endpoint.endpoint_id, v_endpoint.service_id, wanted.to_service, wanted.key, wanted.slot, v_endpoint.service_contract_id,
-    wanted.broker_instance, wanted.is_encrypted, parley._p_caller(caller), v_retire_at
+    v_endpoint.endpoint_id, v_endpoint.service_id, wanted.to_service, wanted.key, wanted.slot,
+    v_endpoint.service_contract_id, wanted.broker_instance, wanted.is_encrypted, parley._p_caller(caller), v_retire_at
   );
   perform parley._p_set_alarm(v_endpoint.endpoint_id, 'pooled', v_retire_at + interval '1 minute');
   return v_endpoint;
@@ -253,7 +254,9 @@ begin
 end
 $$;
 
-comment on function parley.get_conversation(text, text, text, text, text, boolean, integer, integer, integer, parley.caller) is
+comment on function parley.get_conversation(
+  text, text, text, text, text, boolean, integer, integer, integer, parley.caller
+) is
 'Gives the handle of a conversation that is open and begins one when there is none: for programs that send one message
 now and then to the same service.
 It is good for this transaction and a minute longer. Keep it no longer, and do not end the conversation: others have it
@@ -320,7 +323,9 @@ begin
 end
 $$;
 
-comment on function parley.warm_conversations(text, text, text, integer, text, boolean, integer, integer, parley.caller) is
+comment on function parley.warm_conversations(
+  text, text, text, integer, text, boolean, integer, integer, parley.caller
+) is
 'Begins the conversations that get_conversation gives without a key, before they are needed, and opens them at a target
 in this database: the first message
 on them then costs no more than the next. Gives how many it has begun: those that were there already, or that somebody
@@ -341,7 +346,9 @@ begin
   if v_route.address is distinct from 'LOCAL'
     or v_route.status is not null
     or parley._p_delay_reason(endpoint) is not null
-    or parley._p_refuse_dialog(v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name) is not null then
+    or parley._p_refuse_dialog(
+      v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name
+    ) is not null then
     return;
   end if;
   perform parley._p_connect(endpoint);

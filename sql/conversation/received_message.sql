@@ -66,5 +66,6 @@ as $$
 $$;
 
 comment on function parley._p_any() is
-'Gives the default of the handle and of the group id in RECEIVE: any. No conversation has it: begin_dialog refuses it, and handles are made here.
-It is not null, so that a variable that is empty by mistake does not receive the messages of others (spec 4.3).';
+'Gives the default of the handle and of the group id in RECEIVE: any. No conversation has it: begin_dialog refuses
+it, and handles are made here. It is not null, so that a variable that is empty by mistake does not receive the
+messages of others (spec 4.3).';

@@ -1,6 +1,7 @@
 -- The end of one side of a conversation in the tables, when nobody needs it any more.
 --
--- Locks: the far side FOR UPDATE SKIP LOCKED, then the group the same way: whoever holds one of them leaves the rest to an alarm.
+-- Locks: the far side FOR UPDATE SKIP LOCKED, then the group the same way: whoever holds one of them
+-- leaves the rest to an alarm.
 
 create function parley._p_discard_messages(endpoint_id bigint) returns void
 language plpgsql
@@ -17,15 +18,19 @@ begin
 end
 $$;
 
-comment on function parley._p_discard_messages(bigint) is 'Removes whatever waits for an endpoint, is kept for it, or would ring for it.';
+comment on function parley._p_discard_messages(bigint) is
+'Removes whatever waits for an endpoint, is kept for it, or would ring for it.';
 
 create function parley._p_remove_endpoint(endpoint parley._p_endpoint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- A sender of the far side holds its row until he commits, and what he has appended is not seen before. A side that has ended has none.
-  v_has_senders boolean := exists (select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state <> 'DO');
+  -- A sender of the far side holds its row until he commits, and what he has appended is not seen before. A
+  -- side that has ended has none.
+  v_has_senders boolean := exists (
+    select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state <> 'DO'
+  );
 begin
   if v_has_senders then
     perform from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id for update skip locked;
@@ -58,11 +63,13 @@ begin
   delete from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id;
   if not endpoint.is_initiator then
     insert into parley._p_tombstone (
-      conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id, far_service,
-      owner, lifetime, priority, expires_at
+      conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id,
+      far_service, owner, lifetime, priority, expires_at
     )
-    select endpoint.conversation_handle, endpoint.conversation_id, false, endpoint.service_contract_id, g.conversation_group_id, endpoint.service_id,
-      endpoint.far_service, endpoint.owner, endpoint.lifetime, endpoint.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)
+    select endpoint.conversation_handle, endpoint.conversation_id, false, endpoint.service_contract_id,
+      g.conversation_group_id, endpoint.service_id,
+      endpoint.far_service, endpoint.owner, endpoint.lifetime, endpoint.priority,
+      clock_timestamp() + make_interval(secs => b.tombstone_seconds)
     from parley._p_broker as b, parley._p_conversation_group as g
     where g.group_id = endpoint.group_id;
   end if;
@@ -73,8 +80,9 @@ end
 $$;
 
 comment on function parley._p_remove_endpoint(parley._p_endpoint) is
-'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
-When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
+'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes
+(spec 3.3, 3.6). When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is
+closed now and removed by an alarm.';
 
 create function parley._p_remove_both(near parley._p_endpoint, far parley._p_endpoint) returns void
 language plpgsql
@@ -105,16 +113,18 @@ begin
     returning g.group_id, g.conversation_group_id
   )
   insert into parley._p_tombstone (
-    conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id, far_service,
-    owner, lifetime, priority, expires_at
+    conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id,
+    far_service, owner, lifetime, priority, expires_at
   )
-  select v_target.conversation_handle, v_target.conversation_id, false, v_target.service_contract_id, g.conversation_group_id, v_target.service_id,
-    v_target.far_service, v_target.owner, v_target.lifetime, v_target.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)
+  select v_target.conversation_handle, v_target.conversation_id, false, v_target.service_contract_id,
+    g.conversation_group_id, v_target.service_id,
+    v_target.far_service, v_target.owner, v_target.lifetime, v_target.priority,
+    clock_timestamp() + make_interval(secs => b.tombstone_seconds)
   from parley._p_broker as b, removed_groups as g
   where g.group_id = v_target.group_id;
 end
 $$;
 
 comment on function parley._p_remove_both(parley._p_endpoint, parley._p_endpoint) is
-'Removes both sides of a conversation of this database, in one statement, as _p_remove_endpoint would one after the other. The caller has locked both, and
-their groups; both are plain, so each is alone in its group.';
+'Removes both sides of a conversation of this database, in one statement, as _p_remove_endpoint would one after the
+other. The caller has locked both, and their groups; both are plain, so each is alone in its group.';

@@ -1,8 +1,8 @@
 -- What is known of conversations that fail: which are set aside, and the last error of each.
 --
--- A row of _p_set_aside says that RECEIVE passes a side of a conversation by (spec 5.6; docs/differences.md). Its messages
--- leave the lanes of the queue for one of their own, and keep their positions; see poison/set_aside.sql.
--- Both tables have few rows, and are read only for conversations that are not plain, or after a failure.
+-- A row of _p_set_aside says that RECEIVE passes a side of a conversation by (spec 5.6; docs/differences.md). Its
+-- messages leave the lanes of the queue for one of their own, and keep their positions; see poison/set_aside.sql. Both
+-- tables have few rows, and are read only for conversations that are not plain, or after a failure.
 
 create table parley._p_set_aside (
   endpoint_id bigint primary key,
@@ -15,7 +15,8 @@ create table parley._p_set_aside (
 
 create index on parley._p_set_aside (set_aside_at);
 
-comment on table parley._p_set_aside is 'Sides of conversations that are set aside. What waits for them before moved_position has left the lanes of the queue.';
+comment on table parley._p_set_aside is
+'Sides of conversations that are set aside. What waits for them before moved_position has left the lanes of the queue.';
 
 create table parley._p_failure (
   endpoint_id bigint primary key,
@@ -27,9 +28,11 @@ create table parley._p_failure (
 );
 
 comment on table parley._p_failure is
-'The last error that a reader of a conversation reported (parley.record_failure). Rows of endpoints that are gone are removed a little later.';
+'The last error that a reader of a conversation reported (parley.record_failure). Rows of endpoints that are
+gone are removed a little later.';
 comment on column parley._p_failure.answer is
-'With what text a receiver outside of the database refused (parley.fail_delivery), at answered_at. It is that of this error if both are of one time.';
+'With what text a receiver outside of the database refused (parley.fail_delivery), at answered_at. It is that of this
+error if both are of one time.';
 
 create table parley._p_delivery_failure (
   endpoint_id bigint primary key,
@@ -43,6 +46,7 @@ create table parley._p_delivery_failure (
   retry_at timestamptz not null
 );
 
-comment on table parley._p_delivery_failure is 'Conversations whose next message was delivered and not accepted: not before retry_at.';
+comment on table parley._p_delivery_failure is
+'Conversations whose next message was delivered and not accepted: not before retry_at.';
 
 create index on parley._p_delivery_failure (queue_id);

@@ -1,7 +1,8 @@
 -- Conversation timers, lifetimes, abandoned endpoints and tombstones: what happens because time passes.
 --
--- Who fires them: activation/fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due somewhere, and the daemon
--- (activation/due_alarms.sql). Several at once share the work: each passes by what another holds.
+-- Who fires them: activation/fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that
+-- something is due somewhere, and the daemon (activation/due_alarms.sql). Several at once share the work:
+-- each passes by what another holds.
 
 create function parley.begin_conversation_timer(
   conversation_handle uuid, timeout integer,
@@ -29,8 +30,8 @@ begin
   elsif v_due > v_endpoint.lifetime then
     found := parley._p_raise(8410, 'late', v_due::text, v_endpoint.lifetime::text);
   end if;
-  -- Here, so that firing need not; an older snapshot has to fail when somebody has made it plain since. Both sides, in the order of END, which
-  -- may follow in this transaction.
+  -- Here, so that firing need not; an older snapshot has to fail when somebody has made it plain since. Both sides, in
+  -- the order of END, which may follow in this transaction.
   if v_endpoint.is_plain or parley._p_keeps_snapshot() then
     perform
     from parley._p_endpoint as e
@@ -44,9 +45,11 @@ end
 $$;
 
 comment on function parley.begin_conversation_timer(uuid, integer, parley.caller) is
-'Sets the timer of this side of a conversation, in place of an earlier one: when it fires, a DialogTimer message arrives here.
+'Sets the timer of this side of a conversation, in place of an earlier one: when it fires, a
+DialogTimer message arrives here.
 Arguments: conversation_handle; timeout in seconds, 0 for at once.
-Errors: 229 not allowed, 8402 out of range, 8410 after the lifetime, 8418 and 8426 handle missing or not found, 8458 the state forbids it.
+Errors: 229 not allowed, 8402 out of range, 8410 after the lifetime, 8418 and 8426 handle missing or not
+found, 8458 the state forbids it.
 Source: spec 4.7.';
 
 create function parley._p_fire_alarms(queue_id integer, top integer, only_queues integer[] default null) returns integer
@@ -59,7 +62,8 @@ declare
   v_fired integer := 0;
   v_held integer := 0;
   v_next timestamptz;
-  -- Not clock_timestamp() itself: the index could not bound a search by it, and the ones that are not due would all be read.
+  -- Not clock_timestamp() itself: the index could not bound a search by it, and the ones that are
+  -- not due would all be read.
   v_now timestamptz := clock_timestamp();
 begin
   for v_alarm in
@@ -72,7 +76,8 @@ begin
           select
           from parley._p_endpoint as e
           join parley._p_service as s using (service_id)
-          where e.endpoint_id = a.endpoint_id and (s.queue_id = _p_fire_alarms.queue_id or s.queue_id = any (only_queues))
+          where e.endpoint_id = a.endpoint_id
+            and (s.queue_id = _p_fire_alarms.queue_id or s.queue_id = any (only_queues))
         )
       )
     order by a.due_at
@@ -93,14 +98,19 @@ begin
     v_held := v_held + 1;
     if queue_id is null then
       -- What is held for long must not keep the rest.
-      perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second');
+      perform parley._p_put_off_alarm(
+        v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second'
+      );
     else
       exit when v_held >= 40;
     end if;
   end loop;
   -- A timer set by a transaction that has not committed is not seen here, so scan again within a second in any case.
   select a.due_at into v_next from parley._p_alarm as a order by a.due_at limit 1;
-  v_next := greatest(coalesce(v_next, 'infinity'), clock_timestamp() + case when v_held > v_fired then interval '20 ms' else interval '1 ms' end);
+  v_next := greatest(
+    coalesce(v_next, 'infinity'),
+    clock_timestamp() + case when v_held > v_fired then interval '20 ms' else interval '1 ms' end
+  );
   v_next := least(v_next, clock_timestamp() + interval '1 second');
   perform setval('parley._p_next_alarm', (extract(epoch from v_next) * 1000000)::bigint);
   return v_fired;
@@ -109,7 +119,8 @@ $$;
 
 comment on function parley._p_fire_alarms(integer, integer, integer[]) is
 'Handles alarms that are due and records when the next are. Waits for nobody. Gives how many.
-Arguments: queue_id, that of a reader, or null; top, how many at most; only_queues, where queue_id is null: of these queues alone (null: of all).';
+Arguments: queue_id, that of a reader, or null; top, how many at most; only_queues, where queue_id is null: of
+these queues alone (null: of all).';
 
 create function parley._p_is_group_held(endpoint_id bigint) returns boolean
 language sql stable
@@ -125,7 +136,8 @@ as $$
 $$;
 
 comment on function parley._p_is_group_held(bigint) is
-'Reports whether somebody, this transaction too, has locked the group of either side of a conversation. Locks nothing; see activation/receivable_work.sql.';
+'Reports whether somebody, this transaction too, has locked the group of either side of a conversation. Locks nothing;
+see activation/receivable_work.sql.';
 
 create function parley._p_claim_alarm(endpoint_id bigint, kind text) returns boolean
 language plpgsql
@@ -144,7 +156,10 @@ begin
       select e.far_endpoint_id into v_far
       from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id for no key update skip locked;
     else
-      select e.far_endpoint_id into v_far from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id for update skip locked;
+      select e.far_endpoint_id into v_far
+      from parley._p_endpoint as e
+      where e.endpoint_id = _p_claim_alarm.endpoint_id
+      for update skip locked;
     end if;
     if not found then
       return false;
@@ -165,8 +180,9 @@ end
 $$;
 
 comment on function parley._p_claim_alarm(bigint, text) is
-'Locks what firing an alarm takes, and the alarm last; false when somebody holds any of it, or it is not due any more: what was locked by then stays
-so. Waits for nobody: who fires many alarms holds many conversations, and must not wait for another one.';
+'Locks what firing an alarm takes, and the alarm last; false when somebody holds any of it, or it is not due any
+more: what was locked by then stays so. Waits for nobody: who fires many alarms holds many conversations, and
+must not wait for another one.';
 
 create function parley._p_claim_alarm_and_groups(endpoint_id bigint, kind text) returns boolean
 language plpgsql
@@ -202,10 +218,12 @@ end
 $$;
 
 comment on function parley._p_claim_alarm_and_groups(bigint, text) is
-'Claims an alarm for a reader, whose transaction goes on and may wait for others: nobody may have received from the groups, and be about to end
-what the reader holds then. What cannot be claimed is let go of.';
+'Claims an alarm for a reader, whose transaction goes on and may wait for others: nobody may have received from the
+groups, and be about to end what the reader holds then. What cannot be claimed is let go of.';
 
-create function parley._p_put_off_alarm(endpoint_id bigint, kind text, due_before timestamptz, delay interval) returns void
+create function parley._p_put_off_alarm(
+  endpoint_id bigint, kind text, due_before timestamptz, delay interval
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -223,7 +241,8 @@ end
 $$;
 
 comment on function parley._p_put_off_alarm(bigint, text, timestamptz, interval) is
-'Makes an alarm that was due before a time due after a delay, unless somebody holds it. When it was due first is kept: it is late since then.';
+'Makes an alarm that was due before a time due after a delay, unless somebody holds it. When it was due first
+is kept: it is late since then.';
 
 create function parley._p_fire_alarm(endpoint_id bigint, kind text) returns void
 language plpgsql
@@ -253,7 +272,9 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_fire_timer.endpoint_id and e.state in ('SO', 'CO', 'DI');
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.endpoint_id = _p_fire_timer.endpoint_id and e.state in ('SO', 'CO', 'DI');
   if found then
     perform parley._p_enqueue(v_endpoint, 5, null);
   end if;
@@ -281,7 +302,9 @@ begin
   perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update skip locked;
   if not found or exists (select from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id) then
     -- A reader holds it, or it still has something to read: later.
-    perform parley._p_set_alarm(endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => greatest(v_seconds, 1)));
+    perform parley._p_set_alarm(
+      endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => greatest(v_seconds, 1))
+    );
   else
     v_endpoint := parley._p_lock_to_end(v_endpoint.conversation_handle);
     perform parley._p_close_both(v_endpoint);
@@ -290,7 +313,8 @@ end
 $$;
 
 comment on function parley._p_end_abandoned(bigint) is
-'Ends a target whose initiator has ended, that has read everything and never ended itself: fire-and-forget must not leak (spec 3.3).';
+'Ends a target whose initiator has ended, that has read everything and never ended itself:
+fire-and-forget must not leak (spec 3.3).';
 
 create function parley.end_abandoned_after(
   seconds integer,
@@ -306,9 +330,12 @@ begin
   if (seconds >= 1) is not true then
     found := parley._p_raise(8402, 'abandoned', coalesce(seconds::text, 'null'));
   end if;
-  -- Whoever ends a conversation meanwhile has read the time before; it comes due then, or is put right by the next change.
+  -- Whoever ends a conversation meanwhile has read the time before; it comes due then, or is put
+  -- right by the next change.
   update parley._p_broker as b set abandoned_seconds = seconds;
-  perform parley._p_set_alarm(a.endpoint_id, 'abandoned', greatest(clock_timestamp(), e.state_since + make_interval(secs => seconds)))
+  perform parley._p_set_alarm(
+    a.endpoint_id, 'abandoned', greatest(clock_timestamp(), e.state_since + make_interval(secs => seconds))
+  )
   from parley._p_alarm as a
   join parley._p_endpoint as e using (endpoint_id)
   where a.kind = 'abandoned' and e.state in ('DI', 'ER')
@@ -317,8 +344,9 @@ end
 $$;
 
 comment on function parley.end_abandoned_after(integer, parley.caller) is
-'Says after how many seconds a target ends by itself whose initiator has ended, or that has failed, and that has nothing left to read: 1800 when the broker
-is new. It counts for those that wait now, too. SQL Server keeps them for ever; 2147483647, 68 years, does so here. parley.databases shows it.
+'Says after how many seconds a target ends by itself whose initiator has ended, or that has failed, and that has nothing
+left to read: 1800 when the broker is new. It counts for those that wait now, too. SQL Server keeps them for ever;
+2147483647, 68 years, does so here. parley.databases shows it.
 Arguments: seconds.
 Errors: 8402 out of range, 15151 not an administrator.
 Source: spec 3.3.';

@@ -1,8 +1,10 @@
--- What a trace records, and how (spec 8.5). diagnosis/traces.sql starts and stops it; diagnosis/trace_triggers.sql has its triggers.
+-- What a trace records, and how (spec 8.5). diagnosis/traces.sql starts and stops it;
+-- diagnosis/trace_triggers.sql has its triggers.
 --
--- One trace runs at a time. Ends and errors ask the sequence _p_trace_until, which costs a microsecond; everything else is recorded by triggers that are
--- disabled while nothing is traced. Rows are written in the transaction that they record: what rolls back leaves none. The table is not logged: a crash
--- of the server empties it, and a standby does not have it. Locks: none.
+-- One trace runs at a time. Ends and errors ask the sequence _p_trace_until, which costs a microsecond; everything
+-- else is recorded by triggers that are disabled while nothing is traced. Rows are written in the transaction that
+-- they record: what rolls back leaves none. The table is not logged: a crash of the server empties it, and a standby
+-- does not have it. Locks: none.
 
 create table parley._p_trace (
   is_only boolean primary key default true check (is_only),
@@ -14,9 +16,11 @@ create table parley._p_trace (
   last_sequence bigint not null
 );
 
-comment on table parley._p_trace is 'The trace that runs or has run last, or no row when it was stopped. Events beyond last_sequence are not written.';
+comment on table parley._p_trace is
+'The trace that runs or has run last, or no row when it was stopped. Events beyond last_sequence are not written.';
 
--- Until when something may be traced, in seconds since 1970. It may be too late, after a rollback or a stop; the row of _p_trace decides.
+-- Until when something may be traced, in seconds since 1970. It may be too late, after a rollback or a stop;
+-- the row of _p_trace decides.
 create sequence parley._p_trace_until minvalue 0 start 0;
 
 create sequence parley._p_trace_sequence;
@@ -89,18 +93,22 @@ begin
     where event.event_class = any (t.event_classes)
       and clock_timestamp() < t.stops_at
       and coalesce(pg_sequence_last_value('parley._p_trace_sequence'), 0) < t.last_sequence
-      and (t.conversation is null or t.conversation in (event.conversation_handle, event.conversation_id, event.conversation_group_id))
+      and (
+        t.conversation is null or t.conversation in (
+          event.conversation_handle, event.conversation_id, event.conversation_group_id
+        )
+      )
   ) then
     return;
   end if;
   insert into parley._p_trace_event (
-    event_class, event_subclass, conversation_id, conversation_handle, conversation_group_id, is_initiator, state, priority, service_name,
-    far_service, far_broker_instance, next_hop, message_type_id, messages, error, text_data
+    event_class, event_subclass, conversation_id, conversation_handle, conversation_group_id, is_initiator, state,
+    priority, service_name, far_service, far_broker_instance, next_hop, message_type_id, messages, error, text_data
   )
   values (
-    event.event_class, event.event_subclass, event.conversation_id, event.conversation_handle, event.conversation_group_id, event.is_initiator,
-    event.state, event.priority, event.service_name, event.far_service, event.far_broker_instance, event.next_hop, event.message_type_id,
-    event.messages, event.error, event.text_data
+    event.event_class, event.event_subclass, event.conversation_id, event.conversation_handle,
+    event.conversation_group_id, event.is_initiator, event.state, event.priority, event.service_name, event.far_service,
+    event.far_broker_instance, event.next_hop, event.message_type_id, event.messages, event.error, event.text_data
   );
 end
 $$;
@@ -108,7 +116,9 @@ $$;
 comment on function parley._p_record_event(parley._p_trace_event) is
 'Writes an event down when the trace that runs wants it; its number, time and session are set here.';
 
-create function parley._p_event_of(endpoint parley._p_endpoint, event_class integer, event_subclass integer) returns parley._p_trace_event
+create function parley._p_event_of(
+  endpoint parley._p_endpoint, event_class integer, event_subclass integer
+) returns parley._p_trace_event
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -126,11 +136,17 @@ begin
   v_event.service_name := endpoint.service_name;
   v_event.far_service := endpoint.far_service;
   v_event.far_broker_instance := endpoint.far_broker_instance;
-  v_event.state := coalesce((select e.state from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id), 'CD');
+  v_event.state := coalesce(
+    (select e.state from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id), 'CD'
+  );
   -- What has ended may have taken its group with it.
   v_event.conversation_group_id := coalesce(
     (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = endpoint.group_id),
-    (select t.conversation_group_id from parley._p_tombstone as t where t.conversation_handle = endpoint.conversation_handle),
+    (
+      select t.conversation_group_id
+      from parley._p_tombstone as t
+      where t.conversation_handle = endpoint.conversation_handle
+    ),
     (
       select o.conversation_group_id
       from parley._p_trace_event as o
@@ -147,7 +163,9 @@ comment on function parley._p_event_of(parley._p_endpoint, integer, integer) is
 'Gives an event of a side of a conversation, with its state as it is now.
 Arguments: endpoint; event_class and event_subclass, as _p_trace_subclass has them.';
 
-create function parley._p_trace_dialog(endpoint parley._p_endpoint, event_subclass integer, error integer default null, text_data text default null)
+create function parley._p_trace_dialog(
+  endpoint parley._p_endpoint, event_subclass integer, error integer default null, text_data text default null
+)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -181,13 +199,15 @@ begin
   end if;
   v_code := substring(parley.body_text(body) from '<Code>(-?[0-9]{1,9})</Code>')::integer;
   perform parley._p_trace_dialog(
-    endpoint, case when v_code < 0 then 9 else 8 end, v_code, substring(parley.body_text(body) from '<Description>(.*)</Description>')
+    endpoint, case when v_code < 0 then 9 else 8 end, v_code,
+    substring(parley.body_text(body) from '<Description>(.*)</Description>')
   );
 end
 $$;
 
 comment on function parley._p_trace_received_error(parley._p_endpoint, bytea) is
-'Writes down, when something is traced, that an Error message of the other side has arrived, by its body: the program''s (8) or its broker''s (9).';
+'Writes down, when something is traced, that an Error message of the other side has arrived, by its body: the
+program''s (8) or its broker''s (9).';
 
 create function parley._p_record_sent(handle uuid, message_type text, messages integer) returns void
 language plpgsql
@@ -202,7 +222,9 @@ begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if found then
     v_event := parley._p_event_of(v_endpoint, 124, 1);
-    v_event.message_type_id := (select t.message_type_id from parley._p_message_type as t where t.name = _p_record_sent.message_type);
+    v_event.message_type_id := (
+      select t.message_type_id from parley._p_message_type as t where t.name = _p_record_sent.message_type
+    );
     v_event.messages := _p_record_sent.messages;
     perform parley._p_record_event(v_event);
   end if;

@@ -57,8 +57,8 @@ end
 $$;
 
 comment on function parley.body_text(bytea) is
-'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark, and null when it is neither: bytes that are no text, half of a
-surrogate pair, a NUL. The time it takes grows with the length of the body.
+'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark, and null when it is neither:
+bytes that are no text, half of a surrogate pair, a NUL. The time it takes grows with the length of the body.
 Arguments: body.
 Errors: none.';
 
@@ -72,7 +72,10 @@ begin
       select parley._p_may_act_as(setter, r.role) and parley._p_may_act_as(p.proowner, r.role)
       from pg_proc as p
       cross join lateral (
-        select case when p.prosecdef then p.proowner else (select n.nspowner from pg_namespace as n where n.nspname = 'parley') end as role
+        select case
+          when p.prosecdef then p.proowner
+          else (select n.nspowner from pg_namespace as n where n.nspname = 'parley')
+        end as role
       ) as r
       where p.oid = validation_function
         and p.prokind = 'f'
@@ -87,8 +90,8 @@ $$;
 
 comment on function parley._p_may_validate(oid, oid) is
 'Reports whether a function may judge messages for the role that set it. Never null.
-It runs inside functions that are SECURITY DEFINER, so with the rights of the schema''s owner unless it is SECURITY DEFINER itself: whoever set it and whoever
-owns it must be able to act as the role whose rights it has.';
+It runs inside functions that are SECURITY DEFINER, so with the rights of the schema''s owner unless it is SECURITY
+DEFINER itself: whoever set it and whoever owns it must be able to act as the role whose rights it has.';
 
 create function parley._p_version(validation_function oid) returns text
 language plpgsql
@@ -105,18 +108,21 @@ end
 $$;
 
 comment on function parley._p_version(oid) is
-'Gives the transactions that wrote a function''s row in the catalog, and that of its schema: while both are the same, so is all that the function is, its
-name included. Null when it is gone.';
+'Gives the transactions that wrote a function''s row in the catalog, and that of its schema: while both are the same,
+so is all that the function is, its name included. Null when it is gone.';
 
--- Not ours, so it is planned as anything else of its database: SEND and what accepts from afar scan no table from end to end, which can be the best way
--- through a small one, and compile nothing. The options are named here so that they come back at the end; what a session has set for itself is not known.
+-- Not ours, so it is planned as anything else of its database: SEND and what accepts from afar scan no table from end
+-- to end, which can be the best way through a small one, and compile nothing. The options are named here so that they
+-- come back at the end; what a session has set for itself is not known.
 --
--- Its owner may take SECURITY DEFINER away while we ask, or give its name to another function by renaming its schema. So the version that was
--- checked is compared once more after the executor has taken the function up and before it is called: the version in between cannot be another.
--- It is compared twice: PostgreSQL reads the function's row for the call from a cache, which it renews where it takes a lock that it does not hold
--- yet; the second time it holds all of them, so nothing is renewed between its snapshot and the call. The subquery keeps the planner from calling
--- an immutable function before that.
--- A snapshot that is kept sees old versions only, so there only a function that may act as the owner of the schema anyway is called.
+-- Its owner may take SECURITY DEFINER away while we ask, or give its name to another function by renaming its schema.
+-- So the version that was checked is compared once more after the executor has taken the function up and before it is
+-- called: the version in between cannot be another.
+-- It is compared twice: PostgreSQL reads the function's row for the call from a cache, which it renews where it takes a
+-- lock that it does not hold yet; the second time it holds all of them, so nothing is renewed between its snapshot and
+-- the call. The subquery keeps the planner from calling an immutable function before that.
+-- A snapshot that is kept sees old versions only, so there only a function that may act as the owner of
+-- the schema anyway is called.
 create function parley._p_call_validation(message_type parley._p_message_type, body bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -143,15 +149,21 @@ begin
     return false;
   end if;
   if parley._p_keeps_snapshot()
-    and parley._p_may_act_as(v_owner, (select n.nspowner from pg_namespace as n where n.nspname = 'parley')) is not true then
+    and parley._p_may_act_as(
+      v_owner, (select n.nspowner from pg_namespace as n where n.nspname = 'parley')
+    ) is not true then
     raise exception using
       errcode = 'feature_not_supported',
       message = format('a message of type "%s" is not sent at this isolation level', message_type.name),
-      detail = format('Its validation function %s belongs to a role other than the owner of the broker.', message_type.validation_function),
+      detail = format(
+        'Its validation function %s belongs to a role other than the owner of the broker.',
+        message_type.validation_function
+      ),
       hint = 'Send it at READ COMMITTED.';
   end if;
   execute format(
-    'select case when parley._p_version(%1$s) = %2$L and parley._p_version(%1$s) = %2$L then %3$I.%4$I(b.body) end from (select $1 as body offset 0) as b',
+    'select case when parley._p_version(%1$s) = %2$L and parley._p_version(%1$s) = %2$L then %3$I.%4$I(b.body) end'
+    ' from (select $1 as body offset 0) as b',
     message_type.validation_function::oid, v_version, v_schema, v_name
   )
   into v_is_valid
@@ -161,7 +173,8 @@ end
 $$;
 
 comment on function parley._p_call_validation(parley._p_message_type, bytea) is
-'Asks the validation function of a message type, under the planner''s settings of the server, the database or the role. False when it is gone, or may not run.
+'Asks the validation function of a message type, under the planner''s settings of the server, the database or the role.
+False when it is gone, or may not run.
 Errors: 0A000 in a transaction that keeps its snapshot, and whatever the function raises.';
 
 create function parley._p_validated_bytes_max() returns integer
@@ -172,7 +185,8 @@ as $$
 $$;
 
 comment on function parley._p_validated_bytes_max() is
-'Gives the size in bytes of the largest body that is parsed or shown to a validation function; a larger one is refused unread.';
+'Gives the size in bytes of the largest body that is parsed or shown to a validation function;
+a larger one is refused unread.';
 
 create function parley._p_is_valid(message_type parley._p_message_type, body bytea) returns boolean
 language plpgsql
@@ -212,7 +226,8 @@ end
 $$;
 
 comment on function parley._p_is_valid(parley._p_message_type, bytea) is
-'Reports whether a body is good for a message type (spec 2.2). A validation function that raises a data exception says no.';
+'Reports whether a body is good for a message type (spec 2.2). A validation function that
+raises a data exception says no.';
 
 create function parley._p_count_valid(message_type parley._p_message_type, bodies bytea[]) returns integer
 language plpgsql
@@ -236,7 +251,9 @@ $$;
 comment on function parley._p_count_valid(parley._p_message_type, bytea[]) is
 'Gives how many messages come before the first whose body is not good for its type: those are delivered (spec 2.2).';
 
-create function parley._p_invalid(message_type parley._p_message_type, body bytea, is_for_sender boolean) returns parley._p_error
+create function parley._p_invalid(
+  message_type parley._p_message_type, body bytea, is_for_sender boolean
+) returns parley._p_error
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -261,10 +278,12 @@ end
 $$;
 
 comment on function parley._p_invalid(parley._p_message_type, bytea, boolean) is
-'Gives the Error for a body that is not good for its message type: 8430, or, for XML, 9615 for who sent it and 9616 for who received it (spec 2.2).';
+'Gives the Error for a body that is not good for its message type: 8430, or, for XML, 9615 for who sent it and 9616
+for who received it (spec 2.2).';
 
 create function parley._p_append_valid(
-  endpoint parley._p_endpoint, queue parley._p_queue, message_type parley._p_message_type, bodies bytea[], trace_context text
+  endpoint parley._p_endpoint, queue parley._p_queue, message_type parley._p_message_type, bodies bytea[],
+  trace_context text
 ) returns bytea
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -274,8 +293,10 @@ declare
 begin
   if v_valid > 0 then
     perform parley._p_append(
-      endpoint.endpoint_id, parley._p_lane(queue.queue_id, endpoint.priority), queue.position_sequence, message_type.message_type_id,
-      case when v_valid < cardinality(bodies) then bodies[: array_lower(bodies, 1) + v_valid - 1] else bodies end, trace_context
+      endpoint.endpoint_id, parley._p_lane(queue.queue_id, endpoint.priority), queue.position_sequence,
+      message_type.message_type_id,
+      case when v_valid < cardinality(bodies) then bodies[: array_lower(bodies, 1) + v_valid - 1] else bodies end,
+      trace_context
     );
     perform parley._p_wake_readers(queue.queue_id, queue.wakeup_sequence);
   end if;
@@ -283,5 +304,8 @@ begin
 end
 $$;
 
-comment on function parley._p_append_valid(parley._p_endpoint, parley._p_queue, parley._p_message_type, bytea[], text) is
-'Appends messages for an endpoint to its queue, up to the first whose body is not good for its type, and gives that body; null when all are good.';
+comment on function parley._p_append_valid(
+  parley._p_endpoint, parley._p_queue, parley._p_message_type, bytea[], text
+) is
+'Appends messages for an endpoint to its queue, up to the first whose body is not good for its type, and gives
+that body; null when all are good.';

@@ -29,8 +29,7 @@ begin
   end if;
   select q.* into v_queue
   from parley._p_service as s
-  join parley._p_queue as q
-  using (queue_id)
+  join parley._p_queue as q using (queue_id)
   where s.service_id = v_endpoint.service_id;
   if parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
     return false;
@@ -139,8 +138,7 @@ declare
 begin
   select q.* into v_queue
   from parley._p_service as s
-  join parley._p_queue as q
-  using (queue_id)
+  join parley._p_queue as q using (queue_id)
   where s.service_id = v_endpoint.service_id;
   return parley._p_put_back(v_queue, v_endpoint);
 end
@@ -164,8 +162,7 @@ declare
 begin
   select q.* into v_queue
   from parley._p_service as s
-  join parley._p_queue as q
-  using (queue_id)
+  join parley._p_queue as q using (queue_id)
   where s.service_id = v_endpoint.service_id;
   perform parley._p_require_permission(
     caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
@@ -213,8 +210,7 @@ declare
 begin
   select q.* into v_queue
   from parley._p_service as s
-  join parley._p_queue as q
-  using (queue_id)
+  join parley._p_queue as q using (queue_id)
   where s.service_id = v_endpoint.service_id;
   if message_only then
     return query select * from parley._p_take_poison(v_queue, v_endpoint);

@@ -1,8 +1,8 @@
 -- Which group is next: the search that RECEIVE and GET CONVERSATION GROUP share.
 --
--- The next group is the one with the first message, by priority and then by arrival, that no other transaction has locked.
--- RECEIVE scans the first rows of the lane itself; this file is for the rest: locked groups at the head, several priorities.
--- conversation/scan_hints.sql explains why a hint is true.
+-- The next group is the one with the first message, by priority and then by arrival, that no other transaction has
+-- locked. RECEIVE scans the first rows of the lane itself; this file is for the rest: locked groups at the head,
+-- several priorities. conversation/scan_hints.sql explains why a hint is true.
 
 create function parley._p_lock_next_group(
   queue_id integer, priorities integer, out group_id bigint, out endpoint_id bigint, out "position" bigint
@@ -37,9 +37,9 @@ begin
       left join parley._p_set_aside as s using (endpoint_id)
       cross join lateral (
         -- One probe a conversation, however much waits in it.
-        select m.position, m.lane, m.xmax as taker
-        from parley._p_message as m
-        where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
+        select m.position, m.lane, m.xmax as taker from parley._p_message as m
+        where m.endpoint_id = e.endpoint_id
+          and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
         order by m.position
         limit 1
       ) as n
@@ -59,8 +59,7 @@ begin
       from parley._p_endpoint as e
       left join parley._p_set_aside as s using (endpoint_id)
       cross join lateral (
-        select n.endpoint_id, n.position
-        from parley._p_message as n
+        select n.endpoint_id, n.position from parley._p_message as n
         where n.endpoint_id = e.endpoint_id
           and n.position >= greatest(parley._p_begin_of(v_hint, e.endpoint_id), s.moved_position)
           and n.lane = v_lane
@@ -99,8 +98,8 @@ begin
       limit 1;
       if not found then
         exit when not exists (select from parley._p_message as m where m.lane = v_lane and m.position >= v_bound);
-        -- It will be a long scan. If no sender is under way, what it passes by is hinted to others after this scan and not the next one; it begins
-        -- anew, because somebody may have committed before v_from since that was scanned.
+        -- It will be a long scan. If no sender is under way, what it passes by is hinted to others after this scan and
+        -- not the next one; it begins anew, because somebody may have committed before v_from since that was scanned.
         select p.position, p.senders into v_probe
         from parley._p_queue as q
         cross join lateral parley._p_probe(q.position_sequence) as p
@@ -140,9 +139,10 @@ begin
           v_from := position;
         else
           group_id := v_group;
-          -- With what our hint named, whether we have met it or not: we did not scan before where the hint let us begin.
+          -- With what our hint named, met or not: this scan began where the hint let it begin.
           perform parley._p_record_scan(
-            queue_id, v_lane, position, case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
+            queue_id, v_lane, position,
+            case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
             least(position, v_safe)
           );
           return;
@@ -157,7 +157,8 @@ end
 $$;
 
 comment on function parley._p_lock_next_group(integer, integer) is
-'Finds and locks the next group of a queue that no other transaction has locked; gives its first message, or nulls when there is none.
+'Finds and locks the next group of a queue that no other transaction has locked; gives its first
+message, or nulls when there is none.
 Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
 Source: spec 3.6, 4.3.';
 

@@ -1,22 +1,24 @@
 -- Readers that go back to a savepoint keep their group (spec 5.6).
 --
--- ROLLBACK TO SAVEPOINT, and a block of PL/pgSQL with EXCEPTION that ends by an error, give away each row lock and each advisory lock of
--- the transaction that was taken since. An advisory lock of the session would stay, and outlive the transaction too, in a session that a
--- pooler lends to others. What does stay to the end of the transaction, and not longer, is the lock that setval takes on a sequence: the
--- server gives it to the top transaction, whatever part of it calls. It excludes nobody; but pg_locks shows it.
+-- ROLLBACK TO SAVEPOINT, and a block of PL/pgSQL with EXCEPTION that ends by an error, give away each row lock and each
+-- advisory lock of the transaction that was taken since. An advisory lock of the session would stay, and outlive the
+-- transaction too, in a session that a pooler lends to others. What does stay to the end of the transaction, and not
+-- longer, is the lock that setval takes on a sequence: the server gives it to the top transaction, whatever part of it
+-- calls. It excludes nobody; but pg_locks shows it.
 --
--- So: a RECEIVE in a subtransaction, and no other, marks one of 32 sequences, chosen by the number of the subtransaction: it
--- writes that number and the one of its transaction into it. A message that it gives back carries that number in xmax. A reader that finds a message
--- with an aborted xmax reads its sequence. When that names the same subtransaction, it identifies the transaction, which keeps the group as
--- long as it runs. When another one has written there since, then whoever runs, has marked that sequence, and began before the message was
--- taken, is taken for the keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never
--- too few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
+-- So: a RECEIVE in a subtransaction, and no other, marks one of 32 sequences, chosen by the number of the
+-- subtransaction: it writes that number and the one of its transaction into it. A message that it gives back carries
+-- that number in xmax. A reader that finds a message with an aborted xmax reads its sequence. When that names the same
+-- subtransaction, it identifies the transaction, which keeps the group as long as it runs. When another one has written
+-- there since, then whoever runs, has marked that sequence, and began before the message was taken, is taken for the
+-- keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never too
+-- few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
 --
--- What is kept is the messages that were received, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it by. END, MOVE and
--- timers of other sessions find the row of the group free, as does a RECEIVE that begins with a message of the group which the reader had not
--- received. GET CONVERSATION GROUP before the savepoint locks all of it.
--- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A check of a message that came back: one sequence, and
--- pg_locks if that names a transaction or was written since.
+-- What is kept is the messages that were received, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it
+-- by. END, MOVE and timers of other sessions find the row of the group free, as does a RECEIVE that begins with a
+-- message of the group which the reader had not received. GET CONVERSATION GROUP before the savepoint locks all of it.
+-- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A check of a message that came
+-- back: one sequence, and pg_locks if that names a transaction or was written since.
 
 create sequence parley._p_savepoint_0 minvalue 0 start 0;
 create sequence parley._p_savepoint_1 minvalue 0 start 0;
@@ -60,7 +62,8 @@ begin
 end
 $$;
 
-comment on function parley._p_savepoint_sequence(xid) is 'Gives the sequence that a subtransaction marks when it receives.';
+comment on function parley._p_savepoint_sequence(xid) is
+'Gives the sequence that a subtransaction marks when it receives.';
 
 create function parley._p_keep(transaction_id xid) returns void
 language plpgsql
@@ -129,8 +132,8 @@ end
 $$;
 
 comment on function parley._p_keeper(xid) is
-'Shows which backend keeps a message that has come back from a savepoint of a transaction that still runs; null when no other does,
-0 for a prepared transaction.
+'Shows which backend keeps a message that has come back from a savepoint of a transaction that still runs; null when no
+other does, 0 for a prepared transaction.
 Arguments: transaction_id, the xmax of the message.';
 
 create function parley._p_raise_deadlock(keeper integer) returns void

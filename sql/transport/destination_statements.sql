@@ -204,7 +204,7 @@ Without an address they go where their routes lead when LOCAL is not to be had (
 Arguments: term; endpoint_ids; address, broker:GUID, or empty; status, for the transmission queue, or empty for what the
 routes say.';
 
-create function parley._p_arm_transmission(seconds integer) returns void
+create function parley._p_ask_for_transmission_wakeups(seconds integer) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -216,7 +216,7 @@ begin
 end
 $$;
 
-comment on function parley._p_arm_transmission(integer) is
+comment on function parley._p_ask_for_transmission_wakeups(integer) is
 'Asks whoever sends to another database to notify channel parley, with the id of the destination, or "unresolved". 0
 seconds end it.';
 

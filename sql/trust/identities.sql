@@ -143,8 +143,7 @@ declare
 begin
   select p.* into v_peer
   from parley._p_peer_certificate as c
-  join parley._p_peer as p
-  using (peer_id)
+  join parley._p_peer as p using (peer_id)
   where c.fingerprint = v_fingerprint;
   if v_fingerprint is null or v_peer.is_forwarder or array[speaker] <@ v_peer.broker_instances then
     return null;

@@ -192,18 +192,18 @@ func BindConversations(ctx context.Context, db pgdb.DB, term int64, endpointIDs 
 	return nil
 }
 
-// ArmTransmission asks senders to notify channel parley, for a time, of messages to other databases: with the id of the
+// AskForTransmissionWakeUps asks senders to notify channel parley, for a time, of messages to other databases: with the id of the
 // destination, or "unresolved".
-func ArmTransmission(ctx context.Context, db pgdb.DB, d time.Duration) error {
-	if _, err := db.Exec(ctx, "select parley._p_arm_transmission($1::integer)", pgdb.Seconds(d)); err != nil {
+func AskForTransmissionWakeUps(ctx context.Context, db pgdb.DB, d time.Duration) error {
+	if _, err := db.Exec(ctx, "select parley._p_ask_for_transmission_wakeups($1::integer)", pgdb.Seconds(d)); err != nil {
 		return pgdb.StatementError(err, "ask to be notified of messages to transmit")
 	}
 	return nil
 }
 
-// DisarmTransmission ends what ArmTransmission began.
-func DisarmTransmission(ctx context.Context, db pgdb.DB) error {
-	if _, err := db.Exec(ctx, "select parley._p_arm_transmission(0)"); err != nil {
+// CancelTransmissionWakeUps ends what AskForTransmissionWakeUps began.
+func CancelTransmissionWakeUps(ctx context.Context, db pgdb.DB) error {
+	if _, err := db.Exec(ctx, "select parley._p_ask_for_transmission_wakeups(0)"); err != nil {
 		return pgdb.StatementError(err, "stop being notified of messages to transmit")
 	}
 	return nil

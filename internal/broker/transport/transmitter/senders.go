@@ -79,7 +79,7 @@ func (c *coordinator) tendSenders(ctx context.Context, now time.Time) {
 // askSenders asks senders to notify. When they did not before, one that checked just before does not.
 func (c *coordinator) askSenders(ctx context.Context, now time.Time) {
 	err := c.do(ctx, func(ctx context.Context, db parley.DB) error {
-		return transportstore.ArmTransmission(ctx, db, notifier.AskTime)
+		return transportstore.AskForTransmissionWakeUps(ctx, db, notifier.AskTime)
 	})
 	if err != nil {
 		c.senders.nextAsk = now.Add(c.failures.Failed(err))
@@ -94,7 +94,7 @@ func (c *coordinator) askSenders(ctx context.Context, now time.Time) {
 // silenceSenders asks senders not to notify any more.
 func (c *coordinator) silenceSenders(ctx context.Context) {
 	c.senders.demand.Unasked()
-	if err := c.do(ctx, transportstore.DisarmTransmission); err != nil && ctx.Err() == nil {
+	if err := c.do(ctx, transportstore.CancelTransmissionWakeUps); err != nil && ctx.Err() == nil {
 		c.failures.Failed(err)
 	}
 }
