@@ -5507,8 +5507,7 @@ declare
 begin
   select p.* into v_peer
   from parley._p_peer_certificate as c
-  join parley._p_peer as p
-  using (peer_id)
+  join parley._p_peer as p using (peer_id)
   where c.fingerprint = v_fingerprint;
   if v_fingerprint is null or v_peer.is_forwarder or array[speaker] <@ v_peer.broker_instances then
     return null;
@@ -6916,10 +6915,10 @@ Arguments: fingerprint, of the key of the daemon that is meant; null: any.';
 
 -- Conversations: groups, endpoints, and what remains of an endpoint that is closed.
 --
--- Who writes what. A SEND writes nothing here after the first on a conversation: it locks the sender's endpoint row FOR KEY SHARE,
--- so that any number of senders share it and END CONVERSATION (FOR UPDATE) waits for them. A RECEIVE locks only the group's row,
--- which nobody ever updates. State changes update endpoint rows; counters never do, so an old snapshot has no chain of
--- dead versions to grow here.
+-- Who writes what. A SEND writes nothing here after the first on a conversation: it locks the sender's endpoint row FOR
+-- KEY SHARE, so that any number of senders share it and END CONVERSATION (FOR UPDATE) waits for them. A RECEIVE locks
+-- only the group's row, which nobody ever updates. State changes update endpoint rows; counters never do, so an old
+-- snapshot has no chain of dead versions to grow here.
 -- Lock order: group rows (by group_id), then endpoint rows (by endpoint_id), then messages.
 
 create table parley._p_conversation_group (
@@ -6928,7 +6927,8 @@ create table parley._p_conversation_group (
   service_id integer not null
 );
 
-comment on table parley._p_conversation_group is 'Conversation groups (spec 3.6). Its rows are the group locks; they are never updated.';
+comment on table parley._p_conversation_group is
+'Conversation groups (spec 3.6). Its rows are the group locks; they are never updated.';
 
 -- The columns that SEND reads stand first.
 create table parley._p_endpoint (
@@ -6964,18 +6964,24 @@ create table parley._p_endpoint (
   check (destination_lane is null or state = 'CO')
 );
 
-comment on table parley._p_endpoint is 'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
-comment on column parley._p_endpoint.destination_lane is 'The lane of the far side, or null when SEND must check more; see send/send.sql.';
+comment on table parley._p_endpoint is
+'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
+comment on column parley._p_endpoint.destination_lane is
+'The lane of the far side, or null when SEND must check more; see send/send.sql.';
 comment on column parley._p_endpoint.far_endpoint_id is
 'The other side when that is in this database; null as long as there is none; -endpoint_id when it is in another one.';
-comment on column parley._p_endpoint.destination_id is 'Where messages for a far side in another database go; null as long as no route was found.';
+comment on column parley._p_endpoint.destination_id is
+'Where messages for a far side in another database go; null as long as no route was found.';
 comment on column parley._p_endpoint.remote_service_binding_id is
-'The remote service binding that there was when the initiator first found its way out of this database: the only one that counts for it. Null for none; 0 for
-a dialog that was secured without it (trust/dialog_security.sql).';
+'The remote service binding that there was when the initiator first found its way out of this database: the only one
+that counts for it. Null for none; 0 for a dialog that was secured without it (trust/dialog_security.sql).';
 comment on column parley._p_endpoint.usual_message_type_id is
-'The message type that SEND finds in the same row: one that this side may send and that needs no validation, the first of the contract or of the conversation.';
-comment on column parley._p_endpoint.sender_role is 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
-comment on column parley._p_endpoint.is_plain is 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer.';
+'The message type that SEND finds in the same row: one that this side may send and that needs no validation, the first
+of the contract or of the conversation.';
+comment on column parley._p_endpoint.sender_role is
+'The role through which a sender is known to hold RECEIVE on the queue of this side.';
+comment on column parley._p_endpoint.is_plain is
+'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer.';
 
 create unique index on parley._p_endpoint (conversation_id, is_initiator);
 create index on parley._p_endpoint (group_id);
@@ -6996,7 +7002,8 @@ create table parley._p_tombstone (
 );
 
 comment on table parley._p_tombstone is
-'Closed target endpoints, kept until expires_at so that a replayed first message cannot open the conversation again (spec 3.3).';
+'Closed target endpoints, kept until expires_at so that a replayed first message cannot open the
+conversation again (spec 3.3).';
 
 create index on parley._p_tombstone (expires_at);
 create index on parley._p_tombstone (conversation_id);
@@ -7017,10 +7024,12 @@ create index on parley._p_alarm (due_at);
 
 create index on parley._p_alarm (first_due_at) where first_due_at is not null;
 
--- Shows, outside any transaction, when to scan for alarms next: microseconds since 1970. It may be early, never later than a second too late.
+-- Shows, outside any transaction, when to scan for alarms next: microseconds since 1970. It may be early, never
+-- later than a second too late.
 create sequence parley._p_next_alarm minvalue 0 start 0;
 
--- Until when the daemon sleeps between alarms, in seconds since 1970: an alarm that is due soon has to wake it (payload 0).
+-- Until when the daemon sleeps between alarms, in seconds since 1970: an alarm that is due soon
+-- has to wake it (payload 0).
 create sequence parley._p_alarm_wakeup minvalue 0 start 0;
 
 create function parley._p_set_alarm(endpoint_id bigint, kind text, due_at timestamptz) returns void
@@ -7048,7 +7057,9 @@ comment on function parley._p_set_alarm(bigint, text, timestamptz) is 'Sets or r
 create function parley._p_keeps_snapshot() returns boolean
 language sql stable parallel safe
 as $$
-  select pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.<>) all (array['read committed', 'read uncommitted'])
+  select pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.<>) all (
+    array['read committed', 'read uncommitted']
+  )
 $$;
 
 comment on function parley._p_keeps_snapshot() is
@@ -7065,7 +7076,9 @@ begin
     found := parley._p_raise(8418, 'null');
   end if;
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
-  if not found and statement is not null and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
+  if not found
+    and statement is not null
+    and exists (select from parley._p_tombstone as t where t.conversation_handle = handle) then
     case statement
       when 'SEND' then
         found := parley._p_raise(8429, 'closed', handle::text);
@@ -7134,19 +7147,22 @@ begin
 end
 $$;
 
-comment on function parley._p_set_state(bigint, text) is 'Changes the state of an endpoint; sends on it take the long way from now on.';
+comment on function parley._p_set_state(bigint, text) is
+'Changes the state of an endpoint; sends on it take the long way from now on.';
 
 -- sql/conversation/destinations.sql
 
 -- Where messages for other databases go, and how far each conversation has come on the way.
 --
--- A conversation whose far side is in another database has far_endpoint_id = -endpoint_id. What it sends stands in _p_message under that
--- number, on a lane of the destination its route leads to, so SEND to another server is the same single insert as SEND next door.
--- The daemon takes messages from the lane into _p_transit, where each gets its number for good (transport/take_runs.sql); that transaction has committed
--- before anything leaves the server. What the far side has acknowledged is deleted there.
+-- A conversation whose far side is in another database has far_endpoint_id = -endpoint_id. What it sends stands in
+-- _p_message under that number, on a lane of the destination its route leads to, so SEND to another server is the same
+-- single insert as SEND next door. The daemon takes messages from the lane into _p_transit, where each gets its number
+-- for good (transport/take_runs.sql); that transaction has committed before anything leaves the server. What the far
+-- side has acknowledged is deleted there.
 --
--- Numbers are kept as RECEIVE keeps them: the newest row of an endpoint counts, none is ever updated, so an old snapshot has no chain of dead
--- versions to grow. _p_send_progress: the next number to give. _p_accept_progress: the next number to take from the far side.
+-- Numbers are kept as RECEIVE keeps them: the newest row of an endpoint counts, none is ever updated, so an old
+-- snapshot has no chain of dead versions to grow. _p_send_progress: the next number to give. _p_accept_progress: the
+-- next number to take from the far side.
 -- Locks: see docs/architecture.md; destinations are locked after everything else, and only when their state changes.
 
 create table parley._p_destination (
@@ -7163,8 +7179,8 @@ create table parley._p_destination (
 );
 
 comment on table parley._p_destination is
-'Addresses to which messages are transmitted: tcp://host:port, or broker:GUID for another database that the same daemon serves. Attempts and
-status are about the link, not of one message.';
+'Addresses to which messages are transmitted: tcp://host:port, or broker:GUID for another database that the same
+daemon serves. Attempts and status are about the link, not of one message.';
 
 -- One series for all destinations: what matters is the order within a conversation.
 create sequence parley._p_transmission_position minvalue 0 start 1;
@@ -7190,7 +7206,8 @@ create table parley._p_transit (
 );
 
 comment on table parley._p_transit is
-'Messages that have their number and are on their way: first_sequence up to, not including, next_sequence. A bounded window for each destination.';
+'Messages that have their number and are on their way: first_sequence up to, not including, next_sequence. A
+bounded window for each destination.';
 
 alter table parley._p_transit alter column body set storage external;
 alter table parley._p_transit alter column frame set storage external;
@@ -7202,7 +7219,8 @@ create table parley._p_send_progress (
   sequence bigint not null
 );
 
-comment on table parley._p_send_progress is 'The next message_sequence_number of each endpoint that transmits: the largest row counts.';
+comment on table parley._p_send_progress is
+'The next message_sequence_number of each endpoint that transmits: the largest row counts.';
 
 create index on parley._p_send_progress (endpoint_id, sequence);
 
@@ -7211,7 +7229,8 @@ create table parley._p_accept_progress (
   sequence bigint not null
 );
 
-comment on table parley._p_accept_progress is 'The next number that each endpoint takes from its far side in another database: the largest row counts.';
+comment on table parley._p_accept_progress is
+'The next number that each endpoint takes from its far side in another database: the largest row counts.';
 
 create index on parley._p_accept_progress (endpoint_id, sequence);
 
@@ -7225,17 +7244,19 @@ create table parley._p_parked (
 );
 
 comment on table parley._p_parked is
-'Conversations that are not transmitted until due_at, though their destination is well. What they have in transit stays there; the rest waits in
-_p_transmission. At infinity a conversation is being tried again.';
+'Conversations that are not transmitted until due_at, though their destination is well. What they have in transit
+stays there; the rest waits in _p_transmission. At infinity a conversation is being tried again.';
 
 create index on parley._p_parked (destination_id, due_at);
 
--- Conversations that have to be compared with their far side first, because this database goes on from a history that may have lost its end.
+-- Conversations that have to be compared with their far side first, because this database goes on from a history
+-- that may have lost its end.
 create table parley._p_unresumed (
   endpoint_id bigint primary key
 );
 
-comment on table parley._p_unresumed is 'Conversations with other databases that nothing is transmitted for until both sides were found to agree.';
+comment on table parley._p_unresumed is
+'Conversations with other databases that nothing is transmitted for until both sides were found to agree.';
 
 -- What the comparisons have found.
 create table parley._p_compared (
@@ -7244,7 +7265,8 @@ create table parley._p_compared (
 );
 
 comment on table parley._p_compared is
-'The epoch of the far broker in which both sides of a conversation were found to agree last: what asks again in that epoch is a repetition.';
+'The epoch of the far broker in which both sides of a conversation were found to agree last: what asks again
+in that epoch is a repetition.';
 
 -- Services of other databases that the same daemon serves, as far as it has reported.
 create table parley._p_neighbour_service (
@@ -7254,7 +7276,8 @@ create table parley._p_neighbour_service (
 );
 
 comment on table parley._p_neighbour_service is
-'Where LOCAL routes were found to lead besides this database: a conversation that begins later need not wait for the daemon to find it.';
+'Where LOCAL routes were found to lead besides this database: a conversation that begins later need not
+wait for the daemon to find it.';
 
 create function parley._p_back_off(
   failures integer, first interval default '4 seconds', longest interval default '64 seconds'
@@ -7262,7 +7285,9 @@ create function parley._p_back_off(
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select make_interval(secs => least(extract(epoch from longest), extract(epoch from first) * 2 ^ least(failures - 1, 40)))
+  select make_interval(
+    secs => least(extract(epoch from longest), extract(epoch from first) * 2 ^ least(failures - 1, 40))
+  )
 $$;
 
 comment on function parley._p_back_off(integer, interval, interval) is
@@ -7283,14 +7308,17 @@ begin
     insert into parley._p_destination (address) values (address) on conflict do nothing;
   end loop;
   if v_destination.priorities & (1 << priority) = 0 then
-    update parley._p_destination as d set priorities = d.priorities | (1 << priority) where d.destination_id = v_destination.destination_id;
+    update parley._p_destination as d
+    set priorities = d.priorities | (1 << priority)
+    where d.destination_id = v_destination.destination_id;
   end if;
   return v_destination.destination_id;
 end
 $$;
 
 comment on function parley._p_find_destination(text, integer) is
-'Gives the id of the destination for an address, which it creates when it is new, and records that messages of a priority go there.';
+'Gives the id of the destination for an address, which it creates when it is new, and records that
+messages of a priority go there.';
 
 create function parley._p_is_next_door(service_name text) returns boolean
 language sql stable
@@ -7312,7 +7340,8 @@ as $$
 $$;
 
 comment on function parley._p_is_next_door(text) is
-'Reports whether another database that the same daemon serves is known to have a service: LOCAL leads there when this one does not have it.';
+'Reports whether another database that the same daemon serves is known to have a service: LOCAL leads there
+when this one does not have it.';
 
 -- sql/conversation/messages.sql
 
@@ -7578,9 +7607,9 @@ Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 -- What is known of conversations that fail: which are set aside, and the last error of each.
 --
--- A row of _p_set_aside says that RECEIVE passes a side of a conversation by (spec 5.6; docs/differences.md). Its messages
--- leave the lanes of the queue for one of their own, and keep their positions; see poison/set_aside.sql.
--- Both tables have few rows, and are read only for conversations that are not plain, or after a failure.
+-- A row of _p_set_aside says that RECEIVE passes a side of a conversation by (spec 5.6; docs/differences.md). Its
+-- messages leave the lanes of the queue for one of their own, and keep their positions; see poison/set_aside.sql. Both
+-- tables have few rows, and are read only for conversations that are not plain, or after a failure.
 
 create table parley._p_set_aside (
   endpoint_id bigint primary key,
@@ -7593,7 +7622,8 @@ create table parley._p_set_aside (
 
 create index on parley._p_set_aside (set_aside_at);
 
-comment on table parley._p_set_aside is 'Sides of conversations that are set aside. What waits for them before moved_position has left the lanes of the queue.';
+comment on table parley._p_set_aside is
+'Sides of conversations that are set aside. What waits for them before moved_position has left the lanes of the queue.';
 
 create table parley._p_failure (
   endpoint_id bigint primary key,
@@ -7605,9 +7635,11 @@ create table parley._p_failure (
 );
 
 comment on table parley._p_failure is
-'The last error that a reader of a conversation reported (parley.record_failure). Rows of endpoints that are gone are removed a little later.';
+'The last error that a reader of a conversation reported (parley.record_failure). Rows of endpoints that are
+gone are removed a little later.';
 comment on column parley._p_failure.answer is
-'With what text a receiver outside of the database refused (parley.fail_delivery), at answered_at. It is that of this error if both are of one time.';
+'With what text a receiver outside of the database refused (parley.fail_delivery), at answered_at. It is that of this
+error if both are of one time.';
 
 create table parley._p_delivery_failure (
   endpoint_id bigint primary key,
@@ -7621,7 +7653,8 @@ create table parley._p_delivery_failure (
   retry_at timestamptz not null
 );
 
-comment on table parley._p_delivery_failure is 'Conversations whose next message was delivered and not accepted: not before retry_at.';
+comment on table parley._p_delivery_failure is
+'Conversations whose next message was delivered and not accepted: not before retry_at.';
 
 create index on parley._p_delivery_failure (queue_id);
 
@@ -7630,7 +7663,8 @@ create index on parley._p_delivery_failure (queue_id);
 -- The one place where a message gets its position in a queue (spec 2.6).
 
 create function parley._p_append(
-  endpoint_id bigint, lane integer, position_sequence regclass, message_type_id integer, bodies bytea[], trace_context text default null
+  endpoint_id bigint, lane integer, position_sequence regclass, message_type_id integer, bodies bytea[],
+  trace_context text default null
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -7650,18 +7684,21 @@ begin
   v_frame := greatest(1, least(v_count, 1000, 7800::bigint * v_count / greatest(pg_column_size(bodies), 1)));
   if v_frame = 1 then
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
-    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, b.body, _p_append.trace_context
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id,
+      b.body, _p_append.trace_context
     from unnest(bodies) with ordinality as b (body, ordinal)
     order by b.ordinal;
   elsif v_count <= 4000 and array_lower(bodies, 1) = 1 then
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
-    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, bodies[f.first : f.first + v_frame - 1],
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id,
+      bodies[f.first : f.first + v_frame - 1],
       _p_append.trace_context
     from generate_series(1, v_count, v_frame) as f (first);
   else
     -- Slicing walks the array from its start each time; for long ones this is quicker.
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, frame, trace_context)
-    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id, f.frame, _p_append.trace_context
+    select nextval(position_sequence) * 1024, _p_append.endpoint_id, v_now, _p_append.lane, _p_append.message_type_id,
+      f.frame, _p_append.trace_context
     from (
       select array_agg(b.body order by b.ordinal) as frame
       from unnest(bodies) with ordinality as b (body, ordinal)
@@ -7676,22 +7713,26 @@ end
 $$;
 
 comment on function parley._p_append(bigint, integer, regclass, integer, bytea[], text) is
-'Appends messages to a lane in their order, as frames of up to a page when they are small; all of them carry the trace context.';
+'Appends messages to a lane in their order, as frames of up to a page when they are small; all
+of them carry the trace context.';
 
 -- sql/conversation/scan_hints.sql
 
 -- Scan hints: where the search for a group begins.
 --
--- Why a hint may be believed (keeps S2, S19). A sender draws its position from the queue's sequence, and so holds a lock on that
--- sequence until its transaction ends. If all who held that lock when the sequence stood at P have let go of it, then every row
--- up to P is there to be seen or never will be. _p_record_scan records P and the holders (the probe); a later reader that finds none of
--- them left declares P safe; and readers whose scan began after that may skip what they find gone or locked up to P. A scan that began
--- before may have missed a row that is safe by now, so each scan is judged by what was safe when it began.
--- What a scan has passed by it remembers by conversation, not by group: a conversation that MOVE puts into another group while its row is
--- locked is still found where it was left. A conversation that a hint names stays named as long as anything of it waits before where the next
--- scan begins, whatever the scan has met: no other scan would find that.
--- With each goes where it begins: others that were received from since must not be searched from there (what a holder received is not gone yet).
--- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its claim that they are consumed.
+-- Why a hint may be believed (keeps S2, S19). A sender draws its position from the queue's sequence, and so holds a
+-- lock on that sequence until its transaction ends. If all who held that lock when the sequence stood at P have let go
+-- of it, then every row up to P is there to be seen or never will be. _p_record_scan records P and the holders (the
+-- probe); a later reader that finds none of them left declares P safe; and readers whose scan began after that may skip
+-- what they find gone or locked up to P. A scan that began before may have missed a row that is safe by now, so each
+-- scan is judged by what was safe when it began. What a scan has passed by it remembers by conversation, not by group:
+-- a conversation that MOVE puts into another group while its row is locked is still found where it was left. A
+-- conversation that a hint names stays named as long as anything of it waits before where the next scan begins,
+-- whatever the scan has met: no other scan would find that.
+-- With each goes where it begins: others that were received from since must not be searched from there (what a
+-- holder received is not gone yet).
+-- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its
+-- claim that they are consumed.
 
 create sequence parley._p_next_probe minvalue 0 start 0;
 
@@ -7706,7 +7747,8 @@ as $$
 $$;
 
 comment on function parley._p_newest_hint(integer) is
-'Gives the newest hint about a lane: no row without one. It is put in line where it stands in FROM, unless its argument holds a sub-select.';
+'Gives the newest hint about a lane: no row without one. It is put in line where it stands in FROM, unless
+its argument holds a sub-select.';
 
 create function parley._p_begin_of(hint parley._p_scan_hint, endpoint_id bigint) returns bigint
 language plpgsql immutable
@@ -7714,7 +7756,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return greatest(
-    0, hint.low_position, coalesce(hint.blocked_positions[array_position(hint.blocked_endpoints, endpoint_id)], hint.resume_position)
+    0, hint.low_position,
+    coalesce(hint.blocked_positions[array_position(hint.blocked_endpoints, endpoint_id)], hint.resume_position)
   );
 end
 $$;
@@ -7743,11 +7786,14 @@ end
 $$;
 
 comment on function parley._p_probe(regclass) is
-'Gives a position behind all that have been drawn from a queue''s sequence, and the transactions that have drawn one and not ended yet, prepared ones
-included; not our own. When none of these is left, a scan that begins then sees all that will ever be before that position.
-A prepared transaction that has outlived a restart of the server is named anew, -1/xid.';
+'Gives a position behind all that have been drawn from a queue''s sequence, and the transactions that have
+drawn one and not ended yet, prepared ones included; not our own. When none of these is left, a scan that
+begins then sees all that will ever be before that position. A prepared transaction that has outlived a
+restart of the server is named anew, -1/xid.';
 
-create function parley._p_record_scan(queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint) returns void
+create function parley._p_record_scan(
+  queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -7774,9 +7820,10 @@ begin
   v_old.safe_position := coalesce(v_old.safe_position, 0);
   v_old.resume_position := coalesce(v_old.resume_position, 0);
   v_old.blocked_endpoints := coalesce(v_old.blocked_endpoints, '{}');
-  -- With hundreds of sessions asking the lock table takes milliseconds. A hint that is a little old costs less: so this takes a twentieth
-  -- of the time, of all readers together. In between, a hint that spares every reader a long walk is made of what is known to be safe.
-  v_probes := v_old.probe_senders is null or coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) <= extract(epoch from v_started) * 1000000;
+  -- Asking the lock table takes milliseconds with hundreds of sessions, so probes take a twentieth of the time of all
+  -- readers. In between, a hint that saves every reader a long walk is made of what is known to be safe.
+  v_probes := v_old.probe_senders is null
+    or coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) <= extract(epoch from v_started) * 1000000;
   v_walk := case
     when cardinality(blocked) > 0 then resume - greatest(v_old.low_position, v_old.resume_position)
     else least(head_position, v_old.safe_position) - v_old.low_position
@@ -7792,17 +7839,15 @@ begin
     from parley._p_message as m
     where m.lane = _p_record_scan.lane
       and m.position >= v_old.low_position
-      and (m.endpoint_id < 0 or exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id and e.state <> 'DO'))
+      and (m.endpoint_id < 0
+        or exists (select from parley._p_endpoint as e where e.endpoint_id = m.endpoint_id and e.state <> 'DO'))
     order by m.position
     limit 1;
     v_new.low_position := greatest(v_old.low_position, v_new.low_position);
   end if;
-  v_new.blocked_endpoints := '{}';
-  v_new.blocked_positions := '{}';
-  v_new.resume_position := 0;
   if cardinality(blocked) > 0 and resume - v_new.low_position >= 65536 then
-    -- A few rows, such as readers side by side have locked all the time, are passed by faster than a hint about them is read: only what
-    -- begins long before the head is named, and the next scan begins with the first of the rest.
+    -- A few rows, such as readers side by side have locked all the time, are passed by faster than a hint about them is
+    -- read: only what begins long before the head is named, and the next scan begins with the first of the rest.
     select array_agg(b.endpoint_id) filter (where b.is_far), array_agg(b.position) filter (where b.is_far),
       least(resume, min(b.position) filter (where not b.is_far))
     into v_new.blocked_endpoints, v_new.blocked_positions, v_new.resume_position
@@ -7811,19 +7856,19 @@ begin
       from (select distinct u.endpoint_id from unnest(blocked || v_old.blocked_endpoints) as u (endpoint_id)) as s
       left join parley._p_set_aside as a using (endpoint_id)
       cross join lateral (
-        select m.position, m.lane
-        from parley._p_message as m
-        where m.endpoint_id = s.endpoint_id and m.position >= greatest(parley._p_begin_of(v_old, s.endpoint_id), a.moved_position)
+        select m.position, m.lane from parley._p_message as m
+        where m.endpoint_id = s.endpoint_id
+          and m.position >= greatest(parley._p_begin_of(v_old, s.endpoint_id), a.moved_position)
         order by m.position
         limit 1
       ) as n
       where n.lane = _p_record_scan.lane
     ) as b;
-    if v_new.blocked_endpoints is null or cardinality(v_new.blocked_endpoints) > 64 then
-      v_new.blocked_endpoints := '{}';
-      v_new.blocked_positions := '{}';
-      v_new.resume_position := 0;
-    end if;
+  end if;
+  if coalesce(cardinality(v_new.blocked_endpoints), 65) > 64 then
+    v_new.blocked_endpoints := '{}';
+    v_new.blocked_positions := '{}';
+    v_new.resume_position := 0;
   end if;
   v_is_same := v_new.low_position - v_old.low_position < 65536
     and v_new.resume_position - v_old.resume_position < 65536
@@ -7835,12 +7880,12 @@ begin
   v_new.probe_senders := v_old.probe_senders;
   if v_probes then
     -- The lanes of destinations have one sequence for all.
-    v_sequence := coalesce(
-      (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_record_scan.queue_id), 'parley._p_transmission_position'
-    );
-    select p.position, p.senders into v_probe from parley._p_probe(v_sequence) as p;
+    v_sequence := (select q.position_sequence from parley._p_queue as q where q.queue_id = _p_record_scan.queue_id);
+    select p.position, p.senders into v_probe
+    from parley._p_probe(coalesce(v_sequence, 'parley._p_transmission_position')) as p;
     -- A prepared transaction that has outlived a restart (-1/xid) may be any of the old ones.
-    if v_old.probe_senders is null or not (v_old.probe_senders && v_probe.senders or v_probe.senders::text like '%-1/%') then
+    if v_old.probe_senders is null
+      or not (v_old.probe_senders && v_probe.senders or v_probe.senders::text like '%-1/%') then
       v_new.safe_position := greatest(v_new.safe_position, coalesce(v_old.probe_position, 0));
       v_new.probe_position := v_probe.position;
       v_new.probe_senders := v_probe.senders;
@@ -7848,13 +7893,15 @@ begin
     if cardinality(v_new.probe_senders) = 0 then
       v_new.safe_position := greatest(v_new.safe_position, v_new.probe_position);
     end if;
-    perform setval('parley._p_next_probe', (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_started)) * 1000000)::bigint);
+    perform setval('parley._p_next_probe',
+      (extract(epoch from clock_timestamp() + 20 * (clock_timestamp() - v_started)) * 1000000)::bigint);
     if v_is_same and v_new.probe_position = v_old.probe_position then
       return;
     end if;
   end if;
   insert into parley._p_scan_hint (
-    lane, low_position, safe_position, probe_position, probe_senders, blocked_endpoints, blocked_positions, resume_position
+    lane, low_position, safe_position, probe_position, probe_senders, blocked_endpoints, blocked_positions,
+    resume_position
   )
   values (
     lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_endpoints,
@@ -7865,8 +7912,7 @@ begin
     delete from parley._p_scan_hint as h
     where h.lane = _p_record_scan.lane
       and h.hint_id in (
-        select o.hint_id
-        from parley._p_scan_hint as o
+        select o.hint_id from parley._p_scan_hint as o
         where o.lane = _p_record_scan.lane and o.hint_id < v_old.hint_id
         for update skip locked
       );
@@ -7876,11 +7922,14 @@ $$;
 
 comment on function parley._p_record_scan(integer, integer, bigint, bigint[], bigint) is
 'Records for the readers after this one where a scan may begin.
-Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the endpoints whose groups were found locked before it;
-resume, up to where only they have messages, and no further than was safe when the scan began.';
+Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the
+endpoints whose groups were found locked before it; resume, up to where only they have messages, and no further
+than was safe when the scan began.';
 
 -- When the next reader may read the senders under way, in microseconds since 1970.
-create function parley._p_renew_hint(queue_id integer, lane integer, head_position bigint, hint parley._p_scan_hint) returns void
+create function parley._p_renew_hint(
+  queue_id integer, lane integer, head_position bigint, hint parley._p_scan_hint
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -7892,8 +7941,8 @@ declare
   v_resume bigint := 0;
 begin
   if cardinality(hint.blocked_endpoints) > 0 then
-    -- The first row of all the others, though its group may be held. Without one before the head all of that belongs to the blocked ones; what
-    -- the hint claims already stays true.
+    -- The first row of all the others, though its group may be held. Without one before the head all of that belongs to
+    -- the blocked ones; what the hint claims already stays true.
     v_resume := greatest(
       hint.resume_position,
       least(
@@ -7914,16 +7963,18 @@ $$;
 
 comment on function parley._p_renew_hint(integer, integer, bigint, parley._p_scan_hint) is
 'Records for the readers after this one that they need not begin where a hint says any more.
-Arguments: queue_id; lane; head_position, of the first message found in a group that was free, beginning where the hint says; hint, which was read before
-that scan.';
+Arguments: queue_id; lane; head_position, of the first message found in a group that was free, beginning where the
+hint says; hint, which was read before that scan.';
 
 -- sql/conversation/traced_events.sql
 
--- What a trace records, and how (spec 8.5). diagnosis/traces.sql starts and stops it; diagnosis/trace_triggers.sql has its triggers.
+-- What a trace records, and how (spec 8.5). diagnosis/traces.sql starts and stops it;
+-- diagnosis/trace_triggers.sql has its triggers.
 --
--- One trace runs at a time. Ends and errors ask the sequence _p_trace_until, which costs a microsecond; everything else is recorded by triggers that are
--- disabled while nothing is traced. Rows are written in the transaction that they record: what rolls back leaves none. The table is not logged: a crash
--- of the server empties it, and a standby does not have it. Locks: none.
+-- One trace runs at a time. Ends and errors ask the sequence _p_trace_until, which costs a microsecond; everything
+-- else is recorded by triggers that are disabled while nothing is traced. Rows are written in the transaction that
+-- they record: what rolls back leaves none. The table is not logged: a crash of the server empties it, and a standby
+-- does not have it. Locks: none.
 
 create table parley._p_trace (
   is_only boolean primary key default true check (is_only),
@@ -7935,9 +7986,11 @@ create table parley._p_trace (
   last_sequence bigint not null
 );
 
-comment on table parley._p_trace is 'The trace that runs or has run last, or no row when it was stopped. Events beyond last_sequence are not written.';
+comment on table parley._p_trace is
+'The trace that runs or has run last, or no row when it was stopped. Events beyond last_sequence are not written.';
 
--- Until when something may be traced, in seconds since 1970. It may be too late, after a rollback or a stop; the row of _p_trace decides.
+-- Until when something may be traced, in seconds since 1970. It may be too late, after a rollback or a stop;
+-- the row of _p_trace decides.
 create sequence parley._p_trace_until minvalue 0 start 0;
 
 create sequence parley._p_trace_sequence;
@@ -8010,18 +8063,22 @@ begin
     where event.event_class = any (t.event_classes)
       and clock_timestamp() < t.stops_at
       and coalesce(pg_sequence_last_value('parley._p_trace_sequence'), 0) < t.last_sequence
-      and (t.conversation is null or t.conversation in (event.conversation_handle, event.conversation_id, event.conversation_group_id))
+      and (
+        t.conversation is null or t.conversation in (
+          event.conversation_handle, event.conversation_id, event.conversation_group_id
+        )
+      )
   ) then
     return;
   end if;
   insert into parley._p_trace_event (
-    event_class, event_subclass, conversation_id, conversation_handle, conversation_group_id, is_initiator, state, priority, service_name,
-    far_service, far_broker_instance, next_hop, message_type_id, messages, error, text_data
+    event_class, event_subclass, conversation_id, conversation_handle, conversation_group_id, is_initiator, state,
+    priority, service_name, far_service, far_broker_instance, next_hop, message_type_id, messages, error, text_data
   )
   values (
-    event.event_class, event.event_subclass, event.conversation_id, event.conversation_handle, event.conversation_group_id, event.is_initiator,
-    event.state, event.priority, event.service_name, event.far_service, event.far_broker_instance, event.next_hop, event.message_type_id,
-    event.messages, event.error, event.text_data
+    event.event_class, event.event_subclass, event.conversation_id, event.conversation_handle,
+    event.conversation_group_id, event.is_initiator, event.state, event.priority, event.service_name, event.far_service,
+    event.far_broker_instance, event.next_hop, event.message_type_id, event.messages, event.error, event.text_data
   );
 end
 $$;
@@ -8029,7 +8086,9 @@ $$;
 comment on function parley._p_record_event(parley._p_trace_event) is
 'Writes an event down when the trace that runs wants it; its number, time and session are set here.';
 
-create function parley._p_event_of(endpoint parley._p_endpoint, event_class integer, event_subclass integer) returns parley._p_trace_event
+create function parley._p_event_of(
+  endpoint parley._p_endpoint, event_class integer, event_subclass integer
+) returns parley._p_trace_event
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -8047,11 +8106,17 @@ begin
   v_event.service_name := endpoint.service_name;
   v_event.far_service := endpoint.far_service;
   v_event.far_broker_instance := endpoint.far_broker_instance;
-  v_event.state := coalesce((select e.state from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id), 'CD');
+  v_event.state := coalesce(
+    (select e.state from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id), 'CD'
+  );
   -- What has ended may have taken its group with it.
   v_event.conversation_group_id := coalesce(
     (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = endpoint.group_id),
-    (select t.conversation_group_id from parley._p_tombstone as t where t.conversation_handle = endpoint.conversation_handle),
+    (
+      select t.conversation_group_id
+      from parley._p_tombstone as t
+      where t.conversation_handle = endpoint.conversation_handle
+    ),
     (
       select o.conversation_group_id
       from parley._p_trace_event as o
@@ -8068,7 +8133,9 @@ comment on function parley._p_event_of(parley._p_endpoint, integer, integer) is
 'Gives an event of a side of a conversation, with its state as it is now.
 Arguments: endpoint; event_class and event_subclass, as _p_trace_subclass has them.';
 
-create function parley._p_trace_dialog(endpoint parley._p_endpoint, event_subclass integer, error integer default null, text_data text default null)
+create function parley._p_trace_dialog(
+  endpoint parley._p_endpoint, event_subclass integer, error integer default null, text_data text default null
+)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -8102,13 +8169,15 @@ begin
   end if;
   v_code := substring(parley.body_text(body) from '<Code>(-?[0-9]{1,9})</Code>')::integer;
   perform parley._p_trace_dialog(
-    endpoint, case when v_code < 0 then 9 else 8 end, v_code, substring(parley.body_text(body) from '<Description>(.*)</Description>')
+    endpoint, case when v_code < 0 then 9 else 8 end, v_code,
+    substring(parley.body_text(body) from '<Description>(.*)</Description>')
   );
 end
 $$;
 
 comment on function parley._p_trace_received_error(parley._p_endpoint, bytea) is
-'Writes down, when something is traced, that an Error message of the other side has arrived, by its body: the program''s (8) or its broker''s (9).';
+'Writes down, when something is traced, that an Error message of the other side has arrived, by its body: the
+program''s (8) or its broker''s (9).';
 
 create function parley._p_record_sent(handle uuid, message_type text, messages integer) returns void
 language plpgsql
@@ -8123,7 +8192,9 @@ begin
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if found then
     v_event := parley._p_event_of(v_endpoint, 124, 1);
-    v_event.message_type_id := (select t.message_type_id from parley._p_message_type as t where t.name = _p_record_sent.message_type);
+    v_event.message_type_id := (
+      select t.message_type_id from parley._p_message_type as t where t.name = _p_record_sent.message_type
+    );
     v_event.messages := _p_record_sent.messages;
     perform parley._p_record_event(v_event);
   end if;
@@ -8204,18 +8275,21 @@ as $$
 $$;
 
 comment on function parley._p_any() is
-'Gives the default of the handle and of the group id in RECEIVE: any. No conversation has it: begin_dialog refuses it, and handles are made here.
-It is not null, so that a variable that is empty by mistake does not receive the messages of others (spec 4.3).';
+'Gives the default of the handle and of the group id in RECEIVE: any. No conversation has it: begin_dialog refuses
+it, and handles are made here. It is not null, so that a variable that is empty by mistake does not receive the
+messages of others (spec 4.3).';
 
 -- sql/conversation/framed_messages.sql
 
 -- How many messages travel in frames beside the first of each.
 --
--- Counters take the number of rows from the position sequences, which are drawn anyway. A frame is one row, so the messages in it but one are
--- counted here, when it is written: in units of 1 and of 32, a sequence for each unit, since a sequence cannot be moved on by more than its own
--- step and a row would make senders wait for each other.
--- As with positions, what rolls back is counted too, and a crash of the server may pass over up to 32 numbers of each sequence: some 1,000 messages.
--- Cost: up to 31 numbers drawn for a batch, and one more for each 32 messages: a hundredth of what a batch of 1,000 costs.
+-- Counters take the number of rows from the position sequences, which are drawn anyway. A frame is one row, so the
+-- messages in it but one are counted here, when it is written: in units of 1 and of 32, a sequence for each unit, since
+-- a sequence cannot be moved on by more than its own step and a row would make senders wait for each other.
+-- As with positions, what rolls back is counted too, and a crash of the server may pass over up to 32 numbers of each
+-- sequence: some 1,000 messages.
+-- Cost: up to 31 numbers drawn for a batch, and one more for each 32 messages: a hundredth of
+-- what a batch of 1,000 costs.
 
 create sequence parley._p_framed_1 minvalue 0 start 1;
 create sequence parley._p_framed_32 minvalue 0 start 1;
@@ -8238,16 +8312,20 @@ end
 $$;
 
 comment on function parley._p_count_framed(bigint) is
-'Counts messages that were put on a queue in frames. Arguments: messages, without the first of each frame. Not undone by a rollback.';
+'Counts messages that were put on a queue in frames. Arguments: messages, without the first of each
+frame. Not undone by a rollback.';
 
 create function parley._p_framed() returns bigint
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(parley._p_last_position('parley._p_framed_1'), 0) + 32 * coalesce(parley._p_last_position('parley._p_framed_32'), 0)
+  select coalesce(parley._p_last_position('parley._p_framed_1'), 0) + 32 * coalesce(
+    parley._p_last_position('parley._p_framed_32'), 0
+  )
 $$;
 
-comment on function parley._p_framed() is 'Gives how many messages were ever put on queues in frames, without the first of each frame.';
+comment on function parley._p_framed() is
+'Gives how many messages were ever put on queues in frames, without the first of each frame.';
 
 -- sql/conversation/begin_dialog.sql
 
@@ -8568,13 +8646,14 @@ comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembe
 
 -- Copies of what is sent, for queues with retention (spec 5.2): status 3.
 --
--- A copy has the number that its message gets when it is received. Numbers are not given out at SEND otherwise, so senders of one conversation come one
--- after the other while its queue retains: they hold the endpoint's row FOR NO KEY UPDATE. Where the numbers stand is kept as RECEIVE keeps
--- it: a row is appended for each SEND and its predecessor deleted, and the newest is found from the end, however many dead ones an old snapshot holds.
--- What was sent while retention was off is counted once, when the first copy is made: whoever switches retention on, or moves the service,
+-- A copy has the number that its message gets when it is received. Numbers are not given out at SEND otherwise, so
+-- senders of one conversation come one after the other while its queue retains: they hold the endpoint's row FOR NO KEY
+-- UPDATE. Where the numbers stand is kept as RECEIVE keeps it: a row is appended for each SEND and its predecessor
+-- deleted, and the newest is found from the end, however many dead ones an old snapshot holds. What was sent while
+-- retention was off is counted once, when the first copy is made: whoever switches retention on, or moves the service,
 -- has waited for all senders before (_p_forget_copy_numbers), so all of it is visible then.
--- A transaction at REPEATABLE READ that does not see the newest row fails with 40001, because it deletes a row that is gone or updates an endpoint that
--- was updated.
+-- A transaction at REPEATABLE READ that does not see the newest row fails with 40001, because it deletes a row that is
+-- gone or updates an endpoint that was updated.
 -- Cost: beside the copy, one row locked, one found, one inserted and one deleted, whatever the conversation has sent.
 
 create table parley._p_copy_progress (
@@ -8583,7 +8662,8 @@ create table parley._p_copy_progress (
 );
 
 comment on table parley._p_copy_progress is
-'The number of the next copy of what an endpoint sends under retention: the largest row counts. No row: it has to be counted.';
+'The number of the next copy of what an endpoint sends under retention: the largest row
+counts. No row: it has to be counted.';
 
 create index on parley._p_copy_progress (endpoint_id, sequence);
 
@@ -8616,14 +8696,16 @@ begin
   insert into parley._p_retained (
     queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
   )
-  select queue.queue_id, endpoint.endpoint_id, 3, nextval(queue.position_sequence) * 1024, v_next + b.ordinal - 1, _p_keep_sent.message_type_id,
+  select queue.queue_id, endpoint.endpoint_id, 3, nextval(queue.position_sequence) * 1024, v_next + b.ordinal - 1,
+    _p_keep_sent.message_type_id,
     clock_timestamp(), nullif(b.body, ''), _p_keep_sent.trace_context
   from unnest(bodies) with ordinality as b (body, ordinal);
 end
 $$;
 
 comment on function parley._p_keep_sent(parley._p_endpoint, parley._p_queue, integer, bytea[], text) is
-'Keeps copies of what an endpoint, whose row the caller has locked against its end, is about to send, under the numbers that it will be received with.';
+'Keeps copies of what an endpoint, whose row the caller has locked against its end, is about to send, under the
+numbers that it will be received with.';
 
 create function parley._p_count_sent(endpoint_id bigint) returns bigint
 language sql stable
@@ -8632,8 +8714,20 @@ as $$
   select
     -- What has got its number: received by a far side here, or taken for transmission.
     coalesce(
-      (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.far_endpoint_id order by p.sequence desc limit 1),
-      (select p.sequence from parley._p_send_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
+      (
+        select p.sequence
+        from parley._p_receive_progress as p
+        where p.endpoint_id = e.far_endpoint_id
+        order by p.sequence desc
+        limit 1
+      ),
+      (
+        select p.sequence
+        from parley._p_send_progress as p
+        where p.endpoint_id = e.endpoint_id
+        order by p.sequence desc
+        limit 1
+      ),
       0
     ) + coalesce(
       (
@@ -8642,14 +8736,17 @@ as $$
         where m.endpoint_id = e.far_endpoint_id and m.message_type_id not in (-1, 1, 5)
       ), 0
     )::bigint + (
-      select count(*) from parley._p_transmission as t where t.endpoint_id = e.endpoint_id and t.message_type_id not in (-1, 1, 5)
+      select count(*)
+      from parley._p_transmission as t
+      where t.endpoint_id = e.endpoint_id and t.message_type_id not in (-1, 1, 5)
     )
   from parley._p_endpoint as e
   where e.endpoint_id = $1
 $$;
 
 comment on function parley._p_count_sent(bigint) is
-'Counts the messages that an endpoint has sent and whose senders have committed: the message_sequence_number of the next one.';
+'Counts the messages that an endpoint has sent and whose senders have committed: the
+message_sequence_number of the next one.';
 
 create function parley._p_forget_copy_numbers(queue_id integer) returns void
 language plpgsql
@@ -8660,7 +8757,9 @@ as $$
 begin
   perform
   from parley._p_endpoint as e
-  where e.service_id in (select s.service_id from parley._p_service as s where s.queue_id = _p_forget_copy_numbers.queue_id)
+  where e.service_id in (
+    select s.service_id from parley._p_service as s where s.queue_id = _p_forget_copy_numbers.queue_id
+  )
   order by e.endpoint_id
   for update;
   delete from parley._p_copy_progress as p
@@ -8674,12 +8773,13 @@ end
 $$;
 
 comment on function parley._p_forget_copy_numbers(integer) is
-'Waits for all senders on a queue whose retention is switched, and lets what they have sent be counted anew when the next copy is made.';
+'Waits for all senders on a queue whose retention is switched, and lets what they have sent be counted
+anew when the next copy is made.';
 
 -- sql/conversation/sending_rules.sql
 
--- Who may send what to whom. SEND, a first message in this database and what comes from other databases all ask here; each of
--- them has its own number for what it refuses, because one is raised and the others arrive.
+-- Who may send what to whom. SEND, a first message in this database and what comes from other databases all ask here;
+-- each of them has its own number for what it refuses, because one is raised and the others arrive.
 
 create view parley._p_sendable_type as
 select u.service_contract_id, d.is_from_initiator, t.message_type_id, t.name, t.is_validated
@@ -8689,9 +8789,12 @@ cross join (values (true), (false)) as d (is_from_initiator)
 where case when d.is_from_initiator then u.is_sent_by_initiator else u.is_sent_by_target end;
 
 comment on view parley._p_sendable_type is
-'What each side of a conversation may send: the message types of a contract, by direction, and whether their bodies are validated (spec 2.3).';
+'What each side of a conversation may send: the message types of a contract, by direction, and whether their
+bodies are validated (spec 2.3).';
 
-create function parley._p_type_fault(service_contract_id integer, message_type_id integer, is_from_initiator boolean) returns text
+create function parley._p_type_fault(
+  service_contract_id integer, message_type_id integer, is_from_initiator boolean
+) returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -8707,14 +8810,16 @@ as $$
     when exists (
       select
       from parley._p_sendable_type as t
-      where t.service_contract_id = _p_type_fault.service_contract_id and t.message_type_id = _p_type_fault.message_type_id
+      where t.service_contract_id = _p_type_fault.service_contract_id
+        and t.message_type_id = _p_type_fault.message_type_id
     ) then 'other side'
     else 'not in the contract'
   end
 $$;
 
 comment on function parley._p_type_fault(integer, integer, boolean) is
-'Says why a side of a conversation may not send a message type: "not in the contract", or for the "other side" to send; null when it may.';
+'Says why a side of a conversation may not send a message type: "not in the contract", or for the "other
+side" to send; null when it may.';
 
 create function parley._p_may_send(sender oid, service parley._p_service) returns boolean
 language plpgsql stable
@@ -8726,15 +8831,18 @@ begin
     else exists (
       select
       from parley._p_permission as p
-      where p.class = 'service' and p.object_id = service.service_id and p.permission in ('SEND', 'CONTROL') and p.grantee = 0::regrole
+      where p.class = 'service'
+        and p.object_id = service.service_id
+        and p.permission in ('SEND', 'CONTROL')
+        and p.grantee = 0::regrole
     )
   end;
 end
 $$;
 
 comment on function parley._p_may_send(oid, parley._p_service) is
-'Reports whether a sender may SEND to a service here: as the role that owns the sending service or for which the sender in another database stands, or,
-when it stands for none, as PUBLIC (spec 7.3).';
+'Reports whether a sender may SEND to a service here: as the role that owns the sending service or for which the
+sender in another database stands, or, when it stands for none, as PUBLIC (spec 7.3).';
 
 create function parley._p_refuse_dialog(
   service parley._p_service, contract text, sender oid, from_service text default null
@@ -8755,7 +8863,8 @@ begin
   if not found then
     return parley._p_error_of(8425, 'unknown there', contract);
   elsif not exists (
-    select from parley._p_service_contract as u where u.service_id = service.service_id and u.service_contract_id = v_contract
+    select from parley._p_service_contract as u
+    where u.service_id = service.service_id and u.service_contract_id = v_contract
   ) then
     return parley._p_error_of(8408, 'not accepted', service.name, contract);
   end if;
@@ -8764,22 +8873,26 @@ end
 $$;
 
 comment on function parley._p_refuse_dialog(parley._p_service, text, oid, text) is
-'Explains why a service here does not take a dialog: the sender may not SEND to it (8494), the contract is unknown (8425) or not accepted (8408); null when it
-does.
-Arguments: service; contract, by name; sender, the role that _p_may_send asks for; from_service, the sending service when it is in this database.
+'Explains why a service here does not take a dialog: the sender may not SEND to it (8494), the contract is unknown
+(8425) or not accepted (8408); null when it does.
+Arguments: service; contract, by name; sender, the role that _p_may_send asks for; from_service, the sending
+service when it is in this database.
 Source: spec 6.10, 7.3.';
 
 -- sql/conversation/deliver.sql
 
--- SEND when something has to be checked: the first message of a conversation, unusual message types, validation, retention,
--- targets that are not there; and the reasons why a send is refused.
+-- SEND when something has to be checked: the first message of a conversation, unusual message types, validation,
+-- retention, targets that are not there; and the reasons why a send is refused.
 --
 -- Delivery inside the database happens in the sender's transaction (spec 3.4). What cannot be delivered waits in
 -- _p_transmission with a status text. What must not be delivered comes back as an Error message (spec 2.2, 4.10).
--- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long as there is no far
--- side, so that a message that is delayed and one that is delivered keep their order (S4), and under retention (conversation/copies.sql).
+-- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long
+-- as there is no far side, so that a message that is delayed and one that is delivered keep their order (S4), and under
+-- retention (conversation/copies.sql).
 
-create function parley._p_send(caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null) returns boolean
+create function parley._p_send(
+  caller oid, handle uuid, message_type text, bodies bytea[], trace_context text default null
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -8798,8 +8911,13 @@ begin
     and parley._p_send_first(caller, v_endpoint, message_type, bodies[array_lower(bodies, 1)], trace_context) then
     return true;
   end if;
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_endpoint.service_id;
-  found := parley._p_require_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = v_endpoint.service_id;
+  found := parley._p_require_permission(
+    caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
+  );
   v_type := parley._p_find_sendable(caller, v_endpoint, message_type);
   -- A batch of none begins no conversation at the target: EndDialog would be the first that it receives.
   if coalesce(cardinality(bodies), 0) = 0 then
@@ -8812,7 +8930,9 @@ begin
     perform parley._p_keep_sent(v_endpoint, v_queue, v_type.message_type_id, bodies, trace_context);
   end if;
   if v_endpoint.state = 'SO' then
-    update parley._p_endpoint as e set state = 'CO', state_since = clock_timestamp() where e.endpoint_id = v_endpoint.endpoint_id;
+    update parley._p_endpoint as e
+    set state = 'CO', state_since = clock_timestamp()
+    where e.endpoint_id = v_endpoint.endpoint_id;
   end if;
   if parley._p_dispatch(handle, v_type, bodies, trace_context) then
     perform parley._p_remember_route(caller, handle);
@@ -8822,10 +8942,13 @@ end
 $$;
 
 comment on function parley._p_send(oid, uuid, text, bytea[], text) is
-'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message, validates, keeps copies, delays.
+'Sends messages the long way: checks everything, creates the target''s endpoint when it is the first message,
+validates, keeps copies, delays.
 Errors: those of parley.send.';
 
-create function parley._p_dispatch(handle uuid, message_type parley._p_message_type, bodies bytea[], trace_context text) returns boolean
+create function parley._p_dispatch(
+  handle uuid, message_type parley._p_message_type, bodies bytea[], trace_context text
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -8844,7 +8967,9 @@ begin
   elsif v_endpoint.far_endpoint_id is null and not v_is_disabled then
     v_route := parley._p_find_route(v_endpoint.far_service, v_endpoint.far_broker_instance, v_endpoint.conversation_id);
     if v_route.address <> 'LOCAL'
-      or v_route.address = 'LOCAL' and v_route.status is not null and parley._p_neighbour(v_endpoint, v_route.broker_instance) is not null then
+      or v_route.address = 'LOCAL'
+      and v_route.status is not null
+      and parley._p_neighbour(v_endpoint, v_route.broker_instance) is not null then
       return parley._p_send_far(handle, message_type.message_type_id, bodies, trace_context);
     end if;
     v_reason := v_route.status;
@@ -8869,9 +8994,9 @@ end
 $$;
 
 comment on function parley._p_dispatch(uuid, parley._p_message_type, bytea[], text) is
-'Delivers messages here, puts them on their way to another database, or delays them, behind what was sent before. The caller holds the row of the
-endpoint, has checked what there is to check, and has asked for the switch of the broker before that.
-True when nothing of this side was delayed, so that later sends may take the short way.
+'Delivers messages here, puts them on their way to another database, or delays them, behind what was sent before. The
+caller holds the row of the endpoint, has checked what there is to check, and has asked for the switch of the broker
+before that. True when nothing of this side was delayed, so that later sends may take the short way.
 Source: spec 3.4, 6.2.';
 
 create function parley._p_find_sender(handle uuid) returns parley._p_endpoint
@@ -8881,8 +9006,12 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  -- Only one may send the first message; asking for the stronger lock at once keeps two first senders from waiting for each other.
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle and e.state = 'SO' for update;
+  -- Only one may send the first message; asking for the stronger lock at once keeps two first senders
+  -- from waiting for each other.
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.conversation_handle = handle and e.state = 'SO'
+  for update;
   if found then
     return v_endpoint;
   end if;
@@ -8906,7 +9035,9 @@ comment on function parley._p_find_sender(uuid) is
 'Finds and locks an endpoint that is to send.
 Errors: 8418, 8426, 8429.';
 
-create function parley._p_find_sendable(caller oid, endpoint parley._p_endpoint, message_type text) returns parley._p_message_type
+create function parley._p_find_sendable(
+  caller oid, endpoint parley._p_endpoint, message_type text
+) returns parley._p_message_type
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -8953,7 +9084,8 @@ end
 $$;
 
 comment on function parley._p_delay_reason(parley._p_endpoint) is
-'Explains why messages of an endpoint cannot be delivered yet, or null when they can. The switch of the broker cannot be thrown until the transaction ends.';
+'Explains why messages of an endpoint cannot be delivered yet, or null when they can. The switch of the broker cannot
+be thrown until the transaction ends.';
 
 create function parley._p_deliver(
   endpoint parley._p_endpoint, message_type parley._p_message_type, bodies bytea[], trace_context text default null
@@ -8970,7 +9102,9 @@ declare
 begin
   if endpoint.far_endpoint_id is null then
     select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
-    v_error := parley._p_refuse_dialog(v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name);
+    v_error := parley._p_refuse_dialog(
+      v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name
+    );
     if v_error is not null then
       perform parley._p_break_conversations(array[endpoint.endpoint_id], v_error);
       return;
@@ -8983,18 +9117,23 @@ begin
       return;
     end if;
   end if;
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = v_far.service_id;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = v_far.service_id;
   v_invalid := parley._p_append_valid(v_far, v_queue, message_type, bodies, trace_context);
   if v_invalid is not null then
     perform parley._p_break_conversations(
-      array[endpoint.endpoint_id], parley._p_invalid(message_type, v_invalid, true), parley._p_invalid(message_type, v_invalid, false)
+      array[endpoint.endpoint_id], parley._p_invalid(message_type, v_invalid, true),
+        parley._p_invalid(message_type, v_invalid, false)
     );
   end if;
 end
 $$;
 
 comment on function parley._p_deliver(parley._p_endpoint, parley._p_message_type, bytea[], text) is
-'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them; what comes before a bad body is delivered.';
+'Delivers messages to the far side in this database, or breaks the conversation when the target refuses them; what
+comes before a bad body is delivered.';
 
 -- sql/conversation/connect.sql
 
@@ -9020,7 +9159,8 @@ begin
   select t.message_type_id, t.name into v_type from parley._p_usual_type(endpoint.service_contract_id, false) as t;
   insert into parley._p_endpoint (
     far_endpoint_id, group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
-    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service,
+    far_broker_instance, is_encrypted, lifetime
   )
   values (
     endpoint.endpoint_id, v_group, v_type.message_type_id, v_type.name, 'CO', false, true,
@@ -9036,7 +9176,8 @@ begin
   perform parley._p_use_priority(v_queue, v_far.priority);
   select t.message_type_id, t.name into v_type from parley._p_usual_type(endpoint.service_contract_id, true) as t;
   update parley._p_endpoint as e
-  set far_endpoint_id = v_far.endpoint_id, far_broker_instance = v_guid, usual_message_type_id = v_type.message_type_id, usual_message_type_name = v_type.name
+  set far_endpoint_id = v_far.endpoint_id, far_broker_instance = v_guid, usual_message_type_id = v_type.message_type_id,
+    usual_message_type_name = v_type.name
   where e.endpoint_id = endpoint.endpoint_id;
   return v_far;
 end
@@ -9045,18 +9186,23 @@ $$;
 comment on function parley._p_connect(parley._p_endpoint) is
 'Creates the target''s endpoint of a conversation in this database and lets both sides know each other.';
 
-create function parley._p_usual_type(service_contract_id integer, is_initiator boolean) returns table (message_type_id integer, name text)
+create function parley._p_usual_type(
+  service_contract_id integer, is_initiator boolean
+) returns table (message_type_id integer, name text)
 language sql stable
 as $$
   select t.message_type_id, t.name
   from parley._p_sendable_type as t
-  where t.service_contract_id operator(pg_catalog.=) $1 and t.is_from_initiator operator(pg_catalog.=) $2 and not t.is_validated
+  where t.service_contract_id operator(pg_catalog.=) $1
+    and t.is_from_initiator operator(pg_catalog.=) $2
+    and not t.is_validated
   order by t.message_type_id
   limit 1
 $$;
 
 comment on function parley._p_usual_type(integer, boolean) is
-'Gives the message type a side of a conversation is expected to send most: its first one without validation, if there is one.';
+'Gives the message type a side of a conversation is expected to send most: its first one
+without validation, if there is one.';
 
 create function parley._p_right_to_send(caller oid, queue parley._p_queue) returns oid
 language plpgsql stable
@@ -9183,13 +9329,15 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  update parley._p_endpoint as e set usual_message_type_id = null, usual_message_type_name = null, destination_lane = null, sender_role = null
+  update parley._p_endpoint as e
+  set usual_message_type_id = null, usual_message_type_name = null, destination_lane = null, sender_role = null
   where e.usual_message_type_id = $1
     and exists (select from parley._p_message_type as t where t.message_type_id = $1 and t.is_validated);
 end
 $$;
 
-comment on function parley._p_forget_routes_of_type(integer) is 'Makes sends of a message type that now needs validation take the long way.';
+comment on function parley._p_forget_routes_of_type(integer) is
+'Makes sends of a message type that now needs validation take the long way.';
 
 create view parley._p_delayed_endpoint as
 select t.endpoint_id
@@ -9222,7 +9370,11 @@ begin
     from parley._p_endpoint as e
     where e.endpoint_id in (select d.endpoint_id from parley._p_delayed_endpoint as d)
       and (_p_deliver_delayed.service_name is null or e.far_service = _p_deliver_delayed.service_name)
-      and (only_queues is null or e.service_id in (select s.service_id from parley._p_service as s where s.queue_id = any (only_queues)))
+      and (
+        only_queues is null or e.service_id in (
+          select s.service_id from parley._p_service as s where s.queue_id = any (only_queues)
+        )
+      )
     order by e.endpoint_id
   loop
     if passes_by then
@@ -9238,9 +9390,10 @@ end
 $$;
 
 comment on function parley._p_deliver_delayed(text, integer[], boolean) is
-'Finds the way again of what waits in the transmission queue: delivers it here, or puts it on its way to another database, in the order it was sent.
-Arguments: service_name, of the far side, null for any; only_queues, the queues of the senders, null for all; passes_by, whether conversations that
-somebody holds are passed by instead of waited for.';
+'Finds the way again of what waits in the transmission queue: delivers it here, or puts it on its way to another
+database, in the order it was sent.
+Arguments: service_name, of the far side, null for any; only_queues, the queues of the senders, null for all;
+passes_by, whether conversations that somebody holds are passed by instead of waited for.';
 
 create function parley._p_deliver_delayed_of(endpoint_id bigint) returns void
 language plpgsql
@@ -9253,10 +9406,13 @@ declare
   v_type parley._p_message_type;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
-  -- What is held because the other side has ended, or is parked, stays. The time for which it is parked counts elsewhere, not here.
+  -- What is held because the other side has ended, or is parked, stays. The time for which it is parked
+  -- counts elsewhere, not here.
   if not found
     or v_endpoint.state in ('DI', 'ER')
-      and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id and t.message_type_id = -1)
+      and not exists (
+        select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id and t.message_type_id = -1
+      )
     or exists (select from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id and p.due_at < 'infinity')
       and parley._p_is_at_home(v_endpoint) is not true then
     return;
@@ -9291,7 +9447,8 @@ end
 $$;
 
 comment on function parley._p_deliver_delayed_of(bigint) is
-'Delivers what waits in the transmission queue for one endpoint, which the caller has locked, or puts it on its way, if there is one now.';
+'Delivers what waits in the transmission queue for one endpoint, which the caller has locked, or puts it
+on its way, if there is one now.';
 
 -- sql/conversation/first_send.sql
 
@@ -9453,8 +9610,8 @@ end
 $$;
 
 comment on function parley.body_text(bytea) is
-'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark, and null when it is neither: bytes that are no text, half of a
-surrogate pair, a NUL. The time it takes grows with the length of the body.
+'Gives a message body as text: UTF-8, or UTF-16 when it begins with a byte order mark, and null when it is neither:
+bytes that are no text, half of a surrogate pair, a NUL. The time it takes grows with the length of the body.
 Arguments: body.
 Errors: none.';
 
@@ -9468,7 +9625,10 @@ begin
       select parley._p_may_act_as(setter, r.role) and parley._p_may_act_as(p.proowner, r.role)
       from pg_proc as p
       cross join lateral (
-        select case when p.prosecdef then p.proowner else (select n.nspowner from pg_namespace as n where n.nspname = 'parley') end as role
+        select case
+          when p.prosecdef then p.proowner
+          else (select n.nspowner from pg_namespace as n where n.nspname = 'parley')
+        end as role
       ) as r
       where p.oid = validation_function
         and p.prokind = 'f'
@@ -9483,8 +9643,8 @@ $$;
 
 comment on function parley._p_may_validate(oid, oid) is
 'Reports whether a function may judge messages for the role that set it. Never null.
-It runs inside functions that are SECURITY DEFINER, so with the rights of the schema''s owner unless it is SECURITY DEFINER itself: whoever set it and whoever
-owns it must be able to act as the role whose rights it has.';
+It runs inside functions that are SECURITY DEFINER, so with the rights of the schema''s owner unless it is SECURITY
+DEFINER itself: whoever set it and whoever owns it must be able to act as the role whose rights it has.';
 
 create function parley._p_version(validation_function oid) returns text
 language plpgsql
@@ -9501,18 +9661,21 @@ end
 $$;
 
 comment on function parley._p_version(oid) is
-'Gives the transactions that wrote a function''s row in the catalog, and that of its schema: while both are the same, so is all that the function is, its
-name included. Null when it is gone.';
+'Gives the transactions that wrote a function''s row in the catalog, and that of its schema: while both are the same,
+so is all that the function is, its name included. Null when it is gone.';
 
--- Not ours, so it is planned as anything else of its database: SEND and what accepts from afar scan no table from end to end, which can be the best way
--- through a small one, and compile nothing. The options are named here so that they come back at the end; what a session has set for itself is not known.
+-- Not ours, so it is planned as anything else of its database: SEND and what accepts from afar scan no table from end
+-- to end, which can be the best way through a small one, and compile nothing. The options are named here so that they
+-- come back at the end; what a session has set for itself is not known.
 --
--- Its owner may take SECURITY DEFINER away while we ask, or give its name to another function by renaming its schema. So the version that was
--- checked is compared once more after the executor has taken the function up and before it is called: the version in between cannot be another.
--- It is compared twice: PostgreSQL reads the function's row for the call from a cache, which it renews where it takes a lock that it does not hold
--- yet; the second time it holds all of them, so nothing is renewed between its snapshot and the call. The subquery keeps the planner from calling
--- an immutable function before that.
--- A snapshot that is kept sees old versions only, so there only a function that may act as the owner of the schema anyway is called.
+-- Its owner may take SECURITY DEFINER away while we ask, or give its name to another function by renaming its schema.
+-- So the version that was checked is compared once more after the executor has taken the function up and before it is
+-- called: the version in between cannot be another.
+-- It is compared twice: PostgreSQL reads the function's row for the call from a cache, which it renews where it takes a
+-- lock that it does not hold yet; the second time it holds all of them, so nothing is renewed between its snapshot and
+-- the call. The subquery keeps the planner from calling an immutable function before that.
+-- A snapshot that is kept sees old versions only, so there only a function that may act as the owner of
+-- the schema anyway is called.
 create function parley._p_call_validation(message_type parley._p_message_type, body bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -9539,15 +9702,21 @@ begin
     return false;
   end if;
   if parley._p_keeps_snapshot()
-    and parley._p_may_act_as(v_owner, (select n.nspowner from pg_namespace as n where n.nspname = 'parley')) is not true then
+    and parley._p_may_act_as(
+      v_owner, (select n.nspowner from pg_namespace as n where n.nspname = 'parley')
+    ) is not true then
     raise exception using
       errcode = 'feature_not_supported',
       message = format('a message of type "%s" is not sent at this isolation level', message_type.name),
-      detail = format('Its validation function %s belongs to a role other than the owner of the broker.', message_type.validation_function),
+      detail = format(
+        'Its validation function %s belongs to a role other than the owner of the broker.',
+        message_type.validation_function
+      ),
       hint = 'Send it at READ COMMITTED.';
   end if;
   execute format(
-    'select case when parley._p_version(%1$s) = %2$L and parley._p_version(%1$s) = %2$L then %3$I.%4$I(b.body) end from (select $1 as body offset 0) as b',
+    'select case when parley._p_version(%1$s) = %2$L and parley._p_version(%1$s) = %2$L then %3$I.%4$I(b.body) end'
+    ' from (select $1 as body offset 0) as b',
     message_type.validation_function::oid, v_version, v_schema, v_name
   )
   into v_is_valid
@@ -9557,7 +9726,8 @@ end
 $$;
 
 comment on function parley._p_call_validation(parley._p_message_type, bytea) is
-'Asks the validation function of a message type, under the planner''s settings of the server, the database or the role. False when it is gone, or may not run.
+'Asks the validation function of a message type, under the planner''s settings of the server, the database or the role.
+False when it is gone, or may not run.
 Errors: 0A000 in a transaction that keeps its snapshot, and whatever the function raises.';
 
 create function parley._p_validated_bytes_max() returns integer
@@ -9568,7 +9738,8 @@ as $$
 $$;
 
 comment on function parley._p_validated_bytes_max() is
-'Gives the size in bytes of the largest body that is parsed or shown to a validation function; a larger one is refused unread.';
+'Gives the size in bytes of the largest body that is parsed or shown to a validation function;
+a larger one is refused unread.';
 
 create function parley._p_is_valid(message_type parley._p_message_type, body bytea) returns boolean
 language plpgsql
@@ -9608,7 +9779,8 @@ end
 $$;
 
 comment on function parley._p_is_valid(parley._p_message_type, bytea) is
-'Reports whether a body is good for a message type (spec 2.2). A validation function that raises a data exception says no.';
+'Reports whether a body is good for a message type (spec 2.2). A validation function that
+raises a data exception says no.';
 
 create function parley._p_count_valid(message_type parley._p_message_type, bodies bytea[]) returns integer
 language plpgsql
@@ -9632,7 +9804,9 @@ $$;
 comment on function parley._p_count_valid(parley._p_message_type, bytea[]) is
 'Gives how many messages come before the first whose body is not good for its type: those are delivered (spec 2.2).';
 
-create function parley._p_invalid(message_type parley._p_message_type, body bytea, is_for_sender boolean) returns parley._p_error
+create function parley._p_invalid(
+  message_type parley._p_message_type, body bytea, is_for_sender boolean
+) returns parley._p_error
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -9657,10 +9831,12 @@ end
 $$;
 
 comment on function parley._p_invalid(parley._p_message_type, bytea, boolean) is
-'Gives the Error for a body that is not good for its message type: 8430, or, for XML, 9615 for who sent it and 9616 for who received it (spec 2.2).';
+'Gives the Error for a body that is not good for its message type: 8430, or, for XML, 9615 for who sent it and 9616
+for who received it (spec 2.2).';
 
 create function parley._p_append_valid(
-  endpoint parley._p_endpoint, queue parley._p_queue, message_type parley._p_message_type, bodies bytea[], trace_context text
+  endpoint parley._p_endpoint, queue parley._p_queue, message_type parley._p_message_type, bodies bytea[],
+  trace_context text
 ) returns bytea
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -9670,8 +9846,10 @@ declare
 begin
   if v_valid > 0 then
     perform parley._p_append(
-      endpoint.endpoint_id, parley._p_lane(queue.queue_id, endpoint.priority), queue.position_sequence, message_type.message_type_id,
-      case when v_valid < cardinality(bodies) then bodies[: array_lower(bodies, 1) + v_valid - 1] else bodies end, trace_context
+      endpoint.endpoint_id, parley._p_lane(queue.queue_id, endpoint.priority), queue.position_sequence,
+      message_type.message_type_id,
+      case when v_valid < cardinality(bodies) then bodies[: array_lower(bodies, 1) + v_valid - 1] else bodies end,
+      trace_context
     );
     perform parley._p_wake_readers(queue.queue_id, queue.wakeup_sequence);
   end if;
@@ -9679,17 +9857,21 @@ begin
 end
 $$;
 
-comment on function parley._p_append_valid(parley._p_endpoint, parley._p_queue, parley._p_message_type, bytea[], text) is
-'Appends messages for an endpoint to its queue, up to the first whose body is not good for its type, and gives that body; null when all are good.';
+comment on function parley._p_append_valid(
+  parley._p_endpoint, parley._p_queue, parley._p_message_type, bytea[], text
+) is
+'Appends messages for an endpoint to its queue, up to the first whose body is not good for its type, and gives
+that body; null when all are good.';
 
 -- sql/conversation/drop_unsent.sql
 
 -- What has been sent and is not with the far side yet, dropped because this side ends with an Error (spec 3.2, 4.6).
 --
--- Here that is what came while the queue of the target is off. In another database it is all that was not acknowledged. Dropping what has its number
--- already leaves a hole in the order that the far side would wait behind for ever, so the Error then stands outside the order, as those of the broker do.
--- Locks: the endpoint's row FOR UPDATE, by the caller, so that nobody sends; rows of the lane, for which the daemon is waited; rows that readers and
--- acknowledgements delete SKIP LOCKED.
+-- Here that is what came while the queue of the target is off. In another database it is all that was not acknowledged.
+-- Dropping what has its number already leaves a hole in the order that the far side would wait behind for ever, so the
+-- Error then stands outside the order, as those of the broker do.
+-- Locks: the endpoint's row FOR UPDATE, by the caller, so that nobody sends; rows of the lane, for which the daemon is
+-- waited; rows that readers and acknowledgements delete SKIP LOCKED.
 
 create function parley._p_drop_unsent(endpoint parley._p_endpoint) returns integer
 language plpgsql
@@ -9700,7 +9882,8 @@ as $$
 begin
   delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
   if endpoint.far_endpoint_id > 0 then
-    -- What came while the queue of the target is off. A reader that has got at it since, because the queue is on again, keeps it.
+    -- What came while the queue of the target is off. A reader that has got at it since, because the
+    -- queue is on again, keeps it.
     delete from parley._p_message as m
     where m.ctid = any (array(
       select o.ctid
@@ -9720,8 +9903,9 @@ end
 $$;
 
 comment on function parley._p_drop_unsent(parley._p_endpoint) is
-'Drops what a side, locked FOR UPDATE by the caller, has sent and the far side does not have yet, because it ends with an Error. Gives the type of message
-that has to report the Error: 1 in the order, -1 outside of it, null when no other database knows the conversation.
+'Drops what a side, locked FOR UPDATE by the caller, has sent and the far side does not have yet, because it ends with
+an Error. Gives the type of message that has to report the Error: 1 in the order, -1 outside of it, null when no other
+database knows the conversation.
 Source: spec 3.2, 4.6.';
 
 create function parley._p_drop_outgoing(endpoint parley._p_endpoint) returns void
@@ -9737,7 +9921,9 @@ begin
   delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
   -- An acknowledgement locks what it deletes, in an order of its own.
   delete from parley._p_transit as t
-  where t.ctid = any (array(select o.ctid from parley._p_transit as o where o.endpoint_id = endpoint.endpoint_id for update skip locked));
+  where t.ctid = any (
+    array(select o.ctid from parley._p_transit as o where o.endpoint_id = endpoint.endpoint_id for update skip locked)
+  );
   delete from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
 end
 $$;
@@ -9754,14 +9940,18 @@ as $$
 begin
   -- As in _p_drop_outgoing, what is just given its number is waited for.
   delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
-  if endpoint.is_initiator and not exists (select from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id) then
+  if endpoint.is_initiator
+    and not exists (select from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id) then
     return null;
   elsif not exists (select from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id) then
     return 1;
   elsif endpoint.is_initiator
     and exists (select from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id and t.first_sequence = 0)
-    and not exists (select from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity') then
-    -- The first message may arrive any moment, and nobody remembers an Error that came before it: the Error has to follow it.
+    and not exists (
+      select from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity'
+    ) then
+    -- The first message may arrive any moment, and nobody remembers an Error that came before it: the
+    -- Error has to follow it.
     return 1;
   end if;
   -- What has a number and is forgotten leaves a hole, which only a message outside the order gets across.
@@ -9771,8 +9961,8 @@ end
 $$;
 
 comment on function parley._p_drop_untransmitted(parley._p_endpoint) is
-'Drops what the far side in another database has not acknowledged; all that the daemon may be sending stays when the far side may be made by it.
-The result is that of _p_drop_unsent.';
+'Drops what the far side in another database has not acknowledged; all that the daemon may be sending stays when the
+far side may be made by it. The result is that of _p_drop_unsent.';
 
 create function parley._p_has_unacknowledged_error(endpoint parley._p_endpoint) returns boolean
 language sql stable
@@ -9781,8 +9971,12 @@ as $$
   select endpoint.far_endpoint_id < 0
     and (
       exists (select from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
-      or exists (select from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id and m.message_type_id = -1)
-      or exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1)
+      or exists (
+        select from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id and m.message_type_id = -1
+      )
+      or exists (
+        select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id and t.message_type_id = -1
+      )
     )
 $$;
 
@@ -9793,12 +9987,13 @@ comment on function parley._p_has_unacknowledged_error(parley._p_endpoint) is
 
 -- A conversation that was routed to another database and whose target is in this one now.
 --
--- No message may have two far sides. One that has its number may be with another database already, so a conversation that has begun elsewhere stays
--- there, but for one case: its target has answered that it did not take even the first message, and nothing was sent to anybody since. Then the
--- numbers are forgotten and all goes the way of what was never sent. That is the case of a conversation that is parked and has not been
--- bound again; a route that was changed leaves no such answer behind.
--- Should a copy of the first message be under way all the same, in the memory of a server in between, and be taken there later, the second of the two
--- targets is refused when it answers: 8495 (spec 6.5).
+-- No message may have two far sides. One that has its number may be with another database already, so a conversation
+-- that has begun elsewhere stays there, but for one case: its target has answered that it did not take even the first
+-- message, and nothing was sent to anybody since. Then the numbers are forgotten and all goes the way of what was
+-- never sent. That is the case of a conversation that is parked and has not been bound again; a route that was
+-- changed leaves no such answer behind.
+-- Should a copy of the first message be under way all the same, in the memory of a server in between, and be taken
+-- there later, the second of the two targets is refused when it answers: 8495 (spec 6.5).
 -- Locks: the endpoint's row, by the caller.
 
 create function parley._p_come_back(endpoint parley._p_endpoint) returns text
@@ -9814,12 +10009,15 @@ begin
     end if;
     with numbered as (
       delete from parley._p_transit as t where t.endpoint_id = endpoint.endpoint_id
-      returning t.first_sequence as position, t.enqueued_at, t.message_type_id, coalesce(t.frame, array[t.body]) as frame, t.trace_context
+      returning t.first_sequence as position, t.enqueued_at, t.message_type_id,
+        coalesce(t.frame, array[t.body]) as frame, t.trace_context
     ), waiting as (
       delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id
       returning t.transmission_id as position, t.enqueued_at, t.message_type_id, array[t.body] as frame, t.trace_context
     )
-    insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
+    insert into parley._p_transmission (
+      endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context
+    )
     select endpoint.endpoint_id, o.message_type_id, o.enqueued_at, b.body, '', o.trace_context
     from (
       select 1 as stage, n.position, n.enqueued_at, n.message_type_id, n.frame, n.trace_context from numbered as n
@@ -9833,7 +10031,8 @@ begin
     delete from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id;
     delete from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
     update parley._p_endpoint as e set far_endpoint_id = null where e.endpoint_id = endpoint.endpoint_id;
-    if endpoint.state = 'DO' and not exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id) then
+    if endpoint.state = 'DO'
+      and not exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id) then
       endpoint.far_endpoint_id := null;
       perform parley._p_remove_endpoint(endpoint);
     end if;
@@ -9843,8 +10042,8 @@ end
 $$;
 
 comment on function parley._p_come_back(parley._p_endpoint) is
-'Lets a conversation whose route leads to this database now have its far side here, unless another database may have messages of it; then gives that as
-the reason why it waits. The caller holds the row.
+'Lets a conversation whose route leads to this database now have its far side here, unless another database may have
+messages of it; then gives that as the reason why it waits. The caller holds the row.
 Source: spec 2.5, 6.2.';
 
 create function parley._p_was_never_taken(endpoint parley._p_endpoint) returns boolean
@@ -9856,7 +10055,9 @@ as $$
     or endpoint.is_initiator
       and endpoint.destination_id is null
       -- At infinity it is being sent again.
-      and exists (select from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity')
+      and exists (
+        select from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity'
+      )
       and not exists (select from parley._p_accept_progress as p where p.endpoint_id = endpoint.endpoint_id)
       -- All that ever got a number is still here.
       and (select max(p.sequence) from parley._p_send_progress as p where p.endpoint_id = endpoint.endpoint_id) = (
@@ -9867,15 +10068,17 @@ as $$
 $$;
 
 comment on function parley._p_was_never_taken(parley._p_endpoint) is
-'Reports whether it is sure that no other database has taken a message of a conversation: none has a number, or the target has refused the first for now
-and nothing was acknowledged or sent since.';
+'Reports whether it is sure that no other database has taken a message of a conversation: none has a number, or the
+target has refused the first for now and nothing was acknowledged or sent since.';
 
 create function parley._p_is_at_home(endpoint parley._p_endpoint) returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select r.address = 'LOCAL' and r.status is null and parley._p_absence(endpoint) is null
-  from parley._p_find_known_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id, false) as r
+  from parley._p_find_known_route(
+    endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id, false
+  ) as r
 $$;
 
 comment on function parley._p_is_at_home(parley._p_endpoint) is
@@ -9896,7 +10099,10 @@ begin
     return true;
   end if;
   -- Whoever may receive from the queue does the work of the service; it must be able to finish it.
-  select q.* into v_queue from parley._p_service as s join parley._p_queue as q using (queue_id) where s.service_id = endpoint.service_id;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = endpoint.service_id;
   if parley._p_has_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
     found := parley._p_raise(
       229, 'conversation', what, endpoint.owner::text, pg_get_userbyid(caller), v_queue.lookup_name
@@ -9924,13 +10130,15 @@ as $$
 $$;
 
 comment on function parley._p_may_see_conversation(oid, parley._p_endpoint) is
-'Reports whether the caller may see a side of a conversation: its owner, whoever may RECEIVE from its queue, administrators.';
+'Reports whether the caller may see a side of a conversation: its owner, whoever may RECEIVE
+from its queue, administrators.';
 
 -- sql/conversation/remove_endpoint.sql
 
 -- The end of one side of a conversation in the tables, when nobody needs it any more.
 --
--- Locks: the far side FOR UPDATE SKIP LOCKED, then the group the same way: whoever holds one of them leaves the rest to an alarm.
+-- Locks: the far side FOR UPDATE SKIP LOCKED, then the group the same way: whoever holds one of them
+-- leaves the rest to an alarm.
 
 create function parley._p_discard_messages(endpoint_id bigint) returns void
 language plpgsql
@@ -9947,15 +10155,19 @@ begin
 end
 $$;
 
-comment on function parley._p_discard_messages(bigint) is 'Removes whatever waits for an endpoint, is kept for it, or would ring for it.';
+comment on function parley._p_discard_messages(bigint) is
+'Removes whatever waits for an endpoint, is kept for it, or would ring for it.';
 
 create function parley._p_remove_endpoint(endpoint parley._p_endpoint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- A sender of the far side holds its row until he commits, and what he has appended is not seen before. A side that has ended has none.
-  v_has_senders boolean := exists (select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state <> 'DO');
+  -- A sender of the far side holds its row until he commits, and what he has appended is not seen before. A
+  -- side that has ended has none.
+  v_has_senders boolean := exists (
+    select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state <> 'DO'
+  );
 begin
   if v_has_senders then
     perform from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id for update skip locked;
@@ -9988,11 +10200,13 @@ begin
   delete from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id;
   if not endpoint.is_initiator then
     insert into parley._p_tombstone (
-      conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id, far_service,
-      owner, lifetime, priority, expires_at
+      conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id,
+      far_service, owner, lifetime, priority, expires_at
     )
-    select endpoint.conversation_handle, endpoint.conversation_id, false, endpoint.service_contract_id, g.conversation_group_id, endpoint.service_id,
-      endpoint.far_service, endpoint.owner, endpoint.lifetime, endpoint.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)
+    select endpoint.conversation_handle, endpoint.conversation_id, false, endpoint.service_contract_id,
+      g.conversation_group_id, endpoint.service_id,
+      endpoint.far_service, endpoint.owner, endpoint.lifetime, endpoint.priority,
+      clock_timestamp() + make_interval(secs => b.tombstone_seconds)
     from parley._p_broker as b, parley._p_conversation_group as g
     where g.group_id = endpoint.group_id;
   end if;
@@ -10003,8 +10217,9 @@ end
 $$;
 
 comment on function parley._p_remove_endpoint(parley._p_endpoint) is
-'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes (spec 3.3, 3.6).
-When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is closed now and removed by an alarm.';
+'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes
+(spec 3.3, 3.6). When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is
+closed now and removed by an alarm.';
 
 create function parley._p_remove_both(near parley._p_endpoint, far parley._p_endpoint) returns void
 language plpgsql
@@ -10035,28 +10250,30 @@ begin
     returning g.group_id, g.conversation_group_id
   )
   insert into parley._p_tombstone (
-    conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id, far_service,
-    owner, lifetime, priority, expires_at
+    conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id,
+    far_service, owner, lifetime, priority, expires_at
   )
-  select v_target.conversation_handle, v_target.conversation_id, false, v_target.service_contract_id, g.conversation_group_id, v_target.service_id,
-    v_target.far_service, v_target.owner, v_target.lifetime, v_target.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)
+  select v_target.conversation_handle, v_target.conversation_id, false, v_target.service_contract_id,
+    g.conversation_group_id, v_target.service_id,
+    v_target.far_service, v_target.owner, v_target.lifetime, v_target.priority,
+    clock_timestamp() + make_interval(secs => b.tombstone_seconds)
   from parley._p_broker as b, removed_groups as g
   where g.group_id = v_target.group_id;
 end
 $$;
 
 comment on function parley._p_remove_both(parley._p_endpoint, parley._p_endpoint) is
-'Removes both sides of a conversation of this database, in one statement, as _p_remove_endpoint would one after the other. The caller has locked both, and
-their groups; both are plain, so each is alone in its group.';
+'Removes both sides of a conversation of this database, in one statement, as _p_remove_endpoint would one after the
+other. The caller has locked both, and their groups; both are plain, so each is alone in its group.';
 
 -- sql/conversation/end_conversation.sql
 
 -- END CONVERSATION in its three forms, and what ends conversations from the broker's side.
 --
--- Locks: the group of this side, then both endpoint rows in the order of their ids; this side's FOR UPDATE, so that no send on it
--- is under way, the far side's FOR NO KEY UPDATE, so that its senders are not held up. A reader of the far side holds only its
--- group row and is never waited for: when a side that ended before goes too, its group is locked only if it is free, and otherwise the
--- alarms remove that side a little later.
+-- Locks: the group of this side, then both endpoint rows in the order of their ids; this side's FOR UPDATE, so that no
+-- send on it is under way, the far side's FOR NO KEY UPDATE, so that its senders are not held up. A reader of the far
+-- side holds only its group row and is never waited for: when a side that ended before goes too, its group is locked
+-- only if it is free, and otherwise the alarms remove that side a little later.
 
 create function parley._p_lock_group_of(endpoint_id bigint) returns void
 language plpgsql
@@ -10070,7 +10287,9 @@ begin
     exit when not found;
     perform from parley._p_conversation_group as g where g.group_id = v_group_id for update;
     -- MOVE may have changed the group while we waited. Now it cannot any more (keeps S9).
-    exit when exists (select from parley._p_endpoint as e where e.endpoint_id = _p_lock_group_of.endpoint_id and e.group_id = v_group_id);
+    exit when exists (
+      select from parley._p_endpoint as e where e.endpoint_id = _p_lock_group_of.endpoint_id and e.group_id = v_group_id
+    );
   end loop;
 end
 $$;
@@ -10115,8 +10334,8 @@ begin
         and e.far_endpoint_id is not distinct from v_found.far_endpoint_id
       for update;
     end if;
-    -- While we waited, MOVE may have changed the group, the first send may have made the far side, and that may have gone. With the locks neither can
-    -- (keeps S9).
+    -- While we waited, MOVE may have changed the group, the first send may have made the far side, and that may have
+    -- gone. With the locks neither can (keeps S9).
     exit when found;
   end loop;
   return v_endpoint;
@@ -10138,7 +10357,8 @@ end
 $$;
 
 comment on function parley._p_end_without_error(uuid, parley.caller) is
-'Does what end_conversation does. The ticket is no argument of that: with it calls of its three forms could be taken for one another.
+'Does what end_conversation does. The ticket is no argument of that: with it calls of its three forms
+could be taken for one another.
 Errors: those of end_conversation.';
 
 create function parley.end_conversation(conversation_handle uuid) returns void
@@ -10151,7 +10371,8 @@ end
 $$;
 
 comment on function parley.end_conversation(uuid) is
-'Ends this side of a conversation: what waits for it is removed, and the other side gets an EndDialog message after everything sent before.
+'Ends this side of a conversation: what waits for it is removed, and the other side gets an EndDialog
+message after everything sent before.
 Arguments: conversation_handle.
 Errors: 229 not allowed, 8418 missing, 8426 not found, 8427 ended already.
 Source: spec 4.6.';
@@ -10182,7 +10403,8 @@ end
 $$;
 
 comment on function parley.end_conversation(uuid, integer, text, parley.caller) is
-'Ends this side of a conversation with an error: the other side gets an Error message. What was sent before and is not delivered yet is dropped.
+'Ends this side of a conversation with an error: the other side gets an Error message. What was sent before and
+is not delivered yet is dropped.
 Arguments: conversation_handle; error_code, greater than zero; description, at most 3000 characters.
 Errors: 229 not allowed, 8402 code or description out of range, 8418 missing,
 8419, 8422 and 8424 code or description missing, 8426 not found, 8427 ended already.
@@ -10198,7 +10420,9 @@ begin
       name "Error",
       xmlattributes('http://schemas.microsoft.com/SQL/ServiceBroker/Error' as xmlns),
       xmlelement(name "Code", error_code),
-      xmlelement(name "Description", regexp_replace(description, E'[\\u0001-\\u0008\\u000b\\u000c\\u000e-\\u001f]', '?', 'g'))
+      xmlelement(
+        name "Description", regexp_replace(description, E'[\\u0001-\\u0008\\u000b\\u000c\\u000e-\\u001f]', '?', 'g')
+      )
     )::text,
     'UTF8'
   );
@@ -10256,7 +10480,9 @@ begin
     when 'DI' then
       perform parley._p_close_both(endpoint);
     when 'ER' then
-      if exists (select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state in ('CO', 'DI')) then
+      if exists (
+        select from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id and f.state in ('CO', 'DI')
+      ) then
         perform parley._p_discard_messages(endpoint.endpoint_id);
         perform parley._p_set_state(endpoint.endpoint_id, 'DO');
         perform parley._p_send_end(endpoint, message_type_id, body);
@@ -10303,13 +10529,15 @@ begin
     delete from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id
   ), ended as (
     update parley._p_endpoint as e
-    set state = case when e.endpoint_id = endpoint.endpoint_id then 'DO' else 'DI' end, state_since = clock_timestamp(), destination_lane = null
+    set state = case when e.endpoint_id = endpoint.endpoint_id then 'DO' else 'DI' end, state_since = clock_timestamp(),
+      destination_lane = null
     where e.endpoint_id in (endpoint.endpoint_id, v_far.endpoint_id)
   )
   insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id)
   select nextval(q.position_sequence) * 1024, v_far.endpoint_id,
     case
-      when pg_sequence_last_value(q.wakeup_sequence) > 0 then parley._p_wake_and_time(parley._p_lane(q.queue_id, v_far.priority), q.wakeup_sequence)
+      when pg_sequence_last_value(q.wakeup_sequence) > 0
+        then parley._p_wake_and_time(parley._p_lane(q.queue_id, v_far.priority), q.wakeup_sequence)
       else clock_timestamp()
     end,
     parley._p_lane(q.queue_id, v_far.priority), 2
@@ -10318,7 +10546,9 @@ begin
   where s.service_id = v_far.service_id;
   perform parley._p_trace_dialog(v_far, 7);
   if not v_far.is_initiator then
-    perform parley._p_set_alarm(v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+    perform parley._p_set_alarm(
+      v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds)
+    )
     from parley._p_broker as b;
   end if;
   return true;
@@ -10326,8 +10556,9 @@ end
 $$;
 
 comment on function parley._p_end_here(parley._p_endpoint) is
-'Ends a side, in state CO and locked by _p_lock_to_end, whose far side in this database is in state CO too: what _p_discard_messages, _p_set_state and
-_p_send_end do, in one statement. Gives false, and has done nothing, for any other, and while the broker is disabled.
+'Ends a side, in state CO and locked by _p_lock_to_end, whose far side in this database is in state CO too: what
+_p_discard_messages, _p_set_state and _p_send_end do, in one statement. Gives false, and has done nothing, for any
+other, and while the broker is disabled.
 Source: spec 3.2, 4.6.';
 
 create function parley._p_send_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
@@ -10343,7 +10574,11 @@ begin
     return;
   elsif endpoint.far_endpoint_id is null or v_reason is not null then
     if endpoint.far_endpoint_id is not null
-      or (message_type_id = 2 and exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id)) then
+      or (
+        message_type_id = 2 and exists (
+          select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id
+        )
+      ) then
       insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status)
       values (endpoint.endpoint_id, message_type_id, clock_timestamp(), body, coalesce(v_reason, ''));
     else
@@ -10366,7 +10601,9 @@ begin
       perform parley._p_trace_received_error(v_far, body);
     end if;
     if not v_far.is_initiator then
-      perform parley._p_set_alarm(v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+      perform parley._p_set_alarm(
+        v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds)
+      )
       from parley._p_broker as b;
     end if;
   end if;
@@ -10374,8 +10611,8 @@ end
 $$;
 
 comment on function parley._p_send_end(parley._p_endpoint, integer, bytea) is
-'Informs the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before; a far side in another database also with an
-Error that stands outside the order (-1).';
+'Informs the far side that this side has ended, with EndDialog (2) or Error (1), after everything sent before; a far
+side in another database also with an Error that stands outside the order (-1).';
 
 -- sql/conversation/break_conversation.sql
 
@@ -10404,7 +10641,8 @@ begin
 end
 $$;
 
-comment on function parley._p_close_both(parley._p_endpoint) is 'Closes a side, and the far side too when that had ended before.';
+comment on function parley._p_close_both(parley._p_endpoint) is
+'Closes a side, and the far side too when that had ended before.';
 
 create function parley._p_clean_up(conversation_handle uuid, cleanup boolean, caller parley.caller) returns boolean
 language plpgsql security definer
@@ -10456,7 +10694,8 @@ end
 $$;
 
 comment on function parley.end_conversation(uuid, boolean) is
-'Removes one side of a conversation at once, without a message to the other side: for administrators, when nothing else helps.
+'Removes one side of a conversation at once, without a message to the other side: for
+administrators, when nothing else helps.
 Arguments: conversation_handle; cleanup, true (false: the plain form).
 Errors: 8418 missing, 8426 not found, 28006 not an administrator.
 Source: spec 4.6.';
@@ -10468,9 +10707,12 @@ as $$
   select parley._p_error_body(-error.error_number, error.description)
 $$;
 
-comment on function parley._p_broker_error_body(parley._p_error) is 'Gives the body of an Error message of the broker: its code is the negative number.';
+comment on function parley._p_broker_error_body(parley._p_error) is
+'Gives the body of an Error message of the broker: its code is the negative number.';
 
-create function parley._p_break_conversations(endpoints bigint[], error parley._p_error, far_error parley._p_error default null) returns integer
+create function parley._p_break_conversations(
+  endpoints bigint[], error parley._p_error, far_error parley._p_error default null
+) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -10509,7 +10751,9 @@ begin
           end if;
         end if;
         if not v_endpoint.is_initiator then
-          perform parley._p_set_alarm(v_endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
+          perform parley._p_set_alarm(
+            v_endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds)
+          )
           from parley._p_broker as b;
         end if;
       when 'DO' then
@@ -10524,9 +10768,9 @@ end
 $$;
 
 comment on function parley._p_break_conversations(bigint[], parley._p_error, parley._p_error) is
-'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in state ER (spec 3.2).
-A far side gets far_error, when that is given; one in another database gets nothing otherwise: it has its own clock, or has caused the error.
-Gives the number of sides that got an error.';
+'Ends conversations with an error of the broker: both sides get an Error message with the negative number and are in
+state ER (spec 3.2). A far side gets far_error, when that is given; one in another database gets nothing otherwise: it
+has its own clock, or has caused the error. Gives the number of sides that got an error.';
 
 create function parley._p_drop_endpoints_of_service(service_id integer, error parley._p_error) returns void
 language plpgsql
@@ -10544,7 +10788,11 @@ begin
   order by g.group_id
   for update;
   for v_endpoint in
-    select e.* from parley._p_endpoint as e where e.service_id = _p_drop_endpoints_of_service.service_id order by e.endpoint_id for update
+    select e.*
+    from parley._p_endpoint as e
+    where e.service_id = _p_drop_endpoints_of_service.service_id
+    order by e.endpoint_id
+    for update
   loop
     select * into v_far from parley._p_endpoint as e where e.endpoint_id = v_endpoint.far_endpoint_id for no key update;
     if v_far.state in ('CO', 'DI', 'SO') and v_far.service_id <> v_endpoint.service_id then
@@ -10589,10 +10837,16 @@ begin
   for update;
   -- What comes from other databases, and a timer that fires, lock the receiving row itself.
   perform from parley._p_endpoint as e where e.service_id = service.service_id order by e.endpoint_id for update;
-  perform parley._p_forget_routes(array(select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id));
-  perform parley._p_forget_routes(array(select e.endpoint_id from parley._p_endpoint as e where e.service_id = service.service_id));
+  perform parley._p_forget_routes(
+    array(select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)
+  );
+  perform parley._p_forget_routes(
+    array(select e.endpoint_id from parley._p_endpoint as e where e.service_id = service.service_id)
+  );
   update parley._p_service as s set queue_id = queue.queue_id where s.service_id = service.service_id;
-  for v_endpoint in select e.* from parley._p_endpoint as e where e.service_id = service.service_id order by e.endpoint_id loop
+  for v_endpoint in
+    select e.* from parley._p_endpoint as e where e.service_id = service.service_id order by e.endpoint_id
+  loop
     perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update;
     perform parley._p_use_priority(queue, v_endpoint.priority);
     -- Copies come first: their positions would be given once more in the other queue.
@@ -10601,7 +10855,10 @@ begin
     from (
       select k.row_id, nextval(queue.position_sequence) * 1024 as position
       from (
-        select c.ctid as row_id from parley._p_retained as c where c.endpoint_id = v_endpoint.endpoint_id order by c.position, c.status
+        select c.ctid as row_id
+        from parley._p_retained as c
+        where c.endpoint_id = v_endpoint.endpoint_id
+        order by c.position, c.status
       ) as k
     ) as o
     where r.ctid = o.row_id;
@@ -10612,10 +10869,17 @@ begin
       delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id
       returning m.position, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
     )
-    insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-    select nextval(queue.position_sequence) * 1024, v_endpoint.endpoint_id, o.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
+    insert into parley._p_message (
+      position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context
+    )
+    select nextval(queue.position_sequence) * 1024, v_endpoint.endpoint_id, o.enqueued_at,
+      parley._p_lane(queue.queue_id, v_endpoint.priority),
       o.message_type_id, o.body, o.frame, o.trace_context
-    from (select m.position, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context from moved as m order by m.position) as o;
+    from (
+      select m.position, m.enqueued_at, m.message_type_id, m.body, m.frame, m.trace_context
+      from moved as m
+      order by m.position
+    ) as o;
     -- What is set aside stays so: in the new queue it gets out of the way again.
     update parley._p_set_aside as a set position = 0, moved_position = 0 where a.endpoint_id = v_endpoint.endpoint_id;
   end loop;
@@ -10629,8 +10893,9 @@ comment on function parley._p_move_service(parley._p_service, parley._p_queue) i
 
 -- Conversation timers, lifetimes, abandoned endpoints and tombstones: what happens because time passes.
 --
--- Who fires them: activation/fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due somewhere, and the daemon
--- (activation/due_alarms.sql). Several at once share the work: each passes by what another holds.
+-- Who fires them: activation/fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that
+-- something is due somewhere, and the daemon (activation/due_alarms.sql). Several at once share the work:
+-- each passes by what another holds.
 
 create function parley.begin_conversation_timer(
   conversation_handle uuid, timeout integer,
@@ -10658,8 +10923,8 @@ begin
   elsif v_due > v_endpoint.lifetime then
     found := parley._p_raise(8410, 'late', v_due::text, v_endpoint.lifetime::text);
   end if;
-  -- Here, so that firing need not; an older snapshot has to fail when somebody has made it plain since. Both sides, in the order of END, which
-  -- may follow in this transaction.
+  -- Here, so that firing need not; an older snapshot has to fail when somebody has made it plain since. Both sides, in
+  -- the order of END, which may follow in this transaction.
   if v_endpoint.is_plain or parley._p_keeps_snapshot() then
     perform
     from parley._p_endpoint as e
@@ -10673,9 +10938,11 @@ end
 $$;
 
 comment on function parley.begin_conversation_timer(uuid, integer, parley.caller) is
-'Sets the timer of this side of a conversation, in place of an earlier one: when it fires, a DialogTimer message arrives here.
+'Sets the timer of this side of a conversation, in place of an earlier one: when it fires, a
+DialogTimer message arrives here.
 Arguments: conversation_handle; timeout in seconds, 0 for at once.
-Errors: 229 not allowed, 8402 out of range, 8410 after the lifetime, 8418 and 8426 handle missing or not found, 8458 the state forbids it.
+Errors: 229 not allowed, 8402 out of range, 8410 after the lifetime, 8418 and 8426 handle missing or not
+found, 8458 the state forbids it.
 Source: spec 4.7.';
 
 create function parley._p_fire_alarms(queue_id integer, top integer, only_queues integer[] default null) returns integer
@@ -10688,7 +10955,8 @@ declare
   v_fired integer := 0;
   v_held integer := 0;
   v_next timestamptz;
-  -- Not clock_timestamp() itself: the index could not bound a search by it, and the ones that are not due would all be read.
+  -- Not clock_timestamp() itself: the index could not bound a search by it, and the ones that are
+  -- not due would all be read.
   v_now timestamptz := clock_timestamp();
 begin
   for v_alarm in
@@ -10701,7 +10969,8 @@ begin
           select
           from parley._p_endpoint as e
           join parley._p_service as s using (service_id)
-          where e.endpoint_id = a.endpoint_id and (s.queue_id = _p_fire_alarms.queue_id or s.queue_id = any (only_queues))
+          where e.endpoint_id = a.endpoint_id
+            and (s.queue_id = _p_fire_alarms.queue_id or s.queue_id = any (only_queues))
         )
       )
     order by a.due_at
@@ -10722,14 +10991,19 @@ begin
     v_held := v_held + 1;
     if queue_id is null then
       -- What is held for long must not keep the rest.
-      perform parley._p_put_off_alarm(v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second');
+      perform parley._p_put_off_alarm(
+        v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second'
+      );
     else
       exit when v_held >= 40;
     end if;
   end loop;
   -- A timer set by a transaction that has not committed is not seen here, so scan again within a second in any case.
   select a.due_at into v_next from parley._p_alarm as a order by a.due_at limit 1;
-  v_next := greatest(coalesce(v_next, 'infinity'), clock_timestamp() + case when v_held > v_fired then interval '20 ms' else interval '1 ms' end);
+  v_next := greatest(
+    coalesce(v_next, 'infinity'),
+    clock_timestamp() + case when v_held > v_fired then interval '20 ms' else interval '1 ms' end
+  );
   v_next := least(v_next, clock_timestamp() + interval '1 second');
   perform setval('parley._p_next_alarm', (extract(epoch from v_next) * 1000000)::bigint);
   return v_fired;
@@ -10738,7 +11012,8 @@ $$;
 
 comment on function parley._p_fire_alarms(integer, integer, integer[]) is
 'Handles alarms that are due and records when the next are. Waits for nobody. Gives how many.
-Arguments: queue_id, that of a reader, or null; top, how many at most; only_queues, where queue_id is null: of these queues alone (null: of all).';
+Arguments: queue_id, that of a reader, or null; top, how many at most; only_queues, where queue_id is null: of
+these queues alone (null: of all).';
 
 create function parley._p_is_group_held(endpoint_id bigint) returns boolean
 language sql stable
@@ -10754,7 +11029,8 @@ as $$
 $$;
 
 comment on function parley._p_is_group_held(bigint) is
-'Reports whether somebody, this transaction too, has locked the group of either side of a conversation. Locks nothing; see activation/receivable_work.sql.';
+'Reports whether somebody, this transaction too, has locked the group of either side of a conversation. Locks nothing;
+see activation/receivable_work.sql.';
 
 create function parley._p_claim_alarm(endpoint_id bigint, kind text) returns boolean
 language plpgsql
@@ -10773,7 +11049,10 @@ begin
       select e.far_endpoint_id into v_far
       from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id for no key update skip locked;
     else
-      select e.far_endpoint_id into v_far from parley._p_endpoint as e where e.endpoint_id = _p_claim_alarm.endpoint_id for update skip locked;
+      select e.far_endpoint_id into v_far
+      from parley._p_endpoint as e
+      where e.endpoint_id = _p_claim_alarm.endpoint_id
+      for update skip locked;
     end if;
     if not found then
       return false;
@@ -10794,8 +11073,9 @@ end
 $$;
 
 comment on function parley._p_claim_alarm(bigint, text) is
-'Locks what firing an alarm takes, and the alarm last; false when somebody holds any of it, or it is not due any more: what was locked by then stays
-so. Waits for nobody: who fires many alarms holds many conversations, and must not wait for another one.';
+'Locks what firing an alarm takes, and the alarm last; false when somebody holds any of it, or it is not due any
+more: what was locked by then stays so. Waits for nobody: who fires many alarms holds many conversations, and
+must not wait for another one.';
 
 create function parley._p_claim_alarm_and_groups(endpoint_id bigint, kind text) returns boolean
 language plpgsql
@@ -10831,10 +11111,12 @@ end
 $$;
 
 comment on function parley._p_claim_alarm_and_groups(bigint, text) is
-'Claims an alarm for a reader, whose transaction goes on and may wait for others: nobody may have received from the groups, and be about to end
-what the reader holds then. What cannot be claimed is let go of.';
+'Claims an alarm for a reader, whose transaction goes on and may wait for others: nobody may have received from the
+groups, and be about to end what the reader holds then. What cannot be claimed is let go of.';
 
-create function parley._p_put_off_alarm(endpoint_id bigint, kind text, due_before timestamptz, delay interval) returns void
+create function parley._p_put_off_alarm(
+  endpoint_id bigint, kind text, due_before timestamptz, delay interval
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -10852,7 +11134,8 @@ end
 $$;
 
 comment on function parley._p_put_off_alarm(bigint, text, timestamptz, interval) is
-'Makes an alarm that was due before a time due after a delay, unless somebody holds it. When it was due first is kept: it is late since then.';
+'Makes an alarm that was due before a time due after a delay, unless somebody holds it. When it was due first
+is kept: it is late since then.';
 
 create function parley._p_fire_alarm(endpoint_id bigint, kind text) returns void
 language plpgsql
@@ -10882,7 +11165,9 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_fire_timer.endpoint_id and e.state in ('SO', 'CO', 'DI');
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.endpoint_id = _p_fire_timer.endpoint_id and e.state in ('SO', 'CO', 'DI');
   if found then
     perform parley._p_enqueue(v_endpoint, 5, null);
   end if;
@@ -10910,7 +11195,9 @@ begin
   perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update skip locked;
   if not found or exists (select from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id) then
     -- A reader holds it, or it still has something to read: later.
-    perform parley._p_set_alarm(endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => greatest(v_seconds, 1)));
+    perform parley._p_set_alarm(
+      endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => greatest(v_seconds, 1))
+    );
   else
     v_endpoint := parley._p_lock_to_end(v_endpoint.conversation_handle);
     perform parley._p_close_both(v_endpoint);
@@ -10919,7 +11206,8 @@ end
 $$;
 
 comment on function parley._p_end_abandoned(bigint) is
-'Ends a target whose initiator has ended, that has read everything and never ended itself: fire-and-forget must not leak (spec 3.3).';
+'Ends a target whose initiator has ended, that has read everything and never ended itself:
+fire-and-forget must not leak (spec 3.3).';
 
 create function parley.end_abandoned_after(
   seconds integer,
@@ -10935,9 +11223,12 @@ begin
   if (seconds >= 1) is not true then
     found := parley._p_raise(8402, 'abandoned', coalesce(seconds::text, 'null'));
   end if;
-  -- Whoever ends a conversation meanwhile has read the time before; it comes due then, or is put right by the next change.
+  -- Whoever ends a conversation meanwhile has read the time before; it comes due then, or is put
+  -- right by the next change.
   update parley._p_broker as b set abandoned_seconds = seconds;
-  perform parley._p_set_alarm(a.endpoint_id, 'abandoned', greatest(clock_timestamp(), e.state_since + make_interval(secs => seconds)))
+  perform parley._p_set_alarm(
+    a.endpoint_id, 'abandoned', greatest(clock_timestamp(), e.state_since + make_interval(secs => seconds))
+  )
   from parley._p_alarm as a
   join parley._p_endpoint as e using (endpoint_id)
   where a.kind = 'abandoned' and e.state in ('DI', 'ER')
@@ -10946,8 +11237,9 @@ end
 $$;
 
 comment on function parley.end_abandoned_after(integer, parley.caller) is
-'Says after how many seconds a target ends by itself whose initiator has ended, or that has failed, and that has nothing left to read: 1800 when the broker
-is new. It counts for those that wait now, too. SQL Server keeps them for ever; 2147483647, 68 years, does so here. parley.databases shows it.
+'Says after how many seconds a target ends by itself whose initiator has ended, or that has failed, and that has nothing
+left to read: 1800 when the broker is new. It counts for those that wait now, too. SQL Server keeps them for ever;
+2147483647, 68 years, does so here. parley.databases shows it.
 Arguments: seconds.
 Errors: 8402 out of range, 15151 not an administrator.
 Source: spec 3.3.';
@@ -11091,11 +11383,12 @@ begin
     for update skip locked
   ));
   insert into parley._p_pooled_conversation (
-    endpoint_id, service_id, to_service, key, slot, service_contract_id, broker_instance, is_encrypted, begun_by, retire_at
+    endpoint_id, service_id, to_service, key, slot, service_contract_id, broker_instance, is_encrypted, begun_by,
+    retire_at
   )
   values (
-    v_endpoint.endpoint_id, v_endpoint.service_id, wanted.to_service, wanted.key, wanted.slot, v_endpoint.service_contract_id,
-    wanted.broker_instance, wanted.is_encrypted, parley._p_caller(caller), v_retire_at
+    v_endpoint.endpoint_id, v_endpoint.service_id, wanted.to_service, wanted.key, wanted.slot,
+    v_endpoint.service_contract_id, wanted.broker_instance, wanted.is_encrypted, parley._p_caller(caller), v_retire_at
   );
   perform parley._p_set_alarm(v_endpoint.endpoint_id, 'pooled', v_retire_at + interval '1 minute');
   return v_endpoint;
@@ -11209,7 +11502,9 @@ begin
 end
 $$;
 
-comment on function parley.get_conversation(text, text, text, text, text, boolean, integer, integer, integer, parley.caller) is
+comment on function parley.get_conversation(
+  text, text, text, text, text, boolean, integer, integer, integer, parley.caller
+) is
 'Gives the handle of a conversation that is open and begins one when there is none: for programs that send one message
 now and then to the same service.
 It is good for this transaction and a minute longer. Keep it no longer, and do not end the conversation: others have it
@@ -11276,7 +11571,9 @@ begin
 end
 $$;
 
-comment on function parley.warm_conversations(text, text, text, integer, text, boolean, integer, integer, parley.caller) is
+comment on function parley.warm_conversations(
+  text, text, text, integer, text, boolean, integer, integer, parley.caller
+) is
 'Begins the conversations that get_conversation gives without a key, before they are needed, and opens them at a target
 in this database: the first message
 on them then costs no more than the next. Gives how many it has begun: those that were there already, or that somebody
@@ -11297,7 +11594,9 @@ begin
   if v_route.address is distinct from 'LOCAL'
     or v_route.status is not null
     or parley._p_delay_reason(endpoint) is not null
-    or parley._p_refuse_dialog(v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name) is not null then
+    or parley._p_refuse_dialog(
+      v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name
+    ) is not null then
     return;
   end if;
   perform parley._p_connect(endpoint);
@@ -11345,35 +11644,44 @@ caller has claimed its alarm.';
 
 -- SEND and END when the far side is in another database.
 --
--- A conversation is bound to a destination when its first message finds a route. From then on it takes the short way of SEND. As long as
--- it is not bound, what it sends waits in _p_transmission, and whoever sends holds its row FOR NO KEY UPDATE, so that what was delayed is put on
--- the lane before anything else gets there (keeps S4). A conversation that has to leave its lane (its far side cannot take from it, its route has
--- changed, it has ended from the other side) is locked FOR UPDATE, which waits for its senders; whoever may not wait passes it by.
+-- A conversation is bound to a destination when its first message finds a route. From then on it takes the short way of
+-- SEND. As long as it is not bound, what it sends waits in _p_transmission, and whoever sends holds its row FOR NO KEY
+-- UPDATE, so that what was delayed is put on the lane before anything else gets there (keeps S4). A conversation that
+-- has to leave its lane (its far side cannot take from it, its route has changed, it has ended from the other side) is
+-- locked FOR UPDATE, which waits for its senders; whoever may not wait passes it by.
 
-create function parley._p_put_out(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], trace_context text default null) returns void
+create function parley._p_put_out(
+  endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], trace_context text default null
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform parley._p_append(
-    -endpoint.endpoint_id, parley._p_lane(endpoint.destination_id, endpoint.priority), 'parley._p_transmission_position', message_type_id, bodies,
-    trace_context
+    -endpoint.endpoint_id, parley._p_lane(endpoint.destination_id, endpoint.priority),
+    'parley._p_transmission_position', message_type_id, bodies, trace_context
   );
   perform parley._p_wake_readers(endpoint.destination_id, 'parley._p_transmission_wakeup');
 end
 $$;
 
 comment on function parley._p_put_out(parley._p_endpoint, integer, bytea[], text) is
-'Puts messages of an endpoint on the lane of the destination it is bound to, and wakes the daemon. Type -1 is an Error of the broker.';
+'Puts messages of an endpoint on the lane of the destination it is bound to, and wakes the daemon.
+Type -1 is an Error of the broker.';
 
-create function parley._p_delay_transmission(endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], status text, trace_context text default null)
+create function parley._p_delay_transmission(
+  endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], status text, trace_context text default null
+)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
-  select endpoint.endpoint_id, _p_delay_transmission.message_type_id, clock_timestamp(), nullif(b.body, ''), status, _p_delay_transmission.trace_context
+  insert into parley._p_transmission (
+    endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context
+  )
+  select endpoint.endpoint_id, _p_delay_transmission.message_type_id, clock_timestamp(), nullif(b.body, ''), status,
+    _p_delay_transmission.trace_context
   from unnest(bodies) with ordinality as b (body, ordinal)
   order by b.ordinal;
   -- The daemon may know a database that SQL does not see.
@@ -11397,11 +11705,15 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_bind_to.endpoint_id;
   update parley._p_endpoint as e
-  set far_endpoint_id = -e.endpoint_id, destination_id = parley._p_find_destination(address, e.priority), destination_lane = null, sender_role = null,
+  set far_endpoint_id = -e.endpoint_id, destination_id = parley._p_find_destination(address, e.priority),
+    destination_lane = null, sender_role = null,
     remote_service_binding_id = case
       -- Of what has been on its way nobody knows who has it already.
-      when e.remote_service_binding_id is not null or e.far_endpoint_id is not null or not e.is_initiator then e.remote_service_binding_id
-      else (select b.remote_service_binding_id from parley._p_remote_service_binding as b where b.to_service = e.far_service)
+      when e.remote_service_binding_id is not null or e.far_endpoint_id is not null or not e.is_initiator
+        then e.remote_service_binding_id
+      else (
+        select b.remote_service_binding_id from parley._p_remote_service_binding as b where b.to_service = e.far_service
+      )
     end
   where e.endpoint_id = v_endpoint.endpoint_id
   returning * into v_endpoint;
@@ -11415,7 +11727,8 @@ begin
     insert into parley._p_parked as p (endpoint_id, destination_id, status, attempts, due_at)
     values (v_endpoint.endpoint_id, v_endpoint.destination_id, '', 0, clock_timestamp())
     on conflict on constraint _p_parked_pkey do update
-    set destination_id = excluded.destination_id, status = excluded.status, attempts = excluded.attempts, due_at = excluded.due_at
+    set destination_id = excluded.destination_id, status = excluded.status, attempts = excluded.attempts,
+      due_at = excluded.due_at
     where v_has_moved;
     perform parley._p_wake_readers(v_endpoint.destination_id, 'parley._p_transmission_wakeup');
   end if;
@@ -11426,8 +11739,11 @@ begin
     returning t.transmission_id, t.enqueued_at, t.message_type_id, t.body, t.trace_context
   )
   insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
-  select nextval('parley._p_transmission_position') * 1024, -v_endpoint.endpoint_id, w.enqueued_at, v_lane, w.message_type_id, w.body, w.trace_context
-  from (select o.enqueued_at, o.message_type_id, o.body, o.trace_context from waiting as o order by o.transmission_id) as w;
+  select nextval('parley._p_transmission_position') * 1024, -v_endpoint.endpoint_id, w.enqueued_at, v_lane,
+    w.message_type_id, w.body, w.trace_context
+  from (
+    select o.enqueued_at, o.message_type_id, o.body, o.trace_context from waiting as o order by o.transmission_id
+  ) as w;
   if found then
     perform parley._p_wake_readers(v_endpoint.destination_id, 'parley._p_transmission_wakeup');
   end if;
@@ -11435,8 +11751,8 @@ end
 $$;
 
 comment on function parley._p_bind_to(bigint, text) is
-'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in order. Records which remote service
-binding counts for it.
+'Binds a conversation, whose row the caller holds, to the destination of an address, and moves what has waited there, in
+order. Records which remote service binding counts for it.
 Arguments: endpoint_id, not bound before; address, as _p_destination has it.';
 
 create function parley._p_leave_lane(endpoint parley._p_endpoint, status text) returns void
@@ -11451,17 +11767,21 @@ begin
     delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id
     returning m.position, m.enqueued_at, m.message_type_id, coalesce(m.frame, array[m.body]) as frame, m.trace_context
   )
-  insert into parley._p_transmission (endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context)
+  insert into parley._p_transmission (
+    endpoint_id, message_type_id, enqueued_at, body, transmission_status, trace_context
+  )
   select endpoint.endpoint_id, o.message_type_id, o.enqueued_at, b.body, status, o.trace_context
-  from (select w.position, w.enqueued_at, w.message_type_id, w.frame, w.trace_context from waiting as w order by w.position) as o
+  from (
+    select w.position, w.enqueued_at, w.message_type_id, w.frame, w.trace_context from waiting as w order by w.position
+  ) as o
   cross join lateral unnest(o.frame) with ordinality as b (body, ordinal)
   order by o.position, b.ordinal;
 end
 $$;
 
 comment on function parley._p_leave_lane(parley._p_endpoint, text) is
-'Takes what has no number yet of a conversation, locked FOR UPDATE by the caller, off the lane of its destination, and keeps it in _p_transmission with
-a status.';
+'Takes what has no number yet of a conversation, locked FOR UPDATE by the caller, off the lane of its destination, and
+keeps it in _p_transmission with a status.';
 
 create function parley._p_unbind(endpoint parley._p_endpoint, status text) returns void
 language plpgsql
@@ -11474,7 +11794,8 @@ end
 $$;
 
 comment on function parley._p_unbind(parley._p_endpoint, text) is
-'Takes a conversation, locked FOR UPDATE by the caller, off its destination; what it sends from now on waits until it is bound again.';
+'Takes a conversation, locked FOR UPDATE by the caller, off its destination; what it sends from now on
+waits until it is bound again.';
 
 create function parley._p_bind(endpoint parley._p_endpoint) returns text
 language plpgsql
@@ -11510,8 +11831,9 @@ end
 $$;
 
 comment on function parley._p_bind(parley._p_endpoint) is
-'Binds a conversation, whose row the caller holds, to the destination that its route leads to; gives null, or the reason why it has none. Null also when
-the far side is in this database: then the conversation has no destination, and no far side yet.
+'Binds a conversation, whose row the caller holds, to the destination that its route leads to; gives null, or
+the reason why it has none. Null also when the far side is in this database: then the conversation has no
+destination, and no far side yet.
 Source: spec 6.2, 6.3, 6.6.';
 
 create function parley._p_bind_unless_parked(endpoint parley._p_endpoint) returns text
@@ -11523,7 +11845,9 @@ begin
     (
       select p.status
       from parley._p_parked as p
-      where p.endpoint_id = endpoint.endpoint_id and p.due_at < 'infinity' and parley._p_is_at_home(endpoint) is not true
+      where p.endpoint_id = endpoint.endpoint_id
+        and p.due_at < 'infinity'
+        and parley._p_is_at_home(endpoint) is not true
     ),
     parley._p_bind(endpoint)
   );
@@ -11531,7 +11855,8 @@ end
 $$;
 
 comment on function parley._p_bind_unless_parked(parley._p_endpoint) is
-'Binds a conversation as _p_bind does, unless it waits after a refusal of its far side: then what it sends waits behind what was refused, for that reason.';
+'Binds a conversation as _p_bind does, unless it waits after a refusal of its far side: then what it sends waits
+behind what was refused, for that reason.';
 
 create function parley._p_neighbour(endpoint parley._p_endpoint, broker_instance text) returns text
 language sql stable
@@ -11546,7 +11871,8 @@ as $$
 $$;
 
 comment on function parley._p_neighbour(parley._p_endpoint, text) is
-'Gives the address of a database of the same daemon that has the far service, if one is known; of several one for each conversation (spec 6.4).
+'Gives the address of a database of the same daemon that has the far service, if one is known; of several one
+for each conversation (spec 6.4).
 Arguments: broker_instance, that of the conversation or of its route, null for any.';
 
 create function parley._p_absence(endpoint parley._p_endpoint) returns text
@@ -11558,14 +11884,17 @@ begin
     and endpoint.far_broker_instance <> (select b.service_broker_guid::text from parley._p_broker as b) then
     return parley._p_status(9795, 'not this database', endpoint.far_broker_instance);
   elsif not exists (select from parley._p_service as s where s.name = endpoint.far_service) then
-    return parley._p_status(9796, 'not in this database', endpoint.far_service, parley._p_did_you_mean(0, 'service', endpoint.far_service));
+    return parley._p_status(
+      9796, 'not in this database', endpoint.far_service, parley._p_did_you_mean(0, 'service', endpoint.far_service)
+    );
   end if;
   return null;
 end
 $$;
 
 comment on function parley._p_absence(parley._p_endpoint) is
-'Explains why the far side of a conversation cannot be in this database; null when it can (spec 6.4, texts 9795 and 9796).';
+'Explains why the far side of a conversation cannot be in this database; null when it can
+(spec 6.4, texts 9795 and 9796).';
 
 create function parley._p_send_far(
   handle uuid, message_type_id integer, bodies bytea[], trace_context text
@@ -11600,8 +11929,8 @@ end
 $$;
 
 comment on function parley._p_send_far(uuid, integer, bytea[], text) is
-'Sends messages to a far side in another database, the long way: finds the route when there is none yet. The caller has checked rights and type.
-True when nothing was delayed.';
+'Sends messages to a far side in another database, the long way: finds the route when there is none yet. The caller
+has checked rights and type. True when nothing was delayed.';
 
 create function parley._p_send_end_far(endpoint_id bigint, message_type_id integer, body bytea) returns void
 language plpgsql
@@ -11611,7 +11940,10 @@ declare
   v_endpoint parley._p_endpoint;
   v_status text;
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_send_end_far.endpoint_id for no key update;
+  select * into v_endpoint
+  from parley._p_endpoint as e
+  where e.endpoint_id = _p_send_end_far.endpoint_id
+  for no key update;
   if v_endpoint.destination_id is null then
     v_status := parley._p_bind_unless_parked(v_endpoint);
     if v_status is not null then
@@ -11636,7 +11968,8 @@ end
 $$;
 
 comment on function parley._p_send_end_far(bigint, integer, bytea) is
-'Sends EndDialog (2), the Error of an application (1) or one of the broker (-1) to a far side in another database, behind what was sent before.';
+'Sends EndDialog (2), the Error of an application (1) or one of the broker (-1) to a far side in another
+database, behind what was sent before.';
 
 create function parley._p_hold_outgoing(endpoint parley._p_endpoint, status text) returns void
 language plpgsql
@@ -11653,8 +11986,9 @@ end
 $$;
 
 comment on function parley._p_hold_outgoing(parley._p_endpoint, text) is
-'Keeps what a conversation has not transmitted from ever being so, because the far side has ended or failed; END removes it (spec 3.2, texts 9779
-and 9784). What was under way is forgotten: nobody waits for it over there. The caller holds the row FOR UPDATE.';
+'Keeps what a conversation has not transmitted from ever being so, because the far side has ended or failed; END
+removes it (spec 3.2, texts 9779 and 9784). What was under way is forgotten: nobody waits for it over there. The
+caller holds the row FOR UPDATE.';
 
 create function parley._p_forget_far_side(endpoint_id bigint) returns void
 language plpgsql
@@ -11673,7 +12007,8 @@ begin
 end
 $$;
 
-comment on function parley._p_forget_far_side(bigint) is 'Removes whatever is kept of an endpoint for the sake of its far side in another database.';
+comment on function parley._p_forget_far_side(bigint) is
+'Removes whatever is kept of an endpoint for the sake of its far side in another database.';
 
 -- sql/poison/poison.sql
 
@@ -12164,8 +12499,7 @@ begin
   end if;
   select q.* into v_queue
   from parley._p_service as s
-  join parley._p_queue as q
-  using (queue_id)
+  join parley._p_queue as q using (queue_id)
   where s.service_id = v_endpoint.service_id;
   if parley._p_has_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
     return false;
@@ -12274,8 +12608,7 @@ declare
 begin
   select q.* into v_queue
   from parley._p_service as s
-  join parley._p_queue as q
-  using (queue_id)
+  join parley._p_queue as q using (queue_id)
   where s.service_id = v_endpoint.service_id;
   return parley._p_put_back(v_queue, v_endpoint);
 end
@@ -12299,8 +12632,7 @@ declare
 begin
   select q.* into v_queue
   from parley._p_service as s
-  join parley._p_queue as q
-  using (queue_id)
+  join parley._p_queue as q using (queue_id)
   where s.service_id = v_endpoint.service_id;
   perform parley._p_require_permission(
     caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
@@ -12348,8 +12680,7 @@ declare
 begin
   select q.* into v_queue
   from parley._p_service as s
-  join parley._p_queue as q
-  using (queue_id)
+  join parley._p_queue as q using (queue_id)
   where s.service_id = v_endpoint.service_id;
   if message_only then
     return query select * from parley._p_take_poison(v_queue, v_endpoint);
@@ -14412,7 +14743,7 @@ Without an address they go where their routes lead when LOCAL is not to be had (
 Arguments: term; endpoint_ids; address, broker:GUID, or empty; status, for the transmission queue, or empty for what the
 routes say.';
 
-create function parley._p_arm_transmission(seconds integer) returns void
+create function parley._p_ask_for_transmission_wakeups(seconds integer) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -14424,7 +14755,7 @@ begin
 end
 $$;
 
-comment on function parley._p_arm_transmission(integer) is
+comment on function parley._p_ask_for_transmission_wakeups(integer) is
 'Asks whoever sends to another database to notify channel parley, with the id of the destination, or "unresolved". 0
 seconds end it.';
 
@@ -16679,9 +17010,9 @@ Errors: those of pause_readers.';
 
 -- Which group is next: the search that RECEIVE and GET CONVERSATION GROUP share.
 --
--- The next group is the one with the first message, by priority and then by arrival, that no other transaction has locked.
--- RECEIVE scans the first rows of the lane itself; this file is for the rest: locked groups at the head, several priorities.
--- conversation/scan_hints.sql explains why a hint is true.
+-- The next group is the one with the first message, by priority and then by arrival, that no other transaction has
+-- locked. RECEIVE scans the first rows of the lane itself; this file is for the rest: locked groups at the head,
+-- several priorities. conversation/scan_hints.sql explains why a hint is true.
 
 create function parley._p_lock_next_group(
   queue_id integer, priorities integer, out group_id bigint, out endpoint_id bigint, out "position" bigint
@@ -16716,9 +17047,9 @@ begin
       left join parley._p_set_aside as s using (endpoint_id)
       cross join lateral (
         -- One probe a conversation, however much waits in it.
-        select m.position, m.lane, m.xmax as taker
-        from parley._p_message as m
-        where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
+        select m.position, m.lane, m.xmax as taker from parley._p_message as m
+        where m.endpoint_id = e.endpoint_id
+          and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
         order by m.position
         limit 1
       ) as n
@@ -16738,8 +17069,7 @@ begin
       from parley._p_endpoint as e
       left join parley._p_set_aside as s using (endpoint_id)
       cross join lateral (
-        select n.endpoint_id, n.position
-        from parley._p_message as n
+        select n.endpoint_id, n.position from parley._p_message as n
         where n.endpoint_id = e.endpoint_id
           and n.position >= greatest(parley._p_begin_of(v_hint, e.endpoint_id), s.moved_position)
           and n.lane = v_lane
@@ -16778,8 +17108,8 @@ begin
       limit 1;
       if not found then
         exit when not exists (select from parley._p_message as m where m.lane = v_lane and m.position >= v_bound);
-        -- It will be a long scan. If no sender is under way, what it passes by is hinted to others after this scan and not the next one; it begins
-        -- anew, because somebody may have committed before v_from since that was scanned.
+        -- It will be a long scan. If no sender is under way, what it passes by is hinted to others after this scan and
+        -- not the next one; it begins anew, because somebody may have committed before v_from since that was scanned.
         select p.position, p.senders into v_probe
         from parley._p_queue as q
         cross join lateral parley._p_probe(q.position_sequence) as p
@@ -16819,9 +17149,10 @@ begin
           v_from := position;
         else
           group_id := v_group;
-          -- With what our hint named, whether we have met it or not: we did not scan before where the hint let us begin.
+          -- With what our hint named, met or not: this scan began where the hint let it begin.
           perform parley._p_record_scan(
-            queue_id, v_lane, position, case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
+            queue_id, v_lane, position,
+            case when cardinality(v_seen) > 0 then v_seen || v_hint.blocked_endpoints else '{}' end,
             least(position, v_safe)
           );
           return;
@@ -16836,7 +17167,8 @@ end
 $$;
 
 comment on function parley._p_lock_next_group(integer, integer) is
-'Finds and locks the next group of a queue that no other transaction has locked; gives its first message, or nulls when there is none.
+'Finds and locks the next group of a queue that no other transaction has locked; gives its first
+message, or nulls when there is none.
 Arguments: queue_id; priorities, the set of levels that exist in the queue, as bits.
 Source: spec 3.6, 4.3.';
 
@@ -17777,17 +18109,21 @@ comment on function parley._p_take(parley._p_queue, bigint, bigint, integer) is
 
 -- Whether the client is still there while RECEIVE and GET CONVERSATION GROUP wait for it.
 --
--- In autocommit a RECEIVE commits before its client has the messages. A client that is killed while it waits must therefore be noticed before
--- a message is taken. PostgreSQL checks the connection every client_connection_check_interval, but it starts that timer at the beginning
--- of a statement only: what a function sets, in its body or in its SET clause, comes too late for the statement that calls it (seen on 14
--- to 18). So the interval is set where the statement finds it when it begins:
---   for the database, when the schema is installed by a role that may, and nobody has set it: new sessions have it from the first statement on
---   for the session, by its first wait, where the database has none: a schema that was restored or whose owner does not own the database
+-- In autocommit a RECEIVE commits before its client has the messages. A client that is killed while it waits must
+-- therefore be noticed before a message is taken. PostgreSQL checks the connection every
+-- client_connection_check_interval, but it starts that timer at the beginning of a statement only: what a function
+-- sets, in its body or in its SET clause, comes too late for the statement that calls it (seen on 14 to 18). So the
+-- interval is set where the statement finds it when it begins:
+--   for the database, when the schema is installed by a role that may, and nobody has set it: new sessions have it
+--     from the first statement on
+--   for the session, by its first wait, where the database has none: a schema that was restored or whose owner
+--     does not own the database
 -- What an administrator has set, in the configuration or for the database, stays. A check is one poll() of the socket.
 --
--- That first wait itself asks when it has taken something: it sends a NOTICE, which PostgreSQL writes to the socket at once, and a write to a connection
--- that the client has closed ends the session, so that nothing is committed. On a Unix socket the first write fails. On TCP the first one makes the
--- client's system answer that no process is there, and the second fails when that answer has come.
+-- That first wait itself asks when it has taken something: it sends a NOTICE, which PostgreSQL writes to the socket at
+-- once, and a write to a connection that the client has closed ends the session, so that nothing is committed. On a
+-- Unix socket the first write fails. On TCP the first one makes the client's system answer that no process is there,
+-- and the second fails when that answer has come.
 
 create function parley._p_check_client() returns void
 language plpgsql
@@ -17804,8 +18140,8 @@ end
 $$;
 
 comment on function parley._p_check_client() is
-'Lets the following statements of this session notice within 100 milliseconds that their client has gone, where the system can detect that, and records
-to the end of the transaction that the statement under way does not.';
+'Lets the following statements of this session notice within 100 milliseconds that their client has gone, where the
+system can detect that, and records to the end of the transaction that the statement under way does not.';
 
 create function parley._p_reach_client() returns boolean
 language plpgsql
@@ -17813,7 +18149,9 @@ set search_path = pg_catalog, pg_temp
 set client_min_messages = notice
 as $$
 declare
-  v_hint constant text := format('Set it: alter database %I set client_connection_check_interval = ''100ms''.', current_database());
+  v_hint constant text := format(
+    'Set it: alter database %I set client_connection_check_interval = ''100ms''.', current_database()
+  );
 begin
   if current_setting('parley.unwatched', true) is distinct from 'on' then
     return false;
@@ -17823,7 +18161,7 @@ begin
     perform pg_sleep(0.1) where v_write > 1;
     raise notice using
       message = 'parley makes sure that its client is still there',
-      detail = 'The database has no client_connection_check_interval, so PostgreSQL did not check during the first wait of this session.',
+      detail = 'The database has no client_connection_check_interval: PostgreSQL did not check in the first wait.',
       hint = v_hint;
   end loop;
   -- A write that failed ends the session here.
@@ -17833,7 +18171,8 @@ end
 $$;
 
 comment on function parley._p_reach_client() is
-'Ends the session when its client has gone during a wait in which PostgreSQL did not check. It returns after a tenth of a second on TCP, and whether it asked.';
+'Ends the session when its client has gone during a wait in which PostgreSQL did not check. It returns after a tenth
+of a second on TCP, and whether it asked.';
 
 do $$
 begin
@@ -17843,7 +18182,9 @@ begin
       select
       from pg_catalog.pg_db_role_setting as s
       join pg_catalog.pg_database as d on d.oid = s.setdatabase
-      where d.datname = current_database() and s.setrole = 0 and array_to_string(s.setconfig, ',') like E'%client\\_connection\\_check\\_interval=%'
+      where d.datname = current_database()
+        and s.setrole = 0
+        and array_to_string(s.setconfig, ',') like E'%client\\_connection\\_check\\_interval=%'
     ) then
     execute format('alter database %I set client_connection_check_interval = %L', current_database(), '100ms');
   end if;
@@ -17857,31 +18198,39 @@ $$;
 
 -- Waiting inside RECEIVE and GET CONVERSATION GROUP.
 --
--- A function cannot be notified, so it sleeps for a few milliseconds at a time and reads the queue's sequence in between: no
--- statement, no snapshot, no lock. It sleeps for a sixteenth of the time that nothing has come, half a millisecond to ten, and 25 after some
--- seconds: a queue that is busy wakes its reader at once, and a reader that waits for nothing costs some 50 rounds a second and not 330 (on a
--- virtual machine each is 100 microseconds of the processor, most of it the kernel's).
--- Each message wakes all who wait, and one gets it. Who finds nothing after that sleeps twice as long from then on, 4 ms at most, until its RECEIVE has
--- something: so as many readers are alert as there is work for.
--- It polls the queue itself when a sender has drawn a position, for as long as that sender may need to commit, and otherwise ten times a
--- second at first and twice a second later, for groups that were let go of; the longer a poll takes the more seldom. Clients that hold a
--- connection wait better: they LISTEN (parley.listen_for_messages), and the Go package does.
+-- A function cannot be notified, so it sleeps for a few milliseconds at a time and reads the queue's sequence in
+-- between: no statement, no snapshot, no lock. It sleeps for a sixteenth of the time that nothing has come, half a
+-- millisecond to ten, and 25 after some seconds: a queue that is busy wakes its reader at once, and a reader that waits
+-- for nothing costs some 50 rounds a second and not 330 (on a virtual machine each is 100 microseconds of the
+-- processor, most of it the kernel's).
+-- Each message wakes all who wait, and one gets it. Who finds nothing after that sleeps twice as long from then on, 4
+-- ms at most, until its RECEIVE has something: so as many readers are alert as there is work for.
+-- It polls the queue itself when a sender has drawn a position, for as long as that sender may need to commit,
+-- and otherwise ten times a second at first and twice a second later, for groups that were let go of; the longer
+-- a poll takes the more seldom. Clients that hold a connection wait better: they LISTEN
+-- (parley.listen_for_messages), and the Go package does.
 
 create function parley._p_wait_for_message(
-  position_sequence regclass, last bigint, sent timestamptz, scanned_at timestamptz, started timestamptz, timeout integer, lost integer
+  position_sequence regclass, last bigint, sent timestamptz, scanned_at timestamptz, started timestamptz,
+  timeout integer, lost integer
 ) returns timestamptz
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := clock_timestamp();
-  -- A sender that has drawn a position commits at once as a rule; if it does not, poll for its message ever more seldom.
+  -- A sender that has drawn a position commits at once as a rule; if it does not, poll for its
+  -- message ever more seldom.
   v_scan timestamptz := v_now + least(
     greatest((v_now - sent) / 2, interval '1 ms'), greatest((v_now - sent) / 10, interval '100 ms'), interval '500 ms'
   );
-  -- Where everything belongs to others, or messages come faster than they can be received, polling takes a third of the time at most.
+  -- Where everything belongs to others, or messages come faster than they can be received, polling takes a
+  -- third of the time at most.
   v_rested timestamptz := v_now + least(2 * (v_now - scanned_at), interval '100 ms');
-  v_until timestamptz := case when timeout < 0 then 'infinity' else started + make_interval(secs => timeout / 1000.0) end;
+  v_until timestamptz := case
+    when timeout < 0 then 'infinity'
+    else started + make_interval(secs => timeout / 1000.0)
+  end;
   v_next timestamptz := least(greatest(v_scan, v_rested), v_until);
   v_least float8 := 0.0005 * (1 << least(lost, 3));
   v_quiet float8;
@@ -17903,17 +18252,23 @@ begin
       return sent;
     end if;
     v_quiet := date_part('epoch', v_now - sent);
-    perform pg_sleep(greatest(v_least, least(date_part('epoch', v_next - v_now), v_quiet / 16, greatest(v_quiet / 200, 0.01), 0.025)));
+    perform pg_sleep(
+      greatest(v_least, least(date_part('epoch', v_next - v_now), v_quiet / 16, greatest(v_quiet / 200, 0.01), 0.025))
+    );
     v_now := clock_timestamp();
   end loop;
 end
 $$;
 
-comment on function parley._p_wait_for_message(regclass, bigint, timestamptz, timestamptz, timestamptz, integer, integer) is
-'Sleeps until it is worth scanning for messages again and gives what to give as sent next time, or null when the time is over.
-Arguments: position_sequence of the queue; last, its value before the last scan; sent, when somebody last drew a position, or when the wait began;
-scanned_at, when that scan began; started, when the wait began; timeout in milliseconds, negative for ever; lost, how often nothing was found after
-somebody had drawn a position: the message was gone, or not committed yet.';
+comment on function parley._p_wait_for_message(
+  regclass, bigint, timestamptz, timestamptz, timestamptz, integer, integer
+) is
+'Sleeps until it is worth scanning for messages again and gives what to give as sent next time,
+or null when the time is over.
+Arguments: position_sequence of the queue; last, its value before the last scan; sent, when somebody last drew a
+position, or when the wait began; scanned_at, when that scan began; started, when the wait began; timeout in
+milliseconds, negative for ever; lost, how often nothing was found after somebody had drawn a position: the message
+was gone, or not committed yet.';
 
 create function parley._p_has_unseen() returns boolean
 language plpgsql
@@ -17929,29 +18284,32 @@ begin
 end
 $$;
 
-comment on function parley._p_has_unseen() is 'Reports, once, whether the transaction had better end than wait, by _p_record_unseen.';
+comment on function parley._p_has_unseen() is
+'Reports, once, whether the transaction had better end than wait, by _p_record_unseen.';
 
 -- sql/receive/savepoints.sql
 
 -- Readers that go back to a savepoint keep their group (spec 5.6).
 --
--- ROLLBACK TO SAVEPOINT, and a block of PL/pgSQL with EXCEPTION that ends by an error, give away each row lock and each advisory lock of
--- the transaction that was taken since. An advisory lock of the session would stay, and outlive the transaction too, in a session that a
--- pooler lends to others. What does stay to the end of the transaction, and not longer, is the lock that setval takes on a sequence: the
--- server gives it to the top transaction, whatever part of it calls. It excludes nobody; but pg_locks shows it.
+-- ROLLBACK TO SAVEPOINT, and a block of PL/pgSQL with EXCEPTION that ends by an error, give away each row lock and each
+-- advisory lock of the transaction that was taken since. An advisory lock of the session would stay, and outlive the
+-- transaction too, in a session that a pooler lends to others. What does stay to the end of the transaction, and not
+-- longer, is the lock that setval takes on a sequence: the server gives it to the top transaction, whatever part of it
+-- calls. It excludes nobody; but pg_locks shows it.
 --
--- So: a RECEIVE in a subtransaction, and no other, marks one of 32 sequences, chosen by the number of the subtransaction: it
--- writes that number and the one of its transaction into it. A message that it gives back carries that number in xmax. A reader that finds a message
--- with an aborted xmax reads its sequence. When that names the same subtransaction, it identifies the transaction, which keeps the group as
--- long as it runs. When another one has written there since, then whoever runs, has marked that sequence, and began before the message was
--- taken, is taken for the keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never
--- too few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
+-- So: a RECEIVE in a subtransaction, and no other, marks one of 32 sequences, chosen by the number of the
+-- subtransaction: it writes that number and the one of its transaction into it. A message that it gives back carries
+-- that number in xmax. A reader that finds a message with an aborted xmax reads its sequence. When that names the same
+-- subtransaction, it identifies the transaction, which keeps the group as long as it runs. When another one has written
+-- there since, then whoever runs, has marked that sequence, and began before the message was taken, is taken for the
+-- keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never too
+-- few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
 --
--- What is kept is the messages that were received, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it by. END, MOVE and
--- timers of other sessions find the row of the group free, as does a RECEIVE that begins with a message of the group which the reader had not
--- received. GET CONVERSATION GROUP before the savepoint locks all of it.
--- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A check of a message that came back: one sequence, and
--- pg_locks if that names a transaction or was written since.
+-- What is kept is the messages that were received, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it
+-- by. END, MOVE and timers of other sessions find the row of the group free, as does a RECEIVE that begins with a
+-- message of the group which the reader had not received. GET CONVERSATION GROUP before the savepoint locks all of it.
+-- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A check of a message that came
+-- back: one sequence, and pg_locks if that names a transaction or was written since.
 
 create sequence parley._p_savepoint_0 minvalue 0 start 0;
 create sequence parley._p_savepoint_1 minvalue 0 start 0;
@@ -17995,7 +18353,8 @@ begin
 end
 $$;
 
-comment on function parley._p_savepoint_sequence(xid) is 'Gives the sequence that a subtransaction marks when it receives.';
+comment on function parley._p_savepoint_sequence(xid) is
+'Gives the sequence that a subtransaction marks when it receives.';
 
 create function parley._p_keep(transaction_id xid) returns void
 language plpgsql
@@ -18064,8 +18423,8 @@ end
 $$;
 
 comment on function parley._p_keeper(xid) is
-'Shows which backend keeps a message that has come back from a savepoint of a transaction that still runs; null when no other does,
-0 for a prepared transaction.
+'Shows which backend keeps a message that has come back from a savepoint of a transaction that still runs; null when no
+other does, 0 for a prepared transaction.
 Arguments: transaction_id, the xmax of the message.';
 
 create function parley._p_raise_deadlock(keeper integer) returns void
