@@ -111,3 +111,23 @@ func TestSecondEndOfASharedGroupLeavesTheGroup(t *testing.T) {
 	equal(b.session, 2, "select count(*) from parley._p_endpoint")
 	equal(b.session, 2, "select count(*) from parley._p_conversation_group where service_id >= 65536")
 }
+
+// MOVE takes the group away for which END waits.
+func TestEndLocksTheGroupToWhichAConversationWasMoved(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	initiator, _ := b.conversation()
+	group := value[string](b.session,
+		"select conversation_group_id::text from parley.conversation_endpoints where conversation_handle = $1", b.dialog())
+	mover := b.begin()
+	mover.exec("select parley.move_conversation($1::uuid, $2::uuid)", initiator, group)
+	tx := b.begin()
+	w := b.startIn(tx, "select parley.end_conversation($1::uuid)", initiator)
+	b.waitUntil("select exists (select from pg_stat_activity where pid = $1 and wait_event_type = 'Lock')", w.backend)
+	mover.commit()
+	w.requireSuccess()
+	equal(b.session, 0, `select count(*) from (
+		select from parley._p_conversation_group as g where g.conversation_group_id = $1 for update skip locked) as free`, group)
+	tx.commit()
+	b.requireState(initiator, "DO")
+}

@@ -20,10 +20,15 @@ var unpinned = map[string]string{
 	"parley._p_caller":            "each call asks it; a search_path that is set makes the statements behind it plan again",
 	"parley._p_send_outgoing":     "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley.send":                 "the hot path: setting the search_path costs a tenth of a bare insert",
+	"parley.send_binary":          inLineOfSend,
+	"parley.send_json":            inLineOfSend,
+	"parley.send_to_all":          inLineOfSend,
 }
 
 // The reason of several.
 const putInLine = "a pinned search_path would keep the planner from putting it in line, in statements of SEND, RECEIVE and the views"
+
+const inLineOfSend = "a pinned search_path would keep the planner from putting it in line; it calls another form of itself"
 
 // compiled names the functions that go without sequential scans and leave compiling as the caller set it, with the reason.
 var compiled = map[string]string{

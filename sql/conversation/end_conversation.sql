@@ -43,7 +43,11 @@ begin
     where e.conversation_handle = handle
     for update of g;
     if not found then
-      return parley._p_find_endpoint(handle, 'END');
+      v_endpoint := parley._p_find_endpoint(handle, 'END');
+      -- MOVE has left the group empty while we waited for it.
+      continue when exists (select from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id);
+      perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update;
+      return v_endpoint;
     elsif v_found.locked_id > v_found.endpoint_id then
       select e.* into v_endpoint
       from parley._p_endpoint as e

@@ -97,11 +97,9 @@ A body that fails validation, or a target that refuses, does not make SEND fail:
 Source: spec 4.2.';
 
 create function parley.send(conversation_handle uuid, message_type text default 'DEFAULT', body text default null) returns void
-language plpgsql
+language sql
 as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, pg_catalog.convert_to($3, 'UTF8'));
-end
+  select parley.send($1, $2, pg_catalog.convert_to($3, 'UTF8'))
 $$;
 
 comment on function parley.send(uuid, text, text) is

@@ -5,46 +5,36 @@
 -- a handle or a list in all its forms, the second is the message type, and where a body is not text its form has a name of its own besides.
 -- Among arrays PostgreSQL prefers none: send_batch has one form for each name.
 
+-- The forms that only call another one are put in line by the planner, where the call stands: they cost what the other one costs.
+
 create function parley.send(conversation_handle uuid, message_type text, body jsonb) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
-end
+  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
 $$;
 
 comment on function parley.send(uuid, text, jsonb) is 'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body json) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
-end
+  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
 $$;
 
 comment on function parley.send(uuid, text, json) is 'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body xml) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
-end
+  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
 $$;
 
 comment on function parley.send(uuid, text, xml) is 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
 
 create function parley.send_binary(conversation_handle uuid, message_type text, body bytea) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, $3);
-end
+  select parley.send($1, $2, $3)
 $$;
 
 comment on function parley.send_binary(uuid, text, bytea) is
@@ -54,12 +44,9 @@ Errors: those of send.
 Source: spec 4.2.';
 
 create function parley.send_json(conversation_handle uuid, message_type text, body jsonb) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
-end
+  select parley.send($1, $2, $3)
 $$;
 
 comment on function parley.send_json(uuid, text, jsonb) is
@@ -169,12 +156,9 @@ Errors: 8435 a handle not found, 8441 a handle is missing, 8451 a handle is repe
 Source: spec 4.2.';
 
 create function parley.send_to_all(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-begin
-  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body) values ($1, $2, convert_to($3, 'UTF8'));
-end
+  select parley.send_to_all($1, $2, pg_catalog.convert_to($3, 'UTF8'))
 $$;
 
 comment on function parley.send_to_all(uuid[], text, text) is
