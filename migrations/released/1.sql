@@ -10313,7 +10313,11 @@ begin
     where e.conversation_handle = handle
     for update of g;
     if not found then
-      return parley._p_find_endpoint(handle, 'END');
+      v_endpoint := parley._p_find_endpoint(handle, 'END');
+      -- MOVE has left the group empty while we waited for it.
+      continue when exists (select from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id);
+      perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update;
+      return v_endpoint;
     elsif v_found.locked_id > v_found.endpoint_id then
       select e.* into v_endpoint
       from parley._p_endpoint as e
@@ -16333,11 +16337,9 @@ A body that fails validation, or a target that refuses, does not make SEND fail:
 Source: spec 4.2.';
 
 create function parley.send(conversation_handle uuid, message_type text default 'DEFAULT', body text default null) returns void
-language plpgsql
+language sql
 as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, pg_catalog.convert_to($3, 'UTF8'));
-end
+  select parley.send($1, $2, pg_catalog.convert_to($3, 'UTF8'))
 $$;
 
 comment on function parley.send(uuid, text, text) is
@@ -16355,46 +16357,36 @@ Source: spec 4.2.';
 -- a handle or a list in all its forms, the second is the message type, and where a body is not text its form has a name of its own besides.
 -- Among arrays PostgreSQL prefers none: send_batch has one form for each name.
 
+-- The forms that only call another one are put in line by the planner, where the call stands: they cost what the other one costs.
+
 create function parley.send(conversation_handle uuid, message_type text, body jsonb) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
-end
+  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
 $$;
 
 comment on function parley.send(uuid, text, jsonb) is 'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body json) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
-end
+  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
 $$;
 
 comment on function parley.send(uuid, text, json) is 'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body xml) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
-end
+  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
 $$;
 
 comment on function parley.send(uuid, text, xml) is 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
 
 create function parley.send_binary(conversation_handle uuid, message_type text, body bytea) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, $3);
-end
+  select parley.send($1, $2, $3)
 $$;
 
 comment on function parley.send_binary(uuid, text, bytea) is
@@ -16404,12 +16396,9 @@ Errors: those of send.
 Source: spec 4.2.';
 
 create function parley.send_json(conversation_handle uuid, message_type text, body jsonb) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, convert_to($3::text, 'UTF8'));
-end
+  select parley.send($1, $2, $3)
 $$;
 
 comment on function parley.send_json(uuid, text, jsonb) is
@@ -16519,12 +16508,9 @@ Errors: 8435 a handle not found, 8441 a handle is missing, 8451 a handle is repe
 Source: spec 4.2.';
 
 create function parley.send_to_all(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-begin
-  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body) values ($1, $2, convert_to($3, 'UTF8'));
-end
+  select parley.send_to_all($1, $2, pg_catalog.convert_to($3, 'UTF8'))
 $$;
 
 comment on function parley.send_to_all(uuid[], text, text) is
