@@ -20,7 +20,14 @@ var sections = []section{
 		title: "Queues",
 		intro: "A queue is named by one or two parts, `queue` or `schema.queue`; each may stand in brackets or double quotes. Without a\n" +
 			"schema it is `dbo`, which need not exist: it is a part of the name and nothing more.",
-		files: []string{"catalog/queues.sql", "catalog/alter_queue.sql"},
+		files: []string{"catalog/queues.sql", "catalog/alter_queue.sql", "catalog/dropped_queues.sql"},
+	},
+	{
+		title: "Simple queues",
+		intro: "Queues without conversations: see [the page on simple queues](simple-queues.md).",
+		files: []string{
+			"simple/messages.sql", "simple/put.sql", "simple/take.sql", "simple/inspection.sql", "views/simple_queues.sql",
+		},
 	},
 	{
 		title: "Services",

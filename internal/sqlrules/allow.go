@@ -19,6 +19,8 @@ var unpinned = map[string]string{
 	"parley._p_newest_hint":       putInLine,
 	"parley._p_caller":            "each call asks it; a search_path that is set makes the statements behind it plan again",
 	"parley._p_send_outgoing":     "the hot path: setting the search_path costs a tenth of a bare insert",
+	"parley._p_put_outgoing":      "the hot path: setting the search_path costs a tenth of a bare insert",
+	"parley.put":                  "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley.send":                 "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley.send_binary":          inLineOfSend,
 	"parley.send_json":            inLineOfSend,
@@ -32,6 +34,7 @@ const inLineOfSend = "a pinned search_path would keep the planner from putting i
 
 // compiled names the functions that go without sequential scans and leave compiling as the caller set it, with the reason.
 var compiled = map[string]string{
+	"parley._p_put_outgoing":  "the hot path: its one statement reads one table, which has an index for it; what it calls sets it",
 	"parley._p_send_outgoing": "the hot path: its one statement reads one table, which has an index for it; what it calls sets it",
 }
 
@@ -101,6 +104,9 @@ var withinReach = map[string]string{
 	"parley._p_current_term()": "the views of the daemon call it for whoever reads them: which term it is says nothing of anybody",
 
 	"parley._p_failing_conversations(parley.caller)":                  asksTheCaller,
+	"parley._p_simple_queues(parley.caller)":                          asksTheCaller,
+	"parley._p_set_aside_messages(parley.caller)":                     asksTheCaller,
+	"parley._p_delayed_messages(parley.caller)":                       asksTheCaller,
 	"parley._p_performance_counters(parley.caller)":                   asksTheCaller,
 	"parley._p_sees_definition(integer,parley.caller)":                asksTheCaller,
 	"parley._p_sees_poisoned(integer,parley.caller)":                  asksTheCaller,
@@ -120,6 +126,13 @@ var withinReach = map[string]string{
 	"parley._p_outgoing_batch.message_type: INSERT":           sendInserts,
 	"parley._p_outgoing_batch.bodies: INSERT":                 sendInserts,
 	"parley._p_outgoing_batch.trace_context: INSERT":          sendInserts,
+	"parley._p_outgoing_put.queue: INSERT":                    sendInserts,
+	"parley._p_outgoing_put.body: INSERT":                     sendInserts,
+	"parley._p_outgoing_put.bodies: INSERT":                   sendInserts,
+	"parley._p_outgoing_put.message_key: INSERT":              sendInserts,
+	"parley._p_outgoing_put.priority: INSERT":                 sendInserts,
+	"parley._p_outgoing_put.deliver_at: INSERT":               sendInserts,
+	"parley._p_outgoing_put.trace_context: INSERT":            sendInserts,
 	"parley._p_outgoing_to_many.conversation_handles: INSERT": sendInserts,
 	"parley._p_outgoing_to_many.message_type: INSERT":         sendInserts,
 	"parley._p_outgoing_to_many.body: INSERT":                 sendInserts,

@@ -10,10 +10,15 @@ var callsUpward = map[string][]string{
 		"_p_forget_routes_of_queue",
 		"_p_require_sole_activator",
 	},
-	"catalog/contracts.sql":      {"_p_break_conversations", "_p_endpoint"},
-	"catalog/dropped_queues.sql": {"_p_queue_monitor"},
-	"catalog/find_route.sql":     {"_p_ask_broker_configuration", "_p_is_asking"},
-	"catalog/grant.sql":          {"_p_forget_routes_of_queue"},
+	"catalog/contracts.sql": {"_p_break_conversations", "_p_endpoint"},
+	"catalog/dropped_queues.sql": {
+		"_p_drop_event_notifications",
+		"_p_event_notification",
+		"_p_queue_monitor",
+		"_p_scan_hint",
+	},
+	"catalog/find_route.sql": {"_p_ask_broker_configuration", "_p_is_asking"},
+	"catalog/grant.sql":      {"_p_forget_routes_of_queue"},
 	"catalog/message_types.sql": {
 		"_p_forget_routes_of_type",
 		"_p_may_validate",
@@ -22,7 +27,6 @@ var callsUpward = map[string][]string{
 		"_p_transit",
 		"_p_transmission",
 	},
-	"catalog/queues.sql":                  {"_p_drop_event_notifications", "_p_event_notification", "_p_scan_hint"},
 	"catalog/remote_service_bindings.sql": {"_p_deliver_delayed"},
 	"catalog/routes.sql":                  {"_p_broker_instance", "_p_deliver_delayed", "_p_reroute"},
 	"catalog/services.sql": {

@@ -55,6 +55,7 @@ begin
     for update skip locked
   );
   perform parley._p_set_aside_found(v_queues);
+  perform parley._p_deliver_all_due(v_queues);
   if exists (select from parley._p_transmission)
     and coalesce(pg_sequence_last_value('parley._p_next_delayed_check'), 0) <= extract(epoch from v_now) * 1000000 then
     perform parley._p_deliver_delayed(null, v_queues, passes_by => true);

@@ -83,6 +83,9 @@ grant insert (conversation_handle, message_type, bodies, trace_context) on parle
 
 grant insert (conversation_handles, message_type, body) on parley._p_outgoing_to_many to public;
 
+grant insert (queue, body, bodies, message_key, priority, deliver_at, trace_context) on parley._p_outgoing_put
+to public;
+
 grant select on parley._p_caller_ticket to public;
 
 do $$
@@ -119,6 +122,8 @@ begin
   grant execute on function parley._p_create_contract_of_text(text, text, text, parley.caller) to public;
   grant execute on function parley._p_sees_definition(integer, parley.caller) to public;
   grant execute on function parley._p_failing_conversations(parley.caller) to public;
+  grant execute on function parley._p_simple_queues(parley.caller), parley._p_set_aside_messages(parley.caller),
+  parley._p_delayed_messages(parley.caller) to public;
   grant execute on function parley._p_sees_poisoned(integer, parley.caller),
   parley._p_sees_set_aside(integer, parley.caller) to public;
 end

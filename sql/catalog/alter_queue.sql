@@ -166,6 +166,9 @@ begin
     modify_date = now()
   where q.queue_id = _p_alter_queue.queue_id
   returning * into v_new;
+  if v_new.is_simple and v_new.is_retention_enabled then
+    found := parley._p_raise(8402, 'retention of a simple queue', v_new.lookup_name);
+  end if;
   -- To change one of the two is to choose what runs as the role, whatever the other was set by.
   if num_nonnulls(activation_procedure, execute_as, nullif(activation, false)) > 0
     and v_new.activation_procedure is not null then

@@ -1,4 +1,4 @@
--- What queues that are gone have counted, so that no total ever falls.
+-- Dropping a queue, and what queues that are gone have counted, so that no total ever falls.
 
 create table parley._p_dropped_queue (
   enqueued bigint not null,
@@ -33,3 +33,75 @@ $$;
 
 comment on function parley._p_keep_totals(integer) is
 'Keeps the counts of a queue that is about to be dropped, and forgets its monitor.';
+
+create function parley._p_drop_unused_sequences() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '10ms'
+as $$
+declare
+  v_sequence regclass;
+begin
+  for v_sequence in
+    select c.oid
+    from pg_class as c
+    where c.relnamespace = 'parley'::regnamespace
+      and c.relkind = 'S'
+      and c.relname like E'\\_p\\_queue\\_%'
+      and not exists (
+        select from parley._p_queue as q
+        where c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence)
+      )
+  loop
+    begin
+      execute format('drop sequence %s', v_sequence);
+    exception
+      when lock_not_available then
+        null;
+    end;
+  end loop;
+end
+$$;
+
+comment on function parley._p_drop_unused_sequences() is
+'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and
+learns that it is gone only when that has committed: so what is locked is left to the next call.';
+
+create function parley.drop_queue(queue text, caller parley.caller default parley.current_caller()) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
+  v_service text;
+begin
+  select case
+    when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name)
+  end as name
+  into v_service
+  from parley._p_service as s
+  where s.queue_id = v_queue.queue_id
+  order by 1 nulls last
+  limit 1;
+  if v_service is not null then
+    found := parley._p_raise(3716, 'used', 'queue', queue, v_service);
+  elsif found then
+    found := parley._p_raise(3716, 'used unseen', 'queue', queue, 'service');
+  end if;
+  perform parley._p_drop_event_notifications(array(
+    select n.notification_id from parley._p_event_notification as n where n.queue_id = v_queue.queue_id
+  ));
+  execute format('drop view if exists parley_queue.%I', parley._p_queue_view_name(v_queue.queue_id));
+  delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;
+  delete from parley._p_scan_hint as h where parley._p_owner_of_lane(h.lane) = v_queue.queue_id;
+  perform parley._p_keep_totals(v_queue.queue_id);
+  delete from parley._p_queue as q where q.queue_id = v_queue.queue_id;
+  perform parley._p_drop_unused_sequences();
+end
+$$;
+
+comment on function parley.drop_queue(text, parley.caller) is
+'Drops a queue that no service uses; sessions waiting in RECEIVE on it fail at once.
+Errors: 208 not found, 229 not allowed, 3716 still used, 9663 system object.
+Source: spec 2.4.';

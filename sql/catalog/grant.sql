@@ -28,7 +28,7 @@ begin
     when 'queue' then
       object_id := (parley._p_find_queue(caller, object)).queue_id;
       owner := (parley._p_find_queue(caller, object)).owner;
-      permissions := permissions || array['RECEIVE', 'REFERENCES'];
+      permissions := permissions || array['RECEIVE', 'SEND', 'REFERENCES'];
     when 'service' then
       select s.service_id, s.owner into object_id, owner from parley._p_service as s where s.name = object;
       permissions := permissions || 'SEND'::text;

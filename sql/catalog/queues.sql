@@ -35,6 +35,8 @@ create table parley._p_queue (
   disabled_position bigint,
   -- Since when its readers are paused (receive/pause.sql); null when they are not.
   readers_paused_at timestamptz,
+  -- Its messages belong to no conversation (simple/messages.sql).
+  is_simple boolean not null default false,
   create_date timestamptz not null default now(),
   modify_date timestamptz not null default now()
 );
@@ -162,6 +164,24 @@ comment on function parley._p_find_queue(oid, text, text) is
 'Finds a queue the caller may use for something.
 Errors: 208, 229, 9609, 9663 when a system object would be changed.';
 
+create function parley._p_find_dialog_queue(caller oid, queue text) returns parley._p_queue
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(caller, queue, 'REFERENCES');
+begin
+  if v_queue.is_simple then
+    found := parley._p_raise(8402, 'service on a simple queue', v_queue.lookup_name);
+  end if;
+  return v_queue;
+end
+$$;
+
+comment on function parley._p_find_dialog_queue(oid, text) is
+'Finds a queue that the caller may give to a service.
+Errors: 208, 229, 8402 a simple queue, 9609.';
+
 create function parley._p_add_queue(queue_id integer, schema_name text, name text, owner oid) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -203,6 +223,7 @@ create function parley.create_queue(
   "authorization" text default null,
   poison_action text default null,
   poison_rollbacks integer default null,
+  kind text default 'DIALOG',
   caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
@@ -224,8 +245,12 @@ begin
     found := parley._p_raise(2714, 'object', 'queue', queue, 'alter_queue');
   end if;
   v_owner := parley._p_new_owner(v_caller, "authorization");
+  if coalesce(upper(kind), '') not in ('DIALOG', 'SIMPLE') then
+    found := parley._p_raise(8402, 'kind of a queue', coalesce(kind, 'null'));
+  end if;
   v_id := nextval('parley._p_object_id');
   perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, v_owner);
+  update parley._p_queue as q set is_simple = true where q.queue_id = v_id and upper(kind) = 'SIMPLE';
   perform parley._p_create_queue_view(v_id);
   found := parley._p_alter_queue(
     v_caller, v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
@@ -236,7 +261,7 @@ end
 $$;
 
 comment on function parley.create_queue(
-  text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, parley.caller
+  text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, text, parley.caller
 ) is
 'Creates a queue, and a view of it in schema parley_queue, and returns its id.
 Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention,
@@ -245,10 +270,11 @@ activation_procedure, a procedure without arguments; max_queue_readers, 0 to 327
 that the caller may act as; activation, whether it is on (default: when a procedure is given); authorization, the owner
 (default: the caller); poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default),
 its conversation is passed by until parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does;
-poison_rollbacks, 1 to 15, how often is too often (default 5).
-Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad
-name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary, 15151 unknown owner
-or role, 15517 the caller may not act as the role that the procedure would run as.
+poison_rollbacks, 1 to 15, how often is too often (default 5); kind, DIALOG for messages of conversations, or SIMPLE
+for messages that parley.put puts in and parley.take takes out, without services.
+Errors: 229 not allowed, 2714 exists, 8402 kind, poison_action, poison_rollbacks or max_queue_readers out of range,
+9609 bad name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary, 15151 unknown
+owner or role, 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4.';
 
 create function parley.alter_queue(
@@ -310,89 +336,21 @@ comment on function parley.drop_activation(text, parley.caller) is
 Errors: 208 not found, 229 not allowed, 9663 system object.
 Source: spec 2.4, ACTIVATION (DROP).';
 
-create function parley._p_drop_unused_sequences() returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '10ms'
-as $$
-declare
-  v_sequence regclass;
-begin
-  for v_sequence in
-    select c.oid
-    from pg_class as c
-    where c.relnamespace = 'parley'::regnamespace
-      and c.relkind = 'S'
-      and c.relname like E'\\_p\\_queue\\_%'
-      and not exists (
-        select from parley._p_queue as q
-        where c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence)
-      )
-  loop
-    begin
-      execute format('drop sequence %s', v_sequence);
-    exception
-      when lock_not_available then
-        null;
-    end;
-  end loop;
-end
-$$;
-
-comment on function parley._p_drop_unused_sequences() is
-'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and
-learns that it is gone only when that has committed: so what is locked is left to the next call.';
-
-create function parley.drop_queue(queue text, caller parley.caller default parley.current_caller()) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
-  v_service text;
-begin
-  select case
-    when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name)
-  end as name
-  into v_service
-  from parley._p_service as s
-  where s.queue_id = v_queue.queue_id
-  order by 1 nulls last
-  limit 1;
-  if v_service is not null then
-    found := parley._p_raise(3716, 'used', 'queue', queue, v_service);
-  elsif found then
-    found := parley._p_raise(3716, 'used unseen', 'queue', queue, 'service');
-  end if;
-  perform parley._p_drop_event_notifications(array(
-    select n.notification_id from parley._p_event_notification as n where n.queue_id = v_queue.queue_id
-  ));
-  execute format('drop view if exists parley_queue.%I', parley._p_queue_view_name(v_queue.queue_id));
-  delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;
-  delete from parley._p_scan_hint as h where parley._p_owner_of_lane(h.lane) = v_queue.queue_id;
-  perform parley._p_keep_totals(v_queue.queue_id);
-  delete from parley._p_queue as q where q.queue_id = v_queue.queue_id;
-  perform parley._p_drop_unused_sequences();
-end
-$$;
-
-comment on function parley.drop_queue(text, parley.caller) is
-'Drops a queue that no service uses; sessions waiting in RECEIVE on it fail at once.
-Errors: 208 not found, 229 not allowed, 3716 still used, 9663 system object.
-Source: spec 2.4.';
-
 create function parley._p_raise_disabled(queue_id integer) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_name text := (select q.lookup_name from parley._p_queue as q where q.queue_id = _p_raise_disabled.queue_id);
+  v_queue parley._p_queue;
 begin
-  return parley._p_raise(9617, 'disabled', v_name);
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_raise_disabled.queue_id;
+  if v_queue.is_simple then
+    return parley._p_raise(8402, 'simple queue', v_queue.lookup_name);
+  end if;
+  return parley._p_raise(9617, 'disabled', v_queue.lookup_name);
 end
 $$;
 
 comment on function parley._p_raise_disabled(integer) is
-'Says that a queue is disabled.
-Errors: 9617, always.';
+'Says that a queue is disabled, or of a simple one that nothing can be received from it.
+Errors: 8402 or 9617, always.';

@@ -63,7 +63,7 @@ begin
   if upper(name) = 'ANY' then
     found := parley._p_raise(9609, 'ANY', 'service');
   end if;
-  v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
+  v_queue := parley._p_find_dialog_queue(v_caller, queue);
   name := parley._p_name('service', name);
   v_owner := parley._p_new_owner(v_caller, "authorization");
   insert into parley._p_service (service_id, name, owner, queue_id)
@@ -155,7 +155,7 @@ begin
   end loop;
   found := parley._p_add_service_contracts(v_caller, v_service.service_id, add_contracts);
   if queue is not null then
-    v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
+    v_queue := parley._p_find_dialog_queue(v_caller, queue);
     if v_queue.queue_id <> v_service.queue_id then
       perform parley._p_move_service(v_service, v_queue);
     end if;

@@ -18,7 +18,9 @@ create table parley._p_message (
   body bytea,
   frame bytea[],
   -- W3C trace context of the sender (send/send_traced.sql); where it is null it takes no room. A frame has one for all its messages.
-  trace_context text
+  trace_context text,
+  -- Of a message of a simple queue (simple/messages.sql).
+  message_key text
 ) with (
   toast_tuple_target = 8160,
   autovacuum_vacuum_scale_factor = 0.1,

@@ -115,7 +115,7 @@ as $$
   left join parley._p_service as s on s.service_id = e.service_id
   cross join lateral (
     select 9705 as error_number, 'conversations that do not exist' as finding
-    where e.endpoint_id is null or m.endpoint_id < 0 and q.queue_id is not null
+    where (e.endpoint_id is null or m.endpoint_id < 0 and q.queue_id is not null) and q.is_simple is not true
     union all
     select 9709, 'message types that do not exist'
     where not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))

@@ -24,7 +24,7 @@ declare
 begin
   loop
     v_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
-    if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
+    if not v_queue.is_receive_enabled or v_queue.is_simple or parley._p_is_poisoned(v_queue.queue_id) then
       found := parley._p_raise_disabled(v_queue.queue_id);
     end if;
     found := parley._p_require_timeout(timeout);

@@ -95,7 +95,7 @@ begin
       v_rollbacks := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
       v_is_poisoned := greatest(v_rollbacks & 15, v_rollbacks >> 31 & 15) >= v_queue.rollbacks_before_disable;
     end if;
-    if v_is_poisoned or not v_queue.is_receive_enabled then
+    if v_is_poisoned or not v_queue.is_receive_enabled or v_queue.is_simple then
       found := parley._p_raise_disabled(v_queue.queue_id);
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then

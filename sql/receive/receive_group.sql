@@ -207,7 +207,7 @@ begin
       if v_taken < cardinality(v_message.frame) then
         perform parley._p_put_rest_back(
           row(v_message.position, v_endpoint.endpoint_id, v_message.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
-            v_message.message_type_id, null, v_message.frame, v_message.trace_context)::parley._p_message, v_taken, top
+            v_message.message_type_id, null, v_message.frame, v_message.trace_context, null)::parley._p_message, v_taken, top
         );
       end if;
       v_left := v_left - v_taken;

@@ -72,9 +72,10 @@ set enable_seqscan = off
 set jit = off
 as $$
   -- What arrives at a side that has ended is never received; one probe an endpoint shows it.
-  select coalesce(sum(c.rows), 0)::bigint, coalesce(sum(c.messages) filter (where e.state <> 'DO'), 0)::bigint,
+  select coalesce(sum(c.rows), 0)::bigint,
+    coalesce(sum(c.messages) filter (where e.state is distinct from 'DO'), 0)::bigint,
     max(c.last),
-    min(c.oldest) filter (where e.state <> 'DO')
+    min(c.oldest) filter (where e.state is distinct from 'DO')
   from (
     select w.endpoint_id, count(*) as rows, sum(w.messages) as messages, max(w.position) as last,
       min(w.enqueued_at) as oldest
@@ -87,7 +88,7 @@ as $$
     ) as w
     group by w.endpoint_id
   ) as c
-  join parley._p_endpoint as e using (endpoint_id)
+  left join parley._p_endpoint as e using (endpoint_id)
 $$;
 
 comment on function parley._p_count_messages(integer, bigint, bigint, integer) is

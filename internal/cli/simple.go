@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+)
+
+func newPutCommand(a *app) *cobra.Command {
+	var key, at string
+	var delay time.Duration
+	var priority int
+	cmd := &cobra.Command{
+		Use:   "put QUEUE BODY",
+		Short: "Put a message into a simple queue",
+		Long: `Put a message into a simple queue: one that was created with parley.create_queue(queue, kind => 'SIMPLE'). Messages with
+the same key are taken in the order in which they were put.`,
+		Example: `  parley put jobs 'resize 17.png'
+  parley put jobs 'remind 17' --delay 1h --key 17`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			options := []parley.PutOption{parley.WithPriority(priority)}
+			if cmd.Flags().Changed("key") {
+				options = append(options, parley.WithKey(key))
+			}
+			if at != "" {
+				due, err := time.Parse(time.RFC3339, at)
+				if err != nil {
+					return usagef("--at %s: give a time such as 2030-01-31T12:00:00Z", at)
+				}
+				options = append(options, parley.DeliverAt(due))
+			}
+			ctx := cmd.Context()
+			conn, err := a.attach(ctx)
+			if err != nil {
+				return err
+			}
+			defer closeConnection(ctx, conn)
+			if delay > 0 {
+				due, err := dueIn(ctx, conn, delay)
+				if err != nil {
+					return err
+				}
+				options = append(options, parley.DeliverAt(due))
+			}
+			return parley.Put(ctx, conn, args[0], []byte(args[1]), options...)
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&key, "key", "", "take it in order with the others of this key")
+	set.IntVar(&priority, "priority", 5, "1 is last, 10 is first")
+	set.StringVar(&at, "at", "", "not before this time, such as 2030-01-31T12:00:00Z")
+	set.DurationVar(&delay, "delay", 0, "not before so long from now, such as 10m")
+	cmd.MarkFlagsMutuallyExclusive("at", "delay")
+	a.completeArgument(cmd, completeQueues, 1)
+	return cmd
+}
+
+// dueIn is a time by the clock of the database.
+func dueIn(ctx context.Context, conn *pgx.Conn, delay time.Duration) (due time.Time, err error) {
+	err = conn.QueryRow(ctx, "select clock_timestamp() + $1::float8 * interval '1 second'", delay.Seconds()).Scan(&due)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the clock of the database: %w", err)
+	}
+	return due, nil
+}
+
+func newTakeCommand(a *app) *cobra.Command {
+	var count int
+	var timeout time.Duration
+	var way string
+	cmd := &cobra.Command{
+		Use:   "take QUEUE",
+		Short: "Take messages from a simple queue and print them",
+		Long: `Take messages from a simple queue, print each body on a line, and commit when all of them are printed. When that fails,
+or on Ctrl-C, they stay in the queue, and a rollback is counted.`,
+		Example: `  parley take jobs
+  parley take jobs --count 100 --timeout 30s --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkBody(way); err != nil {
+				return err
+			}
+			var options []parley.ReceiveOption
+			if timeout != 0 {
+				options = append(options, parley.Wait(timeout))
+			}
+			ctx := cmd.Context()
+			conn, err := a.attach(ctx)
+			if err != nil {
+				return err
+			}
+			defer closeConnection(ctx, conn)
+			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+				messages, err := parley.Take(ctx, tx, args[0], count, options...)
+				if err != nil {
+					return err
+				}
+				return a.printTaken(cmd.OutOrStdout(), messages, way)
+			})
+		},
+	}
+	set := cmd.Flags()
+	set.IntVar(&count, "count", 1, "take at most so many messages")
+	set.DurationVar(&timeout, "timeout", 0, "wait so long for a message, such as 30s; negative for ever")
+	set.StringVar(&way, "body", bodyText, "show bodies as text, hex or json")
+	a.completeArgument(cmd, completeQueues, 1)
+	return cmd
+}
+
+// shownTaken is a message of a simple queue as take prints it for programs; a stable format.
+type shownTaken struct {
+	MessageID    int64     `json:"message_id"`
+	Key          *string   `json:"key"`
+	Priority     int16     `json:"priority"`
+	EnqueuedAt   time.Time `json:"enqueued_at"`
+	TraceContext *string   `json:"trace_context"`
+	BodyBytes    int       `json:"body_bytes"`
+	BodyEncoding string    `json:"body_encoding"`
+	Body         any       `json:"body"`
+}
+
+func (a *app) printTaken(out io.Writer, messages []parley.TakenMessage, way string) error {
+	if a.json {
+		shown := []shownTaken{}
+		for _, m := range messages {
+			encoding, body := encodeBody(m.Body, way)
+			shown = append(shown, shownTaken{m.MessageID, m.Key, m.Priority, m.EnqueuedAt, m.TraceContext, len(m.Body), encoding, body})
+		}
+		return encodeJSON(out, shown)
+	}
+	if len(messages) == 0 {
+		_, err := fmt.Fprintln(a.stderr, "no messages")
+		return err
+	}
+	for _, m := range messages {
+		if _, err := fmt.Fprintln(out, bodyCell(m.Body, way, 0)); err != nil {
+			return fmt.Errorf("print a message: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package parley
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
+)
+
+// TakenMessage is a message of a simple queue; as JSON it is a stable format.
+type TakenMessage struct {
+	MessageID    int64     `json:"message_id"` // its place in the order of arrival
+	Key          *string   `json:"key"`        // nil without one
+	Priority     int16     `json:"priority"`   // 1 to 10
+	Body         []byte    `json:"body"`       // nil when the message has none
+	EnqueuedAt   time.Time `json:"enqueued_at"`
+	TraceContext *string   `json:"trace_context"`
+}
+
+// put holds the arguments of PUT that may be left out.
+type put struct {
+	key       *string
+	priority  int32
+	deliverAt *time.Time
+}
+
+// PutOption changes what [Put] and [PutBatch] do.
+type PutOption func(*put)
+
+// WithKey gives a message a key: messages of one key are taken in the order in which they were put, and as long as one of them
+// is taken and not committed the others wait.
+func WithKey(key string) PutOption {
+	return func(p *put) { p.key = &key }
+}
+
+// WithPriority gives a message a priority, from 1, which is last, to 10; it is 5 otherwise.
+func WithPriority(priority int) PutOption {
+	return func(p *put) { p.priority = int32(min(priority, 1<<31-1)) }
+}
+
+// DeliverAt keeps a message back until a time, by the clock of the database.
+func DeliverAt(due time.Time) PutOption {
+	return func(p *put) { p.deliverAt = &due }
+}
+
+func putting(options []PutOption) put {
+	p := put{priority: 5}
+	for _, option := range options {
+		option(&p)
+	}
+	return p
+}
+
+// Put puts a message into a simple queue: one that was created with kind SIMPLE, and knows no conversations. A nil or empty body
+// arrives as none.
+//
+// Errors: an [Error] with number [QueueNotFound], [PermissionDenied], [QueueDisabled], or 8402 when the queue is not simple or the
+// priority out of range.
+func Put(ctx context.Context, db DB, queue string, body []byte, options ...PutOption) error {
+	p := putting(options)
+	_, err := db.Exec(ctx, "select parley.put($1::text, $2::bytea, $3, $4, $5)", queue, body, p.key, p.priority, p.deliverAt)
+	if err != nil {
+		return pgdb.StatementError(err, "put into queue "+queue)
+	}
+	return nil
+}
+
+// PutBatch puts a message for each body into a simple queue, in their order; the options are of all of them.
+//
+// Errors: as [Put].
+func PutBatch(ctx context.Context, db DB, queue string, bodies [][]byte, options ...PutOption) error {
+	p := putting(options)
+	_, err := db.Exec(ctx, "select parley.put_batch_binary($1, $2, $3, $4, $5)", queue, bodies, p.key, p.priority, p.deliverAt)
+	if err != nil {
+		return pgdb.StatementError(err, "put into queue "+queue)
+	}
+	return nil
+}
+
+// Take takes up to count messages from a simple queue, in this transaction: when it rolls back they are in the queue again. What
+// others have taken and not committed is passed by. Of the options of [Receive] only [Wait] has a meaning.
+//
+// Errors: as [Put].
+func Take(ctx context.Context, db DB, queue string, count int, options ...ReceiveOption) ([]TakenMessage, error) {
+	var r receive
+	for _, option := range options {
+		option(&r)
+	}
+	rows, err := db.Query(ctx, `
+		select message_id, key, priority, body, enqueued_at, trace_context
+		from parley.take(queue => $1, count => $2, timeout => $3)`, queue, min(count, 1<<31-1), r.timeout)
+	if err != nil {
+		return nil, pgdb.StatementError(err, "take from queue "+queue)
+	}
+	messages, err := pgx.CollectRows(rows, pgx.RowToStructByPos[TakenMessage])
+	if err != nil {
+		return nil, pgdb.StatementError(err, "take from queue "+queue)
+	}
+	return messages, nil
+}

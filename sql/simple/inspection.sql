@@ -1,0 +1,182 @@
+-- What comes next in simple queues, what waits for its time there, what is set aside, and what can be done about it.
+--
+-- Whoever may RECEIVE from a queue sees all of it, and may put back, give up or withdraw a message: he could as well
+-- have taken it.
+
+create function parley._p_set_aside_messages(caller parley.caller default parley.current_caller())
+returns table (
+  queue_name text,
+  message_id bigint,
+  key text,
+  priority smallint,
+  body bytea,
+  enqueued_at timestamptz,
+  rollbacks integer,
+  set_aside_at timestamptz
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.lookup_name, s.position, m.message_key, s.priority, m.body, m.enqueued_at, s.rollbacks, s.set_aside_at
+  from parley._p_set_aside_message as s
+  join parley._p_queue as q using (queue_id)
+  join parley._p_message as m on m.lane = parley._p_set_aside_lane(s.queue_id) and m.position = s.position
+  where parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_set_aside_messages(parley.caller) is 'Gives what parley.set_aside_messages shows.';
+
+create view parley.set_aside_messages as
+select s.queue_name, s.message_id, s.key, s.priority, s.body, s.enqueued_at, s.rollbacks, s.set_aside_at
+from parley._p_set_aside_messages() as s;
+
+comment on view parley.set_aside_messages is
+'Messages of simple queues that came back too often, of queues that the role may take from.';
+
+create function parley._p_delayed_messages(caller parley.caller default parley.current_caller())
+returns table (queue_name text, delayed_id bigint, due_at timestamptz, key text, priority smallint, body bytea)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.lookup_name, d.delayed_id, d.due_at, d.message_key, d.priority, d.body
+  from parley._p_delayed_message as d
+  join parley._p_queue as q using (queue_id)
+  where parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_delayed_messages(parley.caller) is 'Gives what parley.delayed_messages shows.';
+
+create view parley.delayed_messages as
+select d.queue_name, d.delayed_id, d.due_at, d.key, d.priority, d.body
+from parley._p_delayed_messages() as d;
+
+comment on view parley.delayed_messages is
+'Messages of simple queues that are not due yet, of queues that the role may take from.';
+
+create function parley.peek_messages(
+  queue text, top integer default 10, caller parley.caller default parley.current_caller()
+) returns setof parley.taken_message
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+begin
+  found := parley._p_require_top(top);
+  return query
+  select m.position, m.message_key, (11 - m.lane % 16)::smallint, m.body, m.enqueued_at, m.trace_context
+  from parley._p_message as m
+  where m.lane between parley._p_lane(v_queue.queue_id, 10) and parley._p_lane(v_queue.queue_id, 1)
+  order by m.lane, m.position
+  limit top;
+end
+$$;
+
+comment on function parley.peek_messages(text, integer, parley.caller) is
+'Gives the first messages of a simple queue, by priority and arrival, without taking them; those that others have taken
+and not committed too.
+Arguments: queue; top, at most so many messages (null: all).
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.';
+
+create function parley._p_take_set_aside(caller oid, queue text, message_id bigint) returns parley._p_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(caller, queue, 'RECEIVE');
+  v_scan record;
+  v_message parley._p_message;
+begin
+  delete from parley._p_set_aside_message as s
+  where s.queue_id = v_queue.queue_id and s.position = message_id
+  returning s.priority into v_scan;
+  if not found then
+    found := parley._p_raise(8426, 'message not set aside', message_id::text, v_queue.lookup_name);
+  end if;
+  delete from parley._p_message as m
+  where m.lane = parley._p_set_aside_lane(v_queue.queue_id) and m.position = message_id
+  returning m.position, m.endpoint_id, m.enqueued_at, m.lane, m.message_type_id, m.body, m.frame, m.trace_context,
+    m.message_key
+  into v_message;
+  v_message.lane := parley._p_lane(v_queue.queue_id, v_scan.priority);
+  return v_message;
+end
+$$;
+
+comment on function parley._p_take_set_aside(oid, text, bigint) is
+'Takes a message that is set aside out of its queue, and gives it with the lane that it came from.
+Errors: 208, 229, 8402, 8426 it is not set aside, 9609.';
+
+create function parley.retry_message(
+  queue text, message_id bigint, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_message parley._p_message := parley._p_take_set_aside(parley._p_caller(caller), queue, message_id);
+  v_queue parley._p_queue;
+begin
+  select * into v_queue from parley._p_queue as q where q.queue_id = parley._p_owner_of_lane(v_message.lane);
+  insert into parley._p_message (
+    position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context, message_key
+  )
+  values (
+    nextval(v_queue.position_sequence) * 1024, v_message.endpoint_id, v_message.enqueued_at, v_message.lane,
+    v_message.message_type_id, v_message.body, v_message.trace_context, v_message.message_key
+  );
+  perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
+end
+$$;
+
+comment on function parley.retry_message(text, bigint, parley.caller) is
+'Puts a message that is set aside back at the end of its simple queue, under a new message_id. Its rollbacks are
+forgotten.
+Arguments: queue; message_id, as parley.set_aside_messages shows it.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 8426 not set aside, 9609 malformed name.
+Source: spec P32, 5.6.';
+
+create function parley.discard_message(
+  queue text, message_id bigint, caller parley.caller default parley.current_caller()
+) returns parley.taken_message
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_message parley._p_message := parley._p_take_set_aside(parley._p_caller(caller), queue, message_id);
+begin
+  return row(
+    v_message.position, v_message.message_key, 11 - v_message.lane % 16, v_message.body, v_message.enqueued_at,
+    v_message.trace_context
+  )::parley.taken_message;
+end
+$$;
+
+comment on function parley.discard_message(text, bigint, parley.caller) is
+'Removes a message that is set aside from its simple queue, and returns it.
+Arguments: queue; message_id, as parley.set_aside_messages shows it.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 8426 not set aside, 9609 malformed name.
+Source: spec P32, 5.6.';
+
+create function parley.withdraw_message(
+  queue text, delayed_id bigint, caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+begin
+  delete from parley._p_delayed_message as d
+  where d.queue_id = v_queue.queue_id and d.delayed_id = withdraw_message.delayed_id;
+  return found;
+end
+$$;
+
+comment on function parley.withdraw_message(text, bigint, parley.caller) is
+'Withdraws a message of a simple queue that is not due yet, and returns whether it was still there.
+Arguments: queue; delayed_id, as parley.delayed_messages shows it.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
+Source: spec P32.';

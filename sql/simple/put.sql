@@ -1,0 +1,209 @@
+-- PUT: how a message gets into a simple queue.
+--
+-- As SEND does it (send/send.sql): the caller inserts into a table whose trigger runs with the rights of the schema's
+-- owner, and whose column caller, into which nobody may write, has current_user as its default. One statement reads the
+-- queue, checks the rights and appends; where it does not apply, _p_put finds out why, or does the rest.
+-- A put that begins after another's commit comes later, as the position is drawn from the queue's sequence.
+-- Locks: none but that on the sequence, which shows readers who is under way.
+
+create table parley._p_outgoing_put (
+  queue text,
+  body bytea,
+  bodies bytea[],
+  message_key text,
+  priority integer,
+  deliver_at timestamptz,
+  trace_context text,
+  caller name not null default current_user,
+  constraint _p_outgoing_put_is_empty check (false)
+);
+
+comment on table parley._p_outgoing_put is
+'Takes what is put into simple queues, as _p_outgoing takes what is sent. It never holds a row.';
+comment on column parley._p_outgoing_put.caller is 'Who puts. Nobody may insert into this column.';
+
+create function parley._p_put(
+  caller oid, queue text, bodies bytea[], key text, priority integer, deliver_at timestamptz, trace_context text
+) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(caller, queue, 'SEND');
+  v_due bigint;
+begin
+  found := parley._p_require_range('priority', priority, 1, 10);
+  found := parley._p_require_one_dimension(bodies);
+  if not v_queue.is_enqueue_enabled then
+    found := parley._p_raise(9617, 'disabled', v_queue.lookup_name);
+  end if;
+  if v_queue.priorities & (1 << priority) = 0 then
+    update parley._p_queue as q
+    set priorities = q.priorities | (1 << _p_put.priority)
+    where q.queue_id = v_queue.queue_id and q.priorities & (1 << _p_put.priority) = 0;
+  end if;
+  if deliver_at > clock_timestamp() then
+    insert into parley._p_delayed_message (queue_id, due_at, priority, message_key, body, trace_context)
+    select v_queue.queue_id, _p_put.deliver_at, _p_put.priority, _p_put.key, nullif(b.body, ''), _p_put.trace_context
+    from unnest(bodies) with ordinality as b (body, number)
+    order by b.number;
+    v_due := least(extract(epoch from deliver_at) * 1000000, 9000000000000000)::bigint;
+    if v_due < coalesce(pg_sequence_last_value('parley._p_next_due'), 0) then
+      perform setval('parley._p_next_due', v_due);
+    end if;
+    return true;
+  end if;
+  insert into parley._p_message (
+    position, endpoint_id, enqueued_at, lane, message_type_id, body, message_key, trace_context
+  )
+  select nextval(v_queue.position_sequence) * 1024, parley._p_key_id(v_queue.queue_id, key), clock_timestamp(),
+    parley._p_lane(v_queue.queue_id, priority), 14, nullif(b.body, ''), key, _p_put.trace_context
+  from unnest(bodies) with ordinality as b (body, number)
+  order by b.number;
+  perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
+  return true;
+end
+$$;
+
+comment on function parley._p_put(oid, text, bytea[], text, integer, timestamptz, text) is
+'Puts messages into a simple queue in their order, or has them wait until they are due.
+Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority, dimensions, 9609 malformed name,
+9617 disabled.';
+
+create function parley._p_put_outgoing() returns trigger
+language plpgsql security definer
+set enable_seqscan = off
+as $$
+begin
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
+  select
+    pg_catalog.nextval(q.position_sequence) operator(pg_catalog.*) 1024::pg_catalog.int8,
+    '-9223372036854775807'::pg_catalog.int8,
+    case
+      when pg_catalog.pg_sequence_last_value(q.wakeup_sequence) operator(pg_catalog.>) 0::pg_catalog.int8
+        then parley._p_wake_and_time(parley._p_lane(q.queue_id, 5), q.wakeup_sequence)
+      else pg_catalog.clock_timestamp()
+    end,
+    parley._p_lane(q.queue_id, 5),
+    14,
+    case when pg_catalog.octet_length(new.body) operator(pg_catalog.>) 0 then new.body end,
+    case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end
+  from parley._p_queue as q
+  where q.lookup_name operator(pg_catalog.=) new.queue
+    and q.is_simple
+    and q.is_enqueue_enabled
+    and new.priority operator(pg_catalog.=) 5
+    and new.message_key is null
+    and new.bodies is null
+    and new.deliver_at is null
+    and (
+      pg_catalog.pg_has_role(new.caller, q.owner, 'usage')
+      or exists (
+        select
+        from parley._p_permission as p
+        where p.class operator(pg_catalog.=) 'queue'
+          and p.object_id operator(pg_catalog.=) q.queue_id
+          and p.permission operator(pg_catalog.=) 'SEND'
+          and p.grantee operator(pg_catalog.<>) 0::pg_catalog.oid
+          and pg_catalog.pg_has_role(new.caller, p.grantee, 'usage')
+      )
+    );
+  if not found then
+    found := parley._p_put(
+      parley._p_role_of(new.caller), new.queue, coalesce(new.bodies, array[new.body]), new.message_key, new.priority,
+      new.deliver_at, parley._p_trace_context(new.trace_context)
+    );
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_put_outgoing() is
+'Puts what was inserted into _p_outgoing_put, with the rights of its column caller.
+Errors: those of parley.put.';
+
+create trigger _p_put before insert on parley._p_outgoing_put
+for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_put_outgoing();
+
+-- A replication worker and a restore turn ordinary triggers off.
+do $$
+begin
+  alter table parley._p_outgoing_put enable always trigger _p_put;
+end
+$$;
+
+create function parley.put(
+  queue text, body bytea, key text default null, priority integer default 5, deliver_at timestamptz default null
+) returns void
+language plpgsql
+as $$
+begin
+  insert into parley._p_outgoing_put (queue, body, message_key, priority, deliver_at) values ($1, $2, $3, $4, $5);
+end
+$$;
+
+comment on function parley.put(text, bytea, text, integer, timestamptz) is
+'Puts a message into a simple queue, in this transaction.
+Arguments: queue; body, null or empty for none; key, messages of one key are taken in their order, one reader at a time
+(null: no order with others); priority, 10 first, 1 last; deliver_at, not before that time (null, or past: now).
+Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority out of range, 9609 malformed name,
+9617 the queue is disabled.
+Source: spec P32.';
+
+create function parley.put(
+  queue text, body text, key text default null, priority integer default 5, deliver_at timestamptz default null
+) returns void
+language plpgsql
+as $$
+begin
+  insert into parley._p_outgoing_put (queue, body, message_key, priority, deliver_at)
+  values ($1, pg_catalog.convert_to($2, 'UTF8'), $3, $4, $5);
+end
+$$;
+
+comment on function parley.put(text, text, text, integer, timestamptz) is
+'Puts a message whose body is text into a simple queue; it travels as UTF-8.
+Arguments: as put with a bytea body.
+Errors: those of put with a bytea body.
+Source: spec P32.';
+
+create function parley.put_batch_binary(
+  queue text, bodies bytea[], key text default null, priority integer default 5, deliver_at timestamptz default null
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley._p_require_one_dimension(bodies);
+  insert into parley._p_outgoing_put (queue, bodies, message_key, priority, deliver_at)
+  values ($1, coalesce($2, '{}'), $3, $4, $5);
+end
+$$;
+
+comment on function parley.put_batch_binary(text, bytea[], text, integer, timestamptz) is
+'Puts a message for each body into a simple queue, in the order of the array.
+Arguments: queue; bodies; key, priority and deliver_at of all of them, as in put.
+Errors: those of put, and 8402 an array of several dimensions.
+Source: spec P32.';
+
+create function parley.put_batch(
+  queue text, bodies text[], key text default null, priority integer default 5, deliver_at timestamptz default null
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley._p_require_one_dimension(bodies);
+  insert into parley._p_outgoing_put (queue, bodies, message_key, priority, deliver_at)
+  values (
+    $1, array(select convert_to(b.body, 'UTF8') from unnest($2) with ordinality as b (body, number) order by b.number),
+    $3, $4, $5
+  );
+end
+$$;
+
+comment on function parley.put_batch(text, text[], text, integer, timestamptz) is
+'Puts a message for each text into a simple queue, in the order of the array.
+Arguments: as put_batch_binary.
+Errors: those of put_batch_binary.
+Source: spec P32.';

@@ -1,0 +1,341 @@
+-- TAKE: how messages leave a simple queue.
+--
+-- 1. _p_take_returned: a message that has come back after a rollback is taken alone, and counted, or set aside when it
+--    came back too often (poison/poison.sql says how that is noticed and counted). So a bad message takes others
+--    along once.
+-- 2. _p_claim: one statement locks the first rows that are free, skipping what others hold, and deletes them. Nothing
+--    else is locked, so that readers side by side do not meet.
+-- Both can be called by what claims messages in another way.
+--
+-- Invariants, and what keeps each:
+--   a message is taken once   the lock of its row
+--   of one key only the first is taken   the condition of the scan: what another transaction has taken and not
+--     committed is still the first; messages of one key whose puts overlapped may be taken at once
+--   nothing that waits stands before where a scan begins   conversation/scan_hints.sql
+-- Locks: message rows, skip locked. Cost of a call: four statements.
+
+create function parley._p_take_returned(queue parley._p_queue, priority integer, from_position bigint, rows_max integer)
+returns setof parley.taken_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane constant integer := parley._p_lane(queue.queue_id, priority);
+  v_next constant bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  v_first record;
+  v_failed bigint;
+  v_count integer;
+begin
+  -- Those that run have it in their hands; whoever has ended gave it back.
+  select n.ctid as row_id, n.position, n.taker into v_first
+  from (
+    select m.ctid, m.position, m.endpoint_id, m.xmax as taker
+    from parley._p_message as m
+    where m.lane = v_lane and m.position >= from_position
+    order by m.position
+    limit rows_max
+  ) as n
+  where n.taker <> '0'
+    and not parley._p_is_running(n.taker)
+    and parley._p_is_first_of_key(queue.queue_id, n.endpoint_id, n.position)
+  order by n.position
+  limit 1;
+  if not found then
+    return;
+  end if;
+  perform
+  from parley._p_message as m
+  where m.ctid = v_first.row_id and m.position = v_first.position
+  for update skip locked;
+  if not found then
+    return;
+  end if;
+  v_failed := v_next - (v_next - v_first.taker::text::bigint & 4294967295);
+  if queue.is_poison_message_handling_enabled and pg_xact_status(v_failed::text::xid8) = 'aborted' then
+    v_count := parley._p_count_returned(queue, v_first.position, v_failed);
+    if v_count >= queue.rollbacks_before_disable then
+      if queue.poison_action = 'DISABLE_QUEUE' then
+        found := parley._p_raise(9617, 'disabled', queue.lookup_name);
+      end if;
+      update parley._p_message as m
+      set lane = parley._p_set_aside_lane(queue.queue_id)
+      where m.ctid = v_first.row_id and m.position = v_first.position;
+      insert into parley._p_set_aside_message (queue_id, position, priority, rollbacks)
+      values (queue.queue_id, v_first.position, _p_take_returned.priority, v_count);
+      perform parley._p_record_unseen();
+      return;
+    end if;
+  end if;
+  return query
+  delete from parley._p_message as m
+  where m.ctid = v_first.row_id and m.position = v_first.position
+  returning m.position, m.message_key, _p_take_returned.priority::smallint, m.body, m.enqueued_at, m.trace_context;
+end
+$$;
+
+comment on function parley._p_take_returned(parley._p_queue, integer, bigint, integer) is
+'Takes the first message of a lane that came back after a rollback, alone, and counts that; or sets it aside when it
+came back too often.
+Arguments: queue; priority; from_position, where to begin; rows_max, among so many rows.
+Errors: 9617 when it came back too often and the queue is to be disabled.';
+
+create function parley._p_is_first_of_key(queue_id integer, key_id bigint, "position" bigint) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return key_id = -9223372036854775807 or not exists (
+    select
+    from parley._p_message as m
+    where m.endpoint_id = key_id
+      and m.position < _p_is_first_of_key.position
+      and m.lane <> parley._p_set_aside_lane(_p_is_first_of_key.queue_id)
+  );
+end
+$$;
+
+comment on function parley._p_is_first_of_key(integer, bigint, bigint) is
+'Reports whether no message of the same key stands before one, but what is set aside.';
+
+create function parley._p_count_returned(queue parley._p_queue, "position" bigint, failed bigint) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_count integer;
+begin
+  -- As _p_count_rollback does: two readers that count at once must not lose one.
+  begin
+    perform pg_advisory_lock(1346458188, queue.queue_id);
+    v_count := parley._p_add_rollback(queue, (position / 1024) & 134217727, failed);
+    perform pg_advisory_unlock(1346458188, queue.queue_id);
+  exception
+    when others or query_canceled then
+      perform pg_advisory_unlock(1346458188, queue.queue_id);
+      raise;
+  end;
+  return v_count;
+end
+$$;
+
+comment on function parley._p_count_returned(parley._p_queue, bigint, bigint) is
+'Counts that a message of a simple queue came back, and gives how often it has; null when there is no room to count it.
+Arguments: queue; position of the message; failed, the transaction that it came back from, at its full length.';
+
+create function parley._p_claim(lane integer, from_position bigint, count integer) returns setof parley.taken_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_priority constant smallint := 11 - lane % 16;
+  v_set_aside_lane constant integer := parley._p_set_aside_lane(parley._p_owner_of_lane(lane));
+begin
+  return query
+  with picked as materialized (
+    select n.ctid as row_id
+    from parley._p_message as n
+    where n.lane = _p_claim.lane
+      and n.position >= from_position
+      and n.xmax = '0'
+      and (
+        n.endpoint_id = -9223372036854775807
+        or not exists (
+          select
+          from parley._p_message as o
+          where o.endpoint_id = n.endpoint_id and o.position < n.position and o.lane <> v_set_aside_lane
+        )
+      )
+    order by n.position
+    limit count
+    for update skip locked
+  )
+  delete from parley._p_message as m
+  using picked as p
+  where m.ctid = p.row_id
+  returning m.position, m.message_key, v_priority, m.body, m.enqueued_at, m.trace_context;
+end
+$$;
+
+comment on function parley._p_claim(integer, bigint, integer) is
+'Takes the first messages of a lane that nobody else has taken and that never came back, by arrival; of each key the
+first.
+Arguments: lane; from_position, where to begin; count, how many at most.';
+
+create function parley._p_take_from_lane(queue parley._p_queue, priority integer, count integer)
+returns setof parley.taken_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane constant integer := parley._p_lane(queue.queue_id, priority);
+  v_hint parley._p_scan_hint;
+  v_low bigint;
+  v_first record;
+  v_left integer := count;
+  v_taken integer;
+begin
+  select * into v_hint from parley._p_newest_hint(v_lane) as h;
+  v_low := coalesce(v_hint.low_position, 0);
+  select m.position, m.xmax as taker into v_first
+  from parley._p_message as m
+  where m.lane = v_lane and m.position >= v_low
+  order by m.position
+  limit 1;
+  if not found then
+    return;
+  end if;
+  if v_first.position - v_low > 262144 then
+    perform parley._p_renew_hint(queue.queue_id, v_lane, v_first.position, v_hint);
+  end if;
+  -- Behind what others have in their hands something may have come back, too.
+  if v_first.taker <> '0' then
+    return query
+    select * from parley._p_take_returned(queue, priority, v_low, case when random() < 0.9 then 8 else 2000 end);
+    if found then
+      return;
+    end if;
+  end if;
+  -- In each round the next of each key.
+  while v_left > 0 loop
+    return query select * from parley._p_claim(v_lane, v_low, v_left);
+    get diagnostics v_taken = row_count;
+    exit when v_taken = 0;
+    v_left := v_left - v_taken;
+  end loop;
+  if v_left = count and v_first.taker <> '0' then
+    return query select * from parley._p_take_returned(queue, priority, v_low, 2000);
+  end if;
+end
+$$;
+
+comment on function parley._p_take_from_lane(parley._p_queue, integer, integer) is
+'Takes messages of one priority from a simple queue, by arrival; or one that came back, alone.
+Arguments: queue; priority; count, how many at most.
+Errors: 9617.';
+
+create function parley._p_take(queue parley._p_queue, count integer) returns setof parley.taken_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_priority integer;
+begin
+  if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
+    perform parley._p_deliver_due(queue.queue_id, 1000);
+  end if;
+  for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0 loop
+    return query select * from parley._p_take_from_lane(queue, v_priority, count);
+    -- Of one priority at a time: what came back stays alone.
+    exit when found;
+  end loop;
+end
+$$;
+
+comment on function parley._p_take(parley._p_queue, integer) is
+'Takes messages from a simple queue, of the highest priority that has some, after what is due was put there.
+Arguments: queue; count, how many at most.
+Errors: 9617.';
+
+create function parley.take(
+  queue text, count integer default 1, timeout integer default null,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.taken_message
+language plpgsql security definer rows 100
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_scan record;
+  v_queue parley._p_queue;
+  v_taken integer := 0;
+  v_claimed integer;
+  v_last bigint;
+  v_sent timestamptz;
+  v_seen timestamptz;
+  v_lost integer := 0;
+  v_scanned_at timestamptz;
+  v_started timestamptz;
+begin
+  if count is null or count < 1 or count > 100000 or timeout < -1 then
+    found := parley._p_require_range('count', count, 1, 100000) and parley._p_require_timeout(timeout);
+  end if;
+  loop
+    -- With the first row of the usual lane: then one more statement is enough as a rule.
+    select q as queue, f.position, f.taker, f.low into v_scan
+    from parley._p_queue as q
+    left join lateral (
+      select m.position, m.xmax as taker, coalesce(h.low_position, 0) as low
+      from (select parley._p_lane(q.queue_id, 5) as lane) as l
+      left join lateral parley._p_newest_hint(l.lane) as h on true
+      cross join lateral (
+        select n.position, n.xmax
+        from parley._p_message as n
+        where n.lane = l.lane and n.position >= coalesce(h.low_position, 0)
+        order by n.position
+        limit 1
+      ) as m
+    ) as f on true
+    where q.lookup_name = queue;
+    if not found then
+      queue := (parley._p_find_queue(v_caller, queue)).lookup_name;
+      continue;
+    end if;
+    v_queue := v_scan.queue;
+    if pg_has_role(v_caller, v_queue.owner, 'usage') is not true or not v_queue.is_simple then
+      found := (parley._p_find_simple_queue(v_caller, queue, 'RECEIVE')).is_simple;
+    end if;
+    if not v_queue.is_receive_enabled
+      or v_queue.poison_action = 'DISABLE_QUEUE' and parley._p_is_poisoned(v_queue.queue_id) then
+      found := parley._p_raise(9617, 'disabled', v_queue.lookup_name);
+    end if;
+    if timeout <> 0 then
+      v_scanned_at := clock_timestamp();
+      v_last := parley._p_last_position(v_queue.position_sequence);
+    end if;
+    if v_queue.priorities = 32
+      and v_scan.position - v_scan.low <= 262144
+      and (v_scan.taker = '0' or parley._p_is_running(v_scan.taker) and random() < 0.95)
+      and pg_sequence_last_value('parley._p_next_due') > extract(epoch from clock_timestamp()) * 1000000 then
+      -- In each round the next of each key.
+      loop
+        return query
+        select * from parley._p_claim(parley._p_lane(v_queue.queue_id, 5), v_scan.low, count - v_taken);
+        get diagnostics v_claimed = row_count;
+        v_taken := v_taken + v_claimed;
+        exit when v_claimed = 0 or v_taken = count;
+      end loop;
+    end if;
+    if v_taken = 0 then
+      return query select * from parley._p_take(v_queue, count);
+      get diagnostics v_taken = row_count;
+    end if;
+    exit when v_taken > 0 or coalesce(timeout, 0) = 0 or parley._p_has_unseen();
+    v_started := coalesce(v_started, v_scanned_at);
+    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
+    v_seen := coalesce(v_sent, v_started);
+    v_sent := parley._p_wait_for_message(
+      v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost
+    );
+    exit when v_sent is null;
+  end loop;
+  if v_started is not null then
+    found := parley._p_reach_client();
+  end if;
+end
+$$;
+
+comment on function parley.take(text, integer, integer, parley.caller) is
+'Takes messages from a simple queue: removes them, in this transaction. What others have taken and not committed is
+passed by. Messages come by priority and arrival, of one priority in a call, those of one key always in the order in
+which they were put. A message that came back after a rollback is taken alone, and after too many set aside:
+parley.set_aside_messages.
+Arguments: queue; count, how many at most, 1 to 100,000; timeout in milliseconds to wait for a message (null or 0: do
+not wait, -1: for ever).
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, count or timeout out of range, 9609 malformed name,
+9617 the queue is disabled.
+Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
+Source: spec P32.';
