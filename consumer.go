@@ -134,7 +134,8 @@ func (c *Consumer) prepare() (*consumerExecution, error) {
 		return nil, errors.New("consumer: Queue is missing")
 	case execution.Handler == nil:
 		return nil, errors.New("consumer: Handler is missing")
-	case execution.Top < 0 || execution.Groups < 0 || execution.Readers < 0 || execution.HandlerTimeout < 0 || execution.GraceTime < 0 || execution.PollInterval < 0:
+	case min(execution.Top, execution.Groups, execution.Readers) < 0,
+		min(execution.HandlerTimeout, execution.GraceTime, execution.PollInterval) < 0:
 		return nil, errors.New("consumer: Top, Groups, Readers and times must not be negative")
 	}
 	execution.Top = orDefault(execution.Top, defaultTop)

@@ -43,17 +43,7 @@ begin
   elsif parley._p_is_set_aside(endpoint_id) then
     return true;
   end if;
-  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and
-  -- let go of whatever happens.
-  begin
-    perform pg_advisory_lock(1346458188, queue_id);
-    v_count := parley._p_add_rollback(v_queue, (position / 1024) & 134217727, v_failed);
-    perform pg_advisory_unlock(1346458188, queue_id);
-  exception
-    when others or query_canceled then
-      perform pg_advisory_unlock(1346458188, queue_id);
-      raise;
-  end;
+  v_count := parley._p_count_returned(v_queue, position, v_failed);
   if v_count >= v_queue.rollbacks_before_disable then
     if v_queue.poison_action = 'DISABLE_QUEUE' then
       found := parley._p_raise_disabled(queue_id);
@@ -77,6 +67,32 @@ Gives false: take the message; true: its conversation has just been set aside, f
 nothing more in this transaction.
 Errors: 9617 when it has come back too often and the queue is to be disabled.
 Source: spec 5.6.';
+
+create function parley._p_count_returned(queue parley._p_queue, "position" bigint, failed bigint) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_count integer;
+begin
+  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and let go of
+  -- whatever happens.
+  begin
+    perform pg_advisory_lock(1346458188, queue.queue_id);
+    v_count := parley._p_add_rollback(queue, (position / 1024) & 134217727, failed);
+    perform pg_advisory_unlock(1346458188, queue.queue_id);
+  exception
+    when others or query_canceled then
+      perform pg_advisory_unlock(1346458188, queue.queue_id);
+      raise;
+  end;
+  return v_count;
+end
+$$;
+
+comment on function parley._p_count_returned(parley._p_queue, bigint, bigint) is
+'Counts that a message came back, and gives how often it has; null when there is no room to count it.
+Arguments: queue; position of the message; failed, the transaction that it came back from, at its full length.';
 
 create function parley._p_add_rollback(queue parley._p_queue, key bigint, failed bigint) returns integer
 language plpgsql

@@ -97,31 +97,6 @@ $$;
 comment on function parley._p_is_first_of_key(integer, bigint, bigint) is
 'Reports whether no message of the same key stands before one, but what is set aside.';
 
-create function parley._p_count_returned(queue parley._p_queue, "position" bigint, failed bigint) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_count integer;
-begin
-  -- As _p_count_rollback does: two readers that count at once must not lose one.
-  begin
-    perform pg_advisory_lock(1346458188, queue.queue_id);
-    v_count := parley._p_add_rollback(queue, (position / 1024) & 134217727, failed);
-    perform pg_advisory_unlock(1346458188, queue.queue_id);
-  exception
-    when others or query_canceled then
-      perform pg_advisory_unlock(1346458188, queue.queue_id);
-      raise;
-  end;
-  return v_count;
-end
-$$;
-
-comment on function parley._p_count_returned(parley._p_queue, bigint, bigint) is
-'Counts that a message of a simple queue came back, and gives how often it has; null when there is no room to count it.
-Arguments: queue; position of the message; failed, the transaction that it came back from, at its full length.';
-
 create function parley._p_claim(lane integer, from_position bigint, count integer) returns setof parley.taken_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
