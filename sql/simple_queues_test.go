@@ -310,6 +310,20 @@ func TestReadersOfASimpleQueueSideBySide(t *testing.T) {
 		where k.body < k.last`)
 }
 
+func TestPausedReadersTakeNothing(t *testing.T) {
+	t.Parallel()
+	b := newJobs(t)
+	b.put("a")
+	b.exec("select parley.pause_readers('jobs')")
+	reader := b.connection()
+	reader.exec("set parley.reader = on")
+	reader.requireTaken(1)
+	b.requireTaken(1, "a")
+	b.put("b")
+	b.exec("select parley.resume_readers('jobs')")
+	reader.requireTaken(1, "b")
+}
+
 // Readers do not walk over what was taken long ago.
 func TestTakeBeginsWhereAHintLetsIt(t *testing.T) {
 	t.Parallel()

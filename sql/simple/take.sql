@@ -267,6 +267,9 @@ begin
       or v_queue.poison_action = 'DISABLE_QUEUE' and parley._p_is_poisoned(v_queue.queue_id) then
       found := parley._p_raise(9617, 'disabled', v_queue.lookup_name);
     end if;
+    if v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, coalesce(timeout, 0)) then
+      return;
+    end if;
     if timeout <> 0 then
       v_scanned_at := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
