@@ -273,8 +273,8 @@ its conversation is passed by until parley.retry_poison or parley.discard_poison
 poison_rollbacks, 1 to 15, how often is too often (default 5); kind, DIALOG for messages of conversations, or SIMPLE
 for messages that parley.put puts in and parley.take takes out, without services.
 Errors: 229 not allowed, 2714 exists, 8402 kind, poison_action, poison_rollbacks or max_queue_readers out of range,
-9609 bad name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary, 15151 unknown
-owner or role, 15517 the caller may not act as the role that the procedure would run as.
+9609 bad name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary,
+15151 unknown owner or role, 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4.';
 
 create function parley.alter_queue(

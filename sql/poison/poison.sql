@@ -75,8 +75,8 @@ as $$
 declare
   v_count integer;
 begin
-  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and let go of
-  -- whatever happens.
+  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and
+  -- let go of whatever happens.
   begin
     perform pg_advisory_lock(1346458188, queue.queue_id);
     v_count := parley._p_add_rollback(queue, (position / 1024) & 134217727, failed);

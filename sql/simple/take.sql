@@ -188,7 +188,7 @@ comment on function parley._p_take_from_lane(parley._p_queue, integer, integer) 
 Arguments: queue; priority; count, how many at most.
 Errors: 9617.';
 
-create function parley._p_take(queue parley._p_queue, count integer) returns setof parley.taken_message
+create function parley._p_take_by_priority(queue parley._p_queue, count integer) returns setof parley.taken_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -206,7 +206,7 @@ begin
 end
 $$;
 
-comment on function parley._p_take(parley._p_queue, integer) is
+comment on function parley._p_take_by_priority(parley._p_queue, integer) is
 'Takes messages from a simple queue, of the highest priority that has some, after what is due was put there.
 Arguments: queue; count, how many at most.
 Errors: 9617.';
@@ -267,9 +267,7 @@ begin
       or v_queue.poison_action = 'DISABLE_QUEUE' and parley._p_is_poisoned(v_queue.queue_id) then
       found := parley._p_raise(9617, 'disabled', v_queue.lookup_name);
     end if;
-    if v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, coalesce(timeout, 0)) then
-      return;
-    end if;
+    exit when v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, coalesce(timeout, 0));
     if timeout <> 0 then
       v_scanned_at := clock_timestamp();
       v_last := parley._p_last_position(v_queue.position_sequence);
@@ -288,7 +286,7 @@ begin
       end loop;
     end if;
     if v_taken = 0 then
-      return query select * from parley._p_take(v_queue, count);
+      return query select * from parley._p_take_by_priority(v_queue, count);
       get diagnostics v_taken = row_count;
     end if;
     exit when v_taken > 0 or coalesce(timeout, 0) = 0 or parley._p_has_unseen();
