@@ -292,6 +292,11 @@ from (values
   (8402, 'wait', 'wait_seconds is %1$s', '0 to 2147483 are allowed, and null.', 'Give null to wait for ever.'),
   (8402, 'poison action', 'poison_action is "%1$s"', 'It says what becomes of a message that has come back too often.',
     'Give SET_ASIDE or DISABLE_QUEUE.'),
+  (8402, 'kind of a queue', 'unknown kind "%1$s" of a queue', null, 'Use DIALOG or SIMPLE.'),
+  (8402, 'retention of a simple queue', 'queue "%1$s" is simple and retains nothing',
+    'Retention keeps copies until a conversation ends, and there is none.', 'Leave retention out.'),
+  (8402, 'service on a simple queue', 'queue "%1$s" is simple and takes no service', null,
+    'Create a queue of kind DIALOG for the service.'),
   (8402, 'validation', 'unknown validation "%1$s"', null,
     'Use NONE, EMPTY, WELL_FORMED_XML, VALID_XML, JSON, JSON_SCHEMA or FUNCTION.'),
   (8402, 'validation function missing', 'validation %1$s needs a function', null,
@@ -515,6 +520,12 @@ from (values
     'Call it outside a transaction, or begin one at READ COMMITTED.'),
   (8402, 'groups of one', 'several groups cannot be received from a conversation or a group',
     'groups is %1$s, and a conversation handle or a group id was given.', 'Leave out groups, or what names the one.'),
+  (8402, 'simple queue', 'queue "%1$s" is simple: nothing is received from it', null,
+    'Take from it: select * from parley.take(%1$L);'),
+  (8402, 'not simple', 'queue "%1$s" is not simple',
+    'Its messages are those of conversations.', 'Use send and receive, or create a queue with kind => ''SIMPLE''.'),
+  (8426, 'message not set aside', 'message %1$s of queue "%2$s" is not set aside', null,
+    'Those that are: select message_id from parley.set_aside_messages where queue_name = %2$L;'),
   (8402, 'level', 'there is no level "%1$s"', null, 'Use ERROR, WARNING or INFO.'),
   (8402, 'traced event', 'there is no event "%1$s" to trace', null, 'Use %2$s; or null for all.'),
   (8402, 'seconds of a trace', 'a trace cannot run for %1$s seconds', null, 'Give 1 to 604800, a week.'),
@@ -2419,6 +2430,8 @@ create table parley._p_queue (
   disabled_position bigint,
   -- Since when its readers are paused (receive/pause.sql); null when they are not.
   readers_paused_at timestamptz,
+  -- Its messages belong to no conversation (simple/messages.sql).
+  is_simple boolean not null default false,
   create_date timestamptz not null default now(),
   modify_date timestamptz not null default now()
 );
@@ -2546,6 +2559,24 @@ comment on function parley._p_find_queue(oid, text, text) is
 'Finds a queue the caller may use for something.
 Errors: 208, 229, 9609, 9663 when a system object would be changed.';
 
+create function parley._p_find_dialog_queue(caller oid, queue text) returns parley._p_queue
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(caller, queue, 'REFERENCES');
+begin
+  if v_queue.is_simple then
+    found := parley._p_raise(8402, 'service on a simple queue', v_queue.lookup_name);
+  end if;
+  return v_queue;
+end
+$$;
+
+comment on function parley._p_find_dialog_queue(oid, text) is
+'Finds a queue that the caller may give to a service.
+Errors: 208, 229, 8402 a simple queue, 9609.';
+
 create function parley._p_add_queue(queue_id integer, schema_name text, name text, owner oid) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -2587,6 +2618,7 @@ create function parley.create_queue(
   "authorization" text default null,
   poison_action text default null,
   poison_rollbacks integer default null,
+  kind text default 'DIALOG',
   caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
@@ -2608,8 +2640,12 @@ begin
     found := parley._p_raise(2714, 'object', 'queue', queue, 'alter_queue');
   end if;
   v_owner := parley._p_new_owner(v_caller, "authorization");
+  if coalesce(upper(kind), '') not in ('DIALOG', 'SIMPLE') then
+    found := parley._p_raise(8402, 'kind of a queue', coalesce(kind, 'null'));
+  end if;
   v_id := nextval('parley._p_object_id');
   perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, v_owner);
+  update parley._p_queue as q set is_simple = true where q.queue_id = v_id and upper(kind) = 'SIMPLE';
   perform parley._p_create_queue_view(v_id);
   found := parley._p_alter_queue(
     v_caller, v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
@@ -2620,7 +2656,7 @@ end
 $$;
 
 comment on function parley.create_queue(
-  text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, parley.caller
+  text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, text, parley.caller
 ) is
 'Creates a queue, and a view of it in schema parley_queue, and returns its id.
 Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention,
@@ -2629,10 +2665,11 @@ activation_procedure, a procedure without arguments; max_queue_readers, 0 to 327
 that the caller may act as; activation, whether it is on (default: when a procedure is given); authorization, the owner
 (default: the caller); poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default),
 its conversation is passed by until parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does;
-poison_rollbacks, 1 to 15, how often is too often (default 5).
-Errors: 229 not allowed, 2714 exists, 8402 poison_action, poison_rollbacks or max_queue_readers out of range, 9609 bad
-name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary, 15151 unknown owner
-or role, 15517 the caller may not act as the role that the procedure would run as.
+poison_rollbacks, 1 to 15, how often is too often (default 5); kind, DIALOG for messages of conversations, or SIMPLE
+for messages that parley.put puts in and parley.take takes out, without services.
+Errors: 229 not allowed, 2714 exists, 8402 kind, poison_action, poison_rollbacks or max_queue_readers out of range,
+9609 bad name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary,
+15151 unknown owner or role, 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4.';
 
 create function parley.alter_queue(
@@ -2694,92 +2731,24 @@ comment on function parley.drop_activation(text, parley.caller) is
 Errors: 208 not found, 229 not allowed, 9663 system object.
 Source: spec 2.4, ACTIVATION (DROP).';
 
-create function parley._p_drop_unused_sequences() returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '10ms'
-as $$
-declare
-  v_sequence regclass;
-begin
-  for v_sequence in
-    select c.oid
-    from pg_class as c
-    where c.relnamespace = 'parley'::regnamespace
-      and c.relkind = 'S'
-      and c.relname like E'\\_p\\_queue\\_%'
-      and not exists (
-        select from parley._p_queue as q
-        where c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence)
-      )
-  loop
-    begin
-      execute format('drop sequence %s', v_sequence);
-    exception
-      when lock_not_available then
-        null;
-    end;
-  end loop;
-end
-$$;
-
-comment on function parley._p_drop_unused_sequences() is
-'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and
-learns that it is gone only when that has committed: so what is locked is left to the next call.';
-
-create function parley.drop_queue(queue text, caller parley.caller default parley.current_caller()) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
-  v_service text;
-begin
-  select case
-    when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name)
-  end as name
-  into v_service
-  from parley._p_service as s
-  where s.queue_id = v_queue.queue_id
-  order by 1 nulls last
-  limit 1;
-  if v_service is not null then
-    found := parley._p_raise(3716, 'used', 'queue', queue, v_service);
-  elsif found then
-    found := parley._p_raise(3716, 'used unseen', 'queue', queue, 'service');
-  end if;
-  perform parley._p_drop_event_notifications(array(
-    select n.notification_id from parley._p_event_notification as n where n.queue_id = v_queue.queue_id
-  ));
-  execute format('drop view if exists parley_queue.%I', parley._p_queue_view_name(v_queue.queue_id));
-  delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;
-  delete from parley._p_scan_hint as h where parley._p_owner_of_lane(h.lane) = v_queue.queue_id;
-  perform parley._p_keep_totals(v_queue.queue_id);
-  delete from parley._p_queue as q where q.queue_id = v_queue.queue_id;
-  perform parley._p_drop_unused_sequences();
-end
-$$;
-
-comment on function parley.drop_queue(text, parley.caller) is
-'Drops a queue that no service uses; sessions waiting in RECEIVE on it fail at once.
-Errors: 208 not found, 229 not allowed, 3716 still used, 9663 system object.
-Source: spec 2.4.';
-
 create function parley._p_raise_disabled(queue_id integer) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_name text := (select q.lookup_name from parley._p_queue as q where q.queue_id = _p_raise_disabled.queue_id);
+  v_queue parley._p_queue;
 begin
-  return parley._p_raise(9617, 'disabled', v_name);
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_raise_disabled.queue_id;
+  if v_queue.is_simple then
+    return parley._p_raise(8402, 'simple queue', v_queue.lookup_name);
+  end if;
+  return parley._p_raise(9617, 'disabled', v_queue.lookup_name);
 end
 $$;
 
 comment on function parley._p_raise_disabled(integer) is
-'Says that a queue is disabled.
-Errors: 9617, always.';
+'Says that a queue is disabled, or of a simple one that nothing can be received from it.
+Errors: 8402 or 9617, always.';
 
 -- sql/catalog/queue_view.sql
 
@@ -2993,6 +2962,9 @@ begin
     modify_date = now()
   where q.queue_id = _p_alter_queue.queue_id
   returning * into v_new;
+  if v_new.is_simple and v_new.is_retention_enabled then
+    found := parley._p_raise(8402, 'retention of a simple queue', v_new.lookup_name);
+  end if;
   -- To change one of the two is to choose what runs as the role, whatever the other was set by.
   if num_nonnulls(activation_procedure, execute_as, nullif(activation, false)) > 0
     and v_new.activation_procedure is not null then
@@ -3030,7 +3002,7 @@ Errors: 8402, 9613, 9614, 9620, 9653, 9742, 9717, 9718, 15151, 15517.';
 
 -- sql/catalog/dropped_queues.sql
 
--- What queues that are gone have counted, so that no total ever falls.
+-- Dropping a queue, and what queues that are gone have counted, so that no total ever falls.
 
 create table parley._p_dropped_queue (
   enqueued bigint not null,
@@ -3065,6 +3037,78 @@ $$;
 
 comment on function parley._p_keep_totals(integer) is
 'Keeps the counts of a queue that is about to be dropped, and forgets its monitor.';
+
+create function parley._p_drop_unused_sequences() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '10ms'
+as $$
+declare
+  v_sequence regclass;
+begin
+  for v_sequence in
+    select c.oid
+    from pg_class as c
+    where c.relnamespace = 'parley'::regnamespace
+      and c.relkind = 'S'
+      and c.relname like E'\\_p\\_queue\\_%'
+      and not exists (
+        select from parley._p_queue as q
+        where c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence)
+      )
+  loop
+    begin
+      execute format('drop sequence %s', v_sequence);
+    exception
+      when lock_not_available then
+        null;
+    end;
+  end loop;
+end
+$$;
+
+comment on function parley._p_drop_unused_sequences() is
+'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and
+learns that it is gone only when that has committed: so what is locked is left to the next call.';
+
+create function parley.drop_queue(queue text, caller parley.caller default parley.current_caller()) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
+  v_service text;
+begin
+  select case
+    when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name)
+  end as name
+  into v_service
+  from parley._p_service as s
+  where s.queue_id = v_queue.queue_id
+  order by 1 nulls last
+  limit 1;
+  if v_service is not null then
+    found := parley._p_raise(3716, 'used', 'queue', queue, v_service);
+  elsif found then
+    found := parley._p_raise(3716, 'used unseen', 'queue', queue, 'service');
+  end if;
+  perform parley._p_drop_event_notifications(array(
+    select n.notification_id from parley._p_event_notification as n where n.queue_id = v_queue.queue_id
+  ));
+  execute format('drop view if exists parley_queue.%I', parley._p_queue_view_name(v_queue.queue_id));
+  delete from parley._p_permission as p where p.class = 'queue' and p.object_id = v_queue.queue_id;
+  delete from parley._p_scan_hint as h where parley._p_owner_of_lane(h.lane) = v_queue.queue_id;
+  perform parley._p_keep_totals(v_queue.queue_id);
+  delete from parley._p_queue as q where q.queue_id = v_queue.queue_id;
+  perform parley._p_drop_unused_sequences();
+end
+$$;
+
+comment on function parley.drop_queue(text, parley.caller) is
+'Drops a queue that no service uses; sessions waiting in RECEIVE on it fail at once.
+Errors: 208 not found, 229 not allowed, 3716 still used, 9663 system object.
+Source: spec 2.4.';
 
 -- sql/catalog/services.sql
 
@@ -3133,7 +3177,7 @@ begin
   if upper(name) = 'ANY' then
     found := parley._p_raise(9609, 'ANY', 'service');
   end if;
-  v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
+  v_queue := parley._p_find_dialog_queue(v_caller, queue);
   name := parley._p_name('service', name);
   v_owner := parley._p_new_owner(v_caller, "authorization");
   insert into parley._p_service (service_id, name, owner, queue_id)
@@ -3225,7 +3269,7 @@ begin
   end loop;
   found := parley._p_add_service_contracts(v_caller, v_service.service_id, add_contracts);
   if queue is not null then
-    v_queue := parley._p_find_queue(v_caller, queue, 'REFERENCES');
+    v_queue := parley._p_find_dialog_queue(v_caller, queue);
     if v_queue.queue_id <> v_service.queue_id then
       perform parley._p_move_service(v_service, v_queue);
     end if;
@@ -4682,7 +4726,7 @@ begin
     when 'queue' then
       object_id := (parley._p_find_queue(caller, object)).queue_id;
       owner := (parley._p_find_queue(caller, object)).owner;
-      permissions := permissions || array['RECEIVE', 'REFERENCES'];
+      permissions := permissions || array['RECEIVE', 'SEND', 'REFERENCES'];
     when 'service' then
       select s.service_id, s.owner into object_id, owner from parley._p_service as s where s.name = object;
       permissions := permissions || 'SEND'::text;
@@ -7365,7 +7409,9 @@ create table parley._p_message (
   body bytea,
   frame bytea[],
   -- W3C trace context of the sender (send/send_traced.sql); where it is null it takes no room. A frame has one for all its messages.
-  trace_context text
+  trace_context text,
+  -- Of a message of a simple queue (simple/messages.sql).
+  message_key text
 ) with (
   toast_tuple_target = 8160,
   autovacuum_vacuum_scale_factor = 0.1,
@@ -12061,17 +12107,7 @@ begin
   elsif parley._p_is_set_aside(endpoint_id) then
     return true;
   end if;
-  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and
-  -- let go of whatever happens.
-  begin
-    perform pg_advisory_lock(1346458188, queue_id);
-    v_count := parley._p_add_rollback(v_queue, (position / 1024) & 134217727, v_failed);
-    perform pg_advisory_unlock(1346458188, queue_id);
-  exception
-    when others or query_canceled then
-      perform pg_advisory_unlock(1346458188, queue_id);
-      raise;
-  end;
+  v_count := parley._p_count_returned(v_queue, position, v_failed);
   if v_count >= v_queue.rollbacks_before_disable then
     if v_queue.poison_action = 'DISABLE_QUEUE' then
       found := parley._p_raise_disabled(queue_id);
@@ -12095,6 +12131,32 @@ Gives false: take the message; true: its conversation has just been set aside, f
 nothing more in this transaction.
 Errors: 9617 when it has come back too often and the queue is to be disabled.
 Source: spec 5.6.';
+
+create function parley._p_count_returned(queue parley._p_queue, "position" bigint, failed bigint) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_count integer;
+begin
+  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and
+  -- let go of whatever happens.
+  begin
+    perform pg_advisory_lock(1346458188, queue.queue_id);
+    v_count := parley._p_add_rollback(queue, (position / 1024) & 134217727, failed);
+    perform pg_advisory_unlock(1346458188, queue.queue_id);
+  exception
+    when others or query_canceled then
+      perform pg_advisory_unlock(1346458188, queue.queue_id);
+      raise;
+  end;
+  return v_count;
+end
+$$;
+
+comment on function parley._p_count_returned(parley._p_queue, bigint, bigint) is
+'Counts that a message came back, and gives how often it has; null when there is no room to count it.
+Arguments: queue; position of the message; failed, the transaction that it came back from, at its full length.';
 
 create function parley._p_add_rollback(queue parley._p_queue, key bigint, failed bigint) returns integer
 language plpgsql
@@ -17554,7 +17616,7 @@ begin
       v_rollbacks := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
       v_is_poisoned := greatest(v_rollbacks & 15, v_rollbacks >> 31 & 15) >= v_queue.rollbacks_before_disable;
     end if;
-    if v_is_poisoned or not v_queue.is_receive_enabled then
+    if v_is_poisoned or not v_queue.is_receive_enabled or v_queue.is_simple then
       found := parley._p_raise_disabled(v_queue.queue_id);
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
@@ -18063,7 +18125,7 @@ begin
       if v_taken < cardinality(v_message.frame) then
         perform parley._p_put_rest_back(
           row(v_message.position, v_endpoint.endpoint_id, v_message.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
-            v_message.message_type_id, null, v_message.frame, v_message.trace_context)::parley._p_message, v_taken, top
+            v_message.message_type_id, null, v_message.frame, v_message.trace_context, null)::parley._p_message, v_taken, top
         );
       end if;
       v_left := v_left - v_taken;
@@ -18706,7 +18768,7 @@ declare
 begin
   loop
     v_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
-    if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
+    if not v_queue.is_receive_enabled or v_queue.is_simple or parley._p_is_poisoned(v_queue.queue_id) then
       found := parley._p_raise_disabled(v_queue.queue_id);
     end if;
     found := parley._p_require_timeout(timeout);
@@ -18803,6 +18865,910 @@ Arguments: conversation_handle, conversation_group_id.
 Errors: 229 not allowed, 8418 and 8420 missing arguments, 8426 conversation not found, 8436 group not found, 8438 it has ended, 8439 a group of another queue.
 Source: spec 4.5.';
 
+-- sql/simple/messages.sql
+
+-- Simple queues (spec P32): messages without conversations, in the message store beside all others.
+--
+-- A message without a key belongs to nobody: its row alone is claimed and deleted. Messages with one key are taken in
+-- their order: only the first that is there may be claimed, and as long as the claim is not committed it is there for
+-- others, so none behind it is the first. Both need no row but that of the message.
+--
+-- endpoint_id of a row, which for other messages names the side that is to receive it, is below every number that an
+-- endpoint can have: one for all without a key, a hash of queue and key for the others. Two keys of one hash are one
+-- to the order, and nothing else.
+--
+-- What is not due yet stands in _p_delayed_message, and whoever finds that it is due puts it at the end of its queue:
+-- readers what is of their queue, the daemon all (activation/fire_timers.sql).
+
+create type parley.taken_message as (
+  message_id bigint,
+  key text,
+  priority smallint,
+  body bytea,
+  enqueued_at timestamptz,
+  trace_context text
+);
+
+comment on type parley.taken_message is
+'A message of a simple queue. message_id is its place in the order of arrival, and changes when it is put back.';
+
+create table parley._p_delayed_message (
+  delayed_id bigint generated always as identity primary key,
+  queue_id integer not null references parley._p_queue on delete cascade,
+  due_at timestamptz not null,
+  priority smallint not null,
+  message_key text,
+  body bytea,
+  trace_context text
+);
+
+comment on table parley._p_delayed_message is 'What was put into simple queues and is not due yet.';
+
+create index on parley._p_delayed_message (queue_id, due_at, delayed_id);
+create index on parley._p_delayed_message (due_at);
+
+-- Shows, outside any transaction, when to scan for what is due next: microseconds since 1970. It may be early, never
+-- later than a second too late.
+create sequence parley._p_next_due minvalue 0 start 0;
+
+create table parley._p_set_aside_message (
+  queue_id integer not null references parley._p_queue on delete cascade,
+  position bigint not null,
+  priority smallint not null,
+  rollbacks integer not null,
+  set_aside_at timestamptz not null default clock_timestamp(),
+  primary key (queue_id, position)
+);
+
+comment on table parley._p_set_aside_message is
+'Messages of simple queues that came back too often. They stand in the set-aside lane of their queue.';
+
+create function parley._p_key_id(queue_id integer, key text) returns bigint
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return case
+    when key is null then -9223372036854775807
+    else -4611686018427387904 - (hashtextextended(key, queue_id) & 4611686018427387902)
+  end;
+end
+$$;
+
+comment on function parley._p_key_id(integer, text) is
+'Gives the endpoint_id of messages of a simple queue: one for all without a key, and one for each key.';
+
+create function parley._p_find_simple_queue(caller oid, queue text, permission text) returns parley._p_queue
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_queue(caller, queue, permission);
+begin
+  if not v_queue.is_simple then
+    found := parley._p_raise(8402, 'not simple', v_queue.lookup_name);
+  end if;
+  return v_queue;
+end
+$$;
+
+comment on function parley._p_find_simple_queue(oid, text, text) is
+'Finds a simple queue that the caller may use for something.
+Errors: 208 not found, 229 not allowed, 8402 no simple queue, 9609 malformed name.';
+
+create function parley._p_deliver_due(queue_id integer, top integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_moved integer;
+  v_next timestamptz;
+  v_queue parley._p_queue;
+begin
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_deliver_due.queue_id;
+  with due as materialized (
+    delete from parley._p_delayed_message as d
+    where d.delayed_id in (
+      select o.delayed_id
+      from parley._p_delayed_message as o
+      where o.queue_id = v_queue.queue_id and o.due_at <= v_now
+      order by o.due_at, o.delayed_id
+      limit top
+      for update skip locked
+    )
+    returning d.delayed_id, d.due_at, d.priority, d.message_key, d.body, d.trace_context
+  )
+  insert into parley._p_message (
+    position, endpoint_id, enqueued_at, lane, message_type_id, body, message_key, trace_context
+  )
+  select nextval(v_queue.position_sequence) * 1024, parley._p_key_id(v_queue.queue_id, s.message_key), v_now,
+    parley._p_lane(v_queue.queue_id, s.priority), 14, s.body, s.message_key, s.trace_context
+  from (select * from due as d order by d.due_at, d.delayed_id) as s;
+  get diagnostics v_moved = row_count;
+  if v_moved > 0 then
+    perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
+  end if;
+  -- A message that was put by a transaction that has not committed is not seen here: scan again within a second.
+  select least(min(d.due_at), v_now + interval '1 second') into v_next
+  from parley._p_delayed_message as d
+  where d.due_at = (select o.due_at from parley._p_delayed_message as o order by o.due_at limit 1);
+  v_next := greatest(coalesce(v_next, v_now + interval '1 second'), v_now + interval '5 ms');
+  perform setval('parley._p_next_due', (extract(epoch from v_next) * 1000000)::bigint);
+  return v_moved;
+end
+$$;
+
+comment on function parley._p_deliver_due(integer, integer) is
+'Puts what is due at the end of a simple queue, in the order of the times, and records when to scan next. Waits for
+nobody. Gives how many messages.
+Arguments: queue_id; top, how many at most.';
+
+create function parley._p_deliver_all_due(only_queues integer[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_moved integer := 0;
+  v_queue_id integer;
+begin
+  if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) > extract(epoch from clock_timestamp()) * 1000000 then
+    return 0;
+  end if;
+  for v_queue_id in
+    select q.queue_id
+    from parley._p_queue as q
+    where q.is_simple
+      and (only_queues is null or q.queue_id = any (only_queues))
+      and exists (
+        select from parley._p_delayed_message as d where d.queue_id = q.queue_id and d.due_at <= clock_timestamp()
+      )
+  loop
+    v_moved := v_moved + parley._p_deliver_due(v_queue_id, 1000);
+  end loop;
+  return v_moved;
+end
+$$;
+
+comment on function parley._p_deliver_all_due(integer[]) is
+'Puts what is due at the end of simple queues, up to 1,000 messages of each, and gives how many.
+Arguments: only_queues, of these alone; null for all.';
+
+create function parley._p_drop_messages_of_queue() returns trigger
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from parley._p_message as m
+  where m.lane between parley._p_lane(old.queue_id, 10) and parley._p_set_aside_lane(old.queue_id);
+  return null;
+end
+$$;
+
+comment on function parley._p_drop_messages_of_queue() is 'Drops the messages of a simple queue with it.';
+
+create trigger _p_drop_messages after delete on parley._p_queue
+for each row when (old.is_simple) execute function parley._p_drop_messages_of_queue();
+
+-- sql/simple/put.sql
+
+-- PUT: how a message gets into a simple queue.
+--
+-- As SEND does it (send/send.sql): the caller inserts into a table whose trigger runs with the rights of the schema's
+-- owner, and whose column caller, into which nobody may write, has current_user as its default. One statement reads the
+-- queue, checks the rights and appends; where it does not apply, _p_put finds out why, or does the rest.
+-- A put that begins after another's commit comes later, as the position is drawn from the queue's sequence.
+-- Locks: none but that on the sequence, which shows readers who is under way.
+
+create table parley._p_outgoing_put (
+  queue text,
+  body bytea,
+  bodies bytea[],
+  message_key text,
+  priority integer,
+  deliver_at timestamptz,
+  trace_context text,
+  caller name not null default current_user,
+  constraint _p_outgoing_put_is_empty check (false)
+);
+
+comment on table parley._p_outgoing_put is
+'Takes what is put into simple queues, as _p_outgoing takes what is sent. It never holds a row.';
+comment on column parley._p_outgoing_put.caller is 'Who puts. Nobody may insert into this column.';
+
+create function parley._p_put(
+  caller oid, queue text, bodies bytea[], key text, priority integer, deliver_at timestamptz, trace_context text
+) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(caller, queue, 'SEND');
+  v_due bigint;
+begin
+  found := parley._p_require_range('priority', priority, 1, 10);
+  found := parley._p_require_one_dimension(bodies);
+  if not v_queue.is_enqueue_enabled then
+    found := parley._p_raise(9617, 'disabled', v_queue.lookup_name);
+  end if;
+  if v_queue.priorities & (1 << priority) = 0 then
+    update parley._p_queue as q
+    set priorities = q.priorities | (1 << _p_put.priority)
+    where q.queue_id = v_queue.queue_id and q.priorities & (1 << _p_put.priority) = 0;
+  end if;
+  if deliver_at > clock_timestamp() then
+    insert into parley._p_delayed_message (queue_id, due_at, priority, message_key, body, trace_context)
+    select v_queue.queue_id, _p_put.deliver_at, _p_put.priority, _p_put.key, nullif(b.body, ''), _p_put.trace_context
+    from unnest(bodies) with ordinality as b (body, number)
+    order by b.number;
+    v_due := least(extract(epoch from deliver_at) * 1000000, 9000000000000000)::bigint;
+    if v_due < coalesce(pg_sequence_last_value('parley._p_next_due'), 0) then
+      perform setval('parley._p_next_due', v_due);
+    end if;
+    return true;
+  end if;
+  insert into parley._p_message (
+    position, endpoint_id, enqueued_at, lane, message_type_id, body, message_key, trace_context
+  )
+  select nextval(v_queue.position_sequence) * 1024, parley._p_key_id(v_queue.queue_id, key), clock_timestamp(),
+    parley._p_lane(v_queue.queue_id, priority), 14, nullif(b.body, ''), key, _p_put.trace_context
+  from unnest(bodies) with ordinality as b (body, number)
+  order by b.number;
+  perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
+  return true;
+end
+$$;
+
+comment on function parley._p_put(oid, text, bytea[], text, integer, timestamptz, text) is
+'Puts messages into a simple queue in their order, or has them wait until they are due.
+Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority, dimensions, 9609 malformed name,
+9617 disabled.';
+
+create function parley._p_put_outgoing() returns trigger
+language plpgsql security definer
+set enable_seqscan = off
+as $$
+begin
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
+  select
+    pg_catalog.nextval(q.position_sequence) operator(pg_catalog.*) 1024::pg_catalog.int8,
+    '-9223372036854775807'::pg_catalog.int8,
+    case
+      when pg_catalog.pg_sequence_last_value(q.wakeup_sequence) operator(pg_catalog.>) 0::pg_catalog.int8
+        then parley._p_wake_and_time(parley._p_lane(q.queue_id, 5), q.wakeup_sequence)
+      else pg_catalog.clock_timestamp()
+    end,
+    parley._p_lane(q.queue_id, 5),
+    14,
+    case when pg_catalog.octet_length(new.body) operator(pg_catalog.>) 0 then new.body end,
+    case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end
+  from parley._p_queue as q
+  where q.lookup_name operator(pg_catalog.=) new.queue
+    and q.is_simple
+    and q.is_enqueue_enabled
+    and new.priority operator(pg_catalog.=) 5
+    and new.message_key is null
+    and new.bodies is null
+    and new.deliver_at is null
+    and (
+      pg_catalog.pg_has_role(new.caller, q.owner, 'usage')
+      or exists (
+        select
+        from parley._p_permission as p
+        where p.class operator(pg_catalog.=) 'queue'
+          and p.object_id operator(pg_catalog.=) q.queue_id
+          and p.permission operator(pg_catalog.=) 'SEND'
+          and p.grantee operator(pg_catalog.<>) 0::pg_catalog.oid
+          and pg_catalog.pg_has_role(new.caller, p.grantee, 'usage')
+      )
+    );
+  if not found then
+    found := parley._p_put(
+      parley._p_role_of(new.caller), new.queue, coalesce(new.bodies, array[new.body]), new.message_key, new.priority,
+      new.deliver_at, parley._p_trace_context(new.trace_context)
+    );
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley._p_put_outgoing() is
+'Puts what was inserted into _p_outgoing_put, with the rights of its column caller.
+Errors: those of parley.put.';
+
+create trigger _p_put before insert on parley._p_outgoing_put
+for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_put_outgoing();
+
+-- A replication worker and a restore turn ordinary triggers off.
+do $$
+begin
+  alter table parley._p_outgoing_put enable always trigger _p_put;
+end
+$$;
+
+create function parley.put(
+  queue text, body bytea, key text default null, priority integer default 5, deliver_at timestamptz default null
+) returns void
+language plpgsql
+as $$
+begin
+  insert into parley._p_outgoing_put (queue, body, message_key, priority, deliver_at) values ($1, $2, $3, $4, $5);
+end
+$$;
+
+comment on function parley.put(text, bytea, text, integer, timestamptz) is
+'Puts a message into a simple queue, in this transaction.
+Arguments: queue; body, null or empty for none; key, messages of one key are taken in their order, one reader at a time
+(null: no order with others); priority, 10 first, 1 last; deliver_at, not before that time (null, or past: now).
+Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority out of range, 9609 malformed name,
+9617 the queue is disabled.
+Source: spec P32.';
+
+create function parley.put(
+  queue text, body text, key text default null, priority integer default 5, deliver_at timestamptz default null
+) returns void
+language plpgsql
+as $$
+begin
+  insert into parley._p_outgoing_put (queue, body, message_key, priority, deliver_at)
+  values ($1, pg_catalog.convert_to($2, 'UTF8'), $3, $4, $5);
+end
+$$;
+
+comment on function parley.put(text, text, text, integer, timestamptz) is
+'Puts a message whose body is text into a simple queue; it travels as UTF-8.
+Arguments: as put with a bytea body.
+Errors: those of put with a bytea body.
+Source: spec P32.';
+
+create function parley.put_batch_binary(
+  queue text, bodies bytea[], key text default null, priority integer default 5, deliver_at timestamptz default null
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley._p_require_one_dimension(bodies);
+  insert into parley._p_outgoing_put (queue, bodies, message_key, priority, deliver_at)
+  values ($1, coalesce($2, '{}'), $3, $4, $5);
+end
+$$;
+
+comment on function parley.put_batch_binary(text, bytea[], text, integer, timestamptz) is
+'Puts a message for each body into a simple queue, in the order of the array.
+Arguments: queue; bodies; key, priority and deliver_at of all of them, as in put.
+Errors: those of put, and 8402 an array of several dimensions.
+Source: spec P32.';
+
+create function parley.put_batch(
+  queue text, bodies text[], key text default null, priority integer default 5, deliver_at timestamptz default null
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley._p_require_one_dimension(bodies);
+  insert into parley._p_outgoing_put (queue, bodies, message_key, priority, deliver_at)
+  values (
+    $1, array(select convert_to(b.body, 'UTF8') from unnest($2) with ordinality as b (body, number) order by b.number),
+    $3, $4, $5
+  );
+end
+$$;
+
+comment on function parley.put_batch(text, text[], text, integer, timestamptz) is
+'Puts a message for each text into a simple queue, in the order of the array.
+Arguments: as put_batch_binary.
+Errors: those of put_batch_binary.
+Source: spec P32.';
+
+-- sql/simple/take.sql
+
+-- TAKE: how messages leave a simple queue.
+--
+-- 1. _p_take_returned: a message that has come back after a rollback is taken alone, and counted, or set aside when it
+--    came back too often (poison/poison.sql says how that is noticed and counted). So a bad message takes others
+--    along once.
+-- 2. _p_claim: one statement locks the first rows that are free, skipping what others hold, and deletes them. Nothing
+--    else is locked, so that readers side by side do not meet.
+-- Both can be called by what claims messages in another way.
+--
+-- Invariants, and what keeps each:
+--   a message is taken once   the lock of its row
+--   of one key only the first is taken   the condition of the scan: what another transaction has taken and not
+--     committed is still the first; messages of one key whose puts overlapped may be taken at once
+--   nothing that waits stands before where a scan begins   conversation/scan_hints.sql
+-- Locks: message rows, skip locked. Cost of a call: four statements.
+
+create function parley._p_take_returned(queue parley._p_queue, priority integer, from_position bigint, rows_max integer)
+returns setof parley.taken_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane constant integer := parley._p_lane(queue.queue_id, priority);
+  v_next constant bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  v_first record;
+  v_failed bigint;
+  v_count integer;
+begin
+  -- Those that run have it in their hands; whoever has ended gave it back.
+  select n.ctid as row_id, n.position, n.taker into v_first
+  from (
+    select m.ctid, m.position, m.endpoint_id, m.xmax as taker
+    from parley._p_message as m
+    where m.lane = v_lane and m.position >= from_position
+    order by m.position
+    limit rows_max
+  ) as n
+  where n.taker <> '0'
+    and not parley._p_is_running(n.taker)
+    and parley._p_is_first_of_key(queue.queue_id, n.endpoint_id, n.position)
+  order by n.position
+  limit 1;
+  if not found then
+    return;
+  end if;
+  perform
+  from parley._p_message as m
+  where m.ctid = v_first.row_id and m.position = v_first.position
+  for update skip locked;
+  if not found then
+    return;
+  end if;
+  v_failed := v_next - (v_next - v_first.taker::text::bigint & 4294967295);
+  if queue.is_poison_message_handling_enabled and pg_xact_status(v_failed::text::xid8) = 'aborted' then
+    v_count := parley._p_count_returned(queue, v_first.position, v_failed);
+    if v_count >= queue.rollbacks_before_disable then
+      if queue.poison_action = 'DISABLE_QUEUE' then
+        found := parley._p_raise(9617, 'disabled', queue.lookup_name);
+      end if;
+      update parley._p_message as m
+      set lane = parley._p_set_aside_lane(queue.queue_id)
+      where m.ctid = v_first.row_id and m.position = v_first.position;
+      insert into parley._p_set_aside_message (queue_id, position, priority, rollbacks)
+      values (queue.queue_id, v_first.position, _p_take_returned.priority, v_count);
+      perform parley._p_record_unseen();
+      return;
+    end if;
+  end if;
+  return query
+  delete from parley._p_message as m
+  where m.ctid = v_first.row_id and m.position = v_first.position
+  returning m.position, m.message_key, _p_take_returned.priority::smallint, m.body, m.enqueued_at, m.trace_context;
+end
+$$;
+
+comment on function parley._p_take_returned(parley._p_queue, integer, bigint, integer) is
+'Takes the first message of a lane that came back after a rollback, alone, and counts that; or sets it aside when it
+came back too often.
+Arguments: queue; priority; from_position, where to begin; rows_max, among so many rows.
+Errors: 9617 when it came back too often and the queue is to be disabled.';
+
+create function parley._p_is_first_of_key(queue_id integer, key_id bigint, "position" bigint) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return key_id = -9223372036854775807 or not exists (
+    select
+    from parley._p_message as m
+    where m.endpoint_id = key_id
+      and m.position < _p_is_first_of_key.position
+      and m.lane <> parley._p_set_aside_lane(_p_is_first_of_key.queue_id)
+  );
+end
+$$;
+
+comment on function parley._p_is_first_of_key(integer, bigint, bigint) is
+'Reports whether no message of the same key stands before one, but what is set aside.';
+
+create function parley._p_claim(lane integer, from_position bigint, count integer) returns setof parley.taken_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_priority constant smallint := 11 - lane % 16;
+  v_set_aside_lane constant integer := parley._p_set_aside_lane(parley._p_owner_of_lane(lane));
+begin
+  return query
+  with picked as materialized (
+    select n.ctid as row_id
+    from parley._p_message as n
+    where n.lane = _p_claim.lane
+      and n.position >= from_position
+      and n.xmax = '0'
+      and (
+        n.endpoint_id = -9223372036854775807
+        or not exists (
+          select
+          from parley._p_message as o
+          where o.endpoint_id = n.endpoint_id and o.position < n.position and o.lane <> v_set_aside_lane
+        )
+      )
+    order by n.position
+    limit count
+    for update skip locked
+  )
+  delete from parley._p_message as m
+  using picked as p
+  where m.ctid = p.row_id
+  returning m.position, m.message_key, v_priority, m.body, m.enqueued_at, m.trace_context;
+end
+$$;
+
+comment on function parley._p_claim(integer, bigint, integer) is
+'Takes the first messages of a lane that nobody else has taken and that never came back, by arrival; of each key the
+first.
+Arguments: lane; from_position, where to begin; count, how many at most.';
+
+create function parley._p_take_from_lane(queue parley._p_queue, priority integer, count integer)
+returns setof parley.taken_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane constant integer := parley._p_lane(queue.queue_id, priority);
+  v_hint parley._p_scan_hint;
+  v_low bigint;
+  v_first record;
+  v_left integer := count;
+  v_taken integer;
+begin
+  select * into v_hint from parley._p_newest_hint(v_lane) as h;
+  v_low := coalesce(v_hint.low_position, 0);
+  select m.position, m.xmax as taker into v_first
+  from parley._p_message as m
+  where m.lane = v_lane and m.position >= v_low
+  order by m.position
+  limit 1;
+  if not found then
+    return;
+  end if;
+  if v_first.position - v_low > 262144 then
+    perform parley._p_renew_hint(queue.queue_id, v_lane, v_first.position, v_hint);
+  end if;
+  -- Behind what others have in their hands something may have come back, too.
+  if v_first.taker <> '0' then
+    return query
+    select * from parley._p_take_returned(queue, priority, v_low, case when random() < 0.9 then 8 else 2000 end);
+    if found then
+      return;
+    end if;
+  end if;
+  -- In each round the next of each key.
+  while v_left > 0 loop
+    return query select * from parley._p_claim(v_lane, v_low, v_left);
+    get diagnostics v_taken = row_count;
+    exit when v_taken = 0;
+    v_left := v_left - v_taken;
+  end loop;
+  if v_left = count and v_first.taker <> '0' then
+    return query select * from parley._p_take_returned(queue, priority, v_low, 2000);
+  end if;
+end
+$$;
+
+comment on function parley._p_take_from_lane(parley._p_queue, integer, integer) is
+'Takes messages of one priority from a simple queue, by arrival; or one that came back, alone.
+Arguments: queue; priority; count, how many at most.
+Errors: 9617.';
+
+create function parley._p_take_by_priority(queue parley._p_queue, count integer) returns setof parley.taken_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_priority integer;
+begin
+  if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
+    perform parley._p_deliver_due(queue.queue_id, 1000);
+  end if;
+  for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0 loop
+    return query select * from parley._p_take_from_lane(queue, v_priority, count);
+    -- Of one priority at a time: what came back stays alone.
+    exit when found;
+  end loop;
+end
+$$;
+
+comment on function parley._p_take_by_priority(parley._p_queue, integer) is
+'Takes messages from a simple queue, of the highest priority that has some, after what is due was put there.
+Arguments: queue; count, how many at most.
+Errors: 9617.';
+
+create function parley.take(
+  queue text, count integer default 1, timeout integer default null,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.taken_message
+language plpgsql security definer rows 100
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_scan record;
+  v_queue parley._p_queue;
+  v_taken integer := 0;
+  v_claimed integer;
+  v_last bigint;
+  v_sent timestamptz;
+  v_seen timestamptz;
+  v_lost integer := 0;
+  v_scanned_at timestamptz;
+  v_started timestamptz;
+begin
+  if count is null or count < 1 or count > 100000 or timeout < -1 then
+    found := parley._p_require_range('count', count, 1, 100000) and parley._p_require_timeout(timeout);
+  end if;
+  loop
+    -- With the first row of the usual lane: then one more statement is enough as a rule.
+    select q as queue, f.position, f.taker, f.low into v_scan
+    from parley._p_queue as q
+    left join lateral (
+      select m.position, m.xmax as taker, coalesce(h.low_position, 0) as low
+      from (select parley._p_lane(q.queue_id, 5) as lane) as l
+      left join lateral parley._p_newest_hint(l.lane) as h on true
+      cross join lateral (
+        select n.position, n.xmax
+        from parley._p_message as n
+        where n.lane = l.lane and n.position >= coalesce(h.low_position, 0)
+        order by n.position
+        limit 1
+      ) as m
+    ) as f on true
+    where q.lookup_name = queue;
+    if not found then
+      queue := (parley._p_find_queue(v_caller, queue)).lookup_name;
+      continue;
+    end if;
+    v_queue := v_scan.queue;
+    if pg_has_role(v_caller, v_queue.owner, 'usage') is not true or not v_queue.is_simple then
+      found := (parley._p_find_simple_queue(v_caller, queue, 'RECEIVE')).is_simple;
+    end if;
+    if not v_queue.is_receive_enabled
+      or v_queue.poison_action = 'DISABLE_QUEUE' and parley._p_is_poisoned(v_queue.queue_id) then
+      found := parley._p_raise(9617, 'disabled', v_queue.lookup_name);
+    end if;
+    exit when v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, coalesce(timeout, 0));
+    if timeout <> 0 then
+      v_scanned_at := clock_timestamp();
+      v_last := parley._p_last_position(v_queue.position_sequence);
+    end if;
+    if v_queue.priorities = 32
+      and v_scan.position - v_scan.low <= 262144
+      and (v_scan.taker = '0' or parley._p_is_running(v_scan.taker) and random() < 0.95)
+      and pg_sequence_last_value('parley._p_next_due') > extract(epoch from clock_timestamp()) * 1000000 then
+      -- In each round the next of each key.
+      loop
+        return query
+        select * from parley._p_claim(parley._p_lane(v_queue.queue_id, 5), v_scan.low, count - v_taken);
+        get diagnostics v_claimed = row_count;
+        v_taken := v_taken + v_claimed;
+        exit when v_claimed = 0 or v_taken = count;
+      end loop;
+    end if;
+    if v_taken = 0 then
+      return query select * from parley._p_take_by_priority(v_queue, count);
+      get diagnostics v_taken = row_count;
+    end if;
+    exit when v_taken > 0 or coalesce(timeout, 0) = 0 or parley._p_has_unseen();
+    v_started := coalesce(v_started, v_scanned_at);
+    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
+    v_seen := coalesce(v_sent, v_started);
+    v_sent := parley._p_wait_for_message(
+      v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost
+    );
+    exit when v_sent is null;
+  end loop;
+  if v_started is not null then
+    found := parley._p_reach_client();
+  end if;
+end
+$$;
+
+comment on function parley.take(text, integer, integer, parley.caller) is
+'Takes messages from a simple queue: removes them, in this transaction. What others have taken and not committed is
+passed by. Messages come by priority and arrival, of one priority in a call, those of one key always in the order in
+which they were put. A message that came back after a rollback is taken alone, and after too many set aside:
+parley.set_aside_messages.
+Arguments: queue; count, how many at most, 1 to 100,000; timeout in milliseconds to wait for a message (null or 0: do
+not wait, -1: for ever).
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, count or timeout out of range, 9609 malformed name,
+9617 the queue is disabled.
+Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
+Source: spec P32.';
+
+-- sql/simple/inspection.sql
+
+-- What comes next in simple queues, what waits for its time there, what is set aside, and what can be done about it.
+--
+-- Whoever may RECEIVE from a queue sees all of it, and may put back, give up or withdraw a message: he could as well
+-- have taken it.
+
+create function parley._p_set_aside_messages(caller parley.caller default parley.current_caller())
+returns table (
+  queue_name text,
+  message_id bigint,
+  key text,
+  priority smallint,
+  body bytea,
+  enqueued_at timestamptz,
+  rollbacks integer,
+  set_aside_at timestamptz
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.lookup_name, s.position, m.message_key, s.priority, m.body, m.enqueued_at, s.rollbacks, s.set_aside_at
+  from parley._p_set_aside_message as s
+  join parley._p_queue as q using (queue_id)
+  join parley._p_message as m on m.lane = parley._p_set_aside_lane(s.queue_id) and m.position = s.position
+  where parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_set_aside_messages(parley.caller) is 'Gives what parley.set_aside_messages shows.';
+
+create view parley.set_aside_messages as
+select s.queue_name, s.message_id, s.key, s.priority, s.body, s.enqueued_at, s.rollbacks, s.set_aside_at
+from parley._p_set_aside_messages() as s;
+
+comment on view parley.set_aside_messages is
+'Messages of simple queues that came back too often, of queues that the role may take from.';
+
+create function parley._p_delayed_messages(caller parley.caller default parley.current_caller())
+returns table (queue_name text, delayed_id bigint, due_at timestamptz, key text, priority smallint, body bytea)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.lookup_name, d.delayed_id, d.due_at, d.message_key, d.priority, d.body
+  from parley._p_delayed_message as d
+  join parley._p_queue as q using (queue_id)
+  where parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_delayed_messages(parley.caller) is 'Gives what parley.delayed_messages shows.';
+
+create view parley.delayed_messages as
+select d.queue_name, d.delayed_id, d.due_at, d.key, d.priority, d.body
+from parley._p_delayed_messages() as d;
+
+comment on view parley.delayed_messages is
+'Messages of simple queues that are not due yet, of queues that the role may take from.';
+
+create function parley.peek_messages(
+  queue text, top integer default 10, caller parley.caller default parley.current_caller()
+) returns setof parley.taken_message
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+begin
+  found := parley._p_require_top(top);
+  return query
+  select m.position, m.message_key, (11 - m.lane % 16)::smallint, m.body, m.enqueued_at, m.trace_context
+  from parley._p_message as m
+  where m.lane between parley._p_lane(v_queue.queue_id, 10) and parley._p_lane(v_queue.queue_id, 1)
+  order by m.lane, m.position
+  limit top;
+end
+$$;
+
+comment on function parley.peek_messages(text, integer, parley.caller) is
+'Gives the first messages of a simple queue, by priority and arrival, without taking them; those that others have taken
+and not committed too.
+Arguments: queue; top, at most so many messages (null: all).
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.';
+
+create function parley._p_take_set_aside(caller oid, queue text, message_id bigint) returns parley._p_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(caller, queue, 'RECEIVE');
+  v_scan record;
+  v_message parley._p_message;
+begin
+  delete from parley._p_set_aside_message as s
+  where s.queue_id = v_queue.queue_id and s.position = message_id
+  returning s.priority into v_scan;
+  if not found then
+    found := parley._p_raise(8426, 'message not set aside', message_id::text, v_queue.lookup_name);
+  end if;
+  delete from parley._p_message as m
+  where m.lane = parley._p_set_aside_lane(v_queue.queue_id) and m.position = message_id
+  returning m.position, m.endpoint_id, m.enqueued_at, m.lane, m.message_type_id, m.body, m.frame, m.trace_context,
+    m.message_key
+  into v_message;
+  v_message.lane := parley._p_lane(v_queue.queue_id, v_scan.priority);
+  return v_message;
+end
+$$;
+
+comment on function parley._p_take_set_aside(oid, text, bigint) is
+'Takes a message that is set aside out of its queue, and gives it with the lane that it came from.
+Errors: 208, 229, 8402, 8426 it is not set aside, 9609.';
+
+create function parley.retry_message(
+  queue text, message_id bigint, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_message parley._p_message := parley._p_take_set_aside(parley._p_caller(caller), queue, message_id);
+  v_queue parley._p_queue;
+begin
+  select * into v_queue from parley._p_queue as q where q.queue_id = parley._p_owner_of_lane(v_message.lane);
+  insert into parley._p_message (
+    position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context, message_key
+  )
+  values (
+    nextval(v_queue.position_sequence) * 1024, v_message.endpoint_id, v_message.enqueued_at, v_message.lane,
+    v_message.message_type_id, v_message.body, v_message.trace_context, v_message.message_key
+  );
+  perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
+end
+$$;
+
+comment on function parley.retry_message(text, bigint, parley.caller) is
+'Puts a message that is set aside back at the end of its simple queue, under a new message_id. Its rollbacks are
+forgotten.
+Arguments: queue; message_id, as parley.set_aside_messages shows it.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 8426 not set aside, 9609 malformed name.
+Source: spec P32, 5.6.';
+
+create function parley.discard_message(
+  queue text, message_id bigint, caller parley.caller default parley.current_caller()
+) returns parley.taken_message
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_message parley._p_message := parley._p_take_set_aside(parley._p_caller(caller), queue, message_id);
+begin
+  return row(
+    v_message.position, v_message.message_key, 11 - v_message.lane % 16, v_message.body, v_message.enqueued_at,
+    v_message.trace_context
+  )::parley.taken_message;
+end
+$$;
+
+comment on function parley.discard_message(text, bigint, parley.caller) is
+'Removes a message that is set aside from its simple queue, and returns it.
+Arguments: queue; message_id, as parley.set_aside_messages shows it.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 8426 not set aside, 9609 malformed name.
+Source: spec P32, 5.6.';
+
+create function parley.withdraw_message(
+  queue text, delayed_id bigint, caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+begin
+  delete from parley._p_delayed_message as d
+  where d.queue_id = v_queue.queue_id and d.delayed_id = withdraw_message.delayed_id;
+  return found;
+end
+$$;
+
+comment on function parley.withdraw_message(text, bigint, parley.caller) is
+'Withdraws a message of a simple queue that is not due yet, and returns whether it was still there.
+Arguments: queue; delayed_id, as parley.delayed_messages shows it.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
+Source: spec P32.';
+
 -- sql/activation/fire_timers.sql
 
 -- Doing what is due because somebody asks for it: a cron job, the daemon, a reader.
@@ -18862,6 +19828,7 @@ begin
     for update skip locked
   );
   perform parley._p_set_aside_found(v_queues);
+  perform parley._p_deliver_all_due(v_queues);
   if exists (select from parley._p_transmission)
     and coalesce(pg_sequence_last_value('parley._p_next_delayed_check'), 0) <= extract(epoch from v_now) * 1000000 then
     perform parley._p_deliver_delayed(null, v_queues, passes_by => true);
@@ -21296,9 +22263,10 @@ set enable_seqscan = off
 set jit = off
 as $$
   -- What arrives at a side that has ended is never received; one probe an endpoint shows it.
-  select coalesce(sum(c.rows), 0)::bigint, coalesce(sum(c.messages) filter (where e.state <> 'DO'), 0)::bigint,
+  select coalesce(sum(c.rows), 0)::bigint,
+    coalesce(sum(c.messages) filter (where e.state is distinct from 'DO'), 0)::bigint,
     max(c.last),
-    min(c.oldest) filter (where e.state <> 'DO')
+    min(c.oldest) filter (where e.state is distinct from 'DO')
   from (
     select w.endpoint_id, count(*) as rows, sum(w.messages) as messages, max(w.position) as last,
       min(w.enqueued_at) as oldest
@@ -21311,7 +22279,7 @@ as $$
     ) as w
     group by w.endpoint_id
   ) as c
-  join parley._p_endpoint as e using (endpoint_id)
+  left join parley._p_endpoint as e using (endpoint_id)
 $$;
 
 comment on function parley._p_count_messages(integer, bigint, bigint, integer) is
@@ -21367,6 +22335,48 @@ $$;
 
 comment on function parley._p_estimate_messages(integer, bigint, bigint) is
 'Estimates how many rows and messages stand in a lane from one position up to another, from samples.';
+
+-- sql/views/simple_queues.sql
+
+-- Simple queues at a glance: how much waits, what is not due yet, what is set aside.
+
+create function parley._p_simple_queues(caller parley.caller default parley.current_caller())
+returns table (
+  queue_name text,
+  service_queue_id integer,
+  waiting_messages bigint,
+  is_estimated boolean,
+  oldest_enqueue_time timestamptz,
+  delayed_messages bigint,
+  next_due_at timestamptz,
+  set_aside_messages bigint
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.lookup_name, q.queue_id, b.messages, b.is_estimated, b.oldest_enqueue_time, d.messages, d.next_due_at,
+    (select count(*) from parley._p_set_aside_message as s where s.queue_id = q.queue_id)
+  from parley._p_queue as q
+  cross join lateral parley._p_backlog(q, 0, null) as b
+  cross join lateral (
+    select count(*) as messages, min(o.due_at) as next_due_at
+    from parley._p_delayed_message as o
+    where o.queue_id = q.queue_id
+  ) as d
+  where q.is_simple
+    and parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_simple_queues(parley.caller) is 'Gives what parley.simple_queues shows.';
+
+create view parley.simple_queues as
+select s.queue_name, s.service_queue_id, s.waiting_messages, s.is_estimated, s.oldest_enqueue_time, s.delayed_messages,
+  s.next_due_at, s.set_aside_messages
+from parley._p_simple_queues() as s;
+
+comment on view parley.simple_queues is
+'Simple queues that the role may take from: how much waits, what is not due yet, what is set aside. Long queues are
+estimated (is_estimated).';
 
 -- sql/views/catalog_views.sql
 
@@ -25355,7 +26365,7 @@ as $$
   left join parley._p_service as s on s.service_id = e.service_id
   cross join lateral (
     select 9705 as error_number, 'conversations that do not exist' as finding
-    where e.endpoint_id is null or m.endpoint_id < 0 and q.queue_id is not null
+    where (e.endpoint_id is null or m.endpoint_id < 0 and q.queue_id is not null) and q.is_simple is not true
     union all
     select 9709, 'message types that do not exist'
     where not exists (select from parley._p_message_type as t where t.message_type_id = abs(m.message_type_id))
@@ -26585,8 +27595,8 @@ begin
     '_p_unresumed', '_p_compared', '_p_fragment', '_p_expedited',
     '_p_destination', '_p_neighbour_service', '_p_retained', '_p_copy_progress', '_p_receive_progress', '_p_scan_hint',
     '_p_alarm', '_p_tombstone', '_p_set_aside', '_p_failure',
-    '_p_delivery_failure', '_p_daemon_report', '_p_configuration_request', '_p_session_key', '_p_endpoint',
-    '_p_conversation_group'
+    '_p_delivery_failure', '_p_delayed_message', '_p_set_aside_message', '_p_daemon_report',
+    '_p_configuration_request', '_p_session_key', '_p_endpoint', '_p_conversation_group'
   ] loop
     -- Emptying an empty table costs a file and locks out everybody for nothing.
     execute format('select exists (select from parley.%I)', v_table) into v_is_used;
@@ -26773,6 +27783,9 @@ grant insert (conversation_handle, message_type, bodies, trace_context) on parle
 
 grant insert (conversation_handles, message_type, body) on parley._p_outgoing_to_many to public;
 
+grant insert (queue, body, bodies, message_key, priority, deliver_at, trace_context) on parley._p_outgoing_put
+to public;
+
 grant select on parley._p_caller_ticket to public;
 
 do $$
@@ -26809,6 +27822,8 @@ begin
   grant execute on function parley._p_create_contract_of_text(text, text, text, parley.caller) to public;
   grant execute on function parley._p_sees_definition(integer, parley.caller) to public;
   grant execute on function parley._p_failing_conversations(parley.caller) to public;
+  grant execute on function parley._p_simple_queues(parley.caller), parley._p_set_aside_messages(parley.caller),
+  parley._p_delayed_messages(parley.caller) to public;
   grant execute on function parley._p_sees_poisoned(integer, parley.caller),
   parley._p_sees_set_aside(integer, parley.caller) to public;
 end
