@@ -22,13 +22,13 @@ func TestInstallLetsTheServerCheckWhetherClientsAreStillThere(t *testing.T) {
 	}
 	later := reconnect(t, owner)
 	if got := value[string](t, later, clientChecks); got != "100ms" {
-		t.Errorf("a new session looks every %s, want 100ms", got)
+		t.Errorf("a new session checks every %s, want 100ms", got)
 	}
 	if err := parley.Uninstall(t.Context(), owner, false); err != nil {
 		t.Fatal(err)
 	}
 	if got := value[string](t, reconnect(t, owner), clientChecks); got != "0" {
-		t.Errorf("after uninstalling a new session looks every %s, want 0", got)
+		t.Errorf("after uninstalling a new session checks every %s, want 0", got)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestInstallBySomebodyWhoDoesNotOwnTheDatabaseSetsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := value[string](t, connect(t, pool), clientChecks); got != "0" {
-		t.Errorf("a new session looks every %s, want 0", got)
+		t.Errorf("a new session checks every %s, want 0", got)
 	}
 }
 

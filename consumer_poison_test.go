@@ -93,7 +93,7 @@ func TestFailingConversationIsReported(t *testing.T) {
 			t.Fatalf("failing %v: %+v", failing, found)
 		}
 		if failing && (*found[0].Error != "not today" || found[0].Rollbacks != 1 || found[0].SetAsideSince != nil) {
-			t.Errorf("told: %+v", found[0])
+			t.Errorf("reported: %+v", found[0])
 		}
 	}
 	_, err = parley.RetryPoison(t.Context(), pool, handle)
@@ -130,7 +130,7 @@ func TestDiscardGivesWhatIsLost(t *testing.T) {
 	received, err := parley.Receive(t.Context(), pool, "initiator")
 	requireNoError(t, err)
 	if len(received) != 1 || !received[0].IsError() {
-		t.Errorf("the other side was told %v", received)
+		t.Errorf("the other side got %v", received)
 	}
 }
 

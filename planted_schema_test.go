@@ -109,7 +109,7 @@ func TestASchemaThatSomebodyPlantedIsNeitherReadNorCalled(t *testing.T) {
 			"create function parley.fire() returns trigger language plpgsql as $$ begin perform planted.take(); return new; end $$",
 			"create trigger fire before update on parley._p_installation for each row execute function parley.fire()"),
 		"table with a policy": append(table,
-			"create policy look on parley._p_installation using (planted.take())",
+			"create policy taking on parley._p_installation using (planted.take())",
 			"alter table parley._p_installation enable row level security, force row level security"),
 		"table with an index on a function": append(table, "create index on parley._p_installation ((planted.fixed(1)))"),
 		"table with a child": append(table,
@@ -144,7 +144,7 @@ func TestTheRowOfTheVersionIsReadFromAnOrdinaryTableOnly(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string][]string{
 		"view":     {"create table public.copy as table parley._p_installation", "drop table parley._p_installation cascade", "create view parley._p_installation as table public.copy"},
-		"policy":   {"create policy look on parley._p_installation using (planted.take())"},
+		"policy":   {"create policy taking on parley._p_installation using (planted.take())"},
 		"index":    {"create index on parley._p_installation ((planted.quiet(1)))"},
 		"check":    {"alter table parley._p_installation add check (planted.quiet(1) = 1)"},
 		"child":    {"create table planted.child () inherits (parley._p_installation)"},

@@ -156,10 +156,10 @@ func TestTheRightToAlterAQueueGivesItsMessagesToNobody(t *testing.T) {
 	b, owner, name := activatedQueue(t)
 	o, mallory := b.as(owner), b.as(name)
 	o.exec("select parley.drop_activation('Own')")
-	mallory.refuses(15517, "select parley.create_webhook_activation('Own', 'https://evil.example.com')")
+	mallory.refuses(15517, "select parley.create_webhook_activation('Own', 'https://other.example.com')")
 	mallory.refuses(15517, "select parley.create_program_activation('Own', array['/opt/reader'])")
 	o.exec("select parley.create_webhook_activation('Own', 'https://example.com')")
-	for _, argument := range []string{"url => 'https://evil.example.com'", "secret => 'sixteen characters'", "body_format => 'raw'", "system_messages => true"} {
+	for _, argument := range []string{"url => 'https://other.example.com'", "secret => 'sixteen characters'", "body_format => 'raw'", "system_messages => true"} {
 		mallory.refuses(15517, "select parley.alter_webhook_activation('Own', "+argument+")")
 	}
 	mallory.exec("select parley.alter_webhook_activation('Own', max_instances => 1, activation => false)")

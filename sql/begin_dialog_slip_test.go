@@ -61,10 +61,10 @@ func TestBeginDialogReportsANameThatMayBeASlip(t *testing.T) {
 			s.exec(beginTo, to)
 			switch {
 			case want == "" && len(*reported) > 0:
-				t.Errorf("was told %+v", (*reported)[0])
+				t.Errorf("got %+v", (*reported)[0])
 			case want != "" && (len(*reported) != 1 || (*reported)[0].Severity != "NOTICE" || (*reported)[0].Hint != `Did you mean "`+want+`"?` ||
 				!strings.Contains((*reported)[0].Message, `"`+to+`"`)):
-				t.Errorf("was told %+v, want %q to be named", *reported, want)
+				t.Errorf("got %+v, want %q to be named", *reported, want)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestSlipIsReportedOnceASession(t *testing.T) {
 		s.exec(beginTo, "//test/answerer")
 	}
 	if len(*reported) != 1 {
-		t.Errorf("was told %d times", len(*reported))
+		t.Errorf("got %d times", len(*reported))
 	}
 }
 
@@ -93,7 +93,7 @@ func TestNameThatARouteLeadsToIsNoSlip(t *testing.T) {
 		s.exec(beginTo, to)
 	}
 	if len(*reported) != 0 {
-		t.Errorf("was told %+v", *reported)
+		t.Errorf("got %+v", *reported)
 	}
 }
 
@@ -106,11 +106,11 @@ func TestSlipNamesOnlyWhatTheCallerMaySee(t *testing.T) {
 	s, reported := b.noticing(role)
 	s.exec(beginTo, "//test/answerer")
 	if len(*reported) != 0 {
-		t.Errorf("was told %+v", *reported)
+		t.Errorf("got %+v", *reported)
 	}
 	b.grant(right{"SEND", "service", "//test/Answerer"}, role)
 	s.exec(beginTo, "//test/Ansverer")
 	if len(*reported) != 1 || (*reported)[0].Hint != `Did you mean "//test/Answerer"?` {
-		t.Errorf("was told %+v", *reported)
+		t.Errorf("got %+v", *reported)
 	}
 }

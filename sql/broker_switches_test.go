@@ -150,7 +150,7 @@ func TestSwitchWaitsForSendersThatHaveAskedForIt(t *testing.T) {
 	slow.send(slow.dialog(), request, "on the long way")
 	pid := value[string](slow, "select pg_backend_pid()::text")
 	if refusal := b.refuses(5061, "select parley.disable_broker(wait_seconds => 0)"); !strings.Contains(refusal.Detail, pid) {
-		t.Errorf("who is in the way is not told: %s", refusal.Detail)
+		t.Errorf("who is in the way is not reported: %s", refusal.Detail)
 	}
 	b.requireBrokerState("ENABLED")
 	slow.commit()

@@ -173,7 +173,7 @@ func TestReceiveReportsOnceThatTheDatabaseHasNoCheckOfClients(t *testing.T) {
 		w.requireSuccess()
 	}
 	if len(*reported) != 1 || !strings.HasPrefix((*reported)[0].Hint, "Set it: alter database ") {
-		t.Errorf("receiving twice told %v, want one notice that says how to set it", *reported)
+		t.Errorf("receiving twice reported %v, want one notice that says how to set it", *reported)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestReceiveThatWaitedInVainAsksNothing(t *testing.T) {
 	b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', encryption => false), 'DEFAULT', 'got'::bytea)")
 	s.exec("select from parley.receive('Answering', timeout => 1); commit")
 	if len(*reported) > 0 {
-		t.Errorf("receiving told %v", *reported)
+		t.Errorf("receiving reported %v", *reported)
 	}
 }
 

@@ -47,6 +47,6 @@ func TestCheckThatFailsIsReportedAsAProblem(t *testing.T) {
 		}
 	}
 	if problems != 1 {
-		t.Errorf("%d problems are told", problems)
+		t.Errorf("%d problems are reported", problems)
 	}
 }

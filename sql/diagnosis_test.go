@@ -42,7 +42,7 @@ func (s session) requireFinding(query, code string) finding {
 	all := s.findings(query)
 	for _, f := range all {
 		if f.Part == "PROBLEM" {
-			s.Fatalf("a check could not look: %+v", f)
+			s.Fatalf("a check could not be made: %+v", f)
 		}
 		if f.Code == code {
 			of = append(of, f)

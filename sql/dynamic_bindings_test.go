@@ -77,7 +77,7 @@ func TestMissingBindingIsAskedForOnceAndWhatWaitsIsSealed(t *testing.T) {
 					select p.mode from parley._p_endpoint as e cross join lateral parley._p_plan_dialogs(array[e.endpoint_id], true) as p
 					where e.conversation_handle = $1::uuid`, dialog)
 				if !b.isBound(dialog) {
-					t.Errorf("the daemon is not told that it is bound")
+					t.Errorf("the daemon is not notified that it is bound")
 				}
 			}
 			b.exec("select parley.fire_timers()")

@@ -60,9 +60,9 @@ func TestControlCharactersInADescriptionAreReplaced(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	_, target := b.conversation()
-	b.endWithError(target, 1, "bell \a escape \x1b end")
+	b.endWithError(target, 1, "alert \a escape \x1b end")
 	m := b.requireError("Asking", 1)
-	if !strings.Contains(string(m.MessageBody), "bell ? escape ? end") {
+	if !strings.Contains(string(m.MessageBody), "alert ? escape ? end") {
 		t.Errorf("the Error message is %q", m.MessageBody)
 	}
 }

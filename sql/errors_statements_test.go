@@ -79,7 +79,7 @@ var conversationRefusals = []refusal{
 var readingRefusals = []refusal{
 	{number: 127, because: "receive fewer than none", statement: `select parley.receive('Answering', top => -1)`},
 	{number: 127, because: "receive the least integer", statement: `select parley.receive('Answering', top => -2147483648)`},
-	{number: 127, because: "look at fewer than none", statement: `select parley.peek('Answering', top => -1)`},
+	{number: 127, because: "peek at fewer than none", statement: `select parley.peek('Answering', top => -1)`},
 	{number: 127, because: "fewer than no conversations", statement: `select parley.conversation_activity(-1)`},
 	{number: 127, because: "fewer than no messages that pass", statement: `select parley.passing_messages('Answering', 0, -1)`},
 	{number: 127, because: "fire fewer than none", statement: `select parley.fire_timers(-1)`},
@@ -89,7 +89,7 @@ var readingRefusals = []refusal{
 	{number: 8402, because: "wait for a group for minus two milliseconds", statement: `select parley.get_conversation_group('Answering', timeout => -2)`},
 	{number: 208, because: "receive from unknown queue", statement: `select parley.receive('Nowhere')`},
 	{number: 208, because: "group of unknown queue", statement: `select parley.get_conversation_group('Nowhere')`},
-	{number: 208, because: "look at unknown queue", statement: `select parley.queue_contents('Nowhere')`},
+	{number: 208, because: "read an unknown queue", statement: `select parley.queue_contents('Nowhere')`},
 	{number: 8426, because: "receive unknown conversation", statement: `select parley.receive('Asking', conversation_handle => gen_random_uuid())`},
 	{number: 8426, because: "receive conversation of another queue", statement: `select parley.receive('Answering', conversation_handle => public.h('talking'))`},
 	{number: 8436, because: "receive unknown group", statement: `select parley.receive('Asking', conversation_group_id => gen_random_uuid())`},
@@ -118,8 +118,8 @@ var diagnosisRefusals = []refusal{
 	{number: 8438, because: "move a closed conversation", statement: `select parley.move_conversation(public.h('far closed'), gen_random_uuid())`},
 	{number: 8458, because: "timer of a closed conversation", statement: `select parley.begin_conversation_timer(public.h('far closed'), 1)`},
 	{number: 229, because: "metrics", statement: `select parley.broker_metrics()`, ordinary: true},
-	{number: 229, because: "status of a stranger's conversation", statement: `select parley.get_transmission_status(public.h('talking'))`, ordinary: true},
-	{number: 229, because: "explain a stranger's conversation", statement: `select parley.explain_conversation(public.h('talking'))`, ordinary: true},
+	{number: 229, because: "status of another role's conversation", statement: `select parley.get_transmission_status(public.h('talking'))`, ordinary: true},
+	{number: 229, because: "explain another role's conversation", statement: `select parley.explain_conversation(public.h('talking'))`, ordinary: true},
 }
 
 // What an ordinary role may not do, and what cannot be granted.

@@ -136,11 +136,11 @@ func TestRouteMatchingFollowsTheModel(t *testing.T) {
 		for range 8 {
 			got, status := s.findRoute(service, instance)
 			if !allowed[got] {
-				r.Fatalf("%q of %q is told %q, allowed are %q, by routes %+v", service, instance, got, slices.Collect(maps.Keys(allowed)), routes)
+				r.Fatalf("%q of %q gets %q, allowed are %q, by routes %+v", service, instance, got, slices.Collect(maps.Keys(allowed)), routes)
 			}
 			isHere := slices.Contains(local, service) && (got.instance == "" || got.instance == own)
 			if waits := got.address == "" || (got.address == "LOCAL" && !isHere); waits != (status != "") {
-				r.Fatalf("%q of %q is told %q with status %q", service, instance, got, status)
+				r.Fatalf("%q of %q gets %q with status %q", service, instance, got, status)
 			}
 		}
 	})

@@ -197,7 +197,7 @@ func TestEpochThatIsStillToComeIsNotBelieved(t *testing.T) {
 		}
 	}
 	if got := b.recordedEpoch(someBroker); got != 0 {
-		t.Errorf("it was noted: %d", got)
+		t.Errorf("it was recorded: %d", got)
 	}
 	equal(b.session, 0, "select count(*)::int from parley.peer_brokers")
 	b.requireAccepted("peer:"+oneKey, someBroker, time.Now().Add(5*time.Minute).UnixMicro(), "")

@@ -108,7 +108,7 @@ func TestRecordingAFailureNeverFails(t *testing.T) {
 		"Unread":        {b.session, fmt.Sprintf("'%s', 'XX000', 'x'", target), true},
 	} {
 		if got := value[bool](c.s, "select parley.record_failure("+c.arguments+")"); got != c.recorded {
-			t.Errorf("%s: noted %v, want %v", name, got, c.recorded)
+			t.Errorf("%s: recorded %v, want %v", name, got, c.recorded)
 		}
 	}
 	equal(b.begin(pgx.TxOptions{AccessMode: pgx.ReadOnly}), false, "select parley.record_failure($1, 'XX000', 'x')", target)

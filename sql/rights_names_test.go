@@ -66,15 +66,15 @@ func TestRightsNamesAreSuggestedToThoseWhoMaySeeThem(t *testing.T) {
 			return refusal.Detail
 		}
 		if got := detail(reader); strings.Contains(got, h.name) || strings.Contains(got, "Did you mean") {
-			t.Errorf("%s: a role that may not see the %s is told its name: %s", h.statement, h.class, got)
+			t.Errorf("%s: a role that may not see the %s gets its name: %s", h.statement, h.class, got)
 		}
 		b.grant(right{"VIEW DEFINITION", h.class, h.name}, role)
 		if got := detail(reader); !strings.Contains(got, suggestion) {
-			t.Errorf("%s: a role that may see the %s is not told: %s", h.statement, h.class, got)
+			t.Errorf("%s: a role that may see the %s does not get it: %s", h.statement, h.class, got)
 		}
 		b.revoke(right{"VIEW DEFINITION", h.class, h.name}, role)
 		if got := detail(b.connection()); !strings.Contains(got, suggestion) {
-			t.Errorf("%s: an administrator is not told: %s", h.statement, got)
+			t.Errorf("%s: an administrator does not get it: %s", h.statement, got)
 		}
 	}
 }
@@ -95,19 +95,19 @@ func TestRightsServiceGivenForItsQueueIsShownToThoseWhoMaySeeBoth(t *testing.T) 
 		want := fmt.Sprintf(`"%s" is a service; its queue is "Hidden".`, service)
 		b.grant(right{"VIEW DEFINITION", "service", service}, role)
 		if got := hint(reader, service); strings.Contains(got, "Hidden") {
-			t.Errorf("a role that may not see the queue is told: %s", got)
+			t.Errorf("a role that may not see the queue gets: %s", got)
 		}
 		b.grant(right{"RECEIVE", "queue", "Hidden"}, role)
 		if got := hint(reader, service); got != want {
-			t.Errorf("a role that may see both is told %q, want %q", got, want)
+			t.Errorf("a role that may see both gets %q, want %q", got, want)
 		}
 		b.revoke(right{"VIEW DEFINITION", "service", service}, role)
 		if got := hint(reader, service); strings.Contains(got, "Hidden") {
-			t.Errorf("a role that may not see the service is told: %s", got)
+			t.Errorf("a role that may not see the service gets: %s", got)
 		}
 		b.revoke(right{"RECEIVE", "queue", "Hidden"}, role)
 		if got := hint(b.connection(), service); got != want {
-			t.Errorf("an administrator is told %q, want %q", got, want)
+			t.Errorf("an administrator gets %q, want %q", got, want)
 		}
 	}
 }
@@ -136,16 +136,16 @@ func TestRightsNamesAreSuggestedInAStatusWhenEverybodyMaySeeThem(t *testing.T) {
 	handle := begin()
 	for _, got := range []string{status(handle), explained(handle), refused()} {
 		if got == "" || strings.Contains(got, "//hidden/Service") {
-			t.Errorf("a role that may not see the service is told %q", got)
+			t.Errorf("a role that may not see the service gets %q", got)
 		}
 	}
 	b.grant(right{"SEND", "service", "//hidden/Service"}, role)
 	if got := status(begin()); strings.Contains(got, "//hidden/Service") {
-		t.Errorf("everybody who reads the status is told %q", got)
+		t.Errorf("everybody who reads the status gets %q", got)
 	}
 	for _, got := range []string{explained(handle), refused()} {
 		if !strings.Contains(got, suggestion) && !strings.Contains(got, strings.ReplaceAll(suggestion, `"`, `""`)) {
-			t.Errorf("a role that may see the service is told %q", got)
+			t.Errorf("a role that may see the service gets %q", got)
 		}
 	}
 	b.grant(right{"SEND", "service", "//hidden/Service"}, "PUBLIC")
@@ -193,7 +193,7 @@ func TestRightsWhatIsVisibleIsTheSameInFunctionsAndViews(t *testing.T) {
 		seen[want] = true
 	}
 	if len(seen) < 6 {
-		t.Errorf("the roles see %d different sets of objects: the test tells nothing", len(seen))
+		t.Errorf("the roles see %d different sets of objects: the test shows nothing", len(seen))
 	}
 }
 
@@ -219,11 +219,11 @@ func TestRightsStateOfAQueueIsShownToThoseWhoSeeIt(t *testing.T) {
 			return o.text
 		}
 		if got := ask(); got != "" && !strings.Contains(got, "permission denied") {
-			t.Errorf("%s tells %q to a role that may not see the queue", c.function, got)
+			t.Errorf("%s shows %q to a role that may not see the queue", c.function, got)
 		}
 		b.grant(right{"REFERENCES", "queue", "Asking"}, role)
 		if got := ask(); !strings.Contains(got, c.shown) {
-			t.Errorf("%s tells %q to a role that may see the queue, want %q", c.function, got, c.shown)
+			t.Errorf("%s shows %q to a role that may see the queue, want %q", c.function, got, c.shown)
 		}
 		b.revoke(right{"REFERENCES", "queue", "Asking"}, role)
 	}
@@ -251,10 +251,10 @@ func TestRightsUserOfAnObjectIsNamedToThoseWhoMaySeeIt(t *testing.T) {
 			drop := "select parley.drop_" + strings.ReplaceAll(class, " ", "_") + "($1)"
 			b.exec("select parley.grant('CONTROL', $1, $2, $3)", class, name, role)
 			if shown := b.refuses(3716, drop, name).Detail; class != "queue" && !strings.Contains(shown, "hidden") {
-				t.Errorf("an administrator is told %q", shown)
+				t.Errorf("an administrator gets %q", shown)
 			}
 			if hidden := b.as(role).refuses(3716, drop, name); strings.Contains(hidden.Detail+hidden.Hint, "hidden") {
-				t.Errorf("who may not see it is told %q", hidden.Detail)
+				t.Errorf("who may not see it gets %q", hidden.Detail)
 			}
 			b.exec("select parley.revoke('CONTROL', $1, $2, $3)", class, name, role)
 		})

@@ -58,7 +58,7 @@ func TestRightsChecksReadTheSameWhateverACallerHasSet(t *testing.T) {
 	}
 	on := outcomes("on")
 	if done := strings.Count(strings.Join(on, "\n"), ": done"); done < 8 || done > len(on)-5 {
-		t.Errorf("%d of %d statements are taken: the test tells nothing\n%s", done, len(on), strings.Join(on, "\n"))
+		t.Errorf("%d of %d statements are taken: the test shows nothing\n%s", done, len(on), strings.Join(on, "\n"))
 	}
 	if off := outcomes("off"); strings.Join(off, "\n") != strings.Join(on, "\n") {
 		t.Errorf("it depends on the setting:\n%s", difference(strings.Join(on, "\n"), strings.Join(off, "\n")))

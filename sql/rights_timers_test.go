@@ -117,7 +117,7 @@ func TestRightsFireTimersLeavesThePoisonOfOtherQueues(t *testing.T) {
 		b.grant(right{"RECEIVE", "queue", c.queue}, role)
 		b.as(role).exec("select parley.fire_timers()")
 		if got := value[bool](b.session, reported); got != c.reported {
-			t.Errorf("a reader of %s told: %v, want %v", c.queue, got, c.reported)
+			t.Errorf("a reader of %s reported: %v, want %v", c.queue, got, c.reported)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func TestABodyTooLargeToValidateIsRefusedUnread(t *testing.T) {
 			b.exec("select parley.send($1::uuid, $2, convert_to('\"' || repeat('x', 16 * 1024 * 1024) || '\"', 'UTF8'))", handle, note)
 			m := b.requireError("Asking", -c.number)
 			if text := string(m.MessageBody); !strings.Contains(text, "at most 16777216 are validated") {
-				t.Errorf("the Error does not tell the limit: %s", clip(text))
+				t.Errorf("the Error does not state the limit: %s", clip(text))
 			}
 		})
 	}

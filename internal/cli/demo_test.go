@@ -25,7 +25,7 @@ func TestDemoThatFailedIsReportedAndEndsWithOne(t *testing.T) {
 			t.Errorf("the exit code is %d", code)
 		}
 		if !strings.Contains(out.String(), "Message 2 did not arrive.") {
-			t.Errorf("standard output does not tell: %s", &out)
+			t.Errorf("standard output does not say so: %s", &out)
 		}
 		if isJSON {
 			var object struct{ Passed, Lost any }

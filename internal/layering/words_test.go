@@ -37,7 +37,7 @@ var (
 	partOfName = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 )
 
-// One word stands for one thing: the words of the list are in no comment, in no name of the program and on no page.
+// One word stands for one thing: the words of the list are in no comment, text and name of the program and on no page.
 func TestWordsAreThoseOfTheField(t *testing.T) {
 	t.Parallel()
 	found := map[string][]string{}
@@ -49,7 +49,7 @@ func TestWordsAreThoseOfTheField(t *testing.T) {
 		words := wordsOfComment(text)
 		switch filepath.Ext(path) {
 		case ".go":
-			words = wordsOfGo(text, !strings.HasSuffix(path, "_test.go"))
+			words = wordsOfGo(text)
 		case ".sql":
 			words = wordsOfSQL(text)
 		}
@@ -85,8 +85,8 @@ func refusal(word string) (better string, isRefused bool) {
 
 const verbNote, loneAside = "note (a verb)", "aside (without set)"
 
-// wordsOfGo returns the words of comments, those of strings too if wanted, and the parts of identifiers, in lower case.
-func wordsOfGo(text string, withStrings bool) (words []string) {
+// wordsOfGo returns the words of comments and strings and the parts of identifiers, in lower case.
+func wordsOfGo(text string) (words []string) {
 	var s scanner.Scanner
 	files := token.NewFileSet()
 	s.Init(files.AddFile("", files.Base(), len(text)), []byte(text), nil, scanner.ScanComments)
@@ -95,7 +95,7 @@ func wordsOfGo(text string, withStrings bool) (words []string) {
 		if kind == token.EOF {
 			return words
 		}
-		if kind == token.COMMENT || kind == token.STRING && withStrings {
+		if kind == token.COMMENT || kind == token.STRING {
 			words = append(words, wordsOfComment(literal)...)
 		}
 		if kind == token.IDENT {
@@ -148,7 +148,6 @@ func wordsOfComment(text string) []string {
 
 func TestWordsAreFoundInNamesAndComments(t *testing.T) {
 	t.Parallel()
-	const withStrings = true
 	for text, want := range map[string][]string{
 		"package p\n// It looks closer.\nvar told, lookUpName = 1, `a stranger`": {"looks", "stranger", "told"},
 		"package p\nfunc ringBell() { /* heard */ }":                             {"bell", "heard"},
@@ -156,7 +155,7 @@ func TestWordsAreFoundInNamesAndComments(t *testing.T) {
 		"package p\nfunc noteFailure() { setAside, note := 1, leftAside }":       {loneAside, verbNote},
 	} {
 		var got []string
-		for _, w := range wordsOfGo(text, withStrings) {
+		for _, w := range wordsOfGo(text) {
 			if _, isRefused := refusal(w); isRefused {
 				got = append(got, w)
 			}

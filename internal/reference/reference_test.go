@@ -81,7 +81,7 @@ func TestReferencePageRefuses(t *testing.T) {
 	cases := []struct{ name, file, sql, want string }{
 		{"a file without a section", "send/new.sql", function + comment, "sql/send/new.sql has no section"},
 		{"a function without a comment", "send/send.sql", function, "function parley.f has no comment"},
-		{"an error that no function tells of", "send/send.sql", function + comment, "error 127 is raised"},
+		{"an error that no function lists", "send/send.sql", function + comment, "error 127 is raised"},
 	}
 	pool := parleytest.Database(t)
 	for _, c := range cases {

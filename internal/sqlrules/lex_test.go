@@ -55,7 +55,7 @@ func TestLexKnowsEachKindOfToken(t *testing.T) {
 		{"placeholders of format are no upper case", `execute $q$ drop %I %1$L $q$`, []string{
 			"w execute", "b $q$ drop %I %1$L $q$", "> w drop", "> s %I", "> s %1$L",
 		}},
-		{"a function body is looked into", `as $$ a 'B' $$`, []string{"w as", "b $$ a 'B' $$", "> w a", "> t 'B'"}},
+		{"a function body is cut into tokens", `as $$ a 'B' $$`, []string{"w as", "b $$ a 'B' $$", "> w a", "> t 'B'"}},
 		{"so is a do block with its language", `do language plpgsql $$ a $$`, []string{
 			"w do", "w language", "w plpgsql", "b $$ a $$", "> w a",
 		}},

@@ -48,7 +48,7 @@ func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 			where n.nspname in ('parley', 'parley_queue') and has_schema_privilege('public', n.oid, 'create')`,
 		},
 		{
-			"views of the interface can only be looked at", `
+			"views of the interface can only be read", `
 			select c.oid::regclass::text || ': ' || a.privilege_type
 			from pg_class as c
 			cross join lateral aclexplode(c.relacl) as a

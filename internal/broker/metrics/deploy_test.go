@@ -204,12 +204,12 @@ func TestEachMetricIsDescribed(t *testing.T) {
 	page := string(readFile(t, "docs/monitoring.md"))
 	for name := range families(t) {
 		if !strings.Contains(page, "`"+name+"`") {
-			t.Errorf("docs/monitoring.md does not tell what %s is", name)
+			t.Errorf("docs/monitoring.md does not say what %s is", name)
 		}
 	}
 	for _, name := range metricName.FindAllString(page, -1) {
 		if !families(t)[name] {
-			t.Errorf("docs/monitoring.md tells of %s, which does not exist", name)
+			t.Errorf("docs/monitoring.md names %s, which does not exist", name)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func TestPageOfAShortRunIsLaidOutWell(t *testing.T) {
 	}
 	show(t, b, page.Bytes())
 	checkLayout(t, b, "short")
-	checkClaims(t, b, []claim{{"one connection is told in the singular", `document.body.innerText.includes("1 connection in use") && !/\b1 (connections|messages|readers|senders|initiators) /.test(document.body.innerText)`}})
+	checkClaims(t, b, []claim{{"one connection is in the singular", `document.body.innerText.includes("1 connection in use") && !/\b1 (connections|messages|readers|senders|initiators) /.test(document.body.innerText)`}})
 }
 
 // A run with large batches has more classes of them than there is room for beside each other.

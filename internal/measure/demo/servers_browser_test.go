@@ -86,7 +86,7 @@ func TestServersPageInABrowserShowsTheFiguresOfTheJSON(t *testing.T) {
 		{"Link", rows("Link", 1, 2), links},
 	} {
 		if len(want.reported) == 0 || !slices.EqualFunc(want.shown, want.reported, slices.Equal) {
-			t.Errorf("the table %s shows %v, and the JSON tells %v", want.heading, want.shown, want.reported)
+			t.Errorf("the table %s shows %v, and the JSON has %v", want.heading, want.shown, want.reported)
 		}
 	}
 	for label, n := range map[string]int64{"messages sent": reported.MessagesSent, "messages received": reported.MessagesReceived, "lost": reported.Lost} {

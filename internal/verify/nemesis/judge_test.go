@@ -113,7 +113,7 @@ func (w *workload) drain() {
 			moved += n
 			more, err := d.left()
 			if err != nil {
-				w.t.Errorf("look what is left in %s: %v", d.party.name, err)
+				w.t.Errorf("find what is left in %s: %v", d.party.name, err)
 				return
 			}
 			left = append(left, more...)

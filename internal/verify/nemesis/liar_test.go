@@ -156,7 +156,7 @@ func TestForgedMessagesMakeNoMessageVanish(t *testing.T) {
 	}
 	for i, l := range lies {
 		if l.breaks {
-			await(t, "the sender hears of the end with somebody who "+l.name, func() bool {
+			await(t, "the sender learns of the end with somebody who "+l.name, func() bool {
 				return ask[bool](t, h.conn, `
 					select exists (
 						select from parley_queue.plain
@@ -176,7 +176,7 @@ func TestForgedMessagesMakeNoMessageVanish(t *testing.T) {
 	handle, dialog := h.begin("sender", "honest")
 	h.send(handle)
 	far.receive("target_queue", dialog, 1)
-	await(t, "what does not keep to the protocol is told", func() bool {
+	await(t, "what does not keep to the protocol is reported", func() bool {
 		return strings.Count(sender.log.String(), "does not keep to the protocol") >= 2
 	})
 	if failed := sender.metric("parley_transport_failed_attempts_total"); failed < 5 {
