@@ -130,7 +130,9 @@ func TestRightsNamesAreSuggestedInAStatusWhenEverybodyMaySeeThem(t *testing.T) {
 	}
 	refused := func() string {
 		return value[string](b.session, `
-			select v::text from parley._p_refuse_first('//HIDDEN/Service', 'DEFAULT', 'DEFAULT', gen_random_uuid(), 'peer:' || repeat('b2', 32)) as v`)
+			select parley._p_refuse_first(jsonb_populate_record(null::parley._p_arriving_run, jsonb_build_object(
+				'message_type', 'DEFAULT', 'contract', 'DEFAULT', 'to_service', '//HIDDEN/Service', 'to_broker', gen_random_uuid(),
+				'identity', 'peer:' || repeat('b2', 32))))::text`)
 	}
 	b.exec("select parley.trust_peer(repeat('b2', 32), 'far', role => $1)", role)
 	handle := begin()
