@@ -16,6 +16,7 @@ const (
 	MessageTooLarge           = 8459
 	NoBroker                  = pgdb.NoBroker // nobody has installed the schema parley in this database
 	QueueDisabled             = 9617
+	QueueFull                 = 10928 // its quota is used up
 	PermissionDenied          = 229
 	QueueNotFound             = 208
 )

@@ -72,6 +72,23 @@ func ResumeReaders(ctx context.Context, db DB, queue string) error {
 	return c.Exec(ctx, db, "resume the readers of queue "+queue)
 }
 
+// QueueQuota is how much a queue may hold before senders are refused with [QueueFull]; nil is no limit.
+type QueueQuota struct {
+	Messages *int64
+	Bytes    *int64 // of their bodies
+}
+
+// SetQueueQuota sets how much a queue may hold. What it holds already stays.
+//
+// Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or 8402 for a limit below 1.
+func SetQueueQuota(ctx context.Context, db DB, queue string, quota QueueQuota) error {
+	c := pgdb.Call{Function: "set_queue_quota"}
+	c.Give("queue", "text", queue)
+	pgdb.Give(&c, "messages", "bigint", quota.Messages)
+	pgdb.Give(&c, "bytes", "bigint", quota.Bytes)
+	return c.Exec(ctx, db, "set the quota of queue "+queue)
+}
+
 // DropQueue drops a queue that no service uses.
 //
 // Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or 3716 when a service uses it.

@@ -24,6 +24,9 @@ type QueueStatus struct {
 	Services []string `json:"services"`  // bound to the queue, by name
 	// ReadersPausedAt is since when its readers are paused; nil when they are not.
 	ReadersPausedAt *time.Time `json:"readers_paused_at"`
+	// How much it may hold before senders are refused; nil is no limit.
+	QuotaMessages *int64 `json:"quota_messages"`
+	QuotaBytes    *int64 `json:"quota_bytes"`
 
 	Retention             bool    `json:"retention"`
 	PoisonMessageHandling bool    `json:"poison_message_handling"`
@@ -64,7 +67,7 @@ func ReadQueues(ctx context.Context, db DB) ([]QueueStatus, error) {
 			case q.schema_name when 'dbo' then q.name else q.schema_name || '.' || q.name end,
 			q.object_id, q.is_ms_shipped,
 			case when q.is_receive_enabled then 'ON' when q.is_enqueue_enabled then 'POISONED' else 'OFF' end,
-			q.readers_paused_at,
+			q.readers_paused_at, q.quota_messages, q.quota_bytes,
 			array(select s.name from parley.services as s where s.service_queue_id = q.object_id order by s.name),
 			q.is_retention_enabled, q.is_poison_message_handling_enabled,
 			q.poison_action, q.poison_rollbacks, q.set_aside_conversations, q.is_activation_enabled, q.activation_procedure, q.max_readers,
@@ -91,7 +94,7 @@ func scanQueueStatus(row pgx.CollectableRow) (QueueStatus, error) {
 	var b QueueBacklog
 	var maySee bool
 	err := row.Scan(
-		&q.Queue, &q.QueueID, &q.IsSystem, &q.Status, &q.ReadersPausedAt, &q.Services, &q.Retention, &q.PoisonMessageHandling,
+		&q.Queue, &q.QueueID, &q.IsSystem, &q.Status, &q.ReadersPausedAt, &q.QuotaMessages, &q.QuotaBytes, &q.Services, &q.Retention, &q.PoisonMessageHandling,
 		&q.PoisonAction, &q.PoisonRollbacks, &q.SetAsideConversations,
 		&q.Activation, &q.ActivationProcedure, &q.MaxQueueReaders,
 		&q.ExternalActivation, &q.ExternalEnabled, &q.MaxInstances,

@@ -149,6 +149,7 @@ func TestFurtherMessageFromAfarIsRefusedForEachReason(t *testing.T) {
 		{"a type that the target sends", "", arriving{first: 1, messageType: reply}, "refused 8437"},
 		{"a body that is not valid", "select parley.alter_message_type('//test/Request', 'EMPTY')", arriving{first: 1}, "refused 8430"},
 		{"a queue that is off", "select parley.alter_queue('Answering', status => false)", arriving{first: 1}, "held 11219"},
+		{"a queue that is full", fullQueue, arriving{first: 1}, "held 10928"},
 		{"a message outside the order", "", arriving{first: outsideTheOrder}, "refused 8457"},
 		{"an end outside the order", "", arriving{first: outsideTheOrder, messageType: endDialog}, "refused 8457"},
 	} {

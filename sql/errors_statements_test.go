@@ -48,6 +48,10 @@ var conversationRefusals = []refusal{
 	{number: 8402, because: "traced bytes in two dimensions", statement: `select parley.send_batch_traced(public.h('talking'), '//test/Note', '{{x},{y}}', null)`},
 	{number: 9618, because: "retention on a queue that is off", statement: `select parley.send(public.h('from off'), 'DEFAULT', 'x')`},
 
+	{number: 10928, because: "its queue is full", statement: `with q as materialized (select parley.set_queue_quota('Answering', 1) as done)
+		select parley.send_batch(public.h('talking'), '//test/Note', array['x', 'y']) from q where q.done is not null`},
+	{number: 8402, because: "a quota of nothing", statement: `select parley.set_queue_quota('Answering', 0)`},
+
 	{number: 8418, because: "end null", statement: `select parley.end_conversation(null::uuid)`},
 	{number: 8426, because: "end unknown", statement: `select parley.end_conversation(gen_random_uuid())`},
 	{number: 8427, because: "end twice", statement: `select parley.end_conversation(public.h('ended'))`},

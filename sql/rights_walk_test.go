@@ -24,7 +24,7 @@ const secret = "TOPSECRET"
 
 // walkScene gives every function an object of another role to work on.
 const walkScene = `
-	select parley.create_queue('Watched');
+	select parley.create_queue('Watched'), parley.set_queue_quota('Answering', 1000);
 	select parley.create_program_activation('Watched', array['/opt/reader', 'TOPSECRET'], environment => '{"KEY": "TOPSECRET"}');
 	create function public.watched() returns integer language sql security definer
 	as $$ select q.object_id from parley.service_queues as q where q.name = 'Watched' $$;

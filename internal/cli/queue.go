@@ -21,7 +21,7 @@ with parley activation.`,
 	}
 	cmd.AddCommand(
 		newQueueSettingsCommand(a, "create"), newQueueSettingsCommand(a, "alter"),
-		newQueuePauseCommand(a, true), newQueuePauseCommand(a, false),
+		newQueuePauseCommand(a, true), newQueuePauseCommand(a, false), newQueueQuotaCommand(a),
 		newQueueSwitchCommand(a, "disable", false), newQueueSwitchCommand(a, "enable", true), newQueueDropCommand(a),
 	)
 	return cmd
@@ -31,7 +31,7 @@ with parley activation.`,
 type objectChange struct {
 	Kind   string `json:"kind"` // queue or service
 	Name   string `json:"name"`
-	Change string `json:"change"` // created, altered, paused, resumed, disabled, enabled or dropped
+	Change string `json:"change"` // created, altered, paused, resumed, disabled, enabled, limited or dropped
 }
 
 // changeObject runs one statement and reports what it has changed.

@@ -93,6 +93,11 @@ var sections = []section{
 		files: []string{"conversation/pooled_conversations.sql", "views/pooled_conversations.sql"},
 	},
 	{
+		title: "Quotas",
+		intro: "See [queues](queues.md#quotas).",
+		files: []string{"conversation/quotas.sql", "views/queue_quotas.sql"},
+	},
+	{
 		title: "Timers",
 		files: []string{"conversation/timers.sql", "activation/fire_timers.sql"},
 	},

@@ -131,7 +131,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform set_config('synchronous_commit', 'off', true);
-  perform setval(q.wakeup_sequence, 0)
+  -- SEND asks for the quota of a queue where this is not 0.
+  perform setval(q.wakeup_sequence, case when q.quota_sequence is null then 0 else 1 end)
   from parley._p_queue as q
   where q.queue_id = any (queue_ids);
 end

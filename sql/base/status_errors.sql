@@ -71,6 +71,7 @@ from (values
     'Create the service, or a route to it.'),
   (9796, 'not at the target', 'The service "%1$s" does not exist at the target.', null,
     'Create the service there, or correct the route.'),
+  (10928, 'full', 'The queue "%1$s" of the target service is full.', null, 'Have its messages received there.'),
   (11219, 'queue disabled', 'The queue "%1$s" of the target service is disabled.', null, 'Enable the queue there.'),
   (28012, 'target disabled', 'The broker is disabled in the target database.', null, 'Enable it there.'),
   (28022, 'key not yet valid', 'the key of the sending broker is not yet valid here.', null,

@@ -50,7 +50,8 @@ begin
       and c.relname like E'\\_p\\_queue\\_%'
       and not exists (
         select from parley._p_queue as q
-        where c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence)
+        where c.oid = q.quota_sequence
+          or c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence)
       )
   loop
     begin

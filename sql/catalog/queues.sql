@@ -37,6 +37,8 @@ create table parley._p_queue (
   readers_paused_at timestamptz,
   -- Its messages belong to no conversation (simple/messages.sql).
   is_simple boolean not null default false,
+  -- How much it may hold (conversation/quotas.sql); all null when that is not limited.
+  quota_messages bigint, quota_bytes bigint, quota_sequence regclass,
   create_date timestamptz not null default now(),
   modify_date timestamptz not null default now()
 );

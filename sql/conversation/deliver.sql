@@ -106,6 +106,9 @@ begin
     end if;
   end if;
   perform parley._p_deliver(v_endpoint, message_type, bodies, trace_context);
+  if pg_sequence_last_value('parley._p_quota_switch') > 0 then
+    found := parley._p_require_room_at(v_endpoint);
+  end if;
   return true;
 end
 $$;

@@ -83,7 +83,7 @@ begin
     _p_send_first.trace_context
   from near_side as n;
   if pg_sequence_last_value(v_target.wakeup_sequence) > 0 then
-    perform parley._p_wake_readers(v_target.queue_id, v_target.wakeup_sequence);
+    perform parley._p_admit(v_lane, v_target.wakeup_sequence, 0);
   end if;
   return true;
 end

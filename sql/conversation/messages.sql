@@ -240,7 +240,7 @@ declare
 begin
   -- Others may sleep longer than this caller.
   if seconds <= 0 or coalesce(pg_sequence_last_value(v_queue.wakeup_sequence), 0) < v_until then
-    perform setval(v_queue.wakeup_sequence, greatest(0, v_until));
+    perform setval(v_queue.wakeup_sequence, greatest(case when v_queue.quota_sequence is null then 0 else 1 end, v_until));
   end if;
   if seconds > 0 then
     perform parley._p_record_listener(v_queue.queue_id);

@@ -43,7 +43,7 @@ begin
     e.far_endpoint_id,
     case
       when pg_catalog.pg_sequence_last_value(e.destination_wakeup) operator(pg_catalog.>) 0::pg_catalog.int8
-        then parley._p_wake_and_time(e.destination_lane, e.destination_wakeup)
+        then parley._p_admit(e.destination_lane, e.destination_wakeup)
       else pg_catalog.clock_timestamp()
     end,
     e.destination_lane,

@@ -112,7 +112,7 @@ begin
   ), sent as (
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
     select nextval(r.destination_position) * 1024, r.far_endpoint_id,
-      parley._p_wake_and_time(r.destination_lane, r.destination_wakeup), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
+      parley._p_admit(r.destination_lane, r.destination_wakeup), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
     from ready as r
   )
   select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
@@ -207,7 +207,7 @@ begin
   end if;
   perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
   if pg_sequence_last_value(v_wakeup) > 0 then
-    perform parley._p_wake_and_time(v_lane, v_wakeup);
+    perform parley._p_admit(v_lane, v_wakeup, 0);
   end if;
   return null;
 end

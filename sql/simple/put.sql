@@ -60,7 +60,7 @@ begin
     parley._p_lane(v_queue.queue_id, priority), 14, nullif(b.body, ''), key, _p_put.trace_context
   from unnest(bodies) with ordinality as b (body, number)
   order by b.number;
-  perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
+  perform parley._p_admit(parley._p_lane(v_queue.queue_id, priority), v_queue.wakeup_sequence, 0);
   return true;
 end
 $$;
@@ -81,7 +81,7 @@ begin
     '-9223372036854775807'::pg_catalog.int8,
     case
       when pg_catalog.pg_sequence_last_value(q.wakeup_sequence) operator(pg_catalog.>) 0::pg_catalog.int8
-        then parley._p_wake_and_time(parley._p_lane(q.queue_id, 5), q.wakeup_sequence)
+        then parley._p_admit(parley._p_lane(q.queue_id, 5), q.wakeup_sequence)
       else pg_catalog.clock_timestamp()
     end,
     parley._p_lane(q.queue_id, 5),

@@ -232,6 +232,8 @@ begin
   where s.service_id = endpoint.service_id;
   if endpoint.state in ('CO', 'SO', 'SI', 'DI') and not v_queue.is_enqueue_enabled then
     return parley._p_verdict_of('held', v_expected, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
+  elsif endpoint.state in ('CO', 'SO', 'SI', 'DI') and not (parley._p_has_room(v_queue, 1)).room then
+    return parley._p_verdict_of('held', v_expected, parley._p_error_of(10928, 'full', v_queue.lookup_name));
   end if;
   if run.body_size > 0 then
     v_bodies := parley._p_assemble(

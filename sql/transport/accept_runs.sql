@@ -113,7 +113,7 @@ begin
       and e.far_broker_instance = _p_accept_runs.broker_instance::text
       and not exists (select from parley._p_unresumed as w where w.endpoint_id = e.endpoint_id)
     join parley._p_service as s on s.service_id = e.service_id
-    join parley._p_queue as q on q.queue_id = s.queue_id and q.is_enqueue_enabled
+    join parley._p_queue as q on q.queue_id = s.queue_id and q.is_enqueue_enabled and q.quota_sequence is null
     join parley._p_sendable_type as t
       on t.service_contract_id = e.service_contract_id
       and t.is_from_initiator = r.from_initiator

@@ -30,6 +30,8 @@ begin
     return parley._p_verdict_of('held', 0, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
   elsif v_error is not null then
     return parley._p_verdict_of('refused', 0, v_error);
+  elsif not (parley._p_has_room(v_queue, 1)).room then
+    return parley._p_verdict_of('held', 0, parley._p_error_of(10928, 'full', v_queue.lookup_name));
   end if;
   return null;
 end

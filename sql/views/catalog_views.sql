@@ -10,7 +10,7 @@ join pg_catalog.pg_database as d on d.datname = current_database();
 
 comment on view parley.databases is
 'This database as a broker instance: its id, whether it is enabled, and whether it is where it was.
-The last four columns are ours.';
+The last six columns are ours.';
 
 create view parley.service_message_types with (security_barrier) as
 select
@@ -119,7 +119,9 @@ select
   q.poison_action,
   q.rollbacks_before_disable as poison_rollbacks,
   parley._p_sees_set_aside(q.queue_id) as set_aside_conversations,
-  q.readers_paused_at
+  q.readers_paused_at,
+  q.quota_messages,
+  q.quota_bytes
 from parley._p_queue as q
 where q.queue_id < 65536
   or pg_catalog.pg_has_role(q.owner, 'usage')

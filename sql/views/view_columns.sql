@@ -81,6 +81,9 @@ comment on column parley.service_queues.is_poison_message_handling_enabled is
 comment on column parley.service_queues.poison_action is
 'What becomes of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
 comment on column parley.service_queues.poison_rollbacks is 'How often is too often.';
+comment on column parley.service_queues.quota_messages is 'How many messages it may hold; null for any number.';
+comment on column parley.service_queues.quota_bytes is
+'How many bytes of bodies it may hold (parley.set_queue_quota); null for any number.';
 comment on column parley.service_queues.readers_paused_at is
 'Since when its readers are paused (parley.pause_readers); null when they are not.';
 comment on column parley.service_queues.set_aside_conversations is
