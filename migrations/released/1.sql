@@ -286,6 +286,8 @@ from (values
     'Receive them or end their conversations first: see parley.stuck_conversations.'),
   (5061, 'in use', 'the broker is in use', 'Open transactions send or receive; their process ids: %1$s.',
     'Try again when they have finished, or end them: select pg_terminate_backend(pid);'),
+  (8402, 'quota', 'a queue cannot have a quota of %1$s messages and %2$s bytes', null,
+    'Give numbers from 1 on, or null for no limit.'),
   (8402, 'range', '%1$s is %2$s', '%3$s to %4$s are allowed.', 'Give a number in that range.'),
   (8402, 'timeout', 'timeout is %1$s', 'Milliseconds from 0 on are allowed, and -1, which waits for ever.',
     'Give -1 to wait for ever.'),
@@ -623,6 +625,9 @@ from (values
     'Nothing can be received from it or put into it; messages sent meanwhile wait with their senders.',
     'Switch it on: select parley.alter_queue(%1$L, status => true); if a message keeps failing, end its '
       || 'conversation first.'),
+  (10928, 'quota', 'queue "%1$s" is full',
+    'Its quota is %2$s messages and %3$s bytes; %4$s messages and %5$s bytes were counted.',
+    'Send later, have its messages received, or give it a larger quota: parley.set_queue_quota(%1$L, ...).'),
   (9618, 'retention', 'queue "%1$s" is disabled and keeps what is sent',
     'With retention on, a message that is sent is copied to the sender''s queue, which is off.',
     'Switch it on: select parley.alter_queue(%1$L, status => true);'),
@@ -777,6 +782,7 @@ from (values
     'Create the service, or a route to it.'),
   (9796, 'not at the target', 'The service "%1$s" does not exist at the target.', null,
     'Create the service there, or correct the route.'),
+  (10928, 'full', 'The queue "%1$s" of the target service is full.', null, 'Have its messages received there.'),
   (11219, 'queue disabled', 'The queue "%1$s" of the target service is disabled.', null, 'Enable the queue there.'),
   (28012, 'target disabled', 'The broker is disabled in the target database.', null, 'Enable it there.'),
   (28022, 'key not yet valid', 'the key of the sending broker is not yet valid here.', null,
@@ -2432,6 +2438,8 @@ create table parley._p_queue (
   readers_paused_at timestamptz,
   -- Its messages belong to no conversation (simple/messages.sql).
   is_simple boolean not null default false,
+  -- How much it may hold (conversation/quotas.sql); all null when that is not limited.
+  quota_messages bigint, quota_bytes bigint, quota_sequence regclass,
   create_date timestamptz not null default now(),
   modify_date timestamptz not null default now()
 );
@@ -3054,7 +3062,8 @@ begin
       and c.relname like E'\\_p\\_queue\\_%'
       and not exists (
         select from parley._p_queue as q
-        where c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence)
+        where c.oid = q.quota_sequence
+          or c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence)
       )
   loop
     begin
@@ -7631,7 +7640,7 @@ declare
 begin
   -- Others may sleep longer than this caller.
   if seconds <= 0 or coalesce(pg_sequence_last_value(v_queue.wakeup_sequence), 0) < v_until then
-    perform setval(v_queue.wakeup_sequence, greatest(0, v_until));
+    perform setval(v_queue.wakeup_sequence, greatest(case when v_queue.quota_sequence is null then 0 else 1 end, v_until));
   end if;
   if seconds > 0 then
     perform parley._p_record_listener(v_queue.queue_id);
@@ -7703,6 +7712,223 @@ comment on table parley._p_delivery_failure is
 'Conversations whose next message was delivered and not accepted: not before retry_at.';
 
 create index on parley._p_delivery_failure (queue_id);
+
+-- sql/conversation/quotas.sql
+
+-- Quotas: how many messages, and how many bytes of them, a queue may hold before senders are refused.
+--
+-- Nobody counts at each send. What was counted says up to which position of the queue's sequence senders may go on, and
+-- that stands in a sequence of
+-- the queue, outside any transaction; whoever gets there counts again. It is a twentieth of the quota at most, so that
+-- counting costs some
+-- twenty rows a send. What waits is counted, not estimated, and no further than to the quota.
+-- Exactness: what others have sent and not committed is not seen, and a batch is judged as a whole. A quota that was
+-- changed counts for
+-- all when the twentieth that is under way is used up.
+-- Where there is no quota this costs nothing as long as nobody listens to the queue, and one read of a sequence when
+-- somebody does: the
+-- wake-up sequence of a queue with a quota is never 0, which leads SEND here.
+-- What arrives for other reasons, EndDialog, Errors, timers, is never refused; what comes from another server waits
+-- there.
+-- Locks: none; changing a quota locks the queue's row.
+
+-- Whether any queue has ever had a quota: then 1.
+create sequence parley._p_quota_switch minvalue 0 start 1;
+
+create function parley._p_count_up_to(
+  queue parley._p_queue, messages_max bigint, bytes_max bigint,
+  out rows bigint, out messages bigint, out bytes bigint
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+  v_row record;
+begin
+  rows := 0;
+  messages := 0;
+  bytes := 0;
+  for v_row in
+    select coalesce(cardinality(m.frame), 1) as messages,
+      coalesce(octet_length(m.body), pg_column_size(m.frame), 0) as bytes
+    from generate_series(10, 1, -1) as p (n)
+    cross join lateral (select parley._p_lane(queue.queue_id, p.n) as lane) as l
+    left join lateral parley._p_newest_hint(l.lane) as h on true
+    join parley._p_message as m on m.lane = l.lane and m.position >= coalesce(h.low_position, 0)
+    where queue.priorities & (1 << p.n) > 0
+  loop
+    rows := rows + 1;
+    messages := messages + v_row.messages;
+    bytes := bytes + v_row.bytes;
+    exit when messages >= messages_max or bytes >= bytes_max;
+  end loop;
+end
+$$;
+
+comment on function parley._p_count_up_to(parley._p_queue, bigint, bigint) is
+'Counts what waits in a queue, rows, messages and bytes of bodies, until one of two limits is reached; null is no limit.
+What is set aside is not counted.';
+
+create function parley._p_has_room(
+  queue parley._p_queue, pending integer, out room boolean, out messages bigint, out bytes bigint
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_position bigint := coalesce(pg_sequence_last_value(queue.position_sequence), 0) + pending;
+  v_counted record;
+  v_rows bigint;
+begin
+  room := true;
+  if queue.quota_sequence is null or v_position <= coalesce(pg_sequence_last_value(queue.quota_sequence), 0) then
+    return;
+  end if;
+  v_counted := parley._p_count_up_to(queue, queue.quota_messages + 1 - pending, queue.quota_bytes + 1 - pending);
+  messages := v_counted.messages;
+  bytes := v_counted.bytes;
+  room := (messages + pending <= queue.quota_messages and bytes + pending <= queue.quota_bytes) is not false;
+  if not room then
+    return;
+  end if;
+  -- As many rows as there is room for, if they go on to be like those that wait; a twentieth of the quota at most.
+  v_rows := least(
+    (queue.quota_messages - messages) / greatest(1, messages / greatest(v_counted.rows, 1)),
+    queue.quota_messages / 20,
+    (queue.quota_bytes - bytes) / greatest(1, bytes / greatest(v_counted.rows, 1), 100),
+    queue.quota_bytes / 20 / greatest(1, bytes / greatest(v_counted.rows, 1), 100)
+  );
+  perform setval(queue.quota_sequence, v_position + greatest(v_rows - 1, 0));
+  if messages >= 0.8 * queue.quota_messages or bytes >= 0.8 * queue.quota_bytes then
+    raise notice using
+      message = format('queue "%s" is nearly full', queue.lookup_name),
+      detail = format(
+        'It holds %s messages and %s bytes; its quota is %s messages and %s bytes.', messages, bytes,
+        coalesce(queue.quota_messages::text, 'any number of'), coalesce(queue.quota_bytes::text, 'any number of')
+      ),
+      hint = 'Senders are refused when the quota is used up.';
+  end if;
+end
+$$;
+
+comment on function parley._p_has_room(parley._p_queue, integer) is
+'Reports whether a queue has room for so many messages more, and what it holds if that had to be counted: then it sets
+how many may follow uncounted, and says by a notice when four fifths of the quota are used.
+Arguments: queue; pending, how many are to be appended, 0 when they have been already.';
+
+create function parley._p_require_room(queue_id integer, pending integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+  v_found record;
+begin
+  select * into v_queue from parley._p_queue as q where q.queue_id = _p_require_room.queue_id;
+  if v_queue.quota_sequence is not null then
+    v_found := parley._p_has_room(v_queue, pending);
+    if not v_found.room then
+      found := parley._p_raise(
+        10928, 'quota', v_queue.lookup_name, coalesce(v_queue.quota_messages::text, 'any number of'),
+        coalesce(v_queue.quota_bytes::text, 'any number of'), v_found.messages::text, v_found.bytes::text
+      );
+    end if;
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_room(integer, integer) is
+'Refuses to send to a queue whose quota is used up.
+Arguments: queue_id, or that of a destination, which has none; pending, as _p_has_room.
+Errors: 10928.';
+
+create function parley._p_require_room_at(endpoint parley._p_endpoint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley._p_require_room(
+    (
+      select s.queue_id
+      from parley._p_endpoint as e
+      join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
+      join parley._p_service as s on s.service_id = f.service_id
+      where e.endpoint_id = endpoint.endpoint_id
+    ), 0
+  );
+end
+$$;
+
+comment on function parley._p_require_room_at(parley._p_endpoint) is
+'Refuses what was just delivered to the far side of an endpoint in this database, when that is more than the quota.
+Errors: 10928.';
+
+create function parley._p_admit(lane integer, wakeup regclass, pending integer default 1) returns timestamptz
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if pg_sequence_last_value('parley._p_quota_switch') > 0 then
+    found := parley._p_require_room(parley._p_owner_of_lane(lane), pending);
+  end if;
+  perform parley._p_wake_readers(parley._p_owner_of_lane(lane), wakeup);
+  return clock_timestamp();
+end
+$$;
+
+comment on function parley._p_admit(integer, regclass, integer) is
+'Refuses what is sent to a queue that is full, notifies the sleepers of a lane''s queue, if their time is not over, and
+gives the time.
+Arguments: lane; wakeup, the wake-up sequence; pending, as _p_has_room.
+Errors: 10928.';
+
+create function parley.set_queue_quota(
+  queue text,
+  messages bigint default null,
+  bytes bigint default null,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
+  v_name text := format('_p_queue_%s_quota', v_queue.queue_id);
+begin
+  if least(messages, bytes) < 1 then
+    found := parley._p_raise(8402, 'quota', coalesce(messages::text, 'null'), coalesce(bytes::text, 'null'));
+  end if;
+  select * into v_queue from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
+  if v_queue.quota_sequence is null and coalesce(messages, bytes) is not null then
+    if to_regclass(format('parley.%I', v_name)) is null then
+      execute format('create sequence parley.%I minvalue 0 start 1', v_name);
+      perform parley._p_take_back_relation(format('parley.%I', v_name)::regclass);
+    end if;
+    v_queue.quota_sequence := format('parley.%I', v_name)::regclass;
+  end if;
+  update parley._p_queue as q
+  set quota_messages = set_queue_quota.messages, quota_bytes = set_queue_quota.bytes,
+    quota_sequence = case when coalesce(messages, bytes) is not null then v_queue.quota_sequence end
+  where q.queue_id = v_queue.queue_id;
+  if coalesce(messages, bytes) is not null then
+    perform setval(v_queue.quota_sequence, 0), setval('parley._p_quota_switch', 1),
+      setval(v_queue.wakeup_sequence, greatest(1, pg_sequence_last_value(v_queue.wakeup_sequence)));
+  end if;
+end
+$$;
+
+comment on function parley.set_queue_quota(text, bigint, bigint, parley.caller) is
+'Sets how much a queue may hold before senders are refused with 10928; what holds already stays. A sender gets a notice
+from four fifths on. Messages from other servers wait there until there is room; EndDialog, Error and DialogTimer are
+never refused.
+Arguments: queue; messages, how many may wait; bytes, how long their bodies may be in all; null for no limit.
+Errors: 208 not found, 229 not allowed to ALTER it, 8402 below 1, 9609 malformed name, 9663 system object.';
 
 -- sql/conversation/append.sql
 
@@ -9035,6 +9261,9 @@ begin
     end if;
   end if;
   perform parley._p_deliver(v_endpoint, message_type, bodies, trace_context);
+  if pg_sequence_last_value('parley._p_quota_switch') > 0 then
+    found := parley._p_require_room_at(v_endpoint);
+  end if;
   return true;
 end
 $$;
@@ -9583,7 +9812,7 @@ begin
     _p_send_first.trace_context
   from near_side as n;
   if pg_sequence_last_value(v_target.wakeup_sequence) > 0 then
-    perform parley._p_wake_readers(v_target.queue_id, v_target.wakeup_sequence);
+    perform parley._p_admit(v_lane, v_target.wakeup_sequence, 0);
   end if;
   return true;
 end
@@ -15125,6 +15354,8 @@ begin
   where s.service_id = endpoint.service_id;
   if endpoint.state in ('CO', 'SO', 'SI', 'DI') and not v_queue.is_enqueue_enabled then
     return parley._p_verdict_of('held', v_expected, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
+  elsif endpoint.state in ('CO', 'SO', 'SI', 'DI') and not (parley._p_has_room(v_queue, 1)).room then
+    return parley._p_verdict_of('held', v_expected, parley._p_error_of(10928, 'full', v_queue.lookup_name));
   end if;
   if run.body_size > 0 then
     v_bodies := parley._p_assemble(
@@ -15373,7 +15604,7 @@ begin
       and e.far_broker_instance = _p_accept_runs.broker_instance::text
       and not exists (select from parley._p_unresumed as w where w.endpoint_id = e.endpoint_id)
     join parley._p_service as s on s.service_id = e.service_id
-    join parley._p_queue as q on q.queue_id = s.queue_id and q.is_enqueue_enabled
+    join parley._p_queue as q on q.queue_id = s.queue_id and q.is_enqueue_enabled and q.quota_sequence is null
     join parley._p_sendable_type as t
       on t.service_contract_id = e.service_contract_id
       and t.is_from_initiator = r.from_initiator
@@ -15685,6 +15916,8 @@ begin
     return parley._p_verdict_of('held', 0, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
   elsif v_error is not null then
     return parley._p_verdict_of('refused', 0, v_error);
+  elsif not (parley._p_has_room(v_queue, 1)).room then
+    return parley._p_verdict_of('held', 0, parley._p_error_of(10928, 'full', v_queue.lookup_name));
   end if;
   return null;
 end
@@ -16345,7 +16578,7 @@ begin
     e.far_endpoint_id,
     case
       when pg_catalog.pg_sequence_last_value(e.destination_wakeup) operator(pg_catalog.>) 0::pg_catalog.int8
-        then parley._p_wake_and_time(e.destination_lane, e.destination_wakeup)
+        then parley._p_admit(e.destination_lane, e.destination_wakeup)
       else pg_catalog.clock_timestamp()
     end,
     e.destination_lane,
@@ -16526,7 +16759,7 @@ begin
   ), sent as (
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
     select nextval(r.destination_position) * 1024, r.far_endpoint_id,
-      parley._p_wake_and_time(r.destination_lane, r.destination_wakeup), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
+      parley._p_admit(r.destination_lane, r.destination_wakeup), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
     from ready as r
   )
   select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
@@ -16621,7 +16854,7 @@ begin
   end if;
   perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
   if pg_sequence_last_value(v_wakeup) > 0 then
-    perform parley._p_wake_and_time(v_lane, v_wakeup);
+    perform parley._p_admit(v_lane, v_wakeup, 0);
   end if;
   return null;
 end
@@ -19116,7 +19349,7 @@ begin
     parley._p_lane(v_queue.queue_id, priority), 14, nullif(b.body, ''), key, _p_put.trace_context
   from unnest(bodies) with ordinality as b (body, number)
   order by b.number;
-  perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
+  perform parley._p_admit(parley._p_lane(v_queue.queue_id, priority), v_queue.wakeup_sequence, 0);
   return true;
 end
 $$;
@@ -19137,7 +19370,7 @@ begin
     '-9223372036854775807'::pg_catalog.int8,
     case
       when pg_catalog.pg_sequence_last_value(q.wakeup_sequence) operator(pg_catalog.>) 0::pg_catalog.int8
-        then parley._p_wake_and_time(parley._p_lane(q.queue_id, 5), q.wakeup_sequence)
+        then parley._p_admit(parley._p_lane(q.queue_id, 5), q.wakeup_sequence)
       else pg_catalog.clock_timestamp()
     end,
     parley._p_lane(q.queue_id, 5),
@@ -19998,7 +20231,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform set_config('synchronous_commit', 'off', true);
-  perform setval(q.wakeup_sequence, 0)
+  -- SEND asks for the quota of a queue where this is not 0.
+  perform setval(q.wakeup_sequence, case when q.quota_sequence is null then 0 else 1 end)
   from parley._p_queue as q
   where q.queue_id = any (queue_ids);
 end
@@ -22378,6 +22612,45 @@ comment on view parley.simple_queues is
 'Simple queues that the role may take from: how much waits, what is not due yet, what is set aside. Long queues are
 estimated (is_estimated).';
 
+-- sql/views/queue_quotas.sql
+
+-- The quotas of queues, and what is used of them. Reading counts what waits, up to the quota, and locks nothing.
+
+create function parley._p_queue_quotas(caller parley.caller default parley.current_caller())
+returns table (
+  queue_name text, service_queue_id integer, quota_messages bigint, quota_bytes bigint, messages bigint, bytes bigint,
+  is_full boolean
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.lookup_name, q.queue_id, q.quota_messages, q.quota_bytes, c.messages, c.bytes,
+    (c.messages < q.quota_messages and c.bytes < q.quota_bytes) is false
+  from parley._p_queue as q
+  cross join lateral parley._p_count_up_to(q, q.quota_messages, q.quota_bytes) as c
+  where q.quota_sequence is not null
+    and parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_queue_quotas(parley.caller) is
+'Gives the queues with a quota that the caller may receive from.';
+
+create view parley.queue_quotas as
+select q.queue_name, q.service_queue_id, q.quota_messages, q.quota_bytes, q.messages, q.bytes, q.is_full
+from parley._p_queue_quotas() as q;
+
+comment on view parley.queue_quotas is
+'Queues that have a quota (parley.set_queue_quota), and what waits in them, counted up to the quota. Of the queues that
+you may receive from.';
+
+comment on column parley.queue_quotas.queue_name is 'Queue, as statements take it.';
+comment on column parley.queue_quotas.service_queue_id is 'Identity of the queue.';
+comment on column parley.queue_quotas.quota_messages is 'How many messages it may hold; null for any number.';
+comment on column parley.queue_quotas.quota_bytes is 'How long their bodies may be in all; null for any length.';
+comment on column parley.queue_quotas.messages is 'Messages that wait, counted up to the quota.';
+comment on column parley.queue_quotas.bytes is 'Bytes of their bodies, counted up to the quota.';
+comment on column parley.queue_quotas.is_full is 'Whether senders are refused.';
+
 -- sql/views/catalog_views.sql
 
 -- The catalog under Service Broker's own names and columns (spec 8.1). Who sees which row: base/visible_objects.sql.
@@ -22392,7 +22665,7 @@ join pg_catalog.pg_database as d on d.datname = current_database();
 
 comment on view parley.databases is
 'This database as a broker instance: its id, whether it is enabled, and whether it is where it was.
-The last four columns are ours.';
+The last six columns are ours.';
 
 create view parley.service_message_types with (security_barrier) as
 select
@@ -22501,7 +22774,9 @@ select
   q.poison_action,
   q.rollbacks_before_disable as poison_rollbacks,
   parley._p_sees_set_aside(q.queue_id) as set_aside_conversations,
-  q.readers_paused_at
+  q.readers_paused_at,
+  q.quota_messages,
+  q.quota_bytes
 from parley._p_queue as q
 where q.queue_id < 65536
   or pg_catalog.pg_has_role(q.owner, 'usage')
@@ -23251,6 +23526,9 @@ comment on column parley.service_queues.is_poison_message_handling_enabled is
 comment on column parley.service_queues.poison_action is
 'What becomes of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
 comment on column parley.service_queues.poison_rollbacks is 'How often is too often.';
+comment on column parley.service_queues.quota_messages is 'How many messages it may hold; null for any number.';
+comment on column parley.service_queues.quota_bytes is
+'How many bytes of bodies it may hold (parley.set_queue_quota); null for any number.';
 comment on column parley.service_queues.readers_paused_at is
 'Since when its readers are paused (parley.pause_readers); null when they are not.';
 comment on column parley.service_queues.set_aside_conversations is
@@ -24539,6 +24817,10 @@ from (
       'Activation is on for some queues, and no daemon runs.'),
     ('daemon-superuser', 'RUNTIME', 'WARNING', null, interval '0', '_p_find_superuser_daemon',
       'The daemon logs in as a superuser, which code that it runs can take on.'),
+    ('queue-full', 'RUNTIME', 'ERROR', 10928, interval '0', '_p_find_full_queues',
+      'The quota of a queue is used up; senders are refused.'),
+    ('queue-nearly-full', 'RUNTIME', 'WARNING', 10928, interval '0', '_p_find_full_queues',
+      'Four fifths of the quota of a queue are used.'),
     ('no-reader', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_unread_queues',
       'Messages wait, and nobody receives from the queue.'),
     ('reader-slow', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_unread_queues',
@@ -25132,6 +25414,41 @@ $$;
 
 comment on function parley._p_find_plain_secrets(parley._p_scope) is
 'Finds webhooks whose secret has not been sealed for longer than scope.patience.';
+
+-- sql/diagnosis/find_full_queues.sql
+
+-- Checks of quotas.
+
+create function parley._p_find_full_queues(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    case when u.used >= 1 then 'queue-full' else 'queue-nearly-full' end,
+    'queue', q.lookup_name,
+    format(
+      'It holds %s messages and %s bytes; its quota is %s messages and %s bytes. %s', c.messages, c.bytes,
+      coalesce(q.quota_messages::text, 'any number of'), coalesce(q.quota_bytes::text, 'any number of'),
+      case when u.used >= 1 then 'Senders are refused.' else 'Senders are refused when it is used up.' end
+    ),
+    null::timestamptz,
+    format(
+      'select parley.set_queue_quota(%L, messages => %s, bytes => %s);  -- or start more readers', q.lookup_name,
+      coalesce((2 * q.quota_messages)::text, 'null'), coalesce((2 * q.quota_bytes)::text, 'null')
+    )
+  from parley._p_queue as q
+  cross join lateral parley._p_count_up_to(q, q.quota_messages, q.quota_bytes) as c
+  cross join lateral (
+    select greatest(c.messages::numeric / q.quota_messages, c.bytes::numeric / q.quota_bytes) as used
+  ) as u
+  where q.quota_sequence is not null
+    and u.used >= 0.8
+    and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
+$$;
+
+comment on function parley._p_find_full_queues(parley._p_scope) is
+'Finds queues of whose quota at least four fifths are used.';
 
 -- sql/diagnosis/find_route_faults.sql
 
@@ -27824,6 +28141,7 @@ begin
   grant execute on function parley._p_failing_conversations(parley.caller) to public;
   grant execute on function parley._p_simple_queues(parley.caller), parley._p_set_aside_messages(parley.caller),
   parley._p_delayed_messages(parley.caller) to public;
+  grant execute on function parley._p_queue_quotas(parley.caller) to public;
   grant execute on function parley._p_sees_poisoned(integer, parley.caller),
   parley._p_sees_set_aside(integer, parley.caller) to public;
 end

@@ -92,7 +92,8 @@ comment on function parley.send(uuid, text, bytea) is
 'Sends a message on a conversation, in this transaction.
 Arguments: conversation_handle; message_type, of the conversation''s contract; body, null or empty for none.
 Errors: 229 not allowed, 8418 and 8426 handle missing or not found, 8428 message type not found, 8429 the state of the conversation forbids it,
-8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled with retention on.
+8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled with retention on,
+10928 the queue of the target is full.
 A body that fails validation, or a target that refuses, does not make SEND fail: an Error message comes back on the conversation.
 Source: spec 4.2.';
 

@@ -147,7 +147,7 @@ comment on function parley.put(text, bytea, text, integer, timestamptz) is
 Arguments: queue; body, null or empty for none; key, messages of one key are taken in their order, one reader at a time
 (null: no order with others); priority, 10 first, 1 last; deliver_at, not before that time (null, or past: now).
 Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority out of range, 9609 malformed name,
-9617 the queue is disabled.
+9617 the queue is disabled, 10928 the queue is full.
 Source: spec P32.';
 
 create function parley.put(
