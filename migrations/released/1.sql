@@ -16627,7 +16627,8 @@ comment on function parley.send(uuid, text, bytea) is
 'Sends a message on a conversation, in this transaction.
 Arguments: conversation_handle; message_type, of the conversation''s contract; body, null or empty for none.
 Errors: 229 not allowed, 8418 and 8426 handle missing or not found, 8428 message type not found, 8429 the state of the conversation forbids it,
-8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled with retention on.
+8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled with retention on,
+10928 the queue of the target is full.
 A body that fails validation, or a target that refuses, does not make SEND fail: an Error message comes back on the conversation.
 Source: spec 4.2.';
 
@@ -19436,7 +19437,7 @@ comment on function parley.put(text, bytea, text, integer, timestamptz) is
 Arguments: queue; body, null or empty for none; key, messages of one key are taken in their order, one reader at a time
 (null: no order with others); priority, 10 first, 1 last; deliver_at, not before that time (null, or past: now).
 Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority out of range, 9609 malformed name,
-9617 the queue is disabled.
+9617 the queue is disabled, 10928 the queue is full.
 Source: spec P32.';
 
 create function parley.put(
