@@ -1,7 +1,7 @@
 -- BEGIN DIALOG: the initiator's endpoint, and its group when that is new.
 --
--- Nothing is sent, and the target need not exist (spec 4.1): a name that is like another one gets a notice. The group row of a new group is locked by being
--- uncommitted; the row of an existing one is locked FOR UPDATE.
+-- Nothing is sent, and the target need not exist (spec 4.1): a name that is like another one gets a notice. The group
+-- row of a new group is locked by being uncommitted; the row of an existing one is locked FOR UPDATE.
 
 create function parley._p_lock_group(conversation_group_id uuid) returns parley._p_conversation_group
 language plpgsql
@@ -10,19 +10,24 @@ as $$
 declare
   v_group parley._p_conversation_group;
 begin
-  select * into v_group from parley._p_conversation_group as g where g.conversation_group_id = _p_lock_group.conversation_group_id for update;
+  select * into v_group
+  from parley._p_conversation_group as g
+  where g.conversation_group_id = _p_lock_group.conversation_group_id
+  for update;
   return v_group;
 end
 $$;
 
-comment on function parley._p_lock_group(uuid) is 'Locks a group to the end of the transaction, waiting for its holder; gives null when there is none.';
+comment on function parley._p_lock_group(uuid) is
+'Locks a group to the end of the transaction, waiting for its holder; gives null when there is none.';
 
 create function parley._p_make_group_shared(group_id bigint, joining bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- Both sides of each, in the order of END, which may follow in this transaction, and for which the far side's END may be waiting by then.
+  -- Both sides of each, in the order of END, which may follow in this transaction, and for which the far side's
+  -- END may be waiting by then.
   perform
   from parley._p_endpoint as e
   where e.endpoint_id in (
@@ -37,7 +42,8 @@ end
 $$;
 
 comment on function parley._p_make_group_shared(bigint, bigint) is
-'Records that a conversation is not alone in its group any more, whose lock the caller has. Only the first time that locks anything but the one that joins.
+'Records that a conversation is not alone in its group any more, whose lock the caller has. Only the first time that
+locks anything but the one that joins.
 Arguments: group_id; joining, the endpoint that the caller moves into it, or null for one that is new.';
 
 create function parley._p_join_group(conversation_group_id uuid, service_id integer) returns bigint
@@ -100,7 +106,8 @@ declare
   v_near text;
 begin
   -- Once a session for each name, or for the last one: whoever begins many dialogs means it.
-  if current_setting('parley.noticed_service', true) is not distinct from to_service or parley._p_is_next_door(to_service) then
+  if current_setting('parley.noticed_service', true) is not distinct from to_service
+    or parley._p_is_next_door(to_service) then
     return;
   end if;
   perform set_config('parley.noticed_service', to_service, false);
@@ -112,20 +119,21 @@ begin
   if v_near is not null then
     raise notice using
       message = format('service "%s" is not in this database, and there is no route to it', to_service),
-      detail = 'Service Broker error 9796. The dialog is begun, and what is sent on it waits until there is such a service.',
+      detail = 'Service Broker error 9796. The dialog is begun, and what is sent on it waits until the service exists.',
       hint = format('Did you mean "%s"?', v_near);
   end if;
 end
 $$;
 
 comment on function parley._p_notice_slip(oid, text, text) is
-'Says by a notice which service may have been meant by one that is not in this database and that no route leads to. It says nothing when none is like it.
+'Says by a notice which service may have been meant by one that is not in this database and that no route leads to. It
+says nothing when none is like it.
 Arguments: caller, who gets only names that he may see; to_service; broker_instance in canonical form, null for any.
 Cost: a read of every service, once a session for each name.';
 
 create function parley._p_begin_dialog(
-  caller oid, from_service text, to_service text, contract text, broker_instance text, lifetime integer, encryption boolean,
-  related_conversation uuid, related_conversation_group uuid
+  caller oid, from_service text, to_service text, contract text, broker_instance text, lifetime integer,
+  encryption boolean, related_conversation uuid, related_conversation_group uuid
 ) returns parley._p_endpoint
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -202,20 +210,22 @@ set jit = off
 as $$
 begin
   return (parley._p_begin_dialog(
-    parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption, related_conversation,
-    related_conversation_group
+    parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption,
+    related_conversation, related_conversation_group
   )).conversation_handle;
 end
 $$;
 
 comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, parley.caller) is
-'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist: a notice names one that is like it.
-Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database,
-CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether messages that leave the database must be encrypted;
-related_conversation, a handle whose group to join, or related_conversation_group, the group itself, created when unknown.
-Errors: 229 not allowed, 8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing, 8413 broker_instance malformed,
-8414 unusable group, 8417 contract missing, 8423 from_service not found, 8425 contract not found, 8426 related_conversation not found, 9601 two relations,
-9610 the group is of another service.
+'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist: a
+notice names one that is like it.
+Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the
+target database, CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether
+messages that leave the database must be encrypted; related_conversation, a handle whose group to join, or
+related_conversation_group, the group itself, created when unknown.
+Errors: 229 not allowed, 8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing,
+8413 broker_instance malformed, 8414 unusable group, 8417 contract missing, 8423 from_service not found, 8425 contract
+not found, 8426 related_conversation not found, 9601 two relations, 9610 the group is of another service.
 Source: spec 4.1.';
 
 create function parley._p_check_dialog(
@@ -237,7 +247,9 @@ begin
     found := parley._p_raise(8411, 'range', lifetime::text);
   elsif related_conversation is not null and related_conversation_group is not null then
     found := parley._p_raise(9601, 'relations');
-  elsif related_conversation_group in ('00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff') then
+  elsif related_conversation_group in (
+    '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+  ) then
     -- The one is what programs have before they have an id; with the other RECEIVE takes from any group.
     found := parley._p_raise(8414, 'unusable');
   end if;
@@ -261,7 +273,8 @@ declare
 begin
   select s.service_id, s.owner, q as queue, c as contract,
     case
-      when exists (select from parley._p_priority) then parley._p_priority_of(c.service_contract_id, s.service_id, _p_parts_of_dialog.to_service)
+      when exists (select from parley._p_priority)
+        then parley._p_priority_of(c.service_contract_id, s.service_id, _p_parts_of_dialog.to_service)
       else 5::smallint
     end as priority,
     exists (select from parley._p_service as f where f.name = _p_parts_of_dialog.to_service) as is_here
@@ -281,7 +294,9 @@ begin
   if service_contract_id is null then
     found := parley._p_raise(8425, 'contract', contract, parley._p_did_you_mean(caller, 'contract', contract));
   elsif service_contract_id >= 65536 and pg_has_role(caller, (v_parts.contract).owner, 'usage') is not true then
-    found := parley._p_require_permission(caller, 'REFERENCES', 'contract', service_contract_id, contract, (v_parts.contract).owner);
+    found := parley._p_require_permission(
+      caller, 'REFERENCES', 'contract', service_contract_id, contract, (v_parts.contract).owner
+    );
   end if;
   service_id := v_parts.service_id;
   owner := v_parts.owner;
@@ -294,8 +309,9 @@ end
 $$;
 
 comment on function parley._p_parts_of_dialog(oid, text, text, text) is
-'Finds what a dialog is begun with, and asks whether the caller may. Gives the service with its owner, the contract, the priority of the new endpoint, in
-whose lane readers scan from now on, and whether a service of the name to_service is in this database.
+'Finds what a dialog is begun with, and asks whether the caller may. Gives the service with its owner, the contract,
+the priority of the new endpoint, in whose lane readers scan from now on, and whether a service of the name
+to_service is in this database.
 Errors: 229, 8423, 8425.';
 
 create function parley._p_use_priority(queue parley._p_queue, priority integer) returns void
@@ -309,4 +325,5 @@ begin
 end
 $$;
 
-comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembers that a queue has endpoints of a priority, so that readers scan its lane.';
+comment on function parley._p_use_priority(parley._p_queue, integer) is
+'Remembers that a queue has endpoints of a priority, so that readers scan its lane.';

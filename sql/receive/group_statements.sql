@@ -45,7 +45,9 @@ begin
     end if;
     v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
     v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost);
+    v_sent := parley._p_wait_for_message(
+      v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost
+    );
     if v_sent is null then
       return null;
     end if;
@@ -57,7 +59,8 @@ comment on function parley.get_conversation_group(text, integer, parley.caller) 
 'Locks the next group that has messages, to the end of the transaction, and returns its id; null when there is none.
 Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever); like receive
 it returns nothing before its time when there is something to commit.
-Errors: 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 9609 malformed name, 9617 the queue is disabled.
+Errors: 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 9609 malformed
+name, 9617 the queue is disabled.
 Source: spec 4.4.';
 
 create function parley.move_conversation(
@@ -91,7 +94,9 @@ begin
     -- Another MOVE may have come first while we waited.
     exit when v_endpoint.group_id = v_group_id;
   end loop;
-  select * into v_target from parley._p_conversation_group as g where g.conversation_group_id = move_conversation.conversation_group_id;
+  select * into v_target
+  from parley._p_conversation_group as g
+  where g.conversation_group_id = move_conversation.conversation_group_id;
   if v_target.group_id <> v_endpoint.group_id then
     perform parley._p_make_group_shared(v_target.group_id, v_endpoint.endpoint_id);
     v_endpoint := parley._p_find_endpoint(conversation_handle, 'MOVE');
@@ -109,14 +114,18 @@ begin
   elsif v_target.group_id = v_endpoint.group_id then
     return;
   end if;
-  update parley._p_endpoint as e set group_id = v_target.group_id, is_plain = false where e.endpoint_id = v_endpoint.endpoint_id;
+  update parley._p_endpoint as e
+  set group_id = v_target.group_id, is_plain = false
+  where e.endpoint_id = v_endpoint.endpoint_id;
   delete from parley._p_conversation_group as g
-  where g.group_id = v_endpoint.group_id and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
+  where g.group_id = v_endpoint.group_id
+    and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
 end
 $$;
 
 comment on function parley.move_conversation(uuid, uuid, parley.caller) is
 'Moves a conversation to another group of the same queue; locks both groups.
 Arguments: conversation_handle, conversation_group_id.
-Errors: 229 not allowed, 8418 and 8420 missing arguments, 8426 conversation not found, 8436 group not found, 8438 it has ended, 8439 a group of another queue.
+Errors: 229 not allowed, 8418 and 8420 missing arguments, 8426 conversation not found, 8436 group not found, 8438 it has
+ended, 8439 a group of another queue.
 Source: spec 4.5.';

@@ -71,7 +71,7 @@ declare
   v_is_holding boolean := false;
   v_transaction_id xid;
 begin
-  <<looking>>
+  <<scanning>>
   loop
     -- A column of its own costs more than a whole row.
     select
@@ -134,7 +134,7 @@ begin
 
     if coalesce(groups, 1) <> 1 and parley._p_require_groups(groups, v_is_named) and not v_queue.is_retention_enabled and not v_scan_past then
       return query select * from parley._p_receive_groups(v_queue, top, groups);
-      exit looking when found;
+      exit scanning when found;
     end if;
 
     if v_is_named then
@@ -143,13 +143,13 @@ begin
       if v_named.is_ready then
         return query
         select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
-        exit looking when found;
+        exit scanning when found;
         v_is_holding := true;
       end if;
     elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_scan_past then
       v_scan_past := false;
       return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
-      exit looking when found;
+      exit scanning when found;
     else
       v_lane := parley._p_lane(v_queue.queue_id, 5);
       -- Two hundred positions past the hint the first message has nearly always been.
@@ -182,7 +182,7 @@ begin
         -- All that the scan saw is locked. If nothing is there there is nothing to search.
         if v_first is not null then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
-          exit looking when found;
+          exit scanning when found;
         end if;
       else
         -- The hint is 64 rows old: renew it, but not all readers at once.
@@ -211,7 +211,7 @@ begin
         v_sequence := v_scan.sequence;
         if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) or v_is_blocked and v_endpoint_id = any (v_hint.blocked_endpoints) then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
-          exit looking when found;
+          exit scanning when found;
           -- It is set aside, and more of it may stand in front of the others.
           v_scan_past := true;
           continue;
@@ -360,7 +360,7 @@ begin
         if v_sequence / v_count / 32 <> (v_sequence - v_count) / v_count / 32 then
           perform parley._p_forget_progress(v_endpoint_id, v_sequence, v_count);
         end if;
-        exit looking;
+        exit scanning;
       end if;
     end if;
     exit when coalesce(timeout, 0) = 0;

@@ -1,20 +1,24 @@
 -- RECEIVE from many groups in one call (spec R-PERF-4).
 --
--- What it gives is what RECEIVE would give that is called again and again in one transaction, each time for a group that it has not received from,
--- until it has so many messages or groups; only that a few statements do it, whatever the number of groups.
+-- What it gives is what RECEIVE would give that is called again and again in one transaction, each time for a group
+-- that it has not received from, until it has so many messages or groups; only that a few statements do it,
+-- whatever the number of groups.
 --
--- 1. _p_first_free: lock the first group that is free. It decides: when its first message has come back from a rollback, or it is not plain, the usual
---    way receives it, alone.
--- 2. _p_lock_heads: lock the groups of the rows behind it, passing by what has come back: so a message that fails is received
---    with others once, and then alone, and it alone is counted.
--- 3. _p_take_heads: with the locks held, a new statement takes the first messages of all of them, in equal parts, so that it reads little that it does
---    not take. What is not plain there, or has moved or come back since, is left for another RECEIVE.
--- Repeated until it is full, as conversations have few messages or many. A group is locked only when it had a message that would have fitted.
--- A group that was locked in vain (another reader has taken its messages between the scan and the lock) stays locked to the end of the transaction.
+-- 1. _p_first_free: lock the first group that is free. It decides: when its first message has come back from a
+--    rollback, or it is not plain, the usual way receives it, alone.
+-- 2. _p_lock_heads: lock the groups of the rows behind it, passing by what has come back: so a message that fails is
+--    received with others once, and then alone, and it alone is counted.
+-- 3. _p_take_heads: with the locks held, a new statement takes the first messages of all of them, in equal parts, so
+--    that it reads little that it does not take. What is not plain there, or has moved or come back since, is left for
+--    another RECEIVE.
+-- Repeated until it is full, as conversations have few messages or many. A group is locked only when it had a message
+-- that would have fitted. A group that was locked in vain (another reader has taken its messages between the scan and
+-- the lock) stays locked to the end of the transaction.
 --
--- Invariants: those of receive/receive.sql, and what keeps each: nobody else takes from a group whose row is locked; what is read is read after the lock;
--- nothing waits before where the hint lets the scan begin.
--- Locks: group rows, skipping locked ones, then message rows. Cost of a call: three statements of a round, of which one or two are usual.
+-- Invariants: those of receive/receive.sql, and what keeps each: nobody else takes from a group whose row is locked;
+-- what is read is read after the lock; nothing waits before where the hint lets the scan begin.
+-- Locks: group rows, skipping locked ones, then message rows. Cost of a call: three statements of a round, of
+-- which one or two are usual.
 
 create function parley._p_require_groups(groups integer, is_named boolean) returns boolean
 language plpgsql immutable
@@ -34,7 +38,8 @@ Errors: 8402.';
 
 create function parley._p_first_free(
   lane integer, from_position bigint, blocked bigint[],
-  out "position" bigint, out endpoint_id bigint, out group_id bigint, out is_usual boolean, out size integer, out is_lane_over boolean
+  out "position" bigint, out endpoint_id bigint, out group_id bigint, out is_usual boolean, out size integer,
+  out is_lane_over boolean
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -43,7 +48,8 @@ declare
   -- Readers side by side may have locked as many as that at the head.
   v_tried constant integer := 2000;
 begin
-  select m.position, e.endpoint_id, e.group_id, e.is_plain and m.taker = '0' and m.message_type_id not in (1, 5), coalesce(cardinality(m.frame), 1)
+  select m.position, e.endpoint_id, e.group_id, e.is_plain and m.taker = '0' and m.message_type_id not in (1, 5),
+    coalesce(cardinality(m.frame), 1)
   into position, endpoint_id, group_id, is_usual, size
   from (
     select n.position, n.endpoint_id, n.message_type_id, n.frame, n.xmax as taker
@@ -60,15 +66,20 @@ begin
   for update of g skip locked;
   is_lane_over := not found and v_tried > (
     select count(*)
-    from (select from parley._p_message as n where n.lane = _p_first_free.lane and n.position >= from_position order by n.position limit v_tried) as r
+    from (
+      select from parley._p_message as n
+      where n.lane = _p_first_free.lane and n.position >= from_position
+      order by n.position
+      limit v_tried
+    ) as r
   );
 end
 $$;
 
 comment on function parley._p_first_free(integer, bigint, bigint[]) is
-'Locks the first group of a lane that nobody else has locked, and gives its first row; nulls when there is none among the first rows.
-is_usual says that the row was never received and its conversation is plain; size, how many messages it holds; is_lane_over, that all rows were seen
-and each was locked.
+'Locks the first group of a lane that nobody else has locked, and gives its first row; nulls when there is none among
+the first rows. is_usual says that the row was never received and its conversation is plain; size, how many messages it
+holds; is_lane_over, that all rows were seen and each was locked.
 Arguments: lane; from_position, where to begin; blocked, the endpoints that the hint names, which are passed by.';
 
 create function parley._p_lock_heads(
@@ -105,10 +116,14 @@ end
 $$;
 
 comment on function parley._p_lock_heads(integer, bigint, bigint[], integer) is
-'Locks the groups of the next rows of a lane that nobody has received and whose groups nobody else has locked, and gives their conversations by arrival.
-Arguments: lane; from_position, where to begin; blocked, the endpoints that the hint names; rows_max, how many rows, and so at most how many groups.';
+'Locks the groups of the next rows of a lane that nobody has received and whose groups nobody else has locked, and gives
+their conversations by arrival.
+Arguments: lane; from_position, where to begin; blocked, the endpoints that the hint names; rows_max, how many rows,
+and so at most how many groups.';
 
-create function parley._p_take_heads(lane integer, from_position bigint, endpoints bigint[], groups bigint[], share bigint, top bigint)
+create function parley._p_take_heads(
+  lane integer, from_position bigint, endpoints bigint[], groups bigint[], share bigint, top bigint
+)
 returns setof parley.received_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -116,8 +131,8 @@ as $$
 begin
   return query
   with fitting as (
-    -- The columns go all the way through: a join of what is deleted with the heads would compare each with each. The first of each counts before
-    -- the second of any: nothing is locked in vain.
+    -- The columns go all the way through: a join of what is deleted with the heads would compare each with each. The
+    -- first of each counts before the second of any: nothing is locked in vain.
     select t.*
     from (
       select o.*, sum(o.size) over (order by o.place, o.number rows unbounded preceding) as total
@@ -127,14 +142,22 @@ begin
           bool_or(k.is_for_others) over w as is_for_others,
           sum(k.size) over w - k.size as before
         from (
-          select u.number, e.endpoint_id, e.priority, g.conversation_group_id, e.conversation_handle, e.service_name, e.service_id,
-            e.service_contract_name, e.service_contract_id,
+          select u.number, e.endpoint_id, e.priority, g.conversation_group_id, e.conversation_handle, e.service_name,
+            e.service_id, e.service_contract_name, e.service_contract_id,
             coalesce(
-              (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1), 0
+              (
+                select p.sequence
+                from parley._p_receive_progress as p
+                where p.endpoint_id = e.endpoint_id
+                order by p.sequence desc
+                limit 1
+              ),
+              0
             ) as sequence
           from unnest(endpoints, groups) with ordinality as u (endpoint_id, group_id, number)
           -- MOVE may have been quicker than our lock.
-          join parley._p_endpoint as e on e.endpoint_id = u.endpoint_id and e.group_id = u.group_id and e.is_plain and e.state <> 'DO'
+          join parley._p_endpoint as e
+            on e.endpoint_id = u.endpoint_id and e.group_id = u.group_id and e.is_plain and e.state <> 'DO'
           join parley._p_conversation_group as g on g.group_id = e.group_id
         ) as h
         cross join lateral (
@@ -153,9 +176,9 @@ begin
     delete from parley._p_message as m
     using fitting as f
     where m.ctid = f.row_id
-    returning f.number, f.endpoint_id, f.priority, f.conversation_group_id, f.conversation_handle, f.service_name, f.service_id,
-      f.service_contract_name, f.service_contract_id, f.sequence, f.size, f.before,
-      m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context
+    returning f.number, f.endpoint_id, f.priority, f.conversation_group_id, f.conversation_handle, f.service_name,
+      f.service_id, f.service_contract_name, f.service_contract_id, f.sequence, f.size, f.before, m.position,
+      m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context
   ), received as (
     select g.endpoint_id, (g.sequence + sum(g.size))::bigint as next, sum(g.size)::bigint as messages
     from gone as g
@@ -187,12 +210,14 @@ end
 $$;
 
 comment on function parley._p_take_heads(integer, bigint, bigint[], bigint[], bigint, bigint) is
-'Takes the first messages of conversations whose groups are locked, conversation by conversation. It takes whole rows, and leaves a conversation
-that is no longer plain, or whose first message has come back from a rollback.
+'Takes the first messages of conversations whose groups are locked, conversation by conversation. It takes whole rows,
+and leaves a conversation that is no longer plain, or whose first message has come back from a rollback.
 Arguments: lane, of all of them; from_position, before which nothing waits; endpoints, and groups, that of each; share,
 at most so many rows of each; top, messages of all.';
 
-create function parley._p_receive_groups(queue parley._p_queue, top integer, groups integer) returns setof parley.received_message
+create function parley._p_receive_groups(
+  queue parley._p_queue, top integer, groups integer
+) returns setof parley.received_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -219,7 +244,8 @@ begin
     continue when v_first.is_lane_over;
     exit when v_first.is_usual is not true or v_first.size > v_left;
     -- As in RECEIVE of one group: not all readers at once.
-    if v_first.position - v_low > 65536 and (v_first.position - v_low > 524288 or (v_first.position >> 10) % 16 = pg_backend_pid() % 16) then
+    if v_first.position - v_low > 65536
+      and (v_first.position - v_low > 524288 or (v_first.position >> 10) % 16 = pg_backend_pid() % 16) then
       perform parley._p_renew_hint(queue.queue_id, v_lane, v_first.position, v_hint);
     end if;
     select '{}'::bigint[] as endpoints, '{}'::bigint[] as groups into v_held;
@@ -228,7 +254,8 @@ begin
       if v_groups > 0 then
         -- All rows are taken to be as large as the first.
         v_found := parley._p_lock_heads(
-          v_lane, v_first.position, coalesce(v_hint.blocked_endpoints, '{}'), least(v_left / v_first.size, v_groups, 10000)::integer
+          v_lane, v_first.position, coalesce(v_hint.blocked_endpoints, '{}'),
+          least(v_left / v_first.size, v_groups, 10000)::integer
         );
         exit when cardinality(v_found.endpoints) = 0;
         v_groups := v_groups + cardinality(v_held.endpoints);
@@ -271,7 +298,7 @@ end
 $$;
 
 comment on function parley._p_receive_groups(parley._p_queue, integer, integer) is
-'Receives from the first groups of a queue that nobody else has locked, as long as all is usual; nothing when the first of them is not, or when
-more is locked than is worth passing by: then RECEIVE goes on as ever.
+'Receives from the first groups of a queue that nobody else has locked, as long as all is usual; nothing when the first
+of them is not, or when more is locked than is worth passing by: then RECEIVE goes on as ever.
 Arguments: queue; top, messages, null for all of the groups; groups, at most so many.
 Source: spec R-PERF-4.';

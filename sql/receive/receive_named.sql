@@ -1,14 +1,15 @@
 -- RECEIVE from a named conversation or group: what is named, whether it can be received from now, and its lock.
 --
--- Without a time-out RECEIVE waits for the lock of the group, and holds it to the end of the transaction, whether there is something or not.
--- With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP, MOVE, timers and other readers need the lock
--- meanwhile, so it reads without a lock, takes the lock only when a message is there and it is free, and asks at each poll
--- whether what it waits for is still there (spec 4.3).
+-- Without a time-out RECEIVE waits for the lock of the group, and holds it to the end of the transaction, whether there
+-- is something or not. With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP,
+-- MOVE, timers and other readers need the lock meanwhile, so it reads without a lock, takes the lock only when a
+-- message is there and it is free, and asks at each poll whether what it waits for is still there (spec 4.3).
 -- A message may go between poll and lock. Then RECEIVE has the lock for nothing, and returns at once.
 -- Locks: the group row. Cost of a poll: two statements, ten times a second at first and twice a second later.
 
 create function parley._p_find_named(
-  queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, out service_id integer, out group_id bigint
+  queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer,
+  out service_id integer, out group_id bigint
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -19,13 +20,19 @@ declare
   v_is_here boolean;
 begin
   if conversation_handle is not null then
-    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = _p_find_named.conversation_handle;
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.conversation_handle = _p_find_named.conversation_handle;
     service_id := v_endpoint.service_id;
     group_id := v_endpoint.group_id;
-    select s.queue_id = _p_find_named.queue_id into v_is_here from parley._p_service as s where s.service_id = v_endpoint.service_id;
+    select s.queue_id = _p_find_named.queue_id into v_is_here
+    from parley._p_service as s
+    where s.service_id = v_endpoint.service_id;
   end if;
   if conversation_group_id is not null then
-    select * into v_group from parley._p_conversation_group as g where g.conversation_group_id = _p_find_named.conversation_group_id;
+    select * into v_group
+    from parley._p_conversation_group as g
+    where g.conversation_group_id = _p_find_named.conversation_group_id;
   end if;
   if conversation_handle is null then
     service_id := v_group.service_id;
@@ -36,11 +43,14 @@ begin
       where s.queue_id = _p_find_named.queue_id
         and (
           s.service_id = v_group.service_id
-          or exists (select from parley._p_endpoint as e where e.group_id = v_group.group_id and e.service_id = s.service_id)
+          or exists (
+            select from parley._p_endpoint as e where e.group_id = v_group.group_id and e.service_id = s.service_id
+          )
         )
     );
   end if;
-  if waited_service_id is not null and not exists (select from parley._p_service as s where s.service_id = waited_service_id) then
+  if waited_service_id is not null
+    and not exists (select from parley._p_service as s where s.service_id = waited_service_id) then
     found := parley._p_raise(
       8470, 'dropped meanwhile',
       coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)
@@ -56,7 +66,9 @@ begin
     found := parley._p_raise(8426, 'other queue', conversation_handle::text, v_endpoint.service_name);
   elsif waited_service_id is not null and v_endpoint.state = 'DO' then
     found := parley._p_raise(8426, 'ended meanwhile', conversation_handle::text);
-  elsif conversation_handle is not null and conversation_group_id is not null and v_group.group_id is distinct from group_id then
+  elsif conversation_handle is not null
+    and conversation_group_id is not null
+    and v_group.group_id is distinct from group_id then
     found := parley._p_raise(8414, 'not of the group', conversation_handle::text, conversation_group_id::text);
   elsif conversation_handle is null and (group_id is null or not v_is_here) then
     found := parley._p_raise(8436, 'of this queue', conversation_group_id::text);
@@ -66,10 +78,10 @@ $$;
 
 comment on function parley._p_find_named(integer, uuid, uuid, integer) is
 'Finds the group of a conversation or of a group id, without a lock, and the service that it is of.
-Arguments: queue_id; conversation_handle and conversation_group_id, null for one that was not given; waited_service_id, what was found before
-somebody waited, null when nobody has.
-Errors: 8414 the conversation is not in the group, 8426 and 8436 not found or not of this queue, or ended since, 8468 its service has another queue since,
-8470 its service was dropped since.';
+Arguments: queue_id; conversation_handle and conversation_group_id, null for one that was not given; waited_service_id,
+what was found before somebody waited, null when nobody has.
+Errors: 8414 the conversation is not in the group, 8426 and 8436 not found or not of this queue, or ended since, 8468
+its service has another queue since, 8470 its service was dropped since.';
 
 create function parley._p_poll_named(
   queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, timeout integer,
@@ -134,12 +146,14 @@ $$;
 
 comment on function parley._p_poll_named(integer, uuid, uuid, integer, integer) is
 'Reports whether it is worth receiving from a named conversation or group now.
-Arguments: queue_id; conversation_handle and conversation_group_id as receive got them; waited_service_id, the service found at the last look,
-null at the first; timeout of receive, in milliseconds: with one, true is given only when there is a message and the lock was free and has been taken;
-without, RECEIVE waits for the lock.
+Arguments: queue_id; conversation_handle and conversation_group_id as receive got them; waited_service_id, the service
+found at the last poll, null at the first; timeout of receive, in milliseconds: with one, true is given only when there
+is a message and the lock was free and has been taken; without, RECEIVE waits for the lock.
 Errors: 8414, 8418, 8420, 8426, 8436, 8468, 8470; 40P01 when it waits for somebody who waits for us.';
 
-create function parley._p_lock_named_group(queue_id integer, conversation_handle uuid, conversation_group_id uuid) returns bigint
+create function parley._p_lock_named_group(
+  queue_id integer, conversation_handle uuid, conversation_group_id uuid
+) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -150,7 +164,8 @@ begin
     v_group_id := (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id;
     perform from parley._p_conversation_group as g where g.group_id = v_group_id for update;
     -- While we waited it may have moved to another group, or ended; the group may have gone.
-    exit when found and (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id = v_group_id;
+    exit when found
+      and (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id = v_group_id;
   end loop;
   return v_group_id;
 end

@@ -1,6 +1,7 @@
 -- Arrays that are no body, and no list of bodies.
 --
--- A parameter without a type is a text to SEND even if the program wrote an array: what is refused here comes from drivers that state the type, and from SQL.
+-- A parameter without a type is a text to SEND even if the program wrote an array: what is refused here comes from
+-- drivers that state the type, and from SQL.
 
 create function parley.send(conversation_handle uuid, message_type text, body anyarray) returns void
 language plpgsql

@@ -1,12 +1,14 @@
--- Begin and send in one call, and send and forget: a dialog that is begun, sent on and ended in one call, so that no open side is left.
+-- Begin and send in one call, and send and forget: a dialog that is begun, sent on and ended in one call,
+-- so that no open side is left.
 --
--- They are BEGIN DIALOG, SEND and END CONVERSATION in the transaction of the caller, with the rules and locks of the three; the endpoint that was just
--- begun need not be found again. The sender's side of what was ended is in state DO and goes when the target ends its side, or, when that never does, once
--- all is read and the broker's time for abandoned conversations is over (spec 3.6). What comes back, an answer or an Error, is thrown away.
+-- They are BEGIN DIALOG, SEND and END CONVERSATION in the transaction of the caller, with the rules and locks of the
+-- three; the endpoint that was just begun need not be found again. The sender's side of what was ended is in state DO
+-- and goes when the target ends its side, or, when that never does, once all is read and the broker's time for
+-- abandoned conversations is over (spec 3.6). What comes back, an answer or an Error, is thrown away.
 
 create function parley._p_begin_and_send(
-  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text, encryption boolean,
-  lifetime integer default 2147483647
+  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text,
+  encryption boolean, lifetime integer default 2147483647
 ) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -52,15 +54,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return parley._p_begin_and_send(
-    parley._p_caller(caller), from_service, to_service, message_type, convert_to(body, 'UTF8'), contract, broker_instance, encryption, lifetime
+    parley._p_caller(caller), from_service, to_service, message_type, convert_to(body, 'UTF8'), contract,
+    broker_instance, encryption, lifetime
   );
 end
 $$;
 
 comment on function parley.begin_and_send(text, text, text, text, text, text, boolean, integer, parley.caller) is
-'Begins a dialog and sends its first message in one call, in this transaction: what begin_dialog and send do, for less. Returns the conversation handle.
-Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8, null or empty for none; contract;
-broker_instance, encryption and lifetime in seconds, as begin_dialog.
+'Begins a dialog and sends its first message in one call, in this transaction: what begin_dialog and send do, for less.
+Returns the conversation handle.
+Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8,
+null or empty for none; contract; broker_instance, encryption and lifetime in seconds, as begin_dialog.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2.';
 
@@ -80,25 +84,32 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return parley._p_begin_and_send(
-    parley._p_caller(caller), from_service, to_service, message_type, body, contract, broker_instance, encryption, lifetime
+    parley._p_caller(caller), from_service, to_service, message_type, body, contract, broker_instance, encryption,
+    lifetime
   );
 end
 $$;
 
-comment on function parley.begin_and_send_binary(text, text, text, bytea, text, text, boolean, integer, parley.caller) is
-'Begins a dialog and sends its first message, of bytes, as begin_and_send does with a text. It has a name of its own, as send_binary has.
+comment on function parley.begin_and_send_binary(
+  text, text, text, bytea, text, text, boolean, integer, parley.caller
+) is
+'Begins a dialog and sends its first message, of bytes, as begin_and_send does with a text. It has a name
+of its own, as send_binary has.
 Arguments: as begin_and_send; body, null or empty for none.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2.';
 
 create function parley._p_send_and_end(
-  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text, encryption boolean
+  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text,
+  encryption boolean
 ) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_handle uuid := parley._p_begin_and_send(caller, from_service, to_service, message_type, body, contract, broker_instance, encryption);
+  v_handle uuid := parley._p_begin_and_send(
+    caller, from_service, to_service, message_type, body, contract, broker_instance, encryption
+  );
 begin
   found := parley._p_end(caller, v_handle, 2, null);
   return v_handle;
@@ -133,11 +144,13 @@ end
 $$;
 
 comment on function parley.send_and_end(text, text, text, text, text, text, boolean, parley.caller) is
-'Sends one message that needs no answer: begins a dialog, sends and ends it in one call, in this transaction. No open side is left to be ended.
-Returns the handle of the conversation, for trace_conversation; nothing can be sent on it any more. The target receives the message, then EndDialog.
-What comes back is thrown away: that the target refuses the message, or answers it, is not learned. To learn it, begin a dialog and end it yourself.
-Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8, null or empty for none; contract;
-broker_instance and encryption, as begin_dialog.
+'Sends one message that needs no answer: begins a dialog, sends and ends it in one call, in this transaction. No open
+side is left to be ended. Returns the handle of the conversation, for trace_conversation; nothing can be sent on it any
+more. The target receives the message, then EndDialog.
+What comes back is thrown away: that the target refuses the message, or answers it, is not learned. To learn it,
+begin a dialog and end it yourself.
+Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8,
+null or empty for none; contract; broker_instance and encryption, as begin_dialog.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2, 4.6.';
 
@@ -164,8 +177,8 @@ end
 $$;
 
 comment on function parley.send_binary_and_end(text, text, text, bytea, text, text, boolean, parley.caller) is
-'Sends one message of bytes that needs no answer, as send_and_end sends a text. It has a name of its own, so that bytes from a driver that gives parameters
-no type are not taken for text.
+'Sends one message of bytes that needs no answer, as send_and_end sends a text. It has a name of its own, so that bytes
+from a driver that gives parameters no type are not taken for text.
 Arguments: as send_and_end; body, null or empty for none.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2, 4.6.';
