@@ -8603,8 +8603,8 @@ comment on function parley._p_framed() is
 
 -- BEGIN DIALOG: the initiator's endpoint, and its group when that is new.
 --
--- Nothing is sent, and the target need not exist (spec 4.1): a name that is like another one gets a notice. The group row of a new group is locked by being
--- uncommitted; the row of an existing one is locked FOR UPDATE.
+-- Nothing is sent, and the target need not exist (spec 4.1): a name that is like another one gets a notice. The group
+-- row of a new group is locked by being uncommitted; the row of an existing one is locked FOR UPDATE.
 
 create function parley._p_lock_group(conversation_group_id uuid) returns parley._p_conversation_group
 language plpgsql
@@ -8613,19 +8613,24 @@ as $$
 declare
   v_group parley._p_conversation_group;
 begin
-  select * into v_group from parley._p_conversation_group as g where g.conversation_group_id = _p_lock_group.conversation_group_id for update;
+  select * into v_group
+  from parley._p_conversation_group as g
+  where g.conversation_group_id = _p_lock_group.conversation_group_id
+  for update;
   return v_group;
 end
 $$;
 
-comment on function parley._p_lock_group(uuid) is 'Locks a group to the end of the transaction, waiting for its holder; gives null when there is none.';
+comment on function parley._p_lock_group(uuid) is
+'Locks a group to the end of the transaction, waiting for its holder; gives null when there is none.';
 
 create function parley._p_make_group_shared(group_id bigint, joining bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- Both sides of each, in the order of END, which may follow in this transaction, and for which the far side's END may be waiting by then.
+  -- Both sides of each, in the order of END, which may follow in this transaction, and for which the far side's
+  -- END may be waiting by then.
   perform
   from parley._p_endpoint as e
   where e.endpoint_id in (
@@ -8640,7 +8645,8 @@ end
 $$;
 
 comment on function parley._p_make_group_shared(bigint, bigint) is
-'Records that a conversation is not alone in its group any more, whose lock the caller has. Only the first time that locks anything but the one that joins.
+'Records that a conversation is not alone in its group any more, whose lock the caller has. Only the first time that
+locks anything but the one that joins.
 Arguments: group_id; joining, the endpoint that the caller moves into it, or null for one that is new.';
 
 create function parley._p_join_group(conversation_group_id uuid, service_id integer) returns bigint
@@ -8703,7 +8709,8 @@ declare
   v_near text;
 begin
   -- Once a session for each name, or for the last one: whoever begins many dialogs means it.
-  if current_setting('parley.noticed_service', true) is not distinct from to_service or parley._p_is_next_door(to_service) then
+  if current_setting('parley.noticed_service', true) is not distinct from to_service
+    or parley._p_is_next_door(to_service) then
     return;
   end if;
   perform set_config('parley.noticed_service', to_service, false);
@@ -8715,20 +8722,21 @@ begin
   if v_near is not null then
     raise notice using
       message = format('service "%s" is not in this database, and there is no route to it', to_service),
-      detail = 'Service Broker error 9796. The dialog is begun, and what is sent on it waits until there is such a service.',
+      detail = 'Service Broker error 9796. The dialog is begun, and what is sent on it waits until the service exists.',
       hint = format('Did you mean "%s"?', v_near);
   end if;
 end
 $$;
 
 comment on function parley._p_notice_slip(oid, text, text) is
-'Says by a notice which service may have been meant by one that is not in this database and that no route leads to. It says nothing when none is like it.
+'Says by a notice which service may have been meant by one that is not in this database and that no route leads to. It
+says nothing when none is like it.
 Arguments: caller, who gets only names that he may see; to_service; broker_instance in canonical form, null for any.
 Cost: a read of every service, once a session for each name.';
 
 create function parley._p_begin_dialog(
-  caller oid, from_service text, to_service text, contract text, broker_instance text, lifetime integer, encryption boolean,
-  related_conversation uuid, related_conversation_group uuid
+  caller oid, from_service text, to_service text, contract text, broker_instance text, lifetime integer,
+  encryption boolean, related_conversation uuid, related_conversation_group uuid
 ) returns parley._p_endpoint
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -8805,20 +8813,22 @@ set jit = off
 as $$
 begin
   return (parley._p_begin_dialog(
-    parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption, related_conversation,
-    related_conversation_group
+    parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption,
+    related_conversation, related_conversation_group
   )).conversation_handle;
 end
 $$;
 
 comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, parley.caller) is
-'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist: a notice names one that is like it.
-Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the target database,
-CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether messages that leave the database must be encrypted;
-related_conversation, a handle whose group to join, or related_conversation_group, the group itself, created when unknown.
-Errors: 229 not allowed, 8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing, 8413 broker_instance malformed,
-8414 unusable group, 8417 contract missing, 8423 from_service not found, 8425 contract not found, 8426 related_conversation not found, 9601 two relations,
-9610 the group is of another service.
+'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist: a
+notice names one that is like it.
+Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the
+target database, CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether
+messages that leave the database must be encrypted; related_conversation, a handle whose group to join, or
+related_conversation_group, the group itself, created when unknown.
+Errors: 229 not allowed, 8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing,
+8413 broker_instance malformed, 8414 unusable group, 8417 contract missing, 8423 from_service not found, 8425 contract
+not found, 8426 related_conversation not found, 9601 two relations, 9610 the group is of another service.
 Source: spec 4.1.';
 
 create function parley._p_check_dialog(
@@ -8840,7 +8850,9 @@ begin
     found := parley._p_raise(8411, 'range', lifetime::text);
   elsif related_conversation is not null and related_conversation_group is not null then
     found := parley._p_raise(9601, 'relations');
-  elsif related_conversation_group in ('00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff') then
+  elsif related_conversation_group in (
+    '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+  ) then
     -- The one is what programs have before they have an id; with the other RECEIVE takes from any group.
     found := parley._p_raise(8414, 'unusable');
   end if;
@@ -8864,7 +8876,8 @@ declare
 begin
   select s.service_id, s.owner, q as queue, c as contract,
     case
-      when exists (select from parley._p_priority) then parley._p_priority_of(c.service_contract_id, s.service_id, _p_parts_of_dialog.to_service)
+      when exists (select from parley._p_priority)
+        then parley._p_priority_of(c.service_contract_id, s.service_id, _p_parts_of_dialog.to_service)
       else 5::smallint
     end as priority,
     exists (select from parley._p_service as f where f.name = _p_parts_of_dialog.to_service) as is_here
@@ -8884,7 +8897,9 @@ begin
   if service_contract_id is null then
     found := parley._p_raise(8425, 'contract', contract, parley._p_did_you_mean(caller, 'contract', contract));
   elsif service_contract_id >= 65536 and pg_has_role(caller, (v_parts.contract).owner, 'usage') is not true then
-    found := parley._p_require_permission(caller, 'REFERENCES', 'contract', service_contract_id, contract, (v_parts.contract).owner);
+    found := parley._p_require_permission(
+      caller, 'REFERENCES', 'contract', service_contract_id, contract, (v_parts.contract).owner
+    );
   end if;
   service_id := v_parts.service_id;
   owner := v_parts.owner;
@@ -8897,8 +8912,9 @@ end
 $$;
 
 comment on function parley._p_parts_of_dialog(oid, text, text, text) is
-'Finds what a dialog is begun with, and asks whether the caller may. Gives the service with its owner, the contract, the priority of the new endpoint, in
-whose lane readers scan from now on, and whether a service of the name to_service is in this database.
+'Finds what a dialog is begun with, and asks whether the caller may. Gives the service with its owner, the contract,
+the priority of the new endpoint, in whose lane readers scan from now on, and whether a service of the name
+to_service is in this database.
 Errors: 229, 8423, 8425.';
 
 create function parley._p_use_priority(queue parley._p_queue, priority integer) returns void
@@ -8912,7 +8928,8 @@ begin
 end
 $$;
 
-comment on function parley._p_use_priority(parley._p_queue, integer) is 'Remembers that a queue has endpoints of a priority, so that readers scan its lane.';
+comment on function parley._p_use_priority(parley._p_queue, integer) is
+'Remembers that a queue has endpoints of a priority, so that readers scan its lane.';
 
 -- sql/conversation/copies.sql
 
@@ -16937,9 +16954,10 @@ Source: spec 2.2, 4.2.';
 
 -- SEND with the sender's trace context, so that one trace shows the send, the wait and the work of the reader.
 --
--- A trace context is what W3C Trace Context calls traceparent, and behind a blank the tracestate if there is one. It travels in a column of its
--- own beside the message: a send without it writes a null, which takes no room, and runs none of this. A trace is never worth a
--- message: what is no trace context, or too long, is left out, and the message is sent.
+-- A trace context is what W3C Trace Context calls traceparent, and behind a blank the tracestate if there is
+-- one. It travels in a column of its own beside the message: a send without it writes a null, which takes no
+-- room, and runs none of this. A trace is never worth a message: what is no trace context, or too long, is left
+-- out, and the message is sent.
 
 create function parley._p_trace_context(trace_context text) returns text
 language sql immutable
@@ -16955,7 +16973,9 @@ $$;
 comment on function parley._p_trace_context(text) is
 'Gives a trace context that is well-formed and of at most 600 characters as it is, and null for any other.';
 
-create function parley.send_traced(conversation_handle uuid, message_type text, body bytea, trace_context text) returns void
+create function parley.send_traced(
+  conversation_handle uuid, message_type text, body bytea, trace_context text
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -16966,23 +16986,29 @@ $$;
 
 comment on function parley.send_traced(uuid, text, bytea, text) is
 'Sends a message as send does, and with it the trace that it belongs to: RECEIVE gives it back as trace_context.
-Arguments: conversation_handle; message_type; body, null or empty for none; trace_context, a W3C traceparent, a blank and a tracestate or the first alone.
-A trace context that is malformed or longer than 600 characters is left out, without an error.
+Arguments: conversation_handle; message_type; body, null or empty for none; trace_context, a W3C traceparent,
+a blank and a tracestate or the first alone. A trace context that is malformed or longer than 600 characters
+is left out, without an error.
 Errors: those of send.
 Source: ours; OpenTelemetry.';
 
-create function parley.send_batch_traced(conversation_handle uuid, message_type text, bodies bytea[], trace_context text) returns void
+create function parley.send_batch_traced(
+  conversation_handle uuid, message_type text, bodies bytea[], trace_context text
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context) values ($1, $2, $3, $4);
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context)
+  values ($1, $2, $3, $4);
 end
 $$;
 
 comment on function parley.send_batch_traced(uuid, text, bytea[], text) is
-'Sends many messages as send_batch does, and with each of them the trace that all belong to: RECEIVE gives it back as trace_context.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; trace_context, as of send_traced.
+'Sends many messages as send_batch does, and with each of them the trace that all belong to: RECEIVE
+gives it back as trace_context.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body;
+trace_context, as of send_traced.
 Errors: those of send_batch_binary.
 Source: ours; OpenTelemetry.';
 
@@ -16990,7 +17016,8 @@ Source: ours; OpenTelemetry.';
 
 -- Arrays that are no body, and no list of bodies.
 --
--- A parameter without a type is a text to SEND even if the program wrote an array: what is refused here comes from drivers that state the type, and from SQL.
+-- A parameter without a type is a text to SEND even if the program wrote an array: what is refused here comes from
+-- drivers that state the type, and from SQL.
 
 create function parley.send(conversation_handle uuid, message_type text, body anyarray) returns void
 language plpgsql
@@ -17023,15 +17050,17 @@ Errors: 8402 of more dimensions.';
 
 -- sql/send/begin_and_send.sql
 
--- Begin and send in one call, and send and forget: a dialog that is begun, sent on and ended in one call, so that no open side is left.
+-- Begin and send in one call, and send and forget: a dialog that is begun, sent on and ended in one call,
+-- so that no open side is left.
 --
--- They are BEGIN DIALOG, SEND and END CONVERSATION in the transaction of the caller, with the rules and locks of the three; the endpoint that was just
--- begun need not be found again. The sender's side of what was ended is in state DO and goes when the target ends its side, or, when that never does, once
--- all is read and the broker's time for abandoned conversations is over (spec 3.6). What comes back, an answer or an Error, is thrown away.
+-- They are BEGIN DIALOG, SEND and END CONVERSATION in the transaction of the caller, with the rules and locks of the
+-- three; the endpoint that was just begun need not be found again. The sender's side of what was ended is in state DO
+-- and goes when the target ends its side, or, when that never does, once all is read and the broker's time for
+-- abandoned conversations is over (spec 3.6). What comes back, an answer or an Error, is thrown away.
 
 create function parley._p_begin_and_send(
-  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text, encryption boolean,
-  lifetime integer default 2147483647
+  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text,
+  encryption boolean, lifetime integer default 2147483647
 ) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -17077,15 +17106,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return parley._p_begin_and_send(
-    parley._p_caller(caller), from_service, to_service, message_type, convert_to(body, 'UTF8'), contract, broker_instance, encryption, lifetime
+    parley._p_caller(caller), from_service, to_service, message_type, convert_to(body, 'UTF8'), contract,
+    broker_instance, encryption, lifetime
   );
 end
 $$;
 
 comment on function parley.begin_and_send(text, text, text, text, text, text, boolean, integer, parley.caller) is
-'Begins a dialog and sends its first message in one call, in this transaction: what begin_dialog and send do, for less. Returns the conversation handle.
-Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8, null or empty for none; contract;
-broker_instance, encryption and lifetime in seconds, as begin_dialog.
+'Begins a dialog and sends its first message in one call, in this transaction: what begin_dialog and send do, for less.
+Returns the conversation handle.
+Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8,
+null or empty for none; contract; broker_instance, encryption and lifetime in seconds, as begin_dialog.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2.';
 
@@ -17105,25 +17136,32 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return parley._p_begin_and_send(
-    parley._p_caller(caller), from_service, to_service, message_type, body, contract, broker_instance, encryption, lifetime
+    parley._p_caller(caller), from_service, to_service, message_type, body, contract, broker_instance, encryption,
+    lifetime
   );
 end
 $$;
 
-comment on function parley.begin_and_send_binary(text, text, text, bytea, text, text, boolean, integer, parley.caller) is
-'Begins a dialog and sends its first message, of bytes, as begin_and_send does with a text. It has a name of its own, as send_binary has.
+comment on function parley.begin_and_send_binary(
+  text, text, text, bytea, text, text, boolean, integer, parley.caller
+) is
+'Begins a dialog and sends its first message, of bytes, as begin_and_send does with a text. It has a name
+of its own, as send_binary has.
 Arguments: as begin_and_send; body, null or empty for none.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2.';
 
 create function parley._p_send_and_end(
-  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text, encryption boolean
+  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text,
+  encryption boolean
 ) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_handle uuid := parley._p_begin_and_send(caller, from_service, to_service, message_type, body, contract, broker_instance, encryption);
+  v_handle uuid := parley._p_begin_and_send(
+    caller, from_service, to_service, message_type, body, contract, broker_instance, encryption
+  );
 begin
   found := parley._p_end(caller, v_handle, 2, null);
   return v_handle;
@@ -17158,11 +17196,13 @@ end
 $$;
 
 comment on function parley.send_and_end(text, text, text, text, text, text, boolean, parley.caller) is
-'Sends one message that needs no answer: begins a dialog, sends and ends it in one call, in this transaction. No open side is left to be ended.
-Returns the handle of the conversation, for trace_conversation; nothing can be sent on it any more. The target receives the message, then EndDialog.
-What comes back is thrown away: that the target refuses the message, or answers it, is not learned. To learn it, begin a dialog and end it yourself.
-Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8, null or empty for none; contract;
-broker_instance and encryption, as begin_dialog.
+'Sends one message that needs no answer: begins a dialog, sends and ends it in one call, in this transaction. No open
+side is left to be ended. Returns the handle of the conversation, for trace_conversation; nothing can be sent on it any
+more. The target receives the message, then EndDialog.
+What comes back is thrown away: that the target refuses the message, or answers it, is not learned. To learn it,
+begin a dialog and end it yourself.
+Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8,
+null or empty for none; contract; broker_instance and encryption, as begin_dialog.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2, 4.6.';
 
@@ -17189,8 +17229,8 @@ end
 $$;
 
 comment on function parley.send_binary_and_end(text, text, text, bytea, text, text, boolean, parley.caller) is
-'Sends one message of bytes that needs no answer, as send_and_end sends a text. It has a name of its own, so that bytes from a driver that gives parameters
-no type are not taken for text.
+'Sends one message of bytes that needs no answer, as send_and_end sends a text. It has a name of its own, so that bytes
+from a driver that gives parameters no type are not taken for text.
 Arguments: as send_and_end; body, null or empty for none.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2, 4.6.';
@@ -17475,21 +17515,25 @@ comment on function parley._p_endpoints_of_group(bigint, bigint) is
 
 -- RECEIVE from many groups in one call (spec R-PERF-4).
 --
--- What it gives is what RECEIVE would give that is called again and again in one transaction, each time for a group that it has not received from,
--- until it has so many messages or groups; only that a few statements do it, whatever the number of groups.
+-- What it gives is what RECEIVE would give that is called again and again in one transaction, each time for a group
+-- that it has not received from, until it has so many messages or groups; only that a few statements do it,
+-- whatever the number of groups.
 --
--- 1. _p_first_free: lock the first group that is free. It decides: when its first message has come back from a rollback, or it is not plain, the usual
---    way receives it, alone.
--- 2. _p_lock_heads: lock the groups of the rows behind it, passing by what has come back: so a message that fails is received
---    with others once, and then alone, and it alone is counted.
--- 3. _p_take_heads: with the locks held, a new statement takes the first messages of all of them, in equal parts, so that it reads little that it does
---    not take. What is not plain there, or has moved or come back since, is left for another RECEIVE.
--- Repeated until it is full, as conversations have few messages or many. A group is locked only when it had a message that would have fitted.
--- A group that was locked in vain (another reader has taken its messages between the scan and the lock) stays locked to the end of the transaction.
+-- 1. _p_first_free: lock the first group that is free. It decides: when its first message has come back from a
+--    rollback, or it is not plain, the usual way receives it, alone.
+-- 2. _p_lock_heads: lock the groups of the rows behind it, passing by what has come back: so a message that fails is
+--    received with others once, and then alone, and it alone is counted.
+-- 3. _p_take_heads: with the locks held, a new statement takes the first messages of all of them, in equal parts, so
+--    that it reads little that it does not take. What is not plain there, or has moved or come back since, is left for
+--    another RECEIVE.
+-- Repeated until it is full, as conversations have few messages or many. A group is locked only when it had a message
+-- that would have fitted. A group that was locked in vain (another reader has taken its messages between the scan and
+-- the lock) stays locked to the end of the transaction.
 --
--- Invariants: those of receive/receive.sql, and what keeps each: nobody else takes from a group whose row is locked; what is read is read after the lock;
--- nothing waits before where the hint lets the scan begin.
--- Locks: group rows, skipping locked ones, then message rows. Cost of a call: three statements of a round, of which one or two are usual.
+-- Invariants: those of receive/receive.sql, and what keeps each: nobody else takes from a group whose row is locked;
+-- what is read is read after the lock; nothing waits before where the hint lets the scan begin.
+-- Locks: group rows, skipping locked ones, then message rows. Cost of a call: three statements of a round, of
+-- which one or two are usual.
 
 create function parley._p_require_groups(groups integer, is_named boolean) returns boolean
 language plpgsql immutable
@@ -17509,7 +17553,8 @@ Errors: 8402.';
 
 create function parley._p_first_free(
   lane integer, from_position bigint, blocked bigint[],
-  out "position" bigint, out endpoint_id bigint, out group_id bigint, out is_usual boolean, out size integer, out is_lane_over boolean
+  out "position" bigint, out endpoint_id bigint, out group_id bigint, out is_usual boolean, out size integer,
+  out is_lane_over boolean
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -17518,7 +17563,8 @@ declare
   -- Readers side by side may have locked as many as that at the head.
   v_tried constant integer := 2000;
 begin
-  select m.position, e.endpoint_id, e.group_id, e.is_plain and m.taker = '0' and m.message_type_id not in (1, 5), coalesce(cardinality(m.frame), 1)
+  select m.position, e.endpoint_id, e.group_id, e.is_plain and m.taker = '0' and m.message_type_id not in (1, 5),
+    coalesce(cardinality(m.frame), 1)
   into position, endpoint_id, group_id, is_usual, size
   from (
     select n.position, n.endpoint_id, n.message_type_id, n.frame, n.xmax as taker
@@ -17535,15 +17581,20 @@ begin
   for update of g skip locked;
   is_lane_over := not found and v_tried > (
     select count(*)
-    from (select from parley._p_message as n where n.lane = _p_first_free.lane and n.position >= from_position order by n.position limit v_tried) as r
+    from (
+      select from parley._p_message as n
+      where n.lane = _p_first_free.lane and n.position >= from_position
+      order by n.position
+      limit v_tried
+    ) as r
   );
 end
 $$;
 
 comment on function parley._p_first_free(integer, bigint, bigint[]) is
-'Locks the first group of a lane that nobody else has locked, and gives its first row; nulls when there is none among the first rows.
-is_usual says that the row was never received and its conversation is plain; size, how many messages it holds; is_lane_over, that all rows were seen
-and each was locked.
+'Locks the first group of a lane that nobody else has locked, and gives its first row; nulls when there is none among
+the first rows. is_usual says that the row was never received and its conversation is plain; size, how many messages it
+holds; is_lane_over, that all rows were seen and each was locked.
 Arguments: lane; from_position, where to begin; blocked, the endpoints that the hint names, which are passed by.';
 
 create function parley._p_lock_heads(
@@ -17580,10 +17631,14 @@ end
 $$;
 
 comment on function parley._p_lock_heads(integer, bigint, bigint[], integer) is
-'Locks the groups of the next rows of a lane that nobody has received and whose groups nobody else has locked, and gives their conversations by arrival.
-Arguments: lane; from_position, where to begin; blocked, the endpoints that the hint names; rows_max, how many rows, and so at most how many groups.';
+'Locks the groups of the next rows of a lane that nobody has received and whose groups nobody else has locked, and gives
+their conversations by arrival.
+Arguments: lane; from_position, where to begin; blocked, the endpoints that the hint names; rows_max, how many rows,
+and so at most how many groups.';
 
-create function parley._p_take_heads(lane integer, from_position bigint, endpoints bigint[], groups bigint[], share bigint, top bigint)
+create function parley._p_take_heads(
+  lane integer, from_position bigint, endpoints bigint[], groups bigint[], share bigint, top bigint
+)
 returns setof parley.received_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -17591,8 +17646,8 @@ as $$
 begin
   return query
   with fitting as (
-    -- The columns go all the way through: a join of what is deleted with the heads would compare each with each. The first of each counts before
-    -- the second of any: nothing is locked in vain.
+    -- The columns go all the way through: a join of what is deleted with the heads would compare each with each. The
+    -- first of each counts before the second of any: nothing is locked in vain.
     select t.*
     from (
       select o.*, sum(o.size) over (order by o.place, o.number rows unbounded preceding) as total
@@ -17602,14 +17657,22 @@ begin
           bool_or(k.is_for_others) over w as is_for_others,
           sum(k.size) over w - k.size as before
         from (
-          select u.number, e.endpoint_id, e.priority, g.conversation_group_id, e.conversation_handle, e.service_name, e.service_id,
-            e.service_contract_name, e.service_contract_id,
+          select u.number, e.endpoint_id, e.priority, g.conversation_group_id, e.conversation_handle, e.service_name,
+            e.service_id, e.service_contract_name, e.service_contract_id,
             coalesce(
-              (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1), 0
+              (
+                select p.sequence
+                from parley._p_receive_progress as p
+                where p.endpoint_id = e.endpoint_id
+                order by p.sequence desc
+                limit 1
+              ),
+              0
             ) as sequence
           from unnest(endpoints, groups) with ordinality as u (endpoint_id, group_id, number)
           -- MOVE may have been quicker than our lock.
-          join parley._p_endpoint as e on e.endpoint_id = u.endpoint_id and e.group_id = u.group_id and e.is_plain and e.state <> 'DO'
+          join parley._p_endpoint as e
+            on e.endpoint_id = u.endpoint_id and e.group_id = u.group_id and e.is_plain and e.state <> 'DO'
           join parley._p_conversation_group as g on g.group_id = e.group_id
         ) as h
         cross join lateral (
@@ -17628,9 +17691,9 @@ begin
     delete from parley._p_message as m
     using fitting as f
     where m.ctid = f.row_id
-    returning f.number, f.endpoint_id, f.priority, f.conversation_group_id, f.conversation_handle, f.service_name, f.service_id,
-      f.service_contract_name, f.service_contract_id, f.sequence, f.size, f.before,
-      m.position, m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context
+    returning f.number, f.endpoint_id, f.priority, f.conversation_group_id, f.conversation_handle, f.service_name,
+      f.service_id, f.service_contract_name, f.service_contract_id, f.sequence, f.size, f.before, m.position,
+      m.message_type_id, m.enqueued_at, m.body, m.frame, m.trace_context
   ), received as (
     select g.endpoint_id, (g.sequence + sum(g.size))::bigint as next, sum(g.size)::bigint as messages
     from gone as g
@@ -17662,12 +17725,14 @@ end
 $$;
 
 comment on function parley._p_take_heads(integer, bigint, bigint[], bigint[], bigint, bigint) is
-'Takes the first messages of conversations whose groups are locked, conversation by conversation. It takes whole rows, and leaves a conversation
-that is no longer plain, or whose first message has come back from a rollback.
+'Takes the first messages of conversations whose groups are locked, conversation by conversation. It takes whole rows,
+and leaves a conversation that is no longer plain, or whose first message has come back from a rollback.
 Arguments: lane, of all of them; from_position, before which nothing waits; endpoints, and groups, that of each; share,
 at most so many rows of each; top, messages of all.';
 
-create function parley._p_receive_groups(queue parley._p_queue, top integer, groups integer) returns setof parley.received_message
+create function parley._p_receive_groups(
+  queue parley._p_queue, top integer, groups integer
+) returns setof parley.received_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -17694,7 +17759,8 @@ begin
     continue when v_first.is_lane_over;
     exit when v_first.is_usual is not true or v_first.size > v_left;
     -- As in RECEIVE of one group: not all readers at once.
-    if v_first.position - v_low > 65536 and (v_first.position - v_low > 524288 or (v_first.position >> 10) % 16 = pg_backend_pid() % 16) then
+    if v_first.position - v_low > 65536
+      and (v_first.position - v_low > 524288 or (v_first.position >> 10) % 16 = pg_backend_pid() % 16) then
       perform parley._p_renew_hint(queue.queue_id, v_lane, v_first.position, v_hint);
     end if;
     select '{}'::bigint[] as endpoints, '{}'::bigint[] as groups into v_held;
@@ -17703,7 +17769,8 @@ begin
       if v_groups > 0 then
         -- All rows are taken to be as large as the first.
         v_found := parley._p_lock_heads(
-          v_lane, v_first.position, coalesce(v_hint.blocked_endpoints, '{}'), least(v_left / v_first.size, v_groups, 10000)::integer
+          v_lane, v_first.position, coalesce(v_hint.blocked_endpoints, '{}'),
+          least(v_left / v_first.size, v_groups, 10000)::integer
         );
         exit when cardinality(v_found.endpoints) = 0;
         v_groups := v_groups + cardinality(v_held.endpoints);
@@ -17746,8 +17813,8 @@ end
 $$;
 
 comment on function parley._p_receive_groups(parley._p_queue, integer, integer) is
-'Receives from the first groups of a queue that nobody else has locked, as long as all is usual; nothing when the first of them is not, or when
-more is locked than is worth passing by: then RECEIVE goes on as ever.
+'Receives from the first groups of a queue that nobody else has locked, as long as all is usual; nothing when the first
+of them is not, or when more is locked than is worth passing by: then RECEIVE goes on as ever.
 Arguments: queue; top, messages, null for all of the groups; groups, at most so many.
 Source: spec R-PERF-4.';
 
@@ -17826,7 +17893,7 @@ declare
   v_is_holding boolean := false;
   v_transaction_id xid;
 begin
-  <<looking>>
+  <<scanning>>
   loop
     -- A column of its own costs more than a whole row.
     select
@@ -17889,7 +17956,7 @@ begin
 
     if coalesce(groups, 1) <> 1 and parley._p_require_groups(groups, v_is_named) and not v_queue.is_retention_enabled and not v_scan_past then
       return query select * from parley._p_receive_groups(v_queue, top, groups);
-      exit looking when found;
+      exit scanning when found;
     end if;
 
     if v_is_named then
@@ -17898,13 +17965,13 @@ begin
       if v_named.is_ready then
         return query
         select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
-        exit looking when found;
+        exit scanning when found;
         v_is_holding := true;
       end if;
     elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_scan_past then
       v_scan_past := false;
       return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
-      exit looking when found;
+      exit scanning when found;
     else
       v_lane := parley._p_lane(v_queue.queue_id, 5);
       -- Two hundred positions past the hint the first message has nearly always been.
@@ -17937,7 +18004,7 @@ begin
         -- All that the scan saw is locked. If nothing is there there is nothing to search.
         if v_first is not null then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
-          exit looking when found;
+          exit scanning when found;
         end if;
       else
         -- The hint is 64 rows old: renew it, but not all readers at once.
@@ -17966,7 +18033,7 @@ begin
         v_sequence := v_scan.sequence;
         if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) or v_is_blocked and v_endpoint_id = any (v_hint.blocked_endpoints) then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
-          exit looking when found;
+          exit scanning when found;
           -- It is set aside, and more of it may stand in front of the others.
           v_scan_past := true;
           continue;
@@ -18115,7 +18182,7 @@ begin
         if v_sequence / v_count / 32 <> (v_sequence - v_count) / v_count / 32 then
           perform parley._p_forget_progress(v_endpoint_id, v_sequence, v_count);
         end if;
-        exit looking;
+        exit scanning;
       end if;
     end if;
     exit when coalesce(timeout, 0) = 0;
@@ -18730,15 +18797,16 @@ Errors: 40P01.';
 
 -- RECEIVE from a named conversation or group: what is named, whether it can be received from now, and its lock.
 --
--- Without a time-out RECEIVE waits for the lock of the group, and holds it to the end of the transaction, whether there is something or not.
--- With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP, MOVE, timers and other readers need the lock
--- meanwhile, so it reads without a lock, takes the lock only when a message is there and it is free, and asks at each poll
--- whether what it waits for is still there (spec 4.3).
+-- Without a time-out RECEIVE waits for the lock of the group, and holds it to the end of the transaction, whether there
+-- is something or not. With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP,
+-- MOVE, timers and other readers need the lock meanwhile, so it reads without a lock, takes the lock only when a
+-- message is there and it is free, and asks at each poll whether what it waits for is still there (spec 4.3).
 -- A message may go between poll and lock. Then RECEIVE has the lock for nothing, and returns at once.
 -- Locks: the group row. Cost of a poll: two statements, ten times a second at first and twice a second later.
 
 create function parley._p_find_named(
-  queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, out service_id integer, out group_id bigint
+  queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer,
+  out service_id integer, out group_id bigint
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -18749,13 +18817,19 @@ declare
   v_is_here boolean;
 begin
   if conversation_handle is not null then
-    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = _p_find_named.conversation_handle;
+    select * into v_endpoint
+    from parley._p_endpoint as e
+    where e.conversation_handle = _p_find_named.conversation_handle;
     service_id := v_endpoint.service_id;
     group_id := v_endpoint.group_id;
-    select s.queue_id = _p_find_named.queue_id into v_is_here from parley._p_service as s where s.service_id = v_endpoint.service_id;
+    select s.queue_id = _p_find_named.queue_id into v_is_here
+    from parley._p_service as s
+    where s.service_id = v_endpoint.service_id;
   end if;
   if conversation_group_id is not null then
-    select * into v_group from parley._p_conversation_group as g where g.conversation_group_id = _p_find_named.conversation_group_id;
+    select * into v_group
+    from parley._p_conversation_group as g
+    where g.conversation_group_id = _p_find_named.conversation_group_id;
   end if;
   if conversation_handle is null then
     service_id := v_group.service_id;
@@ -18766,11 +18840,14 @@ begin
       where s.queue_id = _p_find_named.queue_id
         and (
           s.service_id = v_group.service_id
-          or exists (select from parley._p_endpoint as e where e.group_id = v_group.group_id and e.service_id = s.service_id)
+          or exists (
+            select from parley._p_endpoint as e where e.group_id = v_group.group_id and e.service_id = s.service_id
+          )
         )
     );
   end if;
-  if waited_service_id is not null and not exists (select from parley._p_service as s where s.service_id = waited_service_id) then
+  if waited_service_id is not null
+    and not exists (select from parley._p_service as s where s.service_id = waited_service_id) then
     found := parley._p_raise(
       8470, 'dropped meanwhile',
       coalesce('conversation handle ' || conversation_handle, 'conversation group ' || conversation_group_id)
@@ -18786,7 +18863,9 @@ begin
     found := parley._p_raise(8426, 'other queue', conversation_handle::text, v_endpoint.service_name);
   elsif waited_service_id is not null and v_endpoint.state = 'DO' then
     found := parley._p_raise(8426, 'ended meanwhile', conversation_handle::text);
-  elsif conversation_handle is not null and conversation_group_id is not null and v_group.group_id is distinct from group_id then
+  elsif conversation_handle is not null
+    and conversation_group_id is not null
+    and v_group.group_id is distinct from group_id then
     found := parley._p_raise(8414, 'not of the group', conversation_handle::text, conversation_group_id::text);
   elsif conversation_handle is null and (group_id is null or not v_is_here) then
     found := parley._p_raise(8436, 'of this queue', conversation_group_id::text);
@@ -18796,10 +18875,10 @@ $$;
 
 comment on function parley._p_find_named(integer, uuid, uuid, integer) is
 'Finds the group of a conversation or of a group id, without a lock, and the service that it is of.
-Arguments: queue_id; conversation_handle and conversation_group_id, null for one that was not given; waited_service_id, what was found before
-somebody waited, null when nobody has.
-Errors: 8414 the conversation is not in the group, 8426 and 8436 not found or not of this queue, or ended since, 8468 its service has another queue since,
-8470 its service was dropped since.';
+Arguments: queue_id; conversation_handle and conversation_group_id, null for one that was not given; waited_service_id,
+what was found before somebody waited, null when nobody has.
+Errors: 8414 the conversation is not in the group, 8426 and 8436 not found or not of this queue, or ended since, 8468
+its service has another queue since, 8470 its service was dropped since.';
 
 create function parley._p_poll_named(
   queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, timeout integer,
@@ -18864,12 +18943,14 @@ $$;
 
 comment on function parley._p_poll_named(integer, uuid, uuid, integer, integer) is
 'Reports whether it is worth receiving from a named conversation or group now.
-Arguments: queue_id; conversation_handle and conversation_group_id as receive got them; waited_service_id, the service found at the last look,
-null at the first; timeout of receive, in milliseconds: with one, true is given only when there is a message and the lock was free and has been taken;
-without, RECEIVE waits for the lock.
+Arguments: queue_id; conversation_handle and conversation_group_id as receive got them; waited_service_id, the service
+found at the last poll, null at the first; timeout of receive, in milliseconds: with one, true is given only when there
+is a message and the lock was free and has been taken; without, RECEIVE waits for the lock.
 Errors: 8414, 8418, 8420, 8426, 8436, 8468, 8470; 40P01 when it waits for somebody who waits for us.';
 
-create function parley._p_lock_named_group(queue_id integer, conversation_handle uuid, conversation_group_id uuid) returns bigint
+create function parley._p_lock_named_group(
+  queue_id integer, conversation_handle uuid, conversation_group_id uuid
+) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -18880,7 +18961,8 @@ begin
     v_group_id := (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id;
     perform from parley._p_conversation_group as g where g.group_id = v_group_id for update;
     -- While we waited it may have moved to another group, or ended; the group may have gone.
-    exit when found and (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id = v_group_id;
+    exit when found
+      and (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id = v_group_id;
   end loop;
   return v_group_id;
 end
@@ -19023,7 +19105,9 @@ begin
     end if;
     v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
     v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost);
+    v_sent := parley._p_wait_for_message(
+      v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost
+    );
     if v_sent is null then
       return null;
     end if;
@@ -19035,7 +19119,8 @@ comment on function parley.get_conversation_group(text, integer, parley.caller) 
 'Locks the next group that has messages, to the end of the transaction, and returns its id; null when there is none.
 Arguments: queue; timeout in milliseconds (null or 0: do not wait, -1: for ever); like receive
 it returns nothing before its time when there is something to commit.
-Errors: 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 9609 malformed name, 9617 the queue is disabled.
+Errors: 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, 9609 malformed
+name, 9617 the queue is disabled.
 Source: spec 4.4.';
 
 create function parley.move_conversation(
@@ -19069,7 +19154,9 @@ begin
     -- Another MOVE may have come first while we waited.
     exit when v_endpoint.group_id = v_group_id;
   end loop;
-  select * into v_target from parley._p_conversation_group as g where g.conversation_group_id = move_conversation.conversation_group_id;
+  select * into v_target
+  from parley._p_conversation_group as g
+  where g.conversation_group_id = move_conversation.conversation_group_id;
   if v_target.group_id <> v_endpoint.group_id then
     perform parley._p_make_group_shared(v_target.group_id, v_endpoint.endpoint_id);
     v_endpoint := parley._p_find_endpoint(conversation_handle, 'MOVE');
@@ -19087,16 +19174,20 @@ begin
   elsif v_target.group_id = v_endpoint.group_id then
     return;
   end if;
-  update parley._p_endpoint as e set group_id = v_target.group_id, is_plain = false where e.endpoint_id = v_endpoint.endpoint_id;
+  update parley._p_endpoint as e
+  set group_id = v_target.group_id, is_plain = false
+  where e.endpoint_id = v_endpoint.endpoint_id;
   delete from parley._p_conversation_group as g
-  where g.group_id = v_endpoint.group_id and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
+  where g.group_id = v_endpoint.group_id
+    and not exists (select from parley._p_endpoint as e where e.group_id = g.group_id);
 end
 $$;
 
 comment on function parley.move_conversation(uuid, uuid, parley.caller) is
 'Moves a conversation to another group of the same queue; locks both groups.
 Arguments: conversation_handle, conversation_group_id.
-Errors: 229 not allowed, 8418 and 8420 missing arguments, 8426 conversation not found, 8436 group not found, 8438 it has ended, 8439 a group of another queue.
+Errors: 229 not allowed, 8418 and 8420 missing arguments, 8426 conversation not found, 8436 group not found, 8438 it has
+ended, 8439 a group of another queue.
 Source: spec 4.5.';
 
 -- sql/simple/messages.sql
