@@ -7851,16 +7851,15 @@ create function parley._p_require_room_at(endpoint parley._p_endpoint) returns b
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_queue_id integer;
 begin
-  return parley._p_require_room(
-    (
-      select s.queue_id
-      from parley._p_endpoint as e
-      join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
-      join parley._p_service as s on s.service_id = f.service_id
-      where e.endpoint_id = endpoint.endpoint_id
-    ), 0
-  );
+  select s.queue_id into v_queue_id
+  from parley._p_endpoint as e
+  join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
+  join parley._p_service as s on s.service_id = f.service_id
+  where e.endpoint_id = endpoint.endpoint_id;
+  return parley._p_require_room(v_queue_id, 0);
 end
 $$;
 
@@ -16999,8 +16998,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context)
-  values ($1, $2, $3, $4);
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context) select $1, $2, $3, $4;
 end
 $$;
 
