@@ -42,6 +42,13 @@ const walkScene = `
 	select parley.begin_conversation_timer((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), 0);
 	insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks)
 	select e.endpoint_id, 0, 0, 5 from parley._p_endpoint as e where not e.is_initiator;
+	select parley.create_queue('Jobs', kind => 'SIMPLE');
+	select parley.put_batch('Jobs', array['TOPSECRET 4', 'TOPSECRET 5']);
+	select parley.put('Jobs', 'TOPSECRET 6', deliver_at => now() + interval '1 day');
+	insert into parley._p_set_aside_message (queue_id, position, priority, rollbacks)
+	select q.queue_id, 1024, 5, 5 from parley._p_queue as q where q.name = 'Jobs';
+	update parley._p_message as m set lane = parley._p_set_aside_lane(s.queue_id)
+	from parley._p_set_aside_message as s where m.position = 1024 and parley._p_owner_of_lane(m.lane) = s.queue_id;
 `
 
 // literals are arguments by name; what is not here is made from its type.
@@ -73,6 +80,13 @@ var literalsOf = map[string]map[string]string{
 	"parley.drop_route":                   {"name": "'Far'"},
 	"parley.drop_service":                 {"name": "'//test/Answerer'"},
 	"parley.move_conversation":            {"conversation_group_id": "gen_random_uuid()"},
+	"parley.discard_message":              {"queue": "'Jobs'", "message_id": "1024"},
+	"parley.peek_messages":                {"queue": "'Jobs'"},
+	"parley.put":                          {"queue": "'Jobs'", "key": "null", "priority": "5", "deliver_at": "null"},
+	"parley.put_batch":                    {"queue": "'Jobs'", "key": "null", "priority": "5", "deliver_at": "null"},
+	"parley.retry_message":                {"queue": "'Jobs'", "message_id": "1024"},
+	"parley.take":                         {"queue": "'Jobs'", "count": "10"},
+	"parley.withdraw_message":             {"queue": "'Jobs'", "delayed_id": "1"},
 	"parley._p_create_contract":           {"message_types": "'{\"DEFAULT\": \"ANY\"}'"},
 	"parley._p_create_contract_of_text":   {"message_types": "'{\"DEFAULT\": \"ANY\"}'"},
 	"parley._p_sees_definition":           {"queue_id": "public.watched()"},

@@ -9,6 +9,40 @@
 -- Cost: an index probe for each queue without messages; for others the first rows of the lane, rows_max of them
 -- at most. No lock, no write.
 
+create function parley._p_free_messages(
+  lane integer, from_position bigint, messages_max integer, rows_max integer,
+  out messages integer, out head bigint, out is_partial boolean
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Whoever has claimed a row and still runs is in its xmax, too.
+  select count(*), min(f.position), coalesce(max(f.number), 0) >= rows_max or count(*) >= messages_max
+  into messages, head, is_partial
+  from (
+    select m.position, m.number
+    from (
+      select n.position, n.endpoint_id, n.xmax as taker, row_number() over (order by n.position) as number
+      from parley._p_message as n
+      where n.lane = _p_free_messages.lane and n.position >= from_position
+      order by n.position
+      limit rows_max
+    ) as m
+    where (m.taker = '0' or not parley._p_is_running(m.taker))
+      and parley._p_is_first_of_key(parley._p_owner_of_lane(_p_free_messages.lane), m.endpoint_id, m.position)
+    order by m.position
+    limit messages_max
+  ) as f;
+end
+$$;
+
+comment on function parley._p_free_messages(integer, bigint, integer, integer) is
+'Gives how many messages of a lane of a simple queue nobody has taken, up to a number, the position of the first, and
+whether there may be more.
+Arguments: lane; from_position, where to begin; messages_max, up to how many are of interest; rows_max, how many rows to
+scan.';
+
 create function parley._p_receivable(queue_ids integer[], readers_max integer[], rows_max integer)
 returns table (queue_id integer, groups integer, head bigint, is_partial boolean)
 language plpgsql stable rows 10
@@ -23,7 +57,7 @@ declare
   v_found record;
 begin
   for v_lane in
-    select q.queue_id, a.lane, w.readers_max, h.blocked_endpoints, h.blocked_positions,
+    select q.queue_id, q.is_simple, a.lane, w.readers_max, h.blocked_endpoints, h.blocked_positions,
       coalesce(h.low_position, 0) as low, coalesce(h.resume_position, 0) as resume
     from unnest(_p_receivable.queue_ids, _p_receivable.readers_max) as w (queue_id, readers_max)
     join parley._p_queue as q on q.queue_id = w.queue_id
@@ -53,6 +87,13 @@ begin
       is_partial := false;
     end if;
     continue when groups >= v_lane.readers_max;
+    if v_lane.is_simple then
+      v_found := parley._p_free_messages(v_lane.lane, v_lane.low, v_lane.readers_max - groups, rows_max);
+      groups := groups + v_found.messages;
+      head := coalesce(head, v_found.head);
+      is_partial := is_partial or v_found.is_partial;
+      continue;
+    end if;
     select count(*) filter (where w.is_free) as groups, min(w.first) filter (where w.is_free) as head,
       coalesce(sum(w.rows), 0) as rows
     into v_found

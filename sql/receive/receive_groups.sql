@@ -280,7 +280,8 @@ begin
       );
       get diagnostics v_count = row_count;
       v_left := v_left - v_count;
-      exit when v_count = 0 or v_left = 0;
+      -- Nothing at all: others have taken it between the scan and the locks, so scan again.
+      exit when v_left = 0 or v_count = 0 and (v_groups = 0 or v_round > 2);
     end loop;
     exit when v_left = 0 or v_groups = 0;
   end loop;
