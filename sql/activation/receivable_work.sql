@@ -11,24 +11,24 @@
 
 create function parley._p_free_messages(
   lane integer, from_position bigint, messages_max integer, rows_max integer,
-  out messages integer, out head bigint, out is_partial boolean
+  out groups integer, out head bigint, out rows bigint
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- Whoever has claimed a row and still runs is in its xmax, too.
-  select count(*), min(f.position), coalesce(max(f.number), 0) >= rows_max or count(*) >= messages_max
-  into messages, head, is_partial
+  with scanned as materialized (
+    select n.position, n.endpoint_id, n.xmax as taker
+    from parley._p_message as n
+    where n.lane = _p_free_messages.lane and n.position >= from_position
+    order by n.position
+    limit rows_max
+  )
+  select count(*), min(f.position), (select count(*) from scanned as s) into groups, head, rows
   from (
-    select m.position, m.number
-    from (
-      select n.position, n.endpoint_id, n.xmax as taker, row_number() over (order by n.position) as number
-      from parley._p_message as n
-      where n.lane = _p_free_messages.lane and n.position >= from_position
-      order by n.position
-      limit rows_max
-    ) as m
+    select m.position
+    from scanned as m
     where (m.taker = '0' or not parley._p_is_running(m.taker))
       and parley._p_is_first_of_key(parley._p_owner_of_lane(_p_free_messages.lane), m.endpoint_id, m.position)
     order by m.position
@@ -39,8 +39,62 @@ $$;
 
 comment on function parley._p_free_messages(integer, bigint, integer, integer) is
 'Gives how many messages of a lane of a simple queue nobody has taken, up to a number, the position of the first, and
-whether there may be more.
+how many rows were scanned.
 Arguments: lane; from_position, where to begin; messages_max, up to how many are of interest; rows_max, how many rows to
+scan.';
+
+create function parley._p_free_groups(
+  lane integer, low bigint, resume bigint, blocked_endpoints bigint[], blocked_positions bigint[], rows_max integer,
+  out groups integer, out head bigint, out rows bigint
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  select count(*) filter (where w.is_free), min(w.first) filter (where w.is_free),
+    coalesce(sum(w.rows), 0)
+  into groups, head, rows
+  from (
+    select f.first, f.rows, not parley._p_is_running(g.xmax) as is_free
+    from (
+      select e.group_id, min(m.position) as first, count(*) as rows
+      from (
+        select n.endpoint_id, n.position
+        from parley._p_message as n
+        where n.lane = _p_free_groups.lane and n.position >= greatest(low, resume)
+        order by n.position
+        limit rows_max
+      ) as m
+      join parley._p_endpoint as e
+        on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+      group by e.group_id
+      union all
+      -- Groups that were locked when a reader passed them by.
+      select e.group_id, min(n.position), 0
+      from unnest(blocked_endpoints, blocked_positions) as b (endpoint_id, position)
+      join parley._p_endpoint as e
+        on e.endpoint_id = b.endpoint_id and e.state <> 'DO'
+        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+      cross join lateral (
+        select m.position, m.lane
+        from parley._p_message as m
+        where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, low)
+        order by m.position
+        limit 1
+      ) as n
+      where n.position < resume and n.lane = _p_free_groups.lane
+      group by e.group_id
+    ) as f
+    join parley._p_conversation_group as g on g.group_id = f.group_id
+  ) as w;
+end
+$$;
+
+comment on function parley._p_free_groups(integer, bigint, bigint, bigint[], bigint[], integer) is
+'Gives how many groups with messages in a lane no reader holds, the position of the first such message, and how many
+rows were scanned.
+Arguments: lane; low, resume, blocked_endpoints and blocked_positions, of the hint about it; rows_max, how many rows to
 scan.';
 
 create function parley._p_receivable(queue_ids integer[], readers_max integer[], rows_max integer)
@@ -89,48 +143,11 @@ begin
     continue when groups >= v_lane.readers_max;
     if v_lane.is_simple then
       v_found := parley._p_free_messages(v_lane.lane, v_lane.low, v_lane.readers_max - groups, rows_max);
-      groups := groups + v_found.messages;
-      head := coalesce(head, v_found.head);
-      is_partial := is_partial or v_found.is_partial;
-      continue;
+    else
+      v_found := parley._p_free_groups(
+        v_lane.lane, v_lane.low, v_lane.resume, v_lane.blocked_endpoints, v_lane.blocked_positions, rows_max
+      );
     end if;
-    select count(*) filter (where w.is_free) as groups, min(w.first) filter (where w.is_free) as head,
-      coalesce(sum(w.rows), 0) as rows
-    into v_found
-    from (
-      select f.first, f.rows, not parley._p_is_running(g.xmax) as is_free
-      from (
-        select e.group_id, min(m.position) as first, count(*) as rows
-        from (
-          select n.endpoint_id, n.position
-          from parley._p_message as n
-          where n.lane = v_lane.lane and n.position >= greatest(v_lane.low, v_lane.resume)
-          order by n.position
-          limit rows_max
-        ) as m
-        join parley._p_endpoint as e
-          on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
-          and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
-        group by e.group_id
-        union all
-        -- Groups that were locked when a reader passed them by.
-        select e.group_id, min(n.position), 0
-        from unnest(v_lane.blocked_endpoints, v_lane.blocked_positions) as b (endpoint_id, position)
-        join parley._p_endpoint as e
-          on e.endpoint_id = b.endpoint_id and e.state <> 'DO'
-          and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
-        cross join lateral (
-          select m.position, m.lane
-          from parley._p_message as m
-          where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_lane.low)
-          order by m.position
-          limit 1
-        ) as n
-        where n.position < v_lane.resume and n.lane = v_lane.lane
-        group by e.group_id
-      ) as f
-      join parley._p_conversation_group as g on g.group_id = f.group_id
-    ) as w;
     groups := groups + v_found.groups;
     head := coalesce(head, v_found.head);
     is_partial := is_partial or v_found.rows >= rows_max;
