@@ -17793,7 +17793,8 @@ begin
       );
       get diagnostics v_count = row_count;
       v_left := v_left - v_count;
-      exit when v_count = 0 or v_left = 0;
+      -- Nothing at all: others have taken it between the scan and the locks, so scan again.
+      exit when v_left = 0 or v_count = 0 and (v_groups = 0 or v_round > 2);
     end loop;
     exit when v_left = 0 or v_groups = 0;
   end loop;
@@ -20199,6 +20200,94 @@ Source: spec 3.3, 3.5.';
 -- Cost: an index probe for each queue without messages; for others the first rows of the lane, rows_max of them
 -- at most. No lock, no write.
 
+create function parley._p_free_messages(
+  lane integer, from_position bigint, messages_max integer, rows_max integer,
+  out groups integer, out head bigint, out rows bigint
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Whoever has claimed a row and still runs is in its xmax, too.
+  with scanned as materialized (
+    select n.position, n.endpoint_id, n.xmax as taker
+    from parley._p_message as n
+    where n.lane = _p_free_messages.lane and n.position >= from_position
+    order by n.position
+    limit rows_max
+  )
+  select count(*), min(f.position), (select count(*) from scanned as s) into groups, head, rows
+  from (
+    select m.position
+    from scanned as m
+    where (m.taker = '0' or not parley._p_is_running(m.taker))
+      and parley._p_is_first_of_key(parley._p_owner_of_lane(_p_free_messages.lane), m.endpoint_id, m.position)
+    order by m.position
+    limit messages_max
+  ) as f;
+end
+$$;
+
+comment on function parley._p_free_messages(integer, bigint, integer, integer) is
+'Gives how many messages of a lane of a simple queue nobody has taken, up to a number, the position of the first, and
+how many rows were scanned.
+Arguments: lane; from_position, where to begin; messages_max, up to how many are of interest; rows_max, how many rows to
+scan.';
+
+create function parley._p_free_groups(
+  lane integer, low bigint, resume bigint, blocked_endpoints bigint[], blocked_positions bigint[], rows_max integer,
+  out groups integer, out head bigint, out rows bigint
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  select count(*) filter (where w.is_free), min(w.first) filter (where w.is_free),
+    coalesce(sum(w.rows), 0)
+  into groups, head, rows
+  from (
+    select f.first, f.rows, not parley._p_is_running(g.xmax) as is_free
+    from (
+      select e.group_id, min(m.position) as first, count(*) as rows
+      from (
+        select n.endpoint_id, n.position
+        from parley._p_message as n
+        where n.lane = _p_free_groups.lane and n.position >= greatest(low, resume)
+        order by n.position
+        limit rows_max
+      ) as m
+      join parley._p_endpoint as e
+        on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+      group by e.group_id
+      union all
+      -- Groups that were locked when a reader passed them by.
+      select e.group_id, min(n.position), 0
+      from unnest(blocked_endpoints, blocked_positions) as b (endpoint_id, position)
+      join parley._p_endpoint as e
+        on e.endpoint_id = b.endpoint_id and e.state <> 'DO'
+        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+      cross join lateral (
+        select m.position, m.lane
+        from parley._p_message as m
+        where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, low)
+        order by m.position
+        limit 1
+      ) as n
+      where n.position < resume and n.lane = _p_free_groups.lane
+      group by e.group_id
+    ) as f
+    join parley._p_conversation_group as g on g.group_id = f.group_id
+  ) as w;
+end
+$$;
+
+comment on function parley._p_free_groups(integer, bigint, bigint, bigint[], bigint[], integer) is
+'Gives how many groups with messages in a lane no reader holds, the position of the first such message, and how many
+rows were scanned.
+Arguments: lane; low, resume, blocked_endpoints and blocked_positions, of the hint about it; rows_max, how many rows to
+scan.';
+
 create function parley._p_receivable(queue_ids integer[], readers_max integer[], rows_max integer)
 returns table (queue_id integer, groups integer, head bigint, is_partial boolean)
 language plpgsql stable rows 10
@@ -20213,7 +20302,7 @@ declare
   v_found record;
 begin
   for v_lane in
-    select q.queue_id, a.lane, w.readers_max, h.blocked_endpoints, h.blocked_positions,
+    select q.queue_id, q.is_simple, a.lane, w.readers_max, h.blocked_endpoints, h.blocked_positions,
       coalesce(h.low_position, 0) as low, coalesce(h.resume_position, 0) as resume
     from unnest(_p_receivable.queue_ids, _p_receivable.readers_max) as w (queue_id, readers_max)
     join parley._p_queue as q on q.queue_id = w.queue_id
@@ -20243,43 +20332,13 @@ begin
       is_partial := false;
     end if;
     continue when groups >= v_lane.readers_max;
-    select count(*) filter (where w.is_free) as groups, min(w.first) filter (where w.is_free) as head,
-      coalesce(sum(w.rows), 0) as rows
-    into v_found
-    from (
-      select f.first, f.rows, not parley._p_is_running(g.xmax) as is_free
-      from (
-        select e.group_id, min(m.position) as first, count(*) as rows
-        from (
-          select n.endpoint_id, n.position
-          from parley._p_message as n
-          where n.lane = v_lane.lane and n.position >= greatest(v_lane.low, v_lane.resume)
-          order by n.position
-          limit rows_max
-        ) as m
-        join parley._p_endpoint as e
-          on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
-          and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
-        group by e.group_id
-        union all
-        -- Groups that were locked when a reader passed them by.
-        select e.group_id, min(n.position), 0
-        from unnest(v_lane.blocked_endpoints, v_lane.blocked_positions) as b (endpoint_id, position)
-        join parley._p_endpoint as e
-          on e.endpoint_id = b.endpoint_id and e.state <> 'DO'
-          and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
-        cross join lateral (
-          select m.position, m.lane
-          from parley._p_message as m
-          where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, v_lane.low)
-          order by m.position
-          limit 1
-        ) as n
-        where n.position < v_lane.resume and n.lane = v_lane.lane
-        group by e.group_id
-      ) as f
-      join parley._p_conversation_group as g on g.group_id = f.group_id
-    ) as w;
+    if v_lane.is_simple then
+      v_found := parley._p_free_messages(v_lane.lane, v_lane.low, v_lane.readers_max - groups, rows_max);
+    else
+      v_found := parley._p_free_groups(
+        v_lane.lane, v_lane.low, v_lane.resume, v_lane.blocked_endpoints, v_lane.blocked_positions, rows_max
+      );
+    end if;
     groups := groups + v_found.groups;
     head := coalesce(head, v_found.head);
     is_partial := is_partial or v_found.rows >= rows_max;
