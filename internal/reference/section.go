@@ -90,7 +90,7 @@ var sections = []section{
 	{
 		title: "Conversations that are used again",
 		intro: "See [conversations](conversations.md).",
-		files: []string{"conversation/pooled_conversations.sql", "views/pooled_conversations.sql"},
+		files: []string{"conversation/pooled_conversations.sql", "conversation/warm_conversations.sql", "views/pooled_conversations.sql"},
 	},
 	{
 		title: "Quotas",

@@ -17,7 +17,8 @@
 --   what is replaced or forgotten is ended   an alarm of kind 'pooled', which is set when the conversation begins
 -- Locks: one endpoint row, after that what BEGIN DIALOG takes. The alarm: as the others of conversation/timers.sql,
 -- then the group if it is free.
--- Cost: a search by index and a row lock, which SEND would take anyway.
+-- Cost: one statement, some 80 microseconds where a dialog with its first SEND takes 750, and a row lock that SEND would take
+-- anyway. Asked for in several statements, with functions that set a search_path, it was 500.
 
 create table parley._p_pooled_conversation (
   endpoint_id bigint primary key,
@@ -224,19 +225,66 @@ create function parley.get_conversation(
 ) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_wanted parley._p_pooled_conversation := parley._p_wanted_conversation(
-    v_caller, from_service, to_service, contract, broker_instance, encryption, max_age, max_messages
-  );
+  v_key text := coalesce(key, '');
+  v_slot integer := case when key is null then pg_backend_pid() % nullif(conversations, 0) else -1 end;
+  v_begun_after timestamptz := clock_timestamp() - make_interval(secs => max_age);
+  v_handle uuid;
+  v_wanted parley._p_pooled_conversation;
   v_found record;
   v_old uuid;
 begin
+  -- The usual case in one statement: the caller owns what has to be asked for, and there is one. Otherwise, and where an
+  -- argument is out of range, nothing is found here.
+  select e.conversation_handle into v_handle
+  from parley._p_service as s
+  join parley._p_queue as q on q.queue_id = s.queue_id
+  join parley._p_contract as c on c.name = get_conversation.contract
+  join parley._p_pooled_conversation as p
+    on p.service_id = s.service_id
+    and p.to_service = get_conversation.to_service
+    and p.key = v_key
+    and p.slot = v_slot
+  join parley._p_endpoint as e on e.endpoint_id = p.endpoint_id
+  where s.name = from_service
+    and pg_has_role(v_caller, q.owner, 'usage')
+    and (c.service_contract_id < 65536 or pg_has_role(v_caller, c.owner, 'usage'))
+    and p.service_contract_id = c.service_contract_id
+    and p.begun_by = v_caller
+    and p.broker_instance = ''
+    and get_conversation.broker_instance is null
+    and p.is_encrypted = encryption
+    and conversations between 1 and 1000
+    and e.state = 'CO'
+    and e.begun_at > v_begun_after
+    and coalesce(
+      (
+        select r.sequence from parley._p_receive_progress as r
+        where r.endpoint_id = e.far_endpoint_id order by r.sequence desc limit 1
+      ),
+      (
+        select r.sequence from parley._p_send_progress as r
+        where r.endpoint_id = e.endpoint_id order by r.sequence desc limit 1
+      ),
+      0
+    ) < max_messages
+  order by e.endpoint_id
+  limit 1
+  for key share of e skip locked;
+  if found then
+    return v_handle;
+  end if;
+  v_wanted := parley._p_wanted_conversation(
+    v_caller, from_service, to_service, contract, broker_instance, encryption, max_age, max_messages
+  );
   found := parley._p_require_range('conversations', conversations, 1, 1000);
   found := parley._p_require_range('the number of characters of key', length(coalesce(key, '')), 0, 256);
-  v_wanted.key := coalesce(key, '');
-  v_wanted.slot := case when key is null then pg_backend_pid() % conversations else -1 end;
+  v_wanted.key := v_key;
+  v_wanted.slot := v_slot;
   v_found := parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages);
   if v_found.is_fresh then
     return v_found.handle;
@@ -283,83 +331,6 @@ $$;
 
 comment on function parley._p_pool_lock(oid, parley._p_pooled_conversation) is
 'Gives the number of the advisory lock under which a conversation of a pool is replaced.';
-
-create function parley.warm_conversations(
-  from_service text,
-  to_service text,
-  contract text default 'DEFAULT',
-  conversations integer default 8,
-  broker_instance text default null,
-  encryption boolean default true,
-  max_age integer default 3600,
-  max_messages integer default 100000,
-  caller parley.caller default parley.current_caller()
-) returns integer
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-  v_wanted parley._p_pooled_conversation := parley._p_wanted_conversation(
-    v_caller, from_service, to_service, contract, broker_instance, encryption, max_age, max_messages
-  );
-  v_begun integer := 0;
-begin
-  found := parley._p_require_range('conversations', conversations, 1, 1000);
-  -- Before any row, as SEND does.
-  perform pg_sequence_last_value('parley._p_broker_switch');
-  v_wanted.key := '';
-  for i in 0 .. conversations - 1 loop
-    v_wanted.slot := i;
-    if pg_try_advisory_xact_lock(parley._p_pool_lock(v_caller, v_wanted))
-      and (parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages)).is_fresh is not true then
-      perform parley._p_open_pooled(
-        v_caller, parley._p_begin_pooled(caller, v_wanted, from_service, contract, max_age)
-      );
-      v_begun := v_begun + 1;
-    end if;
-  end loop;
-  return v_begun;
-end
-$$;
-
-comment on function parley.warm_conversations(
-  text, text, text, integer, text, boolean, integer, integer, parley.caller
-) is
-'Begins the conversations that get_conversation gives without a key, before they are needed, and opens them at a target
-in this database: the first message
-on them then costs no more than the next. Gives how many it has begun: those that were there already, or that somebody
-else is beginning, are left alone.
-Arguments: as get_conversation.
-Errors: those of get_conversation.
-Source: spec R-PERF-12.';
-
-create function parley._p_open_pooled(caller oid, endpoint parley._p_endpoint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_route record := parley._p_find_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id);
-  v_service parley._p_service;
-begin
-  select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
-  if v_route.address is distinct from 'LOCAL'
-    or v_route.status is not null
-    or parley._p_delay_reason(endpoint) is not null
-    or parley._p_refuse_dialog(
-      v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name
-    ) is not null then
-    return;
-  end if;
-  perform parley._p_connect(endpoint);
-  perform parley._p_set_state(endpoint.endpoint_id, 'CO');
-  perform parley._p_remember_route(caller, endpoint.conversation_handle);
-end
-$$;
-
-comment on function parley._p_open_pooled(oid, parley._p_endpoint) is
-'Makes the target''s endpoint of a new conversation, if the target is in this database and takes it. Otherwise its first
-message does what there is to do.';
 
 create function parley._p_end_pooled(endpoint_id bigint) returns void
 language plpgsql
