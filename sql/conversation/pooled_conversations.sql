@@ -17,8 +17,8 @@
 --   what is replaced or forgotten is ended   an alarm of kind 'pooled', which is set when the conversation begins
 -- Locks: one endpoint row, after that what BEGIN DIALOG takes. The alarm: as the others of conversation/timers.sql,
 -- then the group if it is free.
--- Cost: one statement, some 80 microseconds where a dialog with its first SEND takes 750, and a row lock that SEND would take
--- anyway. Asked for in several statements, with functions that set a search_path, it was 500.
+-- Cost: one statement and a row lock that SEND would take anyway: some 80 microseconds, where a dialog with its first
+-- SEND takes 750. In several statements, with functions that set a search_path, it was 500.
 
 create table parley._p_pooled_conversation (
   endpoint_id bigint primary key,
@@ -238,8 +238,8 @@ declare
   v_found record;
   v_old uuid;
 begin
-  -- The usual case in one statement: the caller owns what has to be asked for, and there is one. Otherwise, and where an
-  -- argument is out of range, nothing is found here.
+  -- The usual case in one statement: the caller owns what has to be asked for, and there is one. Otherwise, and where
+  -- an argument is out of range, nothing is found here.
   select e.conversation_handle into v_handle
   from parley._p_service as s
   join parley._p_queue as q on q.queue_id = s.queue_id
