@@ -38,6 +38,7 @@ const scene = `
 	select parley.create_queue('Procedure', activation_procedure => 'public.read', execute_as => 'OWNER', max_queue_readers => 1);
 	select parley.create_queue('Program');
 	select parley.create_program_activation('Program', array['/opt/reader']);
+	select parley.create_queue('Simple', kind => 'SIMPLE');
 	select parley.create_queue('Event');
 	select parley.create_service('//test/Listener', 'Event', array['http://schemas.microsoft.com/SQL/Notifications/PostEventNotification']);
 	select parley.create_event_notification('activated', 'Event', 'QUEUE_ACTIVATION', '//test/Listener');
