@@ -15,9 +15,9 @@ create table parley._p_conversation_group (
 comment on table parley._p_conversation_group is
 'Conversation groups (spec 3.6). Its rows are the group locks; they are never updated.';
 
--- The columns that SEND reads stand first. A state is one of SO, SI, CO, DI, DO and ER, and destination_lane is null in
--- all but CO. There are no checks of that, because PostgreSQL reads their text anew in each statement that writes: a ninth
--- of the instructions of begin_and_send.
+-- The columns that SEND reads stand first. A state is one of SO, SI, CO, DI, DO and ER, and destination_lane is null
+-- in all but CO. There are no checks of that, because PostgreSQL reads their text anew in each statement that writes:
+-- a ninth of the instructions of begin_and_send.
 create table parley._p_endpoint (
   endpoint_id bigint generated always as identity primary key,
   far_endpoint_id bigint,
