@@ -1,13 +1,14 @@
 -- The message store: one append-only table for every queue.
 --
--- position    order of arrival in the queue: 1024 times a number of the queue's sequence, so that a frame, a row that holds
+-- position    order of arrival in the queue: 1024 times a number of the queue's sequence, so
+-- that a frame, a row that holds
 --             up to 1,000 consecutive messages of one conversation, gives each of them a position of its own.
 -- lane        queue and priority in one number, ascending from the highest priority; see _p_lane.
 -- endpoint_id the side that is to receive it. Its group is looked up, so MOVE CONVERSATION touches no message.
 --
 -- Two indexes: (lane, position) finds the next group in order of arrival, (endpoint_id, position) its messages.
--- Receiving deletes. Nothing is ever updated, and no counter is kept in a row: see _p_scan_hint and _p_receive_progress for how
--- readers stay clear of the dead rows that an old snapshot holds back.
+-- Receiving deletes. Nothing is ever updated, and no counter is kept in a row: see _p_scan_hint and _p_receive_progress
+-- for how readers stay clear of the dead rows that an old snapshot holds back.
 
 create table parley._p_message (
   position bigint not null,
@@ -17,7 +18,8 @@ create table parley._p_message (
   message_type_id integer not null,
   body bytea,
   frame bytea[],
-  -- W3C trace context of the sender (send/send_traced.sql); where it is null it takes no room. A frame has one for all its messages.
+  -- W3C trace context of the sender (send/send_traced.sql); where it is null it takes no room. A frame has
+  -- one for all its messages.
   trace_context text,
   -- Of a message of a simple queue (simple/messages.sql).
   message_key text
@@ -38,13 +40,15 @@ alter table parley._p_message alter column frame set storage external;
 create index on parley._p_message (lane, position);
 create index on parley._p_message (endpoint_id, position);
 
--- How many messages each endpoint has received. Each RECEIVE appends a row; the newest is found first, scanning backwards.
+-- How many messages each endpoint has received. Each RECEIVE appends a row; the newest is
+-- found first, scanning backwards.
 create table parley._p_receive_progress (
   endpoint_id bigint not null,
   sequence bigint not null
 );
 
-comment on table parley._p_receive_progress is 'The next message_sequence_number of each endpoint: the largest row counts (spec 3.4).';
+comment on table parley._p_receive_progress is
+'The next message_sequence_number of each endpoint: the largest row counts (spec 3.4).';
 
 create index on parley._p_receive_progress (endpoint_id, sequence);
 
@@ -53,14 +57,17 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- What an old snapshot holds back, dead, is not walked through each time: only now and then, for what was left when calls took now more and now less.
+  -- What an old snapshot holds back, dead, is not walked through each time: only now and then, for what was left when
+  -- calls took now more and now less.
   v_first bigint := case
     when sequence / count / 32768 = (sequence - count) / count / 32768 then sequence - 1024::bigint * count
     else 0
   end;
 begin
   delete from parley._p_receive_progress as p
-  where p.endpoint_id = _p_forget_progress.endpoint_id and p.sequence >= v_first and p.sequence < _p_forget_progress.sequence;
+  where p.endpoint_id = _p_forget_progress.endpoint_id
+    and p.sequence >= v_first
+    and p.sequence < _p_forget_progress.sequence;
 end
 $$;
 
@@ -68,9 +75,10 @@ comment on function parley._p_forget_progress(bigint, bigint, integer) is
 'Removes older rows of _p_receive_progress: only the newest is needed. For about every 32nd RECEIVE.
 Arguments: endpoint_id; sequence, of the newest row; count, how many messages this RECEIVE took, at least 1.';
 
--- Where the scan of a reader may begin. All rows of the lane before low_position are received for good. Such a claim is only made
--- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_record_scan.
--- Rows from low_position to resume_position belong to blocked_endpoints, which were locked; each of them has none before its blocked_position.
+-- Where the scan of a reader may begin. All rows of the lane before low_position are received for good. Such a claim is
+-- only made up to safe_position: all senders with positions up to there have finished. How that is known: see
+-- _p_record_scan. Rows from low_position to resume_position belong to blocked_endpoints, which were locked; each of
+-- them has none before its blocked_position.
 create table parley._p_scan_hint (
   hint_id bigint generated always as identity,
   lane integer not null,
@@ -83,18 +91,20 @@ create table parley._p_scan_hint (
   resume_position bigint not null
 );
 
-comment on table parley._p_scan_hint is 'Append-only hints for readers; the newest of a lane counts. Losing them costs time, not messages.';
+comment on table parley._p_scan_hint is
+'Append-only hints for readers; the newest of a lane counts. Losing them costs time, not messages.';
 
 create unique index on parley._p_scan_hint (lane, hint_id);
 
--- DialogTimer and Error messages go before all others of their conversation. RECEIVE sorts a conversation only when it is said here that there may be
--- one: sorting takes reading all that waits in it.
+-- DialogTimer and Error messages go before all others of their conversation. RECEIVE sorts a conversation only when it
+-- is said here that there may be one: sorting takes reading all that waits in it.
 create table parley._p_expedited (
   expedited_id bigint generated always as identity primary key,
   endpoint_id bigint not null
 );
 
-comment on table parley._p_expedited is 'Endpoints that may have a DialogTimer or Error message waiting: a row for each that has arrived and was not received.';
+comment on table parley._p_expedited is
+'Endpoints that may have a DialogTimer or Error message waiting: a row for each that has arrived and was not received.';
 
 create index on parley._p_expedited (endpoint_id);
 
@@ -127,7 +137,8 @@ create table parley._p_transmission (
 );
 
 comment on table parley._p_transmission is
-'What has been sent and has no way to go yet, in the order of transmission_id for each endpoint. The type -1 stands for an Error of the broker.';
+'What has been sent and has no way to go yet, in the order of transmission_id for each endpoint. The type -1
+stands for an Error of the broker.';
 
 create index on parley._p_transmission (endpoint_id, transmission_id);
 
@@ -140,7 +151,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
-  select nextval(q.position_sequence) * 1024, endpoint.endpoint_id, clock_timestamp(), parley._p_lane(q.queue_id, endpoint.priority),
+  select nextval(q.position_sequence) * 1024, endpoint.endpoint_id, clock_timestamp(),
+    parley._p_lane(q.queue_id, endpoint.priority),
     _p_enqueue.message_type_id, nullif(_p_enqueue.body, '')
   from parley._p_service as s
   join parley._p_queue as q using (queue_id)
@@ -155,7 +167,8 @@ begin
 end
 $$;
 
-comment on function parley._p_enqueue(parley._p_endpoint, integer, bytea) is 'Puts one message on the queue of an endpoint.';
+comment on function parley._p_enqueue(parley._p_endpoint, integer, bytea) is
+'Puts one message on the queue of an endpoint.';
 
 create function parley._p_wake_readers(queue_id integer, wakeup regclass) returns void
 language plpgsql
@@ -168,7 +181,8 @@ begin
 end
 $$;
 
-comment on function parley._p_wake_readers(integer, regclass) is 'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
+comment on function parley._p_wake_readers(integer, regclass) is
+'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
 
 create function parley._p_wake_and_time(lane integer, wakeup regclass) returns timestamptz
 language plpgsql
@@ -180,7 +194,8 @@ begin
 end
 $$;
 
-comment on function parley._p_wake_and_time(integer, regclass) is 'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
+comment on function parley._p_wake_and_time(integer, regclass) is
+'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
 
 create table parley._p_listener (
   queue_id integer,
@@ -189,7 +204,8 @@ create table parley._p_listener (
 );
 
 comment on table parley._p_listener is
-'Sessions that have asked to be notified of messages of a queue; some have gone. Only diagnosis reads it: senders go by the wake-up sequence.';
+'Sessions that have asked to be notified of messages of a queue; some have gone. Only diagnosis reads it:
+senders go by the wake-up sequence.';
 
 create function parley._p_is_listening(queue_id integer) returns boolean
 language sql stable
@@ -203,14 +219,17 @@ as $$
   )
 $$;
 
-comment on function parley._p_is_listening(integer) is 'Reports whether a session still lives that has asked to be notified of messages of a queue.';
+comment on function parley._p_is_listening(integer) is
+'Reports whether a session still lives that has asked to be notified of messages of a queue.';
 
 create function parley._p_record_listener(queue_id integer) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_listener (queue_id, pid) values (_p_record_listener.queue_id, pg_backend_pid()) on conflict do nothing;
+  insert into parley._p_listener (queue_id, pid)
+  values (_p_record_listener.queue_id, pg_backend_pid())
+  on conflict do nothing;
   if found then
     delete from parley._p_listener as l
     where (l.queue_id, l.pid) in (
@@ -224,7 +243,8 @@ end
 $$;
 
 comment on function parley._p_record_listener(integer) is
-'Records that this session wants to be notified of messages of a queue. It writes the first time only, and then forgets sessions that have gone.';
+'Records that this session wants to be notified of messages of a queue. It writes the first time only, and then
+forgets sessions that have gone.';
 
 create function parley.listen_for_messages(
   queue text, seconds integer default 10,
@@ -240,7 +260,9 @@ declare
 begin
   -- Others may sleep longer than this caller.
   if seconds <= 0 or coalesce(pg_sequence_last_value(v_queue.wakeup_sequence), 0) < v_until then
-    perform setval(v_queue.wakeup_sequence, greatest(case when v_queue.quota_sequence is null then 0 else 1 end, v_until));
+    perform setval(
+      v_queue.wakeup_sequence, greatest(case when v_queue.quota_sequence is null then 0 else 1 end, v_until)
+    );
   end if;
   if seconds > 0 then
     perform parley._p_record_listener(v_queue.queue_id);
@@ -252,8 +274,8 @@ end
 $$;
 
 comment on function parley.listen_for_messages(text, integer, parley.caller) is
-'Asks senders to notify channel parley for some seconds, and returns the payload to expect: the id of the queue.
-Call LISTEN parley first, then this, then read the queue once more, then sleep. A sender that checked just before may not notify: read again after
-a second at the latest. Not undone by a rollback.
+'Asks senders to notify channel parley for some seconds, and returns the payload to expect: the id of the queue. Call
+LISTEN parley first, then this, then read the queue once more, then sleep. A sender that checked just before may not
+notify: read again after a second at the latest. Not undone by a rollback.
 Arguments: queue; seconds, how long to be notified; 0 or less ends it.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';

@@ -1,22 +1,28 @@
 -- SEND: the hot path.
 --
--- A send on a conversation that has sent before is one statement: it reads the sender's endpoint row, locks it FOR KEY SHARE, and
--- appends the message to the far side's lane. Invariants, and what keeps each:
+-- A send on a conversation that has sent before is one statement: it reads the sender's endpoint row, locks it FOR KEY
+-- SHARE, and appends the message to the far side's lane. Invariants, and what keeps each:
 --   no committed message is lost to END CONVERSATION   the row lock: END takes it FOR UPDATE and so waits for senders
---   a send that begins after another's commit comes later   the position is drawn from the queue's sequence inside the statement
---   rights and states are checked each time   the conditions of the statement; when any fails, _p_send finds out which and why
---   the rights are those of the caller   he inserts into _p_outgoing; its column caller, into which nobody may write, has
---     current_user as its default, and its trigger runs with the rights of the schema's owner. See base/roles.sql. A view over the table
---     can have another default, and PostgreSQL asks for no right to a column that a default fills: the trigger's WHEN compares once more,
+--   a send that begins after another's commit comes later   the position is drawn from the queue's
+--     sequence inside the statement
+--   rights and states are checked each time   the conditions of the statement; when any fails, _p_send
+--     finds out which and why
+--   the rights are those of the caller   he inserts into _p_outgoing; its column caller, into
+--     which nobody may write, has
+--     current_user as its default, and its trigger runs with the rights of the schema's owner. See base/roles.sql.
+--       A view over the table
+--     can have another default, and PostgreSQL asks for no right to a column that a default fills: the trigger's
+--       WHEN compares once more,
 --     before the rights change. Where it does not hold, the table's check refuses the row.
--- What was tried: see docs/performance.md. Each further statement here costs about a tenth of a bare INSERT; so does
--- a pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger costs 1 microsecond
--- more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
+-- What was tried: see docs/performance.md. Each further statement here costs about a tenth of a bare INSERT; so does a
+-- pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger costs 1
+-- microsecond more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
 --
--- Sequential scans are off, as in every statement that finds conversations: a session that planned this while there were few
--- would go on reading all of them, until they are analyzed.
+-- Sequential scans are off, as in every statement that finds conversations: a session that planned this while there
+-- were few would go on reading all of them, until they are analyzed.
 --
--- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one read of the wake-up sequence.
+-- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one
+-- read of the wake-up sequence.
 
 create table parley._p_outgoing (
   conversation_handle uuid,
@@ -28,9 +34,11 @@ create table parley._p_outgoing (
 );
 
 comment on table parley._p_outgoing is
-'Takes one message from SEND. It never holds a row: its trigger sends the message instead, and if it did not, the check would refuse the row.';
+'Takes one message from SEND. It never holds a row: its trigger sends the message instead, and if it did not,
+the check would refuse the row.';
 comment on column parley._p_outgoing.caller is
-'Who sends. Nobody may insert into this column, so that its default decides; the trigger takes no row in which it is not current_user.';
+'Who sends. Nobody may insert into this column, so that its default decides; the trigger takes no row
+in which it is not current_user.';
 
 create function parley._p_send_outgoing() returns trigger
 language plpgsql security definer
@@ -91,13 +99,16 @@ $$;
 comment on function parley.send(uuid, text, bytea) is
 'Sends a message on a conversation, in this transaction.
 Arguments: conversation_handle; message_type, of the conversation''s contract; body, null or empty for none.
-Errors: 229 not allowed, 8418 and 8426 handle missing or not found, 8428 message type not found, 8429 the state of the conversation forbids it,
-8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled with retention on,
-10928 the queue of the target is full.
-A body that fails validation, or a target that refuses, does not make SEND fail: an Error message comes back on the conversation.
+Errors: 229 not allowed, 8418 and 8426 handle missing or not found, 8428 message type not found, 8429 the state of the
+conversation forbids it, 8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled with
+retention on, 10928 the queue of the target is full.
+A body that fails validation, or a target that refuses, does not make SEND fail: an Error message
+comes back on the conversation.
 Source: spec 4.2.';
 
-create function parley.send(conversation_handle uuid, message_type text default 'DEFAULT', body text default null) returns void
+create function parley.send(
+  conversation_handle uuid, message_type text default 'DEFAULT', body text default null
+) returns void
 language sql
 as $$
   select parley.send($1, $2, pg_catalog.convert_to($3, 'UTF8'))

@@ -1,11 +1,13 @@
 -- SEND in its other forms: bodies of other types, several conversations at once, many messages at once.
 
--- Each call has one meaning for drivers that send parameters without a type (node-postgres, PDO, Ruby) and for those that ask the server for the
--- types (asyncpg, rust-postgres, postgres.js): of the forms of a name PostgreSQL then takes the one with text. So the first argument of a name is
--- a handle or a list in all its forms, the second is the message type, and where a body is not text its form has a name of its own besides.
+-- Each call has one meaning for drivers that send parameters without a type (node-postgres, PDO, Ruby) and for those
+-- that ask the server for the types (asyncpg, rust-postgres, postgres.js): of the forms of a name PostgreSQL then takes
+-- the one with text. So the first argument of a name is a handle or a list in all its forms, the second is the message
+-- type, and where a body is not text its form has a name of its own besides.
 -- Among arrays PostgreSQL prefers none: send_batch has one form for each name.
 
--- The forms that only call another one are put in line by the planner, where the call stands: they cost what the other one costs.
+-- The forms that only call another one are put in line by the planner, where the call stands: they
+-- cost what the other one costs.
 
 create function parley.send(conversation_handle uuid, message_type text, body jsonb) returns void
 language sql
@@ -13,7 +15,8 @@ as $$
   select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
 $$;
 
-comment on function parley.send(uuid, text, jsonb) is 'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
+comment on function parley.send(uuid, text, jsonb) is
+'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body json) returns void
 language sql
@@ -21,7 +24,8 @@ as $$
   select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
 $$;
 
-comment on function parley.send(uuid, text, json) is 'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
+comment on function parley.send(uuid, text, json) is
+'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body xml) returns void
 language sql
@@ -29,7 +33,8 @@ as $$
   select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
 $$;
 
-comment on function parley.send(uuid, text, xml) is 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
+comment on function parley.send(uuid, text, xml) is
+'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
 
 create function parley.send_binary(conversation_handle uuid, message_type text, body bytea) returns void
 language sql
@@ -38,7 +43,8 @@ as $$
 $$;
 
 comment on function parley.send_binary(uuid, text, bytea) is
-'Sends bytes: send with a bytea body, under a name that has no other form. A driver that leaves the types of parameters to the server calls this.
+'Sends bytes: send with a bytea body, under a name that has no other form. A driver that leaves the types of
+parameters to the server calls this.
 Arguments: conversation_handle; message_type; body, null or empty for none.
 Errors: those of send.
 Source: spec 4.2.';
@@ -82,7 +88,11 @@ begin
   if v_count = 0 or array_position(new.conversation_handles, null) is not null then
     found := parley._p_raise(8441, 'null in a list', coalesce(array_position(new.conversation_handles, null), 0)::text);
   end if;
-  select h.handle into v_repeated from unnest(new.conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
+  select h.handle into v_repeated
+  from unnest(new.conversation_handles) as h (handle)
+  group by h.handle
+  having count(*) > 1
+  limit 1;
   if found then
     found := parley._p_raise(
       8451, 'repeated', v_repeated::text, array_position(new.conversation_handles, v_repeated)::text
@@ -101,7 +111,8 @@ begin
   end loop;
   -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.
   with ready as materialized (
-    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_wakeup, e.destination_lane, e.usual_message_type_id
+    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_wakeup,
+      e.destination_lane, e.usual_message_type_id
     from parley._p_endpoint as e
     where e.conversation_handle = any (new.conversation_handles)
       and e.usual_message_type_name = new.message_type
@@ -112,7 +123,8 @@ begin
   ), sent as (
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
     select nextval(r.destination_position) * 1024, r.far_endpoint_id,
-      parley._p_admit(r.destination_lane, r.destination_wakeup), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
+      parley._p_admit(r.destination_lane, r.destination_wakeup), r.destination_lane, r.usual_message_type_id,
+      nullif(new.body, '')
     from ready as r
   )
   select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
@@ -128,7 +140,8 @@ end
 $$;
 
 comment on function parley._p_send_outgoing_to_many() is
-'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on none.
+'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on
+none.
 Errors: 8435, 8441, 8451, and those of parley.send.';
 
 create trigger _p_send before insert on parley._p_outgoing_to_many
@@ -152,10 +165,13 @@ $$;
 comment on function parley.send_to_all(uuid[], text, bytea) is
 'Sends the same message on several conversations: on all of them or, when one cannot send, on none.
 Arguments: conversation_handles, each once, no null; message_type; body.
-Errors: 8435 a handle not found, 8441 a handle is missing, 8451 a handle is repeated, and those of send on one conversation.
+Errors: 8435 a handle not found, 8441 a handle is missing, 8451 a handle is repeated, and
+those of send on one conversation.
 Source: spec 4.2.';
 
-create function parley.send_to_all(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
+create function parley.send_to_all(
+  conversation_handles uuid[], message_type text default 'DEFAULT', body text default null
+) returns void
 language sql
 as $$
   select parley.send_to_all($1, $2, pg_catalog.convert_to($3, 'UTF8'))
@@ -202,7 +218,9 @@ begin
     and pg_has_role(new.caller, e.sender_role, 'usage')
   for key share of e;
   if not found then
-    found := parley._p_send(parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context);
+    found := parley._p_send(
+      parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context
+    );
     return null;
   end if;
   perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
@@ -237,9 +255,10 @@ $$;
 
 comment on function parley.send_batch_binary(uuid, text, bytea[]) is
 'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
-Each body is validated by itself, in the order of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and
-what follows it are not, and an Error message comes back on the conversation.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an
+array of none sends nothing. Each body is validated by itself, in the order of the array, as if it had been sent
+alone: what comes before the first bad one is delivered, that one and what follows it are not, and an Error
+message comes back on the conversation.
 Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
@@ -252,7 +271,9 @@ declare
 begin
   found := parley._p_require_one_dimension(bodies);
   v_bodies := array(
-    select convert_to(b.body, 'UTF8') from unnest(send_batch.bodies) with ordinality as b (body, position) order by b.position
+    select convert_to(b.body, 'UTF8')
+    from unnest(send_batch.bodies) with ordinality as b (body, position)
+    order by b.position
   );
   insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
 end
@@ -260,7 +281,8 @@ $$;
 
 comment on function parley.send_batch(uuid, text, text[]) is
 'Sends many texts on one conversation, as UTF-8 and in the order of the array, as send_batch_binary sends bytes.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body;
+an array of none sends nothing.
 Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
@@ -273,7 +295,9 @@ declare
 begin
   found := parley._p_require_one_dimension(bodies);
   v_bodies := array(
-    select convert_to(b.body::text, 'UTF8') from unnest(send_batch_json.bodies) with ordinality as b (body, position) order by b.position
+    select convert_to(b.body::text, 'UTF8')
+    from unnest(send_batch_json.bodies) with ordinality as b (body, position)
+    order by b.position
   );
   insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
 end
@@ -281,6 +305,7 @@ $$;
 
 comment on function parley.send_batch_json(uuid, text, jsonb[]) is
 'Sends many JSON bodies on one conversation, as UTF-8, as send_batch_binary sends bytes.
-Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body; an array of none sends nothing.
+Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body;
+an array of none sends nothing.
 Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2.';
