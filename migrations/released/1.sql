@@ -7400,14 +7400,15 @@ when this one does not have it.';
 
 -- The message store: one append-only table for every queue.
 --
--- position    order of arrival in the queue: 1024 times a number of the queue's sequence, so that a frame, a row that holds
+-- position    order of arrival in the queue: 1024 times a number of the queue's sequence, so
+-- that a frame, a row that holds
 --             up to 1,000 consecutive messages of one conversation, gives each of them a position of its own.
 -- lane        queue and priority in one number, ascending from the highest priority; see _p_lane.
 -- endpoint_id the side that is to receive it. Its group is looked up, so MOVE CONVERSATION touches no message.
 --
 -- Two indexes: (lane, position) finds the next group in order of arrival, (endpoint_id, position) its messages.
--- Receiving deletes. Nothing is ever updated, and no counter is kept in a row: see _p_scan_hint and _p_receive_progress for how
--- readers stay clear of the dead rows that an old snapshot holds back.
+-- Receiving deletes. Nothing is ever updated, and no counter is kept in a row: see _p_scan_hint and _p_receive_progress
+-- for how readers stay clear of the dead rows that an old snapshot holds back.
 
 create table parley._p_message (
   position bigint not null,
@@ -7417,7 +7418,8 @@ create table parley._p_message (
   message_type_id integer not null,
   body bytea,
   frame bytea[],
-  -- W3C trace context of the sender (send/send_traced.sql); where it is null it takes no room. A frame has one for all its messages.
+  -- W3C trace context of the sender (send/send_traced.sql); where it is null it takes no room. A frame has
+  -- one for all its messages.
   trace_context text,
   -- Of a message of a simple queue (simple/messages.sql).
   message_key text
@@ -7438,13 +7440,15 @@ alter table parley._p_message alter column frame set storage external;
 create index on parley._p_message (lane, position);
 create index on parley._p_message (endpoint_id, position);
 
--- How many messages each endpoint has received. Each RECEIVE appends a row; the newest is found first, scanning backwards.
+-- How many messages each endpoint has received. Each RECEIVE appends a row; the newest is
+-- found first, scanning backwards.
 create table parley._p_receive_progress (
   endpoint_id bigint not null,
   sequence bigint not null
 );
 
-comment on table parley._p_receive_progress is 'The next message_sequence_number of each endpoint: the largest row counts (spec 3.4).';
+comment on table parley._p_receive_progress is
+'The next message_sequence_number of each endpoint: the largest row counts (spec 3.4).';
 
 create index on parley._p_receive_progress (endpoint_id, sequence);
 
@@ -7453,14 +7457,17 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- What an old snapshot holds back, dead, is not walked through each time: only now and then, for what was left when calls took now more and now less.
+  -- What an old snapshot holds back, dead, is not walked through each time: only now and then, for what was left when
+  -- calls took now more and now less.
   v_first bigint := case
     when sequence / count / 32768 = (sequence - count) / count / 32768 then sequence - 1024::bigint * count
     else 0
   end;
 begin
   delete from parley._p_receive_progress as p
-  where p.endpoint_id = _p_forget_progress.endpoint_id and p.sequence >= v_first and p.sequence < _p_forget_progress.sequence;
+  where p.endpoint_id = _p_forget_progress.endpoint_id
+    and p.sequence >= v_first
+    and p.sequence < _p_forget_progress.sequence;
 end
 $$;
 
@@ -7468,9 +7475,10 @@ comment on function parley._p_forget_progress(bigint, bigint, integer) is
 'Removes older rows of _p_receive_progress: only the newest is needed. For about every 32nd RECEIVE.
 Arguments: endpoint_id; sequence, of the newest row; count, how many messages this RECEIVE took, at least 1.';
 
--- Where the scan of a reader may begin. All rows of the lane before low_position are received for good. Such a claim is only made
--- up to safe_position: all senders with positions up to there have finished. How that is known: see _p_record_scan.
--- Rows from low_position to resume_position belong to blocked_endpoints, which were locked; each of them has none before its blocked_position.
+-- Where the scan of a reader may begin. All rows of the lane before low_position are received for good. Such a claim is
+-- only made up to safe_position: all senders with positions up to there have finished. How that is known: see
+-- _p_record_scan. Rows from low_position to resume_position belong to blocked_endpoints, which were locked; each of
+-- them has none before its blocked_position.
 create table parley._p_scan_hint (
   hint_id bigint generated always as identity,
   lane integer not null,
@@ -7483,18 +7491,20 @@ create table parley._p_scan_hint (
   resume_position bigint not null
 );
 
-comment on table parley._p_scan_hint is 'Append-only hints for readers; the newest of a lane counts. Losing them costs time, not messages.';
+comment on table parley._p_scan_hint is
+'Append-only hints for readers; the newest of a lane counts. Losing them costs time, not messages.';
 
 create unique index on parley._p_scan_hint (lane, hint_id);
 
--- DialogTimer and Error messages go before all others of their conversation. RECEIVE sorts a conversation only when it is said here that there may be
--- one: sorting takes reading all that waits in it.
+-- DialogTimer and Error messages go before all others of their conversation. RECEIVE sorts a conversation only when it
+-- is said here that there may be one: sorting takes reading all that waits in it.
 create table parley._p_expedited (
   expedited_id bigint generated always as identity primary key,
   endpoint_id bigint not null
 );
 
-comment on table parley._p_expedited is 'Endpoints that may have a DialogTimer or Error message waiting: a row for each that has arrived and was not received.';
+comment on table parley._p_expedited is
+'Endpoints that may have a DialogTimer or Error message waiting: a row for each that has arrived and was not received.';
 
 create index on parley._p_expedited (endpoint_id);
 
@@ -7527,7 +7537,8 @@ create table parley._p_transmission (
 );
 
 comment on table parley._p_transmission is
-'What has been sent and has no way to go yet, in the order of transmission_id for each endpoint. The type -1 stands for an Error of the broker.';
+'What has been sent and has no way to go yet, in the order of transmission_id for each endpoint. The type -1
+stands for an Error of the broker.';
 
 create index on parley._p_transmission (endpoint_id, transmission_id);
 
@@ -7540,7 +7551,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
-  select nextval(q.position_sequence) * 1024, endpoint.endpoint_id, clock_timestamp(), parley._p_lane(q.queue_id, endpoint.priority),
+  select nextval(q.position_sequence) * 1024, endpoint.endpoint_id, clock_timestamp(),
+    parley._p_lane(q.queue_id, endpoint.priority),
     _p_enqueue.message_type_id, nullif(_p_enqueue.body, '')
   from parley._p_service as s
   join parley._p_queue as q using (queue_id)
@@ -7555,7 +7567,8 @@ begin
 end
 $$;
 
-comment on function parley._p_enqueue(parley._p_endpoint, integer, bytea) is 'Puts one message on the queue of an endpoint.';
+comment on function parley._p_enqueue(parley._p_endpoint, integer, bytea) is
+'Puts one message on the queue of an endpoint.';
 
 create function parley._p_wake_readers(queue_id integer, wakeup regclass) returns void
 language plpgsql
@@ -7568,7 +7581,8 @@ begin
 end
 $$;
 
-comment on function parley._p_wake_readers(integer, regclass) is 'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
+comment on function parley._p_wake_readers(integer, regclass) is
+'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
 
 create function parley._p_wake_and_time(lane integer, wakeup regclass) returns timestamptz
 language plpgsql
@@ -7580,7 +7594,8 @@ begin
 end
 $$;
 
-comment on function parley._p_wake_and_time(integer, regclass) is 'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
+comment on function parley._p_wake_and_time(integer, regclass) is
+'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
 
 create table parley._p_listener (
   queue_id integer,
@@ -7589,7 +7604,8 @@ create table parley._p_listener (
 );
 
 comment on table parley._p_listener is
-'Sessions that have asked to be notified of messages of a queue; some have gone. Only diagnosis reads it: senders go by the wake-up sequence.';
+'Sessions that have asked to be notified of messages of a queue; some have gone. Only diagnosis reads it:
+senders go by the wake-up sequence.';
 
 create function parley._p_is_listening(queue_id integer) returns boolean
 language sql stable
@@ -7603,14 +7619,17 @@ as $$
   )
 $$;
 
-comment on function parley._p_is_listening(integer) is 'Reports whether a session still lives that has asked to be notified of messages of a queue.';
+comment on function parley._p_is_listening(integer) is
+'Reports whether a session still lives that has asked to be notified of messages of a queue.';
 
 create function parley._p_record_listener(queue_id integer) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_listener (queue_id, pid) values (_p_record_listener.queue_id, pg_backend_pid()) on conflict do nothing;
+  insert into parley._p_listener (queue_id, pid)
+  values (_p_record_listener.queue_id, pg_backend_pid())
+  on conflict do nothing;
   if found then
     delete from parley._p_listener as l
     where (l.queue_id, l.pid) in (
@@ -7624,7 +7643,8 @@ end
 $$;
 
 comment on function parley._p_record_listener(integer) is
-'Records that this session wants to be notified of messages of a queue. It writes the first time only, and then forgets sessions that have gone.';
+'Records that this session wants to be notified of messages of a queue. It writes the first time only, and then
+forgets sessions that have gone.';
 
 create function parley.listen_for_messages(
   queue text, seconds integer default 10,
@@ -7640,7 +7660,9 @@ declare
 begin
   -- Others may sleep longer than this caller.
   if seconds <= 0 or coalesce(pg_sequence_last_value(v_queue.wakeup_sequence), 0) < v_until then
-    perform setval(v_queue.wakeup_sequence, greatest(case when v_queue.quota_sequence is null then 0 else 1 end, v_until));
+    perform setval(
+      v_queue.wakeup_sequence, greatest(case when v_queue.quota_sequence is null then 0 else 1 end, v_until)
+    );
   end if;
   if seconds > 0 then
     perform parley._p_record_listener(v_queue.queue_id);
@@ -7652,9 +7674,9 @@ end
 $$;
 
 comment on function parley.listen_for_messages(text, integer, parley.caller) is
-'Asks senders to notify channel parley for some seconds, and returns the payload to expect: the id of the queue.
-Call LISTEN parley first, then this, then read the queue once more, then sleep. A sender that checked just before may not notify: read again after
-a second at the latest. Not undone by a rollback.
+'Asks senders to notify channel parley for some seconds, and returns the payload to expect: the id of the queue. Call
+LISTEN parley first, then this, then read the queue once more, then sleep. A sender that checked just before may not
+notify: read again after a second at the latest. Not undone by a rollback.
 Arguments: queue; seconds, how long to be notified; 0 or less ends it.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
@@ -16605,23 +16627,29 @@ comment on column parley.dm_broker_forwarded_messages.time_consumed is 'For how 
 
 -- SEND: the hot path.
 --
--- A send on a conversation that has sent before is one statement: it reads the sender's endpoint row, locks it FOR KEY SHARE, and
--- appends the message to the far side's lane. Invariants, and what keeps each:
+-- A send on a conversation that has sent before is one statement: it reads the sender's endpoint row, locks it FOR KEY
+-- SHARE, and appends the message to the far side's lane. Invariants, and what keeps each:
 --   no committed message is lost to END CONVERSATION   the row lock: END takes it FOR UPDATE and so waits for senders
---   a send that begins after another's commit comes later   the position is drawn from the queue's sequence inside the statement
---   rights and states are checked each time   the conditions of the statement; when any fails, _p_send finds out which and why
---   the rights are those of the caller   he inserts into _p_outgoing; its column caller, into which nobody may write, has
---     current_user as its default, and its trigger runs with the rights of the schema's owner. See base/roles.sql. A view over the table
---     can have another default, and PostgreSQL asks for no right to a column that a default fills: the trigger's WHEN compares once more,
+--   a send that begins after another's commit comes later   the position is drawn from the queue's
+--     sequence inside the statement
+--   rights and states are checked each time   the conditions of the statement; when any fails, _p_send
+--     finds out which and why
+--   the rights are those of the caller   he inserts into _p_outgoing; its column caller, into
+--     which nobody may write, has
+--     current_user as its default, and its trigger runs with the rights of the schema's owner. See base/roles.sql.
+--       A view over the table
+--     can have another default, and PostgreSQL asks for no right to a column that a default fills: the trigger's
+--       WHEN compares once more,
 --     before the rights change. Where it does not hold, the table's check refuses the row.
--- What was tried: see docs/performance.md. Each further statement here costs about a tenth of a bare INSERT; so does
--- a pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger costs 1 microsecond
--- more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
+-- What was tried: see docs/performance.md. Each further statement here costs about a tenth of a bare INSERT; so does a
+-- pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger costs 1
+-- microsecond more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
 --
--- Sequential scans are off, as in every statement that finds conversations: a session that planned this while there were few
--- would go on reading all of them, until they are analyzed.
+-- Sequential scans are off, as in every statement that finds conversations: a session that planned this while there
+-- were few would go on reading all of them, until they are analyzed.
 --
--- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one read of the wake-up sequence.
+-- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one
+-- read of the wake-up sequence.
 
 create table parley._p_outgoing (
   conversation_handle uuid,
@@ -16633,9 +16661,11 @@ create table parley._p_outgoing (
 );
 
 comment on table parley._p_outgoing is
-'Takes one message from SEND. It never holds a row: its trigger sends the message instead, and if it did not, the check would refuse the row.';
+'Takes one message from SEND. It never holds a row: its trigger sends the message instead, and if it did not,
+the check would refuse the row.';
 comment on column parley._p_outgoing.caller is
-'Who sends. Nobody may insert into this column, so that its default decides; the trigger takes no row in which it is not current_user.';
+'Who sends. Nobody may insert into this column, so that its default decides; the trigger takes no row
+in which it is not current_user.';
 
 create function parley._p_send_outgoing() returns trigger
 language plpgsql security definer
@@ -16696,13 +16726,16 @@ $$;
 comment on function parley.send(uuid, text, bytea) is
 'Sends a message on a conversation, in this transaction.
 Arguments: conversation_handle; message_type, of the conversation''s contract; body, null or empty for none.
-Errors: 229 not allowed, 8418 and 8426 handle missing or not found, 8428 message type not found, 8429 the state of the conversation forbids it,
-8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled with retention on,
-10928 the queue of the target is full.
-A body that fails validation, or a target that refuses, does not make SEND fail: an Error message comes back on the conversation.
+Errors: 229 not allowed, 8418 and 8426 handle missing or not found, 8428 message type not found, 8429 the state of the
+conversation forbids it, 8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled with
+retention on, 10928 the queue of the target is full.
+A body that fails validation, or a target that refuses, does not make SEND fail: an Error message
+comes back on the conversation.
 Source: spec 4.2.';
 
-create function parley.send(conversation_handle uuid, message_type text default 'DEFAULT', body text default null) returns void
+create function parley.send(
+  conversation_handle uuid, message_type text default 'DEFAULT', body text default null
+) returns void
 language sql
 as $$
   select parley.send($1, $2, pg_catalog.convert_to($3, 'UTF8'))
@@ -16718,12 +16751,14 @@ Source: spec 4.2.';
 
 -- SEND in its other forms: bodies of other types, several conversations at once, many messages at once.
 
--- Each call has one meaning for drivers that send parameters without a type (node-postgres, PDO, Ruby) and for those that ask the server for the
--- types (asyncpg, rust-postgres, postgres.js): of the forms of a name PostgreSQL then takes the one with text. So the first argument of a name is
--- a handle or a list in all its forms, the second is the message type, and where a body is not text its form has a name of its own besides.
+-- Each call has one meaning for drivers that send parameters without a type (node-postgres, PDO, Ruby) and for those
+-- that ask the server for the types (asyncpg, rust-postgres, postgres.js): of the forms of a name PostgreSQL then takes
+-- the one with text. So the first argument of a name is a handle or a list in all its forms, the second is the message
+-- type, and where a body is not text its form has a name of its own besides.
 -- Among arrays PostgreSQL prefers none: send_batch has one form for each name.
 
--- The forms that only call another one are put in line by the planner, where the call stands: they cost what the other one costs.
+-- The forms that only call another one are put in line by the planner, where the call stands: they
+-- cost what the other one costs.
 
 create function parley.send(conversation_handle uuid, message_type text, body jsonb) returns void
 language sql
@@ -16731,7 +16766,8 @@ as $$
   select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
 $$;
 
-comment on function parley.send(uuid, text, jsonb) is 'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
+comment on function parley.send(uuid, text, jsonb) is
+'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body json) returns void
 language sql
@@ -16739,7 +16775,8 @@ as $$
   select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
 $$;
 
-comment on function parley.send(uuid, text, json) is 'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
+comment on function parley.send(uuid, text, json) is
+'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
 
 create function parley.send(conversation_handle uuid, message_type text, body xml) returns void
 language sql
@@ -16747,7 +16784,8 @@ as $$
   select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
 $$;
 
-comment on function parley.send(uuid, text, xml) is 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
+comment on function parley.send(uuid, text, xml) is
+'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
 
 create function parley.send_binary(conversation_handle uuid, message_type text, body bytea) returns void
 language sql
@@ -16756,7 +16794,8 @@ as $$
 $$;
 
 comment on function parley.send_binary(uuid, text, bytea) is
-'Sends bytes: send with a bytea body, under a name that has no other form. A driver that leaves the types of parameters to the server calls this.
+'Sends bytes: send with a bytea body, under a name that has no other form. A driver that leaves the types of
+parameters to the server calls this.
 Arguments: conversation_handle; message_type; body, null or empty for none.
 Errors: those of send.
 Source: spec 4.2.';
@@ -16800,7 +16839,11 @@ begin
   if v_count = 0 or array_position(new.conversation_handles, null) is not null then
     found := parley._p_raise(8441, 'null in a list', coalesce(array_position(new.conversation_handles, null), 0)::text);
   end if;
-  select h.handle into v_repeated from unnest(new.conversation_handles) as h (handle) group by h.handle having count(*) > 1 limit 1;
+  select h.handle into v_repeated
+  from unnest(new.conversation_handles) as h (handle)
+  group by h.handle
+  having count(*) > 1
+  limit 1;
   if found then
     found := parley._p_raise(
       8451, 'repeated', v_repeated::text, array_position(new.conversation_handles, v_repeated)::text
@@ -16819,7 +16862,8 @@ begin
   end loop;
   -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.
   with ready as materialized (
-    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_wakeup, e.destination_lane, e.usual_message_type_id
+    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_wakeup,
+      e.destination_lane, e.usual_message_type_id
     from parley._p_endpoint as e
     where e.conversation_handle = any (new.conversation_handles)
       and e.usual_message_type_name = new.message_type
@@ -16830,7 +16874,8 @@ begin
   ), sent as (
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
     select nextval(r.destination_position) * 1024, r.far_endpoint_id,
-      parley._p_admit(r.destination_lane, r.destination_wakeup), r.destination_lane, r.usual_message_type_id, nullif(new.body, '')
+      parley._p_admit(r.destination_lane, r.destination_wakeup), r.destination_lane, r.usual_message_type_id,
+      nullif(new.body, '')
     from ready as r
   )
   select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
@@ -16846,7 +16891,8 @@ end
 $$;
 
 comment on function parley._p_send_outgoing_to_many() is
-'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on none.
+'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on
+none.
 Errors: 8435, 8441, 8451, and those of parley.send.';
 
 create trigger _p_send before insert on parley._p_outgoing_to_many
@@ -16870,10 +16916,13 @@ $$;
 comment on function parley.send_to_all(uuid[], text, bytea) is
 'Sends the same message on several conversations: on all of them or, when one cannot send, on none.
 Arguments: conversation_handles, each once, no null; message_type; body.
-Errors: 8435 a handle not found, 8441 a handle is missing, 8451 a handle is repeated, and those of send on one conversation.
+Errors: 8435 a handle not found, 8441 a handle is missing, 8451 a handle is repeated, and
+those of send on one conversation.
 Source: spec 4.2.';
 
-create function parley.send_to_all(conversation_handles uuid[], message_type text default 'DEFAULT', body text default null) returns void
+create function parley.send_to_all(
+  conversation_handles uuid[], message_type text default 'DEFAULT', body text default null
+) returns void
 language sql
 as $$
   select parley.send_to_all($1, $2, pg_catalog.convert_to($3, 'UTF8'))
@@ -16920,7 +16969,9 @@ begin
     and pg_has_role(new.caller, e.sender_role, 'usage')
   for key share of e;
   if not found then
-    found := parley._p_send(parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context);
+    found := parley._p_send(
+      parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context
+    );
     return null;
   end if;
   perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
@@ -16955,9 +17006,10 @@ $$;
 
 comment on function parley.send_batch_binary(uuid, text, bytea[]) is
 'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
-Each body is validated by itself, in the order of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and
-what follows it are not, and an Error message comes back on the conversation.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an
+array of none sends nothing. Each body is validated by itself, in the order of the array, as if it had been sent
+alone: what comes before the first bad one is delivered, that one and what follows it are not, and an Error
+message comes back on the conversation.
 Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
@@ -16970,7 +17022,9 @@ declare
 begin
   found := parley._p_require_one_dimension(bodies);
   v_bodies := array(
-    select convert_to(b.body, 'UTF8') from unnest(send_batch.bodies) with ordinality as b (body, position) order by b.position
+    select convert_to(b.body, 'UTF8')
+    from unnest(send_batch.bodies) with ordinality as b (body, position)
+    order by b.position
   );
   insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
 end
@@ -16978,7 +17032,8 @@ $$;
 
 comment on function parley.send_batch(uuid, text, text[]) is
 'Sends many texts on one conversation, as UTF-8 and in the order of the array, as send_batch_binary sends bytes.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of none sends nothing.
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body;
+an array of none sends nothing.
 Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
@@ -16991,7 +17046,9 @@ declare
 begin
   found := parley._p_require_one_dimension(bodies);
   v_bodies := array(
-    select convert_to(b.body::text, 'UTF8') from unnest(send_batch_json.bodies) with ordinality as b (body, position) order by b.position
+    select convert_to(b.body::text, 'UTF8')
+    from unnest(send_batch_json.bodies) with ordinality as b (body, position)
+    order by b.position
   );
   insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
 end
@@ -16999,7 +17056,8 @@ $$;
 
 comment on function parley.send_batch_json(uuid, text, jsonb[]) is
 'Sends many JSON bodies on one conversation, as UTF-8, as send_batch_binary sends bytes.
-Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body; an array of none sends nothing.
+Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body;
+an array of none sends nothing.
 Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2.';
 
