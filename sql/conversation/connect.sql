@@ -92,11 +92,46 @@ comment on function parley._p_right_to_send(oid, parley._p_queue) is
 'Shows through which role a role holds RECEIVE on a queue: who loses that role loses the right, without a notification.
 Null when that cannot be said.';
 
+create function parley._p_may_remember_routes(service_id integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return not parley._p_keeps_snapshot()
+    and pg_try_advisory_xact_lock_shared(hashtextextended('parley routes', service_id));
+end
+$$;
+
+comment on function parley._p_may_remember_routes(integer) is
+'Reports whether what the next statement reads about rights and settings may be remembered at sides of a service. Until
+the transaction ends, who changes them waits for it in _p_forget_later_routes; while somebody changes them, and where the
+snapshot is an old one, nothing is remembered. Waits for nobody.';
+
+create function parley._p_forget_later_routes(service_id integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('parley routes', service_id));
+end
+$$;
+
+comment on function parley._p_forget_later_routes(integer) is
+'Waits for transactions that remember routes of a service by what they read before, so that the next statement finds
+these routes, and lets nobody remember others until this transaction ends.';
+
 create function parley._p_remember_route(caller oid, handle uuid) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  if not (
+    select parley._p_may_remember_routes(e.service_id)
+    from parley._p_endpoint as e
+    where e.conversation_handle = handle
+  ) then
+    return;
+  end if;
   update parley._p_endpoint as e
   set destination_lane = parley._p_lane(fq.queue_id, f.priority),
     destination_position = fq.position_sequence,
@@ -173,6 +208,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform parley._p_forget_later_routes(o.service_id)
+  from (select s.service_id from parley._p_service as s where s.queue_id = $1 order by s.service_id) as o;
   perform parley._p_forget_routes(array(
     select e.endpoint_id
     from parley._p_endpoint as e
@@ -183,7 +220,8 @@ end
 $$;
 
 comment on function parley._p_forget_routes_of_queue(integer) is
-'Makes the next send of all endpoints of a queue take the long way: its settings or rights have changed.';
+'Makes the next send of all endpoints of a queue take the long way: its settings or rights have changed. Waits for first
+sends that are under way: they may have read the rights from before.';
 
 create function parley._p_forget_routes_of_type(message_type_id integer) returns void
 language plpgsql

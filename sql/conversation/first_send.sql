@@ -17,6 +17,9 @@ declare
   v_target record;
   v_lane integer;
 begin
+  if not parley._p_may_remember_routes(endpoint.service_id) then
+    return false;
+  end if;
   select
     f.service_id, f.name as service_name, f.owner, f.queue_id, fq.position_sequence, fq.wakeup_sequence, t.message_type_id, p.priority,
     b.service_broker_guid::text as broker_instance, o.message_type_id as far_type_id, o.name as far_type_name,

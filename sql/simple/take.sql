@@ -90,12 +90,14 @@ begin
     where m.endpoint_id = key_id
       and m.position < _p_is_first_of_key.position
       and m.lane <> parley._p_set_aside_lane(_p_is_first_of_key.queue_id)
+      and parley._p_owner_of_lane(m.lane) = _p_is_first_of_key.queue_id
   );
 end
 $$;
 
 comment on function parley._p_is_first_of_key(integer, bigint, bigint) is
-'Reports whether no message of the same key stands before one, but what is set aside.';
+'Reports whether no message of the same key stands before one in its queue, but what is set aside. The hash of a key can
+be that of a key of another queue: whoever may put there can make one that is.';
 
 create function parley._p_claim(lane integer, from_position bigint, count integer) returns setof parley.taken_message
 language plpgsql
@@ -103,7 +105,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_priority constant smallint := 11 - lane % 16;
-  v_set_aside_lane constant integer := parley._p_set_aside_lane(parley._p_owner_of_lane(lane));
+  v_queue_id constant integer := parley._p_owner_of_lane(lane);
+  v_set_aside_lane constant integer := parley._p_set_aside_lane(v_queue_id);
 begin
   return query
   with picked as materialized (
@@ -117,7 +120,10 @@ begin
         or not exists (
           select
           from parley._p_message as o
-          where o.endpoint_id = n.endpoint_id and o.position < n.position and o.lane <> v_set_aside_lane
+          where o.endpoint_id = n.endpoint_id
+            and o.position < n.position
+            and o.lane <> v_set_aside_lane
+            and parley._p_owner_of_lane(o.lane) = v_queue_id
         )
       )
     order by n.position
