@@ -104,8 +104,8 @@ $$;
 
 comment on function parley._p_may_remember_routes(integer) is
 'Reports whether what the next statement reads about rights and settings may be remembered at sides of a service. Until
-the transaction ends, who changes them waits for it in _p_forget_later_routes; while somebody changes them, and where the
-snapshot is an old one, nothing is remembered. Waits for nobody.';
+the transaction ends, who changes them waits for it in _p_forget_later_routes; while somebody changes them, and where
+the snapshot is an old one, nothing is remembered. Waits for nobody.';
 
 create function parley._p_forget_later_routes(service_id integer) returns void
 language plpgsql
