@@ -9544,11 +9544,46 @@ comment on function parley._p_right_to_send(oid, parley._p_queue) is
 'Shows through which role a role holds RECEIVE on a queue: who loses that role loses the right, without a notification.
 Null when that cannot be said.';
 
+create function parley._p_may_remember_routes(service_id integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return not parley._p_keeps_snapshot()
+    and pg_try_advisory_xact_lock_shared(hashtextextended('parley routes', service_id));
+end
+$$;
+
+comment on function parley._p_may_remember_routes(integer) is
+'Reports whether what the next statement reads about rights and settings may be remembered at sides of a service. Until
+the transaction ends, who changes them waits for it in _p_forget_later_routes; while somebody changes them, and where
+the snapshot is an old one, nothing is remembered. Waits for nobody.';
+
+create function parley._p_forget_later_routes(service_id integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('parley routes', service_id));
+end
+$$;
+
+comment on function parley._p_forget_later_routes(integer) is
+'Waits for transactions that remember routes of a service by what they read before, so that the next statement finds
+these routes, and lets nobody remember others until this transaction ends.';
+
 create function parley._p_remember_route(caller oid, handle uuid) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  if not (
+    select parley._p_may_remember_routes(e.service_id)
+    from parley._p_endpoint as e
+    where e.conversation_handle = handle
+  ) then
+    return;
+  end if;
   update parley._p_endpoint as e
   set destination_lane = parley._p_lane(fq.queue_id, f.priority),
     destination_position = fq.position_sequence,
@@ -9625,6 +9660,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform parley._p_forget_later_routes(o.service_id)
+  from (select s.service_id from parley._p_service as s where s.queue_id = $1 order by s.service_id) as o;
   perform parley._p_forget_routes(array(
     select e.endpoint_id
     from parley._p_endpoint as e
@@ -9635,7 +9672,8 @@ end
 $$;
 
 comment on function parley._p_forget_routes_of_queue(integer) is
-'Makes the next send of all endpoints of a queue take the long way: its settings or rights have changed.';
+'Makes the next send of all endpoints of a queue take the long way: its settings or rights have changed. Waits for first
+sends that are under way: they may have read the rights from before.';
 
 create function parley._p_forget_routes_of_type(message_type_id integer) returns void
 language plpgsql
@@ -9784,6 +9822,9 @@ declare
   v_target record;
   v_lane integer;
 begin
+  if not parley._p_may_remember_routes(endpoint.service_id) then
+    return false;
+  end if;
   select
     f.service_id, f.name as service_name, f.owner, f.queue_id, fq.position_sequence, fq.wakeup_sequence, t.message_type_id, p.priority,
     b.service_broker_guid::text as broker_instance, o.message_type_id as far_type_id, o.name as far_type_name,
@@ -11147,6 +11188,7 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
+  perform parley._p_forget_later_routes(service.service_id);
   -- Nobody may be on the way to the old queue: the far sides' rows are locked against their senders.
   perform from parley._p_endpoint as e
   where e.endpoint_id in (select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)
@@ -19794,12 +19836,14 @@ begin
     where m.endpoint_id = key_id
       and m.position < _p_is_first_of_key.position
       and m.lane <> parley._p_set_aside_lane(_p_is_first_of_key.queue_id)
+      and parley._p_owner_of_lane(m.lane) = _p_is_first_of_key.queue_id
   );
 end
 $$;
 
 comment on function parley._p_is_first_of_key(integer, bigint, bigint) is
-'Reports whether no message of the same key stands before one, but what is set aside.';
+'Reports whether no message of the same key stands before one in its queue, but what is set aside. The hash of a key can
+be that of a key of another queue: whoever may put there can make one that is.';
 
 create function parley._p_claim(lane integer, from_position bigint, count integer) returns setof parley.taken_message
 language plpgsql
@@ -19807,7 +19851,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_priority constant smallint := 11 - lane % 16;
-  v_set_aside_lane constant integer := parley._p_set_aside_lane(parley._p_owner_of_lane(lane));
+  v_queue_id constant integer := parley._p_owner_of_lane(lane);
+  v_set_aside_lane constant integer := parley._p_set_aside_lane(v_queue_id);
 begin
   return query
   with picked as materialized (
@@ -19821,7 +19866,10 @@ begin
         or not exists (
           select
           from parley._p_message as o
-          where o.endpoint_id = n.endpoint_id and o.position < n.position and o.lane <> v_set_aside_lane
+          where o.endpoint_id = n.endpoint_id
+            and o.position < n.position
+            and o.lane <> v_set_aside_lane
+            and parley._p_owner_of_lane(o.lane) = v_queue_id
         )
       )
     order by n.position
