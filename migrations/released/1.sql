@@ -19796,7 +19796,8 @@ begin
   if not found then
     return;
   end if;
-  v_failed := v_next - (v_next - v_first.taker::text::bigint & 4294967295);
+  -- Its taker may have begun since v_next was read.
+  v_failed := v_next - 2147483648 + (v_first.taker::text::bigint - v_next + 2147483648 & 4294967295);
   if queue.is_poison_message_handling_enabled and pg_xact_status(v_failed::text::xid8) = 'aborted' then
     v_count := parley._p_count_returned(queue, v_first.position, v_failed);
     if v_count >= queue.rollbacks_before_disable then
