@@ -106,8 +106,9 @@ func TestBadMessageOfASimpleQueueIsSetAsideAlone(t *testing.T) {
 				b.put(fmt.Sprint(n))
 			}
 			good, rollbacks := map[string]bool{}, 0
+			tx := b.connection()
 			for range 200 {
-				tx := b.begin()
+				tx.exec("begin")
 				got := tx.take(count)
 				if slices.Contains(got, "4") {
 					rollbacks++
@@ -132,7 +133,7 @@ func TestBadMessageOfASimpleQueueIsSetAsideAlone(t *testing.T) {
 			b.exec("select parley.retry_message('jobs', $1)", id)
 			b.refuses(8426, "select parley.retry_message('jobs', $1)", id)
 			for range 3 {
-				tx := b.begin()
+				tx.exec("begin")
 				tx.requireTaken(count, "4")
 				tx.rollback()
 			}
