@@ -91,6 +91,37 @@ func TestFirstSendsGoOnWhileARightIsTakenAway(t *testing.T) {
 	}
 }
 
+// What is sent to a service while it moves to another queue is not for the readers of the queue that it has left.
+func TestFirstSendUnderWayFollowsAServiceThatMoves(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"short", "long"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			b.exec("select parley.create_queue('Elsewhere')")
+			if way == "long" {
+				b.exec("select parley.alter_queue('Asking', retention => true)")
+			}
+			sender := b.connection()
+			sender.exec("begin")
+			handle := value[string](sender, "select parley.begin_and_send('//test/Asker', '//test/Answerer', '//test/Request', 'x', '//test/Work')")
+			done := make(chan error, 1)
+			go func() {
+				_, err := b.db.Exec(b.Context(), "select parley.alter_service('//test/Answerer', queue => 'Elsewhere')")
+				done <- err
+			}()
+			time.Sleep(200 * time.Millisecond)
+			sender.exec("commit")
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			sender.exec("select parley.send($1, '//test/Request', 'x'::text)", handle)
+			equal(b.session, 0, "select count(*)::integer from parley.receive('Answering', top => 10)")
+			equal(b.session, 2, "select count(*)::integer from parley.receive('Elsewhere', top => 10)")
+		})
+	}
+}
+
 // The hash of a key is no secret, and a key is soon found whose hash is that of a key of another queue.
 func TestKeyOfAnotherQueueHoldsNothingUp(t *testing.T) {
 	t.Parallel()

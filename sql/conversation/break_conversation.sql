@@ -212,7 +212,7 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  perform parley._p_forget_later_routes(service.service_id);
+  perform parley._p_forget_later_routes(service.name);
   -- Nobody may be on the way to the old queue: the far sides' rows are locked against their senders.
   perform from parley._p_endpoint as e
   where e.endpoint_id in (select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)

@@ -12,6 +12,8 @@ declare
   v_guid text := (select b.service_broker_guid::text from parley._p_broker as b);
   v_type record;
 begin
+  -- Who moves the service to another queue finds the new side there, or is done.
+  perform pg_advisory_xact_lock_shared(hashtextextended('parley routes ' || endpoint.far_service, 0));
   select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
   insert into parley._p_conversation_group (conversation_group_id, service_id)
@@ -92,31 +94,31 @@ comment on function parley._p_right_to_send(oid, parley._p_queue) is
 'Shows through which role a role holds RECEIVE on a queue: who loses that role loses the right, without a notification.
 Null when that cannot be said.';
 
-create function parley._p_may_remember_routes(service_id integer) returns boolean
+create function parley._p_may_remember_routes(service_name text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   return not parley._p_keeps_snapshot()
-    and pg_try_advisory_xact_lock_shared(hashtextextended('parley routes', service_id));
+    and pg_try_advisory_xact_lock_shared(hashtextextended('parley routes ' || service_name, 0));
 end
 $$;
 
-comment on function parley._p_may_remember_routes(integer) is
+comment on function parley._p_may_remember_routes(text) is
 'Reports whether what the next statement reads about rights and settings may be remembered at sides of a service. Until
 the transaction ends, who changes them waits for it in _p_forget_later_routes; while somebody changes them, and where
 the snapshot is an old one, nothing is remembered. Waits for nobody.';
 
-create function parley._p_forget_later_routes(service_id integer) returns void
+create function parley._p_forget_later_routes(service_name text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform pg_advisory_xact_lock(hashtextextended('parley routes', service_id));
+  perform pg_advisory_xact_lock(hashtextextended('parley routes ' || service_name, 0));
 end
 $$;
 
-comment on function parley._p_forget_later_routes(integer) is
+comment on function parley._p_forget_later_routes(text) is
 'Waits for transactions that remember routes of a service by what they read before, so that the next statement finds
 these routes, and lets nobody remember others until this transaction ends.';
 
@@ -126,7 +128,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not (
-    select parley._p_may_remember_routes(e.service_id)
+    select parley._p_may_remember_routes(e.service_name)
     from parley._p_endpoint as e
     where e.conversation_handle = handle
   ) then
@@ -208,8 +210,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_forget_later_routes(o.service_id)
-  from (select s.service_id from parley._p_service as s where s.queue_id = $1 order by s.service_id) as o;
+  perform parley._p_forget_later_routes(o.name)
+  from (select s.name from parley._p_service as s where s.queue_id = $1 order by s.name) as o;
   perform parley._p_forget_routes(array(
     select e.endpoint_id
     from parley._p_endpoint as e

@@ -17,7 +17,8 @@ declare
   v_target record;
   v_lane integer;
 begin
-  if not parley._p_may_remember_routes(endpoint.service_id) then
+  if not parley._p_may_remember_routes(endpoint.service_name)
+    or not parley._p_may_remember_routes(endpoint.far_service) then
     return false;
   end if;
   select
