@@ -101,6 +101,22 @@ func TestRollbackToASavepointKeepsManyGroups(t *testing.T) {
 	b.requireMany(100, 100, "1/0")
 }
 
+// Nor does it matter which priority comes last, and that nothing was taken there.
+func TestRollbackToASavepointKeepsGroupsOfAnyPriority(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec("select parley.create_broker_priority('high', '//test/Work', 'ANY', 'ANY', 10)")
+	b.fill(2, 1)
+	tx := b.begin()
+	tx.exec("savepoint a")
+	tx.requireMany(100, 100, "0/0", "1/0")
+	tx.exec("rollback to a")
+	b.requireMany(100, 100)
+	equal(b.session, true, "select parley.get_conversation_group('Answering') is null")
+	tx.rollback()
+	b.requireMany(100, 100, "0/0")
+}
+
 func TestOldSnapshotReceivesFromManyGroupsOnce(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

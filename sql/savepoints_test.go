@@ -26,7 +26,7 @@ func TestRollbackToASavepointKeepsTheGroup(t *testing.T) {
 	for name, prepare := range map[string]string{
 		"Plain":      "select 1",
 		"Retention":  "select parley.alter_queue('Answering', retention => true)",
-		"Priorities": "select parley.create_broker_priority('low', 'DEFAULT', 'ANY', 'ANY', 3)",
+		"Priorities": "select parley.create_broker_priority('low', '//test/Work', 'ANY', 'ANY', 3)",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
