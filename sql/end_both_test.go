@@ -131,3 +131,22 @@ func TestEndLocksTheGroupToWhichAConversationWasMoved(t *testing.T) {
 	tx.commit()
 	b.requireState(initiator, "DO")
 }
+
+// What both sides sent while the broker was disabled ends them when it is enabled; who holds a group of theirs is not waited for.
+func TestDelayedEndsWaitForNoGroup(t *testing.T) {
+	t.Parallel()
+	for _, isInitiators := range []bool{true, false} {
+		b := newWorld(t)
+		initiator, target := b.conversation()
+		b.exec("select parley.disable_broker()")
+		b.end(initiator)
+		b.end(target)
+		holder := b.begin()
+		holder.exec(`select from parley._p_conversation_group as g join parley._p_endpoint as e using (group_id)
+			where e.is_initiator = $1 for update of g`, isInitiators)
+		b.exec("select parley.enable_broker()")
+		holder.commit()
+		b.exec("select parley.fire_timers()")
+		equal(b.session, 0, whatIsLeft)
+	}
+}

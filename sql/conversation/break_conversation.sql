@@ -9,8 +9,12 @@ declare
 begin
   select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id;
   if endpoint.is_plain and v_far.is_plain and v_far.state = 'DO' and not parley._p_keeps_snapshot() then
-    -- Our own group we hold.
-    perform from parley._p_conversation_group as g where g.group_id = v_far.group_id for update skip locked;
+    -- Our own group END holds; who delivers what was delayed does not.
+    perform
+    from parley._p_conversation_group as g
+    join parley._p_conversation_group as f on f.group_id = v_far.group_id
+    where g.group_id = endpoint.group_id
+    for update skip locked;
     if found then
       perform parley._p_remove_both(endpoint, v_far);
       return;
