@@ -145,14 +145,7 @@ begin
           select u.number, e.endpoint_id, e.priority, g.conversation_group_id, e.conversation_handle, e.service_name,
             e.service_id, e.service_contract_name, e.service_contract_id,
             coalesce(
-              (
-                select p.sequence
-                from parley._p_receive_progress as p
-                where p.endpoint_id = e.endpoint_id
-                order by p.sequence desc
-                limit 1
-              ),
-              0
+              (select max(p.sequence) from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id), 0
             ) as sequence
           from unnest(endpoints, groups) with ordinality as u (endpoint_id, group_id, number)
           -- MOVE may have been quicker than our lock.
