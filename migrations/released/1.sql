@@ -10988,8 +10988,12 @@ declare
 begin
   select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id;
   if endpoint.is_plain and v_far.is_plain and v_far.state = 'DO' and not parley._p_keeps_snapshot() then
-    -- Our own group we hold.
-    perform from parley._p_conversation_group as g where g.group_id = v_far.group_id for update skip locked;
+    -- Our own group END holds; who delivers what was delayed does not.
+    perform
+    from parley._p_conversation_group as g
+    join parley._p_conversation_group as f on f.group_id = v_far.group_id
+    where g.group_id = endpoint.group_id
+    for update skip locked;
     if found then
       perform parley._p_remove_both(endpoint, v_far);
       return;
@@ -17815,14 +17819,7 @@ begin
           select u.number, e.endpoint_id, e.priority, g.conversation_group_id, e.conversation_handle, e.service_name,
             e.service_id, e.service_contract_name, e.service_contract_id,
             coalesce(
-              (
-                select p.sequence
-                from parley._p_receive_progress as p
-                where p.endpoint_id = e.endpoint_id
-                order by p.sequence desc
-                limit 1
-              ),
-              0
+              (select max(p.sequence) from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id), 0
             ) as sequence
           from unnest(endpoints, groups) with ordinality as u (endpoint_id, group_id, number)
           -- MOVE may have been quicker than our lock.
@@ -17855,6 +17852,12 @@ begin
     group by g.endpoint_id, g.sequence
   ), recorded as (
     insert into parley._p_receive_progress (endpoint_id, sequence) select r.endpoint_id, r.next from received as r
+    returning xmin as transaction_id
+  ), kept as (
+    select count((select parley._p_keep(r.transaction_id)) is null) as subtransactions
+    from (
+      select n.transaction_id from recorded as n where n.transaction_id <> pg_current_xact_id()::xid limit 1
+    ) as r
   ), forgotten as (
     -- As _p_forget_progress does, for about every 32nd RECEIVE.
     delete from parley._p_receive_progress as p
@@ -17872,7 +17875,8 @@ begin
     (g.sequence + g.before + coalesce(b.number - 1, 0))::bigint, g.service_name, g.service_id,
     g.service_contract_name, g.service_contract_id, t.name, g.message_type_id, t.validation::text,
     case when g.frame is null then g.body else b.body end, g.enqueued_at, null::uuid, g.trace_context
-  from gone as g
+  from kept
+  cross join gone as g
   join parley._p_message_type as t using (message_type_id)
   left join lateral unnest(g.frame) with ordinality as b (body, number) on true
   order by g.number, g.position, b.number;
@@ -17881,7 +17885,8 @@ $$;
 
 comment on function parley._p_take_heads(integer, bigint, bigint[], bigint[], bigint, bigint) is
 'Takes the first messages of conversations whose groups are locked, conversation by conversation. It takes whole rows,
-and leaves a conversation that is no longer plain, or whose first message has come back from a rollback.
+and leaves a conversation that is no longer plain, or whose first message has come back from a rollback. In a
+subtransaction it keeps them.
 Arguments: lane, of all of them; from_position, before which nothing waits; endpoints, and groups, that of each; share,
 at most so many rows of each; top, messages of all.';
 
@@ -17902,7 +17907,7 @@ declare
   v_found record;
   v_held record;
   v_count integer;
-  v_transaction_id xid;
+  v_has_locked boolean := false;
 begin
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0 loop
     v_lane := parley._p_lane(queue.queue_id, v_priority);
@@ -17912,6 +17917,7 @@ begin
     v_low := greatest(0, v_hint.low_position, v_hint.resume_position);
     v_first := parley._p_first_free(v_lane, v_low, coalesce(v_hint.blocked_endpoints, '{}'));
     continue when v_first.is_lane_over;
+    v_has_locked := v_has_locked or v_first.group_id is not null;
     exit when v_first.is_usual is not true or v_first.size > v_left;
     -- As in RECEIVE of one group: not all readers at once.
     if v_first.position - v_low > 65536
@@ -17955,15 +17961,8 @@ begin
     end loop;
     exit when v_left = 0 or v_groups = 0;
   end loop;
-  if v_first.group_id is not null then
-    if v_left = coalesce(top, 2147483647) then
-      perform parley._p_record_unseen();
-    end if;
-    select p.xmin into v_transaction_id
-    from parley._p_receive_progress as p where p.endpoint_id = v_first.endpoint_id order by p.sequence desc limit 1;
-    if v_transaction_id <> pg_current_xact_id()::xid then
-      perform parley._p_keep(v_transaction_id);
-    end if;
+  if v_has_locked and v_left = coalesce(top, 2147483647) then
+    perform parley._p_record_unseen();
   end if;
 end
 $$;
