@@ -44,7 +44,7 @@ func TestQuotaOfMessagesRefusesSenders(t *testing.T) {
 		t.Errorf("sent %d, want 50", sent)
 	}
 	refusal := b.refuses(10928, "select parley.send($1::uuid, $2, 'x')", handle, request)
-	if want := "Its quota is 50 messages and any number of bytes; 50 messages and 5000 bytes were counted."; !strings.Contains(refusal.Detail, want) {
+	if want := "Service Broker error 10928. Its quota is used up. parley.queue_quotas shows it to its readers."; refusal.Detail != want {
 		t.Errorf("detail %q, want %q", refusal.Detail, want)
 	}
 	equal(b.session, "Answering 50 50 5000 t", "select concat_ws(' ', queue_name, quota_messages, quota_bytes, messages, bytes, is_full) from parley.queue_quotas")
@@ -189,6 +189,14 @@ func TestQuotaOfASimpleQueue(t *testing.T) {
 	b.exec("select parley.take('Simple')")
 	b.exec(put)
 	b.refuses(10928, put)
+	later := "select parley.put_batch('Simple', array_fill('x'::text, array[$1::integer]), deliver_at => now() + interval '1 day')"
+	b.refuses(10928, later, 4)
+	b.exec(later, 2)
+	b.exec(later, 1)
+	b.refuses(10928, later, 1)
+	b.exec("select parley.set_queue_quota('Simple', bytes => 4)")
+	b.exec(later, 1)
+	b.refuses(10928, later, 1)
 }
 
 func TestQuotaSaysThatItIsNearlyUsedUp(t *testing.T) {

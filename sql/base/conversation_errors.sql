@@ -140,7 +140,7 @@ from (values
     'Switch it on: select parley.alter_queue(%1$L, status => true); if a message keeps failing, end its '
       || 'conversation first.'),
   (10928, 'quota', 'queue "%1$s" is full',
-    'Its quota is %2$s messages and %3$s bytes; %4$s messages and %5$s bytes were counted.',
+    'Its quota is used up. parley.queue_quotas shows it to its readers.',
     'Send later, have its messages received, or give it a larger quota: parley.set_queue_quota(%1$L, ...).'),
   (9618, 'retention', 'queue "%1$s" is disabled and keeps what is sent',
     'With retention on, a message that is sent is copied to the sender''s queue, which is off.',

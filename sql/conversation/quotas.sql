@@ -89,10 +89,7 @@ begin
   if messages >= 0.8 * queue.quota_messages or bytes >= 0.8 * queue.quota_bytes then
     raise notice using
       message = format('queue "%s" is nearly full', queue.lookup_name),
-      detail = format(
-        'It holds %s messages and %s bytes; its quota is %s messages and %s bytes.', messages, bytes,
-        coalesce(queue.quota_messages::text, 'any number of'), coalesce(queue.quota_bytes::text, 'any number of')
-      ),
+      detail = 'Four fifths of its quota are used. parley.queue_quotas shows it to its readers.',
       hint = 'Senders are refused when the quota is used up.';
   end if;
 end
@@ -115,10 +112,7 @@ begin
   if v_queue.quota_sequence is not null then
     v_found := parley._p_has_room(v_queue, pending);
     if not v_found.room then
-      found := parley._p_raise(
-        10928, 'quota', v_queue.lookup_name, coalesce(v_queue.quota_messages::text, 'any number of'),
-        coalesce(v_queue.quota_bytes::text, 'any number of'), v_found.messages::text, v_found.bytes::text
-      );
+      found := parley._p_raise(10928, 'quota', v_queue.lookup_name);
     end if;
   end if;
   return true;

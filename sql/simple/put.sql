@@ -22,6 +22,34 @@ comment on table parley._p_outgoing_put is
 'Takes what is put into simple queues, as _p_outgoing takes what is sent. It never holds a row.';
 comment on column parley._p_outgoing_put.caller is 'Who puts. Nobody may insert into this column.';
 
+create function parley._p_require_room_for_delayed(queue parley._p_queue) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_waiting record;
+begin
+  if queue.quota_sequence is null then
+    return true;
+  end if;
+  select count(*) as messages, coalesce(sum(o.bytes), 0) as bytes into v_waiting
+  from (
+    select coalesce(octet_length(d.body), 0) as bytes
+    from parley._p_delayed_message as d
+    where d.queue_id = queue.queue_id
+    limit queue.quota_messages + 1
+  ) as o;
+  if v_waiting.messages > queue.quota_messages or v_waiting.bytes > queue.quota_bytes then
+    found := parley._p_raise(10928, 'quota', queue.lookup_name);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_room_for_delayed(parley._p_queue) is
+'Refuses what was just put, when more than the quota of the queue is not due yet. It counts that, up to the quota.
+Errors: 10928.';
+
 create function parley._p_put(
   caller oid, queue text, bodies bytea[], key text, priority integer, deliver_at timestamptz, trace_context text
 ) returns boolean
@@ -47,6 +75,7 @@ begin
     select v_queue.queue_id, _p_put.deliver_at, _p_put.priority, _p_put.key, nullif(b.body, ''), _p_put.trace_context
     from unnest(bodies) with ordinality as b (body, number)
     order by b.number;
+    found := parley._p_require_room_for_delayed(v_queue);
     v_due := least(extract(epoch from deliver_at) * 1000000, 9000000000000000)::bigint;
     if v_due < coalesce(pg_sequence_last_value('parley._p_next_due'), 0) then
       perform setval('parley._p_next_due', v_due);
@@ -68,7 +97,7 @@ $$;
 comment on function parley._p_put(oid, text, bytea[], text, integer, timestamptz, text) is
 'Puts messages into a simple queue in their order, or has them wait until they are due.
 Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority, dimensions, 9609 malformed name,
-9617 disabled.';
+9617 disabled, 10928 full.';
 
 create function parley._p_put_outgoing() returns trigger
 language plpgsql security definer
