@@ -626,7 +626,7 @@ from (values
     'Switch it on: select parley.alter_queue(%1$L, status => true); if a message keeps failing, end its '
       || 'conversation first.'),
   (10928, 'quota', 'queue "%1$s" is full',
-    'Its quota is %2$s messages and %3$s bytes; %4$s messages and %5$s bytes were counted.',
+    'Its quota is used up. parley.queue_quotas shows it to its readers.',
     'Send later, have its messages received, or give it a larger quota: parley.set_queue_quota(%1$L, ...).'),
   (9618, 'retention', 'queue "%1$s" is disabled and keeps what is sent',
     'With retention on, a message that is sent is copied to the sender''s queue, which is off.',
@@ -7828,10 +7828,7 @@ begin
   if messages >= 0.8 * queue.quota_messages or bytes >= 0.8 * queue.quota_bytes then
     raise notice using
       message = format('queue "%s" is nearly full', queue.lookup_name),
-      detail = format(
-        'It holds %s messages and %s bytes; its quota is %s messages and %s bytes.', messages, bytes,
-        coalesce(queue.quota_messages::text, 'any number of'), coalesce(queue.quota_bytes::text, 'any number of')
-      ),
+      detail = 'Four fifths of its quota are used. parley.queue_quotas shows it to its readers.',
       hint = 'Senders are refused when the quota is used up.';
   end if;
 end
@@ -7854,10 +7851,7 @@ begin
   if v_queue.quota_sequence is not null then
     v_found := parley._p_has_room(v_queue, pending);
     if not v_found.room then
-      found := parley._p_raise(
-        10928, 'quota', v_queue.lookup_name, coalesce(v_queue.quota_messages::text, 'any number of'),
-        coalesce(v_queue.quota_bytes::text, 'any number of'), v_found.messages::text, v_found.bytes::text
-      );
+      found := parley._p_raise(10928, 'quota', v_queue.lookup_name);
     end if;
   end if;
   return true;
@@ -19558,6 +19552,34 @@ comment on table parley._p_outgoing_put is
 'Takes what is put into simple queues, as _p_outgoing takes what is sent. It never holds a row.';
 comment on column parley._p_outgoing_put.caller is 'Who puts. Nobody may insert into this column.';
 
+create function parley._p_require_room_for_delayed(queue parley._p_queue) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_waiting record;
+begin
+  if queue.quota_sequence is null then
+    return true;
+  end if;
+  select count(*) as messages, coalesce(sum(o.bytes), 0) as bytes into v_waiting
+  from (
+    select coalesce(octet_length(d.body), 0) as bytes
+    from parley._p_delayed_message as d
+    where d.queue_id = queue.queue_id
+    limit queue.quota_messages + 1
+  ) as o;
+  if v_waiting.messages > queue.quota_messages or v_waiting.bytes > queue.quota_bytes then
+    found := parley._p_raise(10928, 'quota', queue.lookup_name);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_room_for_delayed(parley._p_queue) is
+'Refuses what was just put, when more than the quota of the queue is not due yet. It counts that, up to the quota.
+Errors: 10928.';
+
 create function parley._p_put(
   caller oid, queue text, bodies bytea[], key text, priority integer, deliver_at timestamptz, trace_context text
 ) returns boolean
@@ -19583,6 +19605,7 @@ begin
     select v_queue.queue_id, _p_put.deliver_at, _p_put.priority, _p_put.key, nullif(b.body, ''), _p_put.trace_context
     from unnest(bodies) with ordinality as b (body, number)
     order by b.number;
+    found := parley._p_require_room_for_delayed(v_queue);
     v_due := least(extract(epoch from deliver_at) * 1000000, 9000000000000000)::bigint;
     if v_due < coalesce(pg_sequence_last_value('parley._p_next_due'), 0) then
       perform setval('parley._p_next_due', v_due);
@@ -19604,7 +19627,7 @@ $$;
 comment on function parley._p_put(oid, text, bytea[], text, integer, timestamptz, text) is
 'Puts messages into a simple queue in their order, or has them wait until they are due.
 Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority, dimensions, 9609 malformed name,
-9617 disabled.';
+9617 disabled, 10928 full.';
 
 create function parley._p_put_outgoing() returns trigger
 language plpgsql security definer
