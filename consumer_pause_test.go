@@ -40,7 +40,11 @@ func TestConsumerIsPaused(t *testing.T) {
 	send("by hand")
 	send("after")
 	// More than a poll interval: a consumer that is not paused has taken it by then.
-	time.Sleep(1500 * time.Millisecond)
+	select {
+	case got := <-handled:
+		t.Errorf("handled %q while paused", got)
+	case <-time.After(1500 * time.Millisecond):
+	}
 	messages := must[[]parley.Message](t)(parley.Receive(ctx, pool, "target", parley.Top(1)))
 	if len(messages) != 1 || string(messages[0].MessageBody) != "by hand" {
 		t.Errorf("received %+v", messages)

@@ -53,8 +53,8 @@ func AlterQueue(ctx context.Context, db DB, queue string, settings QueueSettings
 	return c.Exec(ctx, db, "alter queue "+queue)
 }
 
-// PauseReaders pauses the readers of a queue: the daemon starts none and delivers nothing to web addresses, and a [Consumer] receives nothing.
-// What they have received they finish. Senders go on, and so does [Receive].
+// PauseReaders pauses the readers of a queue: the daemon starts none and delivers nothing to web addresses, and a
+// [Consumer] receives nothing. What they have received they finish. Senders go on, and so does [Receive].
 //
 // Errors: an [Error] with number [QueueNotFound] or [PermissionDenied].
 func PauseReaders(ctx context.Context, db DB, queue string) error {

@@ -94,8 +94,8 @@ func scanQueueStatus(row pgx.CollectableRow) (QueueStatus, error) {
 	var b QueueBacklog
 	var maySee bool
 	err := row.Scan(
-		&q.Queue, &q.QueueID, &q.IsSystem, &q.Status, &q.ReadersPausedAt, &q.QuotaMessages, &q.QuotaBytes, &q.Services, &q.Retention, &q.PoisonMessageHandling,
-		&q.PoisonAction, &q.PoisonRollbacks, &q.SetAsideConversations,
+		&q.Queue, &q.QueueID, &q.IsSystem, &q.Status, &q.ReadersPausedAt, &q.QuotaMessages, &q.QuotaBytes, &q.Services, &q.Retention,
+		&q.PoisonMessageHandling, &q.PoisonAction, &q.PoisonRollbacks, &q.SetAsideConversations,
 		&q.Activation, &q.ActivationProcedure, &q.MaxQueueReaders,
 		&q.ExternalActivation, &q.ExternalEnabled, &q.MaxInstances,
 		&maySee, &b.WaitingMessages, &b.HeldMessages, &b.IsEstimated, &b.OldestEnqueueTime, &b.OldestSeconds,

@@ -78,7 +78,9 @@ func findPgBouncer() string {
 	return ""
 }
 
-func (r *testProcess) startPgBouncer(ctx context.Context, program, database string, settings []string) (dsn string, stop func(), err error) {
+func (r *testProcess) startPgBouncer(
+	ctx context.Context, program, database string, settings []string,
+) (dsn string, stop func(), err error) {
 	// Not the test's own folder: its path may be too long for a socket, and closed to the server's user.
 	folder, err := os.MkdirTemp("", "parley-pgbouncer-")
 	if err != nil {

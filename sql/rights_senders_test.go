@@ -1,8 +1,8 @@
 package sql_test
 
 import (
+	"strings"
 	"testing"
-	"time"
 )
 
 // Whoever has lost the right to send sends nothing more, whenever the transaction began that remembered the right.
@@ -51,7 +51,7 @@ func TestRevokedRightIsNotRememberedByAFirstSendUnderWay(t *testing.T) {
 			}
 			if c.isolation == "read committed" {
 				go takeAway()
-				time.Sleep(200 * time.Millisecond)
+				b.waitUntilWaiting(strings.TrimPrefix(c.takeAway, "select ")[:12], done)
 			}
 			sender.exec("commit")
 			if err := <-done; err != nil {
@@ -76,7 +76,7 @@ func TestFirstSendsGoOnWhileARightIsTakenAway(t *testing.T) {
 		_, err := b.db.Exec(b.Context(), "select parley.revoke('RECEIVE', 'queue', 'Asking', $1)", role)
 		done <- err
 	}()
-	time.Sleep(200 * time.Millisecond)
+	b.waitUntilWaiting("parley.revoke", done)
 	other.exec("set statement_timeout = '5s'")
 	handle := value[string](other, begin)
 	other.exec("select parley.send($1, '//test/Request', 'x'::text)", handle)
@@ -110,7 +110,7 @@ func TestFirstSendUnderWayFollowsAServiceThatMoves(t *testing.T) {
 				_, err := b.db.Exec(b.Context(), "select parley.alter_service('//test/Answerer', queue => 'Elsewhere')")
 				done <- err
 			}()
-			time.Sleep(200 * time.Millisecond)
+			b.waitUntilWaiting("alter_service", done)
 			sender.exec("commit")
 			if err := <-done; err != nil {
 				t.Fatal(err)

@@ -15,8 +15,8 @@ func newQueueCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",
 		Short: "Create, alter, pause, switch off and drop queues",
-		Long: `Create, alter, pause, resume, switch off and on, and drop queues. parley queues lists them. Programs and web addresses that read a queue are set
-with parley activation.`,
+		Long: `Create, alter, pause, resume, switch off and on, and drop queues. parley queues lists them. Programs and
+web addresses that read a queue are set with parley activation.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(
