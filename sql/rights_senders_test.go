@@ -82,7 +82,7 @@ func TestFirstSendsGoOnWhileARightIsTakenAway(t *testing.T) {
 	other.exec("select parley.send($1, '//test/Request', 'x'::text)", handle)
 	select {
 	case err := <-done:
-		t.Errorf("the right is taken away while a first send is under way: %v", err)
+		t.Fatalf("the right is taken away while a first send is under way: %v", err)
 	default:
 	}
 	first.exec("commit")
