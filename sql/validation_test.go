@@ -273,3 +273,30 @@ func TestValidationFunctionRunsUnderTheSettingsOfItsDatabase(t *testing.T) {
 	equal(tx, "off", "show enable_seqscan")
 	tx.commit()
 }
+
+// A first send that is under way when the validation of its type changes is waited for, and lets no later one pass by the validation; nor
+// does one that begins before the change is committed.
+func TestFirstSendUnderWayPassesByNoLaterValidation(t *testing.T) {
+	t.Parallel()
+	const alter = "select parley.alter_message_type('//test/Request', 'JSON')"
+	for _, isFirst := range []bool{true, false} {
+		b := newWorld(t)
+		tx := b.begin()
+		var initiator string
+		if isFirst {
+			initiator = tx.dialog()
+			tx.send(initiator, request, "first")
+			other := b.blocked(alter)
+			tx.commit()
+			other.requireSuccess()
+		} else {
+			tx.exec(alter)
+			initiator = b.dialog()
+			other := b.blocked("select parley.send($1, '//test/Request', 'first'::text)", initiator)
+			tx.commit()
+			other.requireSuccess()
+		}
+		b.send(initiator, request, "second")
+		b.requireState(initiator, "ER")
+	}
+}
