@@ -9593,7 +9593,10 @@ begin
   where e.conversation_handle = handle
     and e.state = 'CO'
     and e.destination_lane is null
-    and e.usual_message_type_id is not null
+    and exists (
+      select from parley._p_message_type as t
+      where t.message_type_id = e.usual_message_type_id and not t.is_validated
+    )
     and s.service_id = e.service_id
     and not q.is_retention_enabled
     and parley._p_right_to_send(caller, q) is not null
@@ -9676,6 +9679,9 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform parley._p_forget_later_routes(o.name)
+  from (select s.name from parley._p_service as s order by s.name) as o
+  where exists (select from parley._p_message_type as t where t.message_type_id = $1 and t.is_validated);
   update parley._p_endpoint as e
   set usual_message_type_id = null, usual_message_type_name = null, destination_lane = null, sender_role = null
   where e.usual_message_type_id = $1
@@ -9684,7 +9690,8 @@ end
 $$;
 
 comment on function parley._p_forget_routes_of_type(integer) is
-'Makes sends of a message type that now needs validation take the long way.';
+'Makes sends of a message type that now needs validation take the long way. Waits for first sends that are under way:
+they may have read that it needs none.';
 
 create view parley._p_delayed_endpoint as
 select t.endpoint_id
