@@ -101,6 +101,9 @@ func beginRequest(
 		}
 		return Send(ctx, tx, handle, messageType, message.Body)
 	})
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
 	if err != nil {
 		return handle, fmt.Errorf("%s: %w", message, err)
 	}

@@ -141,9 +141,23 @@ func TestRequestIsGivenUp(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		reason := errors.New("nobody cares")
-		time.AfterFunc(100*time.Millisecond, func() { cancel(reason) })
-		if _, err := request(ctx, ask("cancelled"), parleytest.Patience); !errors.Is(err, reason) {
+		done := make(chan error, 1)
+		go func() {
+			_, err := request(ctx, ask("cancelled"), parleytest.Patience)
+			done <- err
+		}()
+		parleytest.Until(t, "the request is sent", func() bool {
+			var isSent bool
+			err := pool.QueryRow(t.Context(), `
+				select exists (select from parley.conversation_endpoints where is_initiator = 1 and state = 'CO')`).Scan(&isSent)
+			return err == nil && isSent
+		})
+		cancel(reason)
+		if err := parleytest.Receive(t, done, "the end of the request"); !errors.Is(err, reason) {
 			t.Errorf("got %v, want the cause of ctx", err)
+		}
+		if _, err := request(ctx, ask("too late"), parleytest.Patience); !errors.Is(err, reason) {
+			t.Errorf("before it is sent: got %v, want the cause of ctx", err)
 		}
 		if _, err := request(t.Context(), ask("x"), 0); err == nil {
 			t.Error("no time-out was not refused")
