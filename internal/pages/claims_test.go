@@ -133,7 +133,7 @@ var claims = []claim{
 	{"concepts", "| 8429 | nothing | 8427 |", `
 		select public.fails(8427, format('select parley.end_conversation(%L); select parley.end_conversation(%L)', public.h(), public.h()))`},
 	{"architecture", "a row's position is 1024 times a number of the sequence", `select min(position) % 1024 = 0 from parley._p_message`},
-	{"architecture", "All waiting messages of all queues stand in one append-only table, `parley._p_message`.", `
+	{"architecture", "All waiting messages of all queues stand in one table, `parley._p_message`,", `
 		select count(*) = 1 from parley._p_message as m
 		join parley._p_queue as q on q.name = 'q' and m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 10`},
 	{"architecture", "So there are no temporary tables", `
