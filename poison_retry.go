@@ -45,12 +45,10 @@ func RetryMatchingPoison(ctx context.Context, db DB, filter PoisonFilter) ([]Ret
 // retriesAtOnce is how many conversations one transaction puts back when no rate is given.
 const retriesAtOnce = 100
 
-// RetryPoisonAtRate does what [RetryMatchingPoison] does, so many conversations a second and in small transactions, until none is left
-// that was
-// set aside before it began: what fails again is not tried again. A rate of 0 means as fast as they can be put back; filter.Limit bounds
-// how many in all. It calls report, unless that is nil, after each transaction, and returns how many conversations were put back until
-// then
-// also when it fails or ctx ends.
+// RetryPoisonAtRate does what [RetryMatchingPoison] does, so many conversations a second and in small transactions, until none is
+// left that was set aside before it began: what fails again is not tried again. A rate of 0 means as fast as they can be put back;
+// filter.Limit bounds how many in all. It calls report, unless that is nil, after each transaction, and returns how many
+// conversations were put back until then also when it fails or ctx ends.
 func RetryPoisonAtRate(
 	ctx context.Context, db DB, filter PoisonFilter, perSecond float64, report func([]RetriedPoison),
 ) (conversations int, err error) {

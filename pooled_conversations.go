@@ -43,9 +43,8 @@ func OverConversations(conversations int32) PoolOption {
 	return func(p *pooled) { p.conversations = &conversations }
 }
 
-// ReplacedAfter replaces a conversation by another one when it is so old, in whole seconds (rounded up), or when the far side has received
-// so
-// many messages from it. Without it these are an hour and 100,000; zero keeps the one or the other.
+// ReplacedAfter replaces a conversation by another one when it is so old, in whole seconds (rounded up), or when the far side has
+// received so many messages from it. Without it these are an hour and 100,000; zero keeps the one or the other.
 func ReplacedAfter(age time.Duration, messages int32) PoolOption {
 	return func(p *pooled) {
 		if age != 0 {
@@ -68,9 +67,9 @@ func newPooled(options []PoolOption) (pooled, error) {
 	return p, nil
 }
 
-// GetConversation returns the handle of an open conversation between two services, which may have been used before, and begins one when
-// there
-// is none. It is good for the transaction, and a minute longer: ask again in each transaction, and do not end it, as others have it too.
+// GetConversation returns the handle of an open conversation between two services, which may have been used before, and begins one
+// when there is none. It is good for the transaction, and a minute longer: ask again in each transaction, and do not end it, as
+// others have it too.
 //
 // Errors: as [BeginDialog].
 func GetConversation(ctx context.Context, db DB, fromService, toService string, options ...PoolOption) (UUID, error) {
@@ -90,9 +89,8 @@ func GetConversation(ctx context.Context, db DB, fromService, toService string, 
 	return handle, nil
 }
 
-// WarmConversations begins the conversations that [GetConversation] returns without a key, before they are needed. It returns how many it
-// has
-// begun; those that were there are left alone.
+// WarmConversations begins the conversations that [GetConversation] returns without a key, before they are needed. It returns how
+// many it has begun; those that were there are left alone.
 //
 // Errors: as [BeginDialog].
 func WarmConversations(ctx context.Context, db DB, fromService, toService string, options ...PoolOption) (int, error) {

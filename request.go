@@ -46,17 +46,14 @@ func (r RequestMessage) String() string {
 	return "request from " + r.FromService + " to " + r.ToService
 }
 
-// Request begins a dialog, sends a message, commits, waits for the reply, takes it and ends the conversation. The reply is the first
-// message
-// that comes back; what the other side sends behind it is thrown away. Each request has a conversation of its own, so any number of
-// them may wait on the queue of one service, whose other readers should be none. It holds a connection while it waits; a [Requester]
-// does not.
+// Request begins a dialog, sends a message, commits, waits for the reply, takes it and ends the conversation. The reply is the
+// first message that comes back; what the other side sends behind it is thrown away. Each request has a conversation of its own, so
+// any number of them may wait on the queue of one service, whose other readers should be none. It holds a connection while it
+// waits; a [Requester] does not.
 //
 // After the time-out, or when ctx ends, the conversation is ended with error [RequestGivenUp], which the target receives. When even
-// that is not
-// possible, as after a crash, the dialog ends by its lifetime, five seconds behind the time-out unless [WithLifetime] is given: the
-// target
-// receives an Error then, and one waits in the queue of FromService.
+// that is not possible, as after a crash, the dialog ends by its lifetime, five seconds behind the time-out unless [WithLifetime]
+// is given: the target receives an Error then, and one waits in the queue of FromService.
 //
 // A reply is taken before the program has it: one that arrives while the program crashes is lost to it.
 //

@@ -13,11 +13,9 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// Requester waits for the replies to many requests at once, without a connection for each: a notification wakes it, one statement finds
-// for
-// which of them something has come, and each takes its own reply. Where no notification can come it polls once each PollInterval. Any
-// number
-// of requesters, in any number of processes, may wait on one queue.
+// Requester waits for the replies to many requests at once, without a connection for each: a notification wakes it, one statement
+// finds for which of them something has come, and each takes its own reply. Where no notification can come it polls once each
+// PollInterval. Any number of requesters, in any number of processes, may wait on one queue.
 type Requester struct {
 	// Pool gives a request a connection while it sends and while it takes its reply.
 	Pool *pgxpool.Pool

@@ -1,16 +1,13 @@
 -- Quotas: how many messages, and how many bytes of them, a queue may hold before senders are refused.
 --
 -- Nobody counts at each send. What was counted says up to which position of the queue's sequence senders may go on, and
--- that stands in a sequence of
--- the queue, outside any transaction; whoever gets there counts again. It is a twentieth of the quota at most, so that
--- counting costs some
--- twenty rows a send. What waits is counted, not estimated, and no further than to the quota.
+-- that stands in a sequence of the queue, outside any transaction; whoever gets there counts again. It is a twentieth
+-- of the quota at most, so that counting costs some twenty rows a send. What waits is counted, not estimated, and no
+-- further than to the quota.
 -- Exactness: what others have sent and not committed is not seen, and a batch is judged as a whole. A quota that was
--- changed counts for
--- all when the twentieth that is under way is used up.
+-- changed counts for all when the twentieth that is under way is used up.
 -- Where there is no quota this costs nothing as long as nobody listens to the queue, and one read of a sequence when
--- somebody does: the
--- wake-up sequence of a queue with a quota is never 0, which leads SEND here.
+-- somebody does: the wake-up sequence of a queue with a quota is never 0, which leads SEND here.
 -- What arrives for other reasons, EndDialog, Errors, timers, is never refused; what comes from another server waits
 -- there.
 -- Locks: none; changing a quota locks the queue's row.

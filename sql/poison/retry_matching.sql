@@ -2,8 +2,8 @@
 -- number.
 --
 -- It holds several conversations at once, so it waits for none: what somebody holds, a reader or a sender of the
--- conversation, is passed over, and
--- the next call finds it. The locks are taken in the order of retry_poison, which follows and so does not wait either.
+-- conversation, is passed over, and the next call finds it. The locks are taken in the order of retry_poison, which
+-- follows and so does not wait either.
 -- Cost: reading in the order of time to the number that was asked for, then that of retry_poison for each.
 
 create function parley._p_claim_set_aside(endpoint_id bigint) returns boolean

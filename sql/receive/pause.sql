@@ -1,10 +1,8 @@
 -- Pause and resume of the readers of a queue: those that the daemon starts, those of programs that say of themselves
--- that they are readers,
--- and deliveries to web addresses. Senders go on, and so does a RECEIVE by hand.
+-- that they are readers, and deliveries to web addresses. Senders go on, and so does a RECEIVE by hand.
 --
 -- A session says that it is a reader by its setting parley.reader = on; the daemon and the Go package's Consumer set
--- it. What a reader has
--- received already it finishes: pausing waits for nothing and ends nothing.
+-- it. What a reader has received already it finishes: pausing waits for nothing and ends nothing.
 -- Locks: the queue's row. Cost for RECEIVE: a column of the row that it has read anyway.
 
 create function parley._p_is_paused(queue parley._p_queue, timeout integer) returns boolean

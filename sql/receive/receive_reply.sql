@@ -1,8 +1,7 @@
 -- The reply to a request: what comes back on a conversation that was begun for one question.
 --
 -- SQL cannot wait for a reply in the transaction that asks: the question leaves when that commits. So the question is
--- one call, and the reply
--- is this one, in a transaction of its own.
+-- one call, and the reply is this one, in a transaction of its own.
 -- Locks: as RECEIVE from a named conversation, then as END CONVERSATION.
 
 create function parley.receive_reply(
