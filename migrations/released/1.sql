@@ -1704,6 +1704,21 @@ $$;
 comment on function parley._p_is_running(xid) is
 'Reports whether a transaction or subtransaction, such as the xmax of a row, has not ended yet.';
 
+create function parley._p_full_transaction_id(transaction_id xid) returns bigint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+begin
+  -- The nearest number to ours that ends so: it may also have begun since our snapshot was taken.
+  return v_next - 2147483648 + (transaction_id::text::bigint - v_next + 2147483648 & 4294967295);
+end
+$$;
+
+comment on function parley._p_full_transaction_id(xid) is
+'Gives the number of a transaction or subtransaction, such as the xmax of a row, at its full length, as xid8 has it.';
+
 -- sql/base/visible_objects.sql
 
 -- Which objects the catalog shows to whom (spec 7.6, VIEW DEFINITION).
@@ -7740,16 +7755,13 @@ create index on parley._p_delivery_failure (queue_id);
 -- Quotas: how many messages, and how many bytes of them, a queue may hold before senders are refused.
 --
 -- Nobody counts at each send. What was counted says up to which position of the queue's sequence senders may go on, and
--- that stands in a sequence of
--- the queue, outside any transaction; whoever gets there counts again. It is a twentieth of the quota at most, so that
--- counting costs some
--- twenty rows a send. What waits is counted, not estimated, and no further than to the quota.
+-- that stands in a sequence of the queue, outside any transaction; whoever gets there counts again. It is a twentieth
+-- of the quota at most, so that counting costs some twenty rows a send. What waits is counted, not estimated, and no
+-- further than to the quota.
 -- Exactness: what others have sent and not committed is not seen, and a batch is judged as a whole. A quota that was
--- changed counts for
--- all when the twentieth that is under way is used up.
+-- changed counts for all when the twentieth that is under way is used up.
 -- Where there is no quota this costs nothing as long as nobody listens to the queue, and one read of a sequence when
--- somebody does: the
--- wake-up sequence of a queue with a quota is never 0, which leads SEND here.
+-- somebody does: the wake-up sequence of a queue with a quota is never 0, which leads SEND here.
 -- What arrives for other reasons, EndDialog, Errors, timers, is never refused; what comes from another server waits
 -- there.
 -- Locks: none; changing a quota locks the queue's row.
@@ -10514,7 +10526,7 @@ end
 $$;
 
 comment on function parley._p_discard_messages(bigint) is
-'Removes whatever waits for an endpoint, is kept for it, or would ring for it.';
+'Removes whatever waits for an endpoint or is kept for it, and its alarms.';
 
 create function parley._p_remove_endpoint(endpoint parley._p_endpoint) returns void
 language plpgsql
@@ -12467,9 +12479,8 @@ declare
 begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_count_rollback.queue_id;
   -- Sub-transactions have later numbers than their transaction, so all numbers are compared at their full length.
-  select n.next - (n.next - m.xmax::text::bigint & 4294967295) into v_failed
+  select parley._p_full_transaction_id(m.xmax) into v_failed
   from parley._p_message as m
-  cross join (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next) as n
   where m.endpoint_id = _p_count_rollback.endpoint_id
     and m.position = _p_count_rollback.position
     and m.xmax::text <> '0';
@@ -13216,8 +13227,8 @@ comment on function parley._p_take_poison(parley._p_queue, parley._p_endpoint) i
 -- number.
 --
 -- It holds several conversations at once, so it waits for none: what somebody holds, a reader or a sender of the
--- conversation, is passed over, and
--- the next call finds it. The locks are taken in the order of retry_poison, which follows and so does not wait either.
+-- conversation, is passed over, and the next call finds it. The locks are taken in the order of retry_poison, which
+-- follows and so does not wait either.
 -- Cost: reading in the order of time to the number that was asked for, then that of retry_poison for each.
 
 create function parley._p_claim_set_aside(endpoint_id bigint) returns boolean
@@ -17398,12 +17409,10 @@ Source: spec 4.1, 4.2, 4.6.';
 -- sql/receive/pause.sql
 
 -- Pause and resume of the readers of a queue: those that the daemon starts, those of programs that say of themselves
--- that they are readers,
--- and deliveries to web addresses. Senders go on, and so does a RECEIVE by hand.
+-- that they are readers, and deliveries to web addresses. Senders go on, and so does a RECEIVE by hand.
 --
 -- A session says that it is a reader by its setting parley.reader = on; the daemon and the Go package's Consumer set
--- it. What a reader has
--- received already it finishes: pausing waits for nothing and ends nothing.
+-- it. What a reader has received already it finishes: pausing waits for nothing and ends nothing.
 -- Locks: the queue's row. Cost for RECEIVE: a column of the row that it has read anyway.
 
 create function parley._p_is_paused(queue parley._p_queue, timeout integer) returns boolean
@@ -19133,8 +19142,7 @@ Errors: 8414, 8426 and 8436 not found or not of this queue.';
 -- The reply to a request: what comes back on a conversation that was begun for one question.
 --
 -- SQL cannot wait for a reply in the transaction that asks: the question leaves when that commits. So the question is
--- one call, and the reply
--- is this one, in a transaction of its own.
+-- one call, and the reply is this one, in a transaction of its own.
 -- Locks: as RECEIVE from a named conversation, then as END CONVERSATION.
 
 create function parley.receive_reply(
@@ -19740,7 +19748,6 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  found := parley._p_require_one_dimension(bodies);
   insert into parley._p_outgoing_put (queue, bodies, message_key, priority, deliver_at)
   values ($1, coalesce($2, '{}'), $3, $4, $5);
 end
@@ -19799,7 +19806,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lane constant integer := parley._p_lane(queue.queue_id, priority);
-  v_next constant bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
   v_first record;
   v_failed bigint;
   v_count integer;
@@ -19828,8 +19834,7 @@ begin
   if not found then
     return;
   end if;
-  -- Its taker may have begun since v_next was read.
-  v_failed := v_next - 2147483648 + (v_first.taker::text::bigint - v_next + 2147483648 & 4294967295);
+  v_failed := parley._p_full_transaction_id(v_first.taker);
   if queue.is_poison_message_handling_enabled and pg_xact_status(v_failed::text::xid8) = 'aborted' then
     v_count := parley._p_count_returned(queue, v_first.position, v_failed);
     if v_count >= queue.rollbacks_before_disable then

@@ -20,3 +20,18 @@ $$;
 
 comment on function parley._p_is_running(xid) is
 'Reports whether a transaction or subtransaction, such as the xmax of a row, has not ended yet.';
+
+create function parley._p_full_transaction_id(transaction_id xid) returns bigint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+begin
+  -- The nearest number to ours that ends so: it may also have begun since our snapshot was taken.
+  return v_next - 2147483648 + (transaction_id::text::bigint - v_next + 2147483648 & 4294967295);
+end
+$$;
+
+comment on function parley._p_full_transaction_id(xid) is
+'Gives the number of a transaction or subtransaction, such as the xmax of a row, at its full length, as xid8 has it.';

@@ -19,7 +19,7 @@ end
 $$;
 
 comment on function parley._p_discard_messages(bigint) is
-'Removes whatever waits for an endpoint, is kept for it, or would ring for it.';
+'Removes whatever waits for an endpoint or is kept for it, and its alarms.';
 
 create function parley._p_remove_endpoint(endpoint parley._p_endpoint) returns void
 language plpgsql

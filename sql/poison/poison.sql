@@ -32,9 +32,8 @@ declare
 begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_count_rollback.queue_id;
   -- Sub-transactions have later numbers than their transaction, so all numbers are compared at their full length.
-  select n.next - (n.next - m.xmax::text::bigint & 4294967295) into v_failed
+  select parley._p_full_transaction_id(m.xmax) into v_failed
   from parley._p_message as m
-  cross join (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next) as n
   where m.endpoint_id = _p_count_rollback.endpoint_id
     and m.position = _p_count_rollback.position
     and m.xmax::text <> '0';

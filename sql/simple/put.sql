@@ -203,7 +203,6 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  found := parley._p_require_one_dimension(bodies);
   insert into parley._p_outgoing_put (queue, bodies, message_key, priority, deliver_at)
   values ($1, coalesce($2, '{}'), $3, $4, $5);
 end

@@ -21,7 +21,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lane constant integer := parley._p_lane(queue.queue_id, priority);
-  v_next constant bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
   v_first record;
   v_failed bigint;
   v_count integer;
@@ -50,8 +49,7 @@ begin
   if not found then
     return;
   end if;
-  -- Its taker may have begun since v_next was read.
-  v_failed := v_next - 2147483648 + (v_first.taker::text::bigint - v_next + 2147483648 & 4294967295);
+  v_failed := parley._p_full_transaction_id(v_first.taker);
   if queue.is_poison_message_handling_enabled and pg_xact_status(v_failed::text::xid8) = 'aborted' then
     v_count := parley._p_count_returned(queue, v_first.position, v_failed);
     if v_count >= queue.rollbacks_before_disable then
