@@ -1,0 +1,417 @@
+package send_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-sasl"
+	"github.com/miekg/dns"
+	"pgregory.net/rapid"
+
+	"github.com/parley-broker/parley/internal/mail/send"
+)
+
+func open(t *testing.T, h *host, change func(*send.Target)) (*send.Connection, error) {
+	t.Helper()
+	target := send.Target{Host: "host.example", Address: h.serve(t), Hello: "client.example"}
+	if change != nil {
+		change(&target)
+	}
+	connection, err := send.Open(context.Background(), target)
+	if err == nil {
+		t.Cleanup(connection.Close)
+	}
+	return connection, err
+}
+
+// outcome writes results as a test compares them.
+func outcome(results []send.Result) string {
+	words := make([]string, len(results))
+	for i, r := range results {
+		words[i] = fmt.Sprintf("%s %s", r.Class, r.Enhanced)
+		if r.HostFailed {
+			words[i] += " host"
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func TestEachRecipientHasAResult(t *testing.T) {
+	t.Parallel()
+	on := func(replies map[string]string) func(string) string {
+		return func(line string) string {
+			for prefix, reply := range replies {
+				if strings.HasPrefix(line, prefix) {
+					return reply
+				}
+			}
+			return ""
+		}
+	}
+	many := 0
+	for _, c := range []struct {
+		name     string
+		replies  map[string]string
+		answer   func(string) string
+		want     string
+		messages int
+		broken   bool
+	}{
+		{name: "all are delivered", want: "delivered 2.0.0, delivered 2.0.0, delivered 2.0.0", messages: 1},
+		{name: "one is refused, one deferred, one delivered", messages: 1,
+			replies: map[string]string{"RCPT TO:<a@": "550 5.1.1 no such user", "RCPT TO:<b@": "450 4.2.0 greylisted"},
+			want:    "failed 5.1.1, deferred 4.2.0, delivered 2.0.0"},
+		{name: "none is accepted, so nothing is sent", replies: map[string]string{"RCPT": "550 5.1.1 no"},
+			want: "failed 5.1.1, failed 5.1.1, failed 5.1.1"},
+		{name: "the sender is refused", replies: map[string]string{"MAIL": "451 4.3.2 later", "RCPT": "503 no", "DATA": "503 no"},
+			want: "deferred 4.3.2, deferred 4.3.2, deferred 4.3.2"},
+		{name: "a code of another class is not believed", replies: map[string]string{"MAIL": "550 2.1.0 odd", "RCPT": "503 no", "DATA": "503 no"},
+			want: "failed 5.0.0, failed 5.0.0, failed 5.0.0"},
+		{name: "the message is refused", replies: map[string]string{".": "554 5.6.0 spam"}, messages: 1,
+			want: "failed 5.6.0, failed 5.6.0, failed 5.6.0"},
+		{name: "DATA is refused", replies: map[string]string{"DATA": "451 4.3.0 disk"},
+			want: "deferred 4.3.0, deferred 4.3.0, deferred 4.3.0"},
+		{name: "the host closes with 421", replies: map[string]string{"RCPT TO:<b@": "421 4.3.2 closing"}, broken: true,
+			want: "deferred 4.3.2 host, deferred 4.3.2 host, deferred 4.3.2 host"},
+		{name: "the connection dies before the message", replies: map[string]string{"RCPT TO:<b@": "close"}, broken: true,
+			want: "deferred 4.4.2 host, deferred 4.4.2 host, deferred 4.4.2 host"},
+		{name: "the connection dies behind the message", replies: map[string]string{".": "close"}, messages: 1, broken: true,
+			want: "unknown 4.4.2 host, unknown 4.4.2 host, unknown 4.4.2 host"},
+		{name: "what has no room comes in another transaction", messages: 2, want: "delivered 2.0.0, delivered 2.0.0, delivered 2.0.0",
+			answer: func(line string) string {
+				if strings.HasPrefix(line, "MAIL") {
+					many = 0
+				}
+				if many++; strings.HasPrefix(line, "RCPT") && many > 3 {
+					return "452 4.5.3 too many recipients"
+				}
+				return ""
+			}},
+	} {
+		for _, pipelined := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, pipelined %v", c.name, pipelined), func(t *testing.T) {
+				h := &host{answer: c.answer}
+				if c.answer == nil {
+					h.answer = on(c.replies)
+				}
+				if pipelined {
+					h.extensions = []string{"PIPELINING", "DSN"}
+				} else {
+					h.extensions = []string{"DSN"}
+				}
+				connection, err := open(t, h, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				results := connection.Send(context.Background(), letter("Subject: x\r\n\r\nbody\r\n", "a@b.example", "b@b.example", "c@b.example"))
+				if got := outcome(results); got != c.want {
+					t.Errorf("results are\n%s, want\n%s", got, c.want)
+				}
+				messages, lines := h.received()
+				sent := 0
+				for _, message := range messages {
+					if message != "" {
+						sent++
+					}
+				}
+				if sent != c.messages {
+					t.Errorf("%d messages were sent, want %d: %q", sent, c.messages, lines)
+				}
+				if connection.Usable() == c.broken {
+					t.Errorf("usable is %v", connection.Usable())
+				}
+				if !c.broken {
+					after := connection.Send(context.Background(), letter("x\r\n", "z@b.example"))
+					if c.replies["RCPT"] == "" && c.replies["MAIL"] == "" && c.replies["."] == "" && c.replies["DATA"] == "" &&
+						outcome(after) != "delivered 2.0.0" {
+						t.Errorf("the next message on the connection is %s", outcome(after))
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestBodyArrivesAsItWas(t *testing.T) {
+	t.Parallel()
+	h := &host{extensions: []string{"PIPELINING", "8BITMIME"}}
+	connection, err := open(t, h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		lines := rapid.SliceOf(rapid.StringMatching(`[.a-z]{0,6}`)).Draw(t, "lines")
+		body := strings.Join(lines, "\r\n") + "\r\n"
+		pieces := rapid.IntRange(1, 5).Draw(t, "piece")
+		message := letter(body, "a@b.example")
+		message.Open = func(context.Context) (io.ReadCloser, error) {
+			return io.NopCloser(&slowReader{text: body, piece: pieces}), nil
+		}
+		if got := outcome(connection.Send(context.Background(), message)); got != "delivered 2.0.0" {
+			t.Fatalf("result is %s", got)
+		}
+		messages, _ := h.received()
+		if got := messages[len(messages)-1]; got != body {
+			t.Fatalf("arrived %q, want %q", got, body)
+		}
+	})
+}
+
+// slowReader gives a text in small pieces.
+type slowReader struct {
+	text  string
+	piece int
+}
+
+func (r *slowReader) Read(b []byte) (int, error) {
+	if r.text == "" {
+		return 0, io.EOF
+	}
+	n := copy(b, r.text[:min(r.piece, len(r.text))])
+	r.text = r.text[n:]
+	return n, nil
+}
+
+func TestBodyThatCannotBeReadIsNotAcceptedInPart(t *testing.T) {
+	t.Parallel()
+	h := &host{extensions: []string{"PIPELINING"}}
+	connection, err := open(t, h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := letter("", "a@b.example")
+	message.Open = func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(io.MultiReader(strings.NewReader("Subject: x\r\n\r\nhalf"), failingReader{})), nil
+	}
+	results := connection.Send(context.Background(), message)
+	connection.Close()
+	if got := outcome(results); got != "deferred 4.4.2" || connection.Usable() {
+		t.Errorf("result is %s, usable %v", got, connection.Usable())
+	}
+	if messages, _ := h.received(); len(messages) != 0 {
+		t.Errorf("the host accepted %q", messages)
+	}
+}
+
+type failingReader struct{}
+
+func (failingReader) Read([]byte) (int, error) { return 0, errors.New("the disk is gone") }
+
+func TestWhatAHostCannotTakeIsNotSent(t *testing.T) {
+	t.Parallel()
+	h := &host{extensions: []string{"SIZE 10"}}
+	connection, err := open(t, h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for enhanced, message := range map[string]send.Message{
+		"5.3.4": letter("more than ten bytes\r\n", "a@b.example"),
+		"5.6.3": {Size: 1, EightBit: true, Recipients: []send.Recipient{{Address: "a@b.example"}}},
+		"5.6.7": {Size: 1, UTF8: true, Recipients: []send.Recipient{{Address: "ä@b.example"}}},
+	} {
+		if got := outcome(connection.Send(context.Background(), message)); got != "failed "+enhanced {
+			t.Errorf("result is %s, want %s", got, enhanced)
+		}
+	}
+	if _, lines := h.received(); len(lines) != 1 {
+		t.Errorf("the host was asked %q", lines)
+	}
+}
+
+func TestLMTPAnswersForEachRecipient(t *testing.T) {
+	t.Parallel()
+	h := &host{lmtp: true, extensions: []string{"PIPELINING"}, answer: func(line string) string {
+		if line == ".1" {
+			return "452 4.2.2 over quota"
+		}
+		return ""
+	}}
+	connection, err := open(t, h, func(target *send.Target) { target.LMTP = true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := outcome(connection.Send(context.Background(), letter("x\r\n", "a@b.example", "b@b.example", "c@b.example")))
+	if got != "delivered 2.0.0, deferred 4.2.2, delivered 2.0.0" {
+		t.Errorf("results are %s", got)
+	}
+}
+
+func TestReportsAreAskedForWhereTheHostKnowsThem(t *testing.T) {
+	t.Parallel()
+	message := letter("x\r\n", "a@b.example")
+	message.Return, message.EnvelopeID = "HDRS", "QQ 31+4"
+	message.Recipients[0].Notify, message.Recipients[0].Original = "SUCCESS,FAILURE", "rfc822;a+b@b.example"
+	for _, c := range []struct {
+		extensions []string
+		want       string
+		relayed    bool
+	}{
+		{[]string{"DSN"}, "MAIL FROM:<from@a.example> RET=HDRS ENVID=QQ+2031+2B4|RCPT TO:<a@b.example> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;a+2Bb@b.example", false},
+		{nil, "MAIL FROM:<from@a.example>|RCPT TO:<a@b.example>", true},
+	} {
+		h := &host{extensions: c.extensions}
+		connection, err := open(t, h, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results := connection.Send(context.Background(), message)
+		_, lines := h.received()
+		if got := strings.Join(lines[1:3], "|"); got != c.want || results[0].Relayed != c.relayed {
+			t.Errorf("sent %s, relayed %v", got, results[0].Relayed)
+		}
+	}
+}
+
+func TestTLSAsThePolicyAsks(t *testing.T) {
+	t.Parallel()
+	shown := certificate(t, "host.example")
+	other := certificate(t, "other.example")
+	trusted := x509.NewCertPool()
+	trusted.AddCert(shown.Leaf)
+	record := func(c *x509.Certificate, usage, selector uint8) *dns.TLSA {
+		data := c.Raw
+		if selector == 1 {
+			data = c.RawSubjectPublicKeyInfo
+		}
+		return &dns.TLSA{Usage: usage, Selector: selector, MatchingType: 1, Certificate: fmt.Sprintf("%x", sha256.Sum256(data))}
+	}
+	for _, c := range []struct {
+		name      string
+		policy    send.TLSPolicy
+		offered   bool
+		encrypted bool
+		refused   bool
+		injected  string
+	}{
+		{name: "opportunistic encrypts what is offered", offered: true, encrypted: true},
+		{name: "opportunistic sends in clear where nothing is offered"},
+		{name: "opportunistic falls back when TLS fails", offered: true, injected: "250 injected\r\n"},
+		{name: "off does not encrypt", policy: send.TLSPolicy{Mode: send.TLSOff}, offered: true},
+		{name: "required encrypts", policy: send.TLSPolicy{Mode: send.TLSRequired}, offered: true, encrypted: true},
+		{name: "required refuses to send in clear", policy: send.TLSPolicy{Mode: send.TLSRequired}, refused: true},
+		{name: "required refuses what came before TLS", policy: send.TLSPolicy{Mode: send.TLSRequired}, offered: true, injected: "250 x\r\n", refused: true},
+		{name: "verified accepts a trusted name", policy: send.TLSPolicy{Mode: send.TLSVerified, RootCAs: trusted}, offered: true, encrypted: true},
+		{name: "verified refuses another name", policy: send.TLSPolicy{Mode: send.TLSVerified, RootCAs: trusted, Names: []string{"mail.example"}}, offered: true, refused: true},
+		{name: "verified knows names below a domain", policy: send.TLSPolicy{Mode: send.TLSVerified, RootCAs: trusted, Names: []string{"*.example"}}, offered: true, encrypted: true},
+		{name: "verified refuses an issuer that is not trusted", policy: send.TLSPolicy{Mode: send.TLSVerified, RootCAs: x509.NewCertPool()}, offered: true, refused: true},
+		{name: "DANE accepts the named certificate", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(shown.Leaf, 3, 1)}}, offered: true, encrypted: true},
+		{name: "DANE accepts one of several", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(other.Leaf, 3, 0), record(shown.Leaf, 3, 0)}}, offered: true, encrypted: true},
+		{name: "DANE accepts what the anchor signed", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(shown.Leaf, 2, 0)}}, offered: true, encrypted: true},
+		{name: "DANE refuses another certificate", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(other.Leaf, 3, 1)}}, offered: true, refused: true},
+		{name: "DANE refuses uses that mean nothing to mail", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(shown.Leaf, 1, 1)}}, offered: true, refused: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := &host{certificate: shown, injected: c.injected}
+			if c.offered {
+				h.extensions = []string{"STARTTLS"}
+			}
+			connection, err := open(t, h, func(target *send.Target) { target.TLS = c.policy })
+			if c.refused {
+				var result send.Result
+				if !errors.As(err, &result) || result.Class != send.Deferred || result.Enhanced != "4.7.5" || !result.HostFailed {
+					t.Fatalf("failed with %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if connection.Encrypted() != c.encrypted {
+				t.Errorf("encrypted is %v", connection.Encrypted())
+			}
+			if got := outcome(connection.Send(context.Background(), letter("x\r\n", "a@b.example"))); got != "delivered 2.0.0" {
+				t.Errorf("result is %s", got)
+			}
+		})
+	}
+}
+
+func TestAuthenticationAsTheMechanismSays(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, reply string
+		refused     bool
+	}{{"accepted", "235 2.7.0 welcome", false}, {"refused", "535 5.7.8 no", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := &host{extensions: []string{"AUTH PLAIN"}, answer: func(line string) string {
+				if strings.HasPrefix(line, "AUTH") {
+					return c.reply
+				}
+				return ""
+			}}
+			_, err := open(t, h, func(target *send.Target) {
+				target.Authenticate = func() sasl.Client { return sasl.NewPlainClient("", "who", "secret") }
+			})
+			if (err != nil) != c.refused {
+				t.Fatalf("failed with %v", err)
+			}
+			if _, lines := h.received(); !strings.HasPrefix(lines[1], "AUTH PLAIN AHdobwBzZWNyZXQ=") {
+				t.Errorf("sent %q", lines)
+			}
+		})
+	}
+}
+
+func TestHostThatAnswersNonsense(t *testing.T) {
+	t.Parallel()
+	for name, reply := range map[string]string{
+		"no code": "hello", "a line without end": strings.Repeat("2", 10_000), "lines without end": strings.Repeat("250-x\r\n", 300) + "250 x",
+		"codes that differ": "250-x\r\n251 y", "an odd code": "999 x", "controls": "250\x00x",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &host{answer: func(line string) string {
+				if strings.HasPrefix(line, "EHLO") {
+					return reply
+				}
+				return ""
+			}}
+			if _, err := open(t, h, nil); err == nil {
+				t.Error("the reply was believed")
+			}
+		})
+	}
+}
+
+func TestEndOfContextClosesTheConnection(t *testing.T) {
+	t.Parallel()
+	reached := make(chan struct{})
+	h := &host{answer: func(line string) string {
+		if strings.HasPrefix(line, "MAIL") {
+			close(reached)
+			time.Sleep(50 * time.Millisecond)
+		}
+		return ""
+	}}
+	connection, err := open(t, h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { <-reached; cancel() }()
+	if got := outcome(connection.Send(ctx, letter("x\r\n", "a@b.example"))); got != "deferred 4.4.2 host" || connection.Usable() {
+		t.Errorf("result is %s, usable %v", got, connection.Usable())
+	}
+}
+
+func TestCommandsCannotBeInjected(t *testing.T) {
+	t.Parallel()
+	h := &host{}
+	connection, err := open(t, h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection.Send(context.Background(), letter("x\r\n", "a@b.example>\r\nRCPT TO:<evil@b.example"))
+	if _, lines := h.received(); strings.Contains(strings.Join(lines, "\n"), "RCPT TO:<evil") {
+		t.Errorf("sent %q", lines)
+	}
+}

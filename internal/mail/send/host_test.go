@@ -1,0 +1,202 @@
+package send_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-broker/parley/internal/mail/send"
+)
+
+// host is a mail host on loopback that does what a test tells it.
+type host struct {
+	// extensions are offered in the reply to EHLO.
+	extensions []string
+	// answer replies to a command line; "" means the usual reply. "close" closes the connection.
+	answer func(line string) string
+	// lmtp is whether it replies to a message once for each recipient.
+	lmtp bool
+	// certificate is what it shows after STARTTLS; injected is what it sends behind its reply to STARTTLS.
+	certificate *tls.Certificate
+	injected    string
+
+	mu       sync.Mutex
+	lines    []string
+	messages []string
+	sessions int
+}
+
+// serve answers connections until the test ends, and returns the address.
+func (h *host) serve(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sessions sync.WaitGroup
+	sessions.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			stop := context.AfterFunc(t.Context(), func() { _ = conn.Close() })
+			sessions.Go(func() {
+				defer func() { stop(); _ = conn.Close() }()
+				h.session(conn)
+			})
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); sessions.Wait() })
+	return listener.Addr().String()
+}
+
+func (h *host) session(conn net.Conn) {
+	h.mu.Lock()
+	h.sessions++
+	h.mu.Unlock()
+	reader := bufio.NewReader(conn)
+	say := func(text string) { _, _ = io.WriteString(conn, text+"\r\n") }
+	say("220 host.example ready")
+	recipients := 0
+	for {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			return
+		}
+		line = strings.TrimRight(line, "\r\n")
+		h.mu.Lock()
+		h.lines = append(h.lines, line)
+		h.mu.Unlock()
+		reply := ""
+		if h.answer != nil {
+			reply = h.answer(line)
+		}
+		verb, _, _ := strings.Cut(line, " ")
+		switch {
+		case reply == "close":
+			return
+		case reply != "" && !strings.HasPrefix(reply, "354"):
+			say(reply)
+		case verb == "EHLO" || verb == "LHLO":
+			say(strings.Join(append([]string{"250-host.example"}, prefixed(h.extensions)...), "\r\n"))
+		case verb == "STARTTLS":
+			_, _ = io.WriteString(conn, "220 go ahead\r\n"+h.injected)
+			secured := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*h.certificate}})
+			if secured.Handshake() != nil {
+				return
+			}
+			conn, reader = secured, bufio.NewReader(secured)
+		case verb == "DATA":
+			say("354 go ahead")
+			message, ok := readMessage(reader)
+			if !ok {
+				return
+			}
+			h.mu.Lock()
+			h.messages = append(h.messages, message)
+			h.mu.Unlock()
+			replies := 1
+			if h.lmtp {
+				replies = recipients
+			}
+			for n := range replies {
+				reply := "250 2.0.0 taken"
+				if h.answer != nil {
+					if own := h.answer("." + string(rune('0'+n))); own != "" {
+						reply = own
+					}
+				}
+				if reply == "close" {
+					return
+				}
+				say(reply)
+			}
+			recipients = 0
+		case verb == "RCPT":
+			recipients++
+			say("250 2.1.5 ok")
+		case verb == "QUIT":
+			say("221 bye")
+			return
+		default:
+			say("250 2.0.0 ok")
+		}
+	}
+}
+
+func prefixed(extensions []string) []string {
+	lines := make([]string, len(extensions)+1)
+	for i, extension := range extensions {
+		lines[i] = "250-" + extension
+	}
+	lines[len(extensions)] = "250 HELP"
+	return lines
+}
+
+// readMessage reads up to the line with one dot, as RFC 5321 section 4.5.2 says.
+func readMessage(reader *bufio.Reader) (string, bool) {
+	var message strings.Builder
+	for {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			return "", false
+		}
+		if line == ".\r\n" {
+			return message.String(), true
+		}
+		message.WriteString(strings.TrimPrefix(line, "."))
+	}
+}
+
+func (h *host) received() (messages, lines []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.messages...), append([]string(nil), h.lines...)
+}
+
+// letter is a message to some recipients.
+func letter(body string, recipients ...string) send.Message {
+	message := send.Message{
+		Sender: "from@a.example", Size: int64(len(body)),
+		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil },
+	}
+	for _, recipient := range recipients {
+		message.Recipients = append(message.Recipients, send.Recipient{Address: recipient})
+	}
+	return message
+}
+
+// certificate makes a self-signed certificate for a name.
+func certificate(t *testing.T, name string) *tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}

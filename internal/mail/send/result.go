@@ -1,0 +1,88 @@
+package send
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/parley-broker/parley/internal/mail/nexthop"
+)
+
+// Class says what became of a recipient.
+type Class int
+
+const (
+	// Deferred recipients are tried again.
+	Deferred Class = iota
+	// Delivered recipients are the next hop's from now on.
+	Delivered
+	// Failed recipients are given up.
+	Failed
+	// Unknown is for a message that was sent whole and got no reply: it may have been delivered.
+	Unknown
+)
+
+// String is the name of the class.
+func (c Class) String() string {
+	return [...]string{"deferred", "delivered", "failed", "unknown"}[c]
+}
+
+// Result says what became of one recipient.
+type Result struct {
+	Class Class
+	// Code is the reply of the host, such as 250 or 450; 0 when it gave none.
+	Code int
+	// Enhanced is the status code of RFC 3463, such as 4.2.0.
+	Enhanced string
+	// Text is the reply without its codes, or what went wrong here.
+	Text string
+	// Host is the host that replied; "" when none did.
+	Host string
+	// Relayed is whether the host does not know delivery reports, so that nobody else will send one (RFC 3461 section 5.2.2).
+	Relayed bool
+	// HostFailed is whether it is the host or the way to it that failed, and not this message: the whole queue has to wait.
+	HostFailed bool
+}
+
+// Error is the result as a sentence.
+func (r Result) Error() string {
+	from := ""
+	if r.Host != "" {
+		from = " by " + r.Host
+	}
+	return fmt.Sprintf("%s%s: %d %s %s", r.Class, from, r.Code, r.Enhanced, r.Text)
+}
+
+// resultOf reads a reply.
+func resultOf(host string, answered reply) Result {
+	result := Result{Code: answered.code, Host: host}
+	result.Enhanced, result.Text = answered.enhanced()
+	switch answered.code / 100 {
+	case 2:
+		result.Class = Delivered
+	case 5:
+		result.Class = Failed
+	}
+	result.HostFailed = answered.code == 421
+	return result
+}
+
+// resultOfError reads what went wrong. What is no reply of the host is the failure of the host, or of the way to it.
+func resultOfError(host string, err error) Result {
+	var answered *replyError
+	var unresolved *nexthop.Error
+	var handshake *handshakeError
+	switch {
+	case errors.As(err, &answered):
+		return resultOf(host, answered.reply)
+	case errors.As(err, &unresolved):
+		result := Result{Enhanced: unresolved.Enhanced, Text: oneLine(unresolved.Error()), HostFailed: !unresolved.Permanent}
+		if unresolved.Permanent {
+			result.Class = Failed
+		}
+		return result
+	case errors.As(err, &handshake):
+		return Result{Enhanced: "4.7.5", Text: oneLine(err.Error()), Host: host, HostFailed: true}
+	default:
+		return Result{Enhanced: "4.4.2", Text: oneLine(err.Error()), Host: host, HostFailed: true}
+	}
+}

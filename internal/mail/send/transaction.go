@@ -1,0 +1,304 @@
+package send
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Message is what a connection sends.
+type Message struct {
+	// Sender is the reverse path; "" for the null sender.
+	Sender string
+	// Return is FULL or HDRS, and EnvelopeID the sender's name for this message; "" when it gave none (RFC 3461).
+	Return, EnvelopeID string
+	// Size is that of the body in bytes.
+	Size int64
+	// EightBit is whether the body has bytes above 127, and UTF8 whether an address or a header has.
+	EightBit, UTF8 bool
+	Recipients     []Recipient
+	// Open opens the body; its lines end with CRLF. It is called once for each transaction.
+	Open func(ctx context.Context) (io.ReadCloser, error)
+}
+
+// Recipient is one of the recipients of a message.
+type Recipient struct {
+	Address string
+	// Notify are the kinds of reports asked for, such as "SUCCESS,FAILURE"; "" when nothing was said.
+	Notify string
+	// Original is the original recipient with its type, such as "rfc822;who@example.com"; "" when there is none.
+	Original string
+}
+
+// Send sends a message and says what became of each recipient, in their order. A host that takes no more recipients in one transaction gets
+// the rest in another. When ctx ends, the connection is closed, and what was not answered is deferred or unknown.
+func (c *Connection) Send(ctx context.Context, message Message) []Result {
+	results := make([]Result, len(message.Recipients))
+	if refusal := c.refuse(message); refusal != nil {
+		for i := range results {
+			results[i] = *refusal
+		}
+		return results
+	}
+	stop := c.closeWith(ctx)
+	defer stop()
+	left := make([]int, len(results))
+	for i := range left {
+		left[i] = i
+	}
+	for len(left) > 0 {
+		again := c.transaction(ctx, message, left, results)
+		if len(again) == len(left) || c.broken {
+			break
+		}
+		left = again
+	}
+	c.messages++
+	return results
+}
+
+// refuse says why the host cannot be given a message, from what it said of itself.
+func (c *Connection) refuse(message Message) *Result {
+	refusal := func(enhanced, text string) *Result {
+		return &Result{Class: Failed, Enhanced: enhanced, Text: text, Host: c.target.Host}
+	}
+	if most, err := strconv.ParseInt(c.extensions["SIZE"], 10, 64); err == nil && most > 0 && message.Size > most {
+		return refusal("5.3.4", fmt.Sprintf("the message has %d bytes, and the host takes %d", message.Size, most))
+	}
+	if message.UTF8 && !c.offers("SMTPUTF8") {
+		return refusal("5.6.7", "an address or header is not in ASCII, and the host does not know SMTPUTF8")
+	}
+	if message.EightBit && !c.offers("8BITMIME") {
+		return refusal("5.6.3", "the message has bytes above 127, and the host does not know 8BITMIME")
+	}
+	return nil
+}
+
+// transaction gives the message to the recipients left, and returns those that the host had no room for.
+func (c *Connection) transaction(ctx context.Context, message Message, left []int, results []Result) (again []int) {
+	commands := make([]string, 0, len(left)+2)
+	commands = append(commands, c.mailFrom(message))
+	for _, i := range left {
+		commands = append(commands, c.rcptTo(message.Recipients[i]))
+	}
+	commands = append(commands, "DATA")
+	replies, err := c.converse(commands)
+	all := func(result Result) {
+		for _, i := range left {
+			results[i] = result
+		}
+	}
+	if err != nil {
+		c.broken = true
+		all(resultOfError(c.target.Host, err))
+		return nil
+	}
+	if replies[0].code/100 != 2 {
+		all(resultOf(c.target.Host, replies[0]))
+		c.settle(replies)
+		return nil
+	}
+	var accepted []int
+	for n, i := range left {
+		answered := replies[n+1]
+		results[i] = resultOf(c.target.Host, answered)
+		switch {
+		case answered.code/100 == 2:
+			accepted = append(accepted, i)
+		case answered.code == 452 && len(accepted) > 0:
+			again = append(again, i)
+		}
+		if answered.code == 421 && !c.broken {
+			c.broken = true
+			// Whom the host accepted before it closed gets nothing either.
+			for _, before := range accepted {
+				results[before] = results[i]
+			}
+		}
+	}
+	if len(accepted) == 0 || c.broken {
+		c.settle(replies)
+		return nil
+	}
+	data := replies[len(replies)-1]
+	if data.code != 354 {
+		for _, i := range accepted {
+			results[i] = resultOf(c.target.Host, data)
+			if data.code/100 == 2 {
+				results[i].Class = Deferred
+			}
+		}
+		c.broken = c.broken || data.code == 421
+		c.settle(nil)
+		return nil
+	}
+	c.data(ctx, message, accepted, results)
+	return again
+}
+
+// converse sends the commands of a transaction and reads their replies: at once where the host knows PIPELINING, and otherwise one by one
+// up to the first that makes the rest pointless, whose replies are then missing (code 0).
+func (c *Connection) converse(commands []string) ([]reply, error) {
+	replies := make([]reply, len(commands))
+	if c.offers("PIPELINING") {
+		for _, command := range commands {
+			if err := c.write(command); err != nil {
+				return nil, err
+			}
+		}
+		for i := range replies {
+			answered, err := c.read(c.timeouts().Command)
+			if err != nil {
+				return nil, err
+			}
+			replies[i] = answered
+			if answered.code == 421 {
+				// The host closes the connection; it does not answer what else was sent.
+				for rest := i + 1; rest < len(replies); rest++ {
+					replies[rest] = answered
+				}
+				return replies, nil
+			}
+		}
+		return replies, nil
+	}
+	accepted := false
+	for i, command := range commands {
+		if i == len(commands)-1 && !accepted {
+			break
+		}
+		answered, err := c.command(command)
+		if err != nil {
+			return nil, err
+		}
+		replies[i] = answered
+		if i == 0 && answered.code/100 != 2 {
+			break
+		}
+		if answered.code == 421 {
+			for rest := i + 1; rest < len(replies); rest++ {
+				replies[rest] = answered
+			}
+			break
+		}
+		accepted = accepted || (i > 0 && answered.code/100 == 2)
+	}
+	return replies, nil
+}
+
+// settle leaves a transaction that came to nothing, so that the connection can be used again.
+func (c *Connection) settle(replies []reply) {
+	if c.broken {
+		return
+	}
+	if len(replies) > 0 {
+		if replies[0].code == 421 {
+			c.broken = true
+			return
+		}
+		if replies[len(replies)-1].code == 354 {
+			// The host wants a message although nobody receives it; an empty one ends that (RFC 2920 section 3.1).
+			if answered, err := c.command("."); err != nil || answered.code == 421 {
+				c.broken = true
+				return
+			}
+		}
+	}
+	if answered, err := c.command("RSET"); err != nil || answered.code != 250 {
+		c.broken = true
+	}
+}
+
+// data sends the body, and reads what became of the accepted recipients: one reply for all, or with LMTP one for each.
+func (c *Connection) data(ctx context.Context, message Message, accepted []int, results []Result) {
+	all := func(result Result) {
+		c.broken = true
+		for _, i := range accepted {
+			results[i] = result
+		}
+	}
+	body, err := message.Open(ctx)
+	if err != nil {
+		// The host waits for a message that cannot be read: only closing the connection keeps it from accepting a part of one.
+		all(Result{Enhanced: "4.3.0", Text: oneLine("read the message: " + err.Error())})
+		return
+	}
+	defer func() { _ = body.Close() }()
+	if err := c.writeBody(body); err != nil {
+		result := resultOfError(c.target.Host, err)
+		result.HostFailed = !strings.HasPrefix(result.Text, readFailed)
+		all(result)
+		return
+	}
+	for n, i := range accepted {
+		if n > 0 && !c.target.LMTP {
+			results[i] = results[accepted[0]]
+			continue
+		}
+		answered, err := c.read(c.timeouts().Data)
+		if err != nil {
+			c.broken = true
+			for _, rest := range accepted[n:] {
+				results[rest] = Result{
+					Class: Unknown, Enhanced: "4.4.2", Host: c.target.Host, HostFailed: true,
+					Text: oneLine("the message was sent and not answered: " + err.Error()),
+				}
+			}
+			return
+		}
+		results[i] = resultOf(c.target.Host, answered)
+		results[i].Relayed = results[i].Class == Delivered && !c.target.LMTP && !c.offers("DSN")
+		c.broken = c.broken || answered.code == 421
+	}
+}
+
+func (c *Connection) mailFrom(message Message) string {
+	var line strings.Builder
+	line.WriteString("MAIL FROM:<" + message.Sender + ">")
+	if c.offers("SIZE") {
+		line.WriteString(" SIZE=" + strconv.FormatInt(message.Size, 10))
+	}
+	if message.EightBit {
+		line.WriteString(" BODY=8BITMIME")
+	}
+	if message.UTF8 {
+		line.WriteString(" SMTPUTF8")
+	}
+	if c.offers("DSN") {
+		if message.Return != "" {
+			line.WriteString(" RET=" + message.Return)
+		}
+		if message.EnvelopeID != "" {
+			line.WriteString(" ENVID=" + xtext(message.EnvelopeID))
+		}
+	}
+	return line.String()
+}
+
+func (c *Connection) rcptTo(recipient Recipient) string {
+	line := "RCPT TO:<" + recipient.Address + ">"
+	if c.offers("DSN") {
+		if recipient.Notify != "" {
+			line += " NOTIFY=" + recipient.Notify
+		}
+		if kind, address, found := strings.Cut(recipient.Original, ";"); found {
+			line += " ORCPT=" + kind + ";" + xtext(address)
+		}
+	}
+	return line
+}
+
+// xtext writes a value as a parameter of a command (RFC 3461 section 4).
+func xtext(value string) string {
+	var encoded strings.Builder
+	for i := range len(value) {
+		if b := value[i]; b > ' ' && b < 0x7f && b != '+' && b != '=' {
+			encoded.WriteByte(b)
+		} else {
+			fmt.Fprintf(&encoded, "+%02X", b)
+		}
+	}
+	return encoded.String()
+}
