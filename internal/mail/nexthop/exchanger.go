@@ -25,8 +25,8 @@ type Host struct {
 // Exchangers are the hosts that take mail for a domain, in the order in which to try them: by preference, those that are equal in random
 // order. Hosts that are not better than this one are left out (RFC 5321 section 5.1), where self says which names are this one's.
 //
-// It fails with an [*Error]: 5.1.10 when the domain takes no mail, 5.1.2 when it does not exist, 5.4.6 when this host is its best exchanger,
-// 4.4.3 when nobody could be asked.
+// It fails with an [*Error]: 5.1.10 when the domain takes no mail, 5.1.2 when it does not exist, 5.4.6 when this host is its best
+// exchanger, 4.4.3 when nobody could be asked.
 func (r *Resolver) Exchangers(ctx context.Context, domain string, self func(name string) bool) ([]Host, error) {
 	ascii, err := idna.Lookup.ToASCII(strings.TrimSuffix(domain, "."))
 	if err != nil || ascii == "" {
@@ -79,8 +79,8 @@ func loops(domain string) error {
 	return &Error{Permanent: true, Enhanced: "5.4.6", Text: fmt.Sprintf("mail for %s would come back to this host", domain)}
 }
 
-// Addresses are the addresses of a host, those of version 6 and 4 in turn, and whether they were in a signed zone. It fails with an [*Error]:
-// 4.4.4 when the host has none, because an exchanger whose addresses are missing is more often being moved than gone.
+// Addresses are the addresses of a host, those of version 6 and 4 in turn, and whether they were in a signed zone. It fails with an
+// [*Error]: 4.4.4 when the host has none, because an exchanger whose addresses are missing is more often being moved than gone.
 func (r *Resolver) Addresses(ctx context.Context, host string) (addresses []netip.Addr, secure bool, err error) {
 	if literal, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return []netip.Addr{literal}, false, nil

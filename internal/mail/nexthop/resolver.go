@@ -180,11 +180,11 @@ func read(response *dns.Msg, asked question) (answer, error) {
 			if !strings.EqualFold(header.Name, name) {
 				continue
 			}
-			switch {
-			case header.Rrtype == asked.kind:
+			switch header.Rrtype {
+			case asked.kind:
 				result.records = append(result.records, record)
 				age = min(age, time.Duration(header.Ttl)*time.Second)
-			case header.Rrtype == dns.TypeCNAME:
+			case dns.TypeCNAME:
 				alias = dns.CanonicalName(record.(*dns.CNAME).Target)
 				age = min(age, time.Duration(header.Ttl)*time.Second)
 			}

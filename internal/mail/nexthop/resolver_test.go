@@ -24,7 +24,7 @@ type zone struct {
 func newZone(t *testing.T, records ...string) *zone {
 	t.Helper()
 	z := &zone{}
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +109,10 @@ func TestExchangersOfADomain(t *testing.T) {
 		enhanced     string
 		permanent    bool
 	}{
-		{name: "lower preferences first, and none that is worse than this host", domain: "plain.example",
-			hosts: []string{"first.plain.example", "second.plain.example"}},
+		{
+			name: "lower preferences first, and none that is worse than this host", domain: "plain.example",
+			hosts: []string{"first.plain.example", "second.plain.example"},
+		},
 		{name: "a domain without MX records is its own exchanger", domain: "implicit.example", hosts: []string{"implicit.example"}},
 		{name: "a null MX refuses mail", domain: "null.example", enhanced: "5.1.10", permanent: true},
 		{name: "a domain that does not exist", domain: "absent.example", enhanced: "5.1.2", permanent: true},

@@ -25,11 +25,8 @@ func (c *Connection) writeBody(body io.Reader) error {
 			if err := c.writeStuffed(buffer[:n], last[1] == '\n'); err != nil {
 				return fmt.Errorf("send the message: %w", err)
 			}
-			if n == 1 {
-				last[0], last[1] = last[1], buffer[0]
-			} else {
-				last[0], last[1] = buffer[n-2], buffer[n-1]
-			}
+			tail := append(last[:], buffer[max(0, n-2):n]...)
+			copy(last[:], tail[len(tail)-2:])
 		}
 		if errors.Is(err, io.EOF) {
 			break

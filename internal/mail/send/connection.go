@@ -64,7 +64,7 @@ type handshakeError struct{ cause error }
 func (e *handshakeError) Error() string { return "agree on TLS: " + e.cause.Error() }
 func (e *handshakeError) Unwrap() error { return e.cause }
 
-// Open connects, agrees on TLS as far as the policy asks, and authenticates. It fails with a [Result].
+// Open connects, agrees on TLS as far as the policy asks, and authenticates. It fails with an [*OpenError].
 func Open(ctx context.Context, target Target) (*Connection, error) {
 	connection, err := open(ctx, target, target.TLS.Mode != TLSOff)
 	var handshake *handshakeError
@@ -75,7 +75,7 @@ func Open(ctx context.Context, target Target) (*Connection, error) {
 	if err != nil {
 		result := resultOfError(target.Host, err)
 		result.HostFailed = true
-		return nil, result
+		return nil, &OpenError{Result: result}
 	}
 	return connection, nil
 }

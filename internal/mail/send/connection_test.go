@@ -2,17 +2,13 @@ package send_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/emersion/go-sasl"
-	"github.com/miekg/dns"
 	"pgregory.net/rapid"
 
 	"github.com/parley-broker/parley/internal/mail/send"
@@ -65,26 +61,45 @@ func TestEachRecipientHasAResult(t *testing.T) {
 		broken   bool
 	}{
 		{name: "all are delivered", want: "delivered 2.0.0, delivered 2.0.0, delivered 2.0.0", messages: 1},
-		{name: "one is refused, one deferred, one delivered", messages: 1,
+		{
+			name: "one is refused, one deferred, one delivered", messages: 1,
 			replies: map[string]string{"RCPT TO:<a@": "550 5.1.1 no such user", "RCPT TO:<b@": "450 4.2.0 greylisted"},
-			want:    "failed 5.1.1, deferred 4.2.0, delivered 2.0.0"},
-		{name: "none is accepted, so nothing is sent", replies: map[string]string{"RCPT": "550 5.1.1 no"},
-			want: "failed 5.1.1, failed 5.1.1, failed 5.1.1"},
-		{name: "the sender is refused", replies: map[string]string{"MAIL": "451 4.3.2 later", "RCPT": "503 no", "DATA": "503 no"},
-			want: "deferred 4.3.2, deferred 4.3.2, deferred 4.3.2"},
-		{name: "a code of another class is not believed", replies: map[string]string{"MAIL": "550 2.1.0 odd", "RCPT": "503 no", "DATA": "503 no"},
-			want: "failed 5.0.0, failed 5.0.0, failed 5.0.0"},
-		{name: "the message is refused", replies: map[string]string{".": "554 5.6.0 spam"}, messages: 1,
-			want: "failed 5.6.0, failed 5.6.0, failed 5.6.0"},
-		{name: "DATA is refused", replies: map[string]string{"DATA": "451 4.3.0 disk"},
-			want: "deferred 4.3.0, deferred 4.3.0, deferred 4.3.0"},
-		{name: "the host closes with 421", replies: map[string]string{"RCPT TO:<b@": "421 4.3.2 closing"}, broken: true,
-			want: "deferred 4.3.2 host, deferred 4.3.2 host, deferred 4.3.2 host"},
-		{name: "the connection dies before the message", replies: map[string]string{"RCPT TO:<b@": "close"}, broken: true,
-			want: "deferred 4.4.2 host, deferred 4.4.2 host, deferred 4.4.2 host"},
-		{name: "the connection dies behind the message", replies: map[string]string{".": "close"}, messages: 1, broken: true,
-			want: "unknown 4.4.2 host, unknown 4.4.2 host, unknown 4.4.2 host"},
-		{name: "what has no room comes in another transaction", messages: 2, want: "delivered 2.0.0, delivered 2.0.0, delivered 2.0.0",
+			want:    "failed 5.1.1, deferred 4.2.0, delivered 2.0.0",
+		},
+		{
+			name: "none is accepted, so nothing is sent", replies: map[string]string{"RCPT": "550 5.1.1 no"},
+			want: "failed 5.1.1, failed 5.1.1, failed 5.1.1",
+		},
+		{
+			name: "the sender is refused", replies: map[string]string{"MAIL": "451 4.3.2 later", "RCPT": "503 no", "DATA": "503 no"},
+			want: "deferred 4.3.2, deferred 4.3.2, deferred 4.3.2",
+		},
+		{
+			name: "a code of another class is not believed", replies: map[string]string{"MAIL": "550 2.1.0 odd", "RCPT": "503 no", "DATA": "503 no"},
+			want: "failed 5.0.0, failed 5.0.0, failed 5.0.0",
+		},
+		{
+			name: "the message is refused", replies: map[string]string{".": "554 5.6.0 spam"}, messages: 1,
+			want: "failed 5.6.0, failed 5.6.0, failed 5.6.0",
+		},
+		{
+			name: "DATA is refused", replies: map[string]string{"DATA": "451 4.3.0 disk"},
+			want: "deferred 4.3.0, deferred 4.3.0, deferred 4.3.0",
+		},
+		{
+			name: "the host closes with 421", replies: map[string]string{"RCPT TO:<b@": "421 4.3.2 closing"}, broken: true,
+			want: "deferred 4.3.2 host, deferred 4.3.2 host, deferred 4.3.2 host",
+		},
+		{
+			name: "the connection dies before the message", replies: map[string]string{"RCPT TO:<b@": "close"}, broken: true,
+			want: "deferred 4.4.2 host, deferred 4.4.2 host, deferred 4.4.2 host",
+		},
+		{
+			name: "the connection dies behind the message", replies: map[string]string{".": "close"}, messages: 1, broken: true,
+			want: "unknown 4.4.2 host, unknown 4.4.2 host, unknown 4.4.2 host",
+		},
+		{
+			name: "what has no room comes in another transaction", messages: 2, want: "delivered 2.0.0, delivered 2.0.0, delivered 2.0.0",
 			answer: func(line string) string {
 				if strings.HasPrefix(line, "MAIL") {
 					many = 0
@@ -93,7 +108,8 @@ func TestEachRecipientHasAResult(t *testing.T) {
 					return "452 4.5.3 too many recipients"
 				}
 				return ""
-			}},
+			},
+		},
 	} {
 		for _, pipelined := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, pipelined %v", c.name, pipelined), func(t *testing.T) {
@@ -269,71 +285,6 @@ func TestReportsAreAskedForWhereTheHostKnowsThem(t *testing.T) {
 	}
 }
 
-func TestTLSAsThePolicyAsks(t *testing.T) {
-	t.Parallel()
-	shown := certificate(t, "host.example")
-	other := certificate(t, "other.example")
-	trusted := x509.NewCertPool()
-	trusted.AddCert(shown.Leaf)
-	record := func(c *x509.Certificate, usage, selector uint8) *dns.TLSA {
-		data := c.Raw
-		if selector == 1 {
-			data = c.RawSubjectPublicKeyInfo
-		}
-		return &dns.TLSA{Usage: usage, Selector: selector, MatchingType: 1, Certificate: fmt.Sprintf("%x", sha256.Sum256(data))}
-	}
-	for _, c := range []struct {
-		name      string
-		policy    send.TLSPolicy
-		offered   bool
-		encrypted bool
-		refused   bool
-		injected  string
-	}{
-		{name: "opportunistic encrypts what is offered", offered: true, encrypted: true},
-		{name: "opportunistic sends in clear where nothing is offered"},
-		{name: "opportunistic falls back when TLS fails", offered: true, injected: "250 injected\r\n"},
-		{name: "off does not encrypt", policy: send.TLSPolicy{Mode: send.TLSOff}, offered: true},
-		{name: "required encrypts", policy: send.TLSPolicy{Mode: send.TLSRequired}, offered: true, encrypted: true},
-		{name: "required refuses to send in clear", policy: send.TLSPolicy{Mode: send.TLSRequired}, refused: true},
-		{name: "required refuses what came before TLS", policy: send.TLSPolicy{Mode: send.TLSRequired}, offered: true, injected: "250 x\r\n", refused: true},
-		{name: "verified accepts a trusted name", policy: send.TLSPolicy{Mode: send.TLSVerified, RootCAs: trusted}, offered: true, encrypted: true},
-		{name: "verified refuses another name", policy: send.TLSPolicy{Mode: send.TLSVerified, RootCAs: trusted, Names: []string{"mail.example"}}, offered: true, refused: true},
-		{name: "verified knows names below a domain", policy: send.TLSPolicy{Mode: send.TLSVerified, RootCAs: trusted, Names: []string{"*.example"}}, offered: true, encrypted: true},
-		{name: "verified refuses an issuer that is not trusted", policy: send.TLSPolicy{Mode: send.TLSVerified, RootCAs: x509.NewCertPool()}, offered: true, refused: true},
-		{name: "DANE accepts the named certificate", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(shown.Leaf, 3, 1)}}, offered: true, encrypted: true},
-		{name: "DANE accepts one of several", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(other.Leaf, 3, 0), record(shown.Leaf, 3, 0)}}, offered: true, encrypted: true},
-		{name: "DANE accepts what the anchor signed", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(shown.Leaf, 2, 0)}}, offered: true, encrypted: true},
-		{name: "DANE refuses another certificate", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(other.Leaf, 3, 1)}}, offered: true, refused: true},
-		{name: "DANE refuses uses that mean nothing to mail", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(shown.Leaf, 1, 1)}}, offered: true, refused: true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			h := &host{certificate: shown, injected: c.injected}
-			if c.offered {
-				h.extensions = []string{"STARTTLS"}
-			}
-			connection, err := open(t, h, func(target *send.Target) { target.TLS = c.policy })
-			if c.refused {
-				var result send.Result
-				if !errors.As(err, &result) || result.Class != send.Deferred || result.Enhanced != "4.7.5" || !result.HostFailed {
-					t.Fatalf("failed with %v", err)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if connection.Encrypted() != c.encrypted {
-				t.Errorf("encrypted is %v", connection.Encrypted())
-			}
-			if got := outcome(connection.Send(context.Background(), letter("x\r\n", "a@b.example"))); got != "delivered 2.0.0" {
-				t.Errorf("result is %s", got)
-			}
-		})
-	}
-}
-
 func TestAuthenticationAsTheMechanismSays(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -384,11 +335,11 @@ func TestHostThatAnswersNonsense(t *testing.T) {
 
 func TestEndOfContextClosesTheConnection(t *testing.T) {
 	t.Parallel()
-	reached := make(chan struct{})
+	reached, cancelled := make(chan struct{}), make(chan struct{})
 	h := &host{answer: func(line string) string {
 		if strings.HasPrefix(line, "MAIL") {
 			close(reached)
-			time.Sleep(50 * time.Millisecond)
+			<-cancelled
 		}
 		return ""
 	}}
@@ -398,6 +349,7 @@ func TestEndOfContextClosesTheConnection(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-reached; cancel() }()
+	defer close(cancelled)
 	if got := outcome(connection.Send(ctx, letter("x\r\n", "a@b.example"))); got != "deferred 4.4.2 host" || connection.Usable() {
 		t.Errorf("result is %s, usable %v", got, connection.Usable())
 	}
@@ -410,8 +362,8 @@ func TestCommandsCannotBeInjected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	connection.Send(context.Background(), letter("x\r\n", "a@b.example>\r\nRCPT TO:<evil@b.example"))
-	if _, lines := h.received(); strings.Contains(strings.Join(lines, "\n"), "RCPT TO:<evil") {
+	connection.Send(context.Background(), letter("x\r\n", "a@b.example>\r\nRCPT TO:<mallory@b.example"))
+	if _, lines := h.received(); strings.Contains(strings.Join(lines, "\n"), "RCPT TO:<mallory") {
 		t.Errorf("sent %q", lines)
 	}
 }

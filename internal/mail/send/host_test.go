@@ -20,7 +20,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/send"
 )
 
-// host is a mail host on loopback that does what a test tells it.
+// host is a mail host on loopback that does what a test says.
 type host struct {
 	// extensions are offered in the reply to EHLO.
 	extensions []string
@@ -95,7 +95,7 @@ func (h *host) session(conn net.Conn) {
 		case verb == "STARTTLS":
 			_, _ = io.WriteString(conn, "220 go ahead\r\n"+h.injected)
 			secured := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*h.certificate}})
-			if secured.Handshake() != nil {
+			if secured.HandshakeContext(context.Background()) != nil {
 				return
 			}
 			conn, reader = secured, bufio.NewReader(secured)

@@ -25,7 +25,9 @@ type reply struct {
 // replyError is a reply other than the one a command needs.
 type replyError struct{ reply }
 
-func (e *replyError) Error() string { return fmt.Sprintf("%d %s", e.code, oneLine(strings.Join(e.lines, " "))) }
+func (e *replyError) Error() string {
+	return fmt.Sprintf("%d %s", e.code, oneLine(strings.Join(e.lines, " ")))
+}
 
 // enhancedCode is a status code of RFC 3463 at the beginning of a line.
 var enhancedCode = regexp.MustCompile(`^([245]\.[0-9]{1,3}\.[0-9]{1,3})(?: |$)`)
@@ -37,7 +39,7 @@ func (r reply) enhanced() (code, text string) {
 	kept := make([]string, len(r.lines))
 	for i, line := range r.lines {
 		kept[i] = line
-		if found := enhancedCode.FindStringSubmatch(line); found != nil && int(found[1][0]-'0') == r.code/100 {
+		if found := enhancedCode.FindStringSubmatch(line); len(found) > 1 && int(found[1][0]-'0') == r.code/100 {
 			code, kept[i] = found[1], strings.TrimSpace(line[len(found[1]):])
 		}
 	}

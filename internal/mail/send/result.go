@@ -43,13 +43,12 @@ type Result struct {
 	HostFailed bool
 }
 
+// OpenError is why there is no connection, as a result for each of the recipients.
+type OpenError struct{ Result Result }
+
 // Error is the result as a sentence.
-func (r Result) Error() string {
-	from := ""
-	if r.Host != "" {
-		from = " by " + r.Host
-	}
-	return fmt.Sprintf("%s%s: %d %s %s", r.Class, from, r.Code, r.Enhanced, r.Text)
+func (e *OpenError) Error() string {
+	return fmt.Sprintf("connect to %s: %d %s %s", e.Result.Host, e.Result.Code, e.Result.Enhanced, e.Result.Text)
 }
 
 // resultOf reads a reply.

@@ -32,8 +32,8 @@ type Recipient struct {
 	Original string
 }
 
-// Send sends a message and says what became of each recipient, in their order. A host that takes no more recipients in one transaction gets
-// the rest in another. When ctx ends, the connection is closed, and what was not answered is deferred or unknown.
+// Send sends a message and says what became of each recipient, in their order. A host that takes no more recipients in one transaction
+// gets the rest in another. When ctx ends, the connection is closed, and what was not answered is deferred or unknown.
 func (c *Connection) Send(ctx context.Context, message Message) []Result {
 	results := make([]Result, len(message.Recipients))
 	if refusal := c.refuse(message); refusal != nil {
@@ -138,51 +138,41 @@ func (c *Connection) transaction(ctx context.Context, message Message, left []in
 	return again
 }
 
-// converse sends the commands of a transaction and reads their replies: at once where the host knows PIPELINING, and otherwise one by one
-// up to the first that makes the rest pointless, whose replies are then missing (code 0).
+// converse sends the commands of a transaction and reads their replies. After 421 the host closes the connection and answers nothing else, so
+// that is the reply to all that follows.
 func (c *Connection) converse(commands []string) ([]reply, error) {
-	replies := make([]reply, len(commands))
 	if c.offers("PIPELINING") {
 		for _, command := range commands {
 			if err := c.write(command); err != nil {
 				return nil, err
 			}
 		}
-		for i := range replies {
-			answered, err := c.read(c.timeouts().Command)
-			if err != nil {
-				return nil, err
-			}
-			replies[i] = answered
-			if answered.code == 421 {
-				// The host closes the connection; it does not answer what else was sent.
-				for rest := i + 1; rest < len(replies); rest++ {
-					replies[rest] = answered
-				}
-				return replies, nil
-			}
-		}
-		return replies, nil
+		return c.replies(commands, func(string) (reply, error) { return c.read(c.timeouts().Command) })
 	}
-	accepted := false
+	return c.replies(commands, c.command)
+}
+
+// replies asks for the reply to each command. Where they are sent one by one, those that have become pointless are not asked for: their
+// replies have the code 0.
+func (c *Connection) replies(commands []string, ask func(string) (reply, error)) ([]reply, error) {
+	replies := make([]reply, len(commands))
+	pipelined, accepted := c.offers("PIPELINING"), false
 	for i, command := range commands {
-		if i == len(commands)-1 && !accepted {
-			break
+		pointless := (i > 0 && replies[0].code/100 != 2) || (i == len(commands)-1 && !accepted)
+		if pointless && !pipelined {
+			continue
 		}
-		answered, err := c.command(command)
+		answered, err := ask(command)
 		if err != nil {
 			return nil, err
 		}
-		replies[i] = answered
-		if i == 0 && answered.code/100 != 2 {
-			break
-		}
 		if answered.code == 421 {
-			for rest := i + 1; rest < len(replies); rest++ {
+			for rest := i; rest < len(replies); rest++ {
 				replies[rest] = answered
 			}
-			break
+			return replies, nil
 		}
+		replies[i] = answered
 		accepted = accepted || (i > 0 && answered.code/100 == 2)
 	}
 	return replies, nil

@@ -1,0 +1,158 @@
+// Package maildir delivers messages into Maildirs: a directory a mailbox, a file a message.
+//
+// A message is written into tmp, synchronised, and moved into new; then new is synchronised. So a reader never sees a part of a message,
+// and what was reported as delivered survives a crash of the machine. The name of the file is made of the delivery, not of the moment: a
+// delivery that is repeated because its result was lost finds its file, and delivers nothing twice, as long as a reader has not moved the
+// file.
+//
+// Source: spec/hub-transport.md section 12.1 and 15.3.
+package maildir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Store is a directory with a Maildir for each mailbox.
+type Store struct {
+	// Root holds the mailboxes.
+	Root string
+	// Path is where below Root a mailbox stands, with {local} and {domain} for the parts of its address; "" means {domain}/{local}.
+	Path string
+}
+
+// Delivery is a message for one mailbox.
+type Delivery struct {
+	// ID names this delivery of this message to this mailbox, for as long as it may be repeated.
+	ID string
+	// Sender is written as Return-Path, and Recipient as Delivered-To.
+	Sender, Recipient string
+	Body              io.Reader
+}
+
+// ErrMailbox is a mailbox whose name cannot be a directory; trying again is of no use.
+var ErrMailbox = errors.New("the address is no name of a mailbox")
+
+// Deliver writes a message into a mailbox, and makes the mailbox when it is not there. Delivered is false when the message was there.
+func (s Store) Deliver(delivery Delivery) (delivered bool, err error) {
+	mailbox, err := s.mailbox(delivery.Recipient)
+	if err != nil {
+		return false, err
+	}
+	for _, folder := range []string{"tmp", "new", "cur"} {
+		if err := os.MkdirAll(filepath.Join(mailbox, folder), 0o700); err != nil {
+			return false, fmt.Errorf("make the mailbox: %w", err)
+		}
+	}
+	name := fileName(delivery.ID)
+	if there, err := exists(mailbox, name); err != nil || there {
+		return false, err
+	}
+	temporary := filepath.Join(mailbox, "tmp", fmt.Sprintf("%s.%d.%d", name, os.Getpid(), time.Now().UnixNano()))
+	if err := write(temporary, delivery); err != nil {
+		_ = os.Remove(temporary)
+		return false, err
+	}
+	// A link, unlike a rename, fails where another daemon was faster.
+	err = os.Link(temporary, filepath.Join(mailbox, "new", name))
+	_ = os.Remove(temporary)
+	if errors.Is(err, fs.ErrExist) {
+		return false, synchronise(filepath.Join(mailbox, "new"))
+	}
+	if err != nil {
+		return false, fmt.Errorf("move the message into the mailbox: %w", err)
+	}
+	return true, synchronise(filepath.Join(mailbox, "new"))
+}
+
+// mailbox is the directory of an address. What could lead out of Root is refused.
+func (s Store) mailbox(address string) (string, error) {
+	at := strings.LastIndexByte(address, '@')
+	if at <= 0 || at == len(address)-1 {
+		return "", fmt.Errorf("%w: %q", ErrMailbox, address)
+	}
+	local, domain := strings.ToLower(address[:at]), strings.ToLower(address[at+1:])
+	for _, part := range []string{local, domain} {
+		if part == "." || part == ".." || len(part) > 200 || strings.ContainsAny(part, "/\\\x00") || strings.HasPrefix(part, ".") {
+			return "", fmt.Errorf("%w: %q", ErrMailbox, address)
+		}
+	}
+	path := s.Path
+	if path == "" {
+		path = "{domain}/{local}"
+	}
+	path = strings.NewReplacer("{local}", local, "{domain}", domain).Replace(path)
+	if !filepath.IsLocal(path) {
+		return "", fmt.Errorf("%w: %q leads out of the store", ErrMailbox, path)
+	}
+	return filepath.Join(s.Root, path), nil
+}
+
+// fileName is the name of a delivery's file. It has no colon, which begins the flags that readers add.
+func fileName(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	host, _ := os.Hostname()
+	host = strings.NewReplacer("/", "_", ":", "_").Replace(host)
+	return hex.EncodeToString(sum[:16]) + ".parley." + host
+}
+
+// exists is whether a reader or an earlier attempt has the file, with or without flags.
+func exists(mailbox, name string) (bool, error) {
+	stem, _, _ := strings.Cut(name, ".")
+	for _, folder := range []string{"new", "cur"} {
+		found, err := filepath.Glob(filepath.Join(glob(mailbox), folder, stem+".parley.*"))
+		if err != nil {
+			return false, fmt.Errorf("read the mailbox: %w", err)
+		}
+		if len(found) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// glob makes a path into a pattern that matches the path alone.
+func glob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+func write(path string, delivery Delivery) (err error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the message: %w", err)
+	}
+	defer func() {
+		if closed := file.Close(); err == nil && closed != nil {
+			err = fmt.Errorf("write the message: %w", closed)
+		}
+	}()
+	header := fmt.Sprintf("Return-Path: <%s>\r\nDelivered-To: %s\r\n", delivery.Sender, delivery.Recipient)
+	if _, err := io.Copy(file, io.MultiReader(strings.NewReader(header), delivery.Body)); err != nil {
+		return fmt.Errorf("write the message: %w", err)
+	}
+	if err := file.Sync(); err != nil {
+		return fmt.Errorf("synchronise the message: %w", err)
+	}
+	return nil
+}
+
+// synchronise makes the names in a directory survive a crash.
+func synchronise(path string) error {
+	directory, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("synchronise the mailbox: %w", err)
+	}
+	defer func() { _ = directory.Close() }()
+	if err := directory.Sync(); err != nil {
+		return fmt.Errorf("synchronise the mailbox: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package maildir_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/parley-broker/parley/internal/mail/maildir"
+)
+
+func files(t *testing.T, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func deliver(t *testing.T, store maildir.Store, id, recipient string) bool {
+	t.Helper()
+	delivered, err := store.Deliver(maildir.Delivery{
+		ID: id, Sender: "from@a.example", Recipient: recipient, Body: strings.NewReader("Subject: x\r\n\r\nbody\r\n"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return delivered
+}
+
+func TestMessageBecomesAFileOfTheMailbox(t *testing.T) {
+	t.Parallel()
+	store := maildir.Store{Root: t.TempDir()}
+	if !deliver(t, store, "7/1", "Who@B.example") {
+		t.Fatal("nothing was delivered")
+	}
+	found := files(t, store.Root+"/b.example/who/new/*")
+	if len(found) != 1 || len(files(t, store.Root+"/b.example/who/tmp/*")) != 0 {
+		t.Fatalf("files are %q", found)
+	}
+	content, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "Return-Path: <from@a.example>\r\nDelivered-To: Who@B.example\r\nSubject: x\r\n\r\nbody\r\n"
+	if string(content) != want {
+		t.Errorf("the message is %q", content)
+	}
+}
+
+func TestRepeatedDeliveryAddsNothing(t *testing.T) {
+	t.Parallel()
+	store := maildir.Store{Root: filepath.Join(t.TempDir(), "mail [*]")}
+	deliver(t, store, "7/1", "who@b.example")
+	if deliver(t, store, "7/1", "who@b.example") {
+		t.Error("the same delivery was made twice")
+	}
+	// A reader moves the file and adds flags.
+	mailbox := store.Root + "/b.example/who/"
+	entries, err := os.ReadDir(mailbox + "new")
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("new holds %v, %v", entries, err)
+	}
+	if err := os.Rename(mailbox+"new/"+entries[0].Name(), mailbox+"cur/"+entries[0].Name()+":2,S"); err != nil {
+		t.Fatal(err)
+	}
+	if deliver(t, store, "7/1", "who@b.example") {
+		t.Error("a delivery that was read was made again")
+	}
+	if !deliver(t, store, "7/2", "who@b.example") || !deliver(t, store, "7/1", "other@b.example") {
+		t.Error("another delivery was taken for the first")
+	}
+}
+
+func TestOneOfDaemonsSideBySideDelivers(t *testing.T) {
+	t.Parallel()
+	store := maildir.Store{Root: t.TempDir()}
+	var delivered atomic.Int64
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if deliver(t, store, "7/1", "who@b.example") {
+				delivered.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	if n := len(files(t, store.Root+"/b.example/who/new/*")); n != 1 || delivered.Load() != 1 {
+		t.Errorf("%d files, %d said to be delivered", n, delivered.Load())
+	}
+}
+
+func TestAddressThatLeadsOutOfTheStore(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, recipient := range []string{"../x@b.example", "x@..", "..@b.example", "a/b@c.example", "x@", "@x", "x", ".hidden@b.example", "a\x00b@c.example"} {
+		store := maildir.Store{Root: filepath.Join(root, "store")}
+		_, err := store.Deliver(maildir.Delivery{ID: "1", Recipient: recipient, Body: strings.NewReader("")})
+		if !errors.Is(err, maildir.ErrMailbox) {
+			t.Errorf("%q: %v", recipient, err)
+		}
+	}
+	if found := files(t, root+"/*"); len(found) != 0 {
+		t.Errorf("made %q", found)
+	}
+}
+
+func TestBodyThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	store := maildir.Store{Root: t.TempDir()}
+	_, err := store.Deliver(maildir.Delivery{ID: "1", Recipient: "a@b.example", Body: failingReader{}})
+	if err == nil || len(files(t, store.Root+"/b.example/a/*/*")) != 0 {
+		t.Errorf("%v, files %q", err, files(t, store.Root+"/b.example/a/*/*"))
+	}
+}
+
+type failingReader struct{}
+
+func (failingReader) Read([]byte) (int, error) { return 0, errors.New("the disk is gone") }

@@ -1,0 +1,176 @@
+package report_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/mail"
+	"net/textproto"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/parley-broker/parley/internal/mail/report"
+)
+
+const original = "From: a@a.example\r\nSubject: hello\r\n\r\nbody\r\n"
+
+func sample(action report.Action) report.Report {
+	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+	return report.Report{
+		Action: action, ReportingMTA: "hub.example", Postmaster: "postmaster@hub.example", To: "a@a.example", EnvelopeID: "QQ31",
+		ReceivedFrom: "client.example", Arrived: at, Date: at.Add(time.Hour), MessageID: "1@hub.example", Original: strings.NewReader(original),
+		Recipients: []report.Recipient{
+			{Final: "b@b.example", Original: "rfc822;list@c.example", Status: "5.1.1", Text: "no such user", Remote: "mx.b.example", Code: 550, LastAttempt: at},
+			{Final: "c@b.example", Status: "5.4.7", Text: "expired", RetryUntil: at.Add(24 * time.Hour), LogID: "17"},
+		},
+	}
+}
+
+// parsed is a report as a mail program sees it.
+type parsed struct {
+	header mail.Header
+	parts  []string
+	types  []string
+	groups []textproto.MIMEHeader
+}
+
+func parse(t interface{ Fatal(...any) }, r report.Report) parsed {
+	var written bytes.Buffer
+	if err := r.Write(&written); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(bytes.ReplaceAll(written.Bytes(), []byte("\r\n"), nil), []byte("\n")) {
+		t.Fatal("a line does not end with CRLF")
+	}
+	message, err := mail.ReadMessage(&written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, parameters, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/report" {
+		t.Fatal(kind, err)
+	}
+	result := parsed{header: message.Header}
+	reader := multipart.NewReader(message.Body, parameters["boundary"])
+	for {
+		part, err := reader.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, _, _ := mime.ParseMediaType(part.Header.Get("Content-Type"))
+		if kind != "message/"+parameters["report-type"] && strings.HasSuffix(kind, "status") {
+			t.Fatal("the report is of type", parameters["report-type"], "and has a part of type", kind)
+		}
+		result.types, result.parts = append(result.types, kind), append(result.parts, string(content))
+	}
+	if len(result.parts) != 3 {
+		t.Fatal("parts are", result.types)
+	}
+	lines := textproto.NewReader(bufio.NewReader(strings.NewReader(result.parts[1] + "\r\n\r\n")))
+	for {
+		group, err := lines.ReadMIMEHeader()
+		if len(group) > 0 {
+			result.groups = append(result.groups, group)
+		}
+		if err != nil || len(group) == 0 {
+			return result
+		}
+	}
+}
+
+func TestReportHasItsThreeParts(t *testing.T) {
+	t.Parallel()
+	got := parse(t, sample(report.Failed))
+	if strings.Join(got.types, " ") != "text/plain message/delivery-status message/rfc822" {
+		t.Errorf("parts are %v", got.types)
+	}
+	if got.header.Get("Auto-Submitted") != "auto-replied" || got.header.Get("To") != "<a@a.example>" {
+		t.Errorf("header is %v", got.header)
+	}
+	if got.parts[2] != original {
+		t.Errorf("returned %q", got.parts[2])
+	}
+	for _, wanted := range []string{"b@b.example", "There is no such mailbox", "550 5.1.1 no such user"} {
+		if !strings.Contains(got.parts[0], wanted) {
+			t.Errorf("the text does not say %q:\n%s", wanted, got.parts[0])
+		}
+	}
+}
+
+func TestFieldsAreThoseOfRFC3464(t *testing.T) {
+	t.Parallel()
+	got := parse(t, sample(report.Delayed))
+	if len(got.groups) != 3 {
+		t.Fatalf("groups are %v", got.groups)
+	}
+	for i, want := range []map[string]string{
+		{
+			"Original-Envelope-Id": "QQ31", "Reporting-Mta": "dns; hub.example", "Received-From-Mta": "dns; client.example",
+			"Arrival-Date": "Mon, 23 Nov 2026 10:00:00 +0000",
+		},
+		{
+			"Original-Recipient": "rfc822;list@c.example", "Final-Recipient": "rfc822; b@b.example", "Action": "delayed", "Status": "5.1.1",
+			"Remote-Mta": "dns; mx.b.example", "Diagnostic-Code": "smtp; 550 5.1.1 no such user", "Last-Attempt-Date": "Mon, 23 Nov 2026 10:00:00 +0000",
+		},
+		{
+			"Final-Recipient": "rfc822; c@b.example", "Action": "delayed", "Status": "5.4.7", "Diagnostic-Code": "x-parley; expired",
+			"Final-Log-Id": "17", "Will-Retry-Until": "Tue, 24 Nov 2026 10:00:00 +0000",
+		},
+	} {
+		if len(got.groups[i]) != len(want) {
+			t.Errorf("group %d is %v", i, got.groups[i])
+		}
+		for name, value := range want {
+			if got.groups[i].Get(name) != value {
+				t.Errorf("%s is %q, want %q", name, got.groups[i].Get(name), value)
+			}
+		}
+	}
+}
+
+func TestHeadersAloneAreReturned(t *testing.T) {
+	t.Parallel()
+	r := sample(report.Failed)
+	r.HeadersOnly = true
+	got := parse(t, r)
+	if got.types[2] != "text/rfc822-headers" || got.parts[2] != "From: a@a.example\r\nSubject: hello\r\n" {
+		t.Errorf("returned %s %q", got.types[2], got.parts[2])
+	}
+}
+
+func TestAddressBeyondASCIIHasATypeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	r := sample(report.Failed)
+	r.Recipients[0].Final = "jürgen@b.example"
+	got := parse(t, r)
+	if got.types[1] != "message/global-delivery-status" || got.groups[1].Get("Final-Recipient") != "utf-8; jürgen@b.example" {
+		t.Errorf("%s %v", got.types[1], got.groups[1])
+	}
+}
+
+func TestNothingFromOutsideAddsAField(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		hostile := rapid.StringOf(rapid.SampledFrom([]rune("a:\r\n -=_\x00é"))).Draw(t, "hostile")
+		r := sample(report.Failed)
+		r.Original = strings.NewReader(original)
+		r.Recipients[0].Text, r.Recipients[0].Remote, r.EnvelopeID = hostile, "x"+hostile, "x"+hostile
+		got := parse(t, r)
+		if len(got.groups) != 3 || len(got.groups[1]) != 7 || len(got.groups[0]) != 4 {
+			t.Fatal("fields are", got.groups)
+		}
+	})
+}
