@@ -79,6 +79,58 @@ func (c *Consumer) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return execution.run(ctx)
+}
+
+// consumerExecution is one execution of a consumer: its settings with the defaults filled in, and what its readers share.
+type consumerExecution struct {
+	Consumer
+	// workOnce is what a reader does again and again: one transaction. It reports whether there was anything to work on.
+	workOnce func(ctx, work context.Context) (bool, error)
+	wakeUps  *wakeUps
+	cutOff   atomic.Int32 // handlers whose context ended with the time of grace
+	disabled atomic.Bool  // the queue was found disabled
+	singles  atomic.Int64 // so many messages are received alone, after a failure
+}
+
+func (c *Consumer) prepare() (*consumerExecution, error) {
+	if c.Handler == nil {
+		return nil, errors.New("consumer: Handler is missing")
+	}
+	execution, err := newConsumerExecution(*c)
+	if err == nil {
+		execution.workOnce = execution.receiveOnce
+	}
+	return execution, err
+}
+
+// newConsumerExecution checks the settings that consumers of dialogs and of simple queues have in common.
+func newConsumerExecution(c Consumer) (*consumerExecution, error) {
+	execution := &consumerExecution{Consumer: c}
+	switch {
+	case execution.Pool == nil:
+		return nil, errors.New("consumer: Pool is missing")
+	case execution.Queue == "":
+		return nil, errors.New("consumer: Queue is missing")
+	case min(execution.Top, execution.Groups, execution.Readers) < 0,
+		min(execution.HandlerTimeout, execution.GraceTime, execution.PollInterval) < 0:
+		return nil, errors.New("consumer: Top, Groups, Readers and times must not be negative")
+	}
+	execution.Top = orDefault(execution.Top, defaultTop)
+	execution.Groups = orDefault(execution.Groups, 1)
+	execution.Readers = orDefault(execution.Readers, 1)
+	execution.GraceTime = orDefault(execution.GraceTime, defaultGraceTime)
+	execution.PollInterval = orDefault(execution.PollInterval, defaultPollInterval)
+	if execution.Logger == nil {
+		execution.Logger = slog.Default()
+	}
+	execution.Logger = execution.Logger.With("queue", execution.Queue)
+	execution.wakeUps = newWakeUps(execution)
+	return execution, nil
+}
+
+// run is [Consumer.Run], whatever its readers do.
+func (execution *consumerExecution) run(ctx context.Context) error {
 	if err := execution.attach(ctx); err != nil {
 		return err
 	}
@@ -114,41 +166,6 @@ func (c *Consumer) Run(ctx context.Context) error {
 			execution.Queue, cut, execution.GraceTime)
 	}
 	return nil
-}
-
-// consumerExecution is one execution of a consumer: its settings with the defaults filled in, and what its readers share.
-type consumerExecution struct {
-	Consumer
-	wakeUps  *wakeUps
-	cutOff   atomic.Int32 // handlers whose context ended with the time of grace
-	disabled atomic.Bool  // the queue was found disabled
-	singles  atomic.Int64 // so many messages are received alone, after a failure
-}
-
-func (c *Consumer) prepare() (*consumerExecution, error) {
-	execution := &consumerExecution{Consumer: *c}
-	switch {
-	case execution.Pool == nil:
-		return nil, errors.New("consumer: Pool is missing")
-	case execution.Queue == "":
-		return nil, errors.New("consumer: Queue is missing")
-	case execution.Handler == nil:
-		return nil, errors.New("consumer: Handler is missing")
-	case min(execution.Top, execution.Groups, execution.Readers) < 0,
-		min(execution.HandlerTimeout, execution.GraceTime, execution.PollInterval) < 0:
-		return nil, errors.New("consumer: Top, Groups, Readers and times must not be negative")
-	}
-	execution.Top = orDefault(execution.Top, defaultTop)
-	execution.Groups = orDefault(execution.Groups, 1)
-	execution.Readers = orDefault(execution.Readers, 1)
-	execution.GraceTime = orDefault(execution.GraceTime, defaultGraceTime)
-	execution.PollInterval = orDefault(execution.PollInterval, defaultPollInterval)
-	if execution.Logger == nil {
-		execution.Logger = slog.Default()
-	}
-	execution.Logger = execution.Logger.With("queue", execution.Queue)
-	execution.wakeUps = newWakeUps(execution)
-	return execution, nil
 }
 
 func orDefault[T int | time.Duration](value, otherwise T) T {

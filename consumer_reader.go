@@ -26,7 +26,7 @@ func (execution *consumerExecution) read(ctx, work context.Context, number int) 
 	logger := execution.Logger.With("reader", number)
 	failures := 0
 	for ctx.Err() == nil {
-		received, err := execution.receiveOnce(ctx, work)
+		received, err := execution.workOnce(ctx, work)
 		if err != nil {
 			failures++
 			if failed, ok := errors.AsType[*handlerError](err); ok {
@@ -63,12 +63,10 @@ func (execution *consumerExecution) receiveOnce(ctx, work context.Context) (rece
 	if err != nil {
 		return false, fmt.Errorf("begin a transaction: %w", err)
 	}
+	// After a commit this does nothing. It runs even when the handler ends the goroutine.
 	defer func() {
-		// After a commit this does nothing. It runs even when the handler ends the goroutine.
-		undo, cancel := context.WithTimeout(context.WithoutCancel(work), rollbackTimeout)
-		defer cancel()
-		if undoErr := tx.Rollback(undo); undoErr != nil && !errors.Is(undoErr, pgx.ErrTxClosed) && !conn.Conn().IsClosed() {
-			err = errors.Join(err, fmt.Errorf("roll back: %w", undoErr))
+		if undoErr := rollBack(work, tx); undoErr != nil {
+			err = errors.Join(err, undoErr)
 		}
 	}()
 	messages, err := Receive(work, tx, execution.Queue, append(execution.portion(), asReader())...)
@@ -94,6 +92,16 @@ func (execution *consumerExecution) receiveOnce(ctx, work context.Context) (rece
 	}
 	execution.handled(messages)
 	return len(messages) > 0, nil
+}
+
+// rollBack rolls back also after work was cancelled. A connection that is lost has done it already.
+func rollBack(work context.Context, tx pgx.Tx) error {
+	undo, cancel := context.WithTimeout(context.WithoutCancel(work), rollbackTimeout)
+	defer cancel()
+	if err := tx.Rollback(undo); err != nil && !errors.Is(err, pgx.ErrTxClosed) && !tx.Conn().IsClosed() {
+		return fmt.Errorf("roll back: %w", err)
+	}
+	return nil
 }
 
 // portion is how much the next RECEIVE may take.
@@ -144,7 +152,8 @@ func (execution *consumerExecution) separateFailed(messages int) {
 type handlerError struct {
 	group         UUID
 	conversations []UUID
-	messages      int // that were received together
+	messages      int     // that were received together
+	taken         []int64 // instead of conversations, messages of a simple queue
 	cause         error
 }
 
@@ -162,6 +171,26 @@ func newHandlerError(messages []Message, together int, cause error) *handlerErro
 		}
 	}
 	return failed
+}
+
+// record reports the failure to the broker. Of several messages of a simple queue nobody knows which was bad.
+func (e *handlerError) record(ctx context.Context, db DB, queue string) error {
+	switch len(e.taken) {
+	case 0:
+		return RecordFailure(ctx, db, e.cause, e.conversations...)
+	case 1:
+		_, err := RecordMessageFailure(ctx, db, queue, e.taken[0], e.cause)
+		return err
+	}
+	return nil
+}
+
+// subject is whose messages failed, for the log.
+func (e *handlerError) subject() slog.Attr {
+	if len(e.taken) > 0 {
+		return slog.Any("message_ids", e.taken)
+	}
+	return slog.String("conversation_group_id", e.group.String())
 }
 
 func (e *handlerError) Error() string { return e.cause.Error() }
@@ -254,7 +283,7 @@ func (execution *consumerExecution) report(work context.Context, logger *slog.Lo
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(work), rollbackTimeout)
 	defer cancel()
-	if err := RecordFailure(ctx, execution.Pool, failed.cause, failed.conversations...); err != nil {
+	if err := failed.record(ctx, execution.Pool, execution.Queue); err != nil {
 		logger.Warn("the failure could not be reported to the broker", "error", err)
 	}
 }
@@ -274,7 +303,7 @@ func (execution *consumerExecution) judge(ctx, work context.Context, logger *slo
 			"panic", panicked.value, "stack", string(panicked.stack), "retry_in", retry)
 	case errors.As(err, &failed):
 		logger.Warn("handler failed; its messages are in the queue again",
-			"error", failed.cause, "conversation_group_id", failed.group, "retry_in", retry)
+			slog.Any("error", failed.cause), failed.subject(), slog.Duration("retry_in", retry))
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		// Stopped before anything was received.
 	case number == QueueDisabled:

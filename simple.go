@@ -88,9 +88,14 @@ func Take(ctx context.Context, db DB, queue string, count int, options ...Receiv
 	for _, option := range options {
 		option(&r)
 	}
-	rows, err := db.Query(ctx, `
-		select message_id, key, priority, body, enqueued_at, trace_context
-		from parley.take(queue => $1, count => $2, timeout => $3)`, queue, min(count, 1<<31-1), r.timeout)
+	from := "parley.take(queue => $1::text, count => $2, timeout => $3)"
+	if r.isReader {
+		// TAKE is called with what the setting is made with, so after it.
+		from = `(select $1::text as reads, set_config('parley.reader', 'on', true)) as x
+			cross join lateral parley.take(queue => x.reads, count => $2, timeout => $3)`
+	}
+	rows, err := db.Query(ctx, "select message_id, key, priority, body, enqueued_at, trace_context from "+from,
+		queue, min(count, 1<<31-1), r.timeout)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "take from queue "+queue)
 	}

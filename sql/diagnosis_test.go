@@ -347,7 +347,7 @@ func TestEveryCheckHasATest(t *testing.T) {
 		"endpoint-missing": true, "peer-not-trusted": true, "peer-unknown": true,
 		"webhook-secret-plain": true, "certificate-expired": true, "certificate-expiring": true,
 		"rights-lost": true, "no-daemon": true, "transmission-backlog": true, "reader-slow": true, "reader-failing": true, "group-held": true,
-		"sender-open": true, "daemon-superuser": true,
+		"sender-open": true, "daemon-superuser": true, "messages-set-aside": true,
 		"old-snapshot": true, "old-prepared-transaction": true, "messages-from-the-future": true, "queue-full": true, "queue-nearly-full": true,
 		// Needs a server whose wal_level is logical: internal/verify/reliability.
 		"old-slot": true,

@@ -19781,6 +19781,51 @@ Arguments: as put_batch_binary.
 Errors: those of put_batch_binary.
 Source: spec P32.';
 
+-- sql/simple/put_traced.sql
+
+-- PUT with a trace context, as SEND takes it (send/send_traced.sql): taken_message gives it back. A malformed one is
+-- left out, because a trace must never keep a message from being put.
+-- Cost: as put.
+
+create function parley.put_traced(
+  queue text, body bytea, trace_context text, key text default null, priority integer default 5,
+  deliver_at timestamptz default null
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing_put (queue, body, message_key, priority, deliver_at, trace_context)
+  values ($1, $2, $4, $5, $6, $3);
+end
+$$;
+
+comment on function parley.put_traced(text, bytea, text, text, integer, timestamptz) is
+'PUT of a message that carries a trace context: a W3C traceparent, or one with a blank and a tracestate behind it, 600
+bytes at most. What is malformed or longer is left out. TAKE gives it back in trace_context.
+Arguments: as put with a bytea body; trace_context.
+Errors: those of put.
+Source: spec P32.';
+
+create function parley.put_batch_traced(
+  queue text, bodies bytea[], trace_context text, key text default null, priority integer default 5,
+  deliver_at timestamptz default null
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_outgoing_put (queue, bodies, message_key, priority, deliver_at, trace_context)
+  values ($1, coalesce($2, '{}'), $4, $5, $6, $3);
+end
+$$;
+
+comment on function parley.put_batch_traced(text, bytea[], text, text, integer, timestamptz) is
+'PUT of a message for each body; each carries the trace context.
+Arguments: as put_batch_binary; trace_context as put_traced.
+Errors: those of put_batch_binary.
+Source: spec P32.';
+
 -- sql/simple/take.sql
 
 -- TAKE: how messages leave a simple queue.
@@ -20106,6 +20151,121 @@ Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, count or timeo
 Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
 Source: spec P32.';
 
+-- sql/simple/failures.sql
+
+-- What is known of messages of simple queues that fail: the last error of each, and when a web address gets it again.
+--
+-- A row is there for few messages, for a day at most unless the message is set aside or waits for a delivery. It is
+-- written outside of the transaction that failed, and TAKE reads none of it: only what hands messages on to somebody
+-- outside of the database (activation/message_deliveries.sql) and what people read does.
+-- Rows of messages that are gone are removed a little later, by the next failure in their queue.
+
+create table parley._p_message_failure (
+  queue_id integer not null references parley._p_queue on delete cascade,
+  position bigint not null,
+  key_id bigint not null,
+  failed_at timestamptz not null,
+  sqlstate text,
+  error text not null,
+  answer text,
+  -- Of deliveries alone.
+  failures integer not null default 0,
+  attempts integer not null default 0,
+  retry_at timestamptz,
+  primary key (queue_id, position)
+);
+
+comment on table parley._p_message_failure is
+'The last failure of messages of simple queues. What is delivered to a web address is not delivered before retry_at.';
+
+create index on parley._p_message_failure (queue_id, key_id);
+
+create function parley._p_key_of_message(queue_id integer, "position" bigint) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select m.endpoint_id
+  from parley._p_message as m
+  where m.position = $2
+    and m.lane in (
+      select parley._p_lane($1, p.n) from generate_series(1, 10) as p (n)
+      union all
+      select parley._p_set_aside_lane($1)
+    )
+$$;
+
+comment on function parley._p_key_of_message(integer, bigint) is
+'Gives the endpoint_id of a message of a simple queue, also of one that is set aside; null when it is not there.';
+
+create function parley._p_remove_old_failures(queue_id integer) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  delete from parley._p_message_failure as f
+  where f.queue_id = $1
+    and f.position in (
+      select o.position
+      from parley._p_message_failure as o
+      where o.queue_id = $1
+      order by o.failed_at
+      limit 100
+      for update skip locked
+    )
+    and (
+      parley._p_key_of_message(f.queue_id, f.position) is null
+      or f.failures = 0
+      and f.failed_at < clock_timestamp() - interval '1 day'
+      and not exists (
+        select from parley._p_set_aside_message as s where s.queue_id = f.queue_id and s.position = f.position
+      )
+    )
+$$;
+
+comment on function parley._p_remove_old_failures(integer) is
+'Removes the failures of messages that are gone, of the oldest 100 of a queue, and reports that are older than a day.';
+
+create function parley.record_message_failure(
+  queue text, message_id bigint, sqlstate text, message text, caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set lock_timeout = '1s'
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+  v_key_id bigint := parley._p_key_of_message(v_queue.queue_id, message_id);
+begin
+  if v_key_id is null then
+    return false;
+  end if;
+  insert into parley._p_message_failure as f (queue_id, position, key_id, failed_at, sqlstate, error)
+  values (
+    v_queue.queue_id, message_id, v_key_id, clock_timestamp(),
+    substring(record_message_failure.sqlstate from '^[0-9A-Z]{5}$'), left(coalesce(message, ''), 2000)
+  )
+  on conflict on constraint _p_message_failure_pkey do update
+  set failed_at = excluded.failed_at, sqlstate = excluded.sqlstate, error = excluded.error, answer = null;
+  perform parley._p_remove_old_failures(v_queue.queue_id);
+  return true;
+exception
+  when others then
+    return false;
+end
+$$;
+
+comment on function parley.record_message_failure(text, bigint, text, text, parley.caller) is
+'Reports that a transaction that had taken a message from a simple queue has failed, and why. Call it afterwards, in a
+transaction of its own, when it had taken that message alone: of several nobody knows which was bad. The last report of
+each message is kept, for a day or as long as the message is set aside; parley.set_aside_messages and
+parley.failing_messages show it. It counts nothing: the rollback is counted when the message is taken again.
+Returns whether it was recorded: not when the message is gone.
+Arguments: queue; message_id; sqlstate of the error, null when it came from elsewhere; message, its text, of which the
+first 2,000 characters are kept.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
+Source: spec P32, 5.6.';
+
 -- sql/simple/inspection.sql
 
 -- What comes next in simple queues, what waits for its time there, what is set aside, and what can be done about it.
@@ -20122,14 +20282,20 @@ returns table (
   body bytea,
   enqueued_at timestamptz,
   rollbacks integer,
-  set_aside_at timestamptz
+  set_aside_at timestamptz,
+  sqlstate text,
+  error text,
+  error_time timestamptz,
+  answer text
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select q.lookup_name, s.position, m.message_key, s.priority, m.body, m.enqueued_at, s.rollbacks, s.set_aside_at
+  select q.lookup_name, s.position, m.message_key, s.priority, m.body, m.enqueued_at, s.rollbacks, s.set_aside_at,
+    f.sqlstate, f.error, f.failed_at, f.answer
   from parley._p_set_aside_message as s
   join parley._p_queue as q using (queue_id)
+  left join parley._p_message_failure as f on f.queue_id = s.queue_id and f.position = s.position
   join parley._p_message as m on m.lane = parley._p_set_aside_lane(s.queue_id) and m.position = s.position
   where parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
 $$;
@@ -20137,11 +20303,54 @@ $$;
 comment on function parley._p_set_aside_messages(parley.caller) is 'Gives what parley.set_aside_messages shows.';
 
 create view parley.set_aside_messages as
-select s.queue_name, s.message_id, s.key, s.priority, s.body, s.enqueued_at, s.rollbacks, s.set_aside_at
+select s.queue_name, s.message_id, s.key, s.priority, s.body, s.enqueued_at, s.rollbacks, s.set_aside_at, s.sqlstate,
+  s.error, s.error_time, s.answer
 from parley._p_set_aside_messages() as s;
 
 comment on view parley.set_aside_messages is
-'Messages of simple queues that came back too often, of queues that the role may take from.';
+'Messages of simple queues that came back too often, or were refused too often by a web address, with the last error
+that was reported. Of queues that the role may take from.';
+
+create function parley._p_failing_messages(caller parley.caller default parley.current_caller())
+returns table (
+  queue_name text,
+  message_id bigint,
+  key text,
+  priority smallint,
+  enqueued_at timestamptz,
+  sqlstate text,
+  error text,
+  error_time timestamptz,
+  answer text,
+  failures integer,
+  attempts integer,
+  retry_at timestamptz
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.lookup_name, f.position, m.message_key, (11 - m.lane % 16)::smallint, m.enqueued_at, f.sqlstate, f.error,
+    f.failed_at, f.answer, nullif(f.failures, 0), case when f.failures > 0 then f.attempts end, f.retry_at
+  from parley._p_message_failure as f
+  join parley._p_queue as q using (queue_id)
+  join parley._p_message as m
+    on m.position = f.position
+    and m.lane in (select parley._p_lane(f.queue_id, p.n) from generate_series(1, 10) as p (n))
+  where parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_failing_messages(parley.caller) is 'Gives what parley.failing_messages shows.';
+
+create view parley.failing_messages as
+select f.queue_name, f.message_id, f.key, f.priority, f.enqueued_at, f.sqlstate, f.error, f.error_time, f.answer,
+  f.failures, f.attempts, f.retry_at
+from parley._p_failing_messages() as f;
+
+comment on view parley.failing_messages is
+'Messages of simple queues of which a reader has reported a failure (parley.record_message_failure), or that a web
+address has not accepted, and that wait in their queue and are not set aside yet. failures is how often they were
+delivered to a web address and not accepted, attempts how many of these count, and retry_at when they are delivered
+again. Of queues that the role may take from.';
 
 create function parley._p_delayed_messages(caller parley.caller default parley.current_caller())
 returns table (queue_name text, delayed_id bigint, due_at timestamptz, key text, priority smallint, body bytea)
@@ -21914,6 +22123,338 @@ where pg_catalog.pg_has_role(e.owner, 'usage') or (select parley._p_is_administr
 comment on view parley.delivery_failures is
 'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody
 sees those of roles he is a member of.';
+
+-- sql/activation/message_deliveries.sql
+
+-- Messages of simple queues that are handed on to somebody outside of the transaction, a webhook above all: shown,
+-- then delivered, then taken, in one transaction that holds the locks of their rows.
+--
+-- As for conversations (activation/deliveries.sql): a delivery that fails rolls the transaction back, and
+-- fail_message_delivery counts it outside. Only that message waits, and those behind it of its key; others go on.
+-- A batch is of messages without keys, or of one key. When one is refused nobody knows for which message: nothing is
+-- counted, and each of them comes alone after that.
+-- Invariants, and what keeps each:
+--   a message is delivered by one reader at a time    the lock of its row, which TAKE skips too
+--   of one key only the first is delivered            the condition of TAKE
+-- Locks: message rows, skip locked. Cost: the rows in front that others have in their hands or that wait are scanned.
+
+create function parley._p_lock_message_delivery(lane integer, out "position" bigint, out key_id bigint)
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select n.position, n.endpoint_id
+  from parley._p_message as n
+  where n.lane = $1
+    and n.position >= coalesce((select h.low_position from parley._p_newest_hint($1) as h), 0)
+    and not exists (
+      select
+      from parley._p_message_failure as f
+      where f.queue_id = parley._p_owner_of_lane($1) and f.position = n.position and f.retry_at > clock_timestamp()
+    )
+    and parley._p_is_first_of_key(parley._p_owner_of_lane($1), n.endpoint_id, n.position)
+  order by n.position
+  limit 1
+  for update of n skip locked
+$$;
+
+comment on function parley._p_lock_message_delivery(integer) is
+'Finds and locks the first message of a lane that nobody has taken, is the first of its key, and need not wait after a
+failure.';
+
+create function parley._p_deliverable_messages(lane integer, first bigint, key_id bigint, top integer)
+returns setof parley.taken_message
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select n.position, n.message_key, (11 - $1 % 16)::smallint, n.body, n.enqueued_at, n.trace_context
+  from parley._p_message as n
+  where n.lane = $1
+    and n.endpoint_id = $3
+    and n.position >= $2
+    and (
+      n.position = $2
+      or not exists (
+        select
+        from parley._p_message_failure as f
+        where f.queue_id = parley._p_owner_of_lane($1) and f.position = $2
+      )
+      and not exists (
+        select
+        from parley._p_message_failure as f
+        where f.queue_id = parley._p_owner_of_lane($1)
+          and f.key_id = $3
+          and f.position >= $2
+          and (f.position = n.position or $3 <> -9223372036854775807)
+      )
+      and (
+        $3 = -9223372036854775807
+        or not exists (
+          select
+          from parley._p_message as o
+          where o.endpoint_id = $3
+            and o.position < n.position
+            and o.lane not in ($1, parley._p_set_aside_lane(parley._p_owner_of_lane($1)))
+            and parley._p_owner_of_lane(o.lane) = parley._p_owner_of_lane($1)
+        )
+      )
+    )
+  order by n.position
+  limit top
+  for update of n skip locked
+$$;
+
+comment on function parley._p_deliverable_messages(integer, bigint, bigint, integer) is
+'Locks and shows messages to deliver together: the first, which is locked already, and what comes next of its key, or
+next without a key. One that has failed comes alone.
+Arguments: lane; first, its position; key_id, its endpoint_id; top, how many at most.';
+
+create function parley.next_message_delivery(
+  queue text, top integer default 1, caller parley.caller default parley.current_caller()
+) returns setof parley.taken_message
+language plpgsql security definer rows 1
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+  v_priority integer;
+  v_idle_ms integer;
+  v_found record;
+begin
+  found := parley._p_require_range('top', top, 1, 100000);
+  if not v_queue.is_receive_enabled
+    or v_queue.poison_action = 'DISABLE_QUEUE' and parley._p_is_poisoned(v_queue.queue_id) then
+    found := parley._p_raise(9617, 'disabled', v_queue.lookup_name);
+  elsif v_queue.readers_paused_at is not null then
+    return;
+  end if;
+  -- The session is idle while the request is under way; a daemon that has vanished must not hold messages for ever.
+  select a.timeout_ms + 60000 into v_idle_ms
+  from parley._p_external_activation as a
+  where a.queue_id = v_queue.queue_id;
+  perform set_config('idle_in_transaction_session_timeout', coalesce(v_idle_ms, 660000)::text, true);
+  if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
+    perform parley._p_deliver_due(v_queue.queue_id, 1000);
+  end if;
+  for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where v_queue.priorities & (1 << p.n) > 0 loop
+    select d.position, d.key_id into v_found
+    from parley._p_lock_message_delivery(parley._p_lane(v_queue.queue_id, v_priority)) as d;
+    if v_found.position is not null then
+      return query
+      select *
+      from parley._p_deliverable_messages(
+        parley._p_lane(v_queue.queue_id, v_priority), v_found.position, v_found.key_id, top
+      );
+      return;
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley.next_message_delivery(text, integer, parley.caller) is
+'Shows the next messages of a simple queue without taking them, and locks them to the end of the transaction: of one
+priority, and of one key or without keys. What others have taken or shown is passed over, and so are messages whose
+delivery failed, and those behind them of their key, until it is time to try again. A message that has failed comes
+alone. Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED. Then deliver, and call
+finish_message_delivery in the same transaction, or roll back and call fail_message_delivery.
+Arguments: queue; top, at most so many messages, 1 to 100,000.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, top out of range, 9609 malformed name, 9617 the queue
+is disabled.
+Source: spec P32.';
+
+create function parley.finish_message_delivery(
+  queue text, message_ids bigint[], caller parley.caller default parley.current_caller()
+) returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+  v_taken bigint;
+begin
+  with picked as materialized (
+    select n.ctid as row_id, n.position
+    from parley._p_message as n
+    where n.lane in (select parley._p_lane(v_queue.queue_id, p.n) from generate_series(1, 10) as p (n))
+      and n.position = any (message_ids)
+    for update skip locked
+  ), taken as (
+    delete from parley._p_message as m using picked as p where m.ctid = p.row_id returning m.position
+  ), forgotten as (
+    delete from parley._p_message_failure as f using taken as t
+    where f.queue_id = v_queue.queue_id and f.position = t.position
+  )
+  select count(*) into v_taken from taken;
+  return v_taken;
+end
+$$;
+
+comment on function parley.finish_message_delivery(text, bigint[], parley.caller) is
+'Takes messages that next_message_delivery has shown in this transaction and that were accepted. Returns how many it has
+taken: all of them, unless some were shown in another transaction.
+Arguments: queue; message_ids.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
+Source: spec P32.';
+
+create function parley._p_record_message_failure(
+  queue_id integer, message_ids bigint[], is_attempt boolean, error text, answer text, out attempts integer,
+  out failures integer
+)
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  with recorded as (
+    insert into parley._p_message_failure as f (
+      queue_id, position, key_id, failed_at, sqlstate, error, answer, failures, attempts, retry_at
+    )
+    select $1, u.position, k.id, clock_timestamp(), case when $3 then '38000' else '08006' end, left($4, 2000),
+      left($5, 4096), 1, $3::integer, clock_timestamp()
+    from unnest($2) as u (position)
+    cross join lateral parley._p_key_of_message($1, u.position) as k (id)
+    where k.id is not null
+    order by u.position
+    on conflict on constraint _p_message_failure_pkey do update
+    set failed_at = excluded.failed_at, sqlstate = excluded.sqlstate, error = excluded.error, answer = excluded.answer,
+      failures = least(f.failures, 1000000) + 1, attempts = f.attempts + excluded.attempts,
+      retry_at = excluded.retry_at
+    returning f.failures, f.attempts
+  )
+  select max(r.attempts), max(r.failures) from recorded as r
+$$;
+
+comment on function parley._p_record_message_failure(integer, bigint[], boolean, text, text) is
+'Records that messages were delivered and not accepted, and gives the greatest counts; null when none is there any more.
+Arguments: queue_id; message_ids; is_attempt, whether it counts towards max_attempts; error; answer.';
+
+create function parley._p_set_aside_message_delivery(queue parley._p_queue, "position" bigint, attempts integer)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_message record;
+begin
+  select n.ctid as row_id, n.lane into v_message
+  from parley._p_message as n
+  where n.lane in (select parley._p_lane(queue.queue_id, p.n) from generate_series(1, 10) as p (n))
+    and n.position = _p_set_aside_message_delivery.position
+  for update skip locked;
+  if not found then
+    return false;
+  end if;
+  update parley._p_message as m set lane = parley._p_set_aside_lane(queue.queue_id) where m.ctid = v_message.row_id;
+  insert into parley._p_set_aside_message (queue_id, position, priority, rollbacks)
+  values (queue.queue_id, position, 11 - v_message.lane % 16, attempts);
+  return true;
+end
+$$;
+
+comment on function parley._p_set_aside_message_delivery(parley._p_queue, bigint, integer) is
+'Sets a message aside whose delivery was refused too often; gives false when somebody has it in his hands.';
+
+create function parley.fail_message_delivery(
+  queue text, message_ids bigint[], error text, is_attempt boolean default true, retry_ms integer default null,
+  is_final boolean default false, answer text default null, caller parley.caller default parley.current_caller(),
+  out attempts integer, out is_set_aside boolean
+)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+  v_is_batch boolean := cardinality(message_ids) > 1;
+  v_activation parley._p_external_activation;
+  v_failures integer;
+  v_longest interval;
+begin
+  is_set_aside := false;
+  select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
+  if v_activation.first_retry_ms is not null then
+    perform parley._p_remove_old_failures(v_queue.queue_id);
+    select r.attempts, r.failures into attempts, v_failures
+    from parley._p_record_message_failure(
+      v_queue.queue_id, message_ids, is_attempt and not v_is_batch, error, answer
+    ) as r;
+  end if;
+  if attempts is null then
+    attempts := 0;
+    return;
+  end if;
+  if not v_is_batch and v_activation.max_attempts > 0 and (is_final or attempts >= v_activation.max_attempts) then
+    is_set_aside := parley._p_set_aside_message_delivery(v_queue, message_ids[1], attempts);
+  end if;
+  -- Of what was refused together each comes alone at once.
+  if is_set_aside or v_is_batch and is_attempt then
+    return;
+  end if;
+  v_longest := v_activation.longest_retry_ms * interval '1 ms';
+  -- As for conversations: a tenth is left to chance, so that what failed together does not come back together.
+  update parley._p_message_failure as f
+  set retry_at = clock_timestamp() + (0.9 + 0.1 * random()) * least(
+      v_longest,
+      greatest(
+        coalesce(retry_ms, 0) * interval '1 ms',
+        parley._p_back_off(v_failures, v_activation.first_retry_ms * interval '1 ms', v_longest)
+      )
+    )
+  where f.queue_id = v_queue.queue_id and f.position = any (message_ids);
+end
+$$;
+
+comment on function parley.fail_message_delivery(
+  text, bigint[], text, boolean, integer, boolean, text, parley.caller
+) is
+'Records that messages of a simple queue were delivered and not accepted: they are passed over for a while, which
+doubles each time. After max_attempts of the webhook a message is set aside, whatever the poison message handling of
+the queue. Several that were refused together count nothing, and come alone after that. For messages that are gone, and
+queues without a webhook, nothing is recorded.
+Call it after the transaction of the delivery was rolled back. Returns attempts, how many have been counted, and
+is_set_aside.
+Arguments: queue; message_ids; error, for people; is_attempt, whether it counts towards max_attempts (a receiver that is
+not there says nothing about the message); retry_ms, milliseconds that the receiver asks to wait; is_final, whether the
+receiver will never accept it; answer, what the receiver said, without secrets, of which the first 4,096 characters are
+kept.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
+Source: spec P32.';
+
+create function parley.seconds_to_next_message_delivery(
+  queue text, caller parley.caller default parley.current_caller()
+) returns double precision
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+begin
+  return (
+    -- greatest() would make 0 of null.
+    select case
+      when count(*) > 0 then greatest(0, extract(epoch from min(f.retry_at) - clock_timestamp()))
+    end::double precision
+    from parley._p_message_failure as f
+    where f.queue_id = v_queue.queue_id
+      and f.retry_at is not null
+      and not exists (
+        select from parley._p_set_aside_message as s where s.queue_id = f.queue_id and s.position = f.position
+      )
+      and parley._p_key_of_message(f.queue_id, f.position) is not null
+  );
+end
+$$;
+
+comment on function parley.seconds_to_next_message_delivery(text, parley.caller) is
+'Shows in how many seconds a message of a simple queue that failed to be delivered may be tried again; null when there
+is none.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
+Source: spec P32.';
 
 -- sql/activation/webhook_secrets.sql
 
@@ -25180,6 +25721,8 @@ from (
       'A session has held a conversation group for long, and messages wait for it.'),
     ('poison', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_poison',
       'A conversation was set aside because its message always fails.'),
+    ('messages-set-aside', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_set_aside_messages',
+      'Messages of a simple queue were set aside because they always fail.'),
     ('undeliverable', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_undeliverable',
       'Messages wait in the transmission queue.'),
     ('destination-unreachable', 'RUNTIME', 'ERROR', 9753, interval '1 minute', '_p_find_unreachable_destinations',
@@ -26172,6 +26715,87 @@ comment on function parley._p_find_endpoint_faults(parley._p_scope) is
 trusted, or that nobody knows.
 Source: spec 9.4, endpoint.';
 
+-- sql/diagnosis/find_message_faults.sql
+
+-- Checks of messages of simple queues: what is set aside, what a web address refuses. One finding for each queue.
+
+create function parley._p_find_set_aside_messages(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'messages-set-aside', 'queue', q.lookup_name,
+    format(
+        '%s set aside because %s again and again; ',
+        case count(*) when 1 then 'A message is' else count(*) || ' messages are' end,
+        case count(*) when 1 then 'it failed' else 'they failed' end
+      )
+      || (
+        array_agg(
+          format('the last one is %s: ', s.position) || coalesce(
+            f.error || coalesce(' (SQLSTATE ' || f.sqlstate || ')', '')
+              || coalesce('. It said: ' || left(f.answer, 200), ''),
+            'no error was reported'
+          )
+          order by s.set_aside_at desc
+        )
+      )[1],
+    min(s.set_aside_at),
+    format(
+      'select parley.retry_message(queue_name, message_id) from parley.set_aside_messages where queue_name = %L;'
+      '  -- once the reader is mended; otherwise parley.discard_message',
+      q.lookup_name
+    )
+  from parley._p_set_aside_message as s
+  join parley._p_queue as q using (queue_id)
+  left join parley._p_message_failure as f on f.queue_id = s.queue_id and f.position = s.position
+  where scope.endpoint_ids is null and (scope.queue_ids is null or s.queue_id = any (scope.queue_ids))
+  group by q.lookup_name
+$$;
+
+comment on function parley._p_find_set_aside_messages(parley._p_scope) is
+'Finds simple queues of which messages are set aside.';
+
+create function parley._p_find_refused_messages(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'reader-failing', 'queue', q.lookup_name,
+    format(
+        'The web address does not accept %s; ', case count(*) when 1 then 'a message' else count(*) || ' messages' end
+      )
+      || (
+        array_agg(
+          format('the last one is %s, attempt %s: %s', f.position, f.attempts, f.error)
+            || coalesce('. It said: ' || left(f.answer, 200), '')
+          order by f.failed_at desc
+        )
+      )[1],
+    min(f.failed_at),
+    format(
+      '-- once it accepts them they are delivered by themselves; see: parley poison list --failing --queue %s',
+      q.lookup_name
+    )
+  from parley._p_message_failure as f
+  join parley._p_queue as q using (queue_id)
+  where f.failures > 0
+    and scope.endpoint_ids is null
+    and (scope.queue_ids is null or f.queue_id = any (scope.queue_ids))
+    and not exists (
+      select from parley._p_set_aside_message as s where s.queue_id = f.queue_id and s.position = f.position
+    )
+    and parley._p_key_of_message(f.queue_id, f.position) is not null
+    and not exists (
+      select from parley._p_queue_monitor as m
+      where m.queue_id = f.queue_id and m.failures > 0 and m.term = parley._p_current_term()
+    )
+  group by q.lookup_name
+$$;
+
+comment on function parley._p_find_refused_messages(parley._p_scope) is
+'Finds simple queues whose web address does not accept messages.';
+
 -- sql/diagnosis/find_reader_faults.sql
 
 -- Checks of readers: is there anybody who receives, does he get anywhere, does he hold up others?
@@ -26378,6 +27002,9 @@ as $$
       where m.queue_id = f.queue_id and m.failures > 0 and m.term = parley._p_current_term()
     )
   group by q.lookup_name
+  union all
+  select m.code, m.object_kind, m.object_name, m.cause, m.since, m.cure
+  from parley._p_find_refused_messages(scope) as m
 $$;
 
 comment on function parley._p_find_failing_readers(parley._p_scope) is

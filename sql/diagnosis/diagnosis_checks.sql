@@ -139,6 +139,8 @@ from (
       'A session has held a conversation group for long, and messages wait for it.'),
     ('poison', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_poison',
       'A conversation was set aside because its message always fails.'),
+    ('messages-set-aside', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_set_aside_messages',
+      'Messages of a simple queue were set aside because they always fail.'),
     ('undeliverable', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_undeliverable',
       'Messages wait in the transmission queue.'),
     ('destination-unreachable', 'RUNTIME', 'ERROR', 9753, interval '1 minute', '_p_find_unreachable_destinations',

@@ -202,6 +202,9 @@ as $$
       where m.queue_id = f.queue_id and m.failures > 0 and m.term = parley._p_current_term()
     )
   group by q.lookup_name
+  union all
+  select m.code, m.object_kind, m.object_name, m.cause, m.since, m.cure
+  from parley._p_find_refused_messages(scope) as m
 $$;
 
 comment on function parley._p_find_failing_readers(parley._p_scope) is

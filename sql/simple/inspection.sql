@@ -12,14 +12,20 @@ returns table (
   body bytea,
   enqueued_at timestamptz,
   rollbacks integer,
-  set_aside_at timestamptz
+  set_aside_at timestamptz,
+  sqlstate text,
+  error text,
+  error_time timestamptz,
+  answer text
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select q.lookup_name, s.position, m.message_key, s.priority, m.body, m.enqueued_at, s.rollbacks, s.set_aside_at
+  select q.lookup_name, s.position, m.message_key, s.priority, m.body, m.enqueued_at, s.rollbacks, s.set_aside_at,
+    f.sqlstate, f.error, f.failed_at, f.answer
   from parley._p_set_aside_message as s
   join parley._p_queue as q using (queue_id)
+  left join parley._p_message_failure as f on f.queue_id = s.queue_id and f.position = s.position
   join parley._p_message as m on m.lane = parley._p_set_aside_lane(s.queue_id) and m.position = s.position
   where parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
 $$;
@@ -27,11 +33,54 @@ $$;
 comment on function parley._p_set_aside_messages(parley.caller) is 'Gives what parley.set_aside_messages shows.';
 
 create view parley.set_aside_messages as
-select s.queue_name, s.message_id, s.key, s.priority, s.body, s.enqueued_at, s.rollbacks, s.set_aside_at
+select s.queue_name, s.message_id, s.key, s.priority, s.body, s.enqueued_at, s.rollbacks, s.set_aside_at, s.sqlstate,
+  s.error, s.error_time, s.answer
 from parley._p_set_aside_messages() as s;
 
 comment on view parley.set_aside_messages is
-'Messages of simple queues that came back too often, of queues that the role may take from.';
+'Messages of simple queues that came back too often, or were refused too often by a web address, with the last error
+that was reported. Of queues that the role may take from.';
+
+create function parley._p_failing_messages(caller parley.caller default parley.current_caller())
+returns table (
+  queue_name text,
+  message_id bigint,
+  key text,
+  priority smallint,
+  enqueued_at timestamptz,
+  sqlstate text,
+  error text,
+  error_time timestamptz,
+  answer text,
+  failures integer,
+  attempts integer,
+  retry_at timestamptz
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.lookup_name, f.position, m.message_key, (11 - m.lane % 16)::smallint, m.enqueued_at, f.sqlstate, f.error,
+    f.failed_at, f.answer, nullif(f.failures, 0), case when f.failures > 0 then f.attempts end, f.retry_at
+  from parley._p_message_failure as f
+  join parley._p_queue as q using (queue_id)
+  join parley._p_message as m
+    on m.position = f.position
+    and m.lane in (select parley._p_lane(f.queue_id, p.n) from generate_series(1, 10) as p (n))
+  where parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_failing_messages(parley.caller) is 'Gives what parley.failing_messages shows.';
+
+create view parley.failing_messages as
+select f.queue_name, f.message_id, f.key, f.priority, f.enqueued_at, f.sqlstate, f.error, f.error_time, f.answer,
+  f.failures, f.attempts, f.retry_at
+from parley._p_failing_messages() as f;
+
+comment on view parley.failing_messages is
+'Messages of simple queues of which a reader has reported a failure (parley.record_message_failure), or that a web
+address has not accepted, and that wait in their queue and are not set aside yet. failures is how often they were
+delivered to a web address and not accepted, attempts how many of these count, and retry_at when they are delivered
+again. Of queues that the role may take from.';
 
 create function parley._p_delayed_messages(caller parley.caller default parley.current_caller())
 returns table (queue_name text, delayed_id bigint, due_at timestamptz, key text, priority smallint, body bytea)

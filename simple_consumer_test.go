@@ -1,0 +1,246 @@
+package parley_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// jobsDatabase has the simple queue jobs, and a table in which handlers record what they did.
+func jobsDatabase(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool := parleytest.Database(t)
+	execute(t, pool, "select parley.create_queue('jobs', kind => 'SIMPLE', poison_rollbacks => 2)")
+	execute(t, pool, "create table handled (n bigint generated always as identity, body text)")
+	return pool
+}
+
+// record writes what it is given into the table handled, and fails for the body bad after that.
+func record(ctx context.Context, tx pgx.Tx, messages []parley.TakenMessage) error {
+	for _, message := range messages {
+		if _, err := tx.Exec(ctx, "insert into handled (body) values ($1)", string(message.Body)); err != nil {
+			return err
+		}
+	}
+	for _, message := range messages {
+		switch string(message.Body) {
+		case "bad":
+			return errors.New("no such picture")
+		case "worse":
+			panic("oh no")
+		case "late":
+			_, err := tx.Exec(ctx, "select 1 / 0")
+			return err
+		}
+	}
+	return nil
+}
+
+// consumeJobs runs a consumer to the end of the test, or until what it returns is called.
+func consumeJobs(t *testing.T, consumer parley.SimpleConsumer) (finish func() error) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	log := &logged{}
+	consumer.Queue, consumer.Logger = "jobs", slog.New(slog.NewTextHandler(log, nil))
+	if consumer.Handler == nil {
+		consumer.Handler = record
+	}
+	done := make(chan error, 1)
+	go func() { done <- consumer.Run(ctx) }()
+	var ended error
+	isEnded := false
+	finish = func() error {
+		stop()
+		if !isEnded {
+			ended, isEnded = <-done, true
+		}
+		return ended
+	}
+	t.Cleanup(func() {
+		_ = finish()
+		if t.Failed() {
+			t.Logf("the consumer logged:\n%s", log)
+		}
+	})
+	return finish
+}
+
+func handledJobs(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	var got string
+	requireNoError(t, pool.QueryRow(t.Context(), "select coalesce(string_agg(body, ' ' order by body), '') from handled").Scan(&got))
+	return got
+}
+
+func TestSimpleConsumerHandlesWhatIsPut(t *testing.T) {
+	t.Parallel()
+	pool := jobsDatabase(t)
+	// Longer than the test: it is the notification that wakes the readers.
+	finish := consumeJobs(t, parley.SimpleConsumer{Pool: pool, Readers: 2, PollInterval: time.Hour})
+	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
+	eventually(t, "the first is handled", func() bool { return handledJobs(t, pool) == "a" })
+	requireNoError(t, parley.PutBatch(t.Context(), pool, "jobs", [][]byte{[]byte("b"), []byte("c")}, parley.WithKey("k")))
+	eventually(t, "the others are handled", func() bool { return handledJobs(t, pool) == "a b c" })
+	requireNoError(t, finish())
+}
+
+func TestSimpleConsumerSetsWhatFailsAsideWithItsError(t *testing.T) {
+	t.Parallel()
+	for body, c := range map[string]struct{ sqlstate, error string }{
+		"bad": {"", "no such picture"}, "worse": {"", "handler panicked: oh no"}, "late": {"22012", "division by zero"},
+	} {
+		t.Run(body, func(t *testing.T) {
+			t.Parallel()
+			pool := jobsDatabase(t)
+			requireNoError(t, parley.PutBatch(t.Context(), pool, "jobs", [][]byte{[]byte("a"), []byte(body), []byte("c")}))
+			finish := consumeJobs(t, parley.SimpleConsumer{Pool: pool, Count: 10, PollInterval: soon})
+			eventually(t, "the others are handled", func() bool { return handledJobs(t, pool) == "a c" })
+			var found []parley.FailedMessage
+			eventually(t, "the bad one is set aside", func() bool {
+				var err error
+				found, err = parley.ReadFailedMessages(t.Context(), pool, parley.FailedMessageFilter{Queue: "jobs"})
+				requireNoError(t, err)
+				return len(found) == 1
+			})
+			f := found[0]
+			if f.Rollbacks != 2 || string(f.Body) != body || f.Error == nil || !strings.Contains(*f.Error, c.error) ||
+				(f.SQLState == nil) != (c.sqlstate == "") || f.SQLState != nil && *f.SQLState != c.sqlstate || f.SetAsideSince == nil {
+				t.Errorf("set aside is %+v", f)
+			}
+			requireNoError(t, finish())
+			requireNoError(t, parley.RetryMessage(t.Context(), pool, "jobs", f.MessageID))
+			requireTakenBodies(t, pool, 1, body)
+			_, err := parley.DiscardMessage(t.Context(), pool, "jobs", f.MessageID)
+			if number, _ := parley.ErrorNumber(err); number != 8426 {
+				t.Errorf("discarded what is not set aside: %v", err)
+			}
+		})
+	}
+}
+
+func TestFailingMessageIsReported(t *testing.T) {
+	t.Parallel()
+	pool := jobsDatabase(t)
+	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a"), parley.WithKey("k")))
+	tx, err := pool.Begin(t.Context())
+	requireNoError(t, err)
+	taken, err := parley.Take(t.Context(), tx, "jobs", 1)
+	requireNoError(t, err)
+	requireNoError(t, tx.Rollback(t.Context()))
+	id := taken[0].MessageID
+	if ok, err := parley.RecordMessageFailure(t.Context(), pool, "jobs", id, errors.New("not\x00 today")); !ok || err != nil {
+		t.Fatalf("recorded %t, %v", ok, err)
+	}
+	found, err := parley.ReadFailedMessages(t.Context(), pool, parley.FailedMessageFilter{Failing: true, Limit: 5})
+	requireNoError(t, err)
+	if len(found) != 1 || found[0].MessageID != id || *found[0].Key != "k" || *found[0].Error != "not? today" || found[0].SetAsideSince != nil {
+		t.Errorf("failing are %+v", found)
+	}
+}
+
+func TestPausedSimpleConsumerTakesNothing(t *testing.T) {
+	t.Parallel()
+	pool := jobsDatabase(t)
+	requireNoError(t, parley.PauseReaders(t.Context(), pool, "jobs"))
+	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
+	finish := consumeJobs(t, parley.SimpleConsumer{Pool: pool, PollInterval: soon})
+	// It asks to be notified when it has scanned and found nothing.
+	eventually(t, "the consumer has scanned", func() bool {
+		var is bool
+		requireNoError(t, pool.QueryRow(t.Context(),
+			"select coalesce(pg_sequence_last_value(wakeup_sequence), 0) > 1 from parley._p_queue where name = 'jobs'").Scan(&is))
+		return is
+	})
+	if got := handledJobs(t, pool); got != "" {
+		t.Errorf("handled %q while paused", got)
+	}
+	requireNoError(t, parley.ResumeReaders(t.Context(), pool, "jobs"))
+	eventually(t, "it is handled", func() bool { return handledJobs(t, pool) == "a" })
+	requireNoError(t, finish())
+}
+
+func TestSimpleConsumerFinishesItsHandlers(t *testing.T) {
+	t.Parallel()
+	pool := jobsDatabase(t)
+	begun, release := make(chan struct{}), make(chan struct{})
+	finish := consumeJobs(t, parley.SimpleConsumer{Pool: pool, PollInterval: soon, Handler: func(ctx context.Context, tx pgx.Tx, m []parley.TakenMessage) error {
+		close(begun)
+		<-release
+		return record(ctx, tx, m)
+	}})
+	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
+	parleytest.Receive(t, begun, "the handler begins")
+	ended := make(chan error, 1)
+	go func() { ended <- finish() }()
+	close(release)
+	requireNoError(t, parleytest.Receive(t, ended, "the consumer ends"))
+	if got := handledJobs(t, pool); got != "a" {
+		t.Errorf("handled %q", got)
+	}
+}
+
+func TestSimpleConsumerRefusesWhatItCannotRun(t *testing.T) {
+	t.Parallel()
+	pool := jobsDatabase(t)
+	for want, consumer := range map[string]parley.SimpleConsumer{
+		"Pool is missing":      {Queue: "jobs", Handler: record},
+		"Queue is missing":     {Pool: pool, Handler: record},
+		"Handler is missing":   {Pool: pool, Queue: "jobs"},
+		"must not be negative": {Pool: pool, Queue: "jobs", Handler: record, Count: -1},
+	} {
+		if err := consumer.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
+// A consumer works on a simple queue until its context ends, in a program typically on a signal.
+func ExampleSimpleConsumer() {
+	ctx, pool, done := exampleDatabase()
+	defer done()
+	_, err := pool.Exec(ctx, `
+		select parley.create_queue('jobs', kind => 'SIMPLE');
+		create table done (job text not null)`, pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		panic(err)
+	}
+	if err := parley.PutBatch(ctx, pool, "jobs", [][]byte{[]byte("resize 17.png"), []byte("goodbye")}, parley.WithKey("17")); err != nil {
+		panic(err)
+	}
+
+	ctx, stop := context.WithCancel(ctx)
+	consumer := parley.SimpleConsumer{
+		Pool:    pool,
+		Queue:   "jobs",
+		Readers: 4,
+		Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.TakenMessage) error {
+			for _, message := range messages {
+				fmt.Printf("%s\n", message.Body)
+				if _, err := tx.Exec(ctx, "insert into done values ($1)", string(message.Body)); err != nil {
+					return err
+				}
+				if string(message.Body) == "goodbye" {
+					stop()
+				}
+			}
+			return nil
+		},
+	}
+	if err := consumer.Run(ctx); err != nil {
+		panic(err)
+	}
+
+	// Output:
+	// resize 17.png
+	// goodbye
+}

@@ -1,0 +1,114 @@
+package parley
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
+)
+
+// FailedMessage is a message of a simple queue that is set aside, or that has failed and waits; as JSON it is a stable format.
+type FailedMessage struct {
+	Queue      string    `json:"queue"` // name as the statements take it
+	MessageID  int64     `json:"message_id"`
+	Key        *string   `json:"key"`
+	Priority   int16     `json:"priority"`
+	Body       []byte    `json:"body"` // of one that is set aside; nil otherwise
+	EnqueuedAt time.Time `json:"enqueued_at"`
+
+	SetAsideSince *time.Time `json:"set_aside_since"` // nil as long as it is only failing
+	Rollbacks     int32      `json:"rollbacks"`       // of one that is set aside: how often it came back, or was refused by a web address
+	// What was reported last; nil when nobody reported anything, as when a reader is killed.
+	SQLState  *string    `json:"sqlstate"` // nil too for errors that did not come from the database
+	Error     *string    `json:"error"`
+	ErrorTime *time.Time `json:"error_time"`
+	// Answer is what a web address said when it refused the message, its first 4,096 characters.
+	Answer *string `json:"answer"`
+	// Of a message that is delivered to a web address and not set aside yet: how often that failed, how many of these failures were
+	// refusals, which count, and when it is delivered again.
+	Failures *int32     `json:"failures"`
+	Attempts *int32     `json:"attempts"`
+	RetryAt  *time.Time `json:"retry_at"`
+}
+
+// FailedMessageFilter chooses among messages of simple queues that fail; zero values choose all that are set aside.
+type FailedMessageFilter struct {
+	Queue string
+	// Failing chooses those whose last failure was reported and is not over, or that a web address did not accept, but that are not
+	// set aside yet.
+	Failing bool
+	// Limit bounds how many are read; 0 means all.
+	Limit int
+}
+
+// ReadFailedMessages reads the messages of simple queues that are set aside, or are failing, those of longest ago first. Only
+// those of queues that the role may take from are among them.
+func ReadFailedMessages(ctx context.Context, db DB, filter FailedMessageFilter) ([]FailedMessage, error) {
+	from := `
+		select s.queue_name, s.message_id, s.key, s.priority, s.body, s.enqueued_at, s.set_aside_at, s.rollbacks, s.sqlstate,
+			s.error, s.error_time, s.answer, null::integer as failures, null::integer as attempts, null::timestamptz as retry_at
+		from parley.set_aside_messages as s`
+	if filter.Failing {
+		from = `
+		select f.queue_name, f.message_id, f.key, f.priority, null::bytea, f.enqueued_at, null::timestamptz as set_aside_at, 0, f.sqlstate,
+			f.error, f.error_time, f.answer, f.failures, f.attempts, f.retry_at
+		from parley.failing_messages as f`
+	}
+	rows, err := db.Query(ctx, "select m.* from ("+from+`) as m
+		where $1 = '' or m.queue_name = $1
+		order by coalesce(m.set_aside_at, m.error_time), m.queue_name, m.message_id
+		limit nullif($2, 0)`, filter.Queue, filter.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the messages that failed: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[FailedMessage])
+	if err != nil {
+		return nil, fmt.Errorf("read the messages that failed: %w", err)
+	}
+	return found, nil
+}
+
+// RetryMessage puts a message that is set aside back at the end of its simple queue, under a new number. Its rollbacks are forgotten.
+//
+// Errors: an [Error] with number [ConversationNotFound] (8426) when it is not set aside, [QueueNotFound] or [PermissionDenied].
+func RetryMessage(ctx context.Context, db DB, queue string, messageID int64) error {
+	if _, err := db.Exec(ctx, "select parley.retry_message($1::text, $2)", queue, messageID); err != nil {
+		return pgdb.StatementError(err, "retry a message of queue "+queue)
+	}
+	return nil
+}
+
+// DiscardMessage removes a message that is set aside, and returns it.
+//
+// Errors: as [RetryMessage].
+func DiscardMessage(ctx context.Context, db DB, queue string, messageID int64) (TakenMessage, error) {
+	rows, err := db.Query(ctx, `
+		select d.message_id, d.key, d.priority, d.body, d.enqueued_at, d.trace_context
+		from parley.discard_message($1::text, $2) as d`, queue, messageID)
+	if err != nil {
+		return TakenMessage{}, pgdb.StatementError(err, "discard a message of queue "+queue)
+	}
+	message, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[TakenMessage])
+	if err != nil {
+		return TakenMessage{}, pgdb.StatementError(err, "discard a message of queue "+queue)
+	}
+	return message, nil
+}
+
+// RecordMessageFailure reports why a transaction that had taken one message from a simple queue failed. A [SimpleConsumer] does it;
+// a program that takes by hand calls it after the rollback. It returns false when the message is gone.
+//
+// Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or 8402 when the queue is not simple.
+func RecordMessageFailure(ctx context.Context, db DB, queue string, messageID int64, failure error) (bool, error) {
+	sqlstate, text := pgdb.DescribeFailure(failure)
+	var isRecorded bool
+	err := db.QueryRow(ctx, "select parley.record_message_failure($1::text, $2, $3, $4)", queue, messageID, sqlstate, text).
+		Scan(&isRecorded)
+	if err != nil {
+		return false, pgdb.StatementError(err, "record a failure of a message of queue "+queue)
+	}
+	return isRecorded, nil
+}
