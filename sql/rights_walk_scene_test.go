@@ -21,6 +21,8 @@ const walkScene = `
 	select parley.create_remote_service_binding('Bound', '//far', current_user);
 	select parley.create_route('Far', 'tcp://far:4022', '//far');
 	select parley.begin_conversation_timer((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), 0);
+	select parley.send_at((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), '//test/Request', 'TOPSECRET 7',
+		now() + interval '1 day');
 	insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks)
 	select e.endpoint_id, 0, 0, 5 from parley._p_endpoint as e where not e.is_initiator;
 	select parley.create_queue('Jobs', kind => 'SIMPLE');

@@ -339,3 +339,38 @@ func TestTakeBeginsWhereAHintLetsIt(t *testing.T) {
 		t.Errorf("%d messages were left", got)
 	}
 }
+
+func TestDelayedMessageIsRescheduled(t *testing.T) {
+	t.Parallel()
+	b := newJobs(t)
+	b.exec("select parley.put('jobs', 'later'::text, deliver_at => now() + interval '1 hour')")
+	id := value[int64](b.session, "select delayed_id from parley.delayed_messages")
+	equal(b.session, true, "select parley.reschedule_message('jobs', $1, now() + interval '2 hours')", id)
+	b.requireTaken(1)
+	equal(b.session, true, "select due_at > now() + interval '90 minutes' from parley.delayed_messages")
+	equal(b.session, true, "select parley.reschedule_message('jobs', $1, null)", id)
+	b.requireTaken(1, "later")
+	equal(b.session, false, "select parley.reschedule_message('jobs', $1, null)", id)
+}
+
+func TestPutRefusesTimesThatNeverComeAndLongKeys(t *testing.T) {
+	t.Parallel()
+	b := newJobs(t)
+	b.refuses(8402, "select parley.put('jobs', 'x'::text, deliver_at => 'infinity')")
+	b.refuses(8402, "select parley.put('jobs', 'x'::text, deliver_at => '-infinity')")
+	b.refuses(8402, "select parley.put('jobs', 'x'::text, key => repeat('k', 257))")
+	b.exec("select parley.put('jobs', 'x'::text, key => repeat('ü', 256))")
+	b.requireTaken(1, "x")
+}
+
+// Readers that find nothing in another queue do not put off what is due in this one.
+func TestReadersOfOneQueueDoNotPutOffWhatIsDueInAnother(t *testing.T) {
+	t.Parallel()
+	b := newJobs(t)
+	b.exec("select parley.create_queue('others', kind => 'SIMPLE')")
+	b.exec("select parley.put('jobs', 'due'::text, deliver_at => now() + interval '1 hour')")
+	b.exec("update parley._p_delayed_message set due_at = now() - interval '1 hour'")
+	b.exec("select setval('parley._p_next_due', 0)")
+	b.exec("select * from parley.take('others')")
+	b.requireTaken(1, "due")
+}

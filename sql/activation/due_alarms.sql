@@ -1,4 +1,4 @@
--- Timers on time: what the daemon calls when the next alarm is due.
+-- Timers and delayed messages on time: what the daemon calls when the next of them is due.
 --
 -- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that
 -- notifies (_p_alarm_wakeup). Alarms are fired many in a transaction. When one of them raises an error, nothing
@@ -30,12 +30,22 @@ begin
   elsif coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= v_now * 1000000 then
     fired := parley._p_fire_alarms(null, top);
   end if;
-  next_ms := pg_sequence_last_value('parley._p_next_alarm') / 1000.0 - extract(epoch from clock_timestamp()) * 1000;
+  if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= v_now * 1000000 then
+    fired := fired + parley._p_deliver_all_due(null);
+  end if;
+  if coalesce(pg_sequence_last_value('parley._p_next_due_send'), 0) <= v_now * 1000000 then
+    fired := fired + parley._p_send_due(null, top);
+  end if;
+  next_ms := least(
+    pg_sequence_last_value('parley._p_next_alarm'), pg_sequence_last_value('parley._p_next_due'),
+    pg_sequence_last_value('parley._p_next_due_send')
+  ) / 1000.0 - extract(epoch from clock_timestamp()) * 1000;
 end
 $$;
 
 comment on function parley._p_fire_due(bigint, integer, boolean) is
-'Fires what is due, for the leading daemon; gives how many, and in how many milliseconds to call again.
+'Fires what is due, and sends what was sent for later, for the leading daemon; gives how many, and in how many
+milliseconds to call again.
 Nulls mean that the term is over.
 Arguments: term; top, how many at most; one_by_one, whether those that cannot be fired are put off, each for itself.';
 

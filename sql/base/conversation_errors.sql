@@ -23,6 +23,8 @@ from (values
     'Give a number of seconds.'),
   (8402, 'abandoned', 'the time after which abandoned targets end is out of range',
     'It is %1$s seconds; 1 to 2147483647 are allowed.', 'Give 2147483647, 68 years, to keep them.'),
+  (8402, 'time of delivery', 'a message cannot be delivered at %1$s', 'That time never comes, or has always been.',
+    'Give a time, such as now() + interval ''1 hour''; or leave it out to deliver now.'),
   (8402, 'array as body', 'the body of a message is of type %1$s, an array',
     'It was to be sent on conversation "%2$s" with message type "%3$s".',
     'For a message each call send_batch, with bytes send_batch_binary, with JSON send_batch_json; for all in one '
@@ -49,6 +51,8 @@ from (values
   (8406, 'null', 'the lifetime is null', null, 'Give a positive number of seconds, or leave lifetime out for none.'),
   (8410, 'late', 'the timer would fire after the end of the conversation''s life',
     'It would fire at %1$s; the lifetime ends at %2$s.', 'Give a shorter timeout.'),
+  (8410, 'late message', 'the message would be sent after the end of the conversation''s life',
+    'It would be sent at %1$s; the lifetime ends at %2$s.', 'Give an earlier time.'),
   (8411, 'range', 'lifetime %1$s is out of range', 'It is counted in seconds, 1 to 2147483647.',
     'Give a positive number of seconds.'),
   (8412, 'length', 'the target service is malformed', 'It has %1$s characters; 1 to 256 are allowed.',

@@ -20,6 +20,22 @@ comment on function parley._p_require_range(text, integer, integer, integer) is
 'Refuses a number that is out of range, or null.
 Errors: 8402.';
 
+create function parley._p_require_finite(deliver_at timestamptz) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not isfinite(deliver_at) then
+    found := parley._p_raise(8402, 'time of delivery', deliver_at::text);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_finite(timestamptz) is
+'Gives true when a message can be delivered at a time: one that comes, or null.
+Errors: 8402 infinity.';
+
 create function parley._p_require_top(top integer) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp

@@ -45,7 +45,8 @@ begin
     delete from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
     update parley._p_endpoint as e set far_endpoint_id = null where e.endpoint_id = endpoint.endpoint_id;
     if endpoint.state = 'DO'
-      and not exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id) then
+      and not exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id)
+      and not exists (select from parley._p_delayed_send as d where d.endpoint_id = endpoint.endpoint_id) then
       endpoint.far_endpoint_id := null;
       perform parley._p_remove_endpoint(endpoint);
     end if;

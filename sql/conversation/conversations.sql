@@ -32,6 +32,7 @@ create table parley._p_endpoint (
   state text not null,
   is_initiator boolean not null,
   is_plain boolean not null,
+  has_delayed boolean not null default false,
   priority smallint not null,
   service_id integer not null,
   service_contract_id integer not null,
@@ -67,6 +68,8 @@ comment on column parley._p_endpoint.sender_role is
 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
 comment on column parley._p_endpoint.is_plain is
 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer.';
+comment on column parley._p_endpoint.has_delayed is
+'Whether this side has ever sent a message for later (conversation/delayed_sends.sql).';
 
 create unique index on parley._p_endpoint (conversation_id, is_initiator);
 create index on parley._p_endpoint (group_id);

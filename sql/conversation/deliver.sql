@@ -101,7 +101,7 @@ begin
     -- What was delayed goes first. It may turn out that the target refuses.
     perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
     select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id;
-    if v_endpoint.state <> 'CO' then
+    if (v_endpoint.state in ('CO', 'DO')) is not true then
       return false;
     end if;
   end if;

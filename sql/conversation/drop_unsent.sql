@@ -14,6 +14,9 @@ set jit = off
 as $$
 begin
   delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  if endpoint.has_delayed then
+    perform parley._p_drop_delayed_sends(endpoint.endpoint_id);
+  end if;
   if endpoint.far_endpoint_id > 0 then
     -- What came while the queue of the target is off. A reader that has got at it since, because the
     -- queue is on again, keeps it.
@@ -50,6 +53,9 @@ as $$
 begin
   perform parley._p_forget_routes(array[endpoint.endpoint_id]);
   delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  if endpoint.has_delayed then
+    perform parley._p_drop_delayed_sends(endpoint.endpoint_id);
+  end if;
   -- First the lane: what the daemon is just giving its number is waited for, and is in transit then.
   delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
   -- An acknowledgement locks what it deletes, in an order of its own.

@@ -106,7 +106,7 @@ $$;
 
 comment on function parley.end_conversation(uuid) is
 'Ends this side of a conversation: what waits for it is removed, and the other side gets an EndDialog
-message after everything sent before.
+message after everything sent before; what send_at has sent comes when it is due, and EndDialog behind the last of it.
 Arguments: conversation_handle.
 Errors: 229 not allowed, 8418 missing, 8426 not found, 8427 ended already.
 Source: spec 4.6.';
@@ -138,7 +138,7 @@ $$;
 
 comment on function parley.end_conversation(uuid, integer, text, parley.caller) is
 'Ends this side of a conversation with an error: the other side gets an Error message. What was sent before and
-is not delivered yet is dropped.
+is not delivered yet, or not due, is dropped.
 Arguments: conversation_handle; error_code, greater than zero; description, at most 3000 characters.
 Errors: 229 not allowed, 8402 code or description out of range, 8418 missing,
 8419, 8422 and 8424 code or description missing, 8426 not found, 8427 ended already.
@@ -199,7 +199,9 @@ begin
     when 'SO' then
       perform parley._p_remove_endpoint(endpoint);
     when 'CO' then
-      if message_type_id = 1 or not parley._p_end_here(endpoint) then
+      if message_type_id = 2 and endpoint.has_delayed and parley._p_end_later(endpoint) then
+        null;
+      elsif message_type_id = 1 or not parley._p_end_here(endpoint) then
         perform parley._p_discard_messages(endpoint.endpoint_id);
         if message_type_id = 1 then
           message_type_id := parley._p_drop_unsent(endpoint);

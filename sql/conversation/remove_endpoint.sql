@@ -56,6 +56,9 @@ begin
   if endpoint.far_endpoint_id < 0 then
     perform parley._p_forget_far_side(endpoint.endpoint_id);
   end if;
+  if endpoint.has_delayed then
+    perform parley._p_drop_delayed_sends(endpoint.endpoint_id);
+  end if;
   if not endpoint.is_plain then
     delete from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id;
     delete from parley._p_failure as f where f.endpoint_id = endpoint.endpoint_id;
@@ -92,6 +95,9 @@ declare
   v_target parley._p_endpoint := case when near.is_initiator then far else near end;
   v_ids constant bigint[] := array[near.endpoint_id, far.endpoint_id];
 begin
+  if near.has_delayed or far.has_delayed then
+    perform parley._p_drop_delayed_sends(near.endpoint_id), parley._p_drop_delayed_sends(far.endpoint_id);
+  end if;
   with removed_messages as (
     delete from parley._p_message as m where m.endpoint_id = any (v_ids)
   ), removed_copies as (

@@ -229,3 +229,30 @@ comment on function parley.withdraw_message(text, bigint, parley.caller) is
 Arguments: queue; delayed_id, as parley.delayed_messages shows it.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
 Source: spec P32.';
+
+create function parley.reschedule_message(
+  queue text, delayed_id bigint, deliver_at timestamptz, caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+begin
+  found := parley._p_require_finite(deliver_at);
+  update parley._p_delayed_message as d
+  set due_at = coalesce(reschedule_message.deliver_at, clock_timestamp())
+  where d.queue_id = v_queue.queue_id and d.delayed_id = reschedule_message.delayed_id;
+  if not found then
+    return false;
+  end if;
+  perform parley._p_expect_due('parley._p_next_due', deliver_at);
+  return true;
+end
+$$;
+
+comment on function parley.reschedule_message(text, bigint, timestamptz, parley.caller) is
+'Changes when a message of a simple queue that is not due yet will be, and returns whether it was still there.
+Arguments: queue; delayed_id, as parley.delayed_messages shows it; deliver_at, the new time (null, or past: now).
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, deliver_at infinite, 9609 malformed name.
+Source: spec P32.';

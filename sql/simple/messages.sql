@@ -87,6 +87,29 @@ comment on function parley._p_find_simple_queue(oid, text, text) is
 'Finds a simple queue that the caller may use for something.
 Errors: 208 not found, 229 not allowed, 8402 no simple queue, 9609 malformed name.';
 
+create function parley._p_renew_next_due(now timestamptz) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_next timestamptz := (select d.due_at from parley._p_delayed_message as d order by d.due_at limit 1);
+begin
+  if v_next <= now then
+    return false;
+  end if;
+  -- What a transaction that has not committed has put is not seen here: scan again within a second.
+  v_next := least(v_next, now + interval '1 second');
+  perform setval('parley._p_next_due', (extract(epoch from v_next) * 1000000)::bigint);
+  return true;
+end
+$$;
+
+comment on function parley._p_renew_next_due(timestamptz) is
+'Records when to scan for what is due next, and gives true; gives false, and lets all go on scanning, when something is
+due now, in any queue: readers of one must not put off those of another.';
+
 create function parley._p_deliver_due(queue_id integer, top integer) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -96,7 +119,6 @@ as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_moved integer;
-  v_next timestamptz;
   v_queue parley._p_queue;
 begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_deliver_due.queue_id;
@@ -122,12 +144,7 @@ begin
   if v_moved > 0 then
     perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
   end if;
-  -- A message that was put by a transaction that has not committed is not seen here: scan again within a second.
-  select least(min(d.due_at), v_now + interval '1 second') into v_next
-  from parley._p_delayed_message as d
-  where d.due_at = (select o.due_at from parley._p_delayed_message as o order by o.due_at limit 1);
-  v_next := greatest(coalesce(v_next, v_now + interval '1 second'), v_now + interval '5 ms');
-  perform setval('parley._p_next_due', (extract(epoch from v_next) * 1000000)::bigint);
+  perform parley._p_renew_next_due(v_now);
   return v_moved;
 end
 $$;
@@ -144,8 +161,10 @@ as $$
 declare
   v_moved integer := 0;
   v_queue_id integer;
+  -- Not clock_timestamp() itself, by which an index cannot bound a search.
+  v_now timestamptz := clock_timestamp();
 begin
-  if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) > extract(epoch from clock_timestamp()) * 1000000 then
+  if parley._p_renew_next_due(v_now) then
     return 0;
   end if;
   for v_queue_id in
@@ -153,9 +172,7 @@ begin
     from parley._p_queue as q
     where q.is_simple
       and (only_queues is null or q.queue_id = any (only_queues))
-      and exists (
-        select from parley._p_delayed_message as d where d.queue_id = q.queue_id and d.due_at <= clock_timestamp()
-      )
+      and exists (select from parley._p_delayed_message as d where d.queue_id = q.queue_id and d.due_at <= v_now)
   loop
     v_moved := v_moved + parley._p_deliver_due(v_queue_id, 1000);
   end loop;

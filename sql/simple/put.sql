@@ -58,9 +58,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_simple_queue(caller, queue, 'SEND');
-  v_due bigint;
 begin
   found := parley._p_require_range('priority', priority, 1, 10);
+  found := parley._p_require_range('the number of characters of key', coalesce(length(key), 0), 0, 256);
+  found := parley._p_require_finite(deliver_at);
   found := parley._p_require_one_dimension(bodies);
   if not v_queue.is_enqueue_enabled then
     found := parley._p_raise(9617, 'disabled', v_queue.lookup_name);
@@ -76,10 +77,7 @@ begin
     from unnest(bodies) with ordinality as b (body, number)
     order by b.number;
     found := parley._p_require_room_for_delayed(v_queue);
-    v_due := least(extract(epoch from deliver_at) * 1000000, 9000000000000000)::bigint;
-    if v_due < coalesce(pg_sequence_last_value('parley._p_next_due'), 0) then
-      perform setval('parley._p_next_due', v_due);
-    end if;
+    perform parley._p_expect_due('parley._p_next_due', deliver_at);
     return true;
   end if;
   insert into parley._p_message (
@@ -96,8 +94,8 @@ $$;
 
 comment on function parley._p_put(oid, text, bytea[], text, integer, timestamptz, text) is
 'Puts messages into a simple queue in their order, or has them wait until they are due.
-Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority, dimensions, 9609 malformed name,
-9617 disabled, 10928 full.';
+Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority, key, deliver_at, dimensions, 9609 malformed
+name, 9617 disabled, 10928 full.';
 
 create function parley._p_put_outgoing() returns trigger
 language plpgsql security definer
@@ -174,9 +172,10 @@ $$;
 comment on function parley.put(text, bytea, text, integer, timestamptz) is
 'Puts a message into a simple queue, in this transaction.
 Arguments: queue; body, null or empty for none; key, messages of one key are taken in their order, one reader at a time
-(null: no order with others); priority, 10 first, 1 last; deliver_at, not before that time (null, or past: now).
-Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority out of range, 9609 malformed name,
-9617 the queue is disabled, 10928 the queue is full.
+(null: no order with others), of at most 256 characters; priority, 10 first, 1 last; deliver_at, not before that time
+(null, or past: now).
+Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority out of range, key too long, deliver_at infinite,
+9609 malformed name, 9617 the queue is disabled, 10928 the queue is full.
 Source: spec P32.';
 
 create function parley.put(

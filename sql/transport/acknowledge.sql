@@ -153,7 +153,8 @@ begin
   if v_endpoint.state = 'DO'
     and not exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
     and not exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
-    and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id) then
+    and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id)
+    and not exists (select from parley._p_delayed_send as d where d.endpoint_id = v_endpoint.endpoint_id) then
     perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update skip locked;
     if found then
       perform parley._p_remove_endpoint(v_endpoint);
