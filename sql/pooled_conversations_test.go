@@ -324,3 +324,21 @@ func TestGetConversationAtRepeatableRead(t *testing.T) {
 	tx.commit()
 	equal(b.session, handle, getConversation, "k")
 }
+
+// Who replaces a conversation is agreed on by locks that nobody else can take.
+func TestGetConversationIsReplacedWhateverAdvisoryLocksAreHeld(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	old := b.pooled("k", "first")
+	b.exec("update parley._p_endpoint set begun_at = begun_at - interval '2 hours'")
+	tx := b.begin()
+	tx.exec(`
+		select pg_advisory_xact_lock(hashtextextended(array[
+			'parley pool', p.begun_by::oid::text, p.service_id::text, p.to_service, p.key, p.slot::text,
+			p.service_contract_id::text, p.broker_instance, p.is_encrypted::text
+		]::text, 0))
+		from parley._p_pooled_conversation as p`)
+	if b.pooled("k", "second") == old {
+		t.Error("an advisory lock keeps an old conversation in use")
+	}
+}

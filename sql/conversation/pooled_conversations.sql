@@ -8,10 +8,9 @@
 --   two that were given a conversation cannot wait for each other in its first send, which locks FOR UPDATE   one on
 --   which nothing was sent is
 --     given FOR UPDATE, to one transaction at a time
---   who asks waits for nobody   rows that others hold are skipped; an advisory lock that is only tried lets one session
---   at a time replace a
---     conversation, and the others go on with the old one. Where there is none, two sessions may each begin one: the
---     older one is given from then on
+--   who asks waits for nobody   rows that others hold are skipped; the row of an old conversation in the pool, which
+--   only functions of the broker can lock, lets one session at a time replace it; the others go on with the old one.
+--     Where there is none, two sessions may each begin one: the older one is given from then on
 --   a send is not counted   a conversation's messages are counted by what its far side has received, or this database
 --   has transmitted
 --   what is replaced or forgotten is ended   an alarm of kind 'pooled', which is set when the conversation begins
@@ -152,6 +151,24 @@ comment on function parley._p_begin_pooled(parley.caller, parley._p_pooled_conve
 'Begins a conversation for a pool, and sets the alarm that ends it.
 Errors: those of begin_dialog.';
 
+create function parley._p_claim_pooled(handle uuid) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform
+  from parley._p_endpoint as e
+  join parley._p_pooled_conversation as p using (endpoint_id)
+  where e.conversation_handle = handle
+  for update of p skip locked;
+  return found;
+end
+$$;
+
+comment on function parley._p_claim_pooled(uuid) is
+'Lets this transaction alone replace an old conversation of a pool; false when another one is about to. Waits for
+nobody.';
+
 create function parley._p_retire_pooled(handle uuid) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -288,10 +305,10 @@ begin
   v_found := parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages);
   if v_found.is_fresh then
     return v_found.handle;
-  elsif not pg_try_advisory_xact_lock(parley._p_pool_lock(v_caller, v_wanted)) and v_found.handle is not null then
+  elsif v_found.handle is not null and not parley._p_claim_pooled(v_found.handle) then
     return v_found.handle;
   end if;
-  -- Who had the lock may have committed since.
+  -- Who had claimed it may have committed since.
   v_old := v_found.handle;
   v_found := parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages);
   if v_found.is_fresh then
@@ -316,21 +333,6 @@ max_age in seconds and max_messages,
 after which a conversation is replaced by another one and ended. Messages are counted when the far side receives them.
 Errors: 8402 conversations, max_age, max_messages or the length of key out of range, and those of begin_dialog.
 Source: spec R-PERF-1.';
-
-create function parley._p_pool_lock(caller oid, wanted parley._p_pooled_conversation) returns bigint
-language sql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select hashtextextended(
-    array[
-      'parley pool', caller::text, wanted.service_id::text, wanted.to_service, wanted.key, wanted.slot::text,
-      wanted.service_contract_id::text, wanted.broker_instance, wanted.is_encrypted::text
-    ]::text, 0
-  )
-$$;
-
-comment on function parley._p_pool_lock(oid, parley._p_pooled_conversation) is
-'Gives the number of the advisory lock under which a conversation of a pool is replaced.';
 
 create function parley._p_end_pooled(endpoint_id bigint) returns void
 language plpgsql

@@ -1,6 +1,6 @@
 -- Conversations of a pool that are begun, and opened at their target, before they are needed.
 --
--- Locks: as get_conversation, for each of them.
+-- Locks: the row of the sending service, if it is free; then as get_conversation, for each of them.
 
 create function parley.warm_conversations(
   from_service text,
@@ -26,11 +26,14 @@ begin
   found := parley._p_require_range('conversations', conversations, 1, 1000);
   -- Before any row, as SEND does.
   perform pg_sequence_last_value('parley._p_broker_switch');
+  perform from parley._p_service as s where s.service_id = v_wanted.service_id for no key update skip locked;
+  if not found and v_wanted.service_id is not null then
+    return 0;
+  end if;
   v_wanted.key := '';
   for i in 0 .. conversations - 1 loop
     v_wanted.slot := i;
-    if pg_try_advisory_xact_lock(parley._p_pool_lock(v_caller, v_wanted))
-      and (parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages)).is_fresh is not true then
+    if (parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages)).is_fresh is not true then
       perform parley._p_open_pooled(
         v_caller, parley._p_begin_pooled(caller, v_wanted, from_service, contract, max_age)
       );
@@ -46,8 +49,8 @@ comment on function parley.warm_conversations(
 ) is
 'Begins the conversations that get_conversation gives without a key, before they are needed, and opens them at a target
 in this database: the first message
-on them then costs no more than the next. Gives how many it has begun: those that were there already, or that somebody
-else is beginning, are left alone.
+on them then costs no more than the next. Gives how many it has begun: those that were there already are left
+alone, and while another transaction warms conversations of from_service none is begun.
 Arguments: as get_conversation.
 Errors: those of get_conversation.
 Source: spec R-PERF-12.';
