@@ -9,7 +9,7 @@
 --     row FOR NO KEY UPDATE, which senders do not wait for
 --   END loses nothing   END waits for senders, so it sees what waits; EndDialog then waits behind the last of it as a
 --     message of type 2, and the side, in state DO, stays that long. At REPEATABLE READ END may not see all: there
---     EndDialog waits whatever is seen, and whoever would send it looks again
+--     EndDialog waits whatever is seen, and whoever would send it reads again
 --   a conversation without any pays nothing   has_delayed of its endpoint, set by the first one and never reset
 -- Locks: the endpoint's row, in the daemon and in fire_timers skip locked; then what SEND takes.
 
