@@ -509,6 +509,8 @@ from (values
     'Give a number of seconds.'),
   (8402, 'abandoned', 'the time after which abandoned targets end is out of range',
     'It is %1$s seconds; 1 to 2147483647 are allowed.', 'Give 2147483647, 68 years, to keep them.'),
+  (8402, 'time of delivery', 'a message cannot be delivered at %1$s', 'That time never comes, or has always been.',
+    'Give a time, such as now() + interval ''1 hour''; or leave it out to deliver now.'),
   (8402, 'array as body', 'the body of a message is of type %1$s, an array',
     'It was to be sent on conversation "%2$s" with message type "%3$s".',
     'For a message each call send_batch, with bytes send_batch_binary, with JSON send_batch_json; for all in one '
@@ -535,6 +537,8 @@ from (values
   (8406, 'null', 'the lifetime is null', null, 'Give a positive number of seconds, or leave lifetime out for none.'),
   (8410, 'late', 'the timer would fire after the end of the conversation''s life',
     'It would fire at %1$s; the lifetime ends at %2$s.', 'Give a shorter timeout.'),
+  (8410, 'late message', 'the message would be sent after the end of the conversation''s life',
+    'It would be sent at %1$s; the lifetime ends at %2$s.', 'Give an earlier time.'),
   (8411, 'range', 'lifetime %1$s is out of range', 'It is counted in seconds, 1 to 2147483647.',
     'Give a positive number of seconds.'),
   (8412, 'length', 'the target service is malformed', 'It has %1$s characters; 1 to 256 are allowed.',
@@ -1135,6 +1139,22 @@ $$;
 comment on function parley._p_require_range(text, integer, integer, integer) is
 'Refuses a number that is out of range, or null.
 Errors: 8402.';
+
+create function parley._p_require_finite(deliver_at timestamptz) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not isfinite(deliver_at) then
+    found := parley._p_raise(8402, 'time of delivery', deliver_at::text);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_finite(timestamptz) is
+'Gives true when a message can be delivered at a time: one that comes, or null.
+Errors: 8402 infinity.';
 
 create function parley._p_require_top(top integer) returns boolean
 language plpgsql immutable
@@ -7015,6 +7035,7 @@ create table parley._p_endpoint (
   state text not null,
   is_initiator boolean not null,
   is_plain boolean not null,
+  has_delayed boolean not null default false,
   priority smallint not null,
   service_id integer not null,
   service_contract_id integer not null,
@@ -7050,6 +7071,8 @@ comment on column parley._p_endpoint.sender_role is
 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
 comment on column parley._p_endpoint.is_plain is
 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer.';
+comment on column parley._p_endpoint.has_delayed is
+'Whether this side has ever sent a message for later (conversation/delayed_sends.sql).';
 
 create unique index on parley._p_endpoint (conversation_id, is_initiator);
 create index on parley._p_endpoint (group_id);
@@ -7694,6 +7717,35 @@ LISTEN parley first, then this, then read the queue once more, then sleep. A sen
 notify: read again after a second at the latest. Not undone by a rollback.
 Arguments: queue; seconds, how long to be notified; 0 or less ends it.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+
+-- sql/conversation/due_times.sql
+
+-- When something is due next, known to all without a statement.
+--
+-- A sequence holds microseconds since 1970, outside any transaction: who would scan asks it first. It may be early,
+-- never later than a second too late. The daemon sleeps until what is due next, for a second at most, and is notified
+-- (payload 0) of what is due before.
+
+create function parley._p_expect_due(next_due regclass, due_at timestamptz) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_due bigint := greatest(0, least(coalesce(extract(epoch from due_at), 0) * 1000000, 9000000000000000))::bigint;
+begin
+  if v_due < coalesce(pg_sequence_last_value(next_due), 0) then
+    perform setval(next_due, v_due);
+  end if;
+  -- Later ones the daemon finds by itself.
+  if (due_at < clock_timestamp() + interval '2 seconds') is not false then
+    perform parley._p_wake_readers(0, 'parley._p_alarm_wakeup');
+  end if;
+end
+$$;
+
+comment on function parley._p_expect_due(regclass, timestamptz) is
+'Has the next scan be no later than a time, and wakes the daemon when that is soon.
+Arguments: next_due, the sequence that is asked before a scan; due_at, null for now.';
 
 -- sql/conversation/set_aside_conversations.sql
 
@@ -9195,6 +9247,407 @@ Arguments: service; contract, by name; sender, the role that _p_may_send asks fo
 service when it is in this database.
 Source: spec 6.10, 7.3.';
 
+-- sql/conversation/delayed_sends.sql
+
+-- Messages of conversations that are not due yet (parley.send_at), and how they are sent when they are.
+--
+-- They wait with the sender, so a far side in another database need not know. What is due is sent by the daemon, or by
+-- who calls parley.fire_timers, in the order of the times, those of one time in the order of the calls; what send sends
+-- meanwhile goes before. Rights were checked by send_at; route, target and bodies are judged when the message is sent.
+--
+-- Invariants, and what keeps each:
+--   of one conversation in order   one transaction at a time sends, withdraws or reschedules: it holds the endpoint's
+--     row FOR NO KEY UPDATE, which senders do not wait for
+--   END loses nothing   END waits for senders, so it sees what waits; EndDialog then waits behind the last of it as a
+--     message of type 2, and the side, in state DO, stays that long. At REPEATABLE READ END may not see all: there
+--     EndDialog waits whatever is seen, and whoever would send it reads again
+--   a conversation without any pays nothing   has_delayed of its endpoint, set by the first one and never reset
+-- Locks: the endpoint's row, in the daemon and in fire_timers skip locked; then what SEND takes.
+
+create table parley._p_delayed_send (
+  delayed_id bigint generated always as identity primary key,
+  endpoint_id bigint not null,
+  due_at timestamptz not null,
+  -- When to try: due_at, or later when it could not be sent then.
+  try_at timestamptz not null,
+  message_type_id integer not null,
+  body bytea,
+  trace_context text,
+  -- That of a target in this database, for its depth and its quota.
+  far_queue_id integer
+);
+
+comment on table parley._p_delayed_send is 'What was sent on conversations and is not due yet.';
+
+create index on parley._p_delayed_send (endpoint_id, due_at, delayed_id);
+create index on parley._p_delayed_send (try_at);
+create index on parley._p_delayed_send (far_queue_id) where far_queue_id is not null;
+
+-- When to scan next: see conversation/due_times.sql.
+create sequence parley._p_next_due_send minvalue 0 start 0;
+
+create function parley._p_find_target_queue(endpoint parley._p_endpoint) returns parley._p_queue
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue;
+begin
+  if endpoint.far_endpoint_id < 0 then
+    return null;
+  end if;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = coalesce(
+    (select f.service_id from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id),
+    (select o.service_id from parley._p_service as o where o.name = endpoint.far_service)
+  );
+  return v_queue;
+end
+$$;
+
+comment on function parley._p_find_target_queue(parley._p_endpoint) is
+'Gives the queue that messages of an endpoint will come to, if that is in this database; a row of nulls otherwise.';
+
+create function parley._p_require_room_later(queue parley._p_queue) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_waiting record;
+begin
+  if queue.quota_sequence is null then
+    return true;
+  end if;
+  select count(*) as messages, coalesce(sum(o.bytes), 0) as bytes into v_waiting
+  from (
+    select coalesce(octet_length(d.body), 0) as bytes
+    from parley._p_delayed_send as d
+    where d.far_queue_id = queue.queue_id
+    limit queue.quota_messages + 1
+  ) as o;
+  if v_waiting.messages > queue.quota_messages or v_waiting.bytes > queue.quota_bytes then
+    found := parley._p_raise(10928, 'quota', queue.lookup_name);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_room_later(parley._p_queue) is
+'Refuses what was just sent for later, when more than the quota of its queue is not due yet. It counts that, up to the
+quota.
+Errors: 10928.';
+
+create function parley._p_send_at(
+  caller oid, handle uuid, message_type text, body bytea, deliver_at timestamptz, trace_context text
+) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_queue parley._p_queue;
+  v_type parley._p_message_type;
+  v_id bigint;
+begin
+  found := parley._p_require_finite(deliver_at);
+  if (deliver_at > clock_timestamp()) is not true then
+    found := parley._p_send(caller, handle, message_type, array[body], trace_context);
+    return null;
+  end if;
+  -- Before any row, as SEND does.
+  perform pg_sequence_last_value('parley._p_broker_switch');
+  v_endpoint := parley._p_find_sender(handle);
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = v_endpoint.service_id;
+  found := parley._p_require_permission(
+    caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
+  );
+  v_type := parley._p_find_sendable(caller, v_endpoint, message_type);
+  if deliver_at > v_endpoint.lifetime then
+    found := parley._p_raise(8410, 'late message', deliver_at::text, v_endpoint.lifetime::text);
+  end if;
+  v_queue := parley._p_find_target_queue(v_endpoint);
+  insert into parley._p_delayed_send (
+    endpoint_id, due_at, try_at, message_type_id, body, trace_context, far_queue_id
+  )
+  values (
+    v_endpoint.endpoint_id, deliver_at, deliver_at, v_type.message_type_id, nullif(body, ''), _p_send_at.trace_context,
+    v_queue.queue_id
+  )
+  returning delayed_id into v_id;
+  found := parley._p_require_room_later(v_queue);
+  if not v_endpoint.has_delayed or v_endpoint.state = 'SO' then
+    update parley._p_endpoint as e
+    set has_delayed = true, state = 'CO',
+      state_since = case when e.state = 'SO' then clock_timestamp() else e.state_since end
+    where e.endpoint_id = v_endpoint.endpoint_id;
+  end if;
+  perform parley._p_expect_due('parley._p_next_due_send', deliver_at);
+  return v_id;
+end
+$$;
+
+comment on function parley._p_send_at(oid, uuid, text, bytea, timestamptz, text) is
+'Has a message wait until it is due, and gives its delayed_id; or sends it now and gives null, when it is due already.
+Errors: those of parley.send_at.';
+
+create function parley._p_end_later(endpoint parley._p_endpoint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_last timestamptz := (
+    select d.due_at from parley._p_delayed_send as d
+    where d.endpoint_id = endpoint.endpoint_id
+    order by d.due_at desc
+    limit 1
+  );
+begin
+  if v_last is null and not parley._p_keeps_snapshot() then
+    return false;
+  end if;
+  perform parley._p_discard_messages(endpoint.endpoint_id);
+  perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+  v_last := coalesce(v_last, clock_timestamp());
+  insert into parley._p_delayed_send (endpoint_id, due_at, try_at, message_type_id)
+  values (endpoint.endpoint_id, v_last, v_last, 2);
+  perform parley._p_expect_due('parley._p_next_due_send', v_last);
+  return true;
+end
+$$;
+
+comment on function parley._p_end_later(parley._p_endpoint) is
+'Ends a side, locked by _p_lock_to_end, of which messages are not due yet: EndDialog waits behind them. Gives false, and
+has done nothing, when there are none.
+Source: spec 4.6.';
+
+create function parley._p_drop_delayed_sends(endpoint_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  delete from parley._p_delayed_send as d where d.endpoint_id = $1;
+end
+$$;
+
+comment on function parley._p_drop_delayed_sends(bigint) is
+'Drops what an endpoint, locked by the caller, has sent and is not due.';
+
+create function parley._p_send_delayed(endpoint parley._p_endpoint, message parley._p_delayed_send) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_type parley._p_message_type;
+  v_queue parley._p_queue := parley._p_find_target_queue(endpoint);
+begin
+  if v_queue.quota_sequence is not null and not (parley._p_has_room(v_queue, 1)).room then
+    return false;
+  end if;
+  delete from parley._p_delayed_send as d where d.delayed_id = message.delayed_id;
+  select * into v_type from parley._p_message_type as t where t.message_type_id = message.message_type_id;
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = endpoint.service_id;
+  if v_queue.is_retention_enabled and endpoint.state = 'CO' then
+    perform parley._p_keep_sent(endpoint, v_queue, v_type.message_type_id, array[message.body], message.trace_context);
+  end if;
+  perform parley._p_dispatch(endpoint.conversation_handle, v_type, array[message.body], message.trace_context);
+  return true;
+end
+$$;
+
+comment on function parley._p_send_delayed(parley._p_endpoint, parley._p_delayed_send) is
+'Sends a message that is due, of an endpoint that the caller has locked; false when the queue of the target is full.';
+
+create function parley._p_put_off_sends(endpoint_id bigint, due_before timestamptz, delay interval) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley._p_delayed_send as d
+  set try_at = clock_timestamp() + delay
+  where d.delayed_id = any (array(
+    select o.delayed_id
+    from parley._p_delayed_send as o
+    where o.endpoint_id = _p_put_off_sends.endpoint_id and o.due_at <= due_before
+    for update skip locked
+  ));
+end
+$$;
+
+comment on function parley._p_put_off_sends(bigint, timestamptz, interval) is
+'Has what is due of an endpoint tried after a delay; what somebody holds stays as it is.';
+
+create function parley._p_send_due_of(endpoint_id bigint, due_before timestamptz, top integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint;
+  v_message parley._p_delayed_send;
+  v_sent integer := 0;
+begin
+  -- Before any row, as SEND does.
+  perform pg_sequence_last_value('parley._p_broker_switch');
+  loop
+    select * into v_endpoint
+    from parley._p_endpoint as e where e.endpoint_id = _p_send_due_of.endpoint_id for no key update skip locked;
+    exit when not found and exists (
+      select from parley._p_endpoint as e where e.endpoint_id = _p_send_due_of.endpoint_id
+    );
+    if (
+      v_endpoint.state = 'CO'
+      or v_endpoint.state = 'DO' and exists (
+        select from parley._p_delayed_send as d
+        where d.endpoint_id = v_endpoint.endpoint_id and d.message_type_id = 2
+      )
+    ) is not true then
+      -- The conversation is over, or has failed.
+      perform parley._p_drop_delayed_sends(_p_send_due_of.endpoint_id);
+      return v_sent;
+    end if;
+    exit when v_sent >= top;
+    select * into v_message
+    from parley._p_delayed_send as d
+    where d.endpoint_id = v_endpoint.endpoint_id and d.due_at <= due_before and d.message_type_id <> 2
+    order by d.due_at, d.delayed_id
+    limit 1;
+    if not found then
+      if v_endpoint.state = 'DO' then
+        perform parley._p_send_delayed_end(v_endpoint);
+      end if;
+      return v_sent;
+    end if;
+    exit when not parley._p_send_delayed(v_endpoint, v_message);
+    v_sent := v_sent + 1;
+  end loop;
+  if v_sent < top then
+    -- Held by somebody, or the target is full: later, and not in the way of others meanwhile.
+    perform parley._p_put_off_sends(endpoint_id, due_before, interval '1 second');
+  end if;
+  return v_sent;
+end
+$$;
+
+comment on function parley._p_send_due_of(bigint, timestamptz, integer) is
+'Sends what is due of one endpoint, in order, and EndDialog behind the last of it; or has it tried a second later. Gives
+how many messages. Passes by an endpoint that somebody holds.
+Arguments: endpoint_id; due_before, what is due by then; top, how many at most.';
+
+create function parley._p_send_delayed_end(endpoint parley._p_endpoint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_last timestamptz;
+  v_is_held boolean;
+begin
+  select d.due_at into v_last
+  from parley._p_delayed_send as d
+  where d.endpoint_id = endpoint.endpoint_id and d.message_type_id <> 2
+  order by d.due_at desc
+  limit 1;
+  if v_last is null then
+    -- As END locks them. Who holds one of them is passed by.
+    perform from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id for update skip locked;
+    v_is_held := not found;
+    if endpoint.far_endpoint_id > 0 and not v_is_held then
+      perform from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id for no key update skip locked;
+      v_is_held := not found
+        and exists (select from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id);
+    end if;
+    if not v_is_held then
+      perform parley._p_drop_delayed_sends(endpoint.endpoint_id);
+      perform parley._p_send_end(endpoint, 2, null);
+      return;
+    end if;
+    v_last := clock_timestamp() + interval '1 second';
+  end if;
+  update parley._p_delayed_send as d
+  set due_at = v_last, try_at = v_last
+  where d.endpoint_id = endpoint.endpoint_id and d.message_type_id = 2;
+end
+$$;
+
+comment on function parley._p_send_delayed_end(parley._p_endpoint) is
+'Sends EndDialog of a side that has ended, when nothing of it waits any more; has it wait behind what does otherwise.';
+
+create function parley._p_send_due(only_queues integer[], top integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_endpoint_id bigint;
+  v_sent integer := 0;
+  v_next timestamptz;
+begin
+  for v_endpoint_id in
+    select o.endpoint_id
+    from (
+      select d.endpoint_id, d.try_at
+      from parley._p_delayed_send as d
+      where d.try_at <= v_now
+        and (
+          only_queues is null or exists (
+            select
+            from parley._p_endpoint as e
+            join parley._p_service as s using (service_id)
+            where e.endpoint_id = d.endpoint_id and s.queue_id = any (only_queues)
+          )
+        )
+      order by d.try_at
+      limit 10::bigint * top
+    ) as o
+    group by o.endpoint_id
+    order by min(o.try_at)
+  loop
+    begin
+      v_sent := v_sent + parley._p_send_due_of(v_endpoint_id, v_now, top - v_sent);
+    exception
+      when others then
+        -- One that cannot be sent must not keep the others.
+        raise warning using
+          message = format('delayed messages of endpoint %s could not be sent', v_endpoint_id),
+          detail = sqlerrm,
+          hint = 'They are tried again after 10 seconds.';
+        perform parley._p_put_off_sends(v_endpoint_id, v_now, interval '10 seconds');
+    end;
+    exit when v_sent >= top;
+  end loop;
+  if only_queues is null then
+    -- What a transaction that has not committed has sent is not seen here: scan again within a second.
+    select d.try_at into v_next from parley._p_delayed_send as d order by d.try_at limit 1;
+    v_next := greatest(
+      least(v_next, clock_timestamp() + interval '1 second'), clock_timestamp() + interval '1 millisecond'
+    );
+    perform setval('parley._p_next_due_send', (extract(epoch from v_next) * 1000000)::bigint);
+  end if;
+  return v_sent;
+end
+$$;
+
+comment on function parley._p_send_due(integer[], integer) is
+'Sends messages of conversations that are due, and gives how many. What others hold is passed by.
+Arguments: only_queues, those of the senders, null for all; top, how many at most.';
+
 -- sql/conversation/deliver.sql
 
 -- SEND when something has to be checked: the first message of a conversation, unusual message types, validation,
@@ -9300,7 +9753,7 @@ begin
     -- What was delayed goes first. It may turn out that the target refuses.
     perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
     select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id;
-    if v_endpoint.state <> 'CO' then
+    if (v_endpoint.state in ('CO', 'DO')) is not true then
       return false;
     end if;
   end if;
@@ -10251,6 +10704,9 @@ set jit = off
 as $$
 begin
   delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  if endpoint.has_delayed then
+    perform parley._p_drop_delayed_sends(endpoint.endpoint_id);
+  end if;
   if endpoint.far_endpoint_id > 0 then
     -- What came while the queue of the target is off. A reader that has got at it since, because the
     -- queue is on again, keeps it.
@@ -10287,6 +10743,9 @@ as $$
 begin
   perform parley._p_forget_routes(array[endpoint.endpoint_id]);
   delete from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id;
+  if endpoint.has_delayed then
+    perform parley._p_drop_delayed_sends(endpoint.endpoint_id);
+  end if;
   -- First the lane: what the daemon is just giving its number is waited for, and is in transit then.
   delete from parley._p_message as m where m.endpoint_id = -endpoint.endpoint_id;
   -- An acknowledgement locks what it deletes, in an order of its own.
@@ -10402,7 +10861,8 @@ begin
     delete from parley._p_parked as p where p.endpoint_id = endpoint.endpoint_id;
     update parley._p_endpoint as e set far_endpoint_id = null where e.endpoint_id = endpoint.endpoint_id;
     if endpoint.state = 'DO'
-      and not exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id) then
+      and not exists (select from parley._p_transmission as t where t.endpoint_id = endpoint.endpoint_id)
+      and not exists (select from parley._p_delayed_send as d where d.endpoint_id = endpoint.endpoint_id) then
       endpoint.far_endpoint_id := null;
       perform parley._p_remove_endpoint(endpoint);
     end if;
@@ -10563,6 +11023,9 @@ begin
   if endpoint.far_endpoint_id < 0 then
     perform parley._p_forget_far_side(endpoint.endpoint_id);
   end if;
+  if endpoint.has_delayed then
+    perform parley._p_drop_delayed_sends(endpoint.endpoint_id);
+  end if;
   if not endpoint.is_plain then
     delete from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id;
     delete from parley._p_failure as f where f.endpoint_id = endpoint.endpoint_id;
@@ -10599,6 +11062,9 @@ declare
   v_target parley._p_endpoint := case when near.is_initiator then far else near end;
   v_ids constant bigint[] := array[near.endpoint_id, far.endpoint_id];
 begin
+  if near.has_delayed or far.has_delayed then
+    perform parley._p_drop_delayed_sends(near.endpoint_id), parley._p_drop_delayed_sends(far.endpoint_id);
+  end if;
   with removed_messages as (
     delete from parley._p_message as m where m.endpoint_id = any (v_ids)
   ), removed_copies as (
@@ -10746,7 +11212,7 @@ $$;
 
 comment on function parley.end_conversation(uuid) is
 'Ends this side of a conversation: what waits for it is removed, and the other side gets an EndDialog
-message after everything sent before.
+message after everything sent before; what send_at has sent comes when it is due, and EndDialog behind the last of it.
 Arguments: conversation_handle.
 Errors: 229 not allowed, 8418 missing, 8426 not found, 8427 ended already.
 Source: spec 4.6.';
@@ -10778,7 +11244,7 @@ $$;
 
 comment on function parley.end_conversation(uuid, integer, text, parley.caller) is
 'Ends this side of a conversation with an error: the other side gets an Error message. What was sent before and
-is not delivered yet is dropped.
+is not delivered yet, or not due, is dropped.
 Arguments: conversation_handle; error_code, greater than zero; description, at most 3000 characters.
 Errors: 229 not allowed, 8402 code or description out of range, 8418 missing,
 8419, 8422 and 8424 code or description missing, 8426 not found, 8427 ended already.
@@ -10839,7 +11305,9 @@ begin
     when 'SO' then
       perform parley._p_remove_endpoint(endpoint);
     when 'CO' then
-      if message_type_id = 1 or not parley._p_end_here(endpoint) then
+      if message_type_id = 2 and endpoint.has_delayed and parley._p_end_later(endpoint) then
+        null;
+      elsif message_type_id = 1 or not parley._p_end_here(endpoint) then
         perform parley._p_discard_messages(endpoint.endpoint_id);
         if message_type_id = 1 then
           message_type_id := parley._p_drop_unsent(endpoint);
@@ -11635,10 +12103,9 @@ Source: spec 3.3.';
 --   two that were given a conversation cannot wait for each other in its first send, which locks FOR UPDATE   one on
 --   which nothing was sent is
 --     given FOR UPDATE, to one transaction at a time
---   who asks waits for nobody   rows that others hold are skipped; an advisory lock that is only tried lets one session
---   at a time replace a
---     conversation, and the others go on with the old one. Where there is none, two sessions may each begin one: the
---     older one is given from then on
+--   who asks waits for nobody   rows that others hold are skipped; the row of an old conversation in the pool, which
+--   only functions of the broker can lock, lets one session at a time replace it; the others go on with the old one.
+--     Where there is none, two sessions may each begin one: the older one is given from then on
 --   a send is not counted   a conversation's messages are counted by what its far side has received, or this database
 --   has transmitted
 --   what is replaced or forgotten is ended   an alarm of kind 'pooled', which is set when the conversation begins
@@ -11779,6 +12246,24 @@ comment on function parley._p_begin_pooled(parley.caller, parley._p_pooled_conve
 'Begins a conversation for a pool, and sets the alarm that ends it.
 Errors: those of begin_dialog.';
 
+create function parley._p_claim_pooled(handle uuid) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform
+  from parley._p_endpoint as e
+  join parley._p_pooled_conversation as p using (endpoint_id)
+  where e.conversation_handle = handle
+  for update of p skip locked;
+  return found;
+end
+$$;
+
+comment on function parley._p_claim_pooled(uuid) is
+'Lets this transaction alone replace an old conversation of a pool; false when another one is about to. Waits for
+nobody.';
+
 create function parley._p_retire_pooled(handle uuid) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -11915,10 +12400,10 @@ begin
   v_found := parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages);
   if v_found.is_fresh then
     return v_found.handle;
-  elsif not pg_try_advisory_xact_lock(parley._p_pool_lock(v_caller, v_wanted)) and v_found.handle is not null then
+  elsif v_found.handle is not null and not parley._p_claim_pooled(v_found.handle) then
     return v_found.handle;
   end if;
-  -- Who had the lock may have committed since.
+  -- Who had claimed it may have committed since.
   v_old := v_found.handle;
   v_found := parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages);
   if v_found.is_fresh then
@@ -11943,21 +12428,6 @@ max_age in seconds and max_messages,
 after which a conversation is replaced by another one and ended. Messages are counted when the far side receives them.
 Errors: 8402 conversations, max_age, max_messages or the length of key out of range, and those of begin_dialog.
 Source: spec R-PERF-1.';
-
-create function parley._p_pool_lock(caller oid, wanted parley._p_pooled_conversation) returns bigint
-language sql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select hashtextextended(
-    array[
-      'parley pool', caller::text, wanted.service_id::text, wanted.to_service, wanted.key, wanted.slot::text,
-      wanted.service_contract_id::text, wanted.broker_instance, wanted.is_encrypted::text
-    ]::text, 0
-  )
-$$;
-
-comment on function parley._p_pool_lock(oid, parley._p_pooled_conversation) is
-'Gives the number of the advisory lock under which a conversation of a pool is replaced.';
 
 create function parley._p_end_pooled(endpoint_id bigint) returns void
 language plpgsql
@@ -11994,7 +12464,7 @@ caller has claimed its alarm.';
 
 -- Conversations of a pool that are begun, and opened at their target, before they are needed.
 --
--- Locks: as get_conversation, for each of them.
+-- Locks: the row of the sending service, if it is free; then as get_conversation, for each of them.
 
 create function parley.warm_conversations(
   from_service text,
@@ -12020,11 +12490,14 @@ begin
   found := parley._p_require_range('conversations', conversations, 1, 1000);
   -- Before any row, as SEND does.
   perform pg_sequence_last_value('parley._p_broker_switch');
+  perform from parley._p_service as s where s.service_id = v_wanted.service_id for no key update skip locked;
+  if not found and v_wanted.service_id is not null then
+    return 0;
+  end if;
   v_wanted.key := '';
   for i in 0 .. conversations - 1 loop
     v_wanted.slot := i;
-    if pg_try_advisory_xact_lock(parley._p_pool_lock(v_caller, v_wanted))
-      and (parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages)).is_fresh is not true then
+    if (parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages)).is_fresh is not true then
       perform parley._p_open_pooled(
         v_caller, parley._p_begin_pooled(caller, v_wanted, from_service, contract, max_age)
       );
@@ -12040,8 +12513,8 @@ comment on function parley.warm_conversations(
 ) is
 'Begins the conversations that get_conversation gives without a key, before they are needed, and opens them at a target
 in this database: the first message
-on them then costs no more than the next. Gives how many it has begun: those that were there already, or that somebody
-else is beginning, are left alone.
+on them then costs no more than the next. Gives how many it has begun: those that were there already are left
+alone, and while another transaction warms conversations of from_service none is begun.
 Arguments: as get_conversation.
 Errors: those of get_conversation.
 Source: spec R-PERF-12.';
@@ -14836,7 +15309,8 @@ begin
   if v_endpoint.state = 'DO'
     and not exists (select from parley._p_transit as t where t.endpoint_id = v_endpoint.endpoint_id)
     and not exists (select from parley._p_message as m where m.endpoint_id = -v_endpoint.endpoint_id)
-    and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id) then
+    and not exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id)
+    and not exists (select from parley._p_delayed_send as d where d.endpoint_id = v_endpoint.endpoint_id) then
     perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update skip locked;
     if found then
       perform parley._p_remove_endpoint(v_endpoint);
@@ -17183,6 +17657,196 @@ trace_context, as of send_traced.
 Errors: those of send_batch_binary.
 Source: ours; OpenTelemetry.';
 
+-- sql/send/send_at.sql
+
+-- SEND for later: a message that is sent when it is due (conversation/delayed_sends.sql), and what can be done about it
+-- until then.
+--
+-- Whoever may RECEIVE from the queue of the sending side, and so may send on the conversation, sees, withdraws and
+-- reschedules what waits there.
+
+create function parley.send_at(
+  conversation_handle uuid, message_type text, body text, deliver_at timestamptz,
+  caller parley.caller default parley.current_caller()
+) returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley._p_send_at(
+    parley._p_caller(caller), conversation_handle, message_type, convert_to(body, 'UTF8'), deliver_at, null
+  );
+end
+$$;
+
+comment on function parley.send_at(uuid, text, text, timestamptz, parley.caller) is
+'Sends a text on a conversation, in this transaction, but not before a time. It waits on this side, in
+parley.delayed_sends, and is sent behind what is due before; what send sends meanwhile does not wait for it. Returns the
+delayed_id; null when it was due already and is sent now. The daemon sends it, or who calls parley.fire_timers.
+After END CONVERSATION it is sent all the same, and EndDialog behind it; when the conversation fails, or the other side
+ends it, it is dropped.
+Arguments: conversation_handle; message_type; body, null or empty for none; deliver_at (null: now).
+Errors: those of send, 8402 deliver_at infinite, 8410 after the lifetime of the conversation.
+Source: spec 4.2.';
+
+create function parley.send_binary_at(
+  conversation_handle uuid, message_type text, body bytea, deliver_at timestamptz,
+  caller parley.caller default parley.current_caller()
+) returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley._p_send_at(
+    parley._p_caller(caller), conversation_handle, message_type, body, deliver_at, null
+  );
+end
+$$;
+
+comment on function parley.send_binary_at(uuid, text, bytea, timestamptz, parley.caller) is
+'Sends bytes on a conversation, but not before a time, as send_at sends a text.
+Arguments: as send_at.
+Errors: those of send_at.
+Source: spec 4.2.';
+
+create function parley._p_lock_delayed_send(caller oid, handle uuid, delayed_id bigint) returns parley._p_delayed_send
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
+  v_queue parley._p_queue;
+  v_message parley._p_delayed_send;
+begin
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = v_endpoint.service_id;
+  found := parley._p_require_permission(
+    caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
+  );
+  perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
+  select * into v_message
+  from parley._p_delayed_send as d
+  where d.delayed_id = _p_lock_delayed_send.delayed_id
+    and d.endpoint_id = v_endpoint.endpoint_id
+    and d.message_type_id <> 2
+  for update;
+  return v_message;
+end
+$$;
+
+comment on function parley._p_lock_delayed_send(oid, uuid, bigint) is
+'Finds a message that is not due yet, and locks its side of the conversation; a row of nulls when it is gone.
+Errors: 229, 8418, 8426.';
+
+create function parley.withdraw_send(
+  conversation_handle uuid, delayed_id bigint, caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_message parley._p_delayed_send := parley._p_lock_delayed_send(
+    parley._p_caller(caller), conversation_handle, delayed_id
+  );
+begin
+  delete from parley._p_delayed_send as d where d.delayed_id = v_message.delayed_id;
+  if not found then
+    return false;
+  end if;
+  -- The end of the conversation, which stood behind it.
+  update parley._p_delayed_send as d
+  set due_at = clock_timestamp(), try_at = clock_timestamp()
+  where d.endpoint_id = v_message.endpoint_id and d.message_type_id = 2;
+  if found then
+    perform parley._p_expect_due('parley._p_next_due_send', null);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley.withdraw_send(uuid, bigint, parley.caller) is
+'Withdraws a message that was sent for later and is not due yet, and returns whether it was still there.
+Arguments: conversation_handle; delayed_id, as send_at gave it and parley.delayed_sends shows it.
+Errors: 229 not allowed, 8418 and 8426 handle missing or not found.
+Source: spec 4.2.';
+
+create function parley.reschedule_send(
+  conversation_handle uuid, delayed_id bigint, deliver_at timestamptz,
+  caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_message parley._p_delayed_send := parley._p_lock_delayed_send(
+    parley._p_caller(caller), conversation_handle, delayed_id
+  );
+  v_due timestamptz := coalesce(deliver_at, clock_timestamp());
+  v_lifetime timestamptz;
+begin
+  found := parley._p_require_finite(v_due);
+  select e.lifetime into v_lifetime from parley._p_endpoint as e where e.endpoint_id = v_message.endpoint_id;
+  if v_due > v_lifetime then
+    found := parley._p_raise(8410, 'late message', v_due::text, v_lifetime::text);
+  end if;
+  update parley._p_delayed_send as d set due_at = v_due, try_at = v_due where d.delayed_id = v_message.delayed_id;
+  if not found then
+    return false;
+  end if;
+  perform parley._p_expect_due('parley._p_next_due_send', v_due);
+  return true;
+end
+$$;
+
+comment on function parley.reschedule_send(uuid, bigint, timestamptz, parley.caller) is
+'Changes when a message that was sent for later is due, and returns whether it was still there.
+Arguments: conversation_handle; delayed_id, as send_at gave it; deliver_at, the new time (null, or past: now).
+Errors: 229 not allowed, 8402 deliver_at infinite, 8410 after the lifetime, 8418 and 8426 handle missing or not found.
+Source: spec 4.2.';
+
+create function parley._p_delayed_sends(caller parley.caller default parley.current_caller())
+returns table (
+  queue_name text,
+  service_name text,
+  far_service text,
+  conversation_handle uuid,
+  delayed_id bigint,
+  due_at timestamptz,
+  message_type_name text,
+  body bytea
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  return query
+  select q.lookup_name, e.service_name, e.far_service, e.conversation_handle, d.delayed_id, d.due_at, t.name, d.body
+  from parley._p_delayed_send as d
+  join parley._p_endpoint as e on e.endpoint_id = d.endpoint_id and e.state in ('CO', 'DO')
+  join parley._p_service as s on s.service_id = e.service_id
+  join parley._p_queue as q on q.queue_id = s.queue_id
+  join parley._p_message_type as t on t.message_type_id = d.message_type_id
+  where parley._p_has_permission(v_caller, 'RECEIVE', 'queue', q.queue_id, q.owner);
+end
+$$;
+
+comment on function parley._p_delayed_sends(parley.caller) is 'Gives what parley.delayed_sends shows.';
+
+create view parley.delayed_sends as
+select d.queue_name, d.service_name, d.far_service, d.conversation_handle, d.delayed_id, d.due_at, d.message_type_name,
+  d.body
+from parley._p_delayed_sends() as d;
+
+comment on view parley.delayed_sends is
+'Messages that were sent on conversations for later (parley.send_at) and are not due yet, and EndDialog where it waits
+behind such a message; of services whose queue the role may receive from.';
+
 -- sql/send/arrays.sql
 
 -- Arrays that are no body, and no list of bodies.
@@ -19445,6 +20109,29 @@ comment on function parley._p_find_simple_queue(oid, text, text) is
 'Finds a simple queue that the caller may use for something.
 Errors: 208 not found, 229 not allowed, 8402 no simple queue, 9609 malformed name.';
 
+create function parley._p_renew_next_due(now timestamptz) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_next timestamptz := (select d.due_at from parley._p_delayed_message as d order by d.due_at limit 1);
+begin
+  if v_next <= now then
+    return false;
+  end if;
+  -- What a transaction that has not committed has put is not seen here: scan again within a second.
+  v_next := least(v_next, now + interval '1 second');
+  perform setval('parley._p_next_due', (extract(epoch from v_next) * 1000000)::bigint);
+  return true;
+end
+$$;
+
+comment on function parley._p_renew_next_due(timestamptz) is
+'Records when to scan for what is due next, and gives true; gives false, and lets all go on scanning, when something is
+due now, in any queue: readers of one must not put off those of another.';
+
 create function parley._p_deliver_due(queue_id integer, top integer) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -19454,7 +20141,6 @@ as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_moved integer;
-  v_next timestamptz;
   v_queue parley._p_queue;
 begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_deliver_due.queue_id;
@@ -19480,12 +20166,7 @@ begin
   if v_moved > 0 then
     perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
   end if;
-  -- A message that was put by a transaction that has not committed is not seen here: scan again within a second.
-  select least(min(d.due_at), v_now + interval '1 second') into v_next
-  from parley._p_delayed_message as d
-  where d.due_at = (select o.due_at from parley._p_delayed_message as o order by o.due_at limit 1);
-  v_next := greatest(coalesce(v_next, v_now + interval '1 second'), v_now + interval '5 ms');
-  perform setval('parley._p_next_due', (extract(epoch from v_next) * 1000000)::bigint);
+  perform parley._p_renew_next_due(v_now);
   return v_moved;
 end
 $$;
@@ -19502,8 +20183,10 @@ as $$
 declare
   v_moved integer := 0;
   v_queue_id integer;
+  -- Not clock_timestamp() itself, by which an index cannot bound a search.
+  v_now timestamptz := clock_timestamp();
 begin
-  if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) > extract(epoch from clock_timestamp()) * 1000000 then
+  if parley._p_renew_next_due(v_now) then
     return 0;
   end if;
   for v_queue_id in
@@ -19511,9 +20194,7 @@ begin
     from parley._p_queue as q
     where q.is_simple
       and (only_queues is null or q.queue_id = any (only_queues))
-      and exists (
-        select from parley._p_delayed_message as d where d.queue_id = q.queue_id and d.due_at <= clock_timestamp()
-      )
+      and exists (select from parley._p_delayed_message as d where d.queue_id = q.queue_id and d.due_at <= v_now)
   loop
     v_moved := v_moved + parley._p_deliver_due(v_queue_id, 1000);
   end loop;
@@ -19603,9 +20284,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_simple_queue(caller, queue, 'SEND');
-  v_due bigint;
 begin
   found := parley._p_require_range('priority', priority, 1, 10);
+  found := parley._p_require_range('the number of characters of key', coalesce(length(key), 0), 0, 256);
+  found := parley._p_require_finite(deliver_at);
   found := parley._p_require_one_dimension(bodies);
   if not v_queue.is_enqueue_enabled then
     found := parley._p_raise(9617, 'disabled', v_queue.lookup_name);
@@ -19621,10 +20303,7 @@ begin
     from unnest(bodies) with ordinality as b (body, number)
     order by b.number;
     found := parley._p_require_room_for_delayed(v_queue);
-    v_due := least(extract(epoch from deliver_at) * 1000000, 9000000000000000)::bigint;
-    if v_due < coalesce(pg_sequence_last_value('parley._p_next_due'), 0) then
-      perform setval('parley._p_next_due', v_due);
-    end if;
+    perform parley._p_expect_due('parley._p_next_due', deliver_at);
     return true;
   end if;
   insert into parley._p_message (
@@ -19641,8 +20320,8 @@ $$;
 
 comment on function parley._p_put(oid, text, bytea[], text, integer, timestamptz, text) is
 'Puts messages into a simple queue in their order, or has them wait until they are due.
-Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority, dimensions, 9609 malformed name,
-9617 disabled, 10928 full.';
+Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority, key, deliver_at, dimensions, 9609 malformed
+name, 9617 disabled, 10928 full.';
 
 create function parley._p_put_outgoing() returns trigger
 language plpgsql security definer
@@ -19719,9 +20398,10 @@ $$;
 comment on function parley.put(text, bytea, text, integer, timestamptz) is
 'Puts a message into a simple queue, in this transaction.
 Arguments: queue; body, null or empty for none; key, messages of one key are taken in their order, one reader at a time
-(null: no order with others); priority, 10 first, 1 last; deliver_at, not before that time (null, or past: now).
-Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority out of range, 9609 malformed name,
-9617 the queue is disabled, 10928 the queue is full.
+(null: no order with others), of at most 256 characters; priority, 10 first, 1 last; deliver_at, not before that time
+(null, or past: now).
+Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority out of range, key too long, deliver_at infinite,
+9609 malformed name, 9617 the queue is disabled, 10928 the queue is full.
 Source: spec P32.';
 
 create function parley.put(
@@ -20500,6 +21180,33 @@ Arguments: queue; delayed_id, as parley.delayed_messages shows it.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
 Source: spec P32.';
 
+create function parley.reschedule_message(
+  queue text, delayed_id bigint, deliver_at timestamptz, caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+begin
+  found := parley._p_require_finite(deliver_at);
+  update parley._p_delayed_message as d
+  set due_at = coalesce(reschedule_message.deliver_at, clock_timestamp())
+  where d.queue_id = v_queue.queue_id and d.delayed_id = reschedule_message.delayed_id;
+  if not found then
+    return false;
+  end if;
+  perform parley._p_expect_due('parley._p_next_due', deliver_at);
+  return true;
+end
+$$;
+
+comment on function parley.reschedule_message(text, bigint, timestamptz, parley.caller) is
+'Changes when a message of a simple queue that is not due yet will be, and returns whether it was still there.
+Arguments: queue; delayed_id, as parley.delayed_messages shows it; deliver_at, the new time (null, or past: now).
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, deliver_at infinite, 9609 malformed name.
+Source: spec P32.';
+
 -- sql/activation/fire_timers.sql
 
 -- Doing what is due because somebody asks for it: a cron job, the daemon, a reader.
@@ -20560,6 +21267,7 @@ begin
   );
   perform parley._p_set_aside_found(v_queues);
   perform parley._p_deliver_all_due(v_queues);
+  perform parley._p_send_due(v_queues, coalesce(top, 2147483647));
   if exists (select from parley._p_transmission)
     and coalesce(pg_sequence_last_value('parley._p_next_delayed_check'), 0) <= extract(epoch from v_now) * 1000000 then
     perform parley._p_deliver_delayed(null, v_queues, passes_by => true);
@@ -20586,8 +21294,9 @@ end
 $$;
 
 comment on function parley.fire_timers(integer, parley.caller) is
-'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that can be
-delivered now, conversations that have to be set aside, event notifications of queues that were disabled. For an
+'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that were
+sent for later, messages that can be delivered now, conversations that have to be set aside, event notifications of
+queues that were disabled. For an
 administrator in all queues; for others in those that they may RECEIVE from, and what their conversations have sent.
 What another transaction holds is passed by. Returns how many alarms fired; call again at once when that is top.
 Arguments: top, how many to handle at most.
@@ -21094,7 +21803,7 @@ comment on column parley.dm_broker_activated_tasks.started_at is 'When it was st
 
 -- sql/activation/due_alarms.sql
 
--- Timers on time: what the daemon calls when the next alarm is due.
+-- Timers and delayed messages on time: what the daemon calls when the next of them is due.
 --
 -- The daemon sleeps until the next alarm, and for a second at most; an alarm that is set for earlier than that
 -- notifies (_p_alarm_wakeup). Alarms are fired many in a transaction. When one of them raises an error, nothing
@@ -21126,12 +21835,22 @@ begin
   elsif coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= v_now * 1000000 then
     fired := parley._p_fire_alarms(null, top);
   end if;
-  next_ms := pg_sequence_last_value('parley._p_next_alarm') / 1000.0 - extract(epoch from clock_timestamp()) * 1000;
+  if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= v_now * 1000000 then
+    fired := fired + parley._p_deliver_all_due(null);
+  end if;
+  if coalesce(pg_sequence_last_value('parley._p_next_due_send'), 0) <= v_now * 1000000 then
+    fired := fired + parley._p_send_due(null, top);
+  end if;
+  next_ms := least(
+    pg_sequence_last_value('parley._p_next_alarm'), pg_sequence_last_value('parley._p_next_due'),
+    pg_sequence_last_value('parley._p_next_due_send')
+  ) / 1000.0 - extract(epoch from clock_timestamp()) * 1000;
 end
 $$;
 
 comment on function parley._p_fire_due(bigint, integer, boolean) is
-'Fires what is due, for the leading daemon; gives how many, and in how many milliseconds to call again.
+'Fires what is due, and sends what was sent for later, for the leading daemon; gives how many, and in how many
+milliseconds to call again.
 Nulls mean that the term is over.
 Arguments: term; top, how many at most; one_by_one, whether those that cannot be fired are put off, each for itself.';
 
@@ -29114,7 +29833,7 @@ begin
   grant execute on function parley._p_sees_definition(integer, parley.caller) to public;
   grant execute on function parley._p_failing_conversations(parley.caller) to public;
   grant execute on function parley._p_simple_queues(parley.caller), parley._p_set_aside_messages(parley.caller),
-  parley._p_delayed_messages(parley.caller) to public;
+  parley._p_delayed_messages(parley.caller), parley._p_delayed_sends(parley.caller) to public;
   grant execute on function parley._p_queue_quotas(parley.caller) to public;
   grant execute on function parley._p_sees_poisoned(integer, parley.caller),
   parley._p_sees_set_aside(integer, parley.caller) to public;
