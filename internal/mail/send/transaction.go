@@ -138,8 +138,8 @@ func (c *Connection) transaction(ctx context.Context, message Message, left []in
 	return again
 }
 
-// converse sends the commands of a transaction and reads their replies. After 421 the host closes the connection and answers nothing else, so
-// that is the reply to all that follows.
+// converse sends the commands of a transaction and reads their replies. After 421 the host closes the connection and answers nothing
+// else, so that is the reply to all that follows.
 func (c *Connection) converse(commands []string) ([]reply, error) {
 	if c.offers("PIPELINING") {
 		for _, command := range commands {
