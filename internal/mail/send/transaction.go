@@ -10,6 +10,8 @@ import (
 
 // Message is what a connection sends.
 type Message struct {
+	// ID is a name of the message that stays the same when it is sent again.
+	ID string
 	// Sender is the reverse path; "" for the null sender.
 	Sender string
 	// Return is FULL or HDRS, and EnvelopeID the sender's name for this message; "" when it gave none (RFC 3461).

@@ -1,0 +1,100 @@
+package send
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/parley-broker/parley/internal/mail/maildir"
+)
+
+// MailboxStore is where mailboxes are (spec section 12.1).
+type MailboxStore struct {
+	// Network and Address are those of an LMTP server; "" for a store of Maildirs.
+	Network, Address string
+	// Root and Path are where Maildirs stand, as in [maildir.Store].
+	Root, Path string
+	Hello      string
+	Limits     Limits
+	Timeouts   Timeouts
+}
+
+// MailboxCarrier delivers into mailbox stores, by LMTP or into Maildirs.
+type MailboxCarrier struct {
+	// Store is a store by its name.
+	Store func(name string) (MailboxStore, bool)
+}
+
+var _ Carrier = (*MailboxCarrier)(nil)
+
+// Limits are those of the store.
+func (m *MailboxCarrier) Limits(hop Hop) Limits {
+	store, _ := m.Store(hop.Connector)
+	return store.Limits
+}
+
+// Connect opens the store.
+func (m *MailboxCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
+	store, known := m.Store(hop.Connector)
+	switch {
+	case !known:
+		return nil, &OpenError{Result{Enhanced: "4.3.5", Text: fmt.Sprintf("the mailbox store %s is gone", hop.Connector), HostFailed: true}}
+	case store.Address != "":
+		return Open(ctx, Target{
+			Host: hop.Connector, Network: store.Network, Address: store.Address, LMTP: true, TLS: TLSPolicy{Mode: TLSOff}, Hello: store.Hello,
+			Timeouts: store.Timeouts,
+		})
+	default:
+		return &maildirs{name: hop.Connector, store: maildir.Store{Root: store.Root, Path: store.Path}}, nil
+	}
+}
+
+// maildirs is the way into a store of Maildirs.
+type maildirs struct {
+	name     string
+	store    maildir.Store
+	messages int
+}
+
+// Send delivers a message into the mailbox of each recipient.
+func (m *maildirs) Send(ctx context.Context, message Message) []Result {
+	m.messages++
+	results := make([]Result, len(message.Recipients))
+	for i, recipient := range message.Recipients {
+		results[i] = m.deliver(ctx, message, recipient)
+	}
+	return results
+}
+
+func (m *maildirs) deliver(ctx context.Context, message Message, recipient Recipient) Result {
+	if ctx.Err() != nil {
+		return Result{Enhanced: "4.3.2", Text: "the mail system is stopping"}
+	}
+	body, err := message.Open(ctx)
+	if err != nil {
+		return Result{Enhanced: "4.3.0", Text: oneLine("read the message: " + err.Error()), Host: m.name}
+	}
+	defer func() { _ = body.Close() }()
+	delivered, err := m.store.Deliver(maildir.Delivery{
+		ID: message.ID + "/" + recipient.Address, Sender: message.Sender, Recipient: recipient.Address, Body: body,
+	})
+	switch {
+	case errors.Is(err, maildir.ErrMailbox):
+		return Result{Class: Failed, Enhanced: "5.1.3", Text: oneLine(err.Error()), Host: m.name}
+	case err != nil:
+		return Result{Enhanced: "4.3.0", Text: oneLine(err.Error()), Host: m.name}
+	case !delivered:
+		return Result{Class: Delivered, Code: 250, Enhanced: "2.0.0", Text: "the mailbox has the message from an earlier attempt", Host: m.name}
+	default:
+		return Result{Class: Delivered, Code: 250, Enhanced: "2.0.0", Text: "delivered to the mailbox", Host: m.name}
+	}
+}
+
+// Usable is always so.
+func (m *maildirs) Usable() bool { return true }
+
+// Messages is how many were delivered.
+func (m *maildirs) Messages() int { return m.messages }
+
+// Close does nothing: there is nothing open.
+func (m *maildirs) Close() {}
