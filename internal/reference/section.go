@@ -58,7 +58,7 @@ var sections = []section{
 		intro: "Bodies may be given as `bytea`, `text`, `jsonb`, `json` or `xml`; text travels as UTF-8.",
 		files: []string{
 			"send/send.sql", "send/send_forms.sql", "send/send_traced.sql", "send/arrays.sql", "send/begin_and_send.sql",
-			"conversation/deliver.sql", "conversation/connect.sql", "send/send_at.sql",
+			"conversation/deliver.sql", "conversation/connect.sql", "send/send_at.sql", "send/send_once.sql", "conversation/deduplication.sql",
 		},
 	},
 	{

@@ -54,6 +54,7 @@ begin
     limit top
     for update skip locked
   );
+  perform parley._p_forget_keys(coalesce(20 * top, 100000)) where v_queues is null;
   perform parley._p_set_aside_found(v_queues);
   perform parley._p_deliver_all_due(v_queues);
   perform parley._p_send_due(v_queues, coalesce(top, 2147483647));
@@ -83,9 +84,9 @@ end
 $$;
 
 comment on function parley.fire_timers(integer, parley.caller) is
-'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that were
-sent for later, messages that can be delivered now, conversations that have to be set aside, event notifications of
-queues that were disabled. For an
+'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones and deduplication
+keys, messages that were sent for later, messages that can be delivered now, conversations that have to be set aside,
+event notifications of queues that were disabled. For an
 administrator in all queues; for others in those that they may RECEIVE from, and what their conversations have sent.
 What another transaction holds is passed by. Returns how many alarms fired; call again at once when that is top.
 Arguments: top, how many to handle at most.

@@ -37,6 +37,8 @@ create table parley._p_queue (
   readers_paused_at timestamptz,
   -- Its messages belong to no conversation (simple/messages.sql).
   is_simple boolean not null default false,
+  -- For how long a deduplication key of a simple queue counts (conversation/deduplication.sql).
+  deduplication_seconds integer not null default 300,
   -- How much it may hold (conversation/quotas.sql); all null when that is not limited.
   quota_messages bigint, quota_bytes bigint, quota_sequence regclass,
   create_date timestamptz not null default now(),
@@ -226,6 +228,7 @@ create function parley.create_queue(
   poison_action text default null,
   poison_rollbacks integer default null,
   kind text default 'DIALOG',
+  deduplication_seconds integer default 300,
   caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
@@ -250,9 +253,12 @@ begin
   if coalesce(upper(kind), '') not in ('DIALOG', 'SIMPLE') then
     found := parley._p_raise(8402, 'kind of a queue', coalesce(kind, 'null'));
   end if;
+  found := parley._p_require_range('deduplication_seconds', deduplication_seconds, 1, 604800);
   v_id := nextval('parley._p_object_id');
   perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, v_owner);
-  update parley._p_queue as q set is_simple = true where q.queue_id = v_id and upper(kind) = 'SIMPLE';
+  update parley._p_queue as q
+  set is_simple = upper(kind) = 'SIMPLE', deduplication_seconds = create_queue.deduplication_seconds
+  where q.queue_id = v_id;
   perform parley._p_create_queue_view(v_id);
   found := parley._p_alter_queue(
     v_caller, v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
@@ -263,7 +269,7 @@ end
 $$;
 
 comment on function parley.create_queue(
-  text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, text, parley.caller
+  text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, text, integer, parley.caller
 ) is
 'Creates a queue, and a view of it in schema parley_queue, and returns its id.
 Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention,
@@ -273,8 +279,10 @@ that the caller may act as; activation, whether it is on (default: when a proced
 (default: the caller); poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default),
 its conversation is passed by until parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does;
 poison_rollbacks, 1 to 15, how often is too often (default 5); kind, DIALOG for messages of conversations, or SIMPLE
-for messages that parley.put puts in and parley.take takes out, without services.
-Errors: 229 not allowed, 2714 exists, 8402 kind, poison_action, poison_rollbacks or max_queue_readers out of range,
+for messages that parley.put puts in and parley.take takes out, without services; deduplication_seconds, 1 to 604800,
+for how long a key of put_once counts in a simple queue.
+Errors: 229 not allowed, 2714 exists, 8402 kind, poison_action, poison_rollbacks, max_queue_readers or
+deduplication_seconds out of range,
 9609 bad name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary,
 15151 unknown owner or role, 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4.';
@@ -290,6 +298,7 @@ create function parley.alter_queue(
   activation boolean default null,
   poison_action text default null,
   poison_rollbacks integer default null,
+  deduplication_seconds integer default null,
   caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
@@ -303,11 +312,17 @@ begin
     v_caller, v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers,
     execute_as, activation, poison_action, poison_rollbacks
   );
+  if deduplication_seconds is not null then
+    found := parley._p_require_range('deduplication_seconds', deduplication_seconds, 1, 604800);
+    update parley._p_queue as q
+    set deduplication_seconds = alter_queue.deduplication_seconds
+    where q.queue_id = v_queue.queue_id;
+  end if;
 end
 $$;
 
 comment on function parley.alter_queue(
-  text, boolean, boolean, boolean, text, integer, text, boolean, text, integer, parley.caller
+  text, boolean, boolean, boolean, text, integer, text, boolean, text, integer, integer, parley.caller
 ) is
 'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so
 far. What is set aside stays so, whatever becomes of the settings.

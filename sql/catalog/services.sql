@@ -4,7 +4,9 @@ create table parley._p_service (
   service_id integer primary key,
   name text collate "C" not null unique check (name <> '' and length(name) <= 256),
   owner regrole not null,
-  queue_id integer not null references parley._p_queue
+  queue_id integer not null references parley._p_queue,
+  -- For how long a deduplication key of its counts (conversation/deduplication.sql).
+  deduplication_seconds integer not null default 300
 );
 
 comment on table parley._p_service is 'Services (spec 2.5).';
@@ -48,6 +50,7 @@ Errors: 229, 8404 named twice or accepted already, 15151 not found.';
 
 create function parley.create_service(
   name text, queue text, contracts text[] default '{}', "authorization" text default null,
+  deduplication_seconds integer default 300,
   caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
@@ -66,8 +69,12 @@ begin
   v_queue := parley._p_find_dialog_queue(v_caller, queue);
   name := parley._p_name('service', name);
   v_owner := parley._p_new_owner(v_caller, "authorization");
-  insert into parley._p_service (service_id, name, owner, queue_id)
-  values (nextval('parley._p_object_id'), create_service.name, v_owner, v_queue.queue_id)
+  found := parley._p_require_range('deduplication_seconds', deduplication_seconds, 1, 604800);
+  insert into parley._p_service (service_id, name, owner, queue_id, deduplication_seconds)
+  values (
+    nextval('parley._p_object_id'), create_service.name, v_owner, v_queue.queue_id,
+    create_service.deduplication_seconds
+  )
   on conflict do nothing
   returning service_id into v_id;
   if v_id is null then
@@ -80,11 +87,13 @@ begin
 end
 $$;
 
-comment on function parley.create_service(text, text, text[], text, parley.caller) is
+comment on function parley.create_service(text, text, text[], text, integer, parley.caller) is
 'Creates a service and returns its id. Messages already sent to that name are delivered.
 Arguments: name, 1 to 128 characters, compared byte by byte; queue; contracts it accepts as target (none: it can only
-begin dialogs); authorization, the owner (default: the caller).
-Errors: 208 no such queue, 229 not allowed, 2714 exists, 8404 contract named twice, 9609 bad name,
+begin dialogs); authorization, the owner (default: the caller); deduplication_seconds, 1 to 604800, for how long a
+deduplication key that is used as this service counts.
+Errors: 208 no such queue, 229 not allowed, 2714 exists, 8402 deduplication_seconds out of range,
+8404 contract named twice, 9609 bad name,
 15151 unknown contract or owner.
 Source: spec 2.5.';
 
@@ -118,6 +127,7 @@ create function parley.alter_service(
   queue text default null,
   add_contracts text[] default null,
   drop_contracts text[] default null,
+  deduplication_seconds integer default null,
   caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
@@ -130,8 +140,14 @@ declare
   v_dropped integer;
   v_name text;
 begin
-  if queue is null and coalesce(cardinality(add_contracts), 0) + coalesce(cardinality(drop_contracts), 0) = 0 then
+  if queue is null and deduplication_seconds is null
+    and coalesce(cardinality(add_contracts), 0) + coalesce(cardinality(drop_contracts), 0) = 0 then
     found := parley._p_raise(8493, 'service', name);
+  elsif deduplication_seconds is not null then
+    found := parley._p_require_range('deduplication_seconds', deduplication_seconds, 1, 604800);
+    update parley._p_service as s
+    set deduplication_seconds = alter_service.deduplication_seconds
+    where s.service_id = v_service.service_id;
   end if;
   foreach v_name in array coalesce(drop_contracts, '{}') loop
     delete from parley._p_service_contract as u
@@ -163,10 +179,12 @@ begin
 end
 $$;
 
-comment on function parley.alter_service(text, text, text[], text[], parley.caller) is
+comment on function parley.alter_service(text, text, text[], text[], integer, parley.caller) is
 'Moves a service, with its waiting messages, to another queue; lets it accept more or fewer contracts.
-Conversations on a contract it no longer accepts end with error -8469 on both sides.
-Errors: 208 no such queue, 229 not allowed, 8404 accepted already, 8493 nothing to change, 9663
+Conversations on a contract it no longer accepts end with error -8469 on both sides. deduplication_seconds counts for
+keys that are used from now on.
+Errors: 208 no such queue, 229 not allowed, 8402 deduplication_seconds out of range,
+8404 accepted already, 8493 nothing to change, 9663
 system object, 15151 not found.
 Source: spec 2.5.';
 

@@ -200,6 +200,7 @@ create function parley.begin_dialog(
   encryption boolean default true,
   related_conversation uuid default null,
   related_conversation_group uuid default null,
+  deduplication_key text default null,
   caller parley.caller default parley.current_caller()
 ) returns uuid
 language plpgsql security definer
@@ -208,7 +209,24 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$
+declare
+  v_first parley._p_deduplication_key;
 begin
+  if deduplication_key is not null then
+    v_first := parley._p_use_key_to_begin(
+      parley._p_caller(caller), from_service, to_service, contract, deduplication_key
+    );
+    if v_first.is_answered then
+      return v_first.conversation_handle;
+    end if;
+    return (parley._p_record_key(
+      v_first,
+      (parley._p_begin_dialog(
+        parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption,
+        related_conversation, related_conversation_group
+      )).conversation_handle
+    )).conversation_handle;
+  end if;
   return (parley._p_begin_dialog(
     parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption,
     related_conversation, related_conversation_group
@@ -216,14 +234,17 @@ begin
 end
 $$;
 
-comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, parley.caller) is
+comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, text, parley.caller) is
 'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist: a
 notice names one that is like it.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the
 target database, CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether
 messages that leave the database must be encrypted; related_conversation, a handle whose group to join, or
-related_conversation_group, the group itself, created when unknown.
-Errors: 229 not allowed, 8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing,
+related_conversation_group, the group itself, created when unknown; deduplication_key, 1 to 256 characters: when it was
+used for a dialog from this service before, no longer ago than deduplication_seconds of the service, none is begun, and
+the handle of the first is returned (null: always begin one).
+Errors: 229 not allowed, 8402 deduplication_key empty or too long,
+8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing,
 8413 broker_instance malformed, 8414 unusable group, 8417 contract missing, 8423 from_service not found, 8425 contract
 not found, 8426 related_conversation not found, 9601 two relations, 9610 the group is of another service.
 Source: spec 4.1.';

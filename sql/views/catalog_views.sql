@@ -64,7 +64,8 @@ comment on view parley.service_contract_message_usages is
 'Which message types each contract has and who may send them.';
 
 create view parley.services with (security_barrier) as
-select s.name, s.service_id, s.owner::oid as principal_id, s.queue_id as service_queue_id
+select s.name, s.service_id, s.owner::oid as principal_id, s.queue_id as service_queue_id,
+  s.deduplication_seconds
 from parley._p_service as s
 where s.service_id < 65536
   or pg_catalog.pg_has_role(s.owner, 'usage')
@@ -118,6 +119,7 @@ select
   q.is_poison_message_handling_enabled,
   q.poison_action,
   q.rollbacks_before_disable as poison_rollbacks,
+  q.deduplication_seconds,
   parley._p_sees_set_aside(q.queue_id) as set_aside_conversations,
   q.readers_paused_at,
   q.quota_messages,

@@ -48,6 +48,8 @@ comment on column parley.services.name is 'Compared byte by byte.';
 comment on column parley.services.service_id is 'Below 65536 when built in.';
 comment on column parley.services.principal_id is 'Oid of the owner.';
 comment on column parley.services.service_queue_id is 'Queue that its messages arrive in.';
+comment on column parley.services.deduplication_seconds is
+'For how long a deduplication key that is used as it counts.';
 
 comment on column parley.service_contract_usages.service_id is 'Service.';
 comment on column parley.service_contract_usages.service_contract_id is 'Contract that it accepts as target.';
@@ -81,6 +83,8 @@ comment on column parley.service_queues.is_poison_message_handling_enabled is
 comment on column parley.service_queues.poison_action is
 'What becomes of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
 comment on column parley.service_queues.poison_rollbacks is 'How often is too often.';
+comment on column parley.service_queues.deduplication_seconds is
+'For how long a key of parley.put_once counts, in a simple queue.';
 comment on column parley.service_queues.quota_messages is 'How many messages it may hold; null for any number.';
 comment on column parley.service_queues.quota_bytes is
 'How many bytes of bodies it may hold (parley.set_queue_quota); null for any number.';

@@ -1,0 +1,154 @@
+-- Deduplication: what is begun, sent or put with a key that was used before is not done again, and answered with what
+-- was done the first time.
+--
+-- A key is of the sending service, or of the simple queue, and of what is done: begun, sent or put. It counts for the
+-- time that the service or queue had set when it was used; who uses it after that is the first again. Bodies are not
+-- compared. The rights are asked for before a key: who may not send as a service learns nothing of its keys.
+--
+-- Invariants, and what keeps each:
+--   of two sessions with one key at once only one acts   the primary key: the second waits for the commit or rollback
+--     of the first, and then is answered, or acts itself; at REPEATABLE READ it fails with 40001
+--   a key is there exactly if what it stands for is   both are of one transaction
+-- Expired keys are deleted by the daemon, or who calls fire_timers as an administrator: so many at a time, from the
+-- oldest on.
+-- Locks: the row of the key. Without a key none of this runs.
+
+create table parley._p_deduplication_key (
+  -- Of the service or the queue: they have their ids from one sequence.
+  object_id integer not null,
+  action text not null check (action in ('BEGIN', 'SEND', 'PUT')),
+  key text collate "C" not null,
+  expires_at timestamptz not null,
+  used_at timestamptz not null,
+  conversation_handle uuid,
+  message_id bigint,
+  delayed_id bigint,
+  -- Whether what the key stands for is done.
+  is_answered boolean not null default false,
+  primary key (object_id, action, key)
+);
+
+comment on table parley._p_deduplication_key is 'Keys of what was begun, sent or put, and what came of it.';
+
+create index on parley._p_deduplication_key (expires_at);
+
+create type parley.sent_once as (
+  is_duplicate boolean,
+  conversation_handle uuid,
+  message_id bigint,
+  delayed_id bigint,
+  sent_at timestamptz
+);
+
+comment on type parley.sent_once is
+'What came of a message with a deduplication key. is_duplicate: the key was used before, nothing was sent now, and the
+rest is of the first one. message_id is its place in a queue of this database, null when it went elsewhere or is not due
+yet; then delayed_id names it.';
+
+create function parley._p_use_key(
+  object_id integer, action text, key text, seconds integer
+) returns parley._p_deduplication_key
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_first parley._p_deduplication_key;
+begin
+  found := parley._p_require_range(
+    'the number of characters of deduplication_key', coalesce(length(key), 0), 1, 256
+  );
+  loop
+    select * into v_first
+    from parley._p_deduplication_key as k
+    where k.object_id = _p_use_key.object_id
+      and k.action = _p_use_key.action
+      and k.key = _p_use_key.key
+      and k.expires_at > v_now;
+    exit when found;
+    insert into parley._p_deduplication_key as k (object_id, action, key, expires_at, used_at)
+    values (
+      _p_use_key.object_id, _p_use_key.action, _p_use_key.key, v_now + make_interval(secs => seconds), v_now
+    )
+    on conflict on constraint _p_deduplication_key_pkey do update
+    set expires_at = excluded.expires_at, used_at = excluded.used_at, conversation_handle = null, message_id = null,
+      delayed_id = null, is_answered = false
+    where k.expires_at <= v_now
+    returning * into v_first;
+    exit when found;
+  end loop;
+  return v_first;
+end
+$$;
+
+comment on function parley._p_use_key(integer, text, text, integer) is
+'Uses a key: gives what came of it when it was used before; is_answered is false when this is the first use. Waits for
+others who use it.
+Arguments: object_id of the service or queue; action; key; seconds, for how long it counts.
+Errors: 8402 the key is empty or too long.';
+
+create function parley._p_record_key(
+  first parley._p_deduplication_key, conversation_handle uuid, message_id bigint default null,
+  delayed_id bigint default null
+) returns parley.sent_once
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  update parley._p_deduplication_key as k
+  set conversation_handle = $2, message_id = $3, delayed_id = $4, is_answered = true
+  where k.object_id = first.object_id and k.action = first.action and k.key = first.key;
+  return row(false, $2, $3, $4, first.used_at)::parley.sent_once;
+end
+$$;
+
+comment on function parley._p_record_key(parley._p_deduplication_key, uuid, bigint, bigint) is
+'Records what came of the first use of a key, and gives it.';
+
+create function parley._p_forget_keys(top integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+begin
+  delete from parley._p_deduplication_key as k
+  where k.ctid = any (array(
+    select o.ctid
+    from parley._p_deduplication_key as o
+    where o.expires_at <= v_now
+    order by o.expires_at
+    limit top
+    for update skip locked
+  ));
+end
+$$;
+
+comment on function parley._p_forget_keys(integer) is
+'Deletes keys that do not count any more, the oldest first, up to a number. Waits for nobody.';
+
+create function parley._p_use_key_to_begin(
+  caller oid, from_service text, to_service text, contract text, key text
+) returns parley._p_deduplication_key
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service_id integer := (parley._p_parts_of_dialog(caller, from_service, to_service, contract)).service_id;
+begin
+  return parley._p_use_key(
+    v_service_id, 'BEGIN', key,
+    (select s.deduplication_seconds from parley._p_service as s where s.service_id = v_service_id)
+  );
+end
+$$;
+
+comment on function parley._p_use_key_to_begin(oid, text, text, text, text) is
+'Uses a key of a service for a dialog to be begun, after asking whether the caller may begin it.
+Errors: 229, 8402, 8423, 8425.';
