@@ -2473,6 +2473,8 @@ create table parley._p_queue (
   readers_paused_at timestamptz,
   -- Its messages belong to no conversation (simple/messages.sql).
   is_simple boolean not null default false,
+  -- For how long a deduplication key of a simple queue counts (conversation/deduplication.sql).
+  deduplication_seconds integer not null default 300,
   -- How much it may hold (conversation/quotas.sql); all null when that is not limited.
   quota_messages bigint, quota_bytes bigint, quota_sequence regclass,
   create_date timestamptz not null default now(),
@@ -2662,6 +2664,7 @@ create function parley.create_queue(
   poison_action text default null,
   poison_rollbacks integer default null,
   kind text default 'DIALOG',
+  deduplication_seconds integer default 300,
   caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
@@ -2686,9 +2689,12 @@ begin
   if coalesce(upper(kind), '') not in ('DIALOG', 'SIMPLE') then
     found := parley._p_raise(8402, 'kind of a queue', coalesce(kind, 'null'));
   end if;
+  found := parley._p_require_range('deduplication_seconds', deduplication_seconds, 1, 604800);
   v_id := nextval('parley._p_object_id');
   perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, v_owner);
-  update parley._p_queue as q set is_simple = true where q.queue_id = v_id and upper(kind) = 'SIMPLE';
+  update parley._p_queue as q
+  set is_simple = upper(kind) = 'SIMPLE', deduplication_seconds = create_queue.deduplication_seconds
+  where q.queue_id = v_id;
   perform parley._p_create_queue_view(v_id);
   found := parley._p_alter_queue(
     v_caller, v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
@@ -2699,7 +2705,7 @@ end
 $$;
 
 comment on function parley.create_queue(
-  text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, text, parley.caller
+  text, boolean, boolean, boolean, text, integer, text, boolean, text, text, integer, text, integer, parley.caller
 ) is
 'Creates a queue, and a view of it in schema parley_queue, and returns its id.
 Arguments: queue, its name in one or two parts; status, off means that nothing can be received or enqueued; retention,
@@ -2709,8 +2715,10 @@ that the caller may act as; activation, whether it is on (default: when a proced
 (default: the caller); poison_action, what becomes of a message that has come back too often: SET_ASIDE (the default),
 its conversation is passed by until parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does;
 poison_rollbacks, 1 to 15, how often is too often (default 5); kind, DIALOG for messages of conversations, or SIMPLE
-for messages that parley.put puts in and parley.take takes out, without services.
-Errors: 229 not allowed, 2714 exists, 8402 kind, poison_action, poison_rollbacks or max_queue_readers out of range,
+for messages that parley.put puts in and parley.take takes out, without services; deduplication_seconds, 1 to 604800,
+for how long a key of put_once counts in a simple queue.
+Errors: 229 not allowed, 2714 exists, 8402 kind, poison_action, poison_rollbacks, max_queue_readers or
+deduplication_seconds out of range,
 9609 bad name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary,
 15151 unknown owner or role, 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4.';
@@ -2726,6 +2734,7 @@ create function parley.alter_queue(
   activation boolean default null,
   poison_action text default null,
   poison_rollbacks integer default null,
+  deduplication_seconds integer default null,
   caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
@@ -2739,11 +2748,17 @@ begin
     v_caller, v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers,
     execute_as, activation, poison_action, poison_rollbacks
   );
+  if deduplication_seconds is not null then
+    found := parley._p_require_range('deduplication_seconds', deduplication_seconds, 1, 604800);
+    update parley._p_queue as q
+    set deduplication_seconds = alter_queue.deduplication_seconds
+    where q.queue_id = v_queue.queue_id;
+  end if;
 end
 $$;
 
 comment on function parley.alter_queue(
-  text, boolean, boolean, boolean, text, integer, text, boolean, text, integer, parley.caller
+  text, boolean, boolean, boolean, text, integer, text, boolean, text, integer, integer, parley.caller
 ) is
 'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so
 far. What is set aside stays so, whatever becomes of the settings.
@@ -3162,7 +3177,9 @@ create table parley._p_service (
   service_id integer primary key,
   name text collate "C" not null unique check (name <> '' and length(name) <= 256),
   owner regrole not null,
-  queue_id integer not null references parley._p_queue
+  queue_id integer not null references parley._p_queue,
+  -- For how long a deduplication key of its counts (conversation/deduplication.sql).
+  deduplication_seconds integer not null default 300
 );
 
 comment on table parley._p_service is 'Services (spec 2.5).';
@@ -3206,6 +3223,7 @@ Errors: 229, 8404 named twice or accepted already, 15151 not found.';
 
 create function parley.create_service(
   name text, queue text, contracts text[] default '{}', "authorization" text default null,
+  deduplication_seconds integer default 300,
   caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
@@ -3224,8 +3242,12 @@ begin
   v_queue := parley._p_find_dialog_queue(v_caller, queue);
   name := parley._p_name('service', name);
   v_owner := parley._p_new_owner(v_caller, "authorization");
-  insert into parley._p_service (service_id, name, owner, queue_id)
-  values (nextval('parley._p_object_id'), create_service.name, v_owner, v_queue.queue_id)
+  found := parley._p_require_range('deduplication_seconds', deduplication_seconds, 1, 604800);
+  insert into parley._p_service (service_id, name, owner, queue_id, deduplication_seconds)
+  values (
+    nextval('parley._p_object_id'), create_service.name, v_owner, v_queue.queue_id,
+    create_service.deduplication_seconds
+  )
   on conflict do nothing
   returning service_id into v_id;
   if v_id is null then
@@ -3238,11 +3260,13 @@ begin
 end
 $$;
 
-comment on function parley.create_service(text, text, text[], text, parley.caller) is
+comment on function parley.create_service(text, text, text[], text, integer, parley.caller) is
 'Creates a service and returns its id. Messages already sent to that name are delivered.
 Arguments: name, 1 to 128 characters, compared byte by byte; queue; contracts it accepts as target (none: it can only
-begin dialogs); authorization, the owner (default: the caller).
-Errors: 208 no such queue, 229 not allowed, 2714 exists, 8404 contract named twice, 9609 bad name,
+begin dialogs); authorization, the owner (default: the caller); deduplication_seconds, 1 to 604800, for how long a
+deduplication key that is used as this service counts.
+Errors: 208 no such queue, 229 not allowed, 2714 exists, 8402 deduplication_seconds out of range,
+8404 contract named twice, 9609 bad name,
 15151 unknown contract or owner.
 Source: spec 2.5.';
 
@@ -3276,6 +3300,7 @@ create function parley.alter_service(
   queue text default null,
   add_contracts text[] default null,
   drop_contracts text[] default null,
+  deduplication_seconds integer default null,
   caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
@@ -3288,8 +3313,14 @@ declare
   v_dropped integer;
   v_name text;
 begin
-  if queue is null and coalesce(cardinality(add_contracts), 0) + coalesce(cardinality(drop_contracts), 0) = 0 then
+  if queue is null and deduplication_seconds is null
+    and coalesce(cardinality(add_contracts), 0) + coalesce(cardinality(drop_contracts), 0) = 0 then
     found := parley._p_raise(8493, 'service', name);
+  elsif deduplication_seconds is not null then
+    found := parley._p_require_range('deduplication_seconds', deduplication_seconds, 1, 604800);
+    update parley._p_service as s
+    set deduplication_seconds = alter_service.deduplication_seconds
+    where s.service_id = v_service.service_id;
   end if;
   foreach v_name in array coalesce(drop_contracts, '{}') loop
     delete from parley._p_service_contract as u
@@ -3321,10 +3352,12 @@ begin
 end
 $$;
 
-comment on function parley.alter_service(text, text, text[], text[], parley.caller) is
+comment on function parley.alter_service(text, text, text[], text[], integer, parley.caller) is
 'Moves a service, with its waiting messages, to another queue; lets it accept more or fewer contracts.
-Conversations on a contract it no longer accepts end with error -8469 on both sides.
-Errors: 208 no such queue, 229 not allowed, 8404 accepted already, 8493 nothing to change, 9663
+Conversations on a contract it no longer accepts end with error -8469 on both sides. deduplication_seconds counts for
+keys that are used from now on.
+Errors: 208 no such queue, 229 not allowed, 8402 deduplication_seconds out of range,
+8404 accepted already, 8493 nothing to change, 9663
 system object, 15151 not found.
 Source: spec 2.5.';
 
@@ -8882,6 +8915,7 @@ create function parley.begin_dialog(
   encryption boolean default true,
   related_conversation uuid default null,
   related_conversation_group uuid default null,
+  deduplication_key text default null,
   caller parley.caller default parley.current_caller()
 ) returns uuid
 language plpgsql security definer
@@ -8890,7 +8924,24 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$
+declare
+  v_first parley._p_deduplication_key;
 begin
+  if deduplication_key is not null then
+    v_first := parley._p_use_key_to_begin(
+      parley._p_caller(caller), from_service, to_service, contract, deduplication_key
+    );
+    if v_first.is_answered then
+      return v_first.conversation_handle;
+    end if;
+    return (parley._p_record_key(
+      v_first,
+      (parley._p_begin_dialog(
+        parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption,
+        related_conversation, related_conversation_group
+      )).conversation_handle
+    )).conversation_handle;
+  end if;
   return (parley._p_begin_dialog(
     parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption,
     related_conversation, related_conversation_group
@@ -8898,14 +8949,17 @@ begin
 end
 $$;
 
-comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, parley.caller) is
+comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, text, parley.caller) is
 'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist: a
 notice names one that is like it.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the
 target database, CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether
 messages that leave the database must be encrypted; related_conversation, a handle whose group to join, or
-related_conversation_group, the group itself, created when unknown.
-Errors: 229 not allowed, 8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing,
+related_conversation_group, the group itself, created when unknown; deduplication_key, 1 to 256 characters: when it was
+used for a dialog from this service before, no longer ago than deduplication_seconds of the service, none is begun, and
+the handle of the first is returned (null: always begin one).
+Errors: 229 not allowed, 8402 deduplication_key empty or too long,
+8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing,
 8413 broker_instance malformed, 8414 unusable group, 8417 contract missing, 8423 from_service not found, 8425 contract
 not found, 8426 related_conversation not found, 9601 two relations, 9610 the group is of another service.
 Source: spec 4.1.';
@@ -9009,6 +9063,163 @@ $$;
 
 comment on function parley._p_use_priority(parley._p_queue, integer) is
 'Remembers that a queue has endpoints of a priority, so that readers scan its lane.';
+
+-- sql/conversation/deduplication.sql
+
+-- Deduplication: what is begun, sent or put with a key that was used before is not done again, and answered with what
+-- was done the first time.
+--
+-- A key is of the sending service, or of the simple queue, and of what is done: begun, sent or put. It counts for the
+-- time that the service or queue had set when it was used; who uses it after that is the first again. Bodies are not
+-- compared. The rights are asked for before a key: who may not send as a service learns nothing of its keys.
+--
+-- Invariants, and what keeps each:
+--   of two sessions with one key at once only one acts   the primary key: the second waits for the commit or rollback
+--     of the first, and then is answered, or acts itself; at REPEATABLE READ it fails with 40001
+--   a key is there exactly if what it stands for is   both are of one transaction
+-- Expired keys are deleted by the daemon, or who calls fire_timers as an administrator: so many at a time, from the
+-- oldest on.
+-- Locks: the row of the key. Without a key none of this runs.
+
+create table parley._p_deduplication_key (
+  -- Of the service or the queue: they have their ids from one sequence.
+  object_id integer not null,
+  action text not null check (action in ('BEGIN', 'SEND', 'PUT')),
+  key text collate "C" not null,
+  expires_at timestamptz not null,
+  used_at timestamptz not null,
+  conversation_handle uuid,
+  message_id bigint,
+  delayed_id bigint,
+  -- Whether what the key stands for is done.
+  is_answered boolean not null default false,
+  primary key (object_id, action, key)
+);
+
+comment on table parley._p_deduplication_key is 'Keys of what was begun, sent or put, and what came of it.';
+
+create index on parley._p_deduplication_key (expires_at);
+
+create type parley.sent_once as (
+  is_duplicate boolean,
+  conversation_handle uuid,
+  message_id bigint,
+  delayed_id bigint,
+  sent_at timestamptz
+);
+
+comment on type parley.sent_once is
+'What came of a message with a deduplication key. is_duplicate: the key was used before, nothing was sent now, and the
+rest is of the first one. message_id is its place in a queue of this database, null when it went elsewhere or is not due
+yet; then delayed_id names it.';
+
+create function parley._p_use_key(
+  object_id integer, action text, key text, seconds integer
+) returns parley._p_deduplication_key
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_first parley._p_deduplication_key;
+begin
+  found := parley._p_require_range(
+    'the number of characters of deduplication_key', coalesce(length(key), 0), 1, 256
+  );
+  loop
+    select * into v_first
+    from parley._p_deduplication_key as k
+    where k.object_id = _p_use_key.object_id
+      and k.action = _p_use_key.action
+      and k.key = _p_use_key.key
+      and k.expires_at > v_now;
+    exit when found;
+    insert into parley._p_deduplication_key as k (object_id, action, key, expires_at, used_at)
+    values (
+      _p_use_key.object_id, _p_use_key.action, _p_use_key.key, v_now + make_interval(secs => seconds), v_now
+    )
+    on conflict on constraint _p_deduplication_key_pkey do update
+    set expires_at = excluded.expires_at, used_at = excluded.used_at, conversation_handle = null, message_id = null,
+      delayed_id = null, is_answered = false
+    where k.expires_at <= v_now
+    returning * into v_first;
+    exit when found;
+  end loop;
+  return v_first;
+end
+$$;
+
+comment on function parley._p_use_key(integer, text, text, integer) is
+'Uses a key: gives what came of it when it was used before; is_answered is false when this is the first use. Waits for
+others who use it.
+Arguments: object_id of the service or queue; action; key; seconds, for how long it counts.
+Errors: 8402 the key is empty or too long.';
+
+create function parley._p_record_key(
+  first parley._p_deduplication_key, conversation_handle uuid, message_id bigint default null,
+  delayed_id bigint default null
+) returns parley.sent_once
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  update parley._p_deduplication_key as k
+  set conversation_handle = $2, message_id = $3, delayed_id = $4, is_answered = true
+  where k.object_id = first.object_id and k.action = first.action and k.key = first.key;
+  return row(false, $2, $3, $4, first.used_at)::parley.sent_once;
+end
+$$;
+
+comment on function parley._p_record_key(parley._p_deduplication_key, uuid, bigint, bigint) is
+'Records what came of the first use of a key, and gives it.';
+
+create function parley._p_forget_keys(top integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+begin
+  delete from parley._p_deduplication_key as k
+  where k.ctid = any (array(
+    select o.ctid
+    from parley._p_deduplication_key as o
+    where o.expires_at <= v_now
+    order by o.expires_at
+    limit top
+    for update skip locked
+  ));
+end
+$$;
+
+comment on function parley._p_forget_keys(integer) is
+'Deletes keys that do not count any more, the oldest first, up to a number. Waits for nobody.';
+
+create function parley._p_use_key_to_begin(
+  caller oid, from_service text, to_service text, contract text, key text
+) returns parley._p_deduplication_key
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service_id integer := (parley._p_parts_of_dialog(caller, from_service, to_service, contract)).service_id;
+begin
+  return parley._p_use_key(
+    v_service_id, 'BEGIN', key,
+    (select s.deduplication_seconds from parley._p_service as s where s.service_id = v_service_id)
+  );
+end
+$$;
+
+comment on function parley._p_use_key_to_begin(oid, text, text, text, text) is
+'Uses a key of a service for a dialog to be begun, after asking whether the caller may begin it.
+Errors: 229, 8402, 8423, 8425.';
 
 -- sql/conversation/copies.sql
 
@@ -17895,7 +18106,8 @@ Errors: 8402 of more dimensions.';
 
 create function parley._p_begin_and_send(
   caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text,
-  encryption boolean, lifetime integer default 2147483647
+  encryption boolean, lifetime integer default 2147483647, deliver_at timestamptz default null,
+  deduplication_key text default null
 ) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -17906,21 +18118,40 @@ as $$
 declare
   -- Before any row, as SEND does.
   v_is_disabled boolean := pg_sequence_last_value('parley._p_broker_switch') is not null;
-  v_endpoint parley._p_endpoint := parley._p_begin_dialog(
+  v_endpoint parley._p_endpoint;
+  v_first parley._p_deduplication_key;
+begin
+  if deduplication_key is not null then
+    v_first := parley._p_use_key_to_begin(caller, from_service, to_service, contract, deduplication_key);
+    if v_first.is_answered then
+      return v_first.conversation_handle;
+    end if;
+    return (parley._p_record_key(
+      v_first,
+      parley._p_begin_and_send(
+        caller, from_service, to_service, message_type, body, contract, broker_instance, encryption, lifetime,
+        deliver_at
+      )
+    )).conversation_handle;
+  end if;
+  v_endpoint := parley._p_begin_dialog(
     caller, from_service, to_service, contract, broker_instance, lifetime, encryption, null, null
   );
-begin
   if pg_sequence_last_value('parley._p_trace_until') > extract(epoch from clock_timestamp()) then
     perform parley._p_record_sent(v_endpoint.conversation_handle, message_type, 1);
   end if;
-  if v_is_disabled or not parley._p_send_first(caller, v_endpoint, message_type, body, null) then
+  if deliver_at is not null then
+    perform parley._p_send_at(caller, v_endpoint.conversation_handle, message_type, body, deliver_at, null);
+  elsif v_is_disabled or not parley._p_send_first(caller, v_endpoint, message_type, body, null) then
     found := parley._p_send(caller, v_endpoint.conversation_handle, message_type, array[body]);
   end if;
   return v_endpoint.conversation_handle;
 end
 $$;
 
-comment on function parley._p_begin_and_send(oid, text, text, text, bytea, text, text, boolean, integer) is
+comment on function parley._p_begin_and_send(
+  oid, text, text, text, bytea, text, text, boolean, integer, timestamptz, text
+) is
 'Begins a dialog and sends its first message, in the name of the caller.
 Arguments: as begin_and_send.
 Errors: those of begin_dialog and send.';
@@ -17934,6 +18165,8 @@ create function parley.begin_and_send(
   broker_instance text default null,
   encryption boolean default true,
   lifetime integer default 2147483647,
+  deliver_at timestamptz default null,
+  deduplication_key text default null,
   caller parley.caller default parley.current_caller()
 ) returns uuid
 language plpgsql security definer
@@ -17942,17 +18175,20 @@ as $$
 begin
   return parley._p_begin_and_send(
     parley._p_caller(caller), from_service, to_service, message_type, convert_to(body, 'UTF8'), contract,
-    broker_instance, encryption, lifetime
+    broker_instance, encryption, lifetime, deliver_at, deduplication_key
   );
 end
 $$;
 
-comment on function parley.begin_and_send(text, text, text, text, text, text, boolean, integer, parley.caller) is
+comment on function parley.begin_and_send(
+  text, text, text, text, text, text, boolean, integer, timestamptz, text, parley.caller
+) is
 'Begins a dialog and sends its first message in one call, in this transaction: what begin_dialog and send do, for less.
 Returns the conversation handle.
 Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8,
-null or empty for none; contract; broker_instance, encryption and lifetime in seconds, as begin_dialog.
-Errors: those of begin_dialog and send.
+null or empty for none; contract; broker_instance, encryption and lifetime in seconds, as begin_dialog; deliver_at, as
+send_at (null: now); deduplication_key, as begin_dialog: with one that was used before, nothing is sent either.
+Errors: those of begin_dialog and send_at.
 Source: spec 4.1, 4.2.';
 
 create function parley.begin_and_send_binary(
@@ -17964,6 +18200,8 @@ create function parley.begin_and_send_binary(
   broker_instance text default null,
   encryption boolean default true,
   lifetime integer default 2147483647,
+  deliver_at timestamptz default null,
+  deduplication_key text default null,
   caller parley.caller default parley.current_caller()
 ) returns uuid
 language plpgsql security definer
@@ -17972,13 +18210,13 @@ as $$
 begin
   return parley._p_begin_and_send(
     parley._p_caller(caller), from_service, to_service, message_type, body, contract, broker_instance, encryption,
-    lifetime
+    lifetime, deliver_at, deduplication_key
   );
 end
 $$;
 
 comment on function parley.begin_and_send_binary(
-  text, text, text, bytea, text, text, boolean, integer, parley.caller
+  text, text, text, bytea, text, text, boolean, integer, timestamptz, text, parley.caller
 ) is
 'Begins a dialog and sends its first message, of bytes, as begin_and_send does with a text. It has a name
 of its own, as send_binary has.
@@ -17988,22 +18226,39 @@ Source: spec 4.1, 4.2.';
 
 create function parley._p_send_and_end(
   caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text,
-  encryption boolean
+  encryption boolean, deliver_at timestamptz, deduplication_key text
 ) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_handle uuid := parley._p_begin_and_send(
-    caller, from_service, to_service, message_type, body, contract, broker_instance, encryption
-  );
+  v_first parley._p_deduplication_key;
+  v_handle uuid;
 begin
+  if deduplication_key is not null then
+    v_first := parley._p_use_key_to_begin(caller, from_service, to_service, contract, deduplication_key);
+    if v_first.is_answered then
+      return v_first.conversation_handle;
+    end if;
+    return (parley._p_record_key(
+      v_first,
+      parley._p_send_and_end(
+        caller, from_service, to_service, message_type, body, contract, broker_instance, encryption, deliver_at, null
+      )
+    )).conversation_handle;
+  end if;
+  v_handle := parley._p_begin_and_send(
+    caller, from_service, to_service, message_type, body, contract, broker_instance, encryption,
+    deliver_at => deliver_at
+  );
   found := parley._p_end(caller, v_handle, 2, null);
   return v_handle;
 end
 $$;
 
-comment on function parley._p_send_and_end(oid, text, text, text, bytea, text, text, boolean) is
+comment on function parley._p_send_and_end(
+  oid, text, text, text, bytea, text, text, boolean, timestamptz, text
+) is
 'Begins a dialog, sends one message and ends it, in the name of the caller.
 Arguments: as send_and_end.
 Errors: those of begin_dialog, send and end_conversation.';
@@ -18016,6 +18271,8 @@ create function parley.send_and_end(
   contract text default 'DEFAULT',
   broker_instance text default null,
   encryption boolean default true,
+  deliver_at timestamptz default null,
+  deduplication_key text default null,
   caller parley.caller default parley.current_caller()
 ) returns uuid
 language plpgsql security definer
@@ -18025,19 +18282,23 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   return parley._p_send_and_end(
-    v_caller, from_service, to_service, message_type, convert_to(body, 'UTF8'), contract, broker_instance, encryption
+    v_caller, from_service, to_service, message_type, convert_to(body, 'UTF8'), contract, broker_instance, encryption,
+    deliver_at, deduplication_key
   );
 end
 $$;
 
-comment on function parley.send_and_end(text, text, text, text, text, text, boolean, parley.caller) is
+comment on function parley.send_and_end(
+  text, text, text, text, text, text, boolean, timestamptz, text, parley.caller
+) is
 'Sends one message that needs no answer: begins a dialog, sends and ends it in one call, in this transaction. No open
 side is left to be ended. Returns the handle of the conversation, for trace_conversation; nothing can be sent on it any
 more. The target receives the message, then EndDialog.
 What comes back is thrown away: that the target refuses the message, or answers it, is not learned. To learn it,
 begin a dialog and end it yourself.
 Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8,
-null or empty for none; contract; broker_instance and encryption, as begin_dialog.
+null or empty for none; contract; broker_instance and encryption, as begin_dialog; deliver_at and deduplication_key, as
+begin_and_send.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2, 4.6.';
 
@@ -18049,6 +18310,8 @@ create function parley.send_binary_and_end(
   contract text default 'DEFAULT',
   broker_instance text default null,
   encryption boolean default true,
+  deliver_at timestamptz default null,
+  deduplication_key text default null,
   caller parley.caller default parley.current_caller()
 ) returns uuid
 language plpgsql security definer
@@ -18058,17 +18321,132 @@ declare
   v_caller oid := parley._p_caller(caller);
 begin
   return parley._p_send_and_end(
-    v_caller, from_service, to_service, message_type, body, contract, broker_instance, encryption
+    v_caller, from_service, to_service, message_type, body, contract, broker_instance, encryption,
+    deliver_at, deduplication_key
   );
 end
 $$;
 
-comment on function parley.send_binary_and_end(text, text, text, bytea, text, text, boolean, parley.caller) is
+comment on function parley.send_binary_and_end(
+  text, text, text, bytea, text, text, boolean, timestamptz, text, parley.caller
+) is
 'Sends one message of bytes that needs no answer, as send_and_end sends a text. It has a name of its own, so that bytes
 from a driver that gives parameters no type are not taken for text.
 Arguments: as send_and_end; body, null or empty for none.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2, 4.6.';
+
+-- sql/send/send_once.sql
+
+-- SEND with a deduplication key (conversation/deduplication.sql): what was sent before is not sent again.
+
+create function parley._p_position_drawn(position_sequence regclass) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return currval(position_sequence) * 1024;
+exception
+  when object_not_in_prerequisite_state then
+    return null;
+end
+$$;
+
+comment on function parley._p_position_drawn(regclass) is
+'Gives the last position that this session has drawn in a queue; null when it never has.';
+
+create function parley._p_send_once(
+  caller oid, handle uuid, message_type text, body bytea, key text, deliver_at timestamptz
+) returns parley.sent_once
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle, 'SEND');
+  v_queue parley._p_queue;
+  v_seconds integer;
+  v_first parley._p_deduplication_key;
+  v_position bigint;
+  v_delayed bigint;
+begin
+  select q.* into v_queue
+  from parley._p_service as s
+  join parley._p_queue as q using (queue_id)
+  where s.service_id = v_endpoint.service_id;
+  select s.deduplication_seconds into v_seconds
+  from parley._p_service as s where s.service_id = v_endpoint.service_id;
+  found := parley._p_require_permission(
+    caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
+  );
+  v_first := parley._p_use_key(v_endpoint.service_id, 'SEND', key, v_seconds);
+  if v_first.is_answered then
+    return row(
+      true, v_first.conversation_handle, v_first.message_id, v_first.delayed_id,
+      v_first.used_at
+    )::parley.sent_once;
+  end if;
+  v_delayed := parley._p_send_at(caller, handle, message_type, body, deliver_at, null);
+  if v_delayed is null then
+    select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
+    v_position := parley._p_position_drawn((parley._p_find_target_queue(v_endpoint)).position_sequence);
+    -- It may not have come so far.
+    select m.position into v_position
+    from parley._p_message as m
+    where m.endpoint_id = v_endpoint.far_endpoint_id and m.position = v_position;
+  end if;
+  return parley._p_record_key(v_first, handle, v_position, v_delayed);
+end
+$$;
+
+comment on function parley._p_send_once(oid, uuid, text, bytea, text, timestamptz) is
+'Sends a message with a key, in the name of the caller.
+Errors: those of send_once.';
+
+create function parley.send_once(
+  conversation_handle uuid, message_type text, body text, deduplication_key text,
+  deliver_at timestamptz default null, caller parley.caller default parley.current_caller()
+) returns parley.sent_once
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley._p_send_once(
+    parley._p_caller(caller), conversation_handle, message_type, convert_to(body, 'UTF8'), deduplication_key, deliver_at
+  );
+end
+$$;
+
+comment on function parley.send_once(uuid, text, text, text, timestamptz, parley.caller) is
+'Sends a text on a conversation, in this transaction, unless a message was sent with the same key before: then nothing
+is sent, whatever the body, and what came of the first is returned. A key is of the sending service, over all of its
+conversations, and counts for deduplication_seconds of the service. Who uses a key that somebody is using waits until
+that transaction ends.
+Arguments: conversation_handle; message_type; body, null or empty for none; deduplication_key, 1 to 256 characters;
+deliver_at, as send_at (null: now).
+Errors: those of send_at, 8402 deduplication_key null, empty or too long.
+Source: spec 4.2.';
+
+create function parley.send_binary_once(
+  conversation_handle uuid, message_type text, body bytea, deduplication_key text,
+  deliver_at timestamptz default null, caller parley.caller default parley.current_caller()
+) returns parley.sent_once
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley._p_send_once(
+    parley._p_caller(caller), conversation_handle, message_type, body, deduplication_key, deliver_at
+  );
+end
+$$;
+
+comment on function parley.send_binary_once(uuid, text, bytea, text, timestamptz, parley.caller) is
+'Sends bytes on a conversation once, as send_once sends a text.
+Arguments: as send_once.
+Errors: those of send_once.
+Source: spec 4.2.';
 
 -- sql/receive/pause.sql
 
@@ -20461,6 +20839,86 @@ Arguments: as put_batch_binary.
 Errors: those of put_batch_binary.
 Source: spec P32.';
 
+-- sql/simple/put_once.sql
+
+-- PUT with a deduplication key (conversation/deduplication.sql): what was put before is not put again.
+
+create function parley._p_put_once(
+  caller oid, queue text, body bytea, deduplication_key text, key text, priority integer, deliver_at timestamptz
+) returns parley.sent_once
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue parley._p_queue := parley._p_find_simple_queue(caller, queue, 'SEND');
+  v_first parley._p_deduplication_key := parley._p_use_key(
+    v_queue.queue_id, 'PUT', deduplication_key, v_queue.deduplication_seconds
+  );
+  v_before bigint;
+  v_after bigint;
+begin
+  if v_first.is_answered then
+    return row(
+      true, null, v_first.message_id, v_first.delayed_id, v_first.used_at
+    )::parley.sent_once;
+  end if;
+  v_before := nextval('parley._p_delayed_message_delayed_id_seq');
+  found := parley._p_put(caller, queue, array[body], key, priority, deliver_at, null);
+  v_after := currval('parley._p_delayed_message_delayed_id_seq');
+  if v_after > v_before then
+    return parley._p_record_key(v_first, null, delayed_id => v_after);
+  end if;
+  return parley._p_record_key(v_first, null, message_id => currval(v_queue.position_sequence) * 1024);
+end
+$$;
+
+comment on function parley._p_put_once(oid, text, bytea, text, text, integer, timestamptz) is
+'Puts a message with a deduplication key, in the name of the caller.
+Errors: those of put_once.';
+
+create function parley.put_once(
+  queue text, body text, deduplication_key text, key text default null, priority integer default 5,
+  deliver_at timestamptz default null, caller parley.caller default parley.current_caller()
+) returns parley.sent_once
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley._p_put_once(
+    parley._p_caller(caller), queue, convert_to(body, 'UTF8'), deduplication_key, key, priority, deliver_at
+  );
+end
+$$;
+
+comment on function parley.put_once(text, text, text, text, integer, timestamptz, parley.caller) is
+'Puts a text into a simple queue, in this transaction, unless a message was put there with the same deduplication key
+before: then nothing is put, whatever the body, and what came of the first is returned. A key counts for
+deduplication_seconds of the queue. Who uses a key that somebody is using waits until that transaction ends.
+Arguments: queue; body, null or empty for none; deduplication_key, 1 to 256 characters; key, priority and deliver_at, as
+put.
+Errors: those of put, 8402 deduplication_key null, empty or too long.
+Source: spec P32.';
+
+create function parley.put_binary_once(
+  queue text, body bytea, deduplication_key text, key text default null, priority integer default 5,
+  deliver_at timestamptz default null, caller parley.caller default parley.current_caller()
+) returns parley.sent_once
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley._p_put_once(
+    parley._p_caller(caller), queue, body, deduplication_key, key, priority, deliver_at
+  );
+end
+$$;
+
+comment on function parley.put_binary_once(text, bytea, text, text, integer, timestamptz, parley.caller) is
+'Puts bytes into a simple queue once, as put_once puts a text.
+Arguments: as put_once.
+Errors: those of put_once.
+Source: spec P32.';
+
 -- sql/simple/put_traced.sql
 
 -- PUT with a trace context, as SEND takes it (send/send_traced.sql): taken_message gives it back. A malformed one is
@@ -21265,6 +21723,7 @@ begin
     limit top
     for update skip locked
   );
+  perform parley._p_forget_keys(coalesce(20 * top, 100000)) where v_queues is null;
   perform parley._p_set_aside_found(v_queues);
   perform parley._p_deliver_all_due(v_queues);
   perform parley._p_send_due(v_queues, coalesce(top, 2147483647));
@@ -21294,9 +21753,9 @@ end
 $$;
 
 comment on function parley.fire_timers(integer, parley.caller) is
-'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones, messages that were
-sent for later, messages that can be delivered now, conversations that have to be set aside, event notifications of
-queues that were disabled. For an
+'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones and deduplication
+keys, messages that were sent for later, messages that can be delivered now, conversations that have to be set aside,
+event notifications of queues that were disabled. For an
 administrator in all queues; for others in those that they may RECEIVE from, and what their conversations have sent.
 What another transaction holds is passed by. Returns how many alarms fired; call again at once when that is top.
 Arguments: top, how many to handle at most.
@@ -24326,7 +24785,8 @@ comment on view parley.service_contract_message_usages is
 'Which message types each contract has and who may send them.';
 
 create view parley.services with (security_barrier) as
-select s.name, s.service_id, s.owner::oid as principal_id, s.queue_id as service_queue_id
+select s.name, s.service_id, s.owner::oid as principal_id, s.queue_id as service_queue_id,
+  s.deduplication_seconds
 from parley._p_service as s
 where s.service_id < 65536
   or pg_catalog.pg_has_role(s.owner, 'usage')
@@ -24380,6 +24840,7 @@ select
   q.is_poison_message_handling_enabled,
   q.poison_action,
   q.rollbacks_before_disable as poison_rollbacks,
+  q.deduplication_seconds,
   parley._p_sees_set_aside(q.queue_id) as set_aside_conversations,
   q.readers_paused_at,
   q.quota_messages,
@@ -25100,6 +25561,8 @@ comment on column parley.services.name is 'Compared byte by byte.';
 comment on column parley.services.service_id is 'Below 65536 when built in.';
 comment on column parley.services.principal_id is 'Oid of the owner.';
 comment on column parley.services.service_queue_id is 'Queue that its messages arrive in.';
+comment on column parley.services.deduplication_seconds is
+'For how long a deduplication key that is used as it counts.';
 
 comment on column parley.service_contract_usages.service_id is 'Service.';
 comment on column parley.service_contract_usages.service_contract_id is 'Contract that it accepts as target.';
@@ -25133,6 +25596,8 @@ comment on column parley.service_queues.is_poison_message_handling_enabled is
 comment on column parley.service_queues.poison_action is
 'What becomes of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
 comment on column parley.service_queues.poison_rollbacks is 'How often is too often.';
+comment on column parley.service_queues.deduplication_seconds is
+'For how long a key of parley.put_once counts, in a simple queue.';
 comment on column parley.service_queues.quota_messages is 'How many messages it may hold; null for any number.';
 comment on column parley.service_queues.quota_bytes is
 'How many bytes of bodies it may hold (parley.set_queue_quota); null for any number.';
