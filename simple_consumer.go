@@ -103,11 +103,7 @@ func (execution *consumerExecution) takeOnce(ctx, work context.Context, handler 
 }
 
 func newTakenError(messages []TakenMessage, cause error) *handlerError {
-	failed := &handlerError{cause: cause}
-	for _, message := range messages {
-		failed.taken = append(failed.taken, message.MessageID)
-	}
-	return failed
+	return &handlerError{taken: messageIDs(messages), cause: cause}
 }
 
 func (execution *consumerExecution) handleTaken(

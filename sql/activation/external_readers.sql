@@ -22,7 +22,9 @@ as $$
       'batch_size', activation.batch_size,
       'body_format', activation.body_format,
       'system_messages', activation.system_messages,
-      'max_attempts', activation.max_attempts
+      'max_attempts', activation.max_attempts,
+      'is_simple', (select q.is_simple from parley._p_queue as q where q.queue_id = activation.queue_id),
+      'broker_instance', (select b.service_broker_guid from parley._p_broker as b)
     )
   end
 $$;

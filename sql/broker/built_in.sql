@@ -124,6 +124,7 @@ begin
   grant execute on function parley._p_failing_conversations(parley.caller) to public;
   grant execute on function parley._p_simple_queues(parley.caller), parley._p_set_aside_messages(parley.caller),
   parley._p_delayed_messages(parley.caller), parley._p_delayed_sends(parley.caller) to public;
+  grant execute on function parley._p_failing_messages(parley.caller) to public;
   grant execute on function parley._p_queue_quotas(parley.caller) to public;
   grant execute on function parley._p_sees_poisoned(integer, parley.caller),
   parley._p_sees_set_aside(integer, parley.caller) to public;

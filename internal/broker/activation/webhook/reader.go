@@ -32,12 +32,13 @@ const (
 // reader delivers messages of a queue, one request at a time.
 type reader struct {
 	definition
-	pool   *pgxpool.Pool
-	queue  string
-	url    *url.URL
-	client *http.Client
-	shared *shared
-	logger *slog.Logger
+	pool    *pgxpool.Pool
+	queue   string
+	queueID int
+	url     *url.URL
+	client  *http.Client
+	shared  *shared
+	logger  *slog.Logger
 }
 
 // Run delivers until there is nothing to deliver, now or later. While conversations wait after a failure it stays: the
@@ -60,7 +61,7 @@ func (r *reader) Run(ctx context.Context) error {
 
 // rest waits until there may be something to deliver again. It returns false when there is nothing to wait for.
 func (r *reader) rest(ctx context.Context) (bool, error) {
-	if _, waits, err := parley.TimeToNextDelivery(ctx, r.pool, r.queue); err != nil || !waits {
+	if _, waits, err := r.timeToNext(ctx); err != nil || !waits {
 		return false, err
 	}
 	select {
@@ -74,7 +75,7 @@ func (r *reader) rest(ctx context.Context) (bool, error) {
 		if delivered, err := r.deliver(ctx); delivered || err != nil {
 			return true, err
 		}
-		wait, waits, err := parley.TimeToNextDelivery(ctx, r.pool, r.queue)
+		wait, waits, err := r.timeToNext(ctx)
 		if err != nil || !waits {
 			return false, err
 		}
@@ -88,9 +89,20 @@ func (r *reader) rest(ctx context.Context) (bool, error) {
 	}
 }
 
+// timeToNext reports when something that waits after a failure may be delivered again; false when nothing waits.
+func (r *reader) timeToNext(ctx context.Context) (time.Duration, bool, error) {
+	if r.IsSimple {
+		return parley.TimeToNextMessageDelivery(ctx, r.pool, r.queue)
+	}
+	return parley.TimeToNextDelivery(ctx, r.pool, r.queue)
+}
+
 // deliver does one transaction: it shows itself messages, posts them, and receives what was accepted. It reports whether there
 // was anything to deliver, accepted or not.
 func (r *reader) deliver(ctx context.Context) (bool, error) {
+	if r.IsSimple {
+		return r.deliverSimple(ctx)
+	}
 	work, cancel := outlive(ctx, stopTimeout)
 	defer cancel()
 	var messages []parley.Message
@@ -130,7 +142,7 @@ func (r *reader) handOver(ctx context.Context, tx pgx.Tx, messages []parley.Mess
 		}
 		messages = messages[:ordinary]
 	}
-	answer, err := r.post(ctx, messages)
+	answer, err := r.post(ctx, r.dialogDelivery(messages))
 	if err != nil {
 		return err
 	}
@@ -165,12 +177,12 @@ func (r *reader) end(ctx context.Context, tx pgx.Tx, last parley.Message) error 
 }
 
 // post makes the request.
-func (r *reader) post(work context.Context, messages []parley.Message) (answer, error) {
+func (r *reader) post(work context.Context, d delivery) (answer, error) {
 	ctx, cancel := context.WithTimeout(work, r.timeout())
 	defer cancel()
 	var wasSent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { wasSent.Store(true) }})
-	request, err := r.newRequest(ctx, messages)
+	request, err := r.newRequest(ctx, d)
 	if err != nil {
 		return answer{}, err
 	}
@@ -243,6 +255,11 @@ func (r *reader) delay(ctx context.Context, message parley.Message, refused *ref
 	} else {
 		logger.Warn("webhook did not accept a message; its conversation waits")
 	}
+	return r.recordRefusal(refused)
+}
+
+// recordRefusal fails when the web address seems to be unavailable.
+func (r *reader) recordRefusal(refused *refusal) error {
 	if refused.isAttempt {
 		r.shared.recordAnswer()
 	} else if r.shared.recordUnavailable() {

@@ -34,18 +34,43 @@ type content struct {
 	Body                  *string   `json:"body"`
 }
 
-// newRequest makes the request that delivers messages of one conversation.
-func (r *reader) newRequest(ctx context.Context, messages []parley.Message) (*http.Request, error) {
+// delivery is what a request says, whatever queue its messages are of.
+type delivery struct {
+	id           string // the same whenever the same messages are delivered
+	firstBody    []byte
+	envelope     any
+	headers      map[string]string
+	traceContext string // of the first message
+}
+
+func (r *reader) dialogDelivery(messages []parley.Message) delivery {
 	first := messages[0]
-	id := requestID(messages)
-	body, contentType := first.MessageBody, "application/octet-stream"
+	return delivery{
+		id:        requestID(first.MessageID.String(), len(messages)),
+		firstBody: first.MessageBody,
+		envelope:  newEnvelope(r.queue, messages),
+		headers: map[string]string{
+			"Parley-Service":                 headerText(first.ServiceName),
+			"Parley-Conversation-Handle":     first.ConversationHandle.String(),
+			"Parley-Conversation-Group-Id":   first.ConversationGroupID.String(),
+			"Parley-Message-Type":            headerText(first.MessageTypeName),
+			"Parley-Message-Sequence-Number": strconv.FormatInt(first.MessageSequenceNumber, 10),
+			"Parley-Message-Count":           strconv.Itoa(len(messages)),
+		},
+		traceContext: first.TraceContext,
+	}
+}
+
+// newRequest makes the request that delivers messages.
+func (r *reader) newRequest(ctx context.Context, d delivery) (*http.Request, error) {
+	body, contentType := d.firstBody, "application/octet-stream"
 	if r.BodyFormat == formatRaw {
-		if _, isText := text(first.MessageBody); isText {
+		if _, isText := text(body); isText {
 			contentType = "text/plain; charset=utf-8"
 		}
 	} else {
 		var err error
-		if body, err = json.Marshal(newEnvelope(r.queue, messages)); err != nil {
+		if body, err = json.Marshal(d.envelope); err != nil {
 			return nil, fmt.Errorf("write the envelope: %w", err)
 		}
 		contentType = "application/json"
@@ -56,24 +81,21 @@ func (r *reader) newRequest(ctx context.Context, messages []parley.Message) (*ht
 	}
 	now := time.Now()
 	for name, value := range map[string]string{
-		"Content-Type":                   contentType,
-		"User-Agent":                     "Parley/" + parley.Release,
-		"Webhook-Id":                     id,
-		"Webhook-Timestamp":              strconv.FormatInt(now.Unix(), 10),
-		"Webhook-Signature":              sign(r.Secret, id, now, body),
-		"Idempotency-Key":                id,
-		"Parley-Queue":                   headerText(r.queue),
-		"Parley-Service":                 headerText(first.ServiceName),
-		"Parley-Conversation-Handle":     first.ConversationHandle.String(),
-		"Parley-Conversation-Group-Id":   first.ConversationGroupID.String(),
-		"Parley-Message-Type":            headerText(first.MessageTypeName),
-		"Parley-Message-Sequence-Number": strconv.FormatInt(first.MessageSequenceNumber, 10),
-		"Parley-Message-Count":           strconv.Itoa(len(messages)),
+		"Content-Type":      contentType,
+		"User-Agent":        "Parley/" + parley.Release,
+		"Webhook-Id":        d.id,
+		"Webhook-Timestamp": strconv.FormatInt(now.Unix(), 10),
+		"Webhook-Signature": sign(r.Secret, d.id, now, body),
+		"Idempotency-Key":   d.id,
+		"Parley-Queue":      headerText(r.queue),
 	} {
 		request.Header.Set(name, value)
 	}
+	for name, value := range d.headers {
+		request.Header.Set(name, value)
+	}
 	// Headers of W3C Trace Context: the receiver's work belongs to the trace of the first message.
-	if parent, state, _ := strings.Cut(first.TraceContext, " "); parent != "" {
+	if parent, state, _ := strings.Cut(d.traceContext, " "); parent != "" {
 		request.Header.Set("Traceparent", parent)
 		if state != "" {
 			request.Header.Set("Tracestate", state)
@@ -83,12 +105,11 @@ func (r *reader) newRequest(ctx context.Context, messages []parley.Message) (*ht
 }
 
 // requestID is the same whenever the same messages are delivered. A batch that has grown is another request.
-func requestID(messages []parley.Message) string {
-	id := messages[0].MessageID.String()
-	if len(messages) > 1 {
-		id += "-" + strconv.Itoa(len(messages))
+func requestID(first string, messages int) string {
+	if messages > 1 {
+		return first + "-" + strconv.Itoa(messages)
 	}
-	return id
+	return first
 }
 
 func newEnvelope(queue string, messages []parley.Message) envelope {
@@ -105,16 +126,22 @@ func newEnvelope(queue string, messages []parley.Message) envelope {
 			MessageSequenceNumber: message.MessageSequenceNumber,
 			MessageTypeName:       message.MessageTypeName,
 			MessageEnqueueTime:    message.MessageEnqueueTime,
-			BodyEncoding:          "none",
 		}
-		if body, isText := text(message.MessageBody); isText {
-			c.BodyEncoding, c.Body = "text", &body
-		} else if message.MessageBody != nil {
-			c.BodyEncoding, c.Body = "base64", new(base64.StdEncoding.EncodeToString(message.MessageBody))
-		}
+		c.BodyEncoding, c.Body = encodeBody(message.MessageBody)
 		e.Messages = append(e.Messages, c)
 	}
 	return e
+}
+
+// encodeBody gives a body as JSON holds it, and how.
+func encodeBody(body []byte) (encoding string, encoded *string) {
+	if readable, isText := text(body); isText {
+		return "text", &readable
+	}
+	if body != nil {
+		return "base64", new(base64.StdEncoding.EncodeToString(body))
+	}
+	return "none", nil
 }
 
 // text gives a body that is text; a NUL makes it something else.

@@ -49,6 +49,8 @@ type definition struct {
 	BatchSize      int    `json:"batch_size"`
 	BodyFormat     string `json:"body_format"`
 	SystemMessages bool   `json:"system_messages"`
+	IsSimple       bool   `json:"is_simple"`       // the queue is simple: its messages are of no conversation
+	BrokerInstance string `json:"broker_instance"` // makes the numbers of its messages unique
 }
 
 func (d definition) timeout() time.Duration { return time.Duration(d.TimeoutMS) * time.Millisecond }
@@ -78,7 +80,7 @@ func (s *Starter) Close() {
 //
 // Errors: [ErrNotAllowed], a definition that makes no sense, or a secret that the master key does not open.
 func (s *Starter) NewReader(q activation.Queue, number int) (activation.Reader, error) {
-	r := &reader{pool: s.pool, queue: q.Name, client: s.public}
+	r := &reader{pool: s.pool, queue: q.Name, queueID: q.ID, client: s.public}
 	if err := json.Unmarshal(q.External, &r.definition); err != nil {
 		// The error of the parser may show the secret.
 		return nil, errors.New("read the definition of the webhook: it is malformed")

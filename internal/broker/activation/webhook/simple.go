@@ -1,0 +1,116 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+)
+
+// keyHeaderBytesMax bounds what of a key stands in a header; the envelope has any.
+const keyHeaderBytesMax = 1000
+
+// simpleEnvelope is the body of a request in format envelope for a simple queue: messages of one key, or without keys.
+type simpleEnvelope struct {
+	Queue    string          `json:"queue"`
+	Key      *string         `json:"key"`
+	Messages []simpleContent `json:"messages"`
+}
+
+// simpleContent is one message in such an envelope.
+type simpleContent struct {
+	MessageID    int64     `json:"message_id"` // the same at each attempt, and unique in the queue
+	Priority     int16     `json:"priority"`
+	EnqueuedAt   time.Time `json:"enqueued_at"`
+	BodyEncoding string    `json:"body_encoding"` // text, base64 or none
+	Body         *string   `json:"body"`
+}
+
+// deliverSimple is deliver for a simple queue: it shows itself messages, posts them, and takes what was accepted.
+func (r *reader) deliverSimple(ctx context.Context) (bool, error) {
+	work, cancel := outlive(ctx, stopTimeout)
+	defer cancel()
+	var messages []parley.TakenMessage
+	err := pgx.BeginTxFunc(work, r.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		var err error
+		messages, err = parley.NextMessageDelivery(work, tx, r.queue, r.BatchSize)
+		if err != nil || len(messages) == 0 {
+			return err
+		}
+		answer, err := r.post(work, r.simpleDelivery(messages))
+		if err != nil {
+			return err
+		}
+		if len(answer.Replies) > 0 || answer.End || answer.EndWithError != nil {
+			return &refusal{cause: errors.New("the answer asks for what cannot be: a message of a simple queue has no conversation " +
+				"in which to reply, or to end"), isAttempt: true}
+		}
+		same, err := parley.FinishMessageDelivery(work, tx, r.queue, messages)
+		if err == nil && !same {
+			err = fmt.Errorf("deliver messages of queue %s: they were taken while they were locked", r.queue)
+		}
+		return err
+	})
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		return true, r.delaySimple(ctx, messages, refused)
+	}
+	return err == nil && len(messages) > 0, err
+}
+
+func (r *reader) simpleDelivery(messages []parley.TakenMessage) delivery {
+	first := messages[0]
+	d := delivery{
+		id:        requestID(fmt.Sprintf("%s-%d-%d", r.BrokerInstance, r.queueID, first.MessageID), len(messages)),
+		firstBody: first.Body,
+		headers: map[string]string{
+			"Parley-Message-Id":       strconv.FormatInt(first.MessageID, 10),
+			"Parley-Message-Priority": strconv.Itoa(int(first.Priority)),
+			"Parley-Message-Count":    strconv.Itoa(len(messages)),
+		},
+	}
+	if first.Key != nil && len(*first.Key) <= keyHeaderBytesMax {
+		d.headers["Parley-Message-Key"] = headerText(*first.Key)
+	}
+	if first.TraceContext != nil {
+		d.traceContext = *first.TraceContext
+	}
+	envelope := simpleEnvelope{Queue: r.queue, Key: first.Key}
+	for _, message := range messages {
+		c := simpleContent{MessageID: message.MessageID, Priority: message.Priority, EnqueuedAt: message.EnqueuedAt}
+		c.BodyEncoding, c.Body = encodeBody(message.Body)
+		envelope.Messages = append(envelope.Messages, c)
+	}
+	d.envelope = envelope
+	return d
+}
+
+// delaySimple lets refused messages wait. It fails when the web address seems to be unavailable.
+func (r *reader) delaySimple(ctx context.Context, messages []parley.TakenMessage, refused *refusal) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	attempts, isSetAside, err := parley.FailMessageDelivery(ctx, r.pool, messages, parley.DeliveryFailure{
+		Queue: r.queue, Error: refused.Error(), IsAttempt: refused.isAttempt, IsFinal: refused.isFinal,
+		Retry: refused.retry, Answer: refused.answer,
+	})
+	if err != nil {
+		return err
+	}
+	logger := r.logger.With("message_id", messages[0].MessageID, "messages", len(messages), "error", refused, "attempts", attempts)
+	if refused.answer != "" {
+		logger = logger.With("answer", refused.answer)
+	}
+	switch {
+	case isSetAside:
+		logger.Error("message is set aside: the webhook refused it too often; see parley poison list")
+	case refused.isAttempt && len(messages) > 1:
+		logger.Warn("webhook did not accept messages; each comes alone now")
+	default:
+		logger.Warn("webhook did not accept a message; it waits")
+	}
+	return r.recordRefusal(refused)
+}

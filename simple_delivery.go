@@ -1,0 +1,89 @@
+package parley
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
+)
+
+// NextMessageDelivery is [NextDelivery] for a simple queue: it shows messages of one key, or without keys, top at most, and locks them
+// to the end of the transaction.
+//
+// Errors: as [Put].
+func NextMessageDelivery(ctx context.Context, tx pgx.Tx, queue string, top int) ([]TakenMessage, error) {
+	rows, err := tx.Query(ctx, `
+		select message_id, key, priority, body, enqueued_at, trace_context
+		from parley.next_message_delivery(queue => $1, top => $2)`, queue, int32(min(top, 1<<31-1)))
+	if err != nil {
+		return nil, pgdb.StatementError(err, "find a delivery of queue "+queue)
+	}
+	messages, err := pgx.CollectRows(rows, pgx.RowToStructByPos[TakenMessage])
+	if err != nil {
+		return nil, pgdb.StatementError(err, "find a delivery of queue "+queue)
+	}
+	return messages, nil
+}
+
+// FinishMessageDelivery takes messages that were accepted. It returns false when not all of them were shown in this transaction.
+//
+// Errors: as [Put].
+func FinishMessageDelivery(ctx context.Context, tx pgx.Tx, queue string, messages []TakenMessage) (bool, error) {
+	var taken int
+	err := tx.QueryRow(ctx, "select parley.finish_message_delivery($1::text, $2::bigint[])", queue, messageIDs(messages)).Scan(&taken)
+	if err != nil {
+		return false, pgdb.StatementError(err, "finish a delivery of queue "+queue)
+	}
+	return taken == len(messages), nil
+}
+
+// FailMessageDelivery makes messages of a simple queue wait whose delivery failed, longer each time, and sets one aside after too
+// many attempts; of several that were refused together none is counted, and each comes alone after that. The conversation in
+// failure has no meaning. Call it after the transaction of the delivery was rolled back.
+//
+// Errors: as [Put].
+func FailMessageDelivery(
+	ctx context.Context, db DB, messages []TakenMessage, failure DeliveryFailure,
+) (attempts int, isSetAside bool, err error) {
+	var retry *int32
+	if failure.Retry > 0 {
+		retry = new(pgdb.Milliseconds(failure.Retry))
+	}
+	err = db.QueryRow(ctx, `
+		select f.attempts, f.is_set_aside
+		from parley.fail_message_delivery(
+			queue => $1::text, message_ids => $2::bigint[], error => $3::text, is_attempt => $4::boolean,
+			retry_ms => $5::integer, is_final => $6::boolean, answer => nullif($7::text, '')
+		) as f`,
+		failure.Queue, messageIDs(messages), pgdb.Storable(failure.Error), failure.IsAttempt, retry, failure.IsFinal,
+		pgdb.Storable(failure.Answer),
+	).Scan(&attempts, &isSetAside)
+	if err != nil {
+		return 0, false, pgdb.StatementError(err, "record a failed delivery of queue "+failure.Queue)
+	}
+	return attempts, isSetAside, nil
+}
+
+// TimeToNextMessageDelivery reports when a message that waits after a failed delivery may be tried again; false when none waits.
+//
+// Errors: as [Put].
+func TimeToNextMessageDelivery(ctx context.Context, db DB, queue string) (time.Duration, bool, error) {
+	var wait *float64
+	if err := db.QueryRow(ctx, "select parley.seconds_to_next_message_delivery($1::text)", queue).Scan(&wait); err != nil {
+		return 0, false, pgdb.StatementError(err, "find failed deliveries of queue "+queue)
+	}
+	if wait == nil {
+		return 0, false, nil
+	}
+	return time.Duration(*wait * float64(time.Second)), true, nil
+}
+
+func messageIDs(messages []TakenMessage) []int64 {
+	ids := make([]int64, len(messages))
+	for i, message := range messages {
+		ids[i] = message.MessageID
+	}
+	return ids
+}
