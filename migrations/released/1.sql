@@ -24136,7 +24136,9 @@ as $$
       'batch_size', activation.batch_size,
       'body_format', activation.body_format,
       'system_messages', activation.system_messages,
-      'max_attempts', activation.max_attempts
+      'max_attempts', activation.max_attempts,
+      'is_simple', (select q.is_simple from parley._p_queue as q where q.queue_id = activation.queue_id),
+      'broker_instance', (select b.service_broker_guid from parley._p_broker as b)
     )
   end
 $$;
@@ -30299,6 +30301,7 @@ begin
   grant execute on function parley._p_failing_conversations(parley.caller) to public;
   grant execute on function parley._p_simple_queues(parley.caller), parley._p_set_aside_messages(parley.caller),
   parley._p_delayed_messages(parley.caller), parley._p_delayed_sends(parley.caller) to public;
+  grant execute on function parley._p_failing_messages(parley.caller) to public;
   grant execute on function parley._p_queue_quotas(parley.caller) to public;
   grant execute on function parley._p_sees_poisoned(integer, parley.caller),
   parley._p_sees_set_aside(integer, parley.caller) to public;
