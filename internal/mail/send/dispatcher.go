@@ -13,19 +13,22 @@ import (
 
 // Hop is a next hop for which something waits and may be sent now.
 type Hop struct {
-	// Queue is the number of its queue.
-	Queue int64
 	// Kind says how it is reached; Name is a domain, hosts, or the name of a mailbox store, and Connector the send connector or store.
 	Kind, Name, Connector string
-	// Waiting is about how many messages wait.
-	Waiting int
 }
 
-// Delivery is a message that was claimed for a next hop, under a lease.
+// Batch are messages that were claimed for one next hop, under one lease.
+type Batch struct {
+	// Lease names the claim: an outcome that comes with a lease that is over is refused.
+	Lease      int64
+	Hop        Hop
+	Deliveries []Delivery
+}
+
+// Delivery is a message that was claimed for a next hop.
 type Delivery struct {
-	// Claim names the claim; an outcome that comes with another is refused.
-	Claim int64
-	Hop   Hop
+	// Item is its number among the work of the hop.
+	Item int64
 	// MessageID is the number of the message; Ordinals are those of the recipients of Message, in their order.
 	MessageID int64
 	Ordinals  []int32
@@ -34,29 +37,30 @@ type Delivery struct {
 
 // Outcome is what became of a delivery.
 type Outcome struct {
+	Lease    int64
 	Delivery Delivery
-	// Results are those of the recipients, in their order. When nothing was tried they are nil, and the message waits on without an attempt
-	// being counted.
+	// Results are those of the recipients, in their order. When nothing was tried they are nil, and the message waits on without an
+	// attempt being counted.
 	Results []Result
 }
 
 // HopReport is what a connection to a next hop came to.
 type HopReport struct {
-	Queue int64
+	Hop Hop
 	// Failure is why there is no connection; nil when there was one.
 	Failure *Result
+	// Began is when the connection was begun.
+	Began time.Time
 }
 
 // Store is what the dispatcher asks of the database.
 type Store interface {
-	// Hops are the next hops for which something may be sent now, at most limit, those that have waited longest first, and none of the queues
-	// in except.
-	Hops(ctx context.Context, limit int, except []int64) ([]Hop, error)
-	// Claim claims up to counts[i] messages for hops[i], under one lease.
-	Claim(ctx context.Context, hops []Hop, counts []int) ([]Delivery, error)
-	// Renew keeps the lease of what is not yet finished.
-	Renew(ctx context.Context, claims []int64) error
-	// Record records outcomes and reports of hops in one transaction. Outcomes whose lease is over are refused, and returned.
+	// Claim claims messages of at most hops next hops, at most each of one. How many claims of one hop there are side by side is bounded
+	// by the database.
+	Claim(ctx context.Context, hops, each int, lease time.Duration) ([]Batch, error)
+	// Renew keeps leases of what is not yet finished.
+	Renew(ctx context.Context, leases []int64, lease time.Duration) error
+	// Record records outcomes and reports of hops in one transaction. Outcomes whose lease is over are refused, and counted.
 	Record(ctx context.Context, outcomes []Outcome, hops []HopReport) (refused int, err error)
 }
 
@@ -76,10 +80,10 @@ type Way interface {
 	Close()
 }
 
-// Limits bound what is done for one next hop at once.
+// Limits bound what is done for one next hop. How many connections there are is bounded by the database, for all daemons.
 type Limits struct {
-	// Connections is how many there may be; MessagesEach how many messages one connection carries. 0 means 20.
-	Connections, MessagesEach int
+	// MessagesEach is how many messages one connection carries; 0 means 20.
+	MessagesEach int
 	// Idle is how long a connection without work is kept; 0 means 5 s.
 	Idle time.Duration
 }
@@ -95,26 +99,28 @@ type Config struct {
 	Interval time.Duration
 	// Lease is how long a claim holds without being renewed; 0 means 5 min.
 	Lease time.Duration
-	// Connections bounds all connections of this daemon; 0 means 1000.
+	// Connections bounds the connections in use of this daemon; 0 means 1000.
 	Connections int
+	// Each bounds the messages of one claim of a hop; 0 means 20.
+	Each int
 	// Paused says whether nothing is to be sent, because the machine is under pressure; nil means never.
 	Paused func() bool
 	Logger *slog.Logger
 }
 
-// hopsAsked bounds the hops that one question to the database is about.
-const hopsAsked = 500
+// hopsAtOnce bounds the hops of one claim.
+const hopsAtOnce = 50
 
 // Dispatcher takes what waits to its next hops.
 type Dispatcher struct {
 	config   Config
 	recorder *recorder
+	idle     *idleWays
 	freed    chan struct{}
-	workers  sync.WaitGroup
 
-	mu     sync.Mutex
-	lines  map[int64]*line
-	active int
+	mu      sync.Mutex
+	leases  map[int64]struct{}
+	workers sync.WaitGroup
 }
 
 // NewDispatcher makes a dispatcher. Nothing is sent before [Dispatcher.Run].
@@ -125,6 +131,7 @@ func NewDispatcher(config Config) (*Dispatcher, error) {
 	config.Interval = cmp.Or(config.Interval, time.Second)
 	config.Lease = cmp.Or(config.Lease, 5*time.Minute)
 	config.Connections = cmp.Or(config.Connections, 1000)
+	config.Each = cmp.Or(config.Each, 20)
 	if config.Paused == nil {
 		config.Paused = func() bool { return false }
 	}
@@ -132,17 +139,17 @@ func NewDispatcher(config Config) (*Dispatcher, error) {
 		config.Logger = slog.Default()
 	}
 	return &Dispatcher{
-		config: config, lines: make(map[int64]*line), freed: make(chan struct{}, 1),
+		config: config, leases: make(map[int64]struct{}), freed: make(chan struct{}, 1), idle: newIdleWays(),
 		recorder: newRecorder(config.Store, config.Logger),
 	}, nil
 }
 
-// Run sends until ctx ends; then what is under way is given up, and recorded as not tried or unknown.
+// Run sends until ctx ends. Then connections are closed, and what was not finished goes back untried, or is unknown.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
-	var helpers sync.WaitGroup
-	helpers.Go(func() { d.recorder.run(recording) })
-	helpers.Go(func() { d.keepLeases(ctx) })
+	var beside sync.WaitGroup
+	beside.Go(func() { d.recorder.run(recording) })
+	beside.Go(func() { d.keepLeases(ctx) })
 	failures := backoff.NewFailures(d.config.Logger, "the messages to send cannot be claimed")
 	for ctx.Err() == nil {
 		pause := d.config.Interval
@@ -157,102 +164,50 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 				continue
 			}
 		}
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 		case <-d.config.Wake:
 		case <-d.freed:
-		case <-time.After(pause):
+		case <-timer.C:
 		}
+		timer.Stop()
 	}
 	d.workers.Wait()
+	d.idle.close()
 	stopRecording()
-	helpers.Wait()
+	beside.Wait()
 	return nil
 }
 
-// claim claims for the hops that have room, and gives each its messages. It returns how many there were.
+// claim claims what there are free connections for, and starts a worker for each batch. It returns how many there were.
 func (d *Dispatcher) claim(ctx context.Context) (int, error) {
-	if d.config.Paused() {
-		return 0, nil
-	}
-	hops, err := d.config.Store.Hops(ctx, hopsAsked, d.full())
-	if err != nil || len(hops) == 0 {
-		return 0, err //nolint:wrapcheck // The store says what it could not do.
-	}
-	var open []Hop
-	var counts []int
 	d.mu.Lock()
-	free := d.config.Connections - d.active
-	for _, hop := range hops {
-		room := d.room(hop, free)
-		if room > 0 {
-			open, counts = append(open, hop), append(counts, min(room, max(hop.Waiting, 1)))
-			free--
-		}
-	}
+	free := d.config.Connections - len(d.leases)
 	d.mu.Unlock()
-	if len(open) == 0 {
+	if free <= 0 || d.config.Paused() {
 		return 0, nil
 	}
-	deliveries, err := d.config.Store.Claim(ctx, open, counts)
+	batches, err := d.config.Store.Claim(ctx, min(free, hopsAtOnce), d.config.Each, d.config.Lease)
 	if err != nil {
 		return 0, err //nolint:wrapcheck // The store says what it could not do.
 	}
-	d.hand(ctx, deliveries)
-	return len(deliveries), nil
-}
-
-// full are the queues for which nothing more can be claimed now.
-func (d *Dispatcher) full() []int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	queues := []int64{}
-	for queue, l := range d.lines {
-		if l.room() <= 0 {
-			queues = append(queues, queue)
-		}
+	for _, batch := range batches {
+		d.leases[batch.Lease] = struct{}{}
+		d.workers.Go(func() {
+			d.work(ctx, batch)
+			d.mu.Lock()
+			delete(d.leases, batch.Lease)
+			d.mu.Unlock()
+			select {
+			case d.freed <- struct{}{}:
+			default:
+			}
+		})
 	}
-	return queues
-}
-
-// room is how many messages can be claimed for a hop. The caller holds mu.
-func (d *Dispatcher) room(hop Hop, free int) int {
-	carrier, known := d.config.Carriers[hop.Kind]
-	if !known {
-		return 0
-	}
-	l := d.lines[hop.Queue]
-	if l == nil {
-		if free <= 0 {
-			return 0
-		}
-		l = newLine(hop, carrier)
-	}
-	return l.room()
-}
-
-// hand gives claimed messages to the workers of their hops, and starts workers where there are too few.
-func (d *Dispatcher) hand(ctx context.Context, deliveries []Delivery) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	touched := make(map[*line]struct{})
-	for _, delivery := range deliveries {
-		l := d.lines[delivery.Hop.Queue]
-		if l == nil {
-			l = newLine(delivery.Hop, d.config.Carriers[delivery.Hop.Kind])
-			d.lines[delivery.Hop.Queue] = l
-		}
-		l.waiting = append(l.waiting, delivery)
-		touched[l] = struct{}{}
-	}
-	for l := range touched {
-		for l.wantsWorker() && d.active < d.config.Connections {
-			l.workers++
-			d.active++
-			d.workers.Go(func() { d.work(ctx, l) })
-		}
-		l.wakeIdle()
-	}
+	return len(batches), nil
 }
 
 // keepLeases renews what is under way until ctx ends.
@@ -265,16 +220,16 @@ func (d *Dispatcher) keepLeases(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		var claims []int64
 		d.mu.Lock()
-		for _, l := range d.lines {
-			claims = l.appendClaims(claims)
+		leases := make([]int64, 0, len(d.leases))
+		for lease := range d.leases {
+			leases = append(leases, lease)
 		}
 		d.mu.Unlock()
-		if len(claims) == 0 {
+		if len(leases) == 0 {
 			continue
 		}
-		if err := d.config.Store.Renew(ctx, claims); err != nil && ctx.Err() == nil {
+		if err := d.config.Store.Renew(ctx, leases, d.config.Lease); err != nil && ctx.Err() == nil {
 			d.config.Logger.Warn("leases of messages that are being sent cannot be renewed; others may send them too", "error", err)
 		}
 	}

@@ -28,11 +28,11 @@ type recorder struct {
 
 	mu       sync.Mutex
 	outcomes []Outcome
-	reports  map[int64]HopReport
+	reports  map[Hop]HopReport
 }
 
 func newRecorder(store Store, logger *slog.Logger) *recorder {
-	return &recorder{store: store, logger: logger, filled: make(chan struct{}, 1), reports: make(map[int64]HopReport)}
+	return &recorder{store: store, logger: logger, filled: make(chan struct{}, 1), reports: make(map[Hop]HopReport)}
 }
 
 func (r *recorder) add(outcome Outcome) {
@@ -45,7 +45,7 @@ func (r *recorder) add(outcome Outcome) {
 // report keeps what a connection came to; of several reports about a hop the last counts.
 func (r *recorder) report(report HopReport) {
 	r.mu.Lock()
-	r.reports[report.Queue] = report
+	r.reports[report.Hop] = report
 	r.mu.Unlock()
 	r.signal()
 }
@@ -85,9 +85,9 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// drain records all that is there. What cannot be recorded because the database is away is tried again until ctx ends; then the leases run
-// out, and the messages are sent once more. When the database refuses a batch its outcomes are recorded one by one, so that the one that it
-// refuses does not hold up the others.
+// drain records all that is there. What cannot be recorded because the database is away is tried again until ctx ends; then the leases
+// run out, and the messages are sent once more. When the database refuses a batch its outcomes are recorded one by one, so that the one
+// that it refuses does not hold up the others.
 func (r *recorder) drain(ctx context.Context) {
 	failures := backoff.NewFailures(r.logger, "what became of messages cannot be recorded")
 	for {
@@ -132,7 +132,8 @@ func (r *recorder) record(ctx context.Context, outcomes []Outcome, reports []Hop
 	return err //nolint:wrapcheck // The store says what it could not do.
 }
 
-// passes is whether an error of the server may be gone the next time: a conflict of transactions, a lack of resources, a server that stops.
+// passes is whether an error of the server may be gone the next time: a conflict of transactions, a lack of resources, a server that
+// stops.
 func passes(sqlstate string) bool {
 	return strings.HasPrefix(sqlstate, "40") || strings.HasPrefix(sqlstate, "53") || strings.HasPrefix(sqlstate, "55") ||
 		strings.HasPrefix(sqlstate, "57") || strings.HasPrefix(sqlstate, "58")

@@ -24,7 +24,8 @@ type Connector struct {
 	SmartHosts []string
 	// Port is that of the hosts; 0 means 25.
 	Port int
-	// ImplicitTLS, TLS, Names and DANE say how connections are secured. With DANE, hosts whose records are signed must show what these name.
+	// ImplicitTLS, TLS, Names and DANE say how connections are secured. With DANE, hosts whose records are signed must show what these
+	// name.
 	ImplicitTLS bool
 	TLS         TLSMode
 	Names       []string
@@ -177,7 +178,8 @@ func (s *SMTPCarrier) connectHost(
 	return nil, last
 }
 
-// tlsPolicy is what a connection has to prove: by the connector, by signed records, which count more than a policy by MTA-STS, or by that.
+// tlsPolicy is what a connection has to prove: by the connector, by signed records, which count more than a policy by MTA-STS, or by
+// that.
 func (s *SMTPCarrier) tlsPolicy(
 	ctx context.Context, connector Connector, policy *DomainPolicy, host nexthop.Host, secure bool, port int,
 ) (TLSPolicy, error) {
