@@ -13,7 +13,8 @@ import (
 func (d *Dispatcher) work(ctx context.Context, batch Batch) {
 	carrier, known := d.config.Carriers[batch.Hop.Kind]
 	if !known {
-		result := Result{Enhanced: "4.3.5", Text: fmt.Sprintf("this daemon cannot reach next hops of the kind %s", batch.Hop.Kind), HostFailed: true}
+		text := fmt.Sprintf("this daemon cannot reach next hops of the kind %s", batch.Hop.Kind)
+		result := Result{Enhanced: "4.3.5", Text: text, HostFailed: true}
 		d.giveBack(batch, batch.Deliveries)
 		d.recorder.report(HopReport{Hop: batch.Hop, Failure: &result, Began: time.Now()})
 		return
