@@ -18,16 +18,20 @@ func TestDefaultPrivilegesGiveNothingOfTheBrokerAway(t *testing.T) {
 	const grants = `
 		select coalesce(string_agg(o.object || ' ' || x.grantee::regrole || ' ' || x.privilege_type, e'\n' order by 1), '')
 		from (
-			select n.nspname as object, n.nspacl as acl, n.nspowner as owner from pg_namespace as n where n.nspname in ('parley', 'parley_queue')
+			select n.nspname as object, n.nspacl as acl, n.nspowner as owner
+			from pg_namespace as n
+			where n.nspname in ('parley', 'parley_queue', 'parley_store')
 			union all
-			select c.oid::regclass::text, c.relacl, c.relowner from pg_class as c where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)
+			select c.oid::regclass::text, c.relacl, c.relowner
+			from pg_class as c
+			where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace)
 			union all
 			select c.oid::regclass || '.' || a.attname, a.attacl, c.relowner
 			from pg_class as c join pg_attribute as a on a.attrelid = c.oid
-			where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)
+			where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace)
 			union all
 			select p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner
-			from pg_proc as p where p.pronamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)
+			from pg_proc as p where p.pronamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace)
 		) as o
 		cross join aclexplode(o.acl) as x
 		where x.grantee <> o.owner`
@@ -42,7 +46,7 @@ func TestDefaultPrivilegesGiveNothingOfTheBrokerAway(t *testing.T) {
 		if err := parley.Install(t.Context(), connect(t, pool)); err != nil {
 			t.Fatal(err)
 		}
-		execute(t, pool, "select parley.create_queue('Later')")
+		execute(t, pool, "select parley.create_queue('Later')", "select parley_store.maintain_tracking()")
 	}
 	want := strings.Split(value[string](t, plain, grants), "\n")
 	got := strings.Split(value[string](t, generous, grants), "\n")

@@ -1,35 +1,38 @@
--- What a database says of every object in schema parley: one row for each property of each object.
+-- What a database says of every object in the schemas parley and parley_store: one row for each property of each object.
 --
 -- Two installations of one version on one server give the same rows: names instead of oids, no order of creation.
--- What comes and goes with users' queues is left out: the sequences _p_queue_<id>_*, and the views in schema
--- parley_queue. Grants are spelled out one by one, because their order in the catalog is that of history.
+-- What comes and goes is left out: with users' queues the sequences _p_queue_<id>_* and the views in schema
+-- parley_queue, with the days the partitions _p_tracking_<day>. Grants are spelled out one by one, because their order in the catalog is that of history.
 with schema_of_ours as (
   select n.oid, n.nspname, n.nspowner, n.nspacl
   from pg_namespace as n
-  where n.nspname in ('parley', 'parley_queue')
+  where n.nspname in ('parley', 'parley_queue', 'parley_store')
 ),
 
 relation as (
-  select c.*, format('parley.%I', c.relname) as identity,
+  select c.*, format('%I.%I', s.nspname, c.relname) as identity,
     case c.relkind
       when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence'
       when 'c' then 'type' when 'i' then 'index' when 'I' then 'index' else 'table'
     end as kind
   from pg_class as c
-  where c.relnamespace = 'parley'::regnamespace and c.relname !~ '^_p_queue_[0-9]+_'
+  join schema_of_ours as s on s.oid = c.relnamespace
+  where s.nspname <> 'parley_queue' and c.relname !~ '^_p_(queue|tracking)_[0-9]+(_|$)'
 ),
 
 routine as (
-  select p.*, format('parley.%I(%s)', p.proname, oidvectortypes(p.proargtypes)) as identity,
+  select p.*, format('%I.%I(%s)', s.nspname, p.proname, oidvectortypes(p.proargtypes)) as identity,
     case p.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end as kind
   from pg_proc as p
-  where p.pronamespace = 'parley'::regnamespace
+  join schema_of_ours as s on s.oid = p.pronamespace
+  where s.nspname <> 'parley_queue'
 ),
 
 plain_type as (
-  select t.*, format('parley.%I', t.typname) as identity
+  select t.*, format('%I.%I', s.nspname, t.typname) as identity
   from pg_type as t
-  where t.typnamespace = 'parley'::regnamespace and t.typtype in ('d', 'e', 'r', 'm')
+  join schema_of_ours as s on s.oid = t.typnamespace
+  where s.nspname <> 'parley_queue' and t.typtype in ('d', 'e', 'r', 'm')
 ),
 
 secured as (

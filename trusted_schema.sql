@@ -22,7 +22,7 @@ begin
     from pg_namespace as n
     join pg_roles as o on o.oid = n.nspowner
     join pg_database as d on d.datname = current_database()
-    where n.nspname in ('parley', 'parley_queue')
+    where n.nspname in ('parley', 'parley_queue', 'parley_store')
       and (
         -- What the owner of a schema puts into it runs with the rights of the session that uses it, SET ROLE or not.
         o.rolsuper
@@ -64,9 +64,9 @@ begin
     union all
     select 'operator', format('%I.%s', n.nspname, o.oprname), o.oprowner from pg_operator as o where o.oprnamespace = n.oid
     union all
-    select 'schema', quote_ident(q.nspname), q.nspowner from pg_namespace as q where q.nspname = 'parley_queue'
+    select 'schema', quote_ident(q.nspname), q.nspowner from pg_namespace as q where q.nspname in ('parley_queue', 'parley_store')
   ) as x
-  where v_checks_contents and n.nspname in ('parley', 'parley_queue') and x.owner <> n.nspowner
+  where v_checks_contents and n.nspname in ('parley', 'parley_queue', 'parley_store') and x.owner <> n.nspowner
   order by 1
   limit 1;
   if found then
@@ -74,14 +74,19 @@ begin
       errcode = '42501',
       message = 'schema parley holds what its owner did not make',
       detail = format('Found: %s.', v_planted),
-      hint = 'Drop it, and take the right to create objects in the schemas parley and parley_queue from everybody but their owner.';
+      hint = 'Drop it, and take the right to create objects in the schemas parley, parley_queue and parley_store from everybody but their owner.';
   end if;
 
-  if exists (select from pg_namespace as n where n.nspname = 'parley_queue') and not exists (select from pg_namespace as n where n.nspname = 'parley') then
+  select n.nspname into v_planted
+  from pg_namespace as n
+  where n.nspname in ('parley_queue', 'parley_store') and not exists (select from pg_namespace as o where o.nspname = 'parley')
+  order by 1
+  limit 1;
+  if found then
     raise exception using
       errcode = '42P06',
-      message = 'schema parley_queue exists, and schema parley does not',
-      hint = 'Rename or drop schema parley_queue: Parley makes its own.';
+      message = format('schema %s exists, and schema parley does not', v_planted),
+      hint = format('Rename or drop schema %s: Parley makes its own.', v_planted);
   end if;
 
   -- The one table that is read before the version is known must be ours in every respect in which reading could run something.

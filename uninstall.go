@@ -12,10 +12,10 @@ import (
 // ErrInUse means that removing the schema would destroy conversations, or objects of the user that are built on it.
 var ErrInUse = errors.New("schema parley is in use")
 
-// Uninstall removes the schema parley with everything in it, in one transaction. It does nothing when there is none.
+// Uninstall removes the schema parley and the store, with everything in them, in one transaction. It does nothing when there is none.
 //
-// Unless forced, it refuses with [ErrInUse] when any conversation exists, or when an object outside the schema, such as
-// a view of the user's, depends on it and would be dropped too.
+// Unless forced, it refuses with [ErrInUse] when any conversation exists, when the store holds content or work, or when an object outside the
+// schemas, such as a view of the user's, depends on it and would be dropped too.
 //
 // Errors: [ErrInUse], [ErrForeignSchema], [ErrUntrustedSchema].
 func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
@@ -35,7 +35,8 @@ func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
 				return err
 			}
 		}
-		_, err = tx.Exec(ctx, "drop schema if exists parley, parley_queue cascade; "+forgetClientChecks, pgx.QueryExecModeSimpleProtocol)
+		const drop = "drop schema if exists parley, parley_queue, parley_store cascade; "
+		_, err = tx.Exec(ctx, drop+forgetClientChecks, pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
 	if err != nil {
@@ -68,6 +69,9 @@ func refuseWhenInUse(ctx context.Context, tx pgx.Tx) error {
 	if conversations {
 		return fmt.Errorf("%w: it holds conversations; end them, or use force to lose them and their messages", ErrInUse)
 	}
+	if err := refuseWhenStored(ctx, tx); err != nil {
+		return err
+	}
 	rows, err := tx.Query(ctx, dependents, pgx.QueryExecModeExec)
 	if err != nil {
 		return fmt.Errorf("find dependent objects: %w", err)
@@ -82,11 +86,29 @@ func refuseWhenInUse(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
+// refuseWhenStored refuses while a system keeps content or work in the store.
+func refuseWhenStored(ctx context.Context, tx pgx.Tx) error {
+	var isStored bool
+	err := tx.QueryRow(ctx, "select to_regclass('parley_store._p_content') is not null", pgx.QueryExecModeExec).Scan(&isStored)
+	if err == nil && isStored {
+		err = tx.QueryRow(ctx, `
+			select exists (select from parley_store._p_content) or exists (select from parley_store.work_items)`,
+			pgx.QueryExecModeExec).Scan(&isStored)
+	}
+	if err != nil {
+		return fmt.Errorf("find content and work of the store: %w", err)
+	}
+	if isStored {
+		return fmt.Errorf("%w: the store holds content or work; have it delivered or removed, or use force to lose it", ErrInUse)
+	}
+	return nil
+}
+
 // dependents names up to ten objects outside the schema that could not be without it. Dependencies of views, defaults
 // and constraints are those of their relation.
 const dependents = `
 with ours as (
-	select n.oid from pg_namespace as n where n.nspname in ('parley', 'parley_queue')
+	select n.oid from pg_namespace as n where n.nspname in ('parley', 'parley_queue', 'parley_store')
 ),
 
 referenced as (

@@ -11,7 +11,7 @@ import (
 
 // A column of a view or of a row type.
 type column struct {
-	relation string // without the schema
+	relation string // with the schema
 	name     string
 	kind     string
 	comment  string
@@ -20,10 +20,11 @@ type column struct {
 // readColumns reads the columns of all public views and row types, by relation.
 func readColumns(ctx context.Context, db parley.DB) (map[string][]column, error) {
 	rows, err := db.Query(ctx, `
-		select c.relname, a.attname, format_type(a.atttypid, a.atttypmod), coalesce(col_description(c.oid, a.attnum), '')
+		select format('%s.%s', c.relnamespace::regnamespace, c.relname), a.attname, format_type(a.atttypid, a.atttypmod),
+			coalesce(col_description(c.oid, a.attnum), '')
 		from pg_class as c
 		join pg_attribute as a on a.attrelid = c.oid
-		where c.relnamespace = 'parley'::regnamespace
+		where c.relnamespace in ('parley'::regnamespace, 'parley_store'::regnamespace)
 			and c.relkind in ('v', 'c')
 			and c.relname !~ '^_p_'
 			and a.attnum > 0

@@ -11,18 +11,22 @@ import (
 	"github.com/parley-broker/parley/sql"
 )
 
+// fullName is the name with the schema.
+func (o object) fullName() string { return o.schema + "." + o.name }
+
 // An object is a function, a view or a type of the interface.
 type object struct {
 	file      string
 	kind      string // function, view or type
+	schema    string
 	name      string // without the schema
 	signature string // of a function, as the source writes it
 	comment   string
 }
 
 var (
-	creation    = regexp.MustCompile(`(?s)^create (function|view|type) parley\.("?[a-z0-9_]+"?)(.*)$`)
-	commenting  = regexp.MustCompile(`(?s)^comment on (function|view|type) parley\.("?[a-z0-9_]+"?)(?:\([^)]*\))? is\s+'(.*)'$`)
+	creation    = regexp.MustCompile(`(?s)^create (function|view|type) (parley(?:_store)?)\.("?[a-z0-9_]+"?)(.*)$`)
+	commenting  = regexp.MustCompile(`(?s)^comment on (function|view|type) (parley(?:_store)?)\.("?[a-z0-9_]+"?)(?:\([^)]*\))? is\s+'(.*)'$`)
 	endOfHeader = regexp.MustCompile(`\nlanguage `)
 	// The argument that proves the caller is left out by whoever calls, and so by the page.
 	callerArgument = regexp.MustCompile(`,?\s*caller parley\.caller default parley\.current_caller\(\)`)
@@ -54,10 +58,10 @@ func readStatements(file string, statements []sqltext.Statement) []object {
 	var public []object
 	for _, statement := range statements {
 		if found := creation.FindStringSubmatch(statement.Text); found != nil {
-			kind, name, rest := found[1], strings.Trim(found[2], `"`), found[3]
-			o := object{file: file, kind: kind, name: name}
+			kind, schema, name, rest := found[1], found[2], strings.Trim(found[3], `"`), found[4]
+			o := object{file: file, kind: kind, schema: schema, name: name}
 			if kind == "function" {
-				o.signature = "parley." + found[2] + rest
+				o.signature = schema + "." + found[3] + rest
 				if end := endOfHeader.FindStringIndex(o.signature); end != nil {
 					o.signature = o.signature[:end[0]]
 				}
@@ -67,9 +71,9 @@ func readStatements(file string, statements []sqltext.Statement) []object {
 			continue
 		}
 		if found := commenting.FindStringSubmatch(statement.Text); found != nil {
-			kind, name, text := found[1], strings.Trim(found[2], `"`), strings.ReplaceAll(found[3], "''", "'")
+			kind, schema, name, text := found[1], found[2], strings.Trim(found[3], `"`), strings.ReplaceAll(found[4], "''", "'")
 			for i := range public {
-				if o := &public[i]; o.kind == kind && o.name == name && o.comment == "" {
+				if o := &public[i]; o.kind == kind && o.schema == schema && o.name == name && o.comment == "" {
 					o.comment = text
 					break
 				}

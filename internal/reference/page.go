@@ -16,7 +16,8 @@ const head = `# SQL reference
 
 <!-- Written by go generate ./internal/reference out of the files in sql/. Change them, not this page. -->
 
-Everything that may be used of the schema ` + "`parley`" + `. Names that begin with ` + "`_p_`" + ` are private and change without
+Everything that may be used of the schema ` + "`parley`" + `, and of ` + "`parley_store`" + ` by its owner.
+Names that begin with ` + "`_p_`" + ` are private and change without
 notice. For what the words mean see [concepts](concepts.md) and the [glossary](glossary.md); for statements of
 SQL Server see [migration](migration.md).
 
@@ -69,7 +70,7 @@ func check(objects []object, raised []brokerError, by map[int][]string) error {
 			return fmt.Errorf("sql/%s has no section in internal/reference/section.go", o.file)
 		}
 		if o.comment == "" {
-			return fmt.Errorf("sql/%s: %s parley.%s has no comment", o.file, o.kind, o.name)
+			return fmt.Errorf("sql/%s: %s %s has no comment", o.file, o.kind, o.fullName())
 		}
 	}
 	for _, e := range raised {
@@ -96,7 +97,7 @@ func (s section) of(objects []object) []object {
 func writeIndex(page *strings.Builder, s section, objects []object) {
 	var links []string
 	for _, o := range s.of(objects) {
-		link := fmt.Sprintf("[%s](#%s)", o.name, anchor(o.name))
+		link := fmt.Sprintf("[%s](#%s)", o.name, anchor(o))
 		if !slices.Contains(links, link) {
 			links = append(links, link)
 		}
@@ -104,22 +105,22 @@ func writeIndex(page *strings.Builder, s section, objects []object) {
 	fmt.Fprintf(page, "- [%s](#%s): %s\n", s.title, strings.ReplaceAll(strings.ToLower(s.title), " ", "-"), strings.Join(links, ", "))
 }
 
-// anchor is what a heading parley.name can be linked to by.
-func anchor(name string) string { return "parley" + name }
+// anchor is what the heading of an object can be linked to by.
+func anchor(o object) string { return o.schema + o.name }
 
 func writeObjects(page *strings.Builder, objects []object, columns map[string][]column) {
 	previous := ""
 	for _, o := range objects {
-		if o.name != previous {
-			fmt.Fprintf(page, "\n### parley.%s\n", o.name)
+		if o.fullName() != previous {
+			fmt.Fprintf(page, "\n### %s\n", o.fullName())
 		}
-		previous = o.name
+		previous = o.fullName()
 		if o.kind == "function" {
 			fmt.Fprintf(page, "\n```sql\n%s\n```\n", o.signature)
 		}
 		writeComment(page, o.comment)
 		if o.kind != "function" {
-			writeColumns(page, columns[o.name])
+			writeColumns(page, columns[o.fullName()])
 		}
 	}
 }

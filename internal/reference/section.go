@@ -174,4 +174,13 @@ var sections = []section{
 			"Errors that arrive as messages, with negative codes, are listed in [the page on concepts](concepts.md#errors-that-arrive).",
 		files: []string{"base/errors.sql"},
 	},
+	{
+		title: "Store",
+		intro: "For the systems that stand on the broker: see [the page on the store](store.md). Nobody but the owner of the schema may use it.",
+		files: []string{
+			"store/schema.sql", "store/content.sql", "store/content_reading.sql", "store/content_generations.sql", "store/lanes.sql",
+			"store/work.sql", "store/claim.sql", "store/leases.sql", "store/lane_operations.sql", "store/work_operations.sql",
+			"store/retry_policies.sql", "store/tracking.sql", "store/governor.sql", "store/maintenance.sql",
+		},
+	},
 }

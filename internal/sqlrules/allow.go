@@ -25,6 +25,7 @@ var unpinned = map[string]string{
 	"parley.send_binary":          inLineOfSend,
 	"parley.send_json":            inLineOfSend,
 	"parley.send_to_all":          inLineOfSend,
+	"parley_store.read_content":   "a pinned search_path would keep the planner from putting it in line: all chunks would come before the first",
 }
 
 // The reason of several.

@@ -1,0 +1,63 @@
+-- How content is read: by who refers to it.
+
+create function parley_store.open_content(content_id bigint, system text, holder bigint)
+returns table (bytes bigint, chunks integer, chunk_bytes integer, sha256 bytea, body bytea)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  select c.bytes, c.chunks, c.chunk_bytes, c.sha256, c.body
+  from parley_store._p_content_reference as r
+  join parley_store._p_content as c on c.content_id = r.content_id
+  where r.content_id = open_content.content_id
+    and r.system = open_content.system
+    and r.holder = open_content.holder
+    and c.begun_until is null;
+  if not found then
+    found := parley_store._p_raise(
+      'content', coalesce(content_id::text, 'null'), coalesce(system, 'null'), coalesce(holder::text, 'null')
+    );
+  end if;
+end
+$$;
+
+comment on function parley_store.open_content(bigint, text, bigint) is
+'Gives the size and the hash of a body, and the body itself when it is a small one, without chunks.
+Arguments: content_id; system and holder, who refers to it.
+Errors: PS003 it does not refer to it.';
+
+create function parley_store.read_content(
+  content_id bigint, system text, holder bigint, from_number integer default 0, to_number integer default 2147483647
+) returns table (number integer, body bytea)
+language sql stable
+as $$
+  select k.number, k.body
+  from parley_store._p_content_chunk as k
+  where k.content_id operator(pg_catalog.=) $1
+    and k.number operator(pg_catalog.>=) $4
+    and k.number operator(pg_catalog.<=) $5
+    and exists (
+      select
+      from parley_store._p_content_reference as r
+      join parley_store._p_content as c on c.content_id operator(pg_catalog.=) r.content_id
+      where r.content_id operator(pg_catalog.=) $1
+        and r.system operator(pg_catalog.=) $2
+        and r.holder operator(pg_catalog.=) $3
+        and c.begun_until is null
+    )
+  order by k.number
+$$;
+
+comment on function parley_store.read_content(bigint, text, bigint, integer, integer) is
+'Gives the chunks of a body in their order, one after the other while they are fetched; none to who does not refer to
+it.
+Arguments: content_id; system and holder, who refers to it; from_number and to_number, the first and the last chunk.';
+
+create view parley_store.contents as
+select
+  c.content_id, c.bytes, c.chunks, c.sha256, c.created_at, c.begun_until is null as is_finished,
+  c.slot as generation
+from parley_store._p_content as c;
+
+comment on view parley_store.contents is 'The bodies that are stored, without what is in them.';

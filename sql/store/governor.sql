@@ -1,0 +1,274 @@
+-- Pressure: the thresholds of resources, what is done at which level, and what has happened.
+--
+-- The daemon measures and decides (internal/store/governor); what it goes by and what it has decided stands here. A
+-- system names its resources and its actions; those that are the same for all have their thresholds from
+-- seed_thresholds.
+-- Source: spec hub-transport 14.
+
+create table parley_store._p_threshold (
+  system text not null references parley_store._p_system,
+  resource text not null,
+  unit text not null default '',
+  medium_at double precision not null,
+  high_at double precision not null,
+  medium_below double precision not null,
+  normal_below double precision not null,
+  history_polls integer not null default 0 check (history_polls >= 0),
+  is_watched boolean not null default true,
+  primary key (system, resource),
+  check (
+    normal_below <= medium_at and medium_below <= high_at and medium_at <= high_at and normal_below <= medium_below
+  )
+);
+
+comment on table parley_store._p_threshold is 'From which values on a resource is under pressure.';
+
+create view parley_store.thresholds as
+select
+  t.system, t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.history_polls, t.is_watched
+from parley_store._p_threshold as t;
+
+comment on view parley_store.thresholds is 'From which values on a resource is under pressure.';
+comment on column parley_store.thresholds.medium_at is 'Above this value Normal becomes Medium.';
+comment on column parley_store.thresholds.high_at is 'Above this value the level becomes High.';
+comment on column parley_store.thresholds.medium_below is 'Below this value High becomes Medium.';
+comment on column parley_store.thresholds.normal_below is 'Below this value Medium becomes Normal.';
+comment on column parley_store.thresholds.history_polls is
+'After so many polls above Normal in a row the actions that are kept for later begin; 0: there are none.';
+
+create table parley_store._p_pressure_action (
+  system text not null references parley_store._p_system,
+  resource text not null,
+  action text not null,
+  from_level text not null check (from_level in ('MEDIUM', 'HIGH')),
+  after_history boolean not null default false,
+  primary key (system, resource, action)
+);
+
+comment on table parley_store._p_pressure_action is 'What is done while a resource is at a level or above it.';
+
+create view parley_store.pressure_actions as
+select a.system, a.resource, a.action, a.from_level, a.after_history from parley_store._p_pressure_action as a;
+
+comment on view parley_store.pressure_actions is 'What is done while a resource is at a level or above it.';
+comment on column parley_store.pressure_actions.after_history is
+'At Medium only after history_polls polls above Normal; at High at once.';
+
+create table parley_store._p_pressure_change (
+  change_id bigint generated always as identity primary key,
+  system text not null,
+  node text not null,
+  resource text not null,
+  event_id integer not null,
+  from_level text not null,
+  to_level text not null,
+  measured double precision,
+  actions text[] not null default '{}',
+  message text not null,
+  changed_at timestamptz not null default clock_timestamp()
+);
+
+comment on table parley_store._p_pressure_change is 'Each change of a level: append-only.';
+
+create index on parley_store._p_pressure_change (system, node, resource, change_id);
+create index on parley_store._p_pressure_change (changed_at);
+
+create view parley_store.pressure_changes as
+select
+  c.change_id, c.system, c.node, c.resource, c.event_id, c.from_level, c.to_level, c.measured as value, c.actions,
+  c.message, c.changed_at
+from parley_store._p_pressure_change as c;
+
+comment on view parley_store.pressure_changes is 'Each change of a level, with the event that was written.';
+comment on column parley_store.pressure_changes.event_id is
+'15004 rose, 15005 fell, 15006 and 15007 work is refused because of a volume or of memory.';
+
+create view parley_store.pressure_history as
+select
+  w.system, w.node, w.resource, w.to_level as level, count(*) as transitions, sum(w.lasted) as total_time,
+  max(w.lasted) as longest_time, max(w.changed_at) as last_entered_at
+from (
+  select
+    c.system, c.node, c.resource, c.to_level, c.changed_at,
+    coalesce(lead(c.changed_at) over each_resource, clock_timestamp()) - c.changed_at as lasted
+  from parley_store._p_pressure_change as c
+  where c.from_level <> c.to_level
+  window each_resource as (partition by c.system, c.node, c.resource order by c.change_id)
+) as w
+group by w.system, w.node, w.resource, w.to_level;
+
+comment on view parley_store.pressure_history is
+'How often a resource has come to a level, how long it was there in all, and how long at most.';
+
+create function parley_store.set_threshold(
+  system text, resource text, medium_at double precision, high_at double precision, medium_below double precision,
+  normal_below double precision, history_polls integer default 0, unit text default '', is_watched boolean default true
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  if coalesce(resource, '') = '' then
+    found := parley_store._p_raise('missing', 'resource');
+  end if;
+  found := parley_store._p_require_range('history_polls', history_polls, 0, 1000000);
+  if (
+    normal_below <= medium_at and medium_below <= high_at and medium_at <= high_at and normal_below <= medium_below
+  ) is not true then
+    found := parley_store._p_raise(
+      'threshold', resource,
+      format(
+        'normal_below %s, medium_at %s, medium_below %s, high_at %s',
+        normal_below, medium_at, medium_below, high_at
+      )
+    );
+  end if;
+  insert into parley_store._p_threshold as t (
+    system, resource, unit, medium_at, high_at, medium_below, normal_below, history_polls, is_watched
+  )
+  values ($1, $2, coalesce($8, ''), $3, $4, $5, $6, $7, coalesce($9, true))
+  on conflict on constraint _p_threshold_pkey do update set
+    unit = excluded.unit, medium_at = excluded.medium_at, high_at = excluded.high_at,
+    medium_below = excluded.medium_below, normal_below = excluded.normal_below,
+    history_polls = excluded.history_polls, is_watched = excluded.is_watched;
+end
+$$;
+
+comment on function parley_store.set_threshold(
+  text, text, double precision, double precision, double precision, double precision, integer, text, boolean
+) is
+'Says from which values on a resource is under pressure; a daemon reads it within a minute.
+Arguments: system; resource; medium_at and high_at, above which the level rises; medium_below and normal_below, below
+which it falls; history_polls, after how many polls above Normal later actions begin; unit; is_watched.
+Errors: PS001, PS002, PS008.
+Source: spec hub-transport 14.2.';
+
+create function parley_store.set_pressure_action(
+  system text, resource text, action text, from_level text, after_history boolean default false
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  if from_level is null then
+    delete from parley_store._p_pressure_action as a
+    where a.system = $1 and a.resource = $2 and a.action = $3;
+    return;
+  end if;
+  insert into parley_store._p_pressure_action as a (system, resource, action, from_level, after_history)
+  values ($1, $2, $3, upper($4), coalesce($5, false))
+  on conflict on constraint _p_pressure_action_pkey do update set
+    from_level = excluded.from_level, after_history = excluded.after_history;
+end
+$$;
+
+comment on function parley_store.set_pressure_action(text, text, text, text, boolean) is
+'Says what is done while a resource is at a level or above it.
+Arguments: system; resource; action, a name of the system''s own; from_level, MEDIUM or HIGH (null: never);
+after_history, at Medium only when it has lasted.
+Errors: PS001, 23514 another level.
+Source: spec hub-transport 14.3.';
+
+create function parley_store.seed_thresholds(system text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  insert into parley_store._p_threshold (
+    system, resource, unit, medium_at, high_at, medium_below, normal_below, history_polls
+  )
+  select seed_thresholds.system, t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.polls
+  from (values
+    ('uncommitted', 'units', 999, 1500, 1000, 800, 10),
+    ('work waiting', 'items', 9999, 15000, 10000, 2000, 300),
+    ('process memory', '%', 72, 75, 73, 71, 30),
+    ('system memory', '%', 88, 94, 89, 84, 0),
+    ('data volume', '%', 96, 99, 97, 94, 0),
+    ('log volume', '%', 89, 99, 90, 80, 0),
+    ('temporary volume', '%', 89, 99, 90, 80, 0),
+    ('commit latency', 'ms', 50, 250, 200, 40, 30),
+    ('oldest transaction', 's', 900, 3600, 3000, 600, 30),
+    ('connections', '%', 85, 95, 90, 80, 10)
+  ) as t (resource, unit, medium_at, high_at, medium_below, normal_below, polls)
+  on conflict do nothing;
+end
+$$;
+
+comment on function parley_store.seed_thresholds(text) is
+'Gives a system the thresholds of the resources that the store can measure, where it has none.
+Arguments: system.
+Errors: PS001.
+Source: spec hub-transport 14.2.';
+
+create function parley_store.record_pressure(
+  system text, node text, resource text, event_id integer, from_level text, to_level text, measured double precision,
+  actions text[], message text
+) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_change_id bigint;
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  insert into parley_store._p_pressure_change as c (
+    system, node, resource, event_id, from_level, to_level, measured, actions, message
+  )
+  values ($1, coalesce($2, ''), $3, $4, $5, $6, $7, coalesce($8, '{}'), $9)
+  returning c.change_id into v_change_id;
+  perform pg_notify('parley_store_pressure', json_build_object(
+    'system', system, 'node', node, 'resource', resource, 'event_id', event_id, 'from', from_level, 'to', to_level,
+    'value', measured
+  )::text);
+  return v_change_id;
+end
+$$;
+
+comment on function parley_store.record_pressure(
+  text, text, text, integer, text, text, double precision, text[], text
+) is
+'Records a change of a level and notifies channel parley_store_pressure of it.
+Arguments: system; node, which daemon; resource; event_id, 15004 to 15007; from_level and to_level; measured, the value;
+actions, what is done from now on; message, the text of the event.
+Errors: PS001.
+Source: spec hub-transport 14.4.';
+
+create function parley_store.measure(system text) returns table (resource text, value double precision)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  -- Whoever keeps vacuum from removing what is dead: in this database, in others, on standbys, for replication.
+  select 'oldest transaction', coalesce(max(extract(epoch from clock_timestamp() - a.xact_start)), 0)::double precision
+  from pg_stat_activity as a
+  where (a.backend_xid is not null or a.backend_xmin is not null)
+    and a.backend_type in ('client backend', 'parallel worker', 'walsender')
+  union all
+  select 'connections', 100.0 * (select count(*) from pg_stat_activity as a where a.backend_type = 'client backend')
+    / greatest(
+      current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer, 1
+    )
+  union all
+  select 'work waiting', (
+    select count(*)
+    from (
+      select
+      from parley_store._p_item as i
+      join parley_store._p_lane as l using (lane_id)
+      where l.system = measure.system
+      limit 100000
+    ) as o
+  );
+end
+$$;
+
+comment on function parley_store.measure(text) is
+'Gives what the database itself knows of its pressure: the age of the oldest transaction that vacuum has to wait for, in
+seconds, connections in percent of those that there may be, and how many items wait in the lanes of a system, up to
+100,000.
+Arguments: system.
+Source: spec hub-transport 14.2.';

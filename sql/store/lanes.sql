@@ -1,0 +1,186 @@
+-- Lanes: where work waits, one for each next hop, port or host.
+--
+-- A lane is a row, made by the first work that is put into it and removed when it has been empty for a while. What is
+-- in it waits in _p_item (work.sql). That a lane has work waits in a simple queue of the broker, as a token: a message
+-- that names the lane. Who wants work takes tokens from the queue, claims items of their lanes, and puts the tokens
+-- back at the end while there is more; so lanes take turns. A lane that is tried again later is a token that is
+-- delayed. The order, the waiting, the wake-ups, delays and pauses are those of the broker.
+--
+-- Why items do not wait in simple queues themselves: a simple queue is three sequences and a view, and cannot be made
+-- for each next hop, and take cannot be asked for the messages of one key. docs/store.md has the figures.
+--
+-- A lane is two rows. That of _p_lane never changes, so whoever puts work locks it for key share without being in
+-- anybody's way; that of _p_lane_state is for those who claim.
+--
+-- Invariants, and what keeps each:
+--   a lane with work is scheduled, or a token is on its way   who puts work reads is_scheduled after it has locked the
+--     lane, and puts a token when it is false; it becomes false only under a lock on the lane that excludes those, when
+--     a statement after that finds no work
+--   one token of a lane counts   token_number: others are dropped
+--   a token that is lost is made anew   repair_lanes
+-- Locks: rows of _p_lane by lane_id, then of _p_lane_state, then items. Who claims skips what is locked.
+
+create table parley_store._p_lane (
+  lane_id bigint generated always as identity primary key,
+  system text not null references parley_store._p_system,
+  lane text not null,
+  created_at timestamptz not null default clock_timestamp(),
+  unique (system, lane)
+);
+
+comment on table parley_store._p_lane is 'Lanes: their names, which do not change.';
+
+create table parley_store._p_lane_state (
+  lane_id bigint primary key references parley_store._p_lane on delete cascade,
+  is_scheduled boolean not null default false,
+  token_number bigint not null default 0,
+  visited_at timestamptz not null default clock_timestamp(),
+  is_permanent boolean not null default false,
+  is_blocked boolean not null default false,
+  lease_max integer,
+  retry_policy text not null default 'default' references parley_store._p_retry_policy,
+  suspended_at timestamptz,
+  suspended_for text,
+  failures integer not null default 0,
+  failing_since timestamptz,
+  next_attempt_at timestamptz,
+  last_error text,
+  succeeded_at timestamptz
+) with (fillfactor = 50);
+
+comment on table parley_store._p_lane_state is 'How lanes are doing: small rows, updated in place.';
+comment on column parley_store._p_lane_state.is_scheduled is
+'A token of it is in the queue, or will be put there by who has it.';
+comment on column parley_store._p_lane_state.token_number is 'That of the token that counts.';
+comment on column parley_store._p_lane_state.is_blocked is 'It has no token because lease_max leases are out.';
+
+-- Without a unique key: who uses a priority first waits for nobody, and a second row does no harm.
+create table parley_store._p_lane_priority (
+  lane_id bigint not null references parley_store._p_lane on delete cascade,
+  priority smallint not null
+);
+
+comment on table parley_store._p_lane_priority is 'Which priorities were used in a lane.';
+
+create index on parley_store._p_lane_priority (lane_id, priority);
+
+create view parley_store.lanes as
+select
+  l.lane_id, l.system, l.lane, l.created_at,
+  case
+    when s.suspended_at is not null then 'SUSPENDED'
+    when s.next_attempt_at > clock_timestamp() then 'RETRY'
+    when s.is_scheduled then 'ACTIVE'
+    else 'READY'
+  end as status,
+  s.is_permanent, s.lease_max, s.retry_policy, s.suspended_at, s.suspended_for, s.failures, s.failing_since,
+  s.next_attempt_at, s.last_error, s.succeeded_at, s.visited_at
+from parley_store._p_lane as l
+join parley_store._p_lane_state as s using (lane_id);
+
+comment on view parley_store.lanes is 'The lanes that there are, and how they are doing.';
+comment on column parley_store.lanes.status is
+'SUSPENDED by an operator; RETRY: the last attempt failed and the next is not due; ACTIVE: it has work; READY: empty.';
+
+create function parley_store.add_system(system text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue text := format('parley_store_%s', system);
+begin
+  perform from parley_store._p_system as s where s.system = add_system.system;
+  if found then
+    return;
+  end if;
+  perform parley.create_queue(
+    v_queue, kind => 'SIMPLE', poison_message_handling => false, caller => parley.current_caller()
+  );
+  insert into parley_store._p_system (system, queue_name) values (add_system.system, v_queue);
+end
+$$;
+
+comment on function parley_store.add_system(text) is
+'Registers a system that uses the store, with the simple queue on which its lanes wait: parley_store_ and its name. It
+does nothing when it is registered.
+Arguments: system, lower-case letters, digits and underlines, at most 31.
+Errors: those of parley.create_queue, 23514 malformed name.';
+
+create function parley_store._p_lane_id(system text, lane text) returns bigint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane_id bigint;
+begin
+  select l.lane_id into v_lane_id
+  from parley_store._p_lane as l
+  where l.system = _p_lane_id.system and l.lane = _p_lane_id.lane;
+  if not found then
+    found := parley_store._p_raise('lane', coalesce(lane, 'null'), coalesce(system, 'null'));
+  end if;
+  return v_lane_id;
+end
+$$;
+
+comment on function parley_store._p_lane_id(text, text) is
+'Finds a lane.
+Errors: PS006.';
+
+create function parley_store._p_make_lanes(system text, names text[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- In one order, so that two who make the same ones do not wait for each other.
+  with made as (
+    insert into parley_store._p_lane (system, lane)
+    select _p_make_lanes.system, n.name
+    from (select distinct u.name from unnest(names) as u (name) order by u.name) as n
+    where not exists (
+      select from parley_store._p_lane as o where o.system = _p_make_lanes.system and o.lane = n.name
+    )
+    on conflict do nothing
+    returning lane_id
+  )
+  insert into parley_store._p_lane_state (lane_id)
+  select m.lane_id from made as m;
+end
+$$;
+
+comment on function parley_store._p_make_lanes(text, text[]) is 'Makes those of some lanes that there are not.';
+
+create function parley_store.set_lane(
+  system text, lane text, is_permanent boolean default null, lease_max integer default null,
+  retry_policy text default null
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  if lane is null then
+    found := parley_store._p_raise('missing', 'lane');
+  end if;
+  if lease_max is not null then
+    found := parley_store._p_require_range('lease_max', lease_max, 0, 100000);
+  end if;
+  if retry_policy is not null then
+    found := (parley_store._p_policy(retry_policy)).policy is not null;
+  end if;
+  perform parley_store._p_make_lanes(system, array[lane]);
+  update parley_store._p_lane_state as s
+  set
+    is_permanent = coalesce(set_lane.is_permanent, s.is_permanent),
+    lease_max = case when set_lane.lease_max is null then s.lease_max else nullif(set_lane.lease_max, 0) end,
+    retry_policy = coalesce(set_lane.retry_policy, s.retry_policy)
+  where s.lane_id = parley_store._p_lane_id(system, lane);
+end
+$$;
+
+comment on function parley_store.set_lane(text, text, boolean, integer, text) is
+'Makes a lane, or changes what it is given; null leaves a setting as it is.
+Arguments: system; lane; is_permanent, whether it stays when it is empty; lease_max, how many leases of it may be out at
+a time (0: any number; 1: its items are worked on in their order); retry_policy, for its failures and those of its
+items.
+Errors: PS001, PS002, PS007.';

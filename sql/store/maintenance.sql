@@ -1,0 +1,28 @@
+-- What a daemon has to call now and then, in one place.
+
+create function parley_store.maintain(
+  tracking_retention interval default '30 days', lane_idle interval default '3 minutes'
+) returns table (task text, done integer)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_require_read_committed();
+  return query select 'leases expired', parley_store.expire_leases();
+  return query select 'lanes repaired', parley_store.repair_lanes();
+  return query select 'lanes removed', parley_store.remove_idle_lanes(1000, lane_idle);
+  return query
+  select t.task, t.done
+  from parley_store.collect_content() as c
+  cross join lateral (values
+    ('bodies removed', c.removed), ('bodies moved', c.moved), ('generations emptied', c.generations_emptied)
+  ) as t (task, done);
+  return query select 'tracking days dropped', parley_store.maintain_tracking(3, tracking_retention);
+end
+$$;
+
+comment on function parley_store.maintain(interval, interval) is
+'Does all that has to be done now and then, as a daemon does every few seconds: leases that ran out, lanes, bodies,
+partitions. It waits for nobody, and several may call it at once.
+Arguments: tracking_retention, how long events of messages are kept; lane_idle, how long an empty lane stays.
+Errors: PS002, PS009 not READ COMMITTED.';
