@@ -45,7 +45,7 @@ begin
     from pg_namespace as n
     join pg_roles as o on o.oid = n.nspowner
     join pg_database as d on d.datname = current_database()
-    where n.nspname in ('parley', 'parley_queue')
+    where n.nspname in ('parley', 'parley_queue', 'parley_store')
       and (
         -- What the owner of a schema puts into it runs with the rights of the session that uses it, SET ROLE or not.
         o.rolsuper
@@ -87,9 +87,9 @@ begin
     union all
     select 'operator', format('%I.%s', n.nspname, o.oprname), o.oprowner from pg_operator as o where o.oprnamespace = n.oid
     union all
-    select 'schema', quote_ident(q.nspname), q.nspowner from pg_namespace as q where q.nspname = 'parley_queue'
+    select 'schema', quote_ident(q.nspname), q.nspowner from pg_namespace as q where q.nspname in ('parley_queue', 'parley_store')
   ) as x
-  where v_checks_contents and n.nspname in ('parley', 'parley_queue') and x.owner <> n.nspowner
+  where v_checks_contents and n.nspname in ('parley', 'parley_queue', 'parley_store') and x.owner <> n.nspowner
   order by 1
   limit 1;
   if found then
@@ -97,14 +97,19 @@ begin
       errcode = '42501',
       message = 'schema parley holds what its owner did not make',
       detail = format('Found: %s.', v_planted),
-      hint = 'Drop it, and take the right to create objects in the schemas parley and parley_queue from everybody but their owner.';
+      hint = 'Drop it, and take the right to create objects in the schemas parley, parley_queue and parley_store from everybody but their owner.';
   end if;
 
-  if exists (select from pg_namespace as n where n.nspname = 'parley_queue') and not exists (select from pg_namespace as n where n.nspname = 'parley') then
+  select n.nspname into v_planted
+  from pg_namespace as n
+  where n.nspname in ('parley_queue', 'parley_store') and not exists (select from pg_namespace as o where o.nspname = 'parley')
+  order by 1
+  limit 1;
+  if found then
     raise exception using
       errcode = '42P06',
-      message = 'schema parley_queue exists, and schema parley does not',
-      hint = 'Rename or drop schema parley_queue: Parley makes its own.';
+      message = format('schema %s exists, and schema parley does not', v_planted),
+      hint = format('Rename or drop schema %s: Parley makes its own.', v_planted);
   end if;
 
   -- The one table that is read before the version is known must be ours in every respect in which reading could run something.
@@ -30305,6 +30310,3619 @@ begin
   grant execute on function parley._p_queue_quotas(parley.caller) to public;
   grant execute on function parley._p_sees_poisoned(integer, parley.caller),
   parley._p_sees_set_aside(integer, parley.caller) to public;
+end
+$$;
+
+-- sql/store/schema.sql
+
+-- The store: bodies, work that waits, retry policies, tracking and pressure, for the systems that stand on the broker.
+--
+-- A system is mail, the integration engine and whatever else comes: each has a schema of its own and calls the
+-- functions of this one. Nothing here knows what a body or an item of work means.
+--
+-- Rights: nobody but the owner of the schema may use any of it. Nothing is SECURITY DEFINER: a system's own functions,
+-- which run with the owner's rights for its users, ask for the caller's right and then call these.
+-- Source: ../shared/spec/hub-transport.md sections 1, 8, 13, 14, 16 and 17.
+
+create schema parley_store;
+
+comment on schema parley_store is
+'The store of the systems on the broker: content, work, retry policies, tracking, pressure. Its owner''s alone.';
+
+create view parley_store._p_error as
+select e.code, e.situation, e.message, e.cause, e.remedy
+from (values
+  ('PS001', 'system', 'system "%1$s" is not registered', null,
+    'Call parley_store.add_system(%1$L) when the system is installed.'),
+  ('PS002', 'range', '%1$s is %2$s', '%3$s to %4$s are allowed.', 'Give a value in that range.'),
+  ('PS002', 'missing', '%1$s is null', null, 'Give a value.'),
+  ('PS002', 'lengths', 'arrays differ in length', '%1$s has %2$s elements, %3$s has %4$s.',
+    'Give one element for each item.'),
+  ('PS002', 'filter', 'unknown condition "%1$s" of a filter', 'Known are: %2$s.',
+    'Leave it out or write it as listed.'),
+  ('PS003', 'content', 'content %1$s cannot be read', 'It does not exist, or %2$s %3$s does not refer to it.',
+    'Name a system and a holder that refer to it.'),
+  ('PS003', 'begun', 'content %1$s is not being written', 'It is finished, or was removed because its time was over.',
+    'Begin again.'),
+  ('PS004', 'size', 'content %1$s has %2$s bytes in %3$s chunks, %4$s were announced',
+    'The chunks must be numbered from 0 on without a gap.', 'Write it again.'),
+  ('PS005', 'lease', 'lease %1$s is over',
+    'Its term ran out and its items were given back, or all of them were completed.',
+    'Drop what was done under it: another holder has the items.'),
+  ('PS006', 'lane', 'lane "%1$s" of system "%2$s" does not exist', null, 'See parley_store.lanes.'),
+  ('PS007', 'policy', 'retry policy "%1$s" does not exist', null, 'See parley_store.retry_policies.'),
+  ('PS007', 'policy form', 'retry policy "%1$s" is not valid', '%2$s',
+    'See docs/store.md for the form and the bounds of a policy.'),
+  ('PS007', 'policy used', 'retry policy "%1$s" is used by lane "%2$s"', null, 'Give that lane another policy first.'),
+  ('PS008', 'threshold', 'thresholds of resource "%1$s" are not valid', '%2$s',
+    'Both levels must be left at values below those at which they are entered.'),
+  ('PS009', 'isolation', 'this needs READ COMMITTED',
+    'The transaction is %1$s and does not see what others have done since it began.',
+    'Call it in a transaction of its own.')
+) as e (code, situation, message, cause, remedy);
+
+comment on view parley_store._p_error is 'The errors of the store; %1$s and the like stand for a value.';
+
+create view parley_store.errors as
+select e.code as sqlstate, e.situation, e.message, e.cause, e.remedy from parley_store._p_error as e;
+
+comment on view parley_store.errors is 'Each error of the store, a row for each situation in which it is raised.';
+
+create function parley_store._p_raise(situation text, variadic arguments text[] default '{}') returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_error parley_store._p_error;
+begin
+  select * into strict v_error from parley_store._p_error as e where e.situation = _p_raise.situation;
+  raise exception using
+    errcode = v_error.code,
+    message = format(v_error.message, variadic arguments),
+    detail = coalesce(format(v_error.cause, variadic arguments), ''),
+    hint = format(v_error.remedy, variadic arguments);
+end
+$$;
+
+comment on function parley_store._p_raise(text, text[]) is
+'Raises one error of the store; never returns.
+Arguments: situation, which names a row of parley_store.errors; arguments, the values that its texts have places for.
+Errors: always, PS001 to PS009.';
+
+create function parley_store._p_require_range(name text, value numeric, least_value numeric, largest_value numeric)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if value is null or value < least_value or value > largest_value then
+    found := parley_store._p_raise(
+      'range', name, coalesce(value::text, 'null'), least_value::text, largest_value::text
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_store._p_require_range(text, numeric, numeric, numeric) is
+'Refuses a number that is out of range, or null.
+Errors: PS002.';
+
+create function parley_store._p_require_interval(
+  name text, value interval, least_value interval, largest_value interval
+) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if value is null or value < least_value or value > largest_value then
+    found := parley_store._p_raise(
+      'range', name, coalesce(value::text, 'null'), least_value::text, largest_value::text
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_store._p_require_interval(text, interval, interval, interval) is
+'Refuses an interval that is out of range, or null.
+Errors: PS002.';
+
+create function parley_store._p_sees_all() returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return current_setting('transaction_isolation') = 'read committed';
+end
+$$;
+
+comment on function parley_store._p_sees_all() is
+'Reports whether each statement of this transaction sees what was committed before it.';
+
+create function parley_store._p_require_read_committed() returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley_store._p_sees_all() then
+    found := parley_store._p_raise('isolation', upper(current_setting('transaction_isolation')));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_store._p_require_read_committed() is
+'Refuses a transaction with an old snapshot.
+Errors: PS009.';
+
+create table parley_store._p_system (
+  system text primary key check (system ~ '^[a-z][a-z0-9_]{0,30}$'),
+  queue_name text not null,
+  created_at timestamptz not null default now()
+);
+
+comment on table parley_store._p_system is
+'The systems that use the store, and the simple queue on which their lanes wait.';
+
+create function parley_store._p_queue_of(system text) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue text;
+begin
+  select s.queue_name into v_queue from parley_store._p_system as s where s.system = _p_queue_of.system;
+  if not found then
+    found := parley_store._p_raise('system', coalesce(system, 'null'));
+  end if;
+  return v_queue;
+end
+$$;
+
+comment on function parley_store._p_queue_of(text) is
+'Gives the name of the simple queue on which the lanes of a system wait.
+Errors: PS001.';
+
+create table parley_store._p_operation (
+  operation_id bigint generated always as identity primary key,
+  system text not null,
+  operation text not null,
+  filter jsonb,
+  reason text,
+  items integer not null,
+  done_by text not null,
+  done_at timestamptz not null default clock_timestamp()
+);
+
+comment on table parley_store._p_operation is 'What operators have done: append-only.';
+
+create index on parley_store._p_operation (done_at);
+
+create view parley_store.operations as
+select o.operation_id, o.system, o.operation, o.filter, o.reason, o.items, o.done_by, o.done_at
+from parley_store._p_operation as o;
+
+comment on view parley_store.operations is
+'What operators have done to lanes and items of work, with their filters and counts.';
+
+create function parley_store._p_audit(
+  system text, operation text, filter jsonb, reason text, items integer, done_by text
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley_store._p_operation (system, operation, filter, reason, items, done_by)
+  values ($1, $2, $3, $4, $5, coalesce($6, current_user));
+end
+$$;
+
+comment on function parley_store._p_audit(text, text, jsonb, text, integer, text) is
+'Records an operation. It is part of the transaction that did it.
+Arguments: done_by, on whose behalf; null for the current role.';
+
+create function parley_store.take_back_relation(relation regclass) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_grantee regrole;
+begin
+  execute format('revoke all on table %s from public', relation);
+  for v_grantee in
+    select distinct x.grantee::regrole
+    from pg_class as c
+    cross join aclexplode(c.relacl) as x
+    where c.oid = relation and x.grantee not in (0, c.relowner)
+  loop
+    execute format('revoke all on table %s from %s', relation, v_grantee);
+  end loop;
+end
+$$;
+
+comment on function parley_store.take_back_relation(regclass) is
+'Takes all rights to a table, a view or a sequence from everybody but its owner: for what is made at run time, to which
+default privileges may have given rights.
+Arguments: relation.';
+
+create function parley_store.take_back_schema(name regnamespace) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_function regprocedure;
+  v_grantee regrole;
+begin
+  execute format('revoke all on schema %s from public', name);
+  for v_grantee in
+    select distinct x.grantee::regrole
+    from pg_namespace as n
+    cross join aclexplode(n.nspacl) as x
+    where n.oid = name and x.grantee not in (0, n.nspowner)
+  loop
+    execute format('revoke all on schema %s from %s', name, v_grantee);
+  end loop;
+  perform parley_store.take_back_relation(c.oid)
+  from pg_class as c
+  where c.relnamespace = name and c.relkind in ('r', 'p', 'v', 'm', 'S') and c.relacl is not null;
+  execute format('revoke all on all functions in schema %s from public', name);
+  for v_function, v_grantee in
+    select p.oid::regprocedure, x.grantee::regrole
+    from pg_proc as p
+    cross join aclexplode(p.proacl) as x
+    where p.pronamespace = name and x.grantee not in (0, p.proowner)
+  loop
+    execute format('revoke all on function %s from %s', v_function, v_grantee);
+  end loop;
+end
+$$;
+
+comment on function parley_store.take_back_schema(regnamespace) is
+'Takes all rights to a schema and to what is in it from everybody but the owner, when a system is installed: what is
+granted is granted afterwards.
+Arguments: name, the schema.';
+
+-- sql/store/retry_policies.sql
+
+-- Retry policies: when something that failed is tried again, and when it is given up.
+--
+-- A policy is a row. STEPS: so many attempts at one interval, then so many at the next, then the last interval until
+-- expiry. EXPONENTIAL: the first interval, times the factor each time, up to the last interval. Each interval is
+-- spread by jitter, so that what failed together does not come back together.
+-- Source: spec hub-transport 8.1, 8.3.
+
+create table parley_store._p_retry_policy (
+  policy text primary key,
+  form text not null check (form in ('STEPS', 'EXPONENTIAL')),
+  step_counts integer[] not null default '{}',
+  step_intervals interval[] not null default '{}',
+  first_interval interval,
+  factor numeric,
+  last_interval interval not null,
+  jitter numeric not null default 0.15,
+  expires_after interval not null default '2 days',
+  notice_after interval not null default '4 hours'
+);
+
+comment on table parley_store._p_retry_policy is 'When something that failed is tried again.';
+
+create view parley_store.retry_policies as
+select
+  p.policy, p.form, p.step_counts, p.step_intervals, p.first_interval, p.factor, p.last_interval, p.jitter,
+  p.expires_after, p.notice_after
+from parley_store._p_retry_policy as p;
+
+comment on view parley_store.retry_policies is 'The retry policies; "default" is there from the beginning.';
+comment on column parley_store.retry_policies.form is 'STEPS or EXPONENTIAL.';
+comment on column parley_store.retry_policies.step_counts is 'How many attempts at each interval of step_intervals.';
+comment on column parley_store.retry_policies.last_interval is 'From then on; of EXPONENTIAL the largest.';
+comment on column parley_store.retry_policies.jitter is 'Each interval is up to this part shorter or longer.';
+comment on column parley_store.retry_policies.expires_after is 'When it is given up, after the time it came.';
+comment on column parley_store.retry_policies.notice_after is 'When the sender should learn of the delay.';
+
+create function parley_store._p_fault_of_policy(policy parley_store._p_retry_policy) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_longest interval;
+begin
+  if policy.last_interval is null or policy.last_interval not between interval '1 second' and interval '20 days' then
+    return 'last_interval must be from 1 second to 20 days.';
+  elsif policy.jitter is null or policy.jitter not between 0 and 0.5 then
+    return 'jitter must be from 0 to 0.5.';
+  elsif (policy.expires_after between interval '5 seconds' and interval '90 days') is not true then
+    return 'expires_after must be from 5 seconds to 90 days.';
+  elsif policy.notice_after is null or policy.notice_after not between interval '1 second' and interval '30 days' then
+    return 'notice_after must be from 1 second to 30 days.';
+  elsif policy.form = 'EXPONENTIAL' then
+    if (policy.first_interval between interval '1 second' and policy.last_interval) is not true then
+      return 'first_interval must be from 1 second to last_interval.';
+    elsif policy.factor is null or policy.factor not between 1 and 10 then
+      return 'factor must be from 1 to 10.';
+    end if;
+    return null;
+  elsif policy.form is distinct from 'STEPS' then
+    return 'form must be STEPS or EXPONENTIAL.';
+  elsif policy.step_counts is null or policy.step_intervals is null
+    or cardinality(policy.step_counts) <> cardinality(policy.step_intervals)
+    or cardinality(policy.step_counts) > 10 then
+    return 'step_counts and step_intervals must be of one length, at most 10.';
+  elsif exists (select from unnest(policy.step_counts) as c (n) where (c.n between 0 and 15) is not true) then
+    return 'Each of step_counts must be from 0 to 15.';
+  elsif exists (
+    select from unnest(policy.step_intervals) as i (n)
+    where (i.n between interval '1 second' and interval '12 hours') is not true
+  ) then
+    return 'Each of step_intervals must be from 1 second to 12 hours.';
+  end if;
+  select max(s.n * s.i) into v_longest from unnest(policy.step_counts, policy.step_intervals) as s (n, i);
+  if policy.notice_after <= v_longest then
+    return format('notice_after must be longer than %s, the longest of the steps.', v_longest);
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley_store._p_fault_of_policy(parley_store._p_retry_policy) is
+'Says what is wrong with a policy; null when nothing is.
+Source: spec hub-transport 8.1, 8.3.';
+
+create function parley_store.set_retry_policy(
+  policy text, form text, last_interval interval,
+  step_counts integer[] default '{}', step_intervals interval[] default '{}',
+  first_interval interval default null, factor numeric default null,
+  jitter numeric default 0.15, expires_after interval default '2 days', notice_after interval default '4 hours'
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_policy parley_store._p_retry_policy;
+  v_fault text;
+begin
+  v_policy := row(
+    policy, upper(form), step_counts, step_intervals, first_interval, factor, last_interval, jitter, expires_after,
+    notice_after
+  );
+  v_fault := case
+    when coalesce(policy, '') = '' then 'It has no name.'
+    else parley_store._p_fault_of_policy(v_policy)
+  end;
+  if v_fault is not null then
+    found := parley_store._p_raise('policy form', coalesce(policy, 'null'), v_fault);
+  end if;
+  insert into parley_store._p_retry_policy as p (
+    policy, form, step_counts, step_intervals, first_interval, factor, last_interval, jitter, expires_after,
+    notice_after
+  )
+  values (
+    v_policy.policy, v_policy.form, v_policy.step_counts, v_policy.step_intervals, v_policy.first_interval,
+    v_policy.factor, v_policy.last_interval, v_policy.jitter, v_policy.expires_after, v_policy.notice_after
+  )
+  on conflict on constraint _p_retry_policy_pkey do update set
+    form = excluded.form, step_counts = excluded.step_counts, step_intervals = excluded.step_intervals,
+    first_interval = excluded.first_interval, factor = excluded.factor, last_interval = excluded.last_interval,
+    jitter = excluded.jitter, expires_after = excluded.expires_after, notice_after = excluded.notice_after;
+end
+$$;
+
+comment on function parley_store.set_retry_policy(
+  text, text, interval, integer[], interval[], interval, numeric, numeric, interval, interval
+) is
+'Creates a retry policy or replaces it; what is delayed already keeps its time.
+Arguments: policy, its name; form, STEPS or EXPONENTIAL; last_interval, 1 second to 20 days; step_counts, 0 to 15 each,
+and step_intervals, 1 second to 12 hours each; first_interval and factor, 1 to 10, of EXPONENTIAL; jitter, 0 to 0.5;
+expires_after, 5 seconds to 90 days; notice_after, 1 second to 30 days and longer than each step.
+Errors: PS007.
+Source: spec hub-transport 8.1, 8.3.';
+
+create function parley_store._p_policy(policy text) returns parley_store._p_retry_policy
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_policy parley_store._p_retry_policy;
+begin
+  select * into v_policy from parley_store._p_retry_policy as p where p.policy = _p_policy.policy;
+  if not found then
+    found := parley_store._p_raise('policy', coalesce(policy, 'null'));
+  end if;
+  return v_policy;
+end
+$$;
+
+comment on function parley_store._p_policy(text) is
+'Finds a retry policy.
+Errors: PS007.';
+
+create function parley_store.retry_interval(policy text, attempt integer) returns interval
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_policy parley_store._p_retry_policy := parley_store._p_policy(policy);
+  v_left integer := attempt;
+begin
+  found := parley_store._p_require_range('attempt', attempt, 1, 1000000);
+  if v_policy.form = 'EXPONENTIAL' then
+    -- The largest interval is reached long before the exponent matters.
+    return make_interval(secs => least(
+      extract(epoch from v_policy.last_interval)::double precision,
+      extract(epoch from v_policy.first_interval) * power(v_policy.factor::double precision, least(attempt - 1, 60))
+    ));
+  end if;
+  for v_step in 1..cardinality(v_policy.step_counts) loop
+    if v_left <= v_policy.step_counts[v_step] then
+      return v_policy.step_intervals[v_step];
+    end if;
+    v_left := v_left - v_policy.step_counts[v_step];
+  end loop;
+  return v_policy.last_interval;
+end
+$$;
+
+comment on function parley_store.retry_interval(text, integer) is
+'Gives how long to wait after a failed attempt, without jitter.
+Arguments: policy; attempt, how many have failed, from 1 on.
+Errors: PS002, PS007.
+Source: spec hub-transport 8.1.';
+
+create function parley_store.next_attempt(
+  policy text, attempt integer, since timestamptz, failed_at timestamptz default clock_timestamp()
+) returns timestamptz
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_policy parley_store._p_retry_policy := parley_store._p_policy(policy);
+  v_spread double precision := 1 + (2 * random() - 1) * v_policy.jitter;
+  v_next timestamptz := failed_at + parley_store.retry_interval(policy, attempt) * v_spread;
+  v_end timestamptz := since + v_policy.expires_after;
+begin
+  if failed_at >= v_end then
+    return null;
+  end if;
+  -- The last attempt is made when the time is over, not skipped because the interval is longer.
+  return least(v_next, v_end);
+end
+$$;
+
+comment on function parley_store.next_attempt(text, integer, timestamptz, timestamptz) is
+'Gives when to try again; null when the time of the policy is over.
+Arguments: policy; attempt, how many have failed, from 1 on; since, when it came (null: it never expires);
+failed_at, the time of the failure.
+Errors: PS002, PS007.
+Source: spec hub-transport 8.1, 8.3.';
+
+create function parley_store.drop_retry_policy(policy text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_policy parley_store._p_retry_policy := parley_store._p_policy(policy);
+  v_lane text;
+begin
+  select l.lane into v_lane from parley_store.lanes as l where l.retry_policy = v_policy.policy limit 1;
+  if found then
+    found := parley_store._p_raise('policy used', policy, v_lane);
+  end if;
+  delete from parley_store._p_retry_policy as p where p.policy = v_policy.policy;
+end
+$$;
+
+comment on function parley_store.drop_retry_policy(text) is
+'Drops a retry policy that no lane uses.
+Errors: PS007.';
+
+-- Four times a minute, six times five minutes, then ten minutes, for two days.
+insert into parley_store._p_retry_policy (policy, form, step_counts, step_intervals, last_interval)
+values ('default', 'STEPS', '{4, 6}', '{1 minute, 5 minutes}', '10 minutes');
+
+-- sql/store/content.sql
+
+-- Content: immutable bodies, in chunks, stored once however many refer to them.
+--
+-- A body of up to 8,000 bytes stands in its row of _p_content. A larger one stands in chunks, rows of
+-- _p_content_chunk, each of chunk_bytes but the last, numbered from 0; they are stored outside of the row and not
+-- compressed, because what arrives is encoded already and a part of it is read without the rest.
+--
+-- Invariants, and what keeps each:
+--   a body is read by who refers to it   each reading function joins the reference; null refers to nothing
+--   a body that is referred to stays   share_content locks its row for key share, whoever removes it for update, and
+--     reads the references in a statement after that
+--   a body that nobody refers to goes   release_content removes it unless another transaction has it in its hands;
+--     collect_content walks over the rest
+--   a body that was begun and not finished goes   its time, begun_until
+--   writers do not wait for each other   each inserts rows of its own, references are rows too
+-- Chunks stand in generations (content_generations.sql), and are not deleted one by one.
+-- Locks: rows of _p_content, in the order of content_id; for update always skip locked.
+-- Cost: two rows for a small body, one more for each chunk.
+
+create sequence parley_store._p_content_id cache 16;
+
+create table parley_store._p_content (
+  content_id bigint primary key default nextval('parley_store._p_content_id'),
+  slot smallint,
+  bytes bigint,
+  chunks integer not null default 0,
+  chunk_bytes integer,
+  sha256 bytea,
+  created_at timestamptz not null default clock_timestamp(),
+  begun_until timestamptz,
+  body bytea
+) with (toast_tuple_target = 8160);
+
+comment on table parley_store._p_content is
+'Bodies. Small ones stand here, of others the size, the hash and where the chunks are.';
+comment on column parley_store._p_content.slot is 'The generation that has the chunks; null when there are none.';
+comment on column parley_store._p_content.begun_until is 'Until when it may be finished; null when it is.';
+
+alter table parley_store._p_content alter column body set storage external;
+
+create index on parley_store._p_content (slot) where slot is not null;
+create index on parley_store._p_content (begun_until) where begun_until is not null;
+
+create table parley_store._p_content_reference (
+  content_id bigint not null,
+  system text not null,
+  holder bigint not null,
+  primary key (system, holder, content_id)
+);
+
+comment on table parley_store._p_content_reference is
+'Who refers to a body: a system, and a number of its own.';
+
+create index on parley_store._p_content_reference (content_id);
+
+create table parley_store._p_content_chunk (
+  content_id bigint not null,
+  number integer not null,
+  slot smallint not null,
+  body bytea not null,
+  primary key (content_id, number, slot)
+) partition by list (slot);
+
+comment on table parley_store._p_content_chunk is 'The chunks of bodies, by generation.';
+
+alter table parley_store._p_content_chunk alter column body set storage external;
+
+create function parley_store._p_require_holder(system text, holder bigint) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if holder is null then
+    found := parley_store._p_raise('missing', 'holder');
+  end if;
+  found := parley_store._p_queue_of(system) is not null;
+  return true;
+end
+$$;
+
+comment on function parley_store._p_require_holder(text, bigint) is
+'Refuses who cannot refer to a body.
+Errors: PS001, PS002.';
+
+create function parley_store.begin_content(
+  system text, holder bigint, chunk_bytes integer default 524288, term interval default '1 hour'
+) returns table (content_id bigint, slot smallint)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_slot smallint := parley_store._p_current_slot();
+  v_id bigint;
+begin
+  found := parley_store._p_require_holder(system, holder);
+  found := parley_store._p_require_range('chunk_bytes', chunk_bytes, 1024, 16777216);
+  found := parley_store._p_require_interval('term', term, '1 second', '7 days');
+  insert into parley_store._p_content as c (slot, chunk_bytes, begun_until)
+  values (v_slot, begin_content.chunk_bytes, clock_timestamp() + term)
+  returning c.content_id into v_id;
+  insert into parley_store._p_content_reference (content_id, system, holder)
+  values (v_id, begin_content.system, begin_content.holder);
+  return query select v_id, v_slot;
+end
+$$;
+
+comment on function parley_store.begin_content(text, bigint, integer, interval) is
+'Begins a body of several chunks, to which a holder refers from then on. Its chunks follow by append_content, in
+this transaction or in others, and finish_content ends it.
+What is not finished within the term is removed.
+Arguments: system; holder, a number of the system''s own; chunk_bytes, 1 KB to 16 MB; term, 1 second to 7 days.
+Errors: PS001, PS002.
+Source: spec hub-transport 13.';
+
+create function parley_store.append_content(content_id bigint, number integer, body bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_content parley_store._p_content;
+begin
+  select * into v_content
+  from parley_store._p_content as c
+  where c.content_id = append_content.content_id and c.begun_until is not null
+  for key share;
+  if not found then
+    found := parley_store._p_raise('begun', coalesce(content_id::text, 'null'));
+  end if;
+  found := parley_store._p_require_range('bytes', octet_length(body), 1, v_content.chunk_bytes);
+  insert into parley_store._p_content_chunk (content_id, number, slot, body)
+  values (v_content.content_id, append_content.number, v_content.slot, append_content.body);
+end
+$$;
+
+comment on function parley_store.append_content(bigint, integer, bytea) is
+'Adds a chunk to a body that was begun. A chunk of the same number twice is a unique violation.
+Arguments: content_id; number, from 0 on; body, of chunk_bytes, the last may be shorter.
+Errors: PS002, PS003 it is not being written.';
+
+create function parley_store.finish_content(content_id bigint, bytes bigint, sha256 bytea) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_content parley_store._p_content;
+  v_there record;
+begin
+  select * into v_content
+  from parley_store._p_content as c
+  where c.content_id = finish_content.content_id and c.begun_until is not null
+  for update;
+  if not found then
+    found := parley_store._p_raise('begun', coalesce(content_id::text, 'null'));
+  end if;
+  found := parley_store._p_require_range('bytes of sha256', octet_length(sha256), 32, 32);
+  -- The length of what is stored outside of the row is known without reading it.
+  select
+    count(*)::integer as chunks, coalesce(sum(octet_length(k.body)), 0) as bytes, coalesce(max(k.number), -1) as last,
+    bool_and(
+      octet_length(k.body) = v_content.chunk_bytes
+      or (k.number + 1)::bigint * v_content.chunk_bytes >= finish_content.bytes
+    ) as are_whole
+  into v_there
+  from parley_store._p_content_chunk as k
+  where k.content_id = v_content.content_id;
+  if v_there.bytes is distinct from bytes or v_there.last <> v_there.chunks - 1 or v_there.are_whole is false then
+    found := parley_store._p_raise(
+      'size', content_id::text, v_there.bytes::text, v_there.chunks::text, coalesce(bytes::text, 'null')
+    );
+  end if;
+  update parley_store._p_content as c
+  set bytes = v_there.bytes, chunks = v_there.chunks, sha256 = finish_content.sha256, begun_until = null,
+    created_at = clock_timestamp()
+  where c.content_id = v_content.content_id;
+end
+$$;
+
+comment on function parley_store.finish_content(bigint, bigint, bytea) is
+'Ends a body that was begun: from now on it can be read, and does not change.
+Arguments: content_id; bytes, how many there are; sha256, their hash, as whoever wrote them has computed it.
+Errors: PS002, PS003 it is not being written, PS004 other bytes or chunks are there.';
+
+create function parley_store.put_content(system text, holders bigint[], bodies bytea[]) returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+  v_id bigint;
+  v_slot smallint;
+  v_large record;
+begin
+  found := parley_store._p_require_holder(system, case when array_position(holders, null) is null then 0 end);
+  if cardinality(holders) is distinct from cardinality(bodies) or cardinality(bodies) is null then
+    found := parley_store._p_raise(
+      'lengths', 'holders', coalesce(cardinality(holders)::text, 'null'), 'bodies',
+      coalesce(cardinality(bodies)::text, 'null')
+    );
+  end if;
+  select array_agg(nextval('parley_store._p_content_id') order by g.n) into v_ids
+  from generate_series(1, cardinality(bodies)) as g (n);
+  insert into parley_store._p_content (content_id, bytes, sha256, body)
+  select v_ids[b.n], octet_length(b.body), sha256(b.body), b.body
+  from unnest(bodies) with ordinality as b (body, n)
+  where octet_length(b.body) <= 8000;
+  for v_large in
+    select b.body, b.n
+    from unnest(bodies) with ordinality as b (body, n)
+    where (octet_length(b.body) <= 8000) is not true
+  loop
+    if v_large.body is null then
+      found := parley_store._p_raise('missing', 'body');
+    end if;
+    v_slot := coalesce(v_slot, parley_store._p_current_slot());
+    v_id := v_ids[v_large.n];
+    insert into parley_store._p_content (content_id, slot, bytes, chunks, chunk_bytes, sha256)
+    values (v_id, v_slot, octet_length(v_large.body), (octet_length(v_large.body) + 524287) / 524288, 524288,
+      sha256(v_large.body));
+    insert into parley_store._p_content_chunk (content_id, number, slot, body)
+    select v_id, k.n, v_slot, substr(v_large.body, k.n * 524288 + 1, 524288)
+    from generate_series(0, (octet_length(v_large.body) - 1) / 524288) as k (n);
+  end loop;
+  insert into parley_store._p_content_reference (content_id, system, holder)
+  select i.content_id, put_content.system, i.holder
+  from unnest(v_ids, holders) as i (content_id, holder);
+  return coalesce(v_ids, '{}');
+end
+$$;
+
+comment on function parley_store.put_content(text, bigint[], bytea[]) is
+'Stores whole bodies, each with one that refers to it, and gives their numbers in the order of the arrays. For bodies
+that are in memory anyway; others are streamed: begin_content.
+Arguments: system; holders, one for each body; bodies, of any size.
+Errors: PS001, PS002.
+Source: spec hub-transport 13.';
+
+create function parley_store.share_content(content_id bigint, system text, holder bigint, new_holder bigint)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_require_holder(system, new_holder);
+  perform
+  from parley_store._p_content as c
+  join parley_store._p_content_reference as r on r.content_id = c.content_id
+  where c.content_id = share_content.content_id and r.system = share_content.system and r.holder = share_content.holder
+  for key share of c;
+  if not found then
+    found := parley_store._p_raise(
+      'content', coalesce(content_id::text, 'null'), coalesce(system, 'null'), coalesce(holder::text, 'null')
+    );
+  end if;
+  insert into parley_store._p_content_reference (content_id, system, holder)
+  values (share_content.content_id, share_content.system, share_content.new_holder)
+  on conflict do nothing;
+end
+$$;
+
+comment on function parley_store.share_content(bigint, text, bigint, bigint) is
+'Lets a further holder of the same system refer to a body. It waits for nobody who writes or shares.
+Arguments: content_id; system; holder, who refers to it already; new_holder.
+Errors: PS001, PS002, PS003 the holder does not refer to it.';
+
+create function parley_store.release_content(system text, holders bigint[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_released bigint[];
+  v_locked bigint[];
+  v_removed integer;
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  with released as (
+    delete from parley_store._p_content_reference as r
+    where r.system = release_content.system and r.holder = any (release_content.holders)
+    returning r.content_id
+  )
+  select array_agg(distinct r.content_id) into v_released from released as r;
+  -- An old snapshot does not see who refers to it since.
+  if not parley_store._p_sees_all() then
+    return 0;
+  end if;
+  select array_agg(c.content_id) into v_locked
+  from (
+    select o.content_id
+    from parley_store._p_content as o
+    where o.content_id = any (v_released)
+    order by o.content_id
+    for update skip locked
+  ) as c;
+  v_removed := parley_store._p_remove_unreferenced(v_locked);
+  return v_removed;
+end
+$$;
+
+comment on function parley_store.release_content(text, bigint[]) is
+'Ends all references of some holders, and removes the bodies to which nobody refers any more; gives how many. One that
+another transaction has in its hands is removed by collect_content.
+Arguments: system; holders.
+Errors: PS001.';
+
+create function parley_store._p_remove_unreferenced(locked bigint[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_removed integer;
+begin
+  with removed as (
+    delete from parley_store._p_content as c
+    where c.content_id = any (locked)
+      and not exists (select from parley_store._p_content_reference as r where r.content_id = c.content_id)
+    returning c.content_id, c.slot
+  ),
+
+  -- Those of a generation go with it; the long-lived ones are nobody's business but ours.
+  chunks as (
+    delete from parley_store._p_content_chunk as k
+    using removed as r
+    where k.slot = 0 and r.slot = 0 and k.content_id = r.content_id
+  )
+
+  select count(*)::integer into v_removed from removed as r;
+  return v_removed;
+end
+$$;
+
+comment on function parley_store._p_remove_unreferenced(bigint[]) is
+'Removes those of some bodies, whose rows the caller has locked in a statement before, to which nobody refers.';
+
+-- sql/store/content_reading.sql
+
+-- How content is read: by who refers to it.
+
+create function parley_store.open_content(content_id bigint, system text, holder bigint)
+returns table (bytes bigint, chunks integer, chunk_bytes integer, sha256 bytea, body bytea)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  select c.bytes, c.chunks, c.chunk_bytes, c.sha256, c.body
+  from parley_store._p_content_reference as r
+  join parley_store._p_content as c on c.content_id = r.content_id
+  where r.content_id = open_content.content_id
+    and r.system = open_content.system
+    and r.holder = open_content.holder
+    and c.begun_until is null;
+  if not found then
+    found := parley_store._p_raise(
+      'content', coalesce(content_id::text, 'null'), coalesce(system, 'null'), coalesce(holder::text, 'null')
+    );
+  end if;
+end
+$$;
+
+comment on function parley_store.open_content(bigint, text, bigint) is
+'Gives the size and the hash of a body, and the body itself when it is a small one, without chunks.
+Arguments: content_id; system and holder, who refers to it.
+Errors: PS003 it does not refer to it.';
+
+create function parley_store.read_content(
+  content_id bigint, system text, holder bigint, from_number integer default 0, to_number integer default 2147483647
+) returns table (number integer, body bytea)
+language sql stable
+as $$
+  select k.number, k.body
+  from parley_store._p_content_chunk as k
+  where k.content_id operator(pg_catalog.=) $1
+    and k.number operator(pg_catalog.>=) $4
+    and k.number operator(pg_catalog.<=) $5
+    and exists (
+      select
+      from parley_store._p_content_reference as r
+      join parley_store._p_content as c on c.content_id operator(pg_catalog.=) r.content_id
+      where r.content_id operator(pg_catalog.=) $1
+        and r.system operator(pg_catalog.=) $2
+        and r.holder operator(pg_catalog.=) $3
+        and c.begun_until is null
+    )
+  order by k.number
+$$;
+
+comment on function parley_store.read_content(bigint, text, bigint, integer, integer) is
+'Gives the chunks of a body in their order, one after the other while they are fetched; none to who does not refer to
+it.
+Arguments: content_id; system and holder, who refers to it; from_number and to_number, the first and the last chunk.';
+
+create view parley_store.contents as
+select
+  c.content_id, c.bytes, c.chunks, c.sha256, c.created_at, c.begun_until is null as is_finished,
+  c.slot as generation
+from parley_store._p_content as c;
+
+comment on view parley_store.contents is 'The bodies that are stored, without what is in them.';
+
+-- sql/store/content_generations.sql
+
+-- Generations: where the chunks of bodies stand, and how the space comes back.
+--
+-- Deleting chunks one by one would write each of them again into the log and leave it to vacuum. So the chunks stand in
+-- a ring of eight tables, partitions of one, of which one is written; it is left for the next empty one after an hour,
+-- and truncated when no body in it is left. A generation that is old and nearly empty is emptied: the bodies that are
+-- still there move to the partition of the long-lived, slot 0, where they are deleted one by one.
+--
+-- Why a ring of tables that are there from the beginning, and not partitions that come and go: to attach or to drop a
+-- partition locks the parent, and so waits for every reader and stops every other. TRUNCATE locks the one partition,
+-- which nobody writes and in which nothing is left to read; it does not wait, either, but tries again later. Nothing is
+-- created at run time, and no role gets a right that it did not have.
+--
+-- Invariants, and what keeps each:
+--   no body loses its chunks   a generation is truncated under its exclusive lock, after a statement that began after
+--     that found no body in it; a body's row is inserted before its chunks, and who has inserted chunks and not
+--     committed holds a lock
+--   a body is read while it is moved   both are one transaction, and readers ask for the body, not for the slot
+-- Locks: the row of the ring (one at a time collects), a partition by trying, rows of _p_content for update.
+
+do $$
+begin
+  for i in 0..8 loop
+    execute format(
+      'create table if not exists parley_store._p_content_chunk_%1$s partition of parley_store._p_content_chunk '
+        'for values in (%1$s)', i
+    );
+    execute format('alter table parley_store._p_content_chunk_%s alter column body set storage external', i);
+  end loop;
+end
+$$;
+
+create table parley_store._p_content_generation (
+  slot smallint primary key,
+  opened_at timestamptz not null default clock_timestamp()
+);
+
+comment on table parley_store._p_content_generation is 'The ring of generations; the one opened last is written.';
+
+insert into parley_store._p_content_generation (slot, opened_at)
+select g.n, case g.n when 1 then now() else '-infinity' end from generate_series(1, 8) as g (n);
+
+create table parley_store._p_content_cursor (
+  is_only boolean primary key default true check (is_only),
+  collected_to bigint not null default 0
+);
+
+comment on table parley_store._p_content_cursor is
+'One row: up to which body collect_content has checked. Its lock is held by who collects.';
+
+insert into parley_store._p_content_cursor default values;
+
+create function parley_store._p_current_slot() returns smallint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (select g.slot from parley_store._p_content_generation as g order by g.opened_at desc, g.slot limit 1);
+end
+$$;
+
+comment on function parley_store._p_current_slot() is 'Gives the generation that is written now.';
+
+create function parley_store._p_truncate_generation(slot smallint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  begin
+    execute format('lock table parley_store._p_content_chunk_%s in access exclusive mode nowait', slot);
+  exception
+    when lock_not_available then
+      return false;
+  end;
+  if exists (select from parley_store._p_content as c where c.slot = _p_truncate_generation.slot) then
+    return false;
+  end if;
+  execute format('truncate parley_store._p_content_chunk_%s', slot);
+  update parley_store._p_content_generation as g
+  set opened_at = '-infinity'
+  where g.slot = _p_truncate_generation.slot;
+  return true;
+end
+$$;
+
+comment on function parley_store._p_truncate_generation(smallint) is
+'Empties a generation in which no body is left; false when somebody has it in his hands.';
+
+create function parley_store._p_empty_generation(slot smallint, bodies integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+begin
+  select array_agg(c.content_id) into v_ids
+  from (
+    select o.content_id
+    from parley_store._p_content as o
+    where o.slot = _p_empty_generation.slot and o.begun_until is null
+    order by o.content_id
+    limit bodies
+    for update skip locked
+  ) as c;
+  -- By its table, so that none of another generation is locked.
+  execute format(
+    'with moved as (delete from parley_store._p_content_chunk_%s as k where k.content_id = any ($1) '
+      'returning k.content_id, k.number, k.body) '
+      'insert into parley_store._p_content_chunk (content_id, number, slot, body) '
+      'select m.content_id, m.number, 0, m.body from moved as m', slot
+  ) using v_ids;
+  update parley_store._p_content as c set slot = 0 where c.content_id = any (v_ids);
+  return coalesce(cardinality(v_ids), 0);
+end
+$$;
+
+comment on function parley_store._p_empty_generation(smallint, integer) is
+'Moves some of the bodies that are left in a generation to the long-lived; gives how many.';
+
+create function parley_store._p_collect_begun(bodies integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+begin
+  select array_agg(c.content_id) into v_ids
+  from (
+    select o.content_id
+    from parley_store._p_content as o
+    where o.begun_until < clock_timestamp()
+    order by o.begun_until
+    limit bodies
+    for update skip locked
+  ) as c;
+  delete from parley_store._p_content_reference as r where r.content_id = any (v_ids);
+  return parley_store._p_remove_unreferenced(v_ids);
+end
+$$;
+
+comment on function parley_store._p_collect_begun(integer) is
+'Removes bodies that were begun and not finished in time.';
+
+create function parley_store._p_collect_unreferenced(bodies integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_from bigint;
+  v_to bigint;
+  v_ids bigint[];
+begin
+  select c.collected_to into v_from from parley_store._p_content_cursor as c;
+  select max(o.content_id) into v_to
+  from (
+    select c.content_id from parley_store._p_content as c where c.content_id > v_from order by c.content_id limit bodies
+  ) as o;
+  update parley_store._p_content_cursor set collected_to = coalesce(v_to, 0);
+  select array_agg(c.content_id) into v_ids
+  from (
+    select o.content_id
+    from parley_store._p_content as o
+    where o.content_id > v_from and o.content_id <= v_to
+      and not exists (select from parley_store._p_content_reference as r where r.content_id = o.content_id)
+    order by o.content_id
+    for update skip locked
+  ) as c;
+  return parley_store._p_remove_unreferenced(v_ids);
+end
+$$;
+
+comment on function parley_store._p_collect_unreferenced(integer) is
+'Checks the next bodies, in their order and from the front again at the end, and removes those to which nobody
+refers.';
+
+create function parley_store.collect_content(
+  bodies integer default 10000, generation_age interval default '1 hour', straggler_age interval default '6 hours'
+) returns table (removed integer, moved integer, generations_emptied integer)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_current smallint;
+  v_slot smallint;
+begin
+  found := parley_store._p_require_range('bodies', bodies, 1, 1000000);
+  found := parley_store._p_require_read_committed();
+  removed := 0;
+  moved := 0;
+  generations_emptied := 0;
+  perform from parley_store._p_content_cursor as c for update skip locked;
+  if not found then
+    return next;
+    return;
+  end if;
+  removed := parley_store._p_collect_begun(bodies) + parley_store._p_collect_unreferenced(bodies);
+  v_current := parley_store._p_current_slot();
+  for v_slot in
+    select g.slot
+    from parley_store._p_content_generation as g
+    where g.slot <> v_current and g.opened_at > '-infinity'
+    order by g.opened_at
+  loop
+    if exists (
+      select
+      from parley_store._p_content_generation as g
+      where g.slot = v_slot and g.opened_at < clock_timestamp() - straggler_age
+    ) then
+      moved := moved + parley_store._p_empty_generation(v_slot, greatest(bodies / 100, 1));
+    end if;
+    if not exists (select from parley_store._p_content as c where c.slot = v_slot) then
+      generations_emptied := generations_emptied + parley_store._p_truncate_generation(v_slot)::integer;
+    end if;
+  end loop;
+  -- The next empty one of the ring is written from now on; without any the present one goes on.
+  update parley_store._p_content_generation as g
+  set opened_at = clock_timestamp()
+  where g.slot = (
+    select o.slot from parley_store._p_content_generation as o where o.opened_at = '-infinity' order by o.slot limit 1
+  ) and exists (
+    select
+    from parley_store._p_content_generation as o
+    where o.slot = v_current and o.opened_at < clock_timestamp() - generation_age
+  );
+  return next;
+end
+$$;
+
+comment on function parley_store.collect_content(integer, interval, interval) is
+'Removes what nobody refers to and what was begun and not finished, gives the space of empty generations back, and
+begins a new generation. It waits for nobody; one session at a time does it. Call it every minute or so.
+Arguments: bodies, how many to check, 1 to 1,000,000; generation_age, how long one is written; straggler_age, from
+when on the bodies that are left in one are moved out of it.
+Errors: PS002, PS009 not READ COMMITTED.';
+
+-- sql/store/lanes.sql
+
+-- Lanes: where work waits, one for each next hop, port or host.
+--
+-- A lane is a row, made by the first work that is put into it and removed when it has been empty for a while. What is
+-- in it waits in _p_item (work.sql). That a lane has work waits in a simple queue of the broker, as a token: a message
+-- that names the lane. Who wants work takes tokens from the queue, claims items of their lanes, and puts the tokens
+-- back at the end while there is more; so lanes take turns. A lane that is tried again later is a token that is
+-- delayed. The order, the waiting, the wake-ups, delays and pauses are those of the broker.
+--
+-- Why items do not wait in simple queues themselves: a simple queue is three sequences and a view, and cannot be made
+-- for each next hop, and take cannot be asked for the messages of one key. docs/store.md has the figures.
+--
+-- A lane is two rows. That of _p_lane never changes, so whoever puts work locks it for key share without being in
+-- anybody's way; that of _p_lane_state is for those who claim.
+--
+-- Invariants, and what keeps each:
+--   a lane with work is scheduled, or a token is on its way   who puts work reads is_scheduled after it has locked the
+--     lane, and puts a token when it is false; it becomes false only under a lock on the lane that excludes those, when
+--     a statement after that finds no work
+--   one token of a lane counts   token_number: others are dropped
+--   a token that is lost is made anew   repair_lanes
+-- Locks: rows of _p_lane by lane_id, then of _p_lane_state, then items. Who claims skips what is locked.
+
+create table parley_store._p_lane (
+  lane_id bigint generated always as identity primary key,
+  system text not null references parley_store._p_system,
+  lane text not null,
+  created_at timestamptz not null default clock_timestamp(),
+  unique (system, lane)
+);
+
+comment on table parley_store._p_lane is 'Lanes: their names, which do not change.';
+
+create table parley_store._p_lane_state (
+  lane_id bigint primary key references parley_store._p_lane on delete cascade,
+  is_scheduled boolean not null default false,
+  token_number bigint not null default 0,
+  visited_at timestamptz not null default clock_timestamp(),
+  is_permanent boolean not null default false,
+  is_blocked boolean not null default false,
+  lease_max integer,
+  retry_policy text not null default 'default' references parley_store._p_retry_policy,
+  suspended_at timestamptz,
+  suspended_for text,
+  failures integer not null default 0,
+  failing_since timestamptz,
+  next_attempt_at timestamptz,
+  last_error text,
+  succeeded_at timestamptz
+) with (fillfactor = 50);
+
+comment on table parley_store._p_lane_state is 'How lanes are doing: small rows, updated in place.';
+comment on column parley_store._p_lane_state.is_scheduled is
+'A token of it is in the queue, or will be put there by who has it.';
+comment on column parley_store._p_lane_state.token_number is 'That of the token that counts.';
+comment on column parley_store._p_lane_state.is_blocked is 'It has no token because lease_max leases are out.';
+
+-- Without a unique key: who uses a priority first waits for nobody, and a second row does no harm.
+create table parley_store._p_lane_priority (
+  lane_id bigint not null references parley_store._p_lane on delete cascade,
+  priority smallint not null
+);
+
+comment on table parley_store._p_lane_priority is 'Which priorities were used in a lane.';
+
+create index on parley_store._p_lane_priority (lane_id, priority);
+
+create view parley_store.lanes as
+select
+  l.lane_id, l.system, l.lane, l.created_at,
+  case
+    when s.suspended_at is not null then 'SUSPENDED'
+    when s.next_attempt_at > clock_timestamp() then 'RETRY'
+    when s.is_scheduled then 'ACTIVE'
+    else 'READY'
+  end as status,
+  s.is_permanent, s.lease_max, s.retry_policy, s.suspended_at, s.suspended_for, s.failures, s.failing_since,
+  s.next_attempt_at, s.last_error, s.succeeded_at, s.visited_at
+from parley_store._p_lane as l
+join parley_store._p_lane_state as s using (lane_id);
+
+comment on view parley_store.lanes is 'The lanes that there are, and how they are doing.';
+comment on column parley_store.lanes.status is
+'SUSPENDED by an operator; RETRY: the last attempt failed and the next is not due; ACTIVE: it has work; READY: empty.';
+
+create function parley_store.add_system(system text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue text := format('parley_store_%s', system);
+begin
+  perform from parley_store._p_system as s where s.system = add_system.system;
+  if found then
+    return;
+  end if;
+  perform parley.create_queue(
+    v_queue, kind => 'SIMPLE', poison_message_handling => false, caller => parley.current_caller()
+  );
+  insert into parley_store._p_system (system, queue_name) values (add_system.system, v_queue);
+end
+$$;
+
+comment on function parley_store.add_system(text) is
+'Registers a system that uses the store, with the simple queue on which its lanes wait: parley_store_ and its name. It
+does nothing when it is registered.
+Arguments: system, lower-case letters, digits and underlines, at most 31.
+Errors: those of parley.create_queue, 23514 malformed name.';
+
+create function parley_store._p_lane_id(system text, lane text) returns bigint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane_id bigint;
+begin
+  select l.lane_id into v_lane_id
+  from parley_store._p_lane as l
+  where l.system = _p_lane_id.system and l.lane = _p_lane_id.lane;
+  if not found then
+    found := parley_store._p_raise('lane', coalesce(lane, 'null'), coalesce(system, 'null'));
+  end if;
+  return v_lane_id;
+end
+$$;
+
+comment on function parley_store._p_lane_id(text, text) is
+'Finds a lane.
+Errors: PS006.';
+
+create function parley_store._p_make_lanes(system text, names text[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- In one order, so that two who make the same ones do not wait for each other.
+  with made as (
+    insert into parley_store._p_lane (system, lane)
+    select _p_make_lanes.system, n.name
+    from (select distinct u.name from unnest(names) as u (name) order by u.name) as n
+    where not exists (
+      select from parley_store._p_lane as o where o.system = _p_make_lanes.system and o.lane = n.name
+    )
+    on conflict do nothing
+    returning lane_id
+  )
+  insert into parley_store._p_lane_state (lane_id)
+  select m.lane_id from made as m;
+end
+$$;
+
+comment on function parley_store._p_make_lanes(text, text[]) is 'Makes those of some lanes that there are not.';
+
+create function parley_store.set_lane(
+  system text, lane text, is_permanent boolean default null, lease_max integer default null,
+  retry_policy text default null
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  if lane is null then
+    found := parley_store._p_raise('missing', 'lane');
+  end if;
+  if lease_max is not null then
+    found := parley_store._p_require_range('lease_max', lease_max, 0, 100000);
+  end if;
+  if retry_policy is not null then
+    found := (parley_store._p_policy(retry_policy)).policy is not null;
+  end if;
+  perform parley_store._p_make_lanes(system, array[lane]);
+  update parley_store._p_lane_state as s
+  set
+    is_permanent = coalesce(set_lane.is_permanent, s.is_permanent),
+    lease_max = case when set_lane.lease_max is null then s.lease_max else nullif(set_lane.lease_max, 0) end,
+    retry_policy = coalesce(set_lane.retry_policy, s.retry_policy)
+  where s.lane_id = parley_store._p_lane_id(system, lane);
+end
+$$;
+
+comment on function parley_store.set_lane(text, text, boolean, integer, text) is
+'Makes a lane, or changes what it is given; null leaves a setting as it is.
+Arguments: system; lane; is_permanent, whether it stays when it is empty; lease_max, how many leases of it may be out at
+a time (0: any number; 1: its items are worked on in their order); retry_policy, for its failures and those of its
+items.
+Errors: PS001, PS002, PS007.';
+
+-- sql/store/work.sql
+
+-- Work: items that wait in lanes, and how they get there.
+--
+-- An item is what has to be done: a number of the system's own, a few bytes of data. Those that wait stand in _p_item,
+-- in the order of their transactions and, within one, of item_id. Those that are claimed stand in _p_in_flight under a
+-- lease, those that are tried again later in _p_delayed_item, those that are suspended in _p_suspended_item.
+--
+-- Where in a lane to scan for the first of them is said by its mark (lane_marks.sql).
+--
+-- Locks: rows of _p_lane for key share; items by who claims, skip locked.
+-- Cost of put_work: four statements for a batch.
+
+create sequence parley_store._p_item_id cache 64;
+
+create table parley_store._p_item (
+  lane_id bigint not null,
+  priority smallint not null,
+  put_by xid8 not null default pg_current_xact_id(),
+  item_id bigint not null,
+  subject bigint not null,
+  attempts integer not null default 0,
+  since timestamptz not null,
+  expires_at timestamptz,
+  data bytea,
+  last_error text,
+  primary key (lane_id, priority, put_by, item_id)
+);
+
+comment on table parley_store._p_item is 'Items that wait to be claimed.';
+
+create table parley_store._p_in_flight (
+  lease_id bigint not null,
+  item_id bigint not null,
+  lane_id bigint not null,
+  priority smallint not null,
+  put_by xid8 not null,
+  subject bigint not null,
+  attempts integer not null,
+  since timestamptz not null,
+  expires_at timestamptz,
+  data bytea,
+  last_error text,
+  is_to_suspend boolean,
+  reason text,
+  primary key (lease_id, item_id)
+);
+
+comment on table parley_store._p_in_flight is 'Items that somebody works on.';
+comment on column parley_store._p_in_flight.is_to_suspend is
+'What an operator wants when it does not succeed: true suspend it, false remove it, null nothing.';
+
+create table parley_store._p_delayed_item (
+  item_id bigint primary key,
+  lane_id bigint not null,
+  due_at timestamptz not null,
+  priority smallint not null,
+  subject bigint not null,
+  attempts integer not null,
+  since timestamptz not null,
+  expires_at timestamptz,
+  data bytea,
+  last_error text
+);
+
+comment on table parley_store._p_delayed_item is 'Items that are not due yet.';
+
+create index on parley_store._p_delayed_item (lane_id);
+create index on parley_store._p_delayed_item (due_at);
+
+create table parley_store._p_suspended_item (
+  item_id bigint primary key,
+  lane_id bigint not null,
+  priority smallint not null,
+  subject bigint not null,
+  attempts integer not null,
+  since timestamptz not null,
+  expires_at timestamptz,
+  data bytea,
+  last_error text,
+  reason text,
+  suspended_at timestamptz not null default clock_timestamp()
+);
+
+comment on table parley_store._p_suspended_item is 'Items that are not worked on until somebody resumes them.';
+
+create index on parley_store._p_suspended_item (lane_id);
+
+create table parley_store._p_lease (
+  lease_id bigint generated always as identity primary key,
+  lane_id bigint not null,
+  holder text not null,
+  claimed_at timestamptz not null default clock_timestamp(),
+  until timestamptz not null
+);
+
+comment on table parley_store._p_lease is
+'Who works on items, and until when they are his. lease_id grows: it is the fencing number.';
+
+create index on parley_store._p_lease (lane_id);
+create index on parley_store._p_lease (until);
+
+create function parley_store._p_wake_lanes(lane_ids bigint[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tokens record;
+begin
+  for v_tokens in
+    select y.queue_name, array_agg(format('lane %s 0', l.lane_id)) as bodies
+    from parley_store._p_lane_state as s
+    join parley_store._p_lane as l using (lane_id)
+    join parley_store._p_system as y using (system)
+    where s.lane_id = any (lane_ids)
+      -- An old snapshot may not see that the lane has been left since; a token too many is dropped.
+      and not (s.is_scheduled and parley_store._p_sees_all())
+    group by y.queue_name
+  loop
+    perform parley.put_batch(v_tokens.queue_name, v_tokens.bodies);
+  end loop;
+end
+$$;
+
+comment on function parley_store._p_wake_lanes(bigint[]) is
+'Puts tokens of those of some lanes that are not scheduled. The caller has locked the lanes and put work there.';
+
+create function parley_store._p_lock_lanes(system text, names text[], priority integer) returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+begin
+  -- A lane may be removed between the making and the locking.
+  for i in 1..10 loop
+    select array_agg(l.lane_id order by l.n) into v_ids
+    from (
+      select o.lane_id, n.n
+      from unnest(names) with ordinality as n (name, n)
+      left join parley_store._p_lane as o on o.system = _p_lock_lanes.system and o.lane = n.name
+    ) as l;
+    perform
+    from parley_store._p_lane as l
+    where l.lane_id = any (v_ids)
+    order by l.lane_id
+    for key share;
+    exit when array_position(v_ids, null) is null
+      and not exists (
+        select from unnest(v_ids) as u (lane_id)
+        where not exists (select from parley_store._p_lane as l where l.lane_id = u.lane_id)
+      );
+    perform parley_store._p_make_lanes(system, names);
+  end loop;
+  insert into parley_store._p_lane_priority (lane_id, priority)
+  select u.lane_id, _p_lock_lanes.priority
+  from unnest(v_ids) as u (lane_id)
+  where not exists (
+    select from parley_store._p_lane_priority as p
+    where p.lane_id = u.lane_id and p.priority = _p_lock_lanes.priority
+  );
+  return v_ids;
+end
+$$;
+
+comment on function parley_store._p_lock_lanes(text, text[], integer) is
+'Gives the lanes of some names, in their order, and locks them against being removed; makes those that there are not.';
+
+create function parley_store.put_work(
+  system text, lanes text[], subjects bigint[], data bytea[] default null, priority integer default 5,
+  deliver_at timestamptz default null, expires_at timestamptz default null
+) returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_names text[];
+  v_ids bigint[];
+  v_lanes bigint[];
+  v_items bigint[];
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  found := parley_store._p_require_range('priority', priority, 1, 10);
+  found := parley_store._p_require_work(lanes, subjects, data);
+  if cardinality(lanes) = 0 then
+    return '{}'::bigint[];
+  end if;
+  select array_agg(distinct u.name) into v_names from unnest(lanes) as u (name);
+  v_ids := parley_store._p_lock_lanes(system, v_names, priority);
+  select array_agg(i.lane_id order by u.n), array_agg(nextval('parley_store._p_item_id') order by u.n)
+  into v_lanes, v_items
+  from unnest(lanes) with ordinality as u (name, n)
+  join unnest(v_names, v_ids) as i (name, lane_id) on i.name = u.name;
+  if deliver_at > clock_timestamp() then
+    insert into parley_store._p_delayed_item (
+      item_id, lane_id, due_at, priority, subject, attempts, since, expires_at, data
+    )
+    select
+      i.item_id, i.lane_id, deliver_at, put_work.priority, i.subject, 0, clock_timestamp(), put_work.expires_at,
+      i.data
+    from unnest(v_items, v_lanes, subjects, data) as i (item_id, lane_id, subject, data);
+    perform parley_store._p_put_due_token(system, d.lane_id, d.items, deliver_at)
+    from (
+      select i.lane_id, array_agg(i.item_id) as items
+      from unnest(v_items, v_lanes) as i (item_id, lane_id)
+      group by i.lane_id
+    ) as d;
+    return v_items;
+  end if;
+  insert into parley_store._p_item (lane_id, priority, item_id, subject, since, expires_at, data)
+  select i.lane_id, put_work.priority, i.item_id, i.subject, clock_timestamp(), put_work.expires_at, i.data
+  from unnest(v_items, v_lanes, subjects, data) as i (item_id, lane_id, subject, data);
+  perform parley_store._p_wake_lanes(v_ids);
+  return v_items;
+end
+$$;
+
+comment on function parley_store.put_work(
+  text, text[], bigint[], bytea[], integer, timestamptz, timestamptz
+) is
+'Puts items of work into lanes, in this transaction, and gives their numbers in the order of the arrays. A lane that
+does not exist is made. It waits for nobody who puts or claims.
+Arguments: system; lanes, one for each item; subjects, numbers of the system''s own; data, null or one for each item, up
+to a few hundred bytes; priority, 10 first, 1 last; deliver_at, not before that time (null: now); expires_at, after
+which they are given up (null: never).
+Errors: PS001, PS002, and those of parley.put when the system''s queue is disabled.';
+
+create function parley_store._p_require_work(lanes text[], subjects bigint[], data bytea[]) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if lanes is null or array_position(lanes, null) is not null then
+    found := parley_store._p_raise('missing', 'lane');
+  elsif subjects is null or array_position(subjects, null) is not null then
+    found := parley_store._p_raise('missing', 'subject');
+  elsif cardinality(subjects) <> cardinality(lanes) then
+    found := parley_store._p_raise(
+      'lengths', 'lanes', cardinality(lanes)::text, 'subjects', cardinality(subjects)::text
+    );
+  elsif cardinality(data) <> cardinality(lanes) then
+    found := parley_store._p_raise('lengths', 'lanes', cardinality(lanes)::text, 'data', cardinality(data)::text);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_store._p_require_work(text[], bigint[], bytea[]) is
+'Refuses arrays that do not fit.
+Errors: PS002.';
+
+create function parley_store._p_put_due_token(system text, lane_id bigint, items bigint[], due_at timestamptz)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley.put(
+    parley_store._p_queue_of(system), format('due %s %s', lane_id, array_to_string(items, ' ')), deliver_at => due_at
+  );
+end
+$$;
+
+comment on function parley_store._p_put_due_token(text, bigint, bigint[], timestamptz) is
+'Puts a token that says that delayed items are due, to be taken at that time.';
+
+-- sql/store/lane_marks.sql
+
+-- Marks: where in a lane to scan for the first item.
+--
+-- Claiming deletes from the front of a lane, and an old snapshot keeps the deleted rows there. A mark (_p_lane_mark)
+-- says from where on to scan: everything before it, by transactions that had ended, is gone. It is exact, because an
+-- item carries the transaction that put it there: what a snapshot shows of the transactions before is all that there
+-- will ever be, and those that were running are named in the mark. Marks are appended and read from the newest end.
+-- A mark of another server counts for nothing: there transactions have other numbers.
+--
+-- Invariants, and what keeps each:
+--   nothing waits before a mark   a mark is written by who has scanned, of what one statement has seen: it ends at the
+--     first item that statement saw, free or not, and names the transactions that were running, its own among them
+--   an item that comes back stands behind the mark   it is inserted anew, by the transaction that gives it back
+-- Cost: a mark for some hundred items claimed.
+
+create table parley_store._p_lane_mark (
+  lane_id bigint not null,
+  priority smallint not null,
+  mark_id bigint generated always as identity,
+  from_xact xid8 not null,
+  from_item bigint not null,
+  other_xacts xid8[] not null,
+  other_items bigint[] not null,
+  system_identifier bigint not null,
+  primary key (lane_id, priority, mark_id)
+);
+
+comment on table parley_store._p_lane_mark is
+'Where to scan for the first item of a lane: from (from_xact, from_item) on, and among those of other_xacts, each from
+its item of other_items on.';
+
+create function parley_store._p_server() returns bigint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (select c.system_identifier from pg_control_system() as c);
+end
+$$;
+
+comment on function parley_store._p_server() is
+'Gives the number of the server: transactions of another one are numbered differently.';
+
+create function parley_store._p_newest_mark(lane_id bigint, priority integer) returns parley_store._p_lane_mark
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_mark parley_store._p_lane_mark;
+begin
+  select * into v_mark
+  from parley_store._p_lane_mark as m
+  where m.lane_id = _p_newest_mark.lane_id and m.priority = _p_newest_mark.priority
+  order by m.mark_id desc
+  limit 1;
+  if not found or v_mark.system_identifier <> parley_store._p_server() then
+    v_mark.from_xact := '0';
+    v_mark.from_item := 0;
+    v_mark.other_xacts := '{}';
+    v_mark.other_items := '{}';
+  end if;
+  return v_mark;
+end
+$$;
+
+comment on function parley_store._p_newest_mark(bigint, integer) is
+'Gives from where on to scan for items of a priority in a lane.';
+
+create function parley_store._p_first_of(
+  lane_id bigint, priority integer, from_xact xid8, from_item bigint, to_xact xid8
+) returns table (put_by xid8, item_id bigint, seen pg_snapshot)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  return query
+  select f.put_by, f.item_id, pg_current_snapshot()
+  from (values (true)) as one (is_one)
+  left join lateral (
+    select i.put_by, i.item_id
+    from parley_store._p_item as i
+    where i.lane_id = _p_first_of.lane_id
+      and i.priority = _p_first_of.priority
+      and (i.put_by, i.item_id) >= (from_xact, from_item)
+      and i.put_by <= to_xact
+    order by i.put_by, i.item_id
+    limit 1
+  ) as f on true;
+end
+$$;
+
+comment on function parley_store._p_first_of(bigint, integer, xid8, bigint, xid8) is
+'Gives the first item that is left in a range, nulls when there is none, and what the snapshot was that showed it.';
+
+create function parley_store._p_renew_mark(lane_id bigint, priority integer, old parley_store._p_lane_mark) returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_first record;
+  v_other record;
+  v_xacts xid8[];
+  v_items bigint[];
+  v_from xid8;
+begin
+  -- An old snapshot does not show what is there.
+  if not parley_store._p_sees_all() then
+    return;
+  end if;
+  select f.put_by, f.item_id, f.seen into v_first
+  from parley_store._p_first_of(lane_id, priority, old.from_xact, old.from_item, '18446744073709551615') as f;
+  v_from := coalesce(v_first.put_by, greatest(pg_snapshot_xmax(v_first.seen), old.from_xact));
+  -- What transactions put that were running then, and this one, may still come.
+  v_xacts := array(
+    select x.running from pg_snapshot_xip(v_first.seen) as x (running) where x.running < v_from
+    union
+    select o.own from pg_current_xact_id_if_assigned() as o (own) where o.own < v_from
+  );
+  v_items := array_fill(0::bigint, array[cardinality(v_xacts)]);
+  for v_other in select o.put_by, o.item_id from unnest(old.other_xacts, old.other_items) as o (put_by, item_id) loop
+    continue when v_other.put_by = any (v_xacts);
+    select v_other.put_by as put_by, f.item_id into v_other
+    from parley_store._p_first_of(lane_id, priority, v_other.put_by, v_other.item_id, v_other.put_by) as f;
+    if v_other.item_id is not null then
+      v_xacts := v_xacts || v_other.put_by;
+      v_items := v_items || v_other.item_id;
+    end if;
+  end loop;
+  insert into parley_store._p_lane_mark (
+    lane_id, priority, from_xact, from_item, other_xacts, other_items, system_identifier
+  )
+  values (
+    _p_renew_mark.lane_id, _p_renew_mark.priority, v_from, coalesce(v_first.item_id, 0), v_xacts, v_items,
+    parley_store._p_server()
+  );
+  delete from parley_store._p_lane_mark as m
+  where m.lane_id = _p_renew_mark.lane_id and m.priority = _p_renew_mark.priority and m.mark_id = old.mark_id;
+end
+$$;
+
+comment on function parley_store._p_renew_mark(bigint, integer, parley_store._p_lane_mark) is
+'Writes a new mark for a priority of a lane: everything before it is gone. It is part of the transaction that has
+claimed, and gone with it when that rolls back.';
+
+create function parley_store._p_has_work(lane_id bigint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_priority integer;
+  v_mark parley_store._p_lane_mark;
+begin
+  for v_priority in
+    select distinct p.priority from parley_store._p_lane_priority as p where p.lane_id = _p_has_work.lane_id
+  loop
+    v_mark := parley_store._p_newest_mark(lane_id, v_priority);
+    if exists (
+      select
+      from (
+        select v_mark.from_xact as put_by, v_mark.from_item as item_id, '18446744073709551615'::xid8 as to_xact
+        union all
+        select o.put_by, o.item_id, o.put_by from unnest(v_mark.other_xacts, v_mark.other_items) as o (put_by, item_id)
+      ) as r
+      cross join lateral parley_store._p_first_of(_p_has_work.lane_id, v_priority, r.put_by, r.item_id, r.to_xact) as f
+      where f.item_id is not null
+    ) then
+      return true;
+    end if;
+  end loop;
+  return false;
+end
+$$;
+
+comment on function parley_store._p_has_work(bigint) is
+'Reports whether items wait in a lane, claimed or not by a transaction that is open.';
+
+-- sql/store/tokens.sql
+
+-- Tokens: messages of a simple queue that say that a lane has work, or that items are due.
+--
+-- 'lane ID NUMBER': the lane has work. NUMBER is 0 from who put work into a lane that was not scheduled; such a token
+-- counts as long as the lane is not scheduled.
+-- 'due LANE ITEM ITEM ...': these delayed items are due.
+
+create function parley_store._p_put_token(system text, lane_id bigint, token_number bigint, due_at timestamptz)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley.put(
+    parley_store._p_queue_of(system), format('lane %s %s', lane_id, token_number), deliver_at => due_at
+  );
+end
+$$;
+
+comment on function parley_store._p_put_token(text, bigint, bigint, timestamptz) is
+'Puts a token of a lane into the queue of its system; due_at null: now.';
+
+create function parley_store._p_schedule(lane_id bigint, due_at timestamptz) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_number bigint;
+begin
+  update parley_store._p_lane_state as s
+  set is_scheduled = true, is_blocked = false, token_number = s.token_number + 1, visited_at = clock_timestamp()
+  where s.lane_id = _p_schedule.lane_id
+  returning s.token_number into v_number;
+  perform parley_store._p_put_token(l.system, l.lane_id, v_number, due_at)
+  from parley_store._p_lane as l
+  where l.lane_id = _p_schedule.lane_id;
+end
+$$;
+
+comment on function parley_store._p_schedule(bigint, timestamptz) is
+'Gives a lane a new token, now (null) or at some time, and makes any other of its tokens worthless.';
+
+create function parley_store._p_take_token(lane_id bigint, token_number bigint) returns parley_store._p_lane_state
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_state parley_store._p_lane_state;
+begin
+  select * into v_state
+  from parley_store._p_lane_state as s
+  where s.lane_id = _p_take_token.lane_id
+  for update skip locked;
+  if not found then
+    -- Somebody changes the lane, or it is gone: then nothing is put back.
+    perform parley_store._p_put_token(l.system, l.lane_id, _p_take_token.token_number, clock_timestamp() + '20 ms')
+    from parley_store._p_lane as l
+    where l.lane_id = _p_take_token.lane_id;
+    return null;
+  end if;
+  if token_number <> (case when v_state.is_scheduled then v_state.token_number else 0 end) then
+    return null;
+  end if;
+  -- A lane that is suspended or blocked stays scheduled without a token; who resumes it gives it one.
+  if v_state.suspended_at is not null
+    or v_state.lease_max <= (
+      select count(*) from parley_store._p_lease as e where e.lane_id = v_state.lane_id
+    ) then
+    update parley_store._p_lane_state as s
+    set is_scheduled = true, token_number = s.token_number + 1, is_blocked = s.suspended_at is null,
+      visited_at = clock_timestamp()
+    where s.lane_id = v_state.lane_id;
+    return null;
+  end if;
+  if v_state.next_attempt_at > clock_timestamp() then
+    perform parley_store._p_schedule(v_state.lane_id, v_state.next_attempt_at);
+    return null;
+  end if;
+  return v_state;
+end
+$$;
+
+comment on function parley_store._p_take_token(bigint, bigint) is
+'Gives the state of the lane, locked, when a token counts and items may be claimed; null otherwise.';
+
+create function parley_store._p_return_token(lane_id bigint, has_claimed boolean, may_be_empty boolean) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if may_be_empty then
+    -- Who puts work has locked this row for key share: then some may come.
+    perform from parley_store._p_lane as l where l.lane_id = _p_return_token.lane_id for update skip locked;
+    if found and not parley_store._p_has_work(lane_id) then
+      update parley_store._p_lane_state as s
+      set is_scheduled = false, visited_at = clock_timestamp()
+      where s.lane_id = _p_return_token.lane_id;
+      return;
+    end if;
+    perform parley_store._p_schedule(lane_id, case when not has_claimed then clock_timestamp() + '20 ms' end);
+    return;
+  end if;
+  perform parley_store._p_schedule(lane_id, null);
+end
+$$;
+
+comment on function parley_store._p_return_token(bigint, boolean, boolean) is
+'Puts the token of a lane back at the end of the queue, or drops it when the lane is empty.
+Arguments: lane_id, its state locked by the caller; has_claimed, whether items were claimed; may_be_empty, whether fewer
+were there than asked for.';
+
+-- sql/store/claim.sql
+
+-- Claiming: how a batch of items comes into somebody's hands, for a term.
+--
+-- claim_work takes a token, claims from its lane and puts the token back, all in one short transaction; nothing is
+-- locked while the items are worked on. claim_lane claims from one lane that the caller has chosen.
+--
+-- Invariants, and what keeps each:
+--   an item is in one place   claiming deletes it from _p_item and inserts it into _p_in_flight in one statement
+--   it is claimed once   the lock of its row
+--   nothing waits before a mark   _p_renew_mark (lane_marks.sql)
+-- Locks: the state of a lane, items, both skip locked; the lane itself when it seems to be empty, skip locked.
+
+create type parley_store.claimed_item as (
+  lease_id bigint,
+  lane text,
+  item_id bigint,
+  subject bigint,
+  priority smallint,
+  attempts integer,
+  since timestamptz,
+  expires_at timestamptz,
+  data bytea,
+  last_error text
+);
+
+comment on type parley_store.claimed_item is
+'An item of work in the hands of whoever has the lease. attempts is how many have failed.';
+
+create function parley_store._p_claim_range(
+  lane_id bigint, priority integer, from_xact xid8, from_item bigint, to_xact xid8, items integer, lease_id bigint
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_claimed integer;
+begin
+  with picked as materialized (
+    select i.ctid as row_id
+    from parley_store._p_item as i
+    where i.lane_id = _p_claim_range.lane_id
+      and i.priority = _p_claim_range.priority
+      and (i.put_by, i.item_id) >= (from_xact, from_item)
+      and i.put_by <= to_xact
+    order by i.put_by, i.item_id
+    limit items
+    for update skip locked
+  ),
+
+  taken as (
+    delete from parley_store._p_item as i
+    using picked as p
+    where i.ctid = p.row_id
+    returning i.put_by, i.item_id, i.subject, i.attempts, i.since, i.expires_at, i.data, i.last_error
+  )
+
+  insert into parley_store._p_in_flight (
+    lease_id, item_id, lane_id, priority, put_by, subject, attempts, since, expires_at, data, last_error
+  )
+  select
+    _p_claim_range.lease_id, t.item_id, _p_claim_range.lane_id, _p_claim_range.priority, t.put_by, t.subject,
+    t.attempts, t.since, t.expires_at, t.data, t.last_error
+  from taken as t;
+  get diagnostics v_claimed = row_count;
+  return v_claimed;
+end
+$$;
+
+comment on function parley_store._p_claim_range(bigint, integer, xid8, bigint, xid8, integer, bigint) is
+'Claims the first free items of a lane that were put by transactions of a range; gives how many.';
+
+create function parley_store._p_claim_items(lane_id bigint, items integer, lease_id bigint) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_priority integer;
+  v_mark parley_store._p_lane_mark;
+  v_other record;
+  v_before integer;
+  v_claimed integer := 0;
+begin
+  for v_priority in
+    select distinct p.priority
+    from parley_store._p_lane_priority as p
+    where p.lane_id = _p_claim_items.lane_id
+    order by p.priority desc
+  loop
+    v_before := v_claimed;
+    v_mark := parley_store._p_newest_mark(lane_id, v_priority);
+    for v_other in
+      select o.put_by, o.item_id
+      from unnest(v_mark.other_xacts, v_mark.other_items) as o (put_by, item_id)
+      order by o.put_by
+    loop
+      exit when v_claimed = items;
+      v_claimed := v_claimed + parley_store._p_claim_range(
+        lane_id, v_priority, v_other.put_by, v_other.item_id, v_other.put_by, items - v_claimed, lease_id
+      );
+    end loop;
+    if v_claimed < items then
+      v_claimed := v_claimed + parley_store._p_claim_range(
+        lane_id, v_priority, v_mark.from_xact, v_mark.from_item, '18446744073709551615', items - v_claimed, lease_id
+      );
+    end if;
+    -- So often that a few hundred dead rows are passed by at most, as a rule.
+    if random() < (v_claimed - v_before) / 256.0 or v_claimed = v_before and random() < 0.1 then
+      perform parley_store._p_renew_mark(lane_id, v_priority, v_mark);
+    end if;
+    exit when v_claimed = items;
+  end loop;
+  return v_claimed;
+end
+$$;
+
+comment on function parley_store._p_claim_items(bigint, integer, bigint) is
+'Claims items of a lane, the highest priority first, and within it in their order; gives how many.';
+
+create function parley_store._p_open_lease(lane_id bigint, lease interval, holder text) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease_id bigint;
+begin
+  insert into parley_store._p_lease as e (lane_id, holder, until)
+  values (_p_open_lease.lane_id, _p_open_lease.holder, clock_timestamp() + lease)
+  returning e.lease_id into v_lease_id;
+  return v_lease_id;
+end
+$$;
+
+comment on function parley_store._p_open_lease(bigint, interval, text) is 'Begins a lease on items of a lane.';
+
+create function parley_store._p_claimed(lease_ids bigint[]) returns setof parley_store.claimed_item
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    f.lease_id, l.lane, f.item_id, f.subject, f.priority, f.attempts, f.since, f.expires_at, f.data, f.last_error
+  from parley_store._p_in_flight as f
+  join parley_store._p_lane as l using (lane_id)
+  where f.lease_id = any (lease_ids)
+  order by f.lease_id, f.priority desc, f.put_by, f.item_id
+$$;
+
+comment on function parley_store._p_claimed(bigint[]) is 'Gives the items of some leases.';
+
+create function parley_store.claim_lane(
+  system text, lane text, items integer default 100, lease interval default '1 minute', holder text default ''
+) returns setof parley_store.claimed_item
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane_id bigint := parley_store._p_lane_id(system, lane);
+  v_lease_id bigint;
+  v_state parley_store._p_lane_state;
+begin
+  found := parley_store._p_require_range('items', items, 1, 10000);
+  found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
+  -- Where leases are counted one at a time comes to the count.
+  select * into v_state from parley_store._p_lane_state as s where s.lane_id = v_lane_id;
+  if v_state.lease_max is not null then
+    perform from parley_store._p_lane_state as s where s.lane_id = v_lane_id for update;
+  end if;
+  if v_state.suspended_at is not null
+    or v_state.next_attempt_at > clock_timestamp()
+    or v_state.lease_max <= (select count(*) from parley_store._p_lease as e where e.lane_id = v_lane_id) then
+    return;
+  end if;
+  v_lease_id := parley_store._p_open_lease(v_lane_id, lease, coalesce(holder, ''));
+  if parley_store._p_claim_items(v_lane_id, items, v_lease_id) = 0 then
+    delete from parley_store._p_lease as e where e.lease_id = v_lease_id;
+    return;
+  end if;
+  return query select c.* from parley_store._p_claimed(array[v_lease_id]) as c;
+end
+$$;
+
+comment on function parley_store.claim_lane(text, text, integer, interval, text) is
+'Claims items of one lane under a lease, at once: nothing when it is suspended, in retry, or has as many leases as it
+may. Commit it before the work is done.
+Arguments: system; lane; items, 1 to 10,000; lease, 1 second to 1 day; holder, a name for who works on them.
+Errors: PS001, PS002, PS006.';
+
+create function parley_store._p_due_work(body text) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_words text[] := string_to_array(body, ' ');
+  v_lane_id bigint := v_words[2]::bigint;
+begin
+  perform parley_store._p_make_ready(v_words[3:]::bigint[]);
+  return v_lane_id;
+end
+$$;
+
+comment on function parley_store._p_due_work(text) is
+'Puts the items of a token of due ones at the end of their lane, and gives the lane.';
+
+create function parley_store.claim_work(
+  system text, items integer default 100, lanes integer default 1, lease interval default '1 minute',
+  holder text default '', timeout integer default 0
+) returns setof parley_store.claimed_item
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue text := parley_store._p_queue_of(system);
+  v_token text;
+  v_state parley_store._p_lane_state;
+  v_lease_id bigint;
+  v_leases bigint[] := '{}'::bigint[];
+  v_left integer := items;
+  v_wanted integer;
+  v_claimed integer;
+begin
+  found := parley_store._p_require_range('items', items, 1, 10000);
+  found := parley_store._p_require_range('lanes', lanes, 1, 1000);
+  found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
+  found := parley_store._p_require_read_committed();
+  for v_token in
+    select convert_from(t.body, 'UTF8')
+    from parley.take(v_queue, lanes, timeout => claim_work.timeout, caller => parley.current_caller()) as t
+  loop
+    if v_token like 'due %' then
+      perform parley_store._p_due_work(v_token);
+      continue;
+    end if;
+    v_state := parley_store._p_take_token(split_part(v_token, ' ', 2)::bigint, split_part(v_token, ' ', 3)::bigint);
+    continue when v_state.lane_id is null;
+    v_wanted := v_left;
+    v_claimed := 0;
+    if v_wanted > 0 then
+      v_lease_id := parley_store._p_open_lease(v_state.lane_id, lease, coalesce(holder, ''));
+      v_claimed := parley_store._p_claim_items(v_state.lane_id, v_wanted, v_lease_id);
+      v_left := v_left - v_claimed;
+      if v_claimed > 0 then
+        v_leases := v_leases || v_lease_id;
+      else
+        delete from parley_store._p_lease as e where e.lease_id = v_lease_id;
+      end if;
+    end if;
+    perform parley_store._p_return_token(v_state.lane_id, v_claimed > 0, v_claimed < v_wanted);
+  end loop;
+  return query select c.* from parley_store._p_claimed(v_leases) as c;
+end
+$$;
+
+comment on function parley_store.claim_work(text, integer, integer, interval, text, integer) is
+'Claims items of the lanes whose turn it is, each lane under a lease of its own. Commit it before the work is done. It
+may give nothing although something waits, when a lane was left or is being changed: ask again.
+Arguments: system; items, how many of all lanes, 1 to 10,000; lanes, how many, 1 to 1,000; lease, how long they are the
+caller''s, 1 second to 1 day; holder, a name for who works on them; timeout, milliseconds to wait for work (0: do not
+wait).
+Errors: PS001, PS002, PS009 not READ COMMITTED, and those of parley.take.';
+
+-- sql/store/leases.sql
+
+-- Leases: how claimed items are completed, given back or tried again, and what becomes of a holder that is gone.
+--
+-- A lease is there as long as items of it are in flight. Its number only grows, and is the fence: when its term is over
+-- it is deleted and its items go back to their lane, so whatever its holder says after that is refused with PS005.
+-- Until then a holder that is late may still complete: nobody else has the items.
+--
+-- Locks: the row of the lease for update, then its items, then the state of the lane.
+
+create function parley_store._p_hold_lease(lease_id bigint) returns parley_store._p_lease
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease parley_store._p_lease;
+begin
+  select * into v_lease from parley_store._p_lease as e where e.lease_id = _p_hold_lease.lease_id for update;
+  if not found then
+    found := parley_store._p_raise('lease', coalesce(lease_id::text, 'null'));
+  end if;
+  return v_lease;
+end
+$$;
+
+comment on function parley_store._p_hold_lease(bigint) is
+'Finds a lease that is not over, and keeps it from being ended.
+Errors: PS005.';
+
+create function parley_store._p_make_ready(delayed bigint[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lanes bigint[];
+  v_items integer;
+begin
+  perform
+  from parley_store._p_lane as l
+  where l.lane_id in (select d.lane_id from parley_store._p_delayed_item as d where d.item_id = any (delayed))
+  order by l.lane_id
+  for key share;
+  with due as (
+    delete from parley_store._p_delayed_item as d
+    where d.item_id = any (delayed)
+    returning d.item_id, d.lane_id, d.priority, d.subject, d.attempts, d.since, d.expires_at, d.data, d.last_error
+  ),
+
+  moved as (
+    insert into parley_store._p_item (
+      lane_id, priority, item_id, subject, attempts, since, expires_at, data, last_error
+    )
+    select d.lane_id, d.priority, d.item_id, d.subject, d.attempts, d.since, d.expires_at, d.data, d.last_error
+    from due as d
+    returning lane_id
+  )
+
+  select array_agg(distinct m.lane_id), count(*)::integer into v_lanes, v_items from moved as m;
+  perform parley_store._p_wake_lanes(v_lanes);
+  return v_items;
+end
+$$;
+
+comment on function parley_store._p_make_ready(bigint[]) is
+'Puts delayed items at the end of their lanes; gives how many.';
+
+create function parley_store._p_end_lease(lease parley_store._p_lease) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if exists (select from parley_store._p_in_flight as f where f.lease_id = lease.lease_id) then
+    return;
+  end if;
+  delete from parley_store._p_lease as e where e.lease_id = lease.lease_id;
+  perform parley_store._p_schedule(s.lane_id, null)
+  from parley_store._p_lane_state as s
+  where s.lane_id = lease.lane_id and s.is_blocked;
+end
+$$;
+
+comment on function parley_store._p_end_lease(parley_store._p_lease) is
+'Ends a lease of which no item is left, and has its lane go on when that has waited for it.';
+
+create function parley_store._p_give_back(
+  lease parley_store._p_lease, items bigint[], at_front boolean
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_items integer;
+begin
+  perform from parley_store._p_lane as l where l.lane_id = lease.lane_id for key share;
+  with returned as (
+    delete from parley_store._p_in_flight as f
+    where f.lease_id = lease.lease_id and (items is null or f.item_id = any (items))
+    returning
+      f.item_id, f.lane_id, f.priority, f.put_by, f.subject, f.attempts, f.since, f.expires_at, f.data, f.last_error,
+      f.is_to_suspend, f.reason
+  ),
+
+  suspended as (
+    insert into parley_store._p_suspended_item (
+      item_id, lane_id, priority, subject, attempts, since, expires_at, data, last_error, reason
+    )
+    select
+      r.item_id, r.lane_id, least(r.priority, 10), r.subject, r.attempts, r.since, r.expires_at, r.data, r.last_error,
+      r.reason
+    from returned as r
+    where r.is_to_suspend
+  ),
+
+  -- Numbered anew in their order: what was claimed before stands in front of what was claimed after it.
+  put_back as (
+    insert into parley_store._p_item (
+      lane_id, priority, item_id, subject, attempts, since, expires_at, data, last_error
+    )
+    select
+      r.lane_id, case when at_front then 11 else least(r.priority, 10) end,
+      nextval('parley_store._p_item_id'), r.subject, r.attempts, r.since, r.expires_at, r.data, r.last_error
+    from (select * from returned as o where o.is_to_suspend is null order by o.priority desc, o.put_by, o.item_id) as r
+  )
+
+  select count(*)::integer into v_items from returned as r;
+  if at_front then
+    insert into parley_store._p_lane_priority (lane_id, priority)
+    select lease.lane_id, 11
+    where not exists (
+      select from parley_store._p_lane_priority as p where p.lane_id = lease.lane_id and p.priority = 11
+    );
+  end if;
+  perform parley_store._p_wake_lanes(array[lease.lane_id]);
+  return v_items;
+end
+$$;
+
+comment on function parley_store._p_give_back(parley_store._p_lease, bigint[], boolean) is
+'Gives items of a lease back to their lane, with new numbers; those that an operator wanted suspended or removed
+meanwhile are. Gives how many.
+Arguments: lease, locked by the caller; items, null for all; at_front, in front of all others, or at the end.';
+
+create function parley_store.renew_lease(lease_id bigint, lease interval default '1 minute') returns timestamptz
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease parley_store._p_lease := parley_store._p_hold_lease(lease_id);
+  v_until timestamptz := clock_timestamp() + lease;
+begin
+  found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
+  update parley_store._p_lease as e set until = v_until where e.lease_id = v_lease.lease_id;
+  return v_until;
+end
+$$;
+
+comment on function parley_store.renew_lease(bigint, interval) is
+'Extends a lease from now on, and gives until when.
+Arguments: lease_id; lease, 1 second to 1 day.
+Errors: PS002, PS005 it is over.';
+
+create function parley_store.complete_work(lease_id bigint, items bigint[] default null) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease parley_store._p_lease := parley_store._p_hold_lease(lease_id);
+  v_completed integer;
+begin
+  delete from parley_store._p_in_flight as f
+  where f.lease_id = v_lease.lease_id and (items is null or f.item_id = any (items));
+  get diagnostics v_completed = row_count;
+  perform parley_store._p_end_lease(v_lease);
+  return v_completed;
+end
+$$;
+
+comment on function parley_store.complete_work(bigint, bigint[]) is
+'Removes items that are done, in the transaction that records what came of them; gives how many. Items that were
+completed or given back before are passed over.
+Arguments: lease_id; items, null for all that are left of the lease.
+Errors: PS005 the lease is over: roll back what was to be recorded.';
+
+create function parley_store.release_work(lease_id bigint, items bigint[] default null) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease parley_store._p_lease := parley_store._p_hold_lease(lease_id);
+  v_released integer := parley_store._p_give_back(v_lease, items, true);
+begin
+  perform parley_store._p_end_lease(v_lease);
+  return v_released;
+end
+$$;
+
+comment on function parley_store.release_work(bigint, bigint[]) is
+'Gives items back that were not tried, in front of all others of their lane and in their order; no attempt is counted.
+Arguments: lease_id; items, null for all that are left of the lease.
+Errors: PS005 the lease is over.';
+
+create function parley_store.delay_work(
+  lease_id bigint, items bigint[], due_at timestamptz, error text default null, counts boolean default true
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease parley_store._p_lease := parley_store._p_hold_lease(lease_id);
+  v_delayed bigint[];
+  v_returned integer;
+begin
+  if due_at is null then
+    found := parley_store._p_raise('missing', 'due_at');
+  end if;
+  update parley_store._p_in_flight as f
+  set attempts = f.attempts + counts::integer, last_error = coalesce(error, f.last_error)
+  where f.lease_id = v_lease.lease_id and (items is null or f.item_id = any (items));
+  get diagnostics v_returned = row_count;
+  with returned as (
+    delete from parley_store._p_in_flight as f
+    where f.lease_id = v_lease.lease_id
+      and (items is null or f.item_id = any (items))
+      and f.is_to_suspend is null
+    returning f.item_id, f.lane_id, f.priority, f.subject, f.attempts, f.since, f.expires_at, f.data, f.last_error
+  ),
+
+  delayed as (
+    insert into parley_store._p_delayed_item (
+      item_id, lane_id, due_at, priority, subject, attempts, since, expires_at, data, last_error
+    )
+    select
+      r.item_id, r.lane_id, delay_work.due_at, least(r.priority, 10), r.subject, r.attempts, r.since, r.expires_at,
+      r.data, r.last_error
+    from returned as r
+    returning item_id
+  )
+
+  select array_agg(d.item_id) into v_delayed from delayed as d;
+  if v_delayed is not null then
+    perform parley_store._p_put_due_token(l.system, l.lane_id, v_delayed, due_at)
+    from parley_store._p_lane as l
+    where l.lane_id = v_lease.lane_id;
+  end if;
+  if v_returned > coalesce(cardinality(v_delayed), 0) then
+    perform parley_store._p_give_back(v_lease, items, false);
+  end if;
+  perform parley_store._p_end_lease(v_lease);
+  return v_returned;
+end
+$$;
+
+comment on function parley_store.delay_work(bigint, bigint[], timestamptz, text, boolean) is
+'Has items tried again at a time that the caller gives; what an operator wanted suspended or removed meanwhile is. Gives
+how many.
+Arguments: lease_id; items, null for all that are left of the lease; due_at; error, what went wrong; counts, whether it
+was an attempt.
+Errors: PS002, PS005 the lease is over.';
+
+create function parley_store.retry_work(
+  lease_id bigint, items bigint[] default null, error text default null, retry_policy text default null
+) returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease parley_store._p_lease := parley_store._p_hold_lease(lease_id);
+  v_expired bigint[];
+  v_policy text;
+  v_due record;
+begin
+  select coalesce(retry_work.retry_policy, s.retry_policy) into v_policy
+  from parley_store._p_lane_state as s
+  where s.lane_id = v_lease.lane_id;
+  select array_agg(f.item_id order by f.item_id) into v_expired
+  from parley_store._p_in_flight as f
+  where f.lease_id = v_lease.lease_id
+    and (items is null or f.item_id = any (items))
+    and (
+      f.expires_at <= clock_timestamp()
+      or f.expires_at is null and parley_store.next_attempt(v_policy, f.attempts + 1, f.since) is null
+    );
+  -- Items that have failed as often are due together, so that one token is enough for them.
+  for v_due in
+    select array_agg(f.item_id) as items, max(f.expires_at) as expires_at,
+      parley_store.next_attempt(v_policy, f.attempts + 1, null) as due_at
+    from parley_store._p_in_flight as f
+    where f.lease_id = v_lease.lease_id
+      and (items is null or f.item_id = any (items))
+      and (f.item_id = any (v_expired)) is not true
+    group by f.attempts
+  loop
+    perform parley_store.delay_work(v_lease.lease_id, v_due.items, v_due.due_at, error, true);
+  end loop;
+  return coalesce(v_expired, '{}');
+end
+$$;
+
+comment on function parley_store.retry_work(bigint, bigint[], text, text) is
+'Has items tried again when the policy says. Gives the numbers of those whose time is over: these stay under the lease,
+for the caller to give them up and complete them.
+Arguments: lease_id; items, null for all that are left of the lease; error, what went wrong; retry_policy, null for that
+of the lane.
+Errors: PS005 the lease is over, PS007.
+Source: spec hub-transport 8.1, 8.3.';
+
+create function parley_store.suspend_claimed(lease_id bigint, items bigint[], reason text, error text default null)
+returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease parley_store._p_lease := parley_store._p_hold_lease(lease_id);
+  v_suspended integer;
+begin
+  update parley_store._p_in_flight as f
+  set is_to_suspend = true, reason = suspend_claimed.reason, last_error = coalesce(error, f.last_error)
+  where f.lease_id = v_lease.lease_id and (items is null or f.item_id = any (items));
+  v_suspended := parley_store._p_give_back(v_lease, items, false);
+  perform parley_store._p_end_lease(v_lease);
+  return v_suspended;
+end
+$$;
+
+comment on function parley_store.suspend_claimed(bigint, bigint[], text, text) is
+'Sets items aside that whoever works on them cannot go on with, such as poison; they wait for an operator.
+Arguments: lease_id; items, null for all that are left of the lease; reason; error, what went wrong.
+Errors: PS005 the lease is over.';
+
+create function parley_store.expire_leases(leases integer default 1000) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease parley_store._p_lease;
+  v_items integer := 0;
+begin
+  found := parley_store._p_require_range('leases', leases, 1, 100000);
+  for v_lease in
+    select *
+    from parley_store._p_lease as e
+    where e.until < clock_timestamp()
+    order by e.until
+    limit leases
+    for update skip locked
+  loop
+    v_items := v_items + parley_store._p_give_back(v_lease, null, true);
+    perform parley_store._p_end_lease(v_lease);
+  end loop;
+  return v_items;
+end
+$$;
+
+comment on function parley_store.expire_leases(integer) is
+'Gives the items of leases that have run out back to their lanes, in front of all others; gives how many items. Their
+holders are refused from then on. It waits for nobody. Call it every few seconds.
+Arguments: leases, how many at most.
+Errors: PS002.';
+
+-- sql/store/lane_operations.sql
+
+-- What a lane's next hop did, and what operators do to lanes.
+
+create function parley_store.fail_lane(
+  system text, lane text, error text, failed_at timestamptz default clock_timestamp()
+) returns timestamptz
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane_id bigint := parley_store._p_lane_id(system, lane);
+  v_state parley_store._p_lane_state;
+  v_next timestamptz;
+begin
+  select * into v_state from parley_store._p_lane_state as s where s.lane_id = v_lane_id for update;
+  -- A failure of before the last success, or of an attempt that others have reported already, says nothing new.
+  if failed_at is null or failed_at < v_state.succeeded_at or v_state.next_attempt_at > failed_at then
+    return v_state.next_attempt_at;
+  end if;
+  -- Items expire, lanes do not.
+  v_next := parley_store.next_attempt(v_state.retry_policy, v_state.failures + 1, null);
+  update parley_store._p_lane_state as s
+  set failures = s.failures + 1, failing_since = coalesce(s.failing_since, failed_at), next_attempt_at = v_next,
+    last_error = error
+  where s.lane_id = v_lane_id;
+  if v_state.suspended_at is null then
+    perform parley_store._p_schedule(v_lane_id, v_next);
+  end if;
+  return v_next;
+end
+$$;
+
+comment on function parley_store.fail_lane(text, text, text, timestamptz) is
+'Reports that the next hop of a lane could not be reached: nothing is claimed from it until the time that this gives, by
+its retry policy. Items that were claimed are given back by release_work. Several that report one failure count once.
+Arguments: system; lane; error, what went wrong; failed_at, when the attempt began.
+Errors: PS006.
+Source: spec hub-transport 8.1.';
+
+create function parley_store.succeed_lane(system text, lane text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane_id bigint := parley_store._p_lane_id(system, lane);
+  v_was_waiting boolean;
+begin
+  -- The row is written when something changes, and once in ten seconds.
+  perform
+  from parley_store._p_lane_state as s
+  where s.lane_id = v_lane_id
+    and (s.failures > 0 or s.succeeded_at is null or s.succeeded_at < clock_timestamp() - interval '10 seconds')
+  for update;
+  if not found then
+    return;
+  end if;
+  select s.next_attempt_at > clock_timestamp() and s.suspended_at is null into v_was_waiting
+  from parley_store._p_lane_state as s
+  where s.lane_id = v_lane_id;
+  update parley_store._p_lane_state as s
+  set failures = 0, failing_since = null, next_attempt_at = null, succeeded_at = clock_timestamp()
+  where s.lane_id = v_lane_id;
+  if v_was_waiting then
+    perform parley_store._p_schedule(v_lane_id, null);
+  end if;
+end
+$$;
+
+comment on function parley_store.succeed_lane(text, text) is
+'Reports that the next hop of a lane was reached: its count of failures begins anew.
+Arguments: system; lane.
+Errors: PS006.
+Source: spec hub-transport 8.1.';
+
+create function parley_store.retry_lane(system text, lane text, done_by text default null) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane_id bigint := parley_store._p_lane_id(system, lane);
+begin
+  perform
+  from parley_store._p_lane_state as s
+  where s.lane_id = v_lane_id and s.next_attempt_at > clock_timestamp() and s.suspended_at is null
+  for update;
+  if not found then
+    return false;
+  end if;
+  update parley_store._p_lane_state as s set next_attempt_at = null where s.lane_id = v_lane_id;
+  perform parley_store._p_schedule(v_lane_id, null);
+  perform parley_store._p_audit(system, 'retry lane', jsonb_build_object('lane', lane), null, 0, done_by);
+  return true;
+end
+$$;
+
+comment on function parley_store.retry_lane(text, text, text) is
+'Has a lane in retry tried at once; false when it is not in retry. The count of failures stays.
+Arguments: system; lane; done_by, on whose behalf.
+Errors: PS006.
+Source: spec hub-transport 17.';
+
+create function parley_store.suspend_lane(system text, lane text, reason text default null, done_by text default null)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane_id bigint := parley_store._p_lane_id(system, lane);
+begin
+  update parley_store._p_lane_state as s
+  set suspended_at = clock_timestamp(), suspended_for = reason
+  where s.lane_id = v_lane_id and s.suspended_at is null;
+  if not found then
+    return false;
+  end if;
+  perform parley_store._p_audit(system, 'suspend lane', jsonb_build_object('lane', lane), reason, 0, done_by);
+  return true;
+end
+$$;
+
+comment on function parley_store.suspend_lane(text, text, text, text) is
+'Has nothing claimed from a lane any more; what is claimed goes on, and work may be put. False when it is suspended.
+Arguments: system; lane; reason; done_by, on whose behalf.
+Errors: PS006.
+Source: spec hub-transport 17.';
+
+create function parley_store.resume_lane(system text, lane text, done_by text default null) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane_id bigint := parley_store._p_lane_id(system, lane);
+begin
+  update parley_store._p_lane_state as s
+  set suspended_at = null, suspended_for = null
+  where s.lane_id = v_lane_id and s.suspended_at is not null;
+  if not found then
+    return false;
+  end if;
+  perform parley_store._p_schedule(v_lane_id, null);
+  perform parley_store._p_audit(system, 'resume lane', jsonb_build_object('lane', lane), null, 0, done_by);
+  return true;
+end
+$$;
+
+comment on function parley_store.resume_lane(text, text, text) is
+'Takes a suspension of a lane back; false when there is none.
+Arguments: system; lane; done_by, on whose behalf.
+Errors: PS006.
+Source: spec hub-transport 17.';
+
+create function parley_store.repair_lanes(lanes integer default 1000, overdue interval default '1 minute')
+returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane_id bigint;
+  v_repaired integer := 0;
+begin
+  found := parley_store._p_require_range('lanes', lanes, 1, 100000);
+  for v_lane_id in
+    select s.lane_id
+    from parley_store._p_lane_state as s
+    where s.is_scheduled and not s.is_blocked and s.suspended_at is null
+      and greatest(s.visited_at, s.next_attempt_at) < clock_timestamp() - overdue
+    order by s.lane_id
+    limit lanes
+    for update skip locked
+  loop
+    perform parley_store._p_schedule(v_lane_id, null);
+    v_repaired := v_repaired + 1;
+  end loop;
+  perform parley_store._p_make_ready(array(
+    select d.item_id from parley_store._p_delayed_item as d where d.due_at < clock_timestamp() - overdue limit lanes
+  ));
+  return v_repaired;
+end
+$$;
+
+comment on function parley_store.repair_lanes(integer, interval) is
+'Gives lanes a new token that nobody has come for in time, as when somebody emptied the queue, and puts delayed items
+that are overdue at the end of their lanes. Gives how many lanes. A token too many is dropped.
+Arguments: lanes, how many at most; overdue, how late they must be.
+Errors: PS002.';
+
+create function parley_store.remove_idle_lanes(lanes integer default 1000, idle interval default '3 minutes')
+returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_locked bigint[];
+  v_removed integer;
+begin
+  found := parley_store._p_require_range('lanes', lanes, 1, 100000);
+  found := parley_store._p_require_read_committed();
+  select array_agg(i.lane_id) into v_locked
+  from (
+    select l.lane_id
+    from parley_store._p_lane as l
+    join parley_store._p_lane_state as s using (lane_id)
+    where not s.is_scheduled and not s.is_permanent and s.suspended_at is null
+      and s.visited_at < clock_timestamp() - idle
+    order by l.lane_id
+    limit lanes
+    for update of l, s skip locked
+  ) as i;
+  delete from parley_store._p_lane as l
+  where l.lane_id = any (v_locked)
+    and not parley_store._p_has_work(l.lane_id)
+    and not exists (select from parley_store._p_lease as e where e.lane_id = l.lane_id)
+    and not exists (select from parley_store._p_delayed_item as d where d.lane_id = l.lane_id)
+    and not exists (select from parley_store._p_suspended_item as u where u.lane_id = l.lane_id);
+  get diagnostics v_removed = row_count;
+  delete from parley_store._p_lane_mark as m
+  where m.lane_id = any (v_locked) and not exists (select from parley_store._p_lane as l where l.lane_id = m.lane_id);
+  return v_removed;
+end
+$$;
+
+comment on function parley_store.remove_idle_lanes(integer, interval) is
+'Removes lanes that have been empty for a while and are not permanent; gives how many. It waits for nobody.
+Arguments: lanes, how many at most; idle, for how long.
+Errors: PS002, PS009 not READ COMMITTED.
+Source: spec hub-transport 2.';
+
+-- sql/store/work_operations.sql
+
+-- What operators do to items of work: find, retry, suspend, resume, remove, export; by a filter, in bounded steps, and
+-- first as a count of what would be touched.
+--
+-- A filter is a JSON object whose conditions must all hold; {} is every item of the system:
+--   lane      a name, in which * stands for anything
+--   state     WAITING, DELAYED, IN_FLIGHT or SUSPENDED, or an array of them
+--   items     an array of item numbers
+--   subjects  an array of the system's numbers
+--   error     a part of last_error
+--   reason    a part of the reason of a suspension
+--   attempts  so many failed attempts at least
+--   older     an interval: it came longer ago
+--   priority  one of 1 to 10
+-- What is in flight is touched when it comes back without success. Waiting items that somebody claims just now are
+-- skipped. Each step is recorded in parley_store.operations.
+-- Cost: a filter without items reads all items of the system.
+
+create view parley_store.work_items as
+select
+  l.system, l.lane, 'WAITING' as state, i.item_id, i.subject, least(i.priority, 10) as priority, i.attempts, i.since,
+  null::timestamptz as due_at, i.expires_at, i.last_error, null as reason, null::bigint as lease_id, i.data
+from parley_store._p_item as i
+join parley_store._p_lane as l using (lane_id)
+union all
+select
+  l.system, l.lane, 'DELAYED', d.item_id, d.subject, d.priority, d.attempts, d.since, d.due_at, d.expires_at,
+  d.last_error, null, null, d.data
+from parley_store._p_delayed_item as d
+join parley_store._p_lane as l using (lane_id)
+union all
+select
+  l.system, l.lane, 'IN_FLIGHT', f.item_id, f.subject, least(f.priority, 10), f.attempts, f.since, null, f.expires_at,
+  f.last_error, f.reason, f.lease_id, f.data
+from parley_store._p_in_flight as f
+join parley_store._p_lane as l using (lane_id)
+union all
+select
+  l.system, l.lane, 'SUSPENDED', u.item_id, u.subject, u.priority, u.attempts, u.since, null, u.expires_at,
+  u.last_error, u.reason, null, u.data
+from parley_store._p_suspended_item as u
+join parley_store._p_lane as l using (lane_id);
+
+comment on view parley_store.work_items is 'Every item of work: where it is and what has become of it so far.';
+comment on column parley_store.work_items.state is
+'WAITING to be claimed, DELAYED until due_at, IN_FLIGHT under lease_id, or SUSPENDED for a reason.';
+
+create function parley_store._p_require_filter(filter jsonb) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_known constant text[] := array[
+    'lane', 'state', 'items', 'subjects', 'error', 'reason', 'attempts', 'older', 'priority'
+  ];
+  v_key text;
+begin
+  if jsonb_typeof(filter) is distinct from 'object' then
+    found := parley_store._p_raise('missing', 'filter');
+  end if;
+  select k.key into v_key from jsonb_object_keys(filter) as k (key) where k.key <> all (v_known) order by 1 limit 1;
+  if found then
+    found := parley_store._p_raise('filter', v_key, array_to_string(v_known, ', '));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_store._p_require_filter(jsonb) is
+'Refuses a filter with a condition that is not known: it would match too much.
+Errors: PS002.';
+
+create function parley_store._p_numbers(filter jsonb, key text) returns bigint[]
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not filter ? key then
+    return null;
+  end if;
+  return array(select e.value::bigint from jsonb_array_elements_text(filter -> key) as e (value));
+end
+$$;
+
+comment on function parley_store._p_numbers(jsonb, text) is
+'Gives the numbers of a condition; null when there is none.';
+
+create function parley_store.matching_work(system text, filter jsonb, top integer default null)
+returns setof parley_store.work_items
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane constant text := replace(replace(replace(replace(
+    filter ->> 'lane', '!', '!!'), '%', '!%'), '_', '!_'), '*', '%');
+  v_states constant text[] := case jsonb_typeof(filter -> 'state')
+    when 'array' then array(select upper(e.value) from jsonb_array_elements_text(filter -> 'state') as e (value))
+    when 'string' then array[upper(filter ->> 'state')]
+  end;
+  v_items constant bigint[] := parley_store._p_numbers(filter, 'items');
+  v_subjects constant bigint[] := parley_store._p_numbers(filter, 'subjects');
+  v_before constant timestamptz := clock_timestamp() - (filter ->> 'older')::interval;
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  found := parley_store._p_require_filter(filter);
+  return query
+  select w.*
+  from parley_store.work_items as w
+  where w.system = matching_work.system
+    and (v_lane is null or w.lane like v_lane escape '!')
+    and (v_states is null or w.state = any (v_states))
+    and (v_items is null or w.item_id = any (v_items))
+    and (v_subjects is null or w.subject = any (v_subjects))
+    and (not filter ? 'error' or strpos(w.last_error, filter ->> 'error') > 0)
+    and (not filter ? 'reason' or strpos(w.reason, filter ->> 'reason') > 0)
+    and (not filter ? 'attempts' or w.attempts >= (filter ->> 'attempts')::integer)
+    and (not filter ? 'older' or w.since < v_before)
+    and (not filter ? 'priority' or w.priority = (filter ->> 'priority')::integer)
+  order by w.item_id
+  limit top;
+end
+$$;
+
+comment on function parley_store.matching_work(text, jsonb, integer) is
+'Gives the items of a system that a filter matches, the oldest numbers first.
+Arguments: system; filter, an object of conditions as docs/store.md lists them; top, how many at most (null: all).
+Errors: PS001, PS002.
+Source: spec hub-transport 17.';
+
+create function parley_store.export_work(system text, filter jsonb, top integer default 1000, done_by text default null)
+returns setof parley_store.work_items
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_items integer;
+begin
+  return query
+  select m.*
+  from parley_store.matching_work(system, filter || '{"state": "SUSPENDED"}', top) as m;
+  get diagnostics v_items = row_count;
+  perform parley_store._p_audit(system, 'export', filter, null, v_items, done_by);
+end
+$$;
+
+comment on function parley_store.export_work(text, jsonb, integer, text) is
+'Gives suspended items for the system to write out what they stand for; they stay. What is not suspended is not given.
+Arguments: system; filter, as for matching_work; top, how many at most; done_by, on whose behalf.
+Errors: PS001, PS002.
+Source: spec hub-transport 17.';
+
+create function parley_store._p_delete_waiting(items bigint[]) returns setof parley_store._p_suspended_item
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  with picked as materialized (
+    select i.ctid as row_id from parley_store._p_item as i where i.item_id = any (items) for update skip locked
+  )
+  delete from parley_store._p_item as i
+  using picked as p
+  where i.ctid = p.row_id
+  returning i.item_id, i.lane_id, least(i.priority, 10)::smallint, i.subject, i.attempts, i.since, i.expires_at,
+    i.data, i.last_error, null::text, clock_timestamp();
+  return query
+  with picked as materialized (
+    select d.item_id from parley_store._p_delayed_item as d where d.item_id = any (items) for update skip locked
+  )
+  delete from parley_store._p_delayed_item as d
+  using picked as p
+  where d.item_id = p.item_id
+  returning d.item_id, d.lane_id, d.priority, d.subject, d.attempts, d.since, d.expires_at, d.data, d.last_error,
+    null::text, clock_timestamp();
+end
+$$;
+
+comment on function parley_store._p_delete_waiting(bigint[]) is
+'Takes items out of those that wait or are delayed, but what others have in their hands.';
+
+create function parley_store.suspend_work(
+  system text, filter jsonb, reason text, top integer default 1000, dry_run boolean default false,
+  done_by text default null
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_items bigint[];
+  v_touched integer;
+  v_marked integer;
+begin
+  select array_agg(m.item_id) into v_items
+  from parley_store.matching_work(system, filter, null) as m
+  where m.state <> 'SUSPENDED' and (m.state <> 'IN_FLIGHT' or m.reason is null);
+  if dry_run then
+    return coalesce(cardinality(v_items), 0);
+  end if;
+  v_items := v_items[1:top];
+  insert into parley_store._p_suspended_item (
+    item_id, lane_id, priority, subject, attempts, since, expires_at, data, last_error, reason
+  )
+  select
+    w.item_id, w.lane_id, w.priority, w.subject, w.attempts, w.since, w.expires_at, w.data, w.last_error,
+    coalesce(suspend_work.reason, '')
+  from parley_store._p_delete_waiting(v_items) as w;
+  get diagnostics v_touched = row_count;
+  update parley_store._p_in_flight as f
+  set is_to_suspend = true, reason = coalesce(suspend_work.reason, '')
+  where f.item_id = any (v_items);
+  get diagnostics v_marked = row_count;
+  perform parley_store._p_audit(system, 'suspend', filter, reason, v_touched + v_marked, done_by);
+  return v_touched + v_marked;
+end
+$$;
+
+comment on function parley_store.suspend_work(text, jsonb, text, integer, boolean, text) is
+'Suspends items that match; those in flight when they come back without success. Gives how many; call it until it gives
+0.
+Arguments: system; filter, as for matching_work; reason; top, how many at a time; dry_run, only count all that match;
+done_by, on whose behalf.
+Errors: PS001, PS002.
+Source: spec hub-transport 2, 17.';
+
+create function parley_store.resume_work(
+  system text, filter jsonb, top integer default 1000, dry_run boolean default false, done_by text default null
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_items bigint[];
+  v_touched integer;
+begin
+  select array_agg(m.item_id) into v_items
+  from parley_store.matching_work(system, filter || '{"state": "SUSPENDED"}', null) as m;
+  if dry_run then
+    return coalesce(cardinality(v_items), 0);
+  end if;
+  v_items := v_items[1:top];
+  -- By way of the delayed ones: that is how items come to the end of their lanes.
+  with resumed as (
+    delete from parley_store._p_suspended_item as u
+    where u.item_id = any (v_items)
+    returning u.item_id, u.lane_id, u.priority, u.subject, u.attempts, u.since, u.expires_at, u.data, u.last_error
+  )
+  insert into parley_store._p_delayed_item (
+    item_id, lane_id, due_at, priority, subject, attempts, since, expires_at, data, last_error
+  )
+  select
+    r.item_id, r.lane_id, clock_timestamp(), r.priority, r.subject, r.attempts, r.since, r.expires_at, r.data,
+    r.last_error
+  from resumed as r;
+  get diagnostics v_touched = row_count;
+  perform parley_store._p_make_ready(v_items);
+  perform parley_store._p_audit(system, 'resume', filter, null, v_touched, done_by);
+  return v_touched;
+end
+$$;
+
+comment on function parley_store.resume_work(text, jsonb, integer, boolean, text) is
+'Puts suspended items that match at the end of their lanes. Gives how many; call it until it gives 0.
+Arguments: as suspend_work.
+Errors: PS001, PS002.
+Source: spec hub-transport 17.';
+
+create function parley_store.retry_work_now(
+  system text, filter jsonb, top integer default 1000, dry_run boolean default false, done_by text default null
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_items bigint[];
+  v_touched integer;
+begin
+  select array_agg(m.item_id) into v_items
+  from parley_store.matching_work(system, filter || '{"state": "DELAYED"}', null) as m;
+  if dry_run then
+    return coalesce(cardinality(v_items), 0);
+  end if;
+  v_touched := parley_store._p_make_ready(v_items[1:top]);
+  perform parley_store._p_audit(system, 'retry now', filter, null, v_touched, done_by);
+  return v_touched;
+end
+$$;
+
+comment on function parley_store.retry_work_now(text, jsonb, integer, boolean, text) is
+'Puts delayed items that match at the end of their lanes at once. Gives how many; call it until it gives 0. For a lane
+in retry there is retry_lane.
+Arguments: as suspend_work.
+Errors: PS001, PS002.
+Source: spec hub-transport 17.';
+
+create function parley_store.remove_work(
+  system text, filter jsonb, top integer default 1000, done_by text default null
+) returns setof parley_store.work_items
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_items bigint[];
+  v_matching parley_store.work_items[];
+  v_gone bigint[];
+  v_marked integer;
+begin
+  select array_agg(m.item_id), array_agg(m) into v_items, v_matching
+  from parley_store.matching_work(system, filter, top) as m
+  where m.state <> 'IN_FLIGHT' or m.reason is null;
+  select array_agg(w.item_id) into v_gone from parley_store._p_delete_waiting(v_items) as w;
+  with removed as (
+    delete from parley_store._p_suspended_item as u where u.item_id = any (v_items) returning u.item_id
+  )
+  select coalesce(v_gone, '{}') || coalesce(array_agg(r.item_id), '{}') into v_gone from removed as r;
+  update parley_store._p_in_flight as f
+  set is_to_suspend = false, reason = 'removed'
+  where f.item_id = any (v_items) and f.is_to_suspend is distinct from false;
+  get diagnostics v_marked = row_count;
+  perform parley_store._p_audit(system, 'remove', filter, null, cardinality(v_gone) + v_marked, done_by);
+  return query select w.* from unnest(v_matching) as w where w.item_id = any (v_gone);
+end
+$$;
+
+comment on function parley_store.remove_work(text, jsonb, integer, text) is
+'Removes items that match and gives them, so that the system can remove what they stand for in the same transaction.
+Those in flight are removed when they come back without success, and are not given. Call it until it gives none; for a
+count beforehand, count matching_work.
+Arguments: system; filter, as for matching_work; top, how many at a time; done_by, on whose behalf.
+Errors: PS001, PS002.
+Source: spec hub-transport 2, 17.';
+
+create function parley_store.claim_expired(
+  system text, items integer default 100, lease interval default '1 minute', holder text default ''
+) returns setof parley_store.claimed_item
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane record;
+  v_lease_id bigint;
+  v_leases bigint[] := '{}'::bigint[];
+  v_left integer := items;
+  v_claimed integer;
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  found := parley_store._p_require_range('items', items, 1, 10000);
+  found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
+  for v_lane in
+    select l.lane_id, array_agg(i.item_id) as ids
+    from parley_store._p_lane as l
+    join parley_store._p_lane_state as s using (lane_id)
+    cross join lateral (
+      select o.item_id, o.expires_at
+      from parley_store._p_item as o
+      where o.lane_id = l.lane_id
+      order by o.priority, o.put_by, o.item_id
+      limit items
+    ) as i
+    where l.system = claim_expired.system and (s.failures > 0 or s.suspended_at is not null)
+      and i.expires_at < clock_timestamp()
+    group by l.lane_id
+    limit items
+  loop
+    exit when v_left <= 0;
+    v_lease_id := parley_store._p_open_lease(v_lane.lane_id, lease, coalesce(holder, ''));
+    insert into parley_store._p_in_flight (
+      lease_id, item_id, lane_id, priority, put_by, subject, attempts, since, expires_at, data, last_error
+    )
+    select
+      v_lease_id, w.item_id, w.lane_id, w.priority, '0', w.subject, w.attempts, w.since, w.expires_at, w.data,
+      w.last_error
+    from parley_store._p_delete_waiting(v_lane.ids[1:v_left]) as w;
+    get diagnostics v_claimed = row_count;
+    v_left := v_left - v_claimed;
+    v_leases := v_leases || v_lease_id;
+    if v_claimed = 0 then
+      delete from parley_store._p_lease as e where e.lease_id = v_lease_id;
+    end if;
+  end loop;
+  return query select c.* from parley_store._p_claimed(v_leases) as c;
+end
+$$;
+
+comment on function parley_store.claim_expired(text, integer, interval, text) is
+'Claims items whose time is over and whose lanes are in retry or suspended, from which nothing else is claimed: for the
+system to give them up. Items of other lanes come by claim_work, with their expires_at.
+Arguments: as claim_work.
+Errors: PS001, PS002.
+Source: spec hub-transport 8.3.';
+
+-- sql/store/tracking.sql
+
+-- Tracking: what has happened to each message, append-only.
+--
+-- One partition a day (UTC), made some days ahead and dropped when it is older than the retention. A row is one event
+-- of one message, with its recipients in an array. Rows are found by message and by time.
+-- Locks: making a partition takes a lock on the parent that lets everybody read and append. Dropping one needs the
+-- parent to itself for a moment: it is tried without waiting, and again at the next call.
+
+create table parley_store._p_tracking (
+  at timestamptz not null default clock_timestamp(),
+  system text not null,
+  event text not null,
+  source text not null default '',
+  message_id text,
+  recipients text[] not null default '{}',
+  fields jsonb not null default '{}'
+) partition by range (at);
+
+comment on table parley_store._p_tracking is 'Events of messages, a partition a day: _p_tracking_YYYYMMDD.';
+
+create index on parley_store._p_tracking (message_id, at);
+create index on parley_store._p_tracking (at);
+
+create table parley_store._p_tracking_day (
+  day date primary key,
+  made_at timestamptz not null default clock_timestamp()
+);
+
+comment on table parley_store._p_tracking_day is 'The days for which there is a partition.';
+
+create view parley_store.tracking as
+select t.at, t.system, t.event, t.source, t.message_id, t.recipients, t.fields
+from parley_store._p_tracking as t;
+
+comment on view parley_store.tracking is 'What has happened to each message, as far back as the retention.';
+
+create function parley_store._p_make_tracking_day(day date) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_name text := format('_p_tracking_%s', to_char(day, 'YYYYMMDD'));
+begin
+  perform pg_advisory_xact_lock(8102099357864587376);
+  perform from parley_store._p_tracking_day as d where d.day = _p_make_tracking_day.day;
+  if found then
+    return;
+  end if;
+  execute format(
+    'create table parley_store.%I (like parley_store._p_tracking including defaults including constraints)', v_name
+  );
+  perform parley_store.take_back_relation(format('parley_store.%I', v_name)::regclass);
+  -- To attach it is less of a lock than to create it as a partition.
+  execute format(
+    'alter table parley_store._p_tracking attach partition parley_store.%I for values from (%L) to (%L)',
+    v_name, day::timestamp at time zone 'UTC', (day + 1)::timestamp at time zone 'UTC'
+  );
+  insert into parley_store._p_tracking_day (day) values (_p_make_tracking_day.day);
+end
+$$;
+
+comment on function parley_store._p_make_tracking_day(date) is 'Makes the partition of a day, if there is none.';
+
+create function parley_store.track(
+  system text, events text[], message_ids text[], recipients jsonb default null, fields jsonb default null,
+  sources text[] default null, times timestamptz[] default null
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_now constant timestamptz := clock_timestamp();
+  v_day date;
+  v_rows integer;
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  if events is null or array_position(events, null) is not null then
+    found := parley_store._p_raise('missing', 'event');
+  elsif cardinality(events) <> cardinality(message_ids) then
+    found := parley_store._p_raise(
+      'lengths', 'events', cardinality(events)::text, 'message_ids', cardinality(message_ids)::text
+    );
+  end if;
+  for v_day in
+    select distinct (coalesce(t.at, v_now) at time zone 'UTC')::date
+    from unnest(coalesce(times, array[v_now])) as t (at)
+  loop
+    if not exists (select from parley_store._p_tracking_day as d where d.day = v_day) then
+      perform parley_store._p_make_tracking_day(v_day);
+    end if;
+  end loop;
+  insert into parley_store._p_tracking (at, system, event, source, message_id, recipients, fields)
+  select
+    coalesce(e.at, v_now), track.system, e.event, coalesce(e.source, ''), e.message_id,
+    case when jsonb_typeof(recipients -> (e.n::integer - 1)) = 'array'
+      then array(select r.address from jsonb_array_elements_text(recipients -> (e.n::integer - 1)) as r (address))
+      else '{}'
+    end,
+    coalesce(fields -> (e.n::integer - 1), '{}')
+  from unnest(events, message_ids, sources, times) with ordinality as e (event, message_id, source, at, n)
+  where e.event is not null;
+  get diagnostics v_rows = row_count;
+  return v_rows;
+end
+$$;
+
+comment on function parley_store.track(text, text[], text[], jsonb, jsonb, text[], timestamptz[]) is
+'Appends events; gives how many. Append many in one call, and with synchronous_commit = off where they may be lost with
+the server.
+Arguments: system; events and message_ids, one for each; recipients, an array of arrays of addresses; fields, an array
+of objects; sources, what of the system saw it; times, null for now.
+Errors: PS001, PS002.
+Source: spec hub-transport 16.';
+
+create function parley_store.maintain_tracking(days_ahead integer default 3, retention interval default '30 days')
+returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_today constant date := (clock_timestamp() at time zone 'UTC')::date;
+  v_day date;
+  v_dropped integer := 0;
+begin
+  found := parley_store._p_require_range('days_ahead', days_ahead, 0, 100);
+  found := parley_store._p_require_interval('retention', retention, '1 day', '100 years');
+  for v_day in select v_today + g.n from generate_series(0, days_ahead) as g (n) loop
+    if not exists (select from parley_store._p_tracking_day as d where d.day = v_day) then
+      perform parley_store._p_make_tracking_day(v_day);
+    end if;
+  end loop;
+  for v_day in
+    select d.day
+    from parley_store._p_tracking_day as d
+    where (d.day + 1)::timestamp at time zone 'UTC' < clock_timestamp() - retention
+    order by d.day
+  loop
+    begin
+      lock table parley_store._p_tracking in access exclusive mode nowait;
+      execute format('drop table if exists parley_store.%I', format('_p_tracking_%s', to_char(v_day, 'YYYYMMDD')));
+      delete from parley_store._p_tracking_day as d where d.day = v_day;
+      v_dropped := v_dropped + 1;
+    exception
+      when lock_not_available then
+        exit;
+    end;
+  end loop;
+  return v_dropped;
+end
+$$;
+
+comment on function parley_store.maintain_tracking(integer, interval) is
+'Makes the partitions of the next days, and drops those that are older than the retention, when nobody reads or appends
+at that moment; gives how many were dropped. Call it every minute or so.
+Arguments: days_ahead, 0 to 100; retention, from 1 day on.
+Errors: PS002.
+Source: spec hub-transport 16.';
+
+-- sql/store/governor.sql
+
+-- Pressure: the thresholds of resources, what is done at which level, and what has happened.
+--
+-- The daemon measures and decides (internal/store/governor); what it goes by and what it has decided stands here. A
+-- system names its resources and its actions; those that are the same for all have their thresholds from
+-- seed_thresholds.
+-- Source: spec hub-transport 14.
+
+create table parley_store._p_threshold (
+  system text not null references parley_store._p_system,
+  resource text not null,
+  unit text not null default '',
+  medium_at double precision not null,
+  high_at double precision not null,
+  medium_below double precision not null,
+  normal_below double precision not null,
+  history_polls integer not null default 0 check (history_polls >= 0),
+  is_watched boolean not null default true,
+  primary key (system, resource),
+  check (
+    normal_below <= medium_at and medium_below <= high_at and medium_at <= high_at and normal_below <= medium_below
+  )
+);
+
+comment on table parley_store._p_threshold is 'From which values on a resource is under pressure.';
+
+create view parley_store.thresholds as
+select
+  t.system, t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.history_polls, t.is_watched
+from parley_store._p_threshold as t;
+
+comment on view parley_store.thresholds is 'From which values on a resource is under pressure.';
+comment on column parley_store.thresholds.medium_at is 'Above this value Normal becomes Medium.';
+comment on column parley_store.thresholds.high_at is 'Above this value the level becomes High.';
+comment on column parley_store.thresholds.medium_below is 'Below this value High becomes Medium.';
+comment on column parley_store.thresholds.normal_below is 'Below this value Medium becomes Normal.';
+comment on column parley_store.thresholds.history_polls is
+'After so many polls above Normal in a row the actions that are kept for later begin; 0: there are none.';
+
+create table parley_store._p_pressure_action (
+  system text not null references parley_store._p_system,
+  resource text not null,
+  action text not null,
+  from_level text not null check (from_level in ('MEDIUM', 'HIGH')),
+  after_history boolean not null default false,
+  primary key (system, resource, action)
+);
+
+comment on table parley_store._p_pressure_action is 'What is done while a resource is at a level or above it.';
+
+create view parley_store.pressure_actions as
+select a.system, a.resource, a.action, a.from_level, a.after_history from parley_store._p_pressure_action as a;
+
+comment on view parley_store.pressure_actions is 'What is done while a resource is at a level or above it.';
+comment on column parley_store.pressure_actions.after_history is
+'At Medium only after history_polls polls above Normal; at High at once.';
+
+create table parley_store._p_pressure_change (
+  change_id bigint generated always as identity primary key,
+  system text not null,
+  node text not null,
+  resource text not null,
+  event_id integer not null,
+  from_level text not null,
+  to_level text not null,
+  measured double precision,
+  actions text[] not null default '{}',
+  message text not null,
+  changed_at timestamptz not null default clock_timestamp()
+);
+
+comment on table parley_store._p_pressure_change is 'Each change of a level: append-only.';
+
+create index on parley_store._p_pressure_change (system, node, resource, change_id);
+create index on parley_store._p_pressure_change (changed_at);
+
+create view parley_store.pressure_changes as
+select
+  c.change_id, c.system, c.node, c.resource, c.event_id, c.from_level, c.to_level, c.measured as value, c.actions,
+  c.message, c.changed_at
+from parley_store._p_pressure_change as c;
+
+comment on view parley_store.pressure_changes is 'Each change of a level, with the event that was written.';
+comment on column parley_store.pressure_changes.event_id is
+'15004 rose, 15005 fell, 15006 and 15007 work is refused because of a volume or of memory.';
+
+create view parley_store.pressure_history as
+select
+  w.system, w.node, w.resource, w.to_level as level, count(*) as transitions, sum(w.lasted) as total_time,
+  max(w.lasted) as longest_time, max(w.changed_at) as last_entered_at
+from (
+  select
+    c.system, c.node, c.resource, c.to_level, c.changed_at,
+    coalesce(lead(c.changed_at) over each_resource, clock_timestamp()) - c.changed_at as lasted
+  from parley_store._p_pressure_change as c
+  where c.from_level <> c.to_level
+  window each_resource as (partition by c.system, c.node, c.resource order by c.change_id)
+) as w
+group by w.system, w.node, w.resource, w.to_level;
+
+comment on view parley_store.pressure_history is
+'How often a resource has come to a level, how long it was there in all, and how long at most.';
+
+create function parley_store.set_threshold(
+  system text, resource text, medium_at double precision, high_at double precision, medium_below double precision,
+  normal_below double precision, history_polls integer default 0, unit text default '', is_watched boolean default true
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  if coalesce(resource, '') = '' then
+    found := parley_store._p_raise('missing', 'resource');
+  end if;
+  found := parley_store._p_require_range('history_polls', history_polls, 0, 1000000);
+  if (
+    normal_below <= medium_at and medium_below <= high_at and medium_at <= high_at and normal_below <= medium_below
+  ) is not true then
+    found := parley_store._p_raise(
+      'threshold', resource,
+      format(
+        'normal_below %s, medium_at %s, medium_below %s, high_at %s',
+        normal_below, medium_at, medium_below, high_at
+      )
+    );
+  end if;
+  insert into parley_store._p_threshold as t (
+    system, resource, unit, medium_at, high_at, medium_below, normal_below, history_polls, is_watched
+  )
+  values ($1, $2, coalesce($8, ''), $3, $4, $5, $6, $7, coalesce($9, true))
+  on conflict on constraint _p_threshold_pkey do update set
+    unit = excluded.unit, medium_at = excluded.medium_at, high_at = excluded.high_at,
+    medium_below = excluded.medium_below, normal_below = excluded.normal_below,
+    history_polls = excluded.history_polls, is_watched = excluded.is_watched;
+end
+$$;
+
+comment on function parley_store.set_threshold(
+  text, text, double precision, double precision, double precision, double precision, integer, text, boolean
+) is
+'Says from which values on a resource is under pressure; a daemon reads it within a minute.
+Arguments: system; resource; medium_at and high_at, above which the level rises; medium_below and normal_below, below
+which it falls; history_polls, after how many polls above Normal later actions begin; unit; is_watched.
+Errors: PS001, PS002, PS008.
+Source: spec hub-transport 14.2.';
+
+create function parley_store.set_pressure_action(
+  system text, resource text, action text, from_level text, after_history boolean default false
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  if from_level is null then
+    delete from parley_store._p_pressure_action as a
+    where a.system = $1 and a.resource = $2 and a.action = $3;
+    return;
+  end if;
+  insert into parley_store._p_pressure_action as a (system, resource, action, from_level, after_history)
+  values ($1, $2, $3, upper($4), coalesce($5, false))
+  on conflict on constraint _p_pressure_action_pkey do update set
+    from_level = excluded.from_level, after_history = excluded.after_history;
+end
+$$;
+
+comment on function parley_store.set_pressure_action(text, text, text, text, boolean) is
+'Says what is done while a resource is at a level or above it.
+Arguments: system; resource; action, a name of the system''s own; from_level, MEDIUM or HIGH (null: never);
+after_history, at Medium only when it has lasted.
+Errors: PS001, 23514 another level.
+Source: spec hub-transport 14.3.';
+
+create function parley_store.seed_thresholds(system text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  insert into parley_store._p_threshold (
+    system, resource, unit, medium_at, high_at, medium_below, normal_below, history_polls
+  )
+  select seed_thresholds.system, t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.polls
+  from (values
+    ('uncommitted', 'units', 999, 1500, 1000, 800, 10),
+    ('work waiting', 'items', 9999, 15000, 10000, 2000, 300),
+    ('process memory', '%', 72, 75, 73, 71, 30),
+    ('system memory', '%', 88, 94, 89, 84, 0),
+    ('data volume', '%', 96, 99, 97, 94, 0),
+    ('log volume', '%', 89, 99, 90, 80, 0),
+    ('temporary volume', '%', 89, 99, 90, 80, 0),
+    ('commit latency', 'ms', 50, 250, 200, 40, 30),
+    ('oldest transaction', 's', 900, 3600, 3000, 600, 30),
+    ('connections', '%', 85, 95, 90, 80, 10)
+  ) as t (resource, unit, medium_at, high_at, medium_below, normal_below, polls)
+  on conflict do nothing;
+end
+$$;
+
+comment on function parley_store.seed_thresholds(text) is
+'Gives a system the thresholds of the resources that the store can measure, where it has none.
+Arguments: system.
+Errors: PS001.
+Source: spec hub-transport 14.2.';
+
+create function parley_store.record_pressure(
+  system text, node text, resource text, event_id integer, from_level text, to_level text, measured double precision,
+  actions text[], message text
+) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_change_id bigint;
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  insert into parley_store._p_pressure_change as c (
+    system, node, resource, event_id, from_level, to_level, measured, actions, message
+  )
+  values ($1, coalesce($2, ''), $3, $4, $5, $6, $7, coalesce($8, '{}'), $9)
+  returning c.change_id into v_change_id;
+  perform pg_notify('parley_store_pressure', json_build_object(
+    'system', system, 'node', node, 'resource', resource, 'event_id', event_id, 'from', from_level, 'to', to_level,
+    'value', measured
+  )::text);
+  return v_change_id;
+end
+$$;
+
+comment on function parley_store.record_pressure(
+  text, text, text, integer, text, text, double precision, text[], text
+) is
+'Records a change of a level and notifies channel parley_store_pressure of it.
+Arguments: system; node, which daemon; resource; event_id, 15004 to 15007; from_level and to_level; measured, the value;
+actions, what is done from now on; message, the text of the event.
+Errors: PS001.
+Source: spec hub-transport 14.4.';
+
+create function parley_store.measure(system text) returns table (resource text, value double precision)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  -- Whoever keeps vacuum from removing what is dead: in this database, in others, on standbys, for replication.
+  select 'oldest transaction', coalesce(max(extract(epoch from clock_timestamp() - a.xact_start)), 0)::double precision
+  from pg_stat_activity as a
+  where (a.backend_xid is not null or a.backend_xmin is not null)
+    and a.backend_type in ('client backend', 'parallel worker', 'walsender')
+  union all
+  select 'connections', 100.0 * (select count(*) from pg_stat_activity as a where a.backend_type = 'client backend')
+    / greatest(
+      current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer, 1
+    )
+  union all
+  select 'work waiting', (
+    select count(*)
+    from (
+      select
+      from parley_store._p_item as i
+      join parley_store._p_lane as l using (lane_id)
+      where l.system = measure.system
+      limit 100000
+    ) as o
+  );
+end
+$$;
+
+comment on function parley_store.measure(text) is
+'Gives what the database itself knows of its pressure: the age of the oldest transaction that vacuum has to wait for, in
+seconds, connections in percent of those that there may be, and how many items wait in the lanes of a system, up to
+100,000.
+Arguments: system.
+Source: spec hub-transport 14.2.';
+
+-- sql/store/maintenance.sql
+
+-- What a daemon has to call now and then, in one place.
+
+create function parley_store.maintain(
+  tracking_retention interval default '30 days', lane_idle interval default '3 minutes'
+) returns table (task text, done integer)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_require_read_committed();
+  return query select 'leases expired', parley_store.expire_leases();
+  return query select 'lanes repaired', parley_store.repair_lanes();
+  return query select 'lanes removed', parley_store.remove_idle_lanes(1000, lane_idle);
+  return query
+  select t.task, t.done
+  from parley_store.collect_content() as c
+  cross join lateral (values
+    ('bodies removed', c.removed), ('bodies moved', c.moved), ('generations emptied', c.generations_emptied)
+  ) as t (task, done);
+  return query select 'tracking days dropped', parley_store.maintain_tracking(3, tracking_retention);
+end
+$$;
+
+comment on function parley_store.maintain(interval, interval) is
+'Does all that has to be done now and then, as a daemon does every few seconds: leases that ran out, lanes, bodies,
+partitions. It waits for nobody, and several may call it at once.
+Arguments: tracking_retention, how long events of messages are kept; lane_idle, how long an empty lane stays.
+Errors: PS002, PS009 not READ COMMITTED.';
+
+-- sql/store/rights.sql
+
+-- The store belongs to its owner alone, whatever default privileges say. A system that has a schema of its own says
+-- there who may do what.
+
+do $$
+begin
+  perform parley_store.take_back_schema('parley_store');
 end
 $$;
 
