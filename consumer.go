@@ -26,12 +26,15 @@ import (
 type Handler func(ctx context.Context, tx pgx.Tx, messages []Message) error
 
 // Consumer receives from one queue for as long as it runs: each of its readers begins a transaction, receives, calls
-// the handler and commits. Any number of consumers may work on one queue, in any number of processes.
+// the handler and commits. Any number of consumers may work on one queue, in any number of processes. A commit travels to the server
+// together with the RECEIVE of the next transaction, and what has failed of the two is distinguished.
 //
 // Readers wait for messages without polling: a notification wakes them within milliseconds. Where none can come, because
-// the pool leads through a pooler such as PgBouncer, they scan once each PollInterval.
+// the pool leads through a pooler such as PgBouncer, they scan once each PollInterval. While messages keep coming, some hundreds a second,
+// one reader scans every few milliseconds instead, because notifications cost senders.
 type Consumer struct {
-	// Pool gives each reader a connection while it receives and handles, and takes it back while the reader waits.
+	// Pool gives each reader a connection while it receives and handles, and takes it back while the reader waits, each second, and each 10
+	// milliseconds while all its connections are in use.
 	Pool *pgxpool.Pool
 	// Queue is the name of the queue.
 	Queue string
@@ -85,8 +88,8 @@ func (c *Consumer) Run(ctx context.Context) error {
 // consumerExecution is one execution of a consumer: its settings with the defaults filled in, and what its readers share.
 type consumerExecution struct {
 	Consumer
-	// workOnce is what a reader does again and again: one transaction. It reports whether there was anything to work on.
-	workOnce func(ctx, work context.Context) (bool, error)
+	// workOnce is what a reader does again and again: one transaction, or several on one connection.
+	workOnce func(ctx, work context.Context) (turn, error)
 	wakeUps  *wakeUps
 	cutOff   atomic.Int32 // handlers whose context ended with the time of grace
 	disabled atomic.Bool  // the queue was found disabled
@@ -99,7 +102,7 @@ func (c *Consumer) prepare() (*consumerExecution, error) {
 	}
 	execution, err := newConsumerExecution(*c)
 	if err == nil {
-		execution.workOnce = execution.receiveOnce
+		execution.workOnce = execution.takeTurn
 	}
 	return execution, err
 }

@@ -26,7 +26,13 @@ func (execution *consumerExecution) read(ctx, work context.Context, number int) 
 	logger := execution.Logger.With("reader", number)
 	failures := 0
 	for ctx.Err() == nil {
-		received, err := execution.workOnce(ctx, work)
+		turn, err := execution.workOnce(ctx, work)
+		if turn.committed {
+			failures = 0
+			if execution.disabled.CompareAndSwap(true, false) {
+				logger.Info("queue is enabled again")
+			}
+		}
 		if err != nil {
 			failures++
 			if failed, ok := errors.AsType[*handlerError](err); ok {
@@ -36,62 +42,15 @@ func (execution *consumerExecution) read(ctx, work context.Context, number int) 
 			pause(ctx, execution.judge(ctx, work, logger, err, failures))
 			continue
 		}
-		failures = 0
-		if execution.disabled.CompareAndSwap(true, false) {
-			logger.Info("queue is enabled again")
-		}
-		if received {
+		if !turn.foundNothing {
 			continue
 		}
 		if execution.wakeUps.ask(ctx, logger) {
 			// A sender that checked just before it was asked does not notify: scan once more.
 			continue
 		}
-		execution.wakeUps.wait(ctx)
+		execution.wakeUps.wait(ctx, turn.scanTook)
 	}
-}
-
-// receiveOnce does one transaction: receive, handle, commit. It reports whether there was anything to receive.
-func (execution *consumerExecution) receiveOnce(ctx, work context.Context) (received bool, err error) {
-	conn, err := execution.Pool.Acquire(ctx)
-	if err != nil {
-		return false, fmt.Errorf("get a connection: %w", err)
-	}
-	defer conn.Release()
-	// RECEIVE has to see what others committed after the transaction began.
-	tx, err := conn.BeginTx(work, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-	if err != nil {
-		return false, fmt.Errorf("begin a transaction: %w", err)
-	}
-	// After a commit this does nothing. It runs even when the handler ends the goroutine.
-	defer func() {
-		if undoErr := rollBack(work, tx); undoErr != nil {
-			err = errors.Join(err, undoErr)
-		}
-	}()
-	messages, err := Receive(work, tx, execution.Queue, append(execution.portion(), asReader())...)
-	if err != nil {
-		return false, err
-	}
-	if len(messages) > 0 {
-		// Where one group has messages others may have some.
-		execution.wakeUps.notifyOthers()
-		for _, group := range byGroup(messages) {
-			if err := execution.handle(work, tx, group); err != nil {
-				return false, newHandlerError(group, len(messages), err)
-			}
-		}
-	}
-	// An empty RECEIVE is committed too: it may have fired timers, or set a conversation aside.
-	err = tx.Commit(work)
-	switch {
-	case err != nil && len(messages) > 0:
-		return false, newHandlerError(messages, len(messages), fmt.Errorf("commit: %w", err))
-	case err != nil:
-		return false, fmt.Errorf("commit: %w", err)
-	}
-	execution.handled(messages)
-	return len(messages) > 0, nil
 }
 
 // rollBack rolls back also after work was cancelled. A connection that is lost has done it already.
@@ -104,15 +63,15 @@ func rollBack(work context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// portion is how much the next RECEIVE may take.
-func (execution *consumerExecution) portion() []ReceiveOption {
+// portion is how much the next RECEIVE may take, when so many messages are about to count as handled.
+func (execution *consumerExecution) portion(pending int) []ReceiveOption {
 	switch {
-	case execution.singles.Load() > 0:
-		return []ReceiveOption{Top(1)}
+	case execution.singles.Load() > int64(pending):
+		return []ReceiveOption{Top(1), asReader()}
 	case execution.Groups > 1:
-		return []ReceiveOption{Top(execution.Top), Groups(execution.Groups)}
+		return []ReceiveOption{Top(execution.Top), Groups(execution.Groups), asReader()}
 	default:
-		return []ReceiveOption{Top(execution.Top)}
+		return []ReceiveOption{Top(execution.Top), asReader()}
 	}
 }
 

@@ -12,23 +12,34 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// askedBeyond is how long beyond a poll interval senders are asked to notify. It costs senders throughput, so it
-// is short, and renewed for as long as a reader sleeps.
-const askedBeyond = 3 * time.Second
+const (
+	// askedBeyond is how long beyond a poll interval senders are asked to notify. It costs senders throughput, so it
+	// is short, and renewed for as long as a reader sleeps.
+	askedBeyond = 3 * time.Second
+	// quietTime is how long nothing must have been received before a pause counts as one.
+	quietTime = 50 * time.Millisecond
+	// longestScanPause bounds the pause between two scans of a consumer that polls, however long they take.
+	longestScanPause = 20 * time.Millisecond
+)
 
 // wakeUps wake the sleeping readers of a consumer: when a sender notifies, and once each poll interval.
 //
-// Each wakes one reader; a reader that finds messages notifies again, so that a burst wakes all of them and a
-// single message only one.
+// Each wakes one reader; a reader that finds messages again and again, or takes long over them, wakes another one, so that a burst wakes
+// all of them and a single message only one.
+//
+// Notifications make senders wait for each other's commits. So while messages keep coming senders are not asked again, and one of the
+// readers that found nothing scans every few milliseconds ([notifier.Demand]). They are not asked to stop: other consumers may have asked.
 type wakeUps struct {
 	execution    *consumerExecution
 	notifier     *notifier.Notifier
 	subscription *notifier.Subscription
 	next         notifier.WakeUp
 	sleepers     atomic.Int32
+	isScanned    atomic.Bool // one of the readers scans while the others sleep
 
 	mu         sync.Mutex
-	payload    string // what notifications of our queue carry, once it is known
+	receivedAt time.Time // when something was received last
+	payload    string    // what notifications of our queue carry, once it is known
 	demand     notifier.Demand
 	connection int64 // the one on which notifications arrived when senders were asked
 	isRefused  bool  // senders could not be asked the last time
@@ -48,14 +59,40 @@ func (w *wakeUps) notifyOthers() {
 	}
 }
 
-// wait sleeps until the next wake-up, or until listening begins: then senders have to be asked.
-func (w *wakeUps) wait(ctx context.Context) {
+// received records that a reader has got messages.
+func (w *wakeUps) received(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.demand.Notified(now, now.Sub(w.receivedAt) > quietTime)
+	w.receivedAt = now
+}
+
+// polls reports whether to scan instead of asking senders to notify. The mutex is held.
+func (w *wakeUps) polls(now time.Time) bool {
+	switch {
+	case w.demand.IsTooHigh(now):
+		w.demand.Poll()
+	case w.demand.IsPolling() && now.Sub(w.receivedAt) > quietTime:
+		w.demand.EndPolling()
+	}
+	return w.demand.IsPolling()
+}
+
+// wait sleeps until the next wake-up, or until listening begins: then senders have to be asked. While the consumer polls one of those who
+// sleep scans again soon; the last scan took so long.
+func (w *wakeUps) wait(ctx context.Context, scanTook time.Duration) {
 	w.sleepers.Add(1)
 	defer w.sleepers.Add(-1)
+	var due <-chan time.Time
+	if w.demand.IsPolling() && w.isScanned.CompareAndSwap(false, true) {
+		defer w.isScanned.Store(false)
+		due = time.After(notifier.PollAfter(scanTook, 1, notifier.PollInterval, longestScanPause))
+	}
 	select {
 	case <-ctx.Done():
 	case <-w.next:
 	case <-w.subscription.Missed:
+	case <-due:
 	}
 }
 
@@ -65,6 +102,9 @@ func (w *wakeUps) ask(ctx context.Context, logger *slog.Logger) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
+	if w.polls(now) {
+		return false
+	}
 	connection := w.notifier.Connection()
 	if connection != w.connection {
 		w.connection = connection

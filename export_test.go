@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/notifier"
 )
 
 // Definition is a version of the schema that a test makes up.
@@ -67,3 +69,16 @@ func (d Definition) Attach(ctx context.Context, db DB) (Broker, error) { return 
 func DiagnoseConnectionAt(ctx context.Context, conn *pgx.Conn, now func() time.Time) ([]Finding, bool, error) {
 	return diagnoseConnection(ctx, conn, now)
 }
+
+// ConsumerWakeUps are the wake-ups of a consumer that does not run.
+type ConsumerWakeUps struct{ w *wakeUps }
+
+func NewConsumerWakeUps() ConsumerWakeUps {
+	return ConsumerWakeUps{&wakeUps{next: notifier.NewWakeUp()}}
+}
+
+// Received is a RECEIVE with messages.
+func (c ConsumerWakeUps) Received(now time.Time) { c.w.received(now) }
+
+// Polls reports whether the consumer scans instead of asking senders to notify.
+func (c ConsumerWakeUps) Polls(now time.Time) bool { return c.w.polls(now) }

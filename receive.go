@@ -70,6 +70,13 @@ func Wait(timeout time.Duration) ReceiveOption {
 // may be after a message was rolled back five times; 8414, 8418, 8420, 8426, 8436, 8468 or 8470 for a conversation or a group
 // that is missing, unknown, or went away during the wait.
 func Receive(ctx context.Context, db DB, queue string, options ...ReceiveOption) ([]Message, error) {
+	statement, arguments := receiveStatement(queue, options)
+	rows, err := db.Query(ctx, statement, arguments...)
+	return collectReceived(rows, err, queue)
+}
+
+// receiveStatement gives the statement of a RECEIVE, for those who send it along with others.
+func receiveStatement(queue string, options []ReceiveOption) (statement string, arguments []any) {
 	var r receive
 	for _, option := range options {
 		option(&r)
@@ -93,7 +100,11 @@ func Receive(ctx context.Context, db DB, queue string, options ...ReceiveOption)
 		from = "(select $1::text as reads, set_config('parley.reader', 'on', true)) as x cross join lateral " +
 			strings.Replace(from, "$1::text", "x.reads", 1)
 	}
-	rows, err := db.Query(ctx, "select "+messageColumns+" from "+from, arguments...)
+	return "select " + messageColumns + " from " + from, arguments
+}
+
+// collectReceived reads what the statement of a RECEIVE has returned.
+func collectReceived(rows pgx.Rows, err error, queue string) ([]Message, error) {
 	if err != nil {
 		return nil, pgdb.StatementError(err, "receive from queue "+queue)
 	}

@@ -63,7 +63,7 @@ func (r *Requester) Run(ctx context.Context) error {
 		} else if r.isWaiting() && wakeUps.ask(ctx, execution.Logger) {
 			continue
 		}
-		wakeUps.wait(ctx)
+		wakeUps.wait(ctx, 0)
 	}
 	return nil
 }

@@ -58,7 +58,11 @@ func (c *SimpleConsumer) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	execution.workOnce = func(ctx, work context.Context) (bool, error) { return execution.takeOnce(ctx, work, c.Handler) }
+	execution.workOnce = func(ctx, work context.Context) (turn, error) {
+		began := time.Now()
+		taken, err := execution.takeOnce(ctx, work, c.Handler)
+		return turn{committed: err == nil, foundNothing: err == nil && !taken, scanTook: time.Since(began)}, err
+	}
 	return execution.run(ctx)
 }
 

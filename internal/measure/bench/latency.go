@@ -96,7 +96,7 @@ func LatencySystems() []Variant {
 }
 
 func latencySystems() []latencySystem {
-	return []latencySystem{activationSystem(), consumerSystem(), riverSystem()}
+	return []latencySystem{activationSystem(), consumerSystem(), groupsSystem(), riverSystem()}
 }
 
 // MeasureLatency measures how long it takes from a sender's commit to the first statement of the work on its message. It

@@ -15,7 +15,12 @@ import (
 // latencyQueue is the queue that messages pass whose latency is measured.
 const latencyQueue = "latency"
 
-const systemConsumer = "parley_consumer"
+const (
+	systemConsumer       = "parley_consumer"
+	systemConsumerGroups = "parley_consumer_groups"
+	// consumerGroups is from how many conversation groups the latter receives at once.
+	consumerGroups = 16
+)
 
 // consumerSystem is a Consumer of the Go package, which listens.
 func consumerSystem() latencySystem {
@@ -23,9 +28,17 @@ func consumerSystem() latencySystem {
 		name:    systemConsumer,
 		short:   "SEND, to the first statement of the handler of a Consumer of the Go package",
 		prepare: prepareQueue,
-		work:    consume,
+		work:    consume(1),
 		sender:  messageSender,
 	}
+}
+
+// groupsSystem is a Consumer that receives from several groups at once.
+func groupsSystem() latencySystem {
+	s := consumerSystem()
+	s.name, s.work = systemConsumerGroups, consume(consumerGroups)
+	s.short = "the same, of a Consumer that receives from up to 16 groups in a transaction"
+	return s
 }
 
 func prepareQueue(ctx context.Context, conn *pgx.Conn, c LatencyConfig) error {
@@ -54,31 +67,36 @@ func messageSender(ctx context.Context, conn *pgx.Conn, c LatencyConfig, _ int) 
 	}, nil
 }
 
-func consume(ctx context.Context, d database, c LatencyConfig) (func() error, error) {
-	pool, err := d.pool(ctx, c.Readers+1)
-	if err != nil {
-		return nil, err
+// consume gives what runs a Consumer that receives from so many groups at once.
+func consume(groups int) func(ctx context.Context, d database, c LatencyConfig) (func() error, error) {
+	return func(ctx context.Context, d database, c LatencyConfig) (func() error, error) {
+		pool, err := d.pool(ctx, c.Readers+1)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		consumer := &parley.Consumer{
+			Pool: pool, Queue: latencyQueue, Readers: c.Readers, Groups: groups,
+			Logger:  slog.New(slog.DiscardHandler),
+			Handler: beginWork,
+		}
+		done := make(chan error, 1)
+		go func() { done <- consumer.Run(ctx) }()
+		return func() error {
+			cancel()
+			defer pool.Close()
+			return <-done
+		}, nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	consumer := &parley.Consumer{
-		Pool: pool, Queue: latencyQueue, Readers: c.Readers,
-		Logger: slog.New(slog.DiscardHandler),
-		Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
-			for _, message := range messages {
-				if _, err := tx.Exec(ctx, begunStatement, int64(binary.BigEndian.Uint64(message.MessageBody))); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+}
+
+func beginWork(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+	for _, message := range messages {
+		if _, err := tx.Exec(ctx, begunStatement, int64(binary.BigEndian.Uint64(message.MessageBody))); err != nil {
+			return err
+		}
 	}
-	done := make(chan error, 1)
-	go func() { done <- consumer.Run(ctx) }()
-	return func() error {
-		cancel()
-		defer pool.Close()
-		return <-done
-	}, nil
+	return nil
 }
 
 // pool gives readers so many connections to a database.
