@@ -217,3 +217,28 @@ func TestMessageIsNotReceivedTwiceAtRepeatableRead(t *testing.T) {
 		t.Errorf("got %v, want a serialization failure", err)
 	}
 }
+
+// A row whose group is locked, and behind it, further than a first scan looks, one that is free.
+func TestReceiveFindsAMessageBehindALockedOneAndAGap(t *testing.T) {
+	t.Parallel()
+	for _, call := range []string{"parley.receive('Answering')", "parley.receive('Answering', groups => 10)"} {
+		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			b.send(b.dialog(), request, "held")
+			behind := b.dialog()
+			holder := b.begin()
+			holder.exec("select from parley.receive('Answering', top => 1)")
+			// Numbers that senders have drawn and given up.
+			b.exec(`
+				select nextval(q.position_sequence)
+				from parley._p_queue as q, generate_series(1, 20000)
+				where q.lookup_name = 'Answering'`)
+			b.send(behind, request, "behind")
+			if got := values[string](b.session, "select parley.body_text(message_body) from "+call); !slices.Equal(got, []string{"behind"}) {
+				t.Errorf("received %q, want the message behind the gap", got)
+			}
+			holder.rollback()
+		})
+	}
+}

@@ -12,6 +12,12 @@ var unpinned = map[string]string{
 	"parley._p_keeps_snapshot":    "a pinned search_path would keep the planner from putting it in line; each wait asks it",
 	"parley._p_lane":              putInLine,
 	"parley._p_as_received":       putInLine,
+	"parley._p_received":          putInLine,
+	"parley._p_rows_in_order":     putInLine,
+	"parley._p_rows_sent_alone":   putInLine,
+	"parley._p_whole_rows":        putInLine,
+	"parley._p_lock_first_group":  partOfReceive,
+	"parley._p_record_received":   partOfReceive,
 	"parley._p_set_aside_lane":    putInLine,
 	"parley._p_is_system_message": putInLine,
 	"parley._p_usual_type":        putInLine,
@@ -30,6 +36,8 @@ var unpinned = map[string]string{
 
 // The reason of several.
 const putInLine = "a pinned search_path would keep the planner from putting it in line, in statements of SEND, RECEIVE and the views"
+
+const partOfReceive = "each RECEIVE calls it: setting the search_path would cost as much as the call"
 
 const inLineOfSend = "a pinned search_path would keep the planner from putting it in line; it calls another form of itself"
 

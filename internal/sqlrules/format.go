@@ -16,7 +16,7 @@ const (
 
 // longLines are the files, by the beginning of their names, whose lines are still longer. Take one off once it is clean; put none on.
 var longLines = strings.Fields(`
-	conversation/first_send.sql receive/receive.sql receive/receive_group.sql
+	conversation/first_send.sql
 `)
 
 var fileNamePattern = regexp.MustCompile(`^[a-z]+/[a-z][a-z_]*\.sql$`)

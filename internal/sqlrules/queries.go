@@ -61,6 +61,9 @@ func isStar(tokens []Token, i int) bool {
 func checkStar(tokens []Token, i int, row string, report reporter) {
 	head := i - 1
 	if at(tokens, head).is(".") {
+		if at(tokens, head-1).is(")") { // (a_function(...)).*
+			return
+		}
 		head -= 2
 	}
 	if at(tokens, head).is("select") && at(tokens, head-1).is("in") { // for v_row in select *

@@ -102,6 +102,7 @@ func TestRulesAccept(t *testing.T) {
 		{"errors that are listed", "-- Head.\n" + strings.Replace(fn("parley.f", "raise 'x';"), "Does it.", "Does it.\nErrors: 8426.", 1)},
 		{"all columns of a function", "-- Head.\nselect f.* from parley.f() as f;\n"},
 		{"all columns of a common table expression", "-- Head.\nwith x as (select 1 as a) select * from x;\n"},
+		{"all columns that a function gives", "-- Head.\n" + fn("parley.f", "delete from parley._p_t as t returning (parley._p_g(t.a)).*;")},
 		{"all columns of a subquery", "-- Head.\nselect * from (select 1 as a) as x;\n"},
 		{"a whole row into a variable of its type", "-- Head.\n" + fn("parley.f", "select * into v_row from parley._p_t;")},
 		{"a multiplication and a count", "-- Head.\nselect a * b, count(*) from parley._p_t;\n"},

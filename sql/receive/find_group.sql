@@ -1,8 +1,180 @@
--- Which group is next: the search that RECEIVE and GET CONVERSATION GROUP share.
+-- Which group is next: the searches that RECEIVE in all its forms and GET CONVERSATION GROUP share.
 --
 -- The next group is the one with the first message, by priority and then by arrival, that no other transaction has
--- locked. RECEIVE scans the first rows of the lane itself; this file is for the rest: locked groups at the head,
--- several priorities. conversation/scan_hints.sql explains why a hint is true.
+-- locked. conversation/scan_hints.sql explains why a hint is true.
+--   _p_lock_first_group   one statement, as a rule: the first rows of a lane
+--   _p_lock_blocked_group   of what the hint names, which was locked, the first that is free
+--   _p_lock_next_group   the rest, however much of it is locked: all priorities, and what is set aside
+-- A group is locked by its row, which is never updated, so the lock may be taken on a snapshot that is old: whoever has
+-- it asks again for the message (keeps S3).
+-- No bitmap scans nor sorts: for want of statistics the planner would read all that waits in a lane to sort it.
+
+create function parley._p_lock_first_group(
+  lane integer, from_position bigint, rows_max integer,
+  out "position" bigint, out endpoint_id bigint, out group_id bigint, out conversation_group_id uuid,
+  out bound bigint, out is_lane_over boolean
+)
+language plpgsql
+as $$
+declare
+  v_from pg_catalog.int8 := from_position;
+begin
+  is_lane_over := false;
+  for v_try in 1 .. 2 loop
+    -- Two hundred positions past the hint the first message has nearly always been. An index scan reads all of a page
+    -- that is in bounds, for one row.
+    bound := v_from operator(pg_catalog.+) rows_max::pg_catalog.int8 operator(pg_catalog.*) 6400::pg_catalog.int8;
+    select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
+    into position, endpoint_id, group_id, conversation_group_id
+    from (
+      select n.position, n.endpoint_id, n.xmax as taker
+      from parley._p_message as n
+      where n.lane operator(pg_catalog.=) $1
+        and n.position operator(pg_catalog.>=) v_from
+        and n.position operator(pg_catalog.<) bound
+      order by n.position
+      limit rows_max
+    ) as m
+    join parley._p_endpoint as e
+      on e.endpoint_id operator(pg_catalog.=) m.endpoint_id and e.state operator(pg_catalog.<>) 'DO'
+    join parley._p_conversation_group as g on g.group_id operator(pg_catalog.=) e.group_id
+    -- Not what a reader keeps that went back to a savepoint: receive/savepoints.sql.
+    where m.taker operator(pg_catalog.=) '0' or parley._p_keeper(m.taker) is null
+    order by m.position
+    limit 1
+    for update of g skip locked;
+    if found then
+      return;
+    end if;
+    -- Readers of many messages at a time leave gaps of thousands of rows.
+    select
+      pg_catalog.count(*) operator(pg_catalog.<) rows_max
+        and (pg_catalog.max(r.position) operator(pg_catalog.<) bound) is not false,
+      pg_catalog.min(r.position)
+    into is_lane_over, v_from
+    from (
+      select n.position
+      from parley._p_message as n
+      where n.lane operator(pg_catalog.=) $1 and n.position operator(pg_catalog.>=) v_from
+      order by n.position
+      limit rows_max
+    ) as r;
+    exit when v_from is null or v_from operator(pg_catalog.<) bound;
+  end loop;
+end
+$$;
+
+comment on function parley._p_lock_first_group(integer, bigint, integer) is
+'Locks the group of the first row of a lane whose group nobody else has locked, and gives that row; nulls when there is
+none among so many rows. bound says up to where it has looked; is_lane_over, that no row was left out.
+Arguments: lane; from_position, before which nothing waits; rows_max, how many rows to look at.';
+
+create function parley._p_lock_blocked_group(hint parley._p_scan_hint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform
+  from unnest(hint.blocked_endpoints, hint.blocked_positions) as b (endpoint_id, position)
+  join parley._p_endpoint as e
+    on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+  cross join lateral (
+    select n.position, n.lane, n.xmax as taker
+    from parley._p_message as n
+    where n.endpoint_id = e.endpoint_id
+      and n.position >= greatest(b.position, hint.low_position)
+      and n.position < hint.resume_position
+    order by n.position
+    limit 1
+  ) as m
+  join parley._p_conversation_group as g on g.group_id = e.group_id
+  where m.lane = hint.lane and (m.taker = '0' or parley._p_keeper(m.taker) is null)
+  order by m.position
+  limit 1
+  for update of g skip locked;
+  return found;
+end
+$$;
+
+comment on function parley._p_lock_blocked_group(parley._p_scan_hint) is
+'Locks, of the groups that a hint names, the first that has messages and that nobody else has locked, and says whether
+there was one.';
+
+create function parley._p_lock_named_by_hint(
+  queue_id integer, lane integer, hint parley._p_scan_hint, inout most integer,
+  out group_id bigint, out endpoint_id bigint, out "position" bigint, out seen bigint[]
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group bigint;
+  v_taker xid;
+  v_moved integer;
+begin
+  seen := '{}';
+  -- Groups that were locked when a reader passed them by, in the order of their first message.
+  for v_group, v_taker in
+    select e.group_id, (array_agg(n.taker order by n.position))[1]
+    from unnest(hint.blocked_endpoints, hint.blocked_positions) as b (endpoint_id, position)
+    join parley._p_endpoint as e using (endpoint_id)
+    left join parley._p_set_aside as s using (endpoint_id)
+    cross join lateral (
+      -- One probe a conversation, however much waits in it.
+      select m.position, m.lane, m.xmax as taker from parley._p_message as m
+      where m.endpoint_id = e.endpoint_id
+        and m.position >= greatest(b.position, hint.low_position, s.moved_position)
+      order by m.position
+      limit 1
+    ) as n
+    where e.state <> 'DO' and n.position < hint.resume_position and n.lane = _p_lock_named_by_hint.lane
+    group by e.group_id
+    order by min(n.position)
+  loop
+    perform
+    from parley._p_conversation_group as g
+    where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+    for update skip locked;
+    if not found then
+      seen := seen || parley._p_endpoints_of_group(v_group, 0);
+      continue;
+    end if;
+    select m.endpoint_id, m.position into endpoint_id, position
+    from parley._p_endpoint as e
+    left join parley._p_set_aside as s using (endpoint_id)
+    cross join lateral (
+      select n.endpoint_id, n.position from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id
+        and n.position >= greatest(parley._p_begin_of(hint, e.endpoint_id), s.moved_position)
+        and n.lane = _p_lock_named_by_hint.lane
+      order by n.position
+      limit 1
+    ) as m
+    where e.group_id = v_group and e.state <> 'DO'
+    order by m.position
+    limit 1;
+    if found then
+      v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, most);
+      if v_moved is null then
+        group_id := v_group;
+        return;
+      end if;
+      if v_moved = most then
+        seen := seen || parley._p_endpoints_of_group(v_group, 0);
+      end if;
+      most := most - v_moved;
+    end if;
+  end loop;
+  endpoint_id := null;
+  position := null;
+end
+$$;
+
+comment on function parley._p_lock_named_by_hint(integer, integer, parley._p_scan_hint, integer) is
+'Locks, of the groups that a hint names, the first that can be received from, as _p_lock_next_group does, and gives its
+first message; nulls when there is none. seen are the endpoints of those that are locked.
+Arguments: queue_id; lane; hint; most, at most so many rows of what is set aside are moved out of the way; it gives how
+many are left.';
 
 create function parley._p_lock_next_group(
   queue_id integer, priorities integer, out group_id bigint, out endpoint_id bigint, out "position" bigint
@@ -24,63 +196,20 @@ declare
   v_taker xid;
   v_moved integer;
   v_most integer := 500;
+  v_named record;
 begin
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where priorities & (1 << p.n) > 0 loop
     v_lane := parley._p_lane(queue_id, v_priority);
     select * into v_hint from parley._p_newest_hint(v_lane) as h;
-    v_seen := '{}';
-    -- Groups that were locked when a reader passed them by, in the order of their first message.
-    for v_group, v_taker in
-      select e.group_id, (array_agg(n.taker order by n.position))[1]
-      from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
-      join parley._p_endpoint as e using (endpoint_id)
-      left join parley._p_set_aside as s using (endpoint_id)
-      cross join lateral (
-        -- One probe a conversation, however much waits in it.
-        select m.position, m.lane, m.xmax as taker from parley._p_message as m
-        where m.endpoint_id = e.endpoint_id
-          and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
-        order by m.position
-        limit 1
-      ) as n
-      where e.state <> 'DO' and n.position < v_hint.resume_position and n.lane = v_lane
-      group by e.group_id
-      order by min(n.position)
-    loop
-      perform
-      from parley._p_conversation_group as g
-      where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
-      for update skip locked;
-      if not found then
-        v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
-        continue;
-      end if;
-      select m.endpoint_id, m.position into endpoint_id, position
-      from parley._p_endpoint as e
-      left join parley._p_set_aside as s using (endpoint_id)
-      cross join lateral (
-        select n.endpoint_id, n.position from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id
-          and n.position >= greatest(parley._p_begin_of(v_hint, e.endpoint_id), s.moved_position)
-          and n.lane = v_lane
-        order by n.position
-        limit 1
-      ) as m
-      where e.group_id = v_group and e.state <> 'DO'
-      order by m.position
-      limit 1;
-      if found then
-        v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
-        if v_moved is null then
-          group_id := v_group;
-          return;
-        end if;
-        if v_moved = v_most then
-          v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
-        end if;
-        v_most := v_most - v_moved;
-      end if;
-    end loop;
+    v_named := parley._p_lock_named_by_hint(queue_id, v_lane, v_hint, v_most);
+    v_seen := v_named.seen;
+    v_most := v_named.most;
+    if v_named.group_id is not null then
+      group_id := v_named.group_id;
+      endpoint_id := v_named.endpoint_id;
+      position := v_named.position;
+      return;
+    end if;
     v_begin := greatest(0, v_hint.low_position, v_hint.resume_position);
     v_from := v_begin;
     v_bound := v_begin + 4194304;

@@ -15,26 +15,18 @@ declare
   v_queue parley._p_queue;
   v_group bigint;
   v_has_fired boolean;
-  v_last bigint;
-  v_sent timestamptz;
-  v_seen timestamptz;
-  v_lost integer := 0;
-  v_scanned_at timestamptz;
-  v_started timestamptz := clock_timestamp();
+  v_wait parley._p_wait;
 begin
   loop
     v_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
-    if not v_queue.is_receive_enabled or v_queue.is_simple or parley._p_is_poisoned(v_queue.queue_id) then
-      found := parley._p_raise_disabled(v_queue.queue_id);
-    end if;
+    found := parley._p_require_receivable(v_caller, v_queue);
     found := parley._p_require_timeout(timeout);
     if parley._p_is_paused(v_queue, coalesce(timeout, 0)) then
       return null;
     end if;
     v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then
-      v_scanned_at := clock_timestamp();
-      v_last := parley._p_last_position(v_queue.position_sequence);
+      v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
     end if;
     v_group := (parley._p_lock_next_group(v_queue.queue_id, v_queue.priorities)).group_id;
     if v_group is not null then
@@ -43,12 +35,8 @@ begin
     if coalesce(timeout, 0) = 0 or parley._p_has_unseen() or v_has_fired then
       return null;
     end if;
-    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
-    v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(
-      v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost
-    );
-    if v_sent is null then
+    v_wait := parley._p_wait_for_message(v_queue.position_sequence, timeout, v_wait);
+    if v_wait.is_over then
       return null;
     end if;
   end loop;

@@ -1,20 +1,45 @@
 -- RECEIVE: the other hot path.
 --
--- 1. Scan the first rows of the lane and lock the first group that is free, in one statement (skip locked).
--- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group, how far has it
---    been received, what is its first message? No other reader takes from it now.
--- 3. Take: one message by its position, a frame by its own, or many rows that were sent one by one.
--- A group is locked by its row, which is never updated, so step 1 may run on a snapshot that is old: then step 2 finds nothing, or a message
--- in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says, before which nothing is left but of conversations
--- that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a scan can end is said as well: an index
--- scan reads all of a page that is in bounds, for one row.
--- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a blocked conversation)
--- goes through receive/receive_group.sql; what is named, through receive/receive_named.sql first.
--- No bitmap scans (nor sorts, in receive/find_group.sql): for want of statistics the planner would read all that waits in a lane to sort it.
--- A waiting RECEIVE holds nothing: after a scan that has locked, fired or set aside something in vain RECEIVE returns, so that its caller commits.
+-- 1. Find and lock: _p_lock_first_group locks the first group of the lane that is free, in one statement (skip locked).
+-- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group,
+--    how far has it been received, what is its first message? No other reader takes from it now.
+-- 3. Take: one message by its position, a frame by its own, or many rows (receive/take_messages.sql). What a row of the
+--    answer is, says _p_received alone.
+-- 4. Record how far it has been received.
+-- A group is locked by its row, which is never updated, so step 1 may run on a snapshot that is old: then step 2 finds
+-- nothing, or a message in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says,
+-- before which nothing is left but of conversations that it names as blocked (keeps S4, S19); those are tried first, in
+-- a statement of their own. Where a scan can end is said as well: an index scan reads all of a page that is in bounds,
+-- for one row.
+-- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a
+-- blocked conversation) goes through receive/receive_group.sql; what is named, through receive/receive_named.sql first;
+-- many groups, through receive/receive_groups.sql.
+-- A waiting RECEIVE holds nothing: after a scan that has locked, fired or set aside something in vain RECEIVE returns,
+-- so that its caller commits.
 --
--- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see docs/performance.md. Several small ones
--- are cheaper than few large ones, and leave the planner no second choice when statistics are stale.
+-- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see
+-- docs/performance.md. Several small ones are cheaper than few large ones, and leave the planner no second choice when
+-- statistics are stale. A call of a function that gives a record costs 2 microseconds, 4 when it sets its search_path.
+-- What takes rows stands here because a function that returned them would have them copied once more.
+
+create function parley._p_require_receivable(caller oid, queue parley._p_queue) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if pg_has_role(caller, queue.owner, 'usage') is not true then
+    found := parley._p_require_permission(caller, 'RECEIVE', 'queue', queue.queue_id, queue.lookup_name, queue.owner);
+  end if;
+  if not queue.is_receive_enabled or queue.is_simple or parley._p_is_poisoned(queue.queue_id) then
+    found := parley._p_raise_disabled(queue.queue_id);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_receivable(oid, parley._p_queue) is
+'Gives true when somebody may receive from a queue, and it is on.
+Errors: 229 not allowed, 8402 a simple queue, 9617 disabled.';
 
 create function parley.receive(
   queue text,
@@ -36,47 +61,32 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_scan record;
   v_queue parley._p_queue;
-  v_rollbacks bigint;
-  v_is_poisoned boolean := false;
-  v_low bigint;
   v_hint parley._p_scan_hint;
+  v_low bigint;
   v_is_blocked boolean;
-  v_lane integer;
-  v_first bigint;
-  v_bound bigint;
-  v_position bigint;
-  v_endpoint_id bigint;
-  v_group_id bigint;
-  v_conversation_group_id uuid;
+  v_found record;
   v_endpoint parley._p_endpoint;
   v_message parley._p_message;
-  v_counted bigint;
   v_type_name text;
   v_validation text;
-  v_size integer;
+  v_counted bigint;
   v_sequence bigint;
   v_left integer := coalesce(top, 2147483647);
+  v_size integer;
   v_count integer;
-  v_scan_past boolean := false;
-  v_scanned_at timestamptz;
-  v_started timestamptz;
-  v_sent timestamptz;
-  v_seen timestamptz;
-  v_lost integer := 0;
-  v_last bigint;
   -- Null was given too, and is refused.
-  v_is_named constant boolean := (conversation_handle, conversation_group_id) is distinct from (parley._p_any(), parley._p_any());
+  v_is_named constant boolean :=
+    (conversation_handle, conversation_group_id) is distinct from (parley._p_any(), parley._p_any());
   v_named record;
   v_service_id integer;
+  v_scan_past boolean := false;
   v_is_holding boolean := false;
-  v_transaction_id xid;
+  v_wait parley._p_wait;
 begin
   <<scanning>>
   loop
     -- A column of its own costs more than a whole row.
-    select
-      q as queue,
-      (select h from parley._p_newest_hint(parley._p_lane(q.queue_id, 5)) as h) as hint
+    select q as queue, (select h from parley._p_newest_hint(parley._p_lane(q.queue_id, 5)) as h) as hint
     into v_scan
     from parley._p_queue as q
     where q.lookup_name = queue;
@@ -88,61 +98,44 @@ begin
     v_hint := v_scan.hint;
     v_low := coalesce(v_hint.low_position, 0);
     v_is_blocked := cardinality(v_hint.blocked_endpoints) > 0;
-    if pg_has_role(v_caller, v_queue.owner, 'usage') is not true then
-      found := parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+    if pg_has_role(v_caller, v_queue.owner, 'usage') is not true or not v_queue.is_receive_enabled or v_queue.is_simple
+      or v_queue.poison_action = 'DISABLE_QUEUE' then
+      found := parley._p_require_receivable(v_caller, v_queue);
     end if;
-    if v_queue.is_poison_message_handling_enabled and v_queue.poison_action = 'DISABLE_QUEUE' then
-      v_rollbacks := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
-      v_is_poisoned := greatest(v_rollbacks & 15, v_rollbacks >> 31 & 15) >= v_queue.rollbacks_before_disable;
-    end if;
-    if v_is_poisoned or not v_queue.is_receive_enabled or v_queue.is_simple then
-      found := parley._p_raise_disabled(v_queue.queue_id);
-    end if;
-    if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
+    if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0)
+      <= extract(epoch from clock_timestamp()) * 1000000 then
       v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
     end if;
-    if top < 1 and parley._p_require_top(top) or v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, timeout) then
+    if top < 1 and parley._p_require_top(top)
+      or v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, timeout) then
       return;
     end if;
-    -- Read before the scan: a sender that draws its position after this makes us scan again while we wait.
-    if timeout <> 0 and parley._p_require_timeout(timeout) then
-      v_scanned_at := clock_timestamp();
-      v_last := parley._p_last_position(v_queue.position_sequence);
+    if timeout <> 0 then
+      v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
     end if;
-
-    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_scan_past and not v_is_named then
-      perform
-      from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
-      join parley._p_endpoint as e
-        on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
-      cross join lateral (
-        select n.position, n.lane, n.xmax as taker
-        from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id and n.position >= greatest(b.position, v_hint.low_position) and n.position < v_hint.resume_position
-        order by n.position
-        limit 1
-      ) as m
-      join parley._p_conversation_group as g on g.group_id = e.group_id
-      where m.lane = v_hint.lane and (m.taker = '0' or parley._p_keeper(m.taker) is null)
-      order by m.position
-      limit 1
-      for update of g skip locked;
-      v_scan_past := found;
-      v_is_holding := v_is_holding or found;
-      v_low := greatest(v_low, case when not found then v_hint.resume_position end);
+    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_scan_past
+      and not v_is_named then
+      v_scan_past := parley._p_lock_blocked_group(v_hint);
+      v_is_holding := v_is_holding or v_scan_past;
+      v_low := greatest(v_low, case when not v_scan_past then v_hint.resume_position end);
     end if;
-
-    if coalesce(groups, 1) <> 1 and parley._p_require_groups(groups, v_is_named) and not v_queue.is_retention_enabled and not v_scan_past then
+    if coalesce(groups, 1) <> 1 and parley._p_require_groups(groups, v_is_named) and not v_queue.is_retention_enabled
+      and not v_scan_past then
       return query select * from parley._p_receive_groups(v_queue, top, groups);
       exit scanning when found;
     end if;
 
     if v_is_named then
-      v_named := parley._p_poll_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout);
+      v_named := parley._p_poll_named(
+        v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout
+      );
       v_service_id := v_named.service_id;
       if v_named.is_ready then
         return query
-        select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
+        select *
+        from parley._p_receive_group(
+          v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id
+        );
         exit scanning when found;
         v_is_holding := true;
       end if;
@@ -151,78 +144,60 @@ begin
       return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
       exit scanning when found;
     else
-      v_lane := parley._p_lane(v_queue.queue_id, 5);
-      -- Two hundred positions past the hint the first message has nearly always been.
-      v_first := v_low;
-      v_bound := v_low + 204800;
-      for v_try in 1 .. 2 loop
-        select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
-        into v_position, v_endpoint_id, v_group_id, v_conversation_group_id
-        from (
-          select n.position, n.endpoint_id, n.xmax as taker
-          from parley._p_message as n
-          where n.lane = v_lane and n.position >= v_first and n.position < v_bound
-          order by n.position
-          limit 32
-        ) as m
-        join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
-        join parley._p_conversation_group as g on g.group_id = e.group_id
-        -- Not what a reader keeps that went back to a savepoint: receive/savepoints.sql.
-        where m.taker = '0' or parley._p_keeper(m.taker) is null
-        order by m.position
-        limit 1
-        for update of g skip locked;
-        exit when found or v_try = 2;
-        -- Readers of many messages at a time leave gaps of thousands of rows.
-        select m.position into v_first from parley._p_message as m where m.lane = v_lane and m.position >= v_first order by m.position limit 1;
-        exit when v_first is null or v_first < v_bound;
-        v_bound := v_first + 204800;
-      end loop;
-      if v_position is null then
+      v_found := parley._p_lock_first_group(parley._p_lane(v_queue.queue_id, 5), v_low, 32);
+      if v_found.position is null then
         -- All that the scan saw is locked. If nothing is there there is nothing to search.
-        if v_first is not null then
+        if not v_found.is_lane_over then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
           exit scanning when found;
         end if;
       else
         -- The hint is 64 rows old: renew it, but not all readers at once.
-        if v_position - v_low > 65536 and (v_position - v_low > 262144 or (v_position >> 10) % 16 = pg_backend_pid() % 16) then
-          perform parley._p_renew_hint(v_queue.queue_id, v_lane, v_position, v_hint);
+        if v_found.position - v_low > 65536
+          and (v_found.position - v_low > 262144 or (v_found.position >> 10) % 16 = pg_backend_pid() % 16) then
+          perform parley._p_renew_hint(
+            v_queue.queue_id, parley._p_lane(v_queue.queue_id, 5), v_found.position, v_hint
+          );
         end if;
         select e as endpoint, m.message, m.taker,
-          coalesce(
-            (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
-            0
-          ) as sequence
+          coalesce((
+            select p.sequence
+            from parley._p_receive_progress as p
+            where p.endpoint_id = e.endpoint_id
+            order by p.sequence desc
+            limit 1
+          ), 0) as sequence
         into v_scan
         from parley._p_endpoint as e
         cross join lateral (
           select n as message, n.xmax as taker
           from parley._p_message as n
-          where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position < v_bound
+          where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position < v_found.bound
           order by n.position
           limit 1
         ) as m
-        where e.endpoint_id = v_endpoint_id and e.group_id = v_group_id and e.state <> 'DO';
+        where e.endpoint_id = v_found.endpoint_id and e.group_id = v_found.group_id and e.state <> 'DO';
         v_is_holding := true;
         continue when not found;
         v_endpoint := v_scan.endpoint;
         v_message := v_scan.message;
         v_sequence := v_scan.sequence;
-        if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) or v_is_blocked and v_endpoint_id = any (v_hint.blocked_endpoints) then
-          return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
+        if not v_endpoint.is_plain or v_message.message_type_id in (1, 5)
+          or v_is_blocked and v_endpoint.endpoint_id = any (v_hint.blocked_endpoints) then
+          return query
+          select * from parley._p_receive_group(v_queue.queue_id, top, null, v_found.conversation_group_id);
           exit scanning when found;
           -- It is set aside, and more of it may stand in front of the others.
           v_scan_past := true;
           continue;
         end if;
         -- ALTER SERVICE may have given its messages to another queue between the scan and the lock.
-        continue when v_message.lane <> v_lane;
+        continue when v_message.lane <> parley._p_lane(v_queue.queue_id, 5);
         if v_scan.taker <> '0' and v_counted is distinct from v_message.position then
           v_scan_past := parley._p_keeper(v_scan.taker) is not null;
           continue when v_scan_past;
           -- Counting may have waited, or have set the conversation aside, so scan again.
-          if parley._p_count_rollback(v_queue.queue_id, v_endpoint_id, v_message.position) is null then
+          if parley._p_count_rollback(v_queue.queue_id, v_endpoint.endpoint_id, v_message.position) is null then
             return;
           end if;
           v_counted := v_message.position;
@@ -239,102 +214,69 @@ begin
             where t.message_type_id = v_message.message_type_id;
           end if;
           if v_size is null and v_left > 1 then
-            -- All that were sent one by one, up to the first frame. An Error or timer message that has come since is for the next RECEIVE.
+            -- An Error or timer message that has come since is for the next RECEIVE.
             return query
             delete from parley._p_message as m
-            using (
-              select o.row_id, o.number
-              from (
-                select k.ctid as row_id,
-                  row_number() over (order by k.position rows unbounded preceding) as number,
-                  count(k.frame) over (order by k.position rows unbounded preceding) as frames
-                from (
-                  select n.ctid, n.position, n.frame
-                  from parley._p_message as n
-                  where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
-                  order by n.position
-                  limit v_left
-                ) as k
-              ) as o
-              where o.frames = 0
+            using parley._p_rows_sent_alone(
+              v_endpoint.endpoint_id, v_low, v_left, v_message.message_type_id, v_type_name, v_validation
             ) as p
             where m.ctid = p.row_id
-            returning
-              0::smallint, v_endpoint.priority, m.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence + p.number - 1,
-              v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
-              case
-                when m.message_type_id = v_message.message_type_id then v_type_name
-                else (select t.name from parley._p_message_type as t where t.message_type_id = m.message_type_id)
-              end,
-              m.message_type_id,
-              case
-                when m.message_type_id = v_message.message_type_id then v_validation
-                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = m.message_type_id)
-              end,
-              m.body, m.enqueued_at, null::uuid, m.trace_context;
+            returning (parley._p_received(
+              0::smallint, v_endpoint.priority, m.position, v_found.conversation_group_id,
+              v_endpoint.conversation_handle, v_sequence + p.before, v_endpoint.service_name, v_endpoint.service_id,
+              v_endpoint.service_contract_name, v_endpoint.service_contract_id, m.message_type_id, p.type_name,
+              p.validation, m.body, m.enqueued_at, null, m.trace_context
+            )).*;
             get diagnostics v_count = row_count;
           elsif v_size <= v_left / 8 then
             -- Many frames, and what stands between them, as far as whole rows go; a few are cheaper one by one.
             return query
             with gone as (
               delete from parley._p_message as m
-              using (
-                select o.row_id, o.before
-                from (
-                  select k.row_id, k.size, sum(k.size) over (order by k.position rows unbounded preceding) - k.size as before
-                  from (
-                    select n.ctid as row_id, n.position, coalesce(cardinality(n.frame), 1) as size
-                    from parley._p_message as n
-                    where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
-                    order by n.position
-                    limit v_left::bigint / v_size + 1
-                  ) as k
-                ) as o
-                where o.before + o.size <= v_left
+              using parley._p_whole_rows(
+                v_endpoint.endpoint_id, v_low, v_left::bigint / v_size + 1, v_left, v_message.message_type_id,
+                v_type_name, v_validation
               ) as p
               where m.ctid = p.row_id
-              returning m.position, m.message_type_id, m.enqueued_at, coalesce(m.frame, array[m.body]) as frame, m.trace_context, p.before
+              returning m.position, m.message_type_id, m.enqueued_at, coalesce(m.frame, array[m.body]) as frame,
+                m.trace_context, v_sequence + p.before as sequence, p.type_name, p.validation
             ), opened as (
-              select g.position, g.message_type_id, g.enqueued_at, g.trace_context, g.before,
-                unnest(g.frame) as body, generate_series(0, cardinality(g.frame) - 1) as ordinal
+              select g.position, g.message_type_id, g.enqueued_at, g.trace_context, g.sequence, g.type_name,
+                g.validation, unnest(g.frame) as body, generate_series(0, cardinality(g.frame) - 1) as ordinal
               from gone as g
             )
-            select
-              0::smallint, v_endpoint.priority, p.position + p.ordinal, v_conversation_group_id, v_endpoint.conversation_handle,
-              v_sequence + p.before + p.ordinal, v_endpoint.service_name, v_endpoint.service_id,
-              v_endpoint.service_contract_name, v_endpoint.service_contract_id,
-              case
-                when p.message_type_id = v_message.message_type_id then v_type_name
-                else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
-              end,
-              p.message_type_id,
-              case
-                when p.message_type_id = v_message.message_type_id then v_validation
-                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = p.message_type_id)
-              end,
-              p.body, p.enqueued_at, null::uuid, p.trace_context
+            select (parley._p_received(
+              0::smallint, v_endpoint.priority, p.position + p.ordinal, v_found.conversation_group_id,
+              v_endpoint.conversation_handle, p.sequence + p.ordinal, v_endpoint.service_name, v_endpoint.service_id,
+              v_endpoint.service_contract_name, v_endpoint.service_contract_id, p.message_type_id, p.type_name,
+              p.validation, p.body, p.enqueued_at, null, p.trace_context
+            )).*
             from opened as p;
             get diagnostics v_count = row_count;
           else
             v_count := 0;
-            delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_message.position;
-            -- No reader takes from a group that we hold, but a reader with an old snapshot, from before a MOVE (keeps S3).
+            delete from parley._p_message as m
+            where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
+            -- No reader takes from a group that we hold, but one with a snapshot from before a MOVE (keeps S3).
             if found and v_size is null then
-              return next row(
-                0, v_endpoint.priority, v_message.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence,
-                v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
-                v_type_name, v_message.message_type_id, v_validation, v_message.body, v_message.enqueued_at, null, v_message.trace_context
-              )::parley.received_message;
+              return next parley._p_received(
+                0::smallint, v_endpoint.priority, v_message.position, v_found.conversation_group_id,
+                v_endpoint.conversation_handle, v_sequence, v_endpoint.service_name, v_endpoint.service_id,
+                v_endpoint.service_contract_name, v_endpoint.service_contract_id, v_message.message_type_id,
+                v_type_name, v_validation, v_message.body, v_message.enqueued_at, null, v_message.trace_context
+              );
               v_count := 1;
             elsif found then
               v_count := least(v_size, v_left);
               return query
-              select
-                0::smallint, v_endpoint.priority, v_message.position + f.number - 1, v_conversation_group_id, v_endpoint.conversation_handle,
-                v_sequence + f.number - 1, v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name,
-                v_endpoint.service_contract_id, v_type_name, v_message.message_type_id, v_validation, f.body, v_message.enqueued_at,
-                null::uuid, v_message.trace_context
-              from (select unnest(v_message.frame[:v_count]) as body, generate_series(1, v_count) as number) as f;
+              select (parley._p_received(
+                0::smallint, v_endpoint.priority, v_message.position + f.ordinal, v_found.conversation_group_id,
+                v_endpoint.conversation_handle, v_sequence + f.ordinal, v_endpoint.service_name,
+                v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
+                v_message.message_type_id, v_type_name, v_validation, f.body, v_message.enqueued_at, null,
+                v_message.trace_context
+              )).*
+              from (select unnest(v_message.frame[:v_count]) as body, generate_series(0, v_count - 1) as ordinal) as f;
               if v_count < v_size then
                 perform parley._p_put_rest_back(v_message, v_count, top);
               end if;
@@ -346,32 +288,23 @@ begin
           select n as message
           into v_scan
           from parley._p_message as n
-          where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
+          where n.endpoint_id = v_endpoint.endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
           order by n.position
           limit 1;
           exit when not found;
           v_message := v_scan.message;
         end loop;
-        insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence) returning xmin into v_transaction_id;
-        if v_transaction_id <> pg_current_xact_id()::xid then
-          perform parley._p_keep(v_transaction_id);
-        end if;
-        v_count := greatest(coalesce(top, 2147483647) - v_left, 1);
-        if v_sequence / v_count / 32 <> (v_sequence - v_count) / v_count / 32 then
-          perform parley._p_forget_progress(v_endpoint_id, v_sequence, v_count);
-        end if;
+        found := parley._p_record_received(
+          v_endpoint.endpoint_id, v_sequence, greatest(coalesce(top, 2147483647) - v_left, 1)
+        );
         exit scanning;
       end if;
     end if;
-    exit when coalesce(timeout, 0) = 0;
-    exit when parley._p_has_unseen() or v_is_holding;
-    v_started := coalesce(v_started, clock_timestamp());
-    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
-    v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost);
-    exit when v_sent is null;
+    exit when coalesce(timeout, 0) = 0 or parley._p_has_unseen() or v_is_holding;
+    v_wait := parley._p_wait_for_message(v_queue.position_sequence, timeout, v_wait);
+    exit when v_wait.is_over;
   end loop;
-  if v_started is not null then
+  if v_wait.started_at is not null then
     found := parley._p_reach_client();
   end if;
 end
@@ -379,16 +312,18 @@ $$;
 
 comment on function parley.receive(text, integer, uuid, uuid, integer, integer, parley.caller) is
 'Receives messages: removes them from the queue, in this transaction, and locks their conversation group to its end.
-All messages come from one group, conversation by conversation; the group is the first, by priority and arrival, that nobody else has locked.
-Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle, conversation_group_id: receive only from that one,
-waiting for its lock (left out: from any; null is refused); timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever);
-groups, from up to so many groups, 1 to 10,000, all of which stay locked (null: from one). A message that has come back after a rollback is received
-alone, with its group.
-It waits without a lock. When it had to fire a timer, to set a conversation aside or to lock a group in vain, it returns nothing before its time: commit,
-and call it again.
-Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, groups out of range or with
-one named, 8414 the conversation is not in the group, 8418 and 8420
-handle or group null, 8426 and 8436 conversation or group not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped
+All messages come from one group, conversation by conversation; the group is the first, by priority and arrival, that
+nobody else has locked.
+Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle,
+conversation_group_id: receive only from that one, waiting for its lock (left out: from any; null is refused); timeout
+in milliseconds to wait for a message (null or 0: do not wait, -1: for ever); groups, from up to so many groups, 1 to
+10,000, all of which stay locked (null: from one). A message that has come back after a rollback is received alone, with
+its group.
+It waits without a lock. When it had to fire a timer, to set a conversation aside or to lock a group in vain, it returns
+nothing before its time: commit, and call it again.
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, groups out of range or
+with one named, 8414 the conversation is not in the group, 8418 and 8420 handle or group null, 8426 and 8436
+conversation or group not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped
 meanwhile, 9609 malformed name, 9617 the queue is disabled.
 Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
 Source: spec 4.3.';

@@ -1,11 +1,12 @@
--- RECEIVE in the cases that are not plain: a group of several conversations, Error and timer messages, retention, other priorities,
--- locked groups at the head of the queue, a named conversation or group.
+-- RECEIVE in the cases that are not plain: a group of several conversations, Error and timer messages, retention, other
+-- priorities, locked groups at the head of the queue, a named conversation or group.
 --
--- Order (spec 3.4, 4.3): conversation by conversation, by priority and then by their first message; inside one, DialogTimer first,
--- then Error, then the rest in sequence.
+-- Order (spec 3.4, 4.3): conversation by conversation, by priority and then by their first message; inside one,
+-- DialogTimer first, then Error, then the rest in sequence.
 
-create function parley._p_receive_group(queue_id integer, top integer, conversation_handle uuid, conversation_group_id uuid)
-returns setof parley.received_message
+create function parley._p_receive_group(
+  queue_id integer, top integer, conversation_handle uuid, conversation_group_id uuid
+) returns setof parley.received_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -44,9 +45,13 @@ begin
       ) as m
       where e.group_id = v_group_id
         and e.state <> 'DO'
-        -- MOVE may have put conversations of two services into the group, and ALTER SERVICE one of these into another queue.
+        -- MOVE may have put conversations of two services into the group, and ALTER SERVICE one of these into another
+        -- queue.
         and m.lane = parley._p_lane(v_queue.queue_id, e.priority)
-        and (_p_receive_group.conversation_handle is null or e.conversation_handle = _p_receive_group.conversation_handle)
+        and (
+          _p_receive_group.conversation_handle is null
+          or e.conversation_handle = _p_receive_group.conversation_handle
+        )
         and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
       order by e.priority desc, m.position
     loop
@@ -58,9 +63,13 @@ begin
         end if;
         continue when v_is_set_aside;
       end if;
-      -- Senders that have committed since our scan may have filled places in front of the first message we saw (keeps S4).
+      -- Senders that have committed since our scan may have filled places in front of the first message we saw (keeps
+      -- S4).
       return query
-      select * from parley._p_take(v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left);
+      select *
+      from parley._p_take(
+        v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left
+      );
       get diagnostics v_count = row_count;
       v_left := v_left - v_count;
     end loop;
@@ -80,7 +89,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if not endpoint.is_plain and exists (select from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id) then
+  if not endpoint.is_plain
+    and exists (select from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id) then
     return query
     select m.*
     from parley._p_message as m
@@ -99,25 +109,9 @@ end
 $$;
 
 comment on function parley._p_messages_in_order(parley._p_endpoint, bigint, integer) is
-'Gives the first rows of a conversation in the order in which they are received: DialogTimer, Error, the rest by position.
+'Gives the first rows of a conversation in the order in which they are received: DialogTimer, Error, the rest by
+position.
 Arguments: endpoint; from_position, before which nothing waits; rows_max, each a message or a frame, null for all.';
-
-create function parley._p_put_rest_back(message parley._p_message, taken integer, top integer) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-  select message.position + f.first - 1, message.endpoint_id, message.enqueued_at, message.lane, message.message_type_id,
-    case when top = 1 then message.frame[f.first] end,
-    case when top > 1 then message.frame[f.first : f.first + top - 1] end, message.trace_context
-  from generate_series(taken + 1, cardinality(message.frame), top) as f (first);
-end
-$$;
-
-comment on function parley._p_put_rest_back(parley._p_message, integer, integer) is
-'Puts back what a reader has left of a frame, in pieces no larger than it may take: the next one like it takes whole rows.
-Arguments: message, the row that was deleted; taken, how many of its messages were; top of the reader.';
 
 create function parley._p_take(queue parley._p_queue, endpoint_id bigint, from_position bigint, top integer)
 returns setof parley.received_message
@@ -130,33 +124,30 @@ declare
   v_started bigint;
   v_message record;
   v_row parley.received_message;
+  v_group_id uuid;
   v_taken integer;
   v_left integer := top;
   v_rows integer := 16;
   v_asked integer;
   v_seen integer;
   v_expedited bigint[];
-  v_transaction_id xid;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_take.endpoint_id;
   select p.sequence into v_sequence
   from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1;
   v_sequence := coalesce(v_sequence, 0);
   v_started := v_sequence;
-  v_row.status := 0;
-  v_row.priority := v_endpoint.priority;
-  v_row.conversation_handle := v_endpoint.conversation_handle;
-  v_row.service_name := v_endpoint.service_name;
-  v_row.service_id := v_endpoint.service_id;
-  v_row.service_contract_name := v_endpoint.service_contract_name;
-  v_row.service_contract_id := v_endpoint.service_contract_id;
-  select g.conversation_group_id into v_row.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id;
+  select g.conversation_group_id into v_group_id
+  from parley._p_conversation_group as g
+  where g.group_id = v_endpoint.group_id;
   if not v_endpoint.is_plain then
-    v_expedited := array(select x.expedited_id from parley._p_expedited as x where x.endpoint_id = v_endpoint.endpoint_id);
+    v_expedited := array(
+      select x.expedited_id from parley._p_expedited as x where x.endpoint_id = v_endpoint.endpoint_id
+    );
   end if;
   loop
-    -- A row may be a frame of many messages: reading a hundred of them is too much to take the first. Each portion begins in front again, where a
-    -- sender may have committed meanwhile (keeps S4).
+    -- A row may be a frame of many messages: reading a hundred of them is too much to take the first. Each portion
+    -- begins in front again, where a sender may have committed meanwhile (keeps S4).
     v_asked := least(v_left, v_rows);
     v_seen := 0;
     for v_message in
@@ -175,39 +166,44 @@ begin
         delete from parley._p_expedited as x where x.expedited_id = any (v_expedited);
         v_expedited := '{}';
       end if;
-      delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
-      -- No reader takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
-      -- since (keeps S3).
+      delete from parley._p_message as m
+      where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
+      -- No reader takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a
+      -- group it has left since (keeps S3).
       continue when not found;
       v_taken := least(coalesce(cardinality(v_message.frame), 1), coalesce(v_left, 2147483647));
-      v_row.message_type_id := v_message.message_type_id;
-      v_row.message_type_name := v_message.name;
-      v_row.validation := v_message.validation;
-      v_row.message_enqueue_time := v_message.enqueued_at;
-      v_row.trace_context := v_message.trace_context;
       for i in 1 .. v_taken loop
-        v_row.queuing_order := v_message.position + i - 1;
-        v_row.message_body := case when v_message.frame is null then v_message.body else v_message.frame[i] end;
         -- Timer messages and Errors stand outside the sequence.
-        v_row.message_sequence_number := case when v_message.message_type_id in (1, 5) then -1 else v_sequence end;
+        v_row := parley._p_received(
+          0::smallint, v_endpoint.priority, v_message.position + i - 1, v_group_id, v_endpoint.conversation_handle,
+          case when v_message.message_type_id in (1, 5) then -1 else v_sequence end, v_endpoint.service_name,
+          v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
+          v_message.message_type_id, v_message.name, v_message.validation::text,
+          case when v_message.frame is null then v_message.body else v_message.frame[i] end, v_message.enqueued_at,
+          null, v_message.trace_context
+        );
         if v_message.message_type_id not in (1, 5) then
           v_sequence := v_sequence + 1;
         end if;
         if queue.is_retention_enabled then
           insert into parley._p_retained (
-            queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
+            queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body,
+            trace_context
           )
           values (
-            queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
-            v_row.message_enqueue_time, v_row.message_body, v_row.trace_context
+            queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number,
+            v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_row.trace_context
           );
         end if;
         return next v_row;
       end loop;
       if v_taken < cardinality(v_message.frame) then
         perform parley._p_put_rest_back(
-          row(v_message.position, v_endpoint.endpoint_id, v_message.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
-            v_message.message_type_id, null, v_message.frame, v_message.trace_context, null)::parley._p_message, v_taken, top
+          row(
+            v_message.position, v_endpoint.endpoint_id, v_message.enqueued_at,
+            parley._p_lane(queue.queue_id, v_endpoint.priority), v_message.message_type_id, null, v_message.frame,
+            v_message.trace_context, null
+          )::parley._p_message, v_taken, top
         );
       end if;
       v_left := v_left - v_taken;
@@ -217,18 +213,10 @@ begin
   end loop;
   if v_sequence = v_started then
     -- Timer messages alone move nothing on, and one row is enough.
-    delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id and p.sequence = v_sequence;
+    delete from parley._p_receive_progress as p
+    where p.endpoint_id = v_endpoint.endpoint_id and p.sequence = v_sequence;
   end if;
-  insert into parley._p_receive_progress (endpoint_id, sequence)
-  values (v_endpoint.endpoint_id, v_sequence)
-  returning xmin into v_transaction_id;
-  if v_transaction_id <> pg_current_xact_id()::xid then
-    perform parley._p_keep(v_transaction_id);
-  end if;
-  v_taken := greatest(v_sequence - v_started, 1);
-  if v_sequence / v_taken / 32 <> v_started / v_taken / 32 then
-    perform parley._p_forget_progress(v_endpoint.endpoint_id, v_sequence, v_taken);
-  end if;
+  found := parley._p_record_received(v_endpoint.endpoint_id, v_sequence, greatest(v_sequence - v_started, 1)::integer);
 end
 $$;
 

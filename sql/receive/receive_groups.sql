@@ -4,7 +4,7 @@
 -- that it has not received from, until it has so many messages or groups; only that a few statements do it,
 -- whatever the number of groups.
 --
--- 1. _p_first_free: lock the first group that is free. It decides: when its first message has come back from a
+-- 1. _p_lock_first_group: lock the first group that is free. It decides: when its first message has come back from a
 --    rollback, or it is not plain, the usual way receives it, alone.
 -- 2. _p_lock_heads: lock the groups of the rows behind it, passing by what has come back: so a message that fails is
 --    received with others once, and then alone, and it alone is counted.
@@ -35,52 +35,6 @@ $$;
 comment on function parley._p_require_groups(integer, boolean) is
 'Gives true when a number of groups may be received from: 1 to 10,000, and no conversation or group is named.
 Errors: 8402.';
-
-create function parley._p_first_free(
-  lane integer, from_position bigint, blocked bigint[],
-  out "position" bigint, out endpoint_id bigint, out group_id bigint, out is_usual boolean, out size integer,
-  out is_lane_over boolean
-)
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  -- Readers side by side may have locked as many as that at the head.
-  v_tried constant integer := 2000;
-begin
-  select m.position, e.endpoint_id, e.group_id, e.is_plain and m.taker = '0' and m.message_type_id not in (1, 5),
-    coalesce(cardinality(m.frame), 1)
-  into position, endpoint_id, group_id, is_usual, size
-  from (
-    select n.position, n.endpoint_id, n.message_type_id, n.frame, n.xmax as taker
-    from parley._p_message as n
-    where n.lane = _p_first_free.lane and n.position >= from_position
-    order by n.position
-    limit v_tried
-  ) as m
-  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO' and e.endpoint_id <> all (blocked)
-  join parley._p_conversation_group as g on g.group_id = e.group_id
-  where m.taker = '0' or parley._p_keeper(m.taker) is null
-  order by m.position
-  limit 1
-  for update of g skip locked;
-  is_lane_over := not found and v_tried > (
-    select count(*)
-    from (
-      select from parley._p_message as n
-      where n.lane = _p_first_free.lane and n.position >= from_position
-      order by n.position
-      limit v_tried
-    ) as r
-  );
-end
-$$;
-
-comment on function parley._p_first_free(integer, bigint, bigint[]) is
-'Locks the first group of a lane that nobody else has locked, and gives its first row; nulls when there is none among
-the first rows. is_usual says that the row was never received and its conversation is plain; size, how many messages it
-holds; is_lane_over, that all rows were seen and each was locked.
-Arguments: lane; from_position, where to begin; blocked, the endpoints that the hint names, which are passed by.';
 
 create function parley._p_lock_heads(
   lane integer, from_position bigint, blocked bigint[], rows_max integer, out endpoints bigint[], out groups bigint[]
@@ -230,6 +184,7 @@ declare
   v_hint parley._p_scan_hint;
   v_low bigint;
   v_first record;
+  v_size integer;
   v_found record;
   v_held record;
   v_count integer;
@@ -241,10 +196,20 @@ begin
     -- What the hint names comes first, and is received the usual way.
     exit when cardinality(v_hint.blocked_endpoints) > 0 and queue.priorities <> 32;
     v_low := greatest(0, v_hint.low_position, v_hint.resume_position);
-    v_first := parley._p_first_free(v_lane, v_low, coalesce(v_hint.blocked_endpoints, '{}'));
-    continue when v_first.is_lane_over;
-    v_has_locked := v_has_locked or v_first.group_id is not null;
-    exit when v_first.is_usual is not true or v_first.size > v_left;
+    -- Readers side by side may have locked as many as that at the head.
+    v_first := parley._p_lock_first_group(v_lane, v_low, 2000);
+    continue when v_first.position is null and v_first.is_lane_over;
+    exit when v_first.position is null;
+    v_has_locked := true;
+    select coalesce(cardinality(m.frame), 1) into v_size
+    from parley._p_endpoint as e
+    join parley._p_message as m using (endpoint_id)
+    where e.endpoint_id = v_first.endpoint_id
+      and e.is_plain
+      and m.position = v_first.position
+      and m.xmax = '0'
+      and m.message_type_id not in (1, 5);
+    exit when not found or v_size > v_left or v_first.endpoint_id = any (v_hint.blocked_endpoints);
     -- As in RECEIVE of one group: not all readers at once.
     if v_first.position - v_low > 65536
       and (v_first.position - v_low > 524288 or (v_first.position >> 10) % 16 = pg_backend_pid() % 16) then
@@ -257,7 +222,7 @@ begin
         -- All rows are taken to be as large as the first.
         v_found := parley._p_lock_heads(
           v_lane, v_first.position, coalesce(v_hint.blocked_endpoints, '{}'),
-          least(v_left / v_first.size, v_groups, 10000)::integer
+          least(v_left / v_size, v_groups, 10000)::integer
         );
         exit when cardinality(v_found.endpoints) = 0;
         v_groups := v_groups + cardinality(v_held.endpoints);

@@ -12,48 +12,95 @@
 -- a poll takes the more seldom. Clients that hold a connection wait better: they LISTEN
 -- (parley.listen_for_messages), and the Go package does.
 
-create function parley._p_wait_for_message(
-  position_sequence regclass, last bigint, sent timestamptz, scanned_at timestamptz, started timestamptz,
-  timeout integer, lost integer
-) returns timestamptz
+-- How a call has waited so far. All null before it has.
+create type parley._p_wait as (
+  scanned_at timestamptz,
+  last_position bigint,
+  started_at timestamptz,
+  sent_at timestamptz,
+  seen_at timestamptz,
+  lost integer,
+  is_over boolean
+);
+
+comment on type parley._p_wait is
+'How a RECEIVE has waited so far: scanned_at, when its last scan began, and last_position, what the sequence of the
+queue stood at then; started_at, when its first scan began; sent_at, when somebody was last seen to draw a position, and
+seen_at, what that was at the scan before; lost, how often nothing was found after that: the message was gone, or not
+committed yet; is_over, whether the time is.';
+
+create function parley._p_begin_scan(position_sequence regclass, timeout integer, wait parley._p_wait)
+returns parley._p_wait
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley._p_require_timeout(timeout);
+  wait.scanned_at := clock_timestamp();
+  wait.last_position := parley._p_last_position(position_sequence);
+  return wait;
+end
+$$;
+
+comment on function parley._p_begin_scan(regclass, integer, parley._p_wait) is
+'Records, before a scan, what it will have seen: a sender that draws its position after this makes us scan again.
+Arguments: position_sequence of the queue; timeout; wait, as it was.
+Errors: 8402 timeout negative and not -1.';
+
+create function parley._p_wait_for_message(position_sequence regclass, timeout integer, wait parley._p_wait)
+returns parley._p_wait
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := clock_timestamp();
-  -- A sender that has drawn a position commits at once as a rule; if it does not, poll for its
-  -- message ever more seldom.
-  v_scan timestamptz := v_now + least(
-    greatest((v_now - sent) / 2, interval '1 ms'), greatest((v_now - sent) / 10, interval '100 ms'), interval '500 ms'
-  );
-  -- Where everything belongs to others, or messages come faster than they can be received, polling takes a
-  -- third of the time at most.
-  v_rested timestamptz := v_now + least(2 * (v_now - scanned_at), interval '100 ms');
-  v_until timestamptz := case
-    when timeout < 0 then 'infinity'
-    else started + make_interval(secs => timeout / 1000.0)
-  end;
-  v_next timestamptz := least(greatest(v_scan, v_rested), v_until);
-  v_least float8 := 0.0005 * (1 << least(lost, 3));
+  v_scan timestamptz;
+  v_until timestamptz;
+  v_next timestamptz;
+  v_rested timestamptz;
+  v_least float8;
   v_quiet float8;
 begin
+  wait.is_over := true;
   if parley._p_keeps_snapshot() then
-    return null;
+    return wait;
   end if;
   if current_setting('client_connection_check_interval') = '0' then
     perform parley._p_check_client();
   end if;
+  wait.started_at := coalesce(wait.started_at, wait.scanned_at);
+  wait.lost := coalesce(wait.lost, 0) + case when wait.sent_at > wait.seen_at then 1 else 0 end;
+  wait.seen_at := coalesce(wait.sent_at, wait.started_at);
+  v_until := case
+    when timeout < 0 then 'infinity'
+    else wait.started_at + make_interval(secs => timeout / 1000.0)
+  end;
+  -- A sender that has drawn a position commits at once as a rule; if it does not, poll for its
+  -- message ever more seldom.
+  v_scan := v_now + least(
+    greatest((v_now - wait.seen_at) / 2, interval '1 ms'), greatest((v_now - wait.seen_at) / 10, interval '100 ms'),
+    interval '500 ms'
+  );
+  -- Where everything belongs to others, or messages come faster than they can be received, polling takes a
+  -- third of the time at most.
+  v_rested := v_now + least(2 * (v_now - wait.scanned_at), interval '100 ms');
+  v_next := least(greatest(v_scan, v_rested), v_until);
+  v_least := 0.0005 * (1 << least(wait.lost, 3));
+  wait.is_over := false;
   loop
     if v_now >= v_until then
       perform set_config('parley.unwatched', '', true);
-      return null;
-    elsif pg_sequence_last_value(position_sequence) is distinct from last then
+      wait.is_over := true;
+      return wait;
+    elsif pg_sequence_last_value(position_sequence) is distinct from wait.last_position then
       perform pg_sleep(greatest(0.001, extract(epoch from least(v_rested, v_until) - v_now)));
-      return v_now;
+      wait.sent_at := v_now;
+      return wait;
     elsif v_now >= v_next then
-      return sent;
+      wait.sent_at := wait.seen_at;
+      return wait;
     end if;
-    v_quiet := date_part('epoch', v_now - sent);
+    v_quiet := date_part('epoch', v_now - wait.seen_at);
     perform pg_sleep(
       greatest(v_least, least(date_part('epoch', v_next - v_now), v_quiet / 16, greatest(v_quiet / 200, 0.01), 0.025))
     );
@@ -62,15 +109,9 @@ begin
 end
 $$;
 
-comment on function parley._p_wait_for_message(
-  regclass, bigint, timestamptz, timestamptz, timestamptz, integer, integer
-) is
-'Sleeps until it is worth scanning for messages again and gives what to give as sent next time,
-or null when the time is over.
-Arguments: position_sequence of the queue; last, its value before the last scan; sent, when somebody last drew a
-position, or when the wait began; scanned_at, when that scan began; started, when the wait began; timeout in
-milliseconds, negative for ever; lost, how often nothing was found after somebody had drawn a position: the message
-was gone, or not committed yet.';
+comment on function parley._p_wait_for_message(regclass, integer, parley._p_wait) is
+'Sleeps until it is worth scanning for messages again, or the time is over, and gives how it has waited.
+Arguments: position_sequence of the queue; timeout in milliseconds, negative for ever; wait, as it was.';
 
 create function parley._p_has_unseen() returns boolean
 language plpgsql

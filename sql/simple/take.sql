@@ -233,12 +233,7 @@ declare
   v_queue parley._p_queue;
   v_taken integer := 0;
   v_claimed integer;
-  v_last bigint;
-  v_sent timestamptz;
-  v_seen timestamptz;
-  v_lost integer := 0;
-  v_scanned_at timestamptz;
-  v_started timestamptz;
+  v_wait parley._p_wait;
 begin
   if count is null or count < 1 or count > 100000 or timeout < -1 then
     found := parley._p_require_range('count', count, 1, 100000) and parley._p_require_timeout(timeout);
@@ -274,8 +269,7 @@ begin
     end if;
     exit when v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, coalesce(timeout, 0));
     if timeout <> 0 then
-      v_scanned_at := clock_timestamp();
-      v_last := parley._p_last_position(v_queue.position_sequence);
+      v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
     end if;
     if v_queue.priorities = 32
       and v_scan.position - v_scan.low <= 262144
@@ -295,15 +289,10 @@ begin
       get diagnostics v_taken = row_count;
     end if;
     exit when v_taken > 0 or coalesce(timeout, 0) = 0 or parley._p_has_unseen();
-    v_started := coalesce(v_started, v_scanned_at);
-    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
-    v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(
-      v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost
-    );
-    exit when v_sent is null;
+    v_wait := parley._p_wait_for_message(v_queue.position_sequence, timeout, v_wait);
+    exit when v_wait.is_over;
   end loop;
-  if v_started is not null then
+  if v_wait.started_at is not null then
     found := parley._p_reach_client();
   end if;
 end
