@@ -218,7 +218,7 @@ func TestMessageIsNotReceivedTwiceAtRepeatableRead(t *testing.T) {
 	}
 }
 
-// A row whose group is locked, and behind it, further than a first scan looks, one that is free.
+// A row whose group is locked, and behind it, further than a first scan reaches, one that is free.
 func TestReceiveFindsAMessageBehindALockedOneAndAGap(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"parley.receive('Answering')", "parley.receive('Answering', groups => 10)"} {

@@ -9,7 +9,7 @@ var longBodies = map[string]struct {
 	lines  int
 	reason string
 }{
-	"parley.receive":              {251, "what takes rows stands in it: in a function of its own they would be copied once more, a fifth of RECEIVE by TOP (100)"},
+	"parley.receive":              {251, "rows from a function of its own would be copied once more: a fifth of RECEIVE by TOP (100)"},
 	"parley._p_lock_next_group":   {101, "the hot path: one walk over the lanes, whose state would have to be handed to each part of it"},
 	"parley._p_take":              {100, "the hot path: what is taken, put back and numbered is one loop over one cursor"},
 	"parley._p_record_scan":       {117, "the hot path: it runs within RECEIVE and compares each part of the old hint with the new one"},

@@ -66,8 +66,8 @@ $$;
 
 comment on function parley._p_lock_first_group(integer, bigint, integer) is
 'Locks the group of the first row of a lane whose group nobody else has locked, and gives that row; nulls when there is
-none among so many rows. bound says up to where it has looked; is_lane_over, that no row was left out.
-Arguments: lane; from_position, before which nothing waits; rows_max, how many rows to look at.';
+none among so many rows. bound says up to where it has scanned; is_lane_over, that no row was left out.
+Arguments: lane; from_position, before which nothing waits; rows_max, how many rows to scan.';
 
 create function parley._p_lock_blocked_group(hint parley._p_scan_hint) returns boolean
 language plpgsql
