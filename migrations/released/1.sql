@@ -8620,34 +8620,52 @@ create type parley.received_message as (
 
 comment on type parley.received_message is 'A message as RECEIVE and the view of a queue show it (spec 4.3).';
 
+create function parley._p_received(
+  status smallint, priority smallint, "position" bigint, conversation_group_id uuid, conversation_handle uuid,
+  sequence bigint, service_name text, service_id integer, service_contract_name text, service_contract_id integer,
+  message_type_id integer, message_type_name text, validation text, body bytea, enqueued_at timestamptz,
+  message_id uuid, trace_context text
+) returns parley.received_message
+language sql immutable parallel safe
+as $$
+  select (
+    status, priority, "position", conversation_group_id, conversation_handle, sequence,
+    service_name collate pg_catalog."default", service_id,
+    service_contract_name collate pg_catalog."default", service_contract_id,
+    message_type_name collate pg_catalog."default", message_type_id, validation collate pg_catalog."default",
+    body, enqueued_at, message_id, trace_context
+  )::parley.received_message
+$$;
+
+comment on function parley._p_received(
+  smallint, smallint, bigint, uuid, uuid, bigint, text, integer, text, integer, integer, text, text, bytea, timestamptz,
+  uuid, text
+) is
+'Gives a row of RECEIVE in each of its forms, and of the view of a queue: the one place that says which columns these
+are, and in what order. The planner puts it in line, so (parley._p_received(...)).* costs what its columns cost; for
+that each must have the collation that the type has. It takes columns and not an endpoint, because a field of a variable
+that holds a whole row is read more slowly than a column: a tenth of RECEIVE by TOP (100).
+Arguments: status (spec 4.3); priority, handle, service and contract of the endpoint that it waits at, and the id of its
+group; position, its own, inside a frame too; sequence, its number in the conversation, -1 for none; its type; body,
+enqueued_at; message_id, null where it is not shown; trace_context.';
+
 create function parley._p_as_received(
   status smallint, "position" bigint, sequence bigint, endpoint parley._p_endpoint, conversation_group_id uuid,
   message_type parley._p_message_type, body bytea, enqueued_at timestamptz, trace_context text
 ) returns parley.received_message
 language sql stable parallel safe
 as $$
-  select (
-    status,
-    (endpoint).priority,
-    "position",
-    conversation_group_id,
-    (endpoint).conversation_handle,
-    sequence,
-    (endpoint).service_name,
-    (endpoint).service_id,
-    (endpoint).service_contract_name,
-    (endpoint).service_contract_id,
-    (message_type).name,
-    (message_type).message_type_id,
-    (message_type).validation::pg_catalog.text,
-    body,
-    enqueued_at,
+  select parley._p_received(
+    status, (endpoint).priority, "position", conversation_group_id, (endpoint).conversation_handle, sequence,
+    (endpoint).service_name, (endpoint).service_id, (endpoint).service_contract_name, (endpoint).service_contract_id,
+    (message_type).message_type_id, (message_type).name, (message_type).validation::pg_catalog.text,
+    body, enqueued_at,
     (
       pg_catalog.lpad(pg_catalog.to_hex((endpoint).endpoint_id), 16, '0') operator(pg_catalog.||)
       pg_catalog.to_hex("position" operator(pg_catalog.+) 1152921504606846976)
     )::pg_catalog.uuid,
     trace_context
-  )::parley.received_message
+  )
 $$;
 
 comment on function parley._p_as_received(
@@ -18546,11 +18564,183 @@ Errors: those of pause_readers.';
 
 -- sql/receive/find_group.sql
 
--- Which group is next: the search that RECEIVE and GET CONVERSATION GROUP share.
+-- Which group is next: the searches that RECEIVE in all its forms and GET CONVERSATION GROUP share.
 --
 -- The next group is the one with the first message, by priority and then by arrival, that no other transaction has
--- locked. RECEIVE scans the first rows of the lane itself; this file is for the rest: locked groups at the head,
--- several priorities. conversation/scan_hints.sql explains why a hint is true.
+-- locked. conversation/scan_hints.sql explains why a hint is true.
+--   _p_lock_first_group   one statement, as a rule: the first rows of a lane
+--   _p_lock_blocked_group   of what the hint names, which was locked, the first that is free
+--   _p_lock_next_group   the rest, however much of it is locked: all priorities, and what is set aside
+-- A group is locked by its row, which is never updated, so the lock may be taken on a snapshot that is old: whoever has
+-- it asks again for the message (keeps S3).
+-- No bitmap scans nor sorts: for want of statistics the planner would read all that waits in a lane to sort it.
+
+create function parley._p_lock_first_group(
+  lane integer, from_position bigint, rows_max integer,
+  out "position" bigint, out endpoint_id bigint, out group_id bigint, out conversation_group_id uuid,
+  out bound bigint, out is_lane_over boolean
+)
+language plpgsql
+as $$
+declare
+  v_from pg_catalog.int8 := from_position;
+begin
+  is_lane_over := false;
+  for v_try in 1 .. 2 loop
+    -- Two hundred positions past the hint the first message has nearly always been. An index scan reads all of a page
+    -- that is in bounds, for one row.
+    bound := v_from operator(pg_catalog.+) rows_max::pg_catalog.int8 operator(pg_catalog.*) 6400::pg_catalog.int8;
+    select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
+    into position, endpoint_id, group_id, conversation_group_id
+    from (
+      select n.position, n.endpoint_id, n.xmax as taker
+      from parley._p_message as n
+      where n.lane operator(pg_catalog.=) $1
+        and n.position operator(pg_catalog.>=) v_from
+        and n.position operator(pg_catalog.<) bound
+      order by n.position
+      limit rows_max
+    ) as m
+    join parley._p_endpoint as e
+      on e.endpoint_id operator(pg_catalog.=) m.endpoint_id and e.state operator(pg_catalog.<>) 'DO'
+    join parley._p_conversation_group as g on g.group_id operator(pg_catalog.=) e.group_id
+    -- Not what a reader keeps that went back to a savepoint: receive/savepoints.sql.
+    where m.taker operator(pg_catalog.=) '0' or parley._p_keeper(m.taker) is null
+    order by m.position
+    limit 1
+    for update of g skip locked;
+    if found then
+      return;
+    end if;
+    -- Readers of many messages at a time leave gaps of thousands of rows.
+    select
+      pg_catalog.count(*) operator(pg_catalog.<) rows_max
+        and (pg_catalog.max(r.position) operator(pg_catalog.<) bound) is not false,
+      pg_catalog.min(r.position)
+    into is_lane_over, v_from
+    from (
+      select n.position
+      from parley._p_message as n
+      where n.lane operator(pg_catalog.=) $1 and n.position operator(pg_catalog.>=) v_from
+      order by n.position
+      limit rows_max
+    ) as r;
+    exit when v_from is null or v_from operator(pg_catalog.<) bound;
+  end loop;
+end
+$$;
+
+comment on function parley._p_lock_first_group(integer, bigint, integer) is
+'Locks the group of the first row of a lane whose group nobody else has locked, and gives that row; nulls when there is
+none among so many rows. bound says up to where it has scanned; is_lane_over, that no row was left out.
+Arguments: lane; from_position, before which nothing waits; rows_max, how many rows to scan.';
+
+create function parley._p_lock_blocked_group(hint parley._p_scan_hint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform
+  from unnest(hint.blocked_endpoints, hint.blocked_positions) as b (endpoint_id, position)
+  join parley._p_endpoint as e
+    on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+  cross join lateral (
+    select n.position, n.lane, n.xmax as taker
+    from parley._p_message as n
+    where n.endpoint_id = e.endpoint_id
+      and n.position >= greatest(b.position, hint.low_position)
+      and n.position < hint.resume_position
+    order by n.position
+    limit 1
+  ) as m
+  join parley._p_conversation_group as g on g.group_id = e.group_id
+  where m.lane = hint.lane and (m.taker = '0' or parley._p_keeper(m.taker) is null)
+  order by m.position
+  limit 1
+  for update of g skip locked;
+  return found;
+end
+$$;
+
+comment on function parley._p_lock_blocked_group(parley._p_scan_hint) is
+'Locks, of the groups that a hint names, the first that has messages and that nobody else has locked, and says whether
+there was one.';
+
+create function parley._p_lock_named_by_hint(
+  queue_id integer, lane integer, hint parley._p_scan_hint, inout most integer,
+  out group_id bigint, out endpoint_id bigint, out "position" bigint, out seen bigint[]
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group bigint;
+  v_taker xid;
+  v_moved integer;
+begin
+  seen := '{}';
+  -- Groups that were locked when a reader passed them by, in the order of their first message.
+  for v_group, v_taker in
+    select e.group_id, (array_agg(n.taker order by n.position))[1]
+    from unnest(hint.blocked_endpoints, hint.blocked_positions) as b (endpoint_id, position)
+    join parley._p_endpoint as e using (endpoint_id)
+    left join parley._p_set_aside as s using (endpoint_id)
+    cross join lateral (
+      -- One probe a conversation, however much waits in it.
+      select m.position, m.lane, m.xmax as taker from parley._p_message as m
+      where m.endpoint_id = e.endpoint_id
+        and m.position >= greatest(b.position, hint.low_position, s.moved_position)
+      order by m.position
+      limit 1
+    ) as n
+    where e.state <> 'DO' and n.position < hint.resume_position and n.lane = _p_lock_named_by_hint.lane
+    group by e.group_id
+    order by min(n.position)
+  loop
+    perform
+    from parley._p_conversation_group as g
+    where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+    for update skip locked;
+    if not found then
+      seen := seen || parley._p_endpoints_of_group(v_group, 0);
+      continue;
+    end if;
+    select m.endpoint_id, m.position into endpoint_id, position
+    from parley._p_endpoint as e
+    left join parley._p_set_aside as s using (endpoint_id)
+    cross join lateral (
+      select n.endpoint_id, n.position from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id
+        and n.position >= greatest(parley._p_begin_of(hint, e.endpoint_id), s.moved_position)
+        and n.lane = _p_lock_named_by_hint.lane
+      order by n.position
+      limit 1
+    ) as m
+    where e.group_id = v_group and e.state <> 'DO'
+    order by m.position
+    limit 1;
+    if found then
+      v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, most);
+      if v_moved is null then
+        group_id := v_group;
+        return;
+      end if;
+      if v_moved = most then
+        seen := seen || parley._p_endpoints_of_group(v_group, 0);
+      end if;
+      most := most - v_moved;
+    end if;
+  end loop;
+  endpoint_id := null;
+  position := null;
+end
+$$;
+
+comment on function parley._p_lock_named_by_hint(integer, integer, parley._p_scan_hint, integer) is
+'Locks, of the groups that a hint names, the first that can be received from, as _p_lock_next_group does, and gives its
+first message; nulls when there is none. seen are the endpoints of those that are locked.
+Arguments: queue_id; lane; hint; most, at most so many rows of what is set aside are moved out of the way; it gives how
+many are left.';
 
 create function parley._p_lock_next_group(
   queue_id integer, priorities integer, out group_id bigint, out endpoint_id bigint, out "position" bigint
@@ -18572,63 +18762,20 @@ declare
   v_taker xid;
   v_moved integer;
   v_most integer := 500;
+  v_named record;
 begin
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where priorities & (1 << p.n) > 0 loop
     v_lane := parley._p_lane(queue_id, v_priority);
     select * into v_hint from parley._p_newest_hint(v_lane) as h;
-    v_seen := '{}';
-    -- Groups that were locked when a reader passed them by, in the order of their first message.
-    for v_group, v_taker in
-      select e.group_id, (array_agg(n.taker order by n.position))[1]
-      from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
-      join parley._p_endpoint as e using (endpoint_id)
-      left join parley._p_set_aside as s using (endpoint_id)
-      cross join lateral (
-        -- One probe a conversation, however much waits in it.
-        select m.position, m.lane, m.xmax as taker from parley._p_message as m
-        where m.endpoint_id = e.endpoint_id
-          and m.position >= greatest(b.position, v_hint.low_position, s.moved_position)
-        order by m.position
-        limit 1
-      ) as n
-      where e.state <> 'DO' and n.position < v_hint.resume_position and n.lane = v_lane
-      group by e.group_id
-      order by min(n.position)
-    loop
-      perform
-      from parley._p_conversation_group as g
-      where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
-      for update skip locked;
-      if not found then
-        v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
-        continue;
-      end if;
-      select m.endpoint_id, m.position into endpoint_id, position
-      from parley._p_endpoint as e
-      left join parley._p_set_aside as s using (endpoint_id)
-      cross join lateral (
-        select n.endpoint_id, n.position from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id
-          and n.position >= greatest(parley._p_begin_of(v_hint, e.endpoint_id), s.moved_position)
-          and n.lane = v_lane
-        order by n.position
-        limit 1
-      ) as m
-      where e.group_id = v_group and e.state <> 'DO'
-      order by m.position
-      limit 1;
-      if found then
-        v_moved := parley._p_pass_by(queue_id, v_group, endpoint_id, position, v_most);
-        if v_moved is null then
-          group_id := v_group;
-          return;
-        end if;
-        if v_moved = v_most then
-          v_seen := v_seen || parley._p_endpoints_of_group(v_group, 0);
-        end if;
-        v_most := v_most - v_moved;
-      end if;
-    end loop;
+    v_named := parley._p_lock_named_by_hint(queue_id, v_lane, v_hint, v_most);
+    v_seen := v_named.seen;
+    v_most := v_named.most;
+    if v_named.group_id is not null then
+      group_id := v_named.group_id;
+      endpoint_id := v_named.endpoint_id;
+      position := v_named.position;
+      return;
+    end if;
     v_begin := greatest(0, v_hint.low_position, v_hint.resume_position);
     v_from := v_begin;
     v_bound := v_begin + 4194304;
@@ -18727,6 +18874,130 @@ $$;
 comment on function parley._p_endpoints_of_group(bigint, bigint) is
 'Gives the endpoints of a group but for one, of a large group some: a scan passes these by without a check of each.';
 
+-- sql/receive/take_messages.sql
+
+-- The rows that RECEIVE takes of a conversation whose group it has locked.
+--
+-- The planner puts these functions in line, so that a DELETE that uses them is planned as if they were written there.
+-- Each is given the first message's type: nearly always the others are of the same, and it need not be looked up for
+-- each. Error and DialogTimer messages, 1 and 5, are left: receive/receive_group.sql takes those.
+
+create function parley._p_rows_in_order(
+  endpoint_id bigint, from_position bigint, rows_max bigint, known_id integer, known_name text, known_validation text
+) returns table (row_id tid, "position" bigint, size integer, type_name text, validation text)
+language sql stable
+as $$
+  select n.ctid, n.position, pg_catalog.cardinality(n.frame),
+    case
+      when n.message_type_id operator(pg_catalog.=) $4 then $5
+      else (
+        select t.name
+        from parley._p_message_type as t
+        where t.message_type_id operator(pg_catalog.=) n.message_type_id
+      )
+    end,
+    case
+      when n.message_type_id operator(pg_catalog.=) $4 then $6
+      else (
+        select t.validation::pg_catalog.text
+        from parley._p_message_type as t
+        where t.message_type_id operator(pg_catalog.=) n.message_type_id
+      )
+    end
+  from parley._p_message as n
+  where n.endpoint_id operator(pg_catalog.=) $1
+    and n.position operator(pg_catalog.>=) $2
+    and n.message_type_id operator(pg_catalog.<>) 1
+    and n.message_type_id operator(pg_catalog.<>) 5
+  order by n.position
+  limit $3
+$$;
+
+comment on function parley._p_rows_in_order(bigint, bigint, bigint, integer, text, text) is
+'Gives the first rows of a conversation; size is that of a frame, null of a message that was sent alone.
+Arguments: endpoint_id; from_position, before which nothing waits; rows_max; the id, name and validation of the type
+that most of them have.';
+
+create function parley._p_rows_sent_alone(
+  endpoint_id bigint, from_position bigint, rows_max integer, known_id integer, known_name text, known_validation text
+) returns table (row_id tid, before bigint, type_name text, validation text)
+language sql stable
+as $$
+  select o.row_id, o.number operator(pg_catalog.-) 1::pg_catalog.int8, o.type_name, o.validation
+  from (
+    select k.row_id, k.type_name, k.validation,
+      pg_catalog.row_number() over (order by k.position rows unbounded preceding) as number,
+      pg_catalog.count(k.size) over (order by k.position rows unbounded preceding) as frames
+    from parley._p_rows_in_order($1, $2, $3::pg_catalog.int8, $4, $5, $6) as k
+  ) as o
+  where o.frames operator(pg_catalog.=) 0::pg_catalog.int8
+$$;
+
+comment on function parley._p_rows_sent_alone(bigint, bigint, integer, integer, text, text) is
+'Gives the first rows of a conversation that hold one message each, up to the first frame, and how many are before each.
+Arguments: as _p_rows_in_order.';
+
+create function parley._p_whole_rows(
+  endpoint_id bigint, from_position bigint, rows_max bigint, messages_max integer,
+  known_id integer, known_name text, known_validation text
+) returns table (row_id tid, before bigint, type_name text, validation text)
+language sql stable
+as $$
+  select o.row_id, o.upto operator(pg_catalog.-) o.size, o.type_name, o.validation
+  from (
+    select k.row_id, k.type_name, k.validation, coalesce(k.size, 1) as size,
+      pg_catalog.sum(coalesce(k.size, 1)) over (order by k.position rows unbounded preceding) as upto
+    from parley._p_rows_in_order($1, $2, $3, $5, $6, $7) as k
+  ) as o
+  where o.upto operator(pg_catalog.<=) $4
+$$;
+
+comment on function parley._p_whole_rows(bigint, bigint, bigint, integer, integer, text, text) is
+'Gives the first rows of a conversation, frames and single messages, as far as they hold no more than so many messages,
+and how many messages are before each.
+Arguments: as _p_rows_in_order; messages_max.';
+
+create function parley._p_put_rest_back(message parley._p_message, taken integer, top integer) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
+  select message.position + f.first - 1, message.endpoint_id, message.enqueued_at, message.lane,
+    message.message_type_id,
+    case when top = 1 then message.frame[f.first] end,
+    case when top > 1 then message.frame[f.first : f.first + top - 1] end, message.trace_context
+  from generate_series(taken + 1, cardinality(message.frame), top) as f (first);
+end
+$$;
+
+comment on function parley._p_put_rest_back(parley._p_message, integer, integer) is
+'Puts back what a reader has left of a frame, in pieces no larger than it may take: the next one like it takes whole
+rows.
+Arguments: message, the row that was deleted; taken, how many of its messages were; top of the reader.';
+
+create function parley._p_record_received(endpoint_id bigint, sequence bigint, count integer) returns boolean
+language plpgsql
+as $$
+declare
+  v_transaction_id pg_catalog.xid;
+begin
+  insert into parley._p_receive_progress (endpoint_id, sequence) values ($1, $2) returning xmin into v_transaction_id;
+  if v_transaction_id operator(pg_catalog.<>) pg_catalog.pg_current_xact_id()::pg_catalog.xid then
+    perform parley._p_keep(v_transaction_id);
+  end if;
+  if $2 operator(pg_catalog./) $3 operator(pg_catalog./) 32
+    operator(pg_catalog.<>) (($2 operator(pg_catalog.-) $3) operator(pg_catalog./) $3 operator(pg_catalog./) 32) then
+    perform parley._p_forget_progress($1, $2, $3);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_record_received(bigint, bigint, integer) is
+'Records how far a conversation has been received, and in a subtransaction that this transaction keeps it.
+Arguments: endpoint_id; sequence, the number of the next message; count, how many this RECEIVE took, at least 1.';
+
 -- sql/receive/receive_groups.sql
 
 -- RECEIVE from many groups in one call (spec R-PERF-4).
@@ -18735,7 +19006,7 @@ comment on function parley._p_endpoints_of_group(bigint, bigint) is
 -- that it has not received from, until it has so many messages or groups; only that a few statements do it,
 -- whatever the number of groups.
 --
--- 1. _p_first_free: lock the first group that is free. It decides: when its first message has come back from a
+-- 1. _p_lock_first_group: lock the first group that is free. It decides: when its first message has come back from a
 --    rollback, or it is not plain, the usual way receives it, alone.
 -- 2. _p_lock_heads: lock the groups of the rows behind it, passing by what has come back: so a message that fails is
 --    received with others once, and then alone, and it alone is counted.
@@ -18766,52 +19037,6 @@ $$;
 comment on function parley._p_require_groups(integer, boolean) is
 'Gives true when a number of groups may be received from: 1 to 10,000, and no conversation or group is named.
 Errors: 8402.';
-
-create function parley._p_first_free(
-  lane integer, from_position bigint, blocked bigint[],
-  out "position" bigint, out endpoint_id bigint, out group_id bigint, out is_usual boolean, out size integer,
-  out is_lane_over boolean
-)
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  -- Readers side by side may have locked as many as that at the head.
-  v_tried constant integer := 2000;
-begin
-  select m.position, e.endpoint_id, e.group_id, e.is_plain and m.taker = '0' and m.message_type_id not in (1, 5),
-    coalesce(cardinality(m.frame), 1)
-  into position, endpoint_id, group_id, is_usual, size
-  from (
-    select n.position, n.endpoint_id, n.message_type_id, n.frame, n.xmax as taker
-    from parley._p_message as n
-    where n.lane = _p_first_free.lane and n.position >= from_position
-    order by n.position
-    limit v_tried
-  ) as m
-  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO' and e.endpoint_id <> all (blocked)
-  join parley._p_conversation_group as g on g.group_id = e.group_id
-  where m.taker = '0' or parley._p_keeper(m.taker) is null
-  order by m.position
-  limit 1
-  for update of g skip locked;
-  is_lane_over := not found and v_tried > (
-    select count(*)
-    from (
-      select from parley._p_message as n
-      where n.lane = _p_first_free.lane and n.position >= from_position
-      order by n.position
-      limit v_tried
-    ) as r
-  );
-end
-$$;
-
-comment on function parley._p_first_free(integer, bigint, bigint[]) is
-'Locks the first group of a lane that nobody else has locked, and gives its first row; nulls when there is none among
-the first rows. is_usual says that the row was never received and its conversation is plain; size, how many messages it
-holds; is_lane_over, that all rows were seen and each was locked.
-Arguments: lane; from_position, where to begin; blocked, the endpoints that the hint names, which are passed by.';
 
 create function parley._p_lock_heads(
   lane integer, from_position bigint, blocked bigint[], rows_max integer, out endpoints bigint[], out groups bigint[]
@@ -18961,6 +19186,7 @@ declare
   v_hint parley._p_scan_hint;
   v_low bigint;
   v_first record;
+  v_size integer;
   v_found record;
   v_held record;
   v_count integer;
@@ -18972,10 +19198,20 @@ begin
     -- What the hint names comes first, and is received the usual way.
     exit when cardinality(v_hint.blocked_endpoints) > 0 and queue.priorities <> 32;
     v_low := greatest(0, v_hint.low_position, v_hint.resume_position);
-    v_first := parley._p_first_free(v_lane, v_low, coalesce(v_hint.blocked_endpoints, '{}'));
-    continue when v_first.is_lane_over;
-    v_has_locked := v_has_locked or v_first.group_id is not null;
-    exit when v_first.is_usual is not true or v_first.size > v_left;
+    -- Readers side by side may have locked as many as that at the head.
+    v_first := parley._p_lock_first_group(v_lane, v_low, 2000);
+    continue when v_first.position is null and v_first.is_lane_over;
+    exit when v_first.position is null;
+    v_has_locked := true;
+    select coalesce(cardinality(m.frame), 1) into v_size
+    from parley._p_endpoint as e
+    join parley._p_message as m using (endpoint_id)
+    where e.endpoint_id = v_first.endpoint_id
+      and e.is_plain
+      and m.position = v_first.position
+      and m.xmax = '0'
+      and m.message_type_id not in (1, 5);
+    exit when not found or v_size > v_left or v_first.endpoint_id = any (v_hint.blocked_endpoints);
     -- As in RECEIVE of one group: not all readers at once.
     if v_first.position - v_low > 65536
       and (v_first.position - v_low > 524288 or (v_first.position >> 10) % 16 = pg_backend_pid() % 16) then
@@ -18988,7 +19224,7 @@ begin
         -- All rows are taken to be as large as the first.
         v_found := parley._p_lock_heads(
           v_lane, v_first.position, coalesce(v_hint.blocked_endpoints, '{}'),
-          least(v_left / v_first.size, v_groups, 10000)::integer
+          least(v_left / v_size, v_groups, 10000)::integer
         );
         exit when cardinality(v_found.endpoints) = 0;
         v_groups := v_groups + cardinality(v_held.endpoints);
@@ -19034,21 +19270,46 @@ Source: spec R-PERF-4.';
 
 -- RECEIVE: the other hot path.
 --
--- 1. Scan the first rows of the lane and lock the first group that is free, in one statement (skip locked).
--- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group, how far has it
---    been received, what is its first message? No other reader takes from it now.
--- 3. Take: one message by its position, a frame by its own, or many rows that were sent one by one.
--- A group is locked by its row, which is never updated, so step 1 may run on a snapshot that is old: then step 2 finds nothing, or a message
--- in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says, before which nothing is left but of conversations
--- that it names as blocked (keeps S4, S19); those are tried first, in a statement of their own. Where a scan can end is said as well: an index
--- scan reads all of a page that is in bounds, for one row.
--- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a blocked conversation)
--- goes through receive/receive_group.sql; what is named, through receive/receive_named.sql first.
--- No bitmap scans (nor sorts, in receive/find_group.sql): for want of statistics the planner would read all that waits in a lane to sort it.
--- A waiting RECEIVE holds nothing: after a scan that has locked, fired or set aside something in vain RECEIVE returns, so that its caller commits.
+-- 1. Find and lock: _p_lock_first_group locks the first group of the lane that is free, in one statement (skip locked).
+-- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group,
+--    how far has it been received, what is its first message? No other reader takes from it now.
+-- 3. Take: one message by its position, a frame by its own, or many rows (receive/take_messages.sql). What a row of the
+--    answer is, says _p_received alone.
+-- 4. Record how far it has been received.
+-- A group is locked by its row, which is never updated, so step 1 may run on a snapshot that is old: then step 2 finds
+-- nothing, or a message in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says,
+-- before which nothing is left but of conversations that it names as blocked (keeps S4, S19); those are tried first, in
+-- a statement of their own. Where a scan can end is said as well: an index scan reads all of a page that is in bounds,
+-- for one row.
+-- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a
+-- blocked conversation) goes through receive/receive_group.sql; what is named, through receive/receive_named.sql first;
+-- many groups, through receive/receive_groups.sql.
+-- A waiting RECEIVE holds nothing: after a scan that has locked, fired or set aside something in vain RECEIVE returns,
+-- so that its caller commits.
 --
--- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see docs/performance.md. Several small ones
--- are cheaper than few large ones, and leave the planner no second choice when statistics are stale.
+-- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see
+-- docs/performance.md. Several small ones are cheaper than few large ones, and leave the planner no second choice when
+-- statistics are stale. A call of a function that gives a record costs 2 microseconds, 4 when it sets its search_path.
+-- What takes rows stands here because a function that returned them would have them copied once more.
+
+create function parley._p_require_receivable(caller oid, queue parley._p_queue) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if pg_has_role(caller, queue.owner, 'usage') is not true then
+    found := parley._p_require_permission(caller, 'RECEIVE', 'queue', queue.queue_id, queue.lookup_name, queue.owner);
+  end if;
+  if not queue.is_receive_enabled or queue.is_simple or parley._p_is_poisoned(queue.queue_id) then
+    found := parley._p_raise_disabled(queue.queue_id);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_receivable(oid, parley._p_queue) is
+'Gives true when somebody may receive from a queue, and it is on.
+Errors: 229 not allowed, 8402 a simple queue, 9617 disabled.';
 
 create function parley.receive(
   queue text,
@@ -19070,47 +19331,32 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_scan record;
   v_queue parley._p_queue;
-  v_rollbacks bigint;
-  v_is_poisoned boolean := false;
-  v_low bigint;
   v_hint parley._p_scan_hint;
+  v_low bigint;
   v_is_blocked boolean;
-  v_lane integer;
-  v_first bigint;
-  v_bound bigint;
-  v_position bigint;
-  v_endpoint_id bigint;
-  v_group_id bigint;
-  v_conversation_group_id uuid;
+  v_found record;
   v_endpoint parley._p_endpoint;
   v_message parley._p_message;
-  v_counted bigint;
   v_type_name text;
   v_validation text;
-  v_size integer;
+  v_counted bigint;
   v_sequence bigint;
   v_left integer := coalesce(top, 2147483647);
+  v_size integer;
   v_count integer;
-  v_scan_past boolean := false;
-  v_scanned_at timestamptz;
-  v_started timestamptz;
-  v_sent timestamptz;
-  v_seen timestamptz;
-  v_lost integer := 0;
-  v_last bigint;
   -- Null was given too, and is refused.
-  v_is_named constant boolean := (conversation_handle, conversation_group_id) is distinct from (parley._p_any(), parley._p_any());
+  v_is_named constant boolean :=
+    (conversation_handle, conversation_group_id) is distinct from (parley._p_any(), parley._p_any());
   v_named record;
   v_service_id integer;
+  v_scan_past boolean := false;
   v_is_holding boolean := false;
-  v_transaction_id xid;
+  v_wait parley._p_wait;
 begin
   <<scanning>>
   loop
     -- A column of its own costs more than a whole row.
-    select
-      q as queue,
-      (select h from parley._p_newest_hint(parley._p_lane(q.queue_id, 5)) as h) as hint
+    select q as queue, (select h from parley._p_newest_hint(parley._p_lane(q.queue_id, 5)) as h) as hint
     into v_scan
     from parley._p_queue as q
     where q.lookup_name = queue;
@@ -19122,61 +19368,44 @@ begin
     v_hint := v_scan.hint;
     v_low := coalesce(v_hint.low_position, 0);
     v_is_blocked := cardinality(v_hint.blocked_endpoints) > 0;
-    if pg_has_role(v_caller, v_queue.owner, 'usage') is not true then
-      found := parley._p_require_permission(v_caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner);
+    if pg_has_role(v_caller, v_queue.owner, 'usage') is not true or not v_queue.is_receive_enabled or v_queue.is_simple
+      or v_queue.poison_action = 'DISABLE_QUEUE' then
+      found := parley._p_require_receivable(v_caller, v_queue);
     end if;
-    if v_queue.is_poison_message_handling_enabled and v_queue.poison_action = 'DISABLE_QUEUE' then
-      v_rollbacks := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
-      v_is_poisoned := greatest(v_rollbacks & 15, v_rollbacks >> 31 & 15) >= v_queue.rollbacks_before_disable;
-    end if;
-    if v_is_poisoned or not v_queue.is_receive_enabled or v_queue.is_simple then
-      found := parley._p_raise_disabled(v_queue.queue_id);
-    end if;
-    if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
+    if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0)
+      <= extract(epoch from clock_timestamp()) * 1000000 then
       v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
     end if;
-    if top < 1 and parley._p_require_top(top) or v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, timeout) then
+    if top < 1 and parley._p_require_top(top)
+      or v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, timeout) then
       return;
     end if;
-    -- Read before the scan: a sender that draws its position after this makes us scan again while we wait.
-    if timeout <> 0 and parley._p_require_timeout(timeout) then
-      v_scanned_at := clock_timestamp();
-      v_last := parley._p_last_position(v_queue.position_sequence);
+    if timeout <> 0 then
+      v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
     end if;
-
-    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_scan_past and not v_is_named then
-      perform
-      from unnest(v_hint.blocked_endpoints, v_hint.blocked_positions) as b (endpoint_id, position)
-      join parley._p_endpoint as e
-        on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
-      cross join lateral (
-        select n.position, n.lane, n.xmax as taker
-        from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id and n.position >= greatest(b.position, v_hint.low_position) and n.position < v_hint.resume_position
-        order by n.position
-        limit 1
-      ) as m
-      join parley._p_conversation_group as g on g.group_id = e.group_id
-      where m.lane = v_hint.lane and (m.taker = '0' or parley._p_keeper(m.taker) is null)
-      order by m.position
-      limit 1
-      for update of g skip locked;
-      v_scan_past := found;
-      v_is_holding := v_is_holding or found;
-      v_low := greatest(v_low, case when not found then v_hint.resume_position end);
+    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_scan_past
+      and not v_is_named then
+      v_scan_past := parley._p_lock_blocked_group(v_hint);
+      v_is_holding := v_is_holding or v_scan_past;
+      v_low := greatest(v_low, case when not v_scan_past then v_hint.resume_position end);
     end if;
-
-    if coalesce(groups, 1) <> 1 and parley._p_require_groups(groups, v_is_named) and not v_queue.is_retention_enabled and not v_scan_past then
+    if coalesce(groups, 1) <> 1 and parley._p_require_groups(groups, v_is_named) and not v_queue.is_retention_enabled
+      and not v_scan_past then
       return query select * from parley._p_receive_groups(v_queue, top, groups);
       exit scanning when found;
     end if;
 
     if v_is_named then
-      v_named := parley._p_poll_named(v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout);
+      v_named := parley._p_poll_named(
+        v_queue.queue_id, conversation_handle, conversation_group_id, v_service_id, timeout
+      );
       v_service_id := v_named.service_id;
       if v_named.is_ready then
         return query
-        select * from parley._p_receive_group(v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id);
+        select *
+        from parley._p_receive_group(
+          v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id
+        );
         exit scanning when found;
         v_is_holding := true;
       end if;
@@ -19185,78 +19414,60 @@ begin
       return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
       exit scanning when found;
     else
-      v_lane := parley._p_lane(v_queue.queue_id, 5);
-      -- Two hundred positions past the hint the first message has nearly always been.
-      v_first := v_low;
-      v_bound := v_low + 204800;
-      for v_try in 1 .. 2 loop
-        select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
-        into v_position, v_endpoint_id, v_group_id, v_conversation_group_id
-        from (
-          select n.position, n.endpoint_id, n.xmax as taker
-          from parley._p_message as n
-          where n.lane = v_lane and n.position >= v_first and n.position < v_bound
-          order by n.position
-          limit 32
-        ) as m
-        join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
-        join parley._p_conversation_group as g on g.group_id = e.group_id
-        -- Not what a reader keeps that went back to a savepoint: receive/savepoints.sql.
-        where m.taker = '0' or parley._p_keeper(m.taker) is null
-        order by m.position
-        limit 1
-        for update of g skip locked;
-        exit when found or v_try = 2;
-        -- Readers of many messages at a time leave gaps of thousands of rows.
-        select m.position into v_first from parley._p_message as m where m.lane = v_lane and m.position >= v_first order by m.position limit 1;
-        exit when v_first is null or v_first < v_bound;
-        v_bound := v_first + 204800;
-      end loop;
-      if v_position is null then
+      v_found := parley._p_lock_first_group(parley._p_lane(v_queue.queue_id, 5), v_low, 32);
+      if v_found.position is null then
         -- All that the scan saw is locked. If nothing is there there is nothing to search.
-        if v_first is not null then
+        if not v_found.is_lane_over then
           return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
           exit scanning when found;
         end if;
       else
         -- The hint is 64 rows old: renew it, but not all readers at once.
-        if v_position - v_low > 65536 and (v_position - v_low > 262144 or (v_position >> 10) % 16 = pg_backend_pid() % 16) then
-          perform parley._p_renew_hint(v_queue.queue_id, v_lane, v_position, v_hint);
+        if v_found.position - v_low > 65536
+          and (v_found.position - v_low > 262144 or (v_found.position >> 10) % 16 = pg_backend_pid() % 16) then
+          perform parley._p_renew_hint(
+            v_queue.queue_id, parley._p_lane(v_queue.queue_id, 5), v_found.position, v_hint
+          );
         end if;
         select e as endpoint, m.message, m.taker,
-          coalesce(
-            (select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id order by p.sequence desc limit 1),
-            0
-          ) as sequence
+          coalesce((
+            select p.sequence
+            from parley._p_receive_progress as p
+            where p.endpoint_id = e.endpoint_id
+            order by p.sequence desc
+            limit 1
+          ), 0) as sequence
         into v_scan
         from parley._p_endpoint as e
         cross join lateral (
           select n as message, n.xmax as taker
           from parley._p_message as n
-          where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position < v_bound
+          where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position < v_found.bound
           order by n.position
           limit 1
         ) as m
-        where e.endpoint_id = v_endpoint_id and e.group_id = v_group_id and e.state <> 'DO';
+        where e.endpoint_id = v_found.endpoint_id and e.group_id = v_found.group_id and e.state <> 'DO';
         v_is_holding := true;
         continue when not found;
         v_endpoint := v_scan.endpoint;
         v_message := v_scan.message;
         v_sequence := v_scan.sequence;
-        if not v_endpoint.is_plain or v_message.message_type_id in (1, 5) or v_is_blocked and v_endpoint_id = any (v_hint.blocked_endpoints) then
-          return query select * from parley._p_receive_group(v_queue.queue_id, top, null, v_conversation_group_id);
+        if not v_endpoint.is_plain or v_message.message_type_id in (1, 5)
+          or v_is_blocked and v_endpoint.endpoint_id = any (v_hint.blocked_endpoints) then
+          return query
+          select * from parley._p_receive_group(v_queue.queue_id, top, null, v_found.conversation_group_id);
           exit scanning when found;
           -- It is set aside, and more of it may stand in front of the others.
           v_scan_past := true;
           continue;
         end if;
         -- ALTER SERVICE may have given its messages to another queue between the scan and the lock.
-        continue when v_message.lane <> v_lane;
+        continue when v_message.lane <> parley._p_lane(v_queue.queue_id, 5);
         if v_scan.taker <> '0' and v_counted is distinct from v_message.position then
           v_scan_past := parley._p_keeper(v_scan.taker) is not null;
           continue when v_scan_past;
           -- Counting may have waited, or have set the conversation aside, so scan again.
-          if parley._p_count_rollback(v_queue.queue_id, v_endpoint_id, v_message.position) is null then
+          if parley._p_count_rollback(v_queue.queue_id, v_endpoint.endpoint_id, v_message.position) is null then
             return;
           end if;
           v_counted := v_message.position;
@@ -19273,102 +19484,69 @@ begin
             where t.message_type_id = v_message.message_type_id;
           end if;
           if v_size is null and v_left > 1 then
-            -- All that were sent one by one, up to the first frame. An Error or timer message that has come since is for the next RECEIVE.
+            -- An Error or timer message that has come since is for the next RECEIVE.
             return query
             delete from parley._p_message as m
-            using (
-              select o.row_id, o.number
-              from (
-                select k.ctid as row_id,
-                  row_number() over (order by k.position rows unbounded preceding) as number,
-                  count(k.frame) over (order by k.position rows unbounded preceding) as frames
-                from (
-                  select n.ctid, n.position, n.frame
-                  from parley._p_message as n
-                  where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
-                  order by n.position
-                  limit v_left
-                ) as k
-              ) as o
-              where o.frames = 0
+            using parley._p_rows_sent_alone(
+              v_endpoint.endpoint_id, v_low, v_left, v_message.message_type_id, v_type_name, v_validation
             ) as p
             where m.ctid = p.row_id
-            returning
-              0::smallint, v_endpoint.priority, m.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence + p.number - 1,
-              v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
-              case
-                when m.message_type_id = v_message.message_type_id then v_type_name
-                else (select t.name from parley._p_message_type as t where t.message_type_id = m.message_type_id)
-              end,
-              m.message_type_id,
-              case
-                when m.message_type_id = v_message.message_type_id then v_validation
-                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = m.message_type_id)
-              end,
-              m.body, m.enqueued_at, null::uuid, m.trace_context;
+            returning (parley._p_received(
+              0::smallint, v_endpoint.priority, m.position, v_found.conversation_group_id,
+              v_endpoint.conversation_handle, v_sequence + p.before, v_endpoint.service_name, v_endpoint.service_id,
+              v_endpoint.service_contract_name, v_endpoint.service_contract_id, m.message_type_id, p.type_name,
+              p.validation, m.body, m.enqueued_at, null, m.trace_context
+            )).*;
             get diagnostics v_count = row_count;
           elsif v_size <= v_left / 8 then
             -- Many frames, and what stands between them, as far as whole rows go; a few are cheaper one by one.
             return query
             with gone as (
               delete from parley._p_message as m
-              using (
-                select o.row_id, o.before
-                from (
-                  select k.row_id, k.size, sum(k.size) over (order by k.position rows unbounded preceding) - k.size as before
-                  from (
-                    select n.ctid as row_id, n.position, coalesce(cardinality(n.frame), 1) as size
-                    from parley._p_message as n
-                    where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
-                    order by n.position
-                    limit v_left::bigint / v_size + 1
-                  ) as k
-                ) as o
-                where o.before + o.size <= v_left
+              using parley._p_whole_rows(
+                v_endpoint.endpoint_id, v_low, v_left::bigint / v_size + 1, v_left, v_message.message_type_id,
+                v_type_name, v_validation
               ) as p
               where m.ctid = p.row_id
-              returning m.position, m.message_type_id, m.enqueued_at, coalesce(m.frame, array[m.body]) as frame, m.trace_context, p.before
+              returning m.position, m.message_type_id, m.enqueued_at, coalesce(m.frame, array[m.body]) as frame,
+                m.trace_context, v_sequence + p.before as sequence, p.type_name, p.validation
             ), opened as (
-              select g.position, g.message_type_id, g.enqueued_at, g.trace_context, g.before,
-                unnest(g.frame) as body, generate_series(0, cardinality(g.frame) - 1) as ordinal
+              select g.position, g.message_type_id, g.enqueued_at, g.trace_context, g.sequence, g.type_name,
+                g.validation, unnest(g.frame) as body, generate_series(0, cardinality(g.frame) - 1) as ordinal
               from gone as g
             )
-            select
-              0::smallint, v_endpoint.priority, p.position + p.ordinal, v_conversation_group_id, v_endpoint.conversation_handle,
-              v_sequence + p.before + p.ordinal, v_endpoint.service_name, v_endpoint.service_id,
-              v_endpoint.service_contract_name, v_endpoint.service_contract_id,
-              case
-                when p.message_type_id = v_message.message_type_id then v_type_name
-                else (select t.name from parley._p_message_type as t where t.message_type_id = p.message_type_id)
-              end,
-              p.message_type_id,
-              case
-                when p.message_type_id = v_message.message_type_id then v_validation
-                else (select t.validation::text from parley._p_message_type as t where t.message_type_id = p.message_type_id)
-              end,
-              p.body, p.enqueued_at, null::uuid, p.trace_context
+            select (parley._p_received(
+              0::smallint, v_endpoint.priority, p.position + p.ordinal, v_found.conversation_group_id,
+              v_endpoint.conversation_handle, p.sequence + p.ordinal, v_endpoint.service_name, v_endpoint.service_id,
+              v_endpoint.service_contract_name, v_endpoint.service_contract_id, p.message_type_id, p.type_name,
+              p.validation, p.body, p.enqueued_at, null, p.trace_context
+            )).*
             from opened as p;
             get diagnostics v_count = row_count;
           else
             v_count := 0;
-            delete from parley._p_message as m where m.endpoint_id = v_endpoint_id and m.position = v_message.position;
-            -- No reader takes from a group that we hold, but a reader with an old snapshot, from before a MOVE (keeps S3).
+            delete from parley._p_message as m
+            where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
+            -- No reader takes from a group that we hold, but one with a snapshot from before a MOVE (keeps S3).
             if found and v_size is null then
-              return next row(
-                0, v_endpoint.priority, v_message.position, v_conversation_group_id, v_endpoint.conversation_handle, v_sequence,
-                v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
-                v_type_name, v_message.message_type_id, v_validation, v_message.body, v_message.enqueued_at, null, v_message.trace_context
-              )::parley.received_message;
+              return next parley._p_received(
+                0::smallint, v_endpoint.priority, v_message.position, v_found.conversation_group_id,
+                v_endpoint.conversation_handle, v_sequence, v_endpoint.service_name, v_endpoint.service_id,
+                v_endpoint.service_contract_name, v_endpoint.service_contract_id, v_message.message_type_id,
+                v_type_name, v_validation, v_message.body, v_message.enqueued_at, null, v_message.trace_context
+              );
               v_count := 1;
             elsif found then
               v_count := least(v_size, v_left);
               return query
-              select
-                0::smallint, v_endpoint.priority, v_message.position + f.number - 1, v_conversation_group_id, v_endpoint.conversation_handle,
-                v_sequence + f.number - 1, v_endpoint.service_name, v_endpoint.service_id, v_endpoint.service_contract_name,
-                v_endpoint.service_contract_id, v_type_name, v_message.message_type_id, v_validation, f.body, v_message.enqueued_at,
-                null::uuid, v_message.trace_context
-              from (select unnest(v_message.frame[:v_count]) as body, generate_series(1, v_count) as number) as f;
+              select (parley._p_received(
+                0::smallint, v_endpoint.priority, v_message.position + f.ordinal, v_found.conversation_group_id,
+                v_endpoint.conversation_handle, v_sequence + f.ordinal, v_endpoint.service_name,
+                v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
+                v_message.message_type_id, v_type_name, v_validation, f.body, v_message.enqueued_at, null,
+                v_message.trace_context
+              )).*
+              from (select unnest(v_message.frame[:v_count]) as body, generate_series(0, v_count - 1) as ordinal) as f;
               if v_count < v_size then
                 perform parley._p_put_rest_back(v_message, v_count, top);
               end if;
@@ -19380,32 +19558,23 @@ begin
           select n as message
           into v_scan
           from parley._p_message as n
-          where n.endpoint_id = v_endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
+          where n.endpoint_id = v_endpoint.endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
           order by n.position
           limit 1;
           exit when not found;
           v_message := v_scan.message;
         end loop;
-        insert into parley._p_receive_progress (endpoint_id, sequence) values (v_endpoint_id, v_sequence) returning xmin into v_transaction_id;
-        if v_transaction_id <> pg_current_xact_id()::xid then
-          perform parley._p_keep(v_transaction_id);
-        end if;
-        v_count := greatest(coalesce(top, 2147483647) - v_left, 1);
-        if v_sequence / v_count / 32 <> (v_sequence - v_count) / v_count / 32 then
-          perform parley._p_forget_progress(v_endpoint_id, v_sequence, v_count);
-        end if;
+        found := parley._p_record_received(
+          v_endpoint.endpoint_id, v_sequence, greatest(coalesce(top, 2147483647) - v_left, 1)
+        );
         exit scanning;
       end if;
     end if;
-    exit when coalesce(timeout, 0) = 0;
-    exit when parley._p_has_unseen() or v_is_holding;
-    v_started := coalesce(v_started, clock_timestamp());
-    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
-    v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost);
-    exit when v_sent is null;
+    exit when coalesce(timeout, 0) = 0 or parley._p_has_unseen() or v_is_holding;
+    v_wait := parley._p_wait_for_message(v_queue.position_sequence, timeout, v_wait);
+    exit when v_wait.is_over;
   end loop;
-  if v_started is not null then
+  if v_wait.started_at is not null then
     found := parley._p_reach_client();
   end if;
 end
@@ -19413,30 +19582,33 @@ $$;
 
 comment on function parley.receive(text, integer, uuid, uuid, integer, integer, parley.caller) is
 'Receives messages: removes them from the queue, in this transaction, and locks their conversation group to its end.
-All messages come from one group, conversation by conversation; the group is the first, by priority and arrival, that nobody else has locked.
-Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle, conversation_group_id: receive only from that one,
-waiting for its lock (left out: from any; null is refused); timeout in milliseconds to wait for a message (null or 0: do not wait, -1: for ever);
-groups, from up to so many groups, 1 to 10,000, all of which stay locked (null: from one). A message that has come back after a rollback is received
-alone, with its group.
-It waits without a lock. When it had to fire a timer, to set a conversation aside or to lock a group in vain, it returns nothing before its time: commit,
-and call it again.
-Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, groups out of range or with
-one named, 8414 the conversation is not in the group, 8418 and 8420
-handle or group null, 8426 and 8436 conversation or group not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped
+All messages come from one group, conversation by conversation; the group is the first, by priority and arrival, that
+nobody else has locked.
+Arguments: queue, its name; top, at most so many messages (null: all of the group); conversation_handle,
+conversation_group_id: receive only from that one, waiting for its lock (left out: from any; null is refused); timeout
+in milliseconds to wait for a message (null or 0: do not wait, -1: for ever); groups, from up to so many groups, 1 to
+10,000, all of which stay locked (null: from one). A message that has come back after a rollback is received alone, with
+its group.
+It waits without a lock. When it had to fire a timer, to set a conversation aside or to lock a group in vain, it returns
+nothing before its time: commit, and call it again.
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, groups out of range or
+with one named, 8414 the conversation is not in the group, 8418 and 8420 handle or group null, 8426 and 8436
+conversation or group not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped
 meanwhile, 9609 malformed name, 9617 the queue is disabled.
 Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.
 Source: spec 4.3.';
 
 -- sql/receive/receive_group.sql
 
--- RECEIVE in the cases that are not plain: a group of several conversations, Error and timer messages, retention, other priorities,
--- locked groups at the head of the queue, a named conversation or group.
+-- RECEIVE in the cases that are not plain: a group of several conversations, Error and timer messages, retention, other
+-- priorities, locked groups at the head of the queue, a named conversation or group.
 --
--- Order (spec 3.4, 4.3): conversation by conversation, by priority and then by their first message; inside one, DialogTimer first,
--- then Error, then the rest in sequence.
+-- Order (spec 3.4, 4.3): conversation by conversation, by priority and then by their first message; inside one,
+-- DialogTimer first, then Error, then the rest in sequence.
 
-create function parley._p_receive_group(queue_id integer, top integer, conversation_handle uuid, conversation_group_id uuid)
-returns setof parley.received_message
+create function parley._p_receive_group(
+  queue_id integer, top integer, conversation_handle uuid, conversation_group_id uuid
+) returns setof parley.received_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -19475,9 +19647,13 @@ begin
       ) as m
       where e.group_id = v_group_id
         and e.state <> 'DO'
-        -- MOVE may have put conversations of two services into the group, and ALTER SERVICE one of these into another queue.
+        -- MOVE may have put conversations of two services into the group, and ALTER SERVICE one of these into another
+        -- queue.
         and m.lane = parley._p_lane(v_queue.queue_id, e.priority)
-        and (_p_receive_group.conversation_handle is null or e.conversation_handle = _p_receive_group.conversation_handle)
+        and (
+          _p_receive_group.conversation_handle is null
+          or e.conversation_handle = _p_receive_group.conversation_handle
+        )
         and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
       order by e.priority desc, m.position
     loop
@@ -19489,9 +19665,13 @@ begin
         end if;
         continue when v_is_set_aside;
       end if;
-      -- Senders that have committed since our scan may have filled places in front of the first message we saw (keeps S4).
+      -- Senders that have committed since our scan may have filled places in front of the first message we saw (keeps
+      -- S4).
       return query
-      select * from parley._p_take(v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left);
+      select *
+      from parley._p_take(
+        v_queue, v_endpoint.endpoint_id, least(v_endpoint.position, v_endpoint.safe_position), v_left
+      );
       get diagnostics v_count = row_count;
       v_left := v_left - v_count;
     end loop;
@@ -19511,7 +19691,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if not endpoint.is_plain and exists (select from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id) then
+  if not endpoint.is_plain
+    and exists (select from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id) then
     return query
     select m.*
     from parley._p_message as m
@@ -19530,25 +19711,9 @@ end
 $$;
 
 comment on function parley._p_messages_in_order(parley._p_endpoint, bigint, integer) is
-'Gives the first rows of a conversation in the order in which they are received: DialogTimer, Error, the rest by position.
+'Gives the first rows of a conversation in the order in which they are received: DialogTimer, Error, the rest by
+position.
 Arguments: endpoint; from_position, before which nothing waits; rows_max, each a message or a frame, null for all.';
-
-create function parley._p_put_rest_back(message parley._p_message, taken integer, top integer) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, frame, trace_context)
-  select message.position + f.first - 1, message.endpoint_id, message.enqueued_at, message.lane, message.message_type_id,
-    case when top = 1 then message.frame[f.first] end,
-    case when top > 1 then message.frame[f.first : f.first + top - 1] end, message.trace_context
-  from generate_series(taken + 1, cardinality(message.frame), top) as f (first);
-end
-$$;
-
-comment on function parley._p_put_rest_back(parley._p_message, integer, integer) is
-'Puts back what a reader has left of a frame, in pieces no larger than it may take: the next one like it takes whole rows.
-Arguments: message, the row that was deleted; taken, how many of its messages were; top of the reader.';
 
 create function parley._p_take(queue parley._p_queue, endpoint_id bigint, from_position bigint, top integer)
 returns setof parley.received_message
@@ -19561,33 +19726,30 @@ declare
   v_started bigint;
   v_message record;
   v_row parley.received_message;
+  v_group_id uuid;
   v_taken integer;
   v_left integer := top;
   v_rows integer := 16;
   v_asked integer;
   v_seen integer;
   v_expedited bigint[];
-  v_transaction_id xid;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_take.endpoint_id;
   select p.sequence into v_sequence
   from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id order by p.sequence desc limit 1;
   v_sequence := coalesce(v_sequence, 0);
   v_started := v_sequence;
-  v_row.status := 0;
-  v_row.priority := v_endpoint.priority;
-  v_row.conversation_handle := v_endpoint.conversation_handle;
-  v_row.service_name := v_endpoint.service_name;
-  v_row.service_id := v_endpoint.service_id;
-  v_row.service_contract_name := v_endpoint.service_contract_name;
-  v_row.service_contract_id := v_endpoint.service_contract_id;
-  select g.conversation_group_id into v_row.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id;
+  select g.conversation_group_id into v_group_id
+  from parley._p_conversation_group as g
+  where g.group_id = v_endpoint.group_id;
   if not v_endpoint.is_plain then
-    v_expedited := array(select x.expedited_id from parley._p_expedited as x where x.endpoint_id = v_endpoint.endpoint_id);
+    v_expedited := array(
+      select x.expedited_id from parley._p_expedited as x where x.endpoint_id = v_endpoint.endpoint_id
+    );
   end if;
   loop
-    -- A row may be a frame of many messages: reading a hundred of them is too much to take the first. Each portion begins in front again, where a
-    -- sender may have committed meanwhile (keeps S4).
+    -- A row may be a frame of many messages: reading a hundred of them is too much to take the first. Each portion
+    -- begins in front again, where a sender may have committed meanwhile (keeps S4).
     v_asked := least(v_left, v_rows);
     v_seen := 0;
     for v_message in
@@ -19606,39 +19768,44 @@ begin
         delete from parley._p_expedited as x where x.expedited_id = any (v_expedited);
         v_expedited := '{}';
       end if;
-      delete from parley._p_message as m where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
-      -- No reader takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a group it has left
-      -- since (keeps S3).
+      delete from parley._p_message as m
+      where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
+      -- No reader takes from a group that we hold, but for a reader at REPEATABLE READ that saw the conversation in a
+      -- group it has left since (keeps S3).
       continue when not found;
       v_taken := least(coalesce(cardinality(v_message.frame), 1), coalesce(v_left, 2147483647));
-      v_row.message_type_id := v_message.message_type_id;
-      v_row.message_type_name := v_message.name;
-      v_row.validation := v_message.validation;
-      v_row.message_enqueue_time := v_message.enqueued_at;
-      v_row.trace_context := v_message.trace_context;
       for i in 1 .. v_taken loop
-        v_row.queuing_order := v_message.position + i - 1;
-        v_row.message_body := case when v_message.frame is null then v_message.body else v_message.frame[i] end;
         -- Timer messages and Errors stand outside the sequence.
-        v_row.message_sequence_number := case when v_message.message_type_id in (1, 5) then -1 else v_sequence end;
+        v_row := parley._p_received(
+          0::smallint, v_endpoint.priority, v_message.position + i - 1, v_group_id, v_endpoint.conversation_handle,
+          case when v_message.message_type_id in (1, 5) then -1 else v_sequence end, v_endpoint.service_name,
+          v_endpoint.service_id, v_endpoint.service_contract_name, v_endpoint.service_contract_id,
+          v_message.message_type_id, v_message.name, v_message.validation::text,
+          case when v_message.frame is null then v_message.body else v_message.frame[i] end, v_message.enqueued_at,
+          null, v_message.trace_context
+        );
         if v_message.message_type_id not in (1, 5) then
           v_sequence := v_sequence + 1;
         end if;
         if queue.is_retention_enabled then
           insert into parley._p_retained (
-            queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body, trace_context
+            queue_id, endpoint_id, status, position, message_sequence_number, message_type_id, enqueued_at, body,
+            trace_context
           )
           values (
-            queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number, v_row.message_type_id,
-            v_row.message_enqueue_time, v_row.message_body, v_row.trace_context
+            queue.queue_id, v_endpoint.endpoint_id, 0, v_row.queuing_order, v_row.message_sequence_number,
+            v_row.message_type_id, v_row.message_enqueue_time, v_row.message_body, v_row.trace_context
           );
         end if;
         return next v_row;
       end loop;
       if v_taken < cardinality(v_message.frame) then
         perform parley._p_put_rest_back(
-          row(v_message.position, v_endpoint.endpoint_id, v_message.enqueued_at, parley._p_lane(queue.queue_id, v_endpoint.priority),
-            v_message.message_type_id, null, v_message.frame, v_message.trace_context, null)::parley._p_message, v_taken, top
+          row(
+            v_message.position, v_endpoint.endpoint_id, v_message.enqueued_at,
+            parley._p_lane(queue.queue_id, v_endpoint.priority), v_message.message_type_id, null, v_message.frame,
+            v_message.trace_context, null
+          )::parley._p_message, v_taken, top
         );
       end if;
       v_left := v_left - v_taken;
@@ -19648,18 +19815,10 @@ begin
   end loop;
   if v_sequence = v_started then
     -- Timer messages alone move nothing on, and one row is enough.
-    delete from parley._p_receive_progress as p where p.endpoint_id = v_endpoint.endpoint_id and p.sequence = v_sequence;
+    delete from parley._p_receive_progress as p
+    where p.endpoint_id = v_endpoint.endpoint_id and p.sequence = v_sequence;
   end if;
-  insert into parley._p_receive_progress (endpoint_id, sequence)
-  values (v_endpoint.endpoint_id, v_sequence)
-  returning xmin into v_transaction_id;
-  if v_transaction_id <> pg_current_xact_id()::xid then
-    perform parley._p_keep(v_transaction_id);
-  end if;
-  v_taken := greatest(v_sequence - v_started, 1);
-  if v_sequence / v_taken / 32 <> v_started / v_taken / 32 then
-    perform parley._p_forget_progress(v_endpoint.endpoint_id, v_sequence, v_taken);
-  end if;
+  found := parley._p_record_received(v_endpoint.endpoint_id, v_sequence, greatest(v_sequence - v_started, 1)::integer);
 end
 $$;
 
@@ -19771,48 +19930,95 @@ $$;
 -- a poll takes the more seldom. Clients that hold a connection wait better: they LISTEN
 -- (parley.listen_for_messages), and the Go package does.
 
-create function parley._p_wait_for_message(
-  position_sequence regclass, last bigint, sent timestamptz, scanned_at timestamptz, started timestamptz,
-  timeout integer, lost integer
-) returns timestamptz
+-- How a call has waited so far. All null before it has.
+create type parley._p_wait as (
+  scanned_at timestamptz,
+  last_position bigint,
+  started_at timestamptz,
+  sent_at timestamptz,
+  seen_at timestamptz,
+  lost integer,
+  is_over boolean
+);
+
+comment on type parley._p_wait is
+'How a RECEIVE has waited so far: scanned_at, when its last scan began, and last_position, what the sequence of the
+queue stood at then; started_at, when its first scan began; sent_at, when somebody was last seen to draw a position, and
+seen_at, what that was at the scan before; lost, how often nothing was found after that: the message was gone, or not
+committed yet; is_over, whether the time is.';
+
+create function parley._p_begin_scan(position_sequence regclass, timeout integer, wait parley._p_wait)
+returns parley._p_wait
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley._p_require_timeout(timeout);
+  wait.scanned_at := clock_timestamp();
+  wait.last_position := parley._p_last_position(position_sequence);
+  return wait;
+end
+$$;
+
+comment on function parley._p_begin_scan(regclass, integer, parley._p_wait) is
+'Records, before a scan, what it will have seen: a sender that draws its position after this makes us scan again.
+Arguments: position_sequence of the queue; timeout; wait, as it was.
+Errors: 8402 timeout negative and not -1.';
+
+create function parley._p_wait_for_message(position_sequence regclass, timeout integer, wait parley._p_wait)
+returns parley._p_wait
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now timestamptz := clock_timestamp();
-  -- A sender that has drawn a position commits at once as a rule; if it does not, poll for its
-  -- message ever more seldom.
-  v_scan timestamptz := v_now + least(
-    greatest((v_now - sent) / 2, interval '1 ms'), greatest((v_now - sent) / 10, interval '100 ms'), interval '500 ms'
-  );
-  -- Where everything belongs to others, or messages come faster than they can be received, polling takes a
-  -- third of the time at most.
-  v_rested timestamptz := v_now + least(2 * (v_now - scanned_at), interval '100 ms');
-  v_until timestamptz := case
-    when timeout < 0 then 'infinity'
-    else started + make_interval(secs => timeout / 1000.0)
-  end;
-  v_next timestamptz := least(greatest(v_scan, v_rested), v_until);
-  v_least float8 := 0.0005 * (1 << least(lost, 3));
+  v_scan timestamptz;
+  v_until timestamptz;
+  v_next timestamptz;
+  v_rested timestamptz;
+  v_least float8;
   v_quiet float8;
 begin
+  wait.is_over := true;
   if parley._p_keeps_snapshot() then
-    return null;
+    return wait;
   end if;
   if current_setting('client_connection_check_interval') = '0' then
     perform parley._p_check_client();
   end if;
+  wait.started_at := coalesce(wait.started_at, wait.scanned_at);
+  wait.lost := coalesce(wait.lost, 0) + case when wait.sent_at > wait.seen_at then 1 else 0 end;
+  wait.seen_at := coalesce(wait.sent_at, wait.started_at);
+  v_until := case
+    when timeout < 0 then 'infinity'
+    else wait.started_at + make_interval(secs => timeout / 1000.0)
+  end;
+  -- A sender that has drawn a position commits at once as a rule; if it does not, poll for its
+  -- message ever more seldom.
+  v_scan := v_now + least(
+    greatest((v_now - wait.seen_at) / 2, interval '1 ms'), greatest((v_now - wait.seen_at) / 10, interval '100 ms'),
+    interval '500 ms'
+  );
+  -- Where everything belongs to others, or messages come faster than they can be received, polling takes a
+  -- third of the time at most.
+  v_rested := v_now + least(2 * (v_now - wait.scanned_at), interval '100 ms');
+  v_next := least(greatest(v_scan, v_rested), v_until);
+  v_least := 0.0005 * (1 << least(wait.lost, 3));
+  wait.is_over := false;
   loop
     if v_now >= v_until then
       perform set_config('parley.unwatched', '', true);
-      return null;
-    elsif pg_sequence_last_value(position_sequence) is distinct from last then
+      wait.is_over := true;
+      return wait;
+    elsif pg_sequence_last_value(position_sequence) is distinct from wait.last_position then
       perform pg_sleep(greatest(0.001, extract(epoch from least(v_rested, v_until) - v_now)));
-      return v_now;
+      wait.sent_at := v_now;
+      return wait;
     elsif v_now >= v_next then
-      return sent;
+      wait.sent_at := wait.seen_at;
+      return wait;
     end if;
-    v_quiet := date_part('epoch', v_now - sent);
+    v_quiet := date_part('epoch', v_now - wait.seen_at);
     perform pg_sleep(
       greatest(v_least, least(date_part('epoch', v_next - v_now), v_quiet / 16, greatest(v_quiet / 200, 0.01), 0.025))
     );
@@ -19821,15 +20027,9 @@ begin
 end
 $$;
 
-comment on function parley._p_wait_for_message(
-  regclass, bigint, timestamptz, timestamptz, timestamptz, integer, integer
-) is
-'Sleeps until it is worth scanning for messages again and gives what to give as sent next time,
-or null when the time is over.
-Arguments: position_sequence of the queue; last, its value before the last scan; sent, when somebody last drew a
-position, or when the wait began; scanned_at, when that scan began; started, when the wait began; timeout in
-milliseconds, negative for ever; lost, how often nothing was found after somebody had drawn a position: the message
-was gone, or not committed yet.';
+comment on function parley._p_wait_for_message(regclass, integer, parley._p_wait) is
+'Sleeps until it is worth scanning for messages again, or the time is over, and gives how it has waited.
+Arguments: position_sequence of the queue; timeout in milliseconds, negative for ever; wait, as it was.';
 
 create function parley._p_has_unseen() returns boolean
 language plpgsql
@@ -20286,26 +20486,18 @@ declare
   v_queue parley._p_queue;
   v_group bigint;
   v_has_fired boolean;
-  v_last bigint;
-  v_sent timestamptz;
-  v_seen timestamptz;
-  v_lost integer := 0;
-  v_scanned_at timestamptz;
-  v_started timestamptz := clock_timestamp();
+  v_wait parley._p_wait;
 begin
   loop
     v_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
-    if not v_queue.is_receive_enabled or v_queue.is_simple or parley._p_is_poisoned(v_queue.queue_id) then
-      found := parley._p_raise_disabled(v_queue.queue_id);
-    end if;
+    found := parley._p_require_receivable(v_caller, v_queue);
     found := parley._p_require_timeout(timeout);
     if parley._p_is_paused(v_queue, coalesce(timeout, 0)) then
       return null;
     end if;
     v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then
-      v_scanned_at := clock_timestamp();
-      v_last := parley._p_last_position(v_queue.position_sequence);
+      v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
     end if;
     v_group := (parley._p_lock_next_group(v_queue.queue_id, v_queue.priorities)).group_id;
     if v_group is not null then
@@ -20314,12 +20506,8 @@ begin
     if coalesce(timeout, 0) = 0 or parley._p_has_unseen() or v_has_fired then
       return null;
     end if;
-    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
-    v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(
-      v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost
-    );
-    if v_sent is null then
+    v_wait := parley._p_wait_for_message(v_queue.position_sequence, timeout, v_wait);
+    if v_wait.is_over then
       return null;
     end if;
   end loop;
@@ -21206,12 +21394,7 @@ declare
   v_queue parley._p_queue;
   v_taken integer := 0;
   v_claimed integer;
-  v_last bigint;
-  v_sent timestamptz;
-  v_seen timestamptz;
-  v_lost integer := 0;
-  v_scanned_at timestamptz;
-  v_started timestamptz;
+  v_wait parley._p_wait;
 begin
   if count is null or count < 1 or count > 100000 or timeout < -1 then
     found := parley._p_require_range('count', count, 1, 100000) and parley._p_require_timeout(timeout);
@@ -21247,8 +21430,7 @@ begin
     end if;
     exit when v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, coalesce(timeout, 0));
     if timeout <> 0 then
-      v_scanned_at := clock_timestamp();
-      v_last := parley._p_last_position(v_queue.position_sequence);
+      v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
     end if;
     if v_queue.priorities = 32
       and v_scan.position - v_scan.low <= 262144
@@ -21268,15 +21450,10 @@ begin
       get diagnostics v_taken = row_count;
     end if;
     exit when v_taken > 0 or coalesce(timeout, 0) = 0 or parley._p_has_unseen();
-    v_started := coalesce(v_started, v_scanned_at);
-    v_lost := v_lost + case when v_sent > v_seen then 1 else 0 end;
-    v_seen := coalesce(v_sent, v_started);
-    v_sent := parley._p_wait_for_message(
-      v_queue.position_sequence, v_last, v_seen, v_scanned_at, v_started, timeout, v_lost
-    );
-    exit when v_sent is null;
+    v_wait := parley._p_wait_for_message(v_queue.position_sequence, timeout, v_wait);
+    exit when v_wait.is_over;
   end loop;
-  if v_started is not null then
+  if v_wait.started_at is not null then
     found := parley._p_reach_client();
   end if;
 end
