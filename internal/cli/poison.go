@@ -20,13 +20,15 @@ const completePoison completer = `
 func newPoisonCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "poison",
-		Short: "List conversations that are set aside, put them back or give them up",
+		Short: "List conversations and messages that are set aside, put them back or give them up",
 		Long: `A message whose transaction was rolled back too often (five times, unless the queue says otherwise) is poison: its
 conversation is set aside, so that nothing is received from it and the others go on. Here you see which ones
-that are and why, and put them back when the cause is cured, or give them up.`,
+that are and why, and put them back when the cause is cured, or give them up. Of a simple queue it is the message alone that is
+set aside: for these there are messages, retry-messages and discard-messages.`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(newPoisonListCommand(a), newPoisonShowCommand(a), newPoisonRetryCommand(a), newPoisonDiscardCommand(a))
+	cmd.AddCommand(newPoisonListCommand(a), newPoisonShowCommand(a), newPoisonRetryCommand(a), newPoisonDiscardCommand(a),
+		newPoisonMessagesCommand(a), newPoisonRetryMessagesCommand(a), newPoisonDiscardMessagesCommand(a))
 	return cmd
 }
 

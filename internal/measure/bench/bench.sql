@@ -140,6 +140,27 @@ begin
 end
 $$;
 
+-- The same of a simple queue.
+create procedure bench.take_counted(queue text, count integer, per_transaction integer, inout taken bigint)
+language plpgsql
+as $$
+declare
+  v_count integer;
+  v_open integer := 0;
+begin
+  loop
+    select count(*) into v_count from parley.take(take_counted.queue, take_counted.count) as t;
+    taken := taken + v_count;
+    v_open := v_open + v_count;
+    if v_open >= per_transaction or v_count = 0 then
+      commit;
+      v_open := 0;
+    end if;
+    exit when v_count = 0;
+  end loop;
+end
+$$;
+
 -- The paper's receive procedure: up to top messages into a table, 2,000 bytes of each, a log row, commit; until the queue is empty.
 create procedure bench.paper_procedure(queue text, top integer)
 language plpgsql

@@ -79,6 +79,10 @@ func TestEachVariantIsMeasuredAndLeavesNothing(t *testing.T) {
 			"one_conversation:parley/insert", "one_conversation_autocommit:parley/insert",
 		},
 		"receive": {"top_1:parley/insert", "top_1_autocommit:parley/insert"},
+		"simple": {
+			"put:parley/insert", "put:parley_send/insert", "put_autocommit:parley/insert", "put_autocommit:parley_send/insert",
+			"put_batch:parley/insert", "put_batch:parley_send/insert", "take_1:parley/insert", "take_1_autocommit:parley/insert",
+		},
 		"life": {
 			"begin_and_send:parley/insert", "begin_and_send_one_session:parley/insert",
 			"begin_then_send:parley/insert", "begin_then_send_one_session:parley/insert",
@@ -94,6 +98,10 @@ func TestEachVariantIsMeasuredAndLeavesNothing(t *testing.T) {
 			"old_snapshot:receive_top_1/fresh", "old_snapshot:receive_top_100/fresh", "old_snapshot:send/fresh",
 			"pg_dump:receive_top_1/fresh", "pg_dump:receive_top_100/fresh", "pg_dump:send/fresh",
 			"short_conversations:receive_top_1/fresh", "short_conversations:receive_top_100/fresh", "short_conversations:send/fresh",
+			"simple_delayed:put/fresh", "simple_delayed:take_1/fresh", "simple_delayed:take_100/fresh",
+			"simple_old_snapshot:put/fresh", "simple_old_snapshot:take_1/fresh", "simple_old_snapshot:take_100/fresh",
+			"simple_pg_dump:put/fresh", "simple_pg_dump:take_1/fresh", "simple_pg_dump:take_100/fresh",
+			"simple_taken_neighbour:put/fresh", "simple_taken_neighbour:take_1/fresh", "simple_taken_neighbour:take_100/fresh",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,23 +11,27 @@ import (
 type decayVariant struct {
 	Variant
 	// age puts the burden on a database, and gives what lifts it in the end.
-	age func(ctx context.Context, b *bench, s stage, d database) (lift func(), err error)
+	age      func(ctx context.Context, b *bench, s stage, d database) (lift func(), err error)
+	isSimple bool // of a simple queue, and not of dialogs
 }
 
 func decayVariants() []decayVariant {
-	return []decayVariant{
-		{Variant{"old_snapshot", "an idle repeatable-read transaction is held while messages are sent and received"}, ageUnderOldSnapshot},
-		{Variant{"pg_dump", "a dump is running while messages are sent and received"}, ageUnderDump},
-		{Variant{"locked_neighbour", "messages wait in a locked conversation group of the same queue"}, ageByLockedNeighbour},
-		{Variant{"idle_conversations", "many conversations are idle: a tenth of --messages"}, ageByIdleConversations},
-		{Variant{"short_conversations", "many conversations were begun, used and ended on both sides"}, ageByShortConversations},
-	}
+	return append([]decayVariant{
+		{
+			Variant{"old_snapshot", "an idle repeatable-read transaction is held while messages are sent and received"},
+			ageUnderOldSnapshot, false,
+		},
+		{Variant{"pg_dump", "a dump is running while messages are sent and received"}, ageUnderDump, false},
+		{Variant{"locked_neighbour", "messages wait in a locked conversation group of the same queue"}, ageByLockedNeighbour, false},
+		{Variant{"idle_conversations", "many conversations are idle: a tenth of --messages"}, ageByIdleConversations, false},
+		{Variant{"short_conversations", "many conversations were begun, used and ended on both sides"}, ageByShortConversations, false},
+	}, simpleDecayVariants()...)
 }
 
 func decayScenario() Scenario {
 	s := Scenario{
 		Name:  "decay",
-		Short: "send and receive in an aged database against a fresh one",
+		Short: "send and receive, put and take, in an aged database against a fresh one",
 		measure: func(ctx context.Context, b *bench) ([]Result, error) {
 			var results []Result
 			for _, v := range decayVariants() {
@@ -51,12 +55,7 @@ func decayScenario() Scenario {
 
 // measureDecay ages one copy of the stage, and compares runs in it with runs in fresh copies, in turns.
 func (b *bench) measureDecay(ctx context.Context, v decayVariant) ([]Result, error) {
-	s, err := b.stage(ctx, "conversations to send and to receive", func(ctx context.Context, conn *pgx.Conn, s *stage) error {
-		if err := s.addQueue(ctx, conn, sendQueue, or(b.Conversations, sendConversations)); err != nil {
-			return err
-		}
-		return s.addQueue(ctx, conn, receiveQueue, receiveConversations)
-	})
+	s, operations, err := b.decayStage(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +70,7 @@ func (b *bench) measureDecay(ctx context.Context, v decayVariant) ([]Result, err
 	}
 	defer lift()
 	var trials []trial
-	for _, op := range decayOperations() {
+	for _, op := range operations {
 		trials = append(
 			trials,
 			b.decayTrial(v.Name, op, phaseFresh, func(ctx context.Context) (float64, error) {
@@ -86,6 +85,21 @@ func (b *bench) measureDecay(ctx context.Context, v decayVariant) ([]Result, err
 	}
 	lift()
 	return results, b.cluster.drop(ctx, aged)
+}
+
+// decayStage is what is aged, and the operations that are measured there.
+func (b *bench) decayStage(ctx context.Context, v decayVariant) (stage, []decayOperation, error) {
+	if v.isSimple {
+		s, err := b.simpleStage(ctx, 0)
+		return s, simpleDecayOperations(), err
+	}
+	s, err := b.stage(ctx, "conversations to send and to receive", func(ctx context.Context, conn *pgx.Conn, s *stage) error {
+		if err := s.addQueue(ctx, conn, sendQueue, or(b.Conversations, sendConversations)); err != nil {
+			return err
+		}
+		return s.addQueue(ctx, conn, receiveQueue, receiveConversations)
+	})
+	return s, decayOperations(), err
 }
 
 func (b *bench) decayTrial(variant string, op decayOperation, phase string, run func(context.Context) (float64, error)) trial {

@@ -106,7 +106,7 @@ func (r *reader) delaySimple(ctx context.Context, messages []parley.TakenMessage
 	}
 	switch {
 	case isSetAside:
-		logger.Error("message is set aside: the webhook refused it too often; see parley poison list")
+		logger.Error("message is set aside: the webhook refused it too often; see parley poison messages")
 	case refused.isAttempt && len(messages) > 1:
 		logger.Warn("webhook did not accept messages; each comes alone now")
 	default:
