@@ -28142,7 +28142,7 @@ as $$
       )[1],
     min(f.failed_at),
     format(
-      '-- once it accepts them they are delivered by themselves; see: parley poison list --failing --queue %s',
+      '-- once it accepts them they are delivered by themselves; see: parley poison messages --failing --queue %s',
       q.lookup_name
     )
   from parley._p_message_failure as f
