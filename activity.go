@@ -25,8 +25,11 @@ type QueueActivity struct {
 	QueueID         int32  `json:"queue_id"`
 	Status          string `json:"status"` // ON, OFF or POISONED
 	WaitingMessages int64  `json:"waiting_messages"`
-	HeldMessages    int64  `json:"held_messages"` // arrived while the queue was off
-	IsEstimated     bool   `json:"is_estimated"`  // within a few percent
+	HeldMessages    int64  `json:"held_messages"`    // arrived while the queue was off
+	DelayedMessages int64  `json:"delayed_messages"` // not due yet
+	IsEstimated     bool   `json:"is_estimated"`     // within a few percent
+	// ReadersPausedAt is since when its readers are paused; nil when they are not.
+	ReadersPausedAt *time.Time `json:"readers_paused_at"`
 	// OldestSeconds is for how long the oldest message that is ready has waited; nil when there is none.
 	OldestSeconds *float64 `json:"oldest_seconds"`
 	// EnqueuedRows is how many rows were ever put on the queue; a batch is one row for each page of it.
@@ -94,7 +97,8 @@ func ReadActivity(ctx context.Context, db DB, conversations int) (a Activity, er
 
 func readQueueActivity(ctx context.Context, db DB) ([]QueueActivity, error) {
 	rows, err := db.Query(ctx, `
-		select a.queue_name, a.service_queue_id, a.status, a.waiting_messages, a.held_messages, a.is_estimated,
+		select a.queue_name, a.service_queue_id, a.status, a.readers_paused_at, a.waiting_messages, a.held_messages, a.delayed_messages,
+			a.is_estimated,
 			extract(epoch from clock_timestamp() - a.oldest_enqueue_time)::float8, a.enqueued_rows, a.messages_per_row,
 			a.max_readers, a.running_readers, a.failures, a.last_error, a.locked_groups, a.lock_holders
 		from parley.queue_activity() as a
@@ -105,7 +109,8 @@ func readQueueActivity(ctx context.Context, db DB) ([]QueueActivity, error) {
 	}
 	return pgx.AppendRows([]QueueActivity{}, rows, func(row pgx.CollectableRow) (q QueueActivity, err error) {
 		err = row.Scan(
-			&q.Queue, &q.QueueID, &q.Status, &q.WaitingMessages, &q.HeldMessages, &q.IsEstimated,
+			&q.Queue, &q.QueueID, &q.Status, &q.ReadersPausedAt, &q.WaitingMessages, &q.HeldMessages, &q.DelayedMessages,
+			&q.IsEstimated,
 			&q.OldestSeconds, &q.EnqueuedRows, &q.MessagesPerRow,
 			&q.MaxReaders, &q.RunningReaders, &q.Failures, &q.LastError, &q.LockedGroups, &q.LockHolders,
 		)

@@ -15,6 +15,8 @@ type dialog struct {
 	encryption     bool
 	conversation   UUID
 	group          UUID
+	key            *string
+	deliverAt      *time.Time
 }
 
 // DialogOption changes how [BeginDialog] begins a dialog.
@@ -55,6 +57,18 @@ func InGroup(group UUID) DialogOption {
 	return func(d *dialog) { d.group = group }
 }
 
+// BegunOnce gives a dialog a deduplication key, of 1 to 256 characters: when the service has begun one with the same key before, no
+// longer ago than its DeduplicationSeconds, none is begun and nothing is sent, and the handle of the first is returned.
+func BegunOnce(key string) DialogOption {
+	return func(d *dialog) { d.key = &key }
+}
+
+// FirstMessageAt has [BeginAndSend] and [SendAndEnd] send their message not before a time, by the clock of the database, as
+// [SentAt] does.
+func FirstMessageAt(due time.Time) DialogOption {
+	return func(d *dialog) { d.deliverAt = &due }
+}
+
 func dialogOf(options []DialogOption) dialog {
 	d := dialog{encryption: true}
 	for _, option := range options {
@@ -73,8 +87,9 @@ func BeginDialog(ctx context.Context, db DB, fromService, toService string, opti
 	err := db.QueryRow(ctx, `
 		select parley.begin_dialog(
 			from_service => $1, to_service => $2, contract => coalesce($3, 'DEFAULT'), broker_instance => $4,
-			lifetime => coalesce($5, 2147483647), encryption => $6, related_conversation => $7, related_conversation_group => $8
-		)`, fromService, toService, d.contract, d.brokerInstance, d.lifetime, d.encryption, d.conversation, d.group).Scan(&handle)
+			lifetime => coalesce($5, 2147483647), encryption => $6, related_conversation => $7, related_conversation_group => $8,
+			deduplication_key => $9
+		)`, fromService, toService, d.contract, d.brokerInstance, d.lifetime, d.encryption, d.conversation, d.group, d.key).Scan(&handle)
 	if err != nil {
 		return UUID{}, pgdb.StatementError(err, "begin dialog from "+fromService+" to "+toService)
 	}

@@ -17,6 +17,7 @@ type QueueSettings struct {
 	MaxQueueReaders       *int32
 	ExecuteAs             *string // SELF, OWNER or a role
 	Activation            *bool   // whether the procedure is started
+	DeduplicationSeconds  *int32  // for how long a key of [PutOnce] counts, in a simple queue
 	Authorization         *string // owner; only when the queue is created
 }
 
@@ -32,6 +33,7 @@ func (s QueueSettings) call(function, queue string) pgdb.Call {
 	pgdb.Give(&c, "max_queue_readers", "integer", s.MaxQueueReaders)
 	pgdb.Give(&c, "execute_as", "text", s.ExecuteAs)
 	pgdb.Give(&c, "activation", "boolean", s.Activation)
+	pgdb.Give(&c, "deduplication_seconds", "integer", s.DeduplicationSeconds)
 	pgdb.Give(&c, `"authorization"`, "text", s.Authorization)
 	return c
 }
@@ -117,6 +119,8 @@ type ServiceChange struct {
 	Queue         *string
 	AddContracts  []string
 	DropContracts []string // conversations on them end with an error
+	// DeduplicationSeconds is for how long a deduplication key that is used as the service counts; 300 when it is new.
+	DeduplicationSeconds *int32
 }
 
 // AlterService moves a service to another queue, or changes the contracts that it accepts.
@@ -132,6 +136,7 @@ func AlterService(ctx context.Context, db DB, service string, change ServiceChan
 	if len(change.DropContracts) > 0 {
 		c.Give("drop_contracts", "text[]", change.DropContracts)
 	}
+	pgdb.Give(&c, "deduplication_seconds", "integer", change.DeduplicationSeconds)
 	return c.Exec(ctx, db, "alter service "+service)
 }
 

@@ -50,6 +50,7 @@ type QueueStatus struct {
 type QueueBacklog struct {
 	WaitingMessages int64 `json:"waiting_messages"` // ready to be received
 	HeldMessages    int64 `json:"held_messages"`    // arrived while the queue was off, still the senders'
+	DelayedMessages int64 `json:"delayed_messages"` // not due yet
 	// IsEstimated reports that the numbers are estimates, within a few percent: beyond some 10,000 rows nothing is counted.
 	IsEstimated       bool       `json:"is_estimated"`
 	OldestEnqueueTime *time.Time `json:"oldest_enqueue_time"`
@@ -72,7 +73,8 @@ func ReadQueues(ctx context.Context, db DB) ([]QueueStatus, error) {
 			q.is_retention_enabled, q.is_poison_message_handling_enabled,
 			q.poison_action, q.poison_rollbacks, q.set_aside_conversations, q.is_activation_enabled, q.activation_procedure, q.max_readers,
 			x.kind, coalesce(x.is_enabled, false), coalesce(x.max_instances, 0),
-			b.service_queue_id is not null, coalesce(b.waiting_messages, 0), coalesce(b.held_messages, 0), coalesce(b.is_estimated, false),
+			b.service_queue_id is not null, coalesce(b.waiting_messages, 0), coalesce(b.held_messages, 0), coalesce(b.delayed_messages, 0),
+			coalesce(b.is_estimated, false),
 			b.oldest_enqueue_time, extract(epoch from clock_timestamp() - b.oldest_enqueue_time)::float8,
 			coalesce(b.rollbacks, 0), coalesce(b.rollbacks_before_disable, 0)
 		from parley.service_queues as q
@@ -98,7 +100,7 @@ func scanQueueStatus(row pgx.CollectableRow) (QueueStatus, error) {
 		&q.PoisonMessageHandling, &q.PoisonAction, &q.PoisonRollbacks, &q.SetAsideConversations,
 		&q.Activation, &q.ActivationProcedure, &q.MaxQueueReaders,
 		&q.ExternalActivation, &q.ExternalEnabled, &q.MaxInstances,
-		&maySee, &b.WaitingMessages, &b.HeldMessages, &b.IsEstimated, &b.OldestEnqueueTime, &b.OldestSeconds,
+		&maySee, &b.WaitingMessages, &b.HeldMessages, &b.DelayedMessages, &b.IsEstimated, &b.OldestEnqueueTime, &b.OldestSeconds,
 		&b.Rollbacks, &b.RollbacksBeforeDisable,
 	)
 	if maySee {

@@ -14,6 +14,8 @@ type ServiceStatus struct {
 	IsSystem  bool     `json:"is_system"` // the broker's own
 	Queue     string   `json:"queue"`     // name as the statements take it
 	Contracts []string `json:"contracts"` // accepted as target, by name
+	// DeduplicationSeconds is for how long a deduplication key that is used as the service counts.
+	DeduplicationSeconds int32 `json:"deduplication_seconds"`
 }
 
 // ReadServices reads the services, the broker's own last.
@@ -27,7 +29,8 @@ func ReadServices(ctx context.Context, db DB) ([]ServiceStatus, error) {
 				join parley.service_contracts as c using (service_contract_id)
 				where u.service_id = s.service_id
 				order by c.name
-			)
+			),
+			s.deduplication_seconds
 		from parley.services as s
 		join parley.service_queues as q on q.object_id = s.service_queue_id
 		order by s.service_id < 65536, s.name`)

@@ -237,3 +237,21 @@ func TestRightsOfQuotas(t *testing.T) {
 	b.exec("select parley.drop_queue('Answering')")
 	equal(b.session, 0, "select count(*)::integer from pg_class where relname like E'\\\\_p\\\\_queue%quota'")
 }
+
+// The quota of one queue costs the senders to others nothing: they do not ask for any.
+func TestQuotaIsAskedOfItsQueueAlone(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	const marked = "select pg_sequence_last_value(wakeup_sequence) % 2 from parley._p_queue where name = $1"
+	b.quota("messages => 50")
+	for range 3 {
+		b.exec("select parley.listen_for_messages('Asking'), parley.listen_for_messages('Answering'), parley.listen_for_messages('Asking', 11), parley.listen_for_messages('Answering', 11)")
+		equal(b.session, 0, marked, "Asking")
+		equal(b.session, 1, marked, "Answering")
+	}
+	b.exec("select parley.listen_for_messages('Answering', 0)")
+	equal(b.session, 1, marked, "Answering")
+	b.quota("messages => null")
+	b.exec("select parley.listen_for_messages('Answering', 0)")
+	equal(b.session, 0, marked, "Answering")
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -44,6 +45,7 @@ func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 	var off, retention, poison, activation bool
 	var action, procedure, executeAs, owner string
 	var rollbacks, most int32
+	var window time.Duration
 	cmd := &cobra.Command{
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,6 +58,7 @@ func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 				MaxQueueReaders:       given(cmd, "max-readers", most),
 				ExecuteAs:             given(cmd, "execute-as", executeAs),
 				Activation:            given(cmd, "activation", activation),
+				DeduplicationSeconds:  given(cmd, "deduplication-window", int32(window.Seconds())),
 			}
 			if verb == "create" {
 				settings.Status = given(cmd, "off", !off)
@@ -81,6 +84,7 @@ func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 	flags.Int32Var(&most, "max-readers", 0, "how many of it run at most")
 	flags.StringVar(&executeAs, "execute-as", "", "role that it runs as: SELF, OWNER or a name")
 	flags.BoolVar(&activation, "activation", false, "whether the procedure is started (default with --procedure at create)")
+	flags.DurationVar(&window, "deduplication-window", 0, "for how long a key of parley put --once counts in a simple queue (default 5m)")
 	if verb == "create" {
 		cmd.Use, cmd.Short = "create QUEUE", "Create a queue"
 		cmd.Example = "  parley queue create shop\n" +

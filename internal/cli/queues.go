@@ -92,6 +92,9 @@ func waiting(backlog *parley.QueueBacklog) string {
 	if backlog.HeldMessages > 0 {
 		text += fmt.Sprintf(" + %s%d held", about, backlog.HeldMessages)
 	}
+	if backlog.DelayedMessages > 0 {
+		text += fmt.Sprintf(" + %d delayed", backlog.DelayedMessages)
+	}
 	return text
 }
 

@@ -55,6 +55,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newBenchCommand(a),
 		newCertificateCommand(a),
 		newConversationsCommand(a),
+		newDelayedCommand(a),
 		newDemoCommand(a),
 		newDiagnoseCommand(a),
 		newDialogCertificateCommand(a),

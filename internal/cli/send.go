@@ -21,6 +21,8 @@ type sendFlags struct {
 	batch, empty, end  bool
 	pooled             bool
 	key                *string
+	once               *string
+	due                dueFlags
 	body               *string // the argument
 }
 
@@ -30,11 +32,13 @@ type sentMessages struct {
 	BeganDialog        bool        `json:"began_dialog"`
 	MessagesSent       int         `json:"messages_sent"`
 	Ended              bool        `json:"ended"`
+	IsDuplicate        bool        `json:"is_duplicate,omitempty"` // sent before with the key of --once
+	DelayedID          *int64      `json:"delayed_id,omitempty"`   // of what is not due yet
 }
 
 func newSendCommand(a *app) *cobra.Command {
 	var flags sendFlags
-	var key string
+	var key, once string
 	cmd := &cobra.Command{
 		Use:   "send [BODY]",
 		Short: "Send a message, on a conversation or on a new one",
@@ -43,6 +47,9 @@ on that: then the new conversation handle is printed. It is one transaction.
 
 With --pooled it goes over a conversation that is open already, and one is begun only when there is none; with --key
 over the one of that key, so that what has the same key is received in order.
+
+With --at or --delay it is sent when it is due, and waits until then: parley delayed lists it. With --once it is not sent when
+the service has sent a message with the same key before; on a new conversation, none is begun then.
 
 With --end the conversation is ended behind what is sent, in the same transaction: for messages that need no answer.
 
@@ -61,7 +68,7 @@ it refuses an Error message comes back to the queue of the sending service.`,
 			if len(args) == 1 {
 				flags.body = &args[0]
 			}
-			flags.key = given(cmd, "key", key)
+			flags.key, flags.once = given(cmd, "key", key), given(cmd, "once", once)
 			if err := flags.check(); err != nil {
 				return err
 			}
@@ -79,7 +86,7 @@ it refuses an Error message comes back to the queue of the sending service.`,
 			var sent sentMessages
 			err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
 				sent, err = flags.send(ctx, tx, source)
-				if err != nil || !flags.end {
+				if err != nil || !flags.end || sent.IsDuplicate {
 					return err
 				}
 				sent.Ended = true
@@ -98,6 +105,8 @@ it refuses an Error message comes back to the queue of the sending service.`,
 	set.StringVar(&flags.contract, "contract", parley.DefaultMessageType, "contract of the dialog to begin")
 	set.BoolVar(&flags.pooled, "pooled", false, "send on a conversation that is used again (parley conversations --pooled lists them)")
 	set.StringVar(&key, "key", "", "send on the conversation of this key; implies --pooled")
+	set.StringVar(&once, "once", "", "do not send it when this deduplication key was used before")
+	flags.due.add(cmd)
 	set.StringVar(&flags.messageType, "type", parley.DefaultMessageType, "message type")
 	set.StringVar(&flags.file, "file", "", "read the body from this file; - is standard input")
 	set.BoolVar(&flags.batch, "batch", false, "each line is a message")
@@ -119,6 +128,9 @@ func excludeSendFlags(cmd *cobra.Command) {
 	for _, flag := range []string{"pooled", "key"} {
 		cmd.MarkFlagsMutuallyExclusive("conversation", flag)
 		cmd.MarkFlagsMutuallyExclusive("end", flag)
+	}
+	for _, flag := range []string{"at", "delay", "once"} {
+		cmd.MarkFlagsMutuallyExclusive("batch", flag)
 	}
 	cmd.MarkFlagsMutuallyExclusive("file", "empty")
 	cmd.MarkFlagsMutuallyExclusive("batch", "empty")
@@ -164,7 +176,7 @@ func (f sendFlags) send(ctx context.Context, tx pgx.Tx, source io.Reader) (sent 
 			options = append(options, parley.ForKey(*f.key))
 		}
 		sent.ConversationHandle, err = parley.GetConversation(ctx, tx, f.from, f.to, options...)
-	default:
+	case f.batch:
 		sent.BeganDialog = true
 		sent.ConversationHandle, err = parley.BeginDialog(ctx, tx, f.from, f.to, parley.OnContract(f.contract))
 	}
@@ -179,8 +191,62 @@ func (f sendFlags) send(ctx context.Context, tx pgx.Tx, source io.Reader) (sent 
 	if err != nil {
 		return sent, err
 	}
+	return f.sendOne(ctx, tx, sent, body)
+}
+
+// sendOne sends one message, on the conversation that there is or on a new one.
+func (f sendFlags) sendOne(ctx context.Context, tx pgx.Tx, sent sentMessages, body []byte) (sentMessages, error) {
+	due, err := f.due.due(ctx, tx)
+	if err != nil {
+		return sent, err
+	}
 	sent.MessagesSent = 1
-	return sent, parley.Send(ctx, tx, sent.ConversationHandle, f.messageType, body)
+	isNew := sent.ConversationHandle.IsZero()
+	var options []parley.SendOption
+	if due != nil {
+		options = append(options, parley.SentAt(*due))
+	}
+	switch {
+	case isNew:
+		if sent.ConversationHandle, sent.IsDuplicate, err = f.begin(ctx, tx); sent.IsDuplicate {
+			sent.MessagesSent = 0
+			return sent, err
+		}
+		sent.BeganDialog = true
+	case f.once != nil:
+		options = append(options, parley.SentOnce(*f.once))
+	}
+	if err != nil {
+		return sent, err
+	}
+	if len(options) == 0 {
+		return sent, parley.Send(ctx, tx, sent.ConversationHandle, f.messageType, body)
+	}
+	answer, err := parley.SendWith(ctx, tx, sent.ConversationHandle, f.messageType, body, options...)
+	if err != nil {
+		return sent, err
+	}
+	sent.DelayedID = answer.DelayedID
+	if answer.IsDuplicate {
+		sent.IsDuplicate, sent.MessagesSent, sent.ConversationHandle = true, 0, *answer.ConversationHandle
+	}
+	return sent, nil
+}
+
+// begin begins a dialog, unless its key was used before, and reports that: only what was just begun has sent nothing.
+func (f sendFlags) begin(ctx context.Context, tx pgx.Tx) (handle parley.UUID, isDuplicate bool, err error) {
+	options := []parley.DialogOption{parley.OnContract(f.contract)}
+	if f.once != nil {
+		options = append(options, parley.BegunOnce(*f.once))
+	}
+	handle, err = parley.BeginDialog(ctx, tx, f.from, f.to, options...)
+	if err != nil || f.once == nil {
+		return handle, false, err
+	}
+	err = tx.QueryRow(ctx, `
+		select not exists (select from parley.conversation_endpoints as e where e.conversation_handle = $1 and e.state = 'SO')`,
+		handle).Scan(&isDuplicate)
+	return handle, isDuplicate, err
 }
 
 func (f sendFlags) readBody(source io.Reader) ([]byte, error) {
@@ -203,7 +269,11 @@ func (a *app) printSent(out io.Writer, sent sentMessages) error {
 	if a.json {
 		return encodeJSON(out, sent)
 	}
-	fmt.Fprintf(a.stderr, "sent %s\n", counted(sent.MessagesSent, "message"))
+	if sent.IsDuplicate {
+		fmt.Fprintln(a.stderr, "sent before")
+	} else {
+		fmt.Fprintf(a.stderr, "sent %s\n", counted(sent.MessagesSent, "message"))
+	}
 	if !sent.BeganDialog {
 		return nil
 	}

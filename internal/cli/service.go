@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -71,6 +72,7 @@ begin dialogs. DEFAULT is the contract for messages of any kind.`,
 
 func newServiceAlterCommand(a *app) *cobra.Command {
 	var queue string
+	var window time.Duration
 	var change parley.ServiceChange
 	cmd := &cobra.Command{
 		Use:   "alter SERVICE",
@@ -82,6 +84,7 @@ that it no longer accepts end with an error on both sides.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change.Queue = given(cmd, "queue", queue)
+			change.DeduplicationSeconds = given(cmd, "deduplication-window", int32(window.Seconds()))
 			return a.changeObject(cmd, objectChange{"service", args[0], "altered"}, func(ctx context.Context, conn *pgx.Conn) error {
 				return parley.AlterService(ctx, conn, args[0], change)
 			})
@@ -91,7 +94,8 @@ that it no longer accepts end with an error on both sides.`,
 	flags.StringVar(&queue, "queue", "", "queue to move it to")
 	flags.StringArrayVar(&change.AddContracts, "add-contract", nil, "contract to accept besides; may be given several times")
 	flags.StringArrayVar(&change.DropContracts, "drop-contract", nil, "contract to accept no longer; may be given several times")
-	cmd.MarkFlagsOneRequired("queue", "add-contract", "drop-contract")
+	flags.DurationVar(&window, "deduplication-window", 0, "for how long a deduplication key that is used as the service counts, such as 5m")
+	cmd.MarkFlagsOneRequired("queue", "add-contract", "drop-contract", "deduplication-window")
 	a.completeArgument(cmd, completeServices, 1)
 	a.completeFlag(cmd, "queue", completeQueues)
 	a.completeFlag(cmd, "add-contract", completeContracts)

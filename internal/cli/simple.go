@@ -13,8 +13,8 @@ import (
 )
 
 func newPutCommand(a *app) *cobra.Command {
-	var key, at string
-	var delay time.Duration
+	var key, once string
+	var due dueFlags
 	var priority int
 	cmd := &cobra.Command{
 		Use:   "put QUEUE BODY",
@@ -29,42 +29,46 @@ the same key are taken in the order in which they were put.`,
 			if cmd.Flags().Changed("key") {
 				options = append(options, parley.WithKey(key))
 			}
-			if at != "" {
-				due, err := time.Parse(time.RFC3339, at)
-				if err != nil {
-					return usagef("--at %s: give a time such as 2030-01-31T12:00:00Z", at)
-				}
-				options = append(options, parley.DeliverAt(due))
-			}
 			ctx := cmd.Context()
 			conn, err := a.attach(ctx)
 			if err != nil {
 				return err
 			}
 			defer closeConnection(ctx, conn)
-			if delay > 0 {
-				due, err := dueIn(ctx, conn, delay)
-				if err != nil {
-					return err
-				}
-				options = append(options, parley.DeliverAt(due))
+			at, err := due.due(ctx, conn)
+			if err != nil {
+				return err
 			}
-			return parley.Put(ctx, conn, args[0], []byte(args[1]), options...)
+			if at != nil {
+				options = append(options, parley.DeliverAt(*at))
+			}
+			if once == "" {
+				return parley.Put(ctx, conn, args[0], []byte(args[1]), options...)
+			}
+			sent, err := parley.PutOnce(ctx, conn, args[0], []byte(args[1]), once, options...)
+			switch {
+			case err != nil:
+				return err
+			case a.json:
+				return encodeJSON(cmd.OutOrStdout(), sent)
+			case sent.IsDuplicate:
+				fmt.Fprintln(a.stderr, "put before")
+			}
+			return nil
 		},
 	}
 	set := cmd.Flags()
 	set.StringVar(&key, "key", "", "take it in order with the others of this key")
 	set.IntVar(&priority, "priority", 5, "1 is last, 10 is first")
-	set.StringVar(&at, "at", "", "not before this time, such as 2030-01-31T12:00:00Z")
-	set.DurationVar(&delay, "delay", 0, "not before so long from now, such as 10m")
-	cmd.MarkFlagsMutuallyExclusive("at", "delay")
+	set.StringVar(&once, "once", "", "do not put it when this deduplication key was used before")
+	due.add(cmd)
 	a.completeArgument(cmd, completeQueues, 1)
 	return cmd
 }
 
 // dueIn is a time by the clock of the database.
-func dueIn(ctx context.Context, conn *pgx.Conn, delay time.Duration) (due time.Time, err error) {
-	err = conn.QueryRow(ctx, "select clock_timestamp() + $1::float8 * interval '1 second'", delay.Seconds()).Scan(&due)
+func dueIn(ctx context.Context, db parley.DB, delay time.Duration) (due time.Time, err error) {
+	err = db.QueryRow(ctx, "select clock_timestamp() + $1::float8 * interval '1 second'", delay.Seconds()).Scan(&due)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the clock of the database: %w", err)
 	}

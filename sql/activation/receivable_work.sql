@@ -173,7 +173,7 @@ declare
   v_until bigint := extract(epoch from clock_timestamp())::bigint + seconds;
 begin
   perform set_config('synchronous_commit', 'off', true);
-  perform setval(q.wakeup_sequence, v_until)
+  perform setval(q.wakeup_sequence, parley._p_wakeup_until(q, v_until))
   from parley._p_queue as q
   where q.queue_id = any (queue_ids) and coalesce(pg_sequence_last_value(q.wakeup_sequence), 0) < v_until;
 end
@@ -189,8 +189,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform set_config('synchronous_commit', 'off', true);
-  -- SEND asks for the quota of a queue where this is not 0.
-  perform setval(q.wakeup_sequence, case when q.quota_sequence is null then 0 else 1 end)
+  -- SEND asks for the quota of a queue where this is odd.
+  perform setval(q.wakeup_sequence, parley._p_wakeup_until(q, 0))
   from parley._p_queue as q
   where q.queue_id = any (queue_ids);
 end

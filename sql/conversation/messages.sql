@@ -170,6 +170,17 @@ $$;
 comment on function parley._p_enqueue(parley._p_endpoint, integer, bytea) is
 'Puts one message on the queue of an endpoint.';
 
+create function parley._p_wakeup_until(queue parley._p_queue, until bigint) returns bigint
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select (until + 1) / 2 * 2 + case when queue.quota_sequence is null then 0 else 1 end
+$$;
+
+comment on function parley._p_wakeup_until(parley._p_queue, bigint) is
+'Gives what the wake-up sequence of a queue is set to: until when to notify, in seconds since 1970, even, and one more
+when the queue has a quota, so that senders ask for that of no other queue.';
+
 create function parley._p_wake_readers(queue_id integer, wakeup regclass) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -260,9 +271,7 @@ declare
 begin
   -- Others may sleep longer than this caller.
   if seconds <= 0 or coalesce(pg_sequence_last_value(v_queue.wakeup_sequence), 0) < v_until then
-    perform setval(
-      v_queue.wakeup_sequence, greatest(case when v_queue.quota_sequence is null then 0 else 1 end, v_until)
-    );
+    perform setval(v_queue.wakeup_sequence, parley._p_wakeup_until(v_queue, greatest(0, v_until)));
   end if;
   if seconds > 0 then
     perform parley._p_record_listener(v_queue.queue_id);

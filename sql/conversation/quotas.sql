@@ -7,7 +7,8 @@
 -- Exactness: what others have sent and not committed is not seen, and a batch is judged as a whole. A quota that was
 -- changed counts for all when the twentieth that is under way is used up.
 -- Where there is no quota this costs nothing as long as nobody listens to the queue, and one read of a sequence when
--- somebody does: the wake-up sequence of a queue with a quota is never 0, which leads SEND here.
+-- somebody does: the wake-up sequence of a queue with a quota is never 0, which leads SEND here, and it is odd, where
+-- that of any other queue is even.
 -- What arrives for other reasons, EndDialog, Errors, timers, is never refused; what comes from another server waits
 -- there.
 -- Locks: none; changing a quota locks the queue's row.
@@ -146,7 +147,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if pg_sequence_last_value('parley._p_quota_switch') > 0 then
+  if pg_sequence_last_value(wakeup) % 2 = 1 and wakeup <> 'parley._p_transmission_wakeup'::regclass then
     found := parley._p_require_room(parley._p_owner_of_lane(lane), pending);
   end if;
   perform parley._p_wake_readers(parley._p_owner_of_lane(lane), wakeup);
@@ -190,8 +191,12 @@ begin
     quota_sequence = case when coalesce(messages, bytes) is not null then v_queue.quota_sequence end
   where q.queue_id = v_queue.queue_id;
   if coalesce(messages, bytes) is not null then
+    -- When it is removed the mark stays until the next reader listens: the removal may be rolled back.
     perform setval(v_queue.quota_sequence, 0), setval('parley._p_quota_switch', 1),
-      setval(v_queue.wakeup_sequence, greatest(1, pg_sequence_last_value(v_queue.wakeup_sequence)));
+      setval(
+        v_queue.wakeup_sequence,
+        parley._p_wakeup_until(v_queue, coalesce(pg_sequence_last_value(v_queue.wakeup_sequence), 0))
+      );
   end if;
 end
 $$;

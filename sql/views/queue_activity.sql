@@ -68,9 +68,11 @@ create function parley.queue_activity(caller parley.caller default parley.curren
   queue_name text,
   service_queue_id integer,
   status text,
+  readers_paused_at timestamptz,
   waiting_messages bigint,
   is_estimated boolean,
   held_messages bigint,
+  delayed_messages bigint,
   oldest_enqueue_time timestamptz,
   enqueued_rows bigint,
   messages_per_row double precision,
@@ -108,9 +110,11 @@ as $$
       when (m.q).is_receive_enabled then 'ON'
       else 'OFF'
     end,
+    (m.q).readers_paused_at,
     b.messages,
     b.is_estimated or coalesce(a.is_estimated, false),
     coalesce(a.messages, 0),
+    parley._p_count_delayed(m.queue_id),
     b.oldest_enqueue_time,
     d.value,
     coalesce(t.messages_per_row, 1),
@@ -146,9 +150,10 @@ $$;
 
 comment on function parley.queue_activity(parley.caller) is
 'Shows what goes on in each queue that the caller may receive from. Two readings make rates: enqueued_rows only grows.
-Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; waiting_messages, is_estimated, held_messages and
-oldest_enqueue_time as queue_backlogs; enqueued_rows, how many rows were ever put on the queue, where a batch is one row
-for each page of it; messages_per_row of the newest rows that wait; max_readers that activation may start, or 0;
-running_readers of the daemon, failures of its last readers in a row, last_error of them; locked_groups among the
-conversations at the head, and the process ids of the sessions that hold them in lock_holders.
+Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; readers_paused_at, null when they are not;
+waiting_messages, is_estimated, held_messages, delayed_messages and oldest_enqueue_time as queue_backlogs;
+enqueued_rows, how many rows were ever put on the queue, where a batch is one row for each page of it;
+messages_per_row of the newest rows that wait; max_readers that activation may start, or 0; running_readers of the
+daemon, failures of its last readers in a row, last_error of them; locked_groups among the conversations at the head,
+and the process ids of the sessions that hold them in lock_holders.
 Errors: none of its own.';

@@ -62,6 +62,26 @@ comment on function parley._p_backlog(parley._p_queue, bigint, bigint) is
 'Gives how much stands in a queue from one position up to another (null: to the end): counted up to some 10,000
 rows a lane, estimated beyond.';
 
+create function parley._p_count_delayed(queue_id integer) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  select (
+    select count(*)
+    from (select from parley._p_delayed_message as d where d.queue_id = $1 limit 100000) as m
+  ) + (
+    select count(*)
+    from (
+      select from parley._p_delayed_send as d where d.far_queue_id = $1 and d.message_type_id <> 2 limit 100000
+    ) as s
+  )
+$$;
+
+comment on function parley._p_count_delayed(integer) is
+'Counts the messages that will come to a queue and are not due yet, up to some 100,000.';
+
 create function parley._p_count_messages(
   lane integer, from_position bigint, up_to_position bigint, rows_max integer,
   out rows bigint, out messages bigint, out last bigint, out oldest timestamptz

@@ -12,6 +12,7 @@ returns table (
   is_estimated boolean,
   oldest_enqueue_time timestamptz,
   held_messages bigint,
+  delayed_messages bigint,
   rollbacks integer,
   rollbacks_before_disable integer
 )
@@ -42,6 +43,7 @@ begin
       held_messages := v_held.messages;
       is_estimated := is_estimated or v_held.is_estimated;
     end if;
+    delayed_messages := parley._p_count_delayed(v_queue.queue_id);
     -- The two entries of the rollback sequence, see poison/poison.sql, as far as they are of messages
     -- that may still be received.
     select coalesce(max(e.entry & 15), 0)::integer into rollbacks
@@ -59,8 +61,9 @@ comment on function parley.queue_backlogs(text, parley.caller) is
 The cost does not grow with the queue: beyond some 10,000 rows the number is estimated, within a few percent.
 Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received;
 is_estimated; oldest_enqueue_time of what is ready; held_messages, which arrived while the queue was off and are still
-their senders''; rollbacks, counted of a message that keeps coming back; rollbacks_before_disable, at how many of them
-its conversation is set aside or the queue disabled.
+their senders''; delayed_messages, sent or put here for later and not due, counted up to some 100,000; rollbacks,
+counted of a message that keeps coming back; rollbacks_before_disable, at how many of them its conversation is set
+aside or the queue disabled.
 Arguments: queue, only that one (null: all).
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 

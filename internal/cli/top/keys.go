@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	tea "charm.land/bubbletea/v2"
-
-	"github.com/parley-broker/parley"
 )
 
 // pressed does what a key stands for: in the answer to a question, in the filter, or on the screen.
@@ -88,7 +86,7 @@ func (m *Model) choose(by int) {
 	}
 }
 
-// ask asks whether the selected queue is to be switched.
+// ask asks whether the readers of the selected queue are to be paused, or to go on.
 func (m Model) ask() Model {
 	lines := m.table().lines
 	if m.screen != queueScreen || len(lines) == 0 {
@@ -97,11 +95,11 @@ func (m Model) ask() Model {
 	}
 	name := lines[m.position(lines)].key
 	i := slices.IndexFunc(m.snapshot.Queues, func(q Queue) bool { return q.Queue == name })
-	m.asked = &question{queue: name, on: m.snapshot.Queues[i].Status != parley.QueueOn}
+	m.asked = &question{queue: name, resumes: m.snapshot.Queues[i].ReadersPausedAt != nil}
 	return m
 }
 
-// answered switches the queue when the answer is y. Any other key lets it be.
+// answered pauses or resumes when the answer is y. Any other key lets it be.
 func (m Model) answered(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	asked := *m.asked
 	m.asked = nil
@@ -110,7 +108,7 @@ func (m Model) answered(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		return m, nil
 	}
 	change := m.change
-	return m, func() tea.Msg { return changedMsg{asked, change(asked.queue, asked.on)} }
+	return m, func() tea.Msg { return changedMsg{asked, change(asked.queue, asked.resumes)} }
 }
 
 // typed takes a key into the filter.

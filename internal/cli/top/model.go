@@ -44,10 +44,10 @@ type Model struct {
 	asked    *question
 }
 
-// question is what the person is asked before a queue is switched.
+// question is what the person is asked before the readers of a queue are paused, or go on.
 type question struct {
-	queue string
-	on    bool
+	queue   string
+	resumes bool
 }
 
 type (
@@ -70,10 +70,13 @@ func New(ctx context.Context, db parley.DB, interval time.Duration) Model {
 			defer cancel()
 			return Read(ctx, db)
 		},
-		change: func(queue string, on bool) error {
+		change: func(queue string, resumes bool) error {
 			ctx, cancel := context.WithTimeout(ctx, readTimeout)
 			defer cancel()
-			return parley.SetQueueStatus(ctx, db, queue, on)
+			if resumes {
+				return parley.ResumeReaders(ctx, db, queue)
+			}
+			return parley.PauseReaders(ctx, db, queue)
 		},
 		interval: interval,
 		width:    80,
@@ -110,7 +113,10 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, m.readNow()
 		}
 	case changedMsg:
-		m.notice = "queue " + msg.queue + " is switched " + onOff(msg.on)
+		m.notice = "the readers of queue " + msg.queue + " are paused"
+		if msg.resumes {
+			m.notice = "the readers of queue " + msg.queue + " go on"
+		}
 		if msg.err != nil {
 			m.notice = reason(msg.err)
 		}
@@ -148,11 +154,4 @@ func reason(err error) string {
 		return broker.Error()
 	}
 	return err.Error()
-}
-
-func onOff(on bool) string {
-	if on {
-		return parley.QueueOn
-	}
-	return parley.QueueOff
 }

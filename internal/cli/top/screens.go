@@ -52,7 +52,7 @@ func queueTable(queues []Queue) table {
 			alarm: q.Status != parley.QueueOn || q.Failures > 0,
 			cells: []cell{
 				{text: q.Queue},
-				{text: q.Status},
+				{text: status(q.QueueActivity)},
 				{text: waiting(q.QueueActivity), number: float64(q.WaitingMessages + q.HeldMessages)},
 				{text: oldest(q.OldestSeconds), number: orZero(q.OldestSeconds)},
 				{text: rate(q.InPerSecond), number: orZero(q.InPerSecond)},
@@ -65,10 +65,20 @@ func queueTable(queues []Queue) table {
 	return t
 }
 
+func status(q parley.QueueActivity) string {
+	if q.ReadersPausedAt != nil {
+		return q.Status + ", PAUSED"
+	}
+	return q.Status
+}
+
 func waiting(q parley.QueueActivity) string {
 	text := count(q.WaitingMessages, q.IsEstimated)
 	if q.HeldMessages > 0 {
 		text += " + " + count(q.HeldMessages, q.IsEstimated) + " held"
+	}
+	if q.DelayedMessages > 0 {
+		text += " + " + count(q.DelayedMessages, false) + " delayed"
 	}
 	return text
 }

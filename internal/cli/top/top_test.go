@@ -166,29 +166,36 @@ func TestQueueIsPausedAfterAsking(t *testing.T) {
 	t.Parallel()
 	pool := shop(t, 1)
 	p := watch(t, pool)
-	status := func() string {
+	isPaused := func() bool {
 		queues, err := parley.ReadQueues(t.Context(), pool)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return queues[slices.IndexFunc(queues, func(q parley.QueueStatus) bool { return q.Queue == "shop" })].Status
+		queue := queues[slices.IndexFunc(queues, func(q parley.QueueStatus) bool { return q.Queue == "shop" })]
+		if queue.Status != parley.QueueOn {
+			t.Errorf("the queue is %s", queue.Status)
+		}
+		return queue.ReadersPausedAt != nil
 	}
-	if cmd := p.press("p"); cmd != nil || p.line("Switch queue shop off?") == "" {
+	if cmd := p.press("p"); cmd != nil || p.line("Pause the readers of queue shop?") == "" {
 		t.Fatalf("p does not ask:\n%s", p.screen())
 	}
-	if cmd := p.press("n"); cmd != nil || status() != parley.QueueOn {
-		t.Error("n switches the queue off")
+	if cmd := p.press("n"); cmd != nil || isPaused() {
+		t.Error("n pauses the readers")
 	}
-	for _, want := range []string{parley.QueueOff, parley.QueueOn} {
+	for _, want := range []struct {
+		isPaused      bool
+		shown, notice string
+	}{{true, "shop ON, PAUSED ", "the readers of queue shop are paused"}, {false, "shop ON ", "the readers of queue shop go on"}} {
 		// The change wants a reading, which shows its effect.
 		p.send(p.send(p.press("p", "y")())())
-		if status() != want {
-			t.Errorf("status %s, want %s", status(), want)
+		if isPaused() != want.isPaused {
+			t.Errorf("paused: %v, want %v", isPaused(), want.isPaused)
 		}
-		if line := p.line("shop"); !strings.HasPrefix(line, "shop "+want) {
+		if line := p.line("shop"); !strings.HasPrefix(line, want.shown) {
 			t.Errorf("shop is shown as %q", line)
 		}
-		p.expect("queue shop", "queue shop is switched "+want)
+		p.expect("the readers", want.notice)
 	}
 }
 

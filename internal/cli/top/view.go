@@ -101,12 +101,12 @@ func (m Model) tabs(lines int) string {
 // footer is the last line: a question, a message, or the keys.
 func (m Model) footer() string {
 	switch {
-	case m.asked != nil && m.asked.on:
-		return bold.Render(cut(fmt.Sprintf("Switch queue %s on? y/n", clean(m.asked.queue)), m.width))
+	case m.asked != nil && m.asked.resumes:
+		return bold.Render(cut(fmt.Sprintf("Let the readers of queue %s go on? y/n", clean(m.asked.queue)), m.width))
 	case m.asked != nil:
-		text := fmt.Sprintf("Switch queue %s off? Its readers stop, and what is sent to it waits with the senders. y/n", clean(m.asked.queue))
+		text := fmt.Sprintf("Pause the readers of queue %s? Senders go on, and messages wait there. y/n", clean(m.asked.queue))
 		if lipgloss.Width(text) > m.width {
-			text = fmt.Sprintf("Switch queue %s off? y/n", clean(m.asked.queue))
+			text = fmt.Sprintf("Pause the readers of queue %s? y/n", clean(m.asked.queue))
 		}
 		return bold.Render(cut(text, m.width))
 	case m.failure != nil:
