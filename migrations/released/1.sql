@@ -7646,6 +7646,17 @@ $$;
 comment on function parley._p_enqueue(parley._p_endpoint, integer, bytea) is
 'Puts one message on the queue of an endpoint.';
 
+create function parley._p_wakeup_until(queue parley._p_queue, until bigint) returns bigint
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select (until + 1) / 2 * 2 + case when queue.quota_sequence is null then 0 else 1 end
+$$;
+
+comment on function parley._p_wakeup_until(parley._p_queue, bigint) is
+'Gives what the wake-up sequence of a queue is set to: until when to notify, in seconds since 1970, even, and one more
+when the queue has a quota, so that senders ask for that of no other queue.';
+
 create function parley._p_wake_readers(queue_id integer, wakeup regclass) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -7736,9 +7747,7 @@ declare
 begin
   -- Others may sleep longer than this caller.
   if seconds <= 0 or coalesce(pg_sequence_last_value(v_queue.wakeup_sequence), 0) < v_until then
-    perform setval(
-      v_queue.wakeup_sequence, greatest(case when v_queue.quota_sequence is null then 0 else 1 end, v_until)
-    );
+    perform setval(v_queue.wakeup_sequence, parley._p_wakeup_until(v_queue, greatest(0, v_until)));
   end if;
   if seconds > 0 then
     perform parley._p_record_listener(v_queue.queue_id);
@@ -7851,7 +7860,8 @@ create index on parley._p_delivery_failure (queue_id);
 -- Exactness: what others have sent and not committed is not seen, and a batch is judged as a whole. A quota that was
 -- changed counts for all when the twentieth that is under way is used up.
 -- Where there is no quota this costs nothing as long as nobody listens to the queue, and one read of a sequence when
--- somebody does: the wake-up sequence of a queue with a quota is never 0, which leads SEND here.
+-- somebody does: the wake-up sequence of a queue with a quota is never 0, which leads SEND here, and it is odd, where
+-- that of any other queue is even.
 -- What arrives for other reasons, EndDialog, Errors, timers, is never refused; what comes from another server waits
 -- there.
 -- Locks: none; changing a quota locks the queue's row.
@@ -7990,7 +8000,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if pg_sequence_last_value('parley._p_quota_switch') > 0 then
+  if pg_sequence_last_value(wakeup) % 2 = 1 and wakeup <> 'parley._p_transmission_wakeup'::regclass then
     found := parley._p_require_room(parley._p_owner_of_lane(lane), pending);
   end if;
   perform parley._p_wake_readers(parley._p_owner_of_lane(lane), wakeup);
@@ -8034,8 +8044,12 @@ begin
     quota_sequence = case when coalesce(messages, bytes) is not null then v_queue.quota_sequence end
   where q.queue_id = v_queue.queue_id;
   if coalesce(messages, bytes) is not null then
+    -- When it is removed the mark stays until the next reader listens: the removal may be rolled back.
     perform setval(v_queue.quota_sequence, 0), setval('parley._p_quota_switch', 1),
-      setval(v_queue.wakeup_sequence, greatest(1, pg_sequence_last_value(v_queue.wakeup_sequence)));
+      setval(
+        v_queue.wakeup_sequence,
+        parley._p_wakeup_until(v_queue, coalesce(pg_sequence_last_value(v_queue.wakeup_sequence), 0))
+      );
   end if;
 end
 $$;
@@ -22121,7 +22135,7 @@ declare
   v_until bigint := extract(epoch from clock_timestamp())::bigint + seconds;
 begin
   perform set_config('synchronous_commit', 'off', true);
-  perform setval(q.wakeup_sequence, v_until)
+  perform setval(q.wakeup_sequence, parley._p_wakeup_until(q, v_until))
   from parley._p_queue as q
   where q.queue_id = any (queue_ids) and coalesce(pg_sequence_last_value(q.wakeup_sequence), 0) < v_until;
 end
@@ -22137,8 +22151,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform set_config('synchronous_commit', 'off', true);
-  -- SEND asks for the quota of a queue where this is not 0.
-  perform setval(q.wakeup_sequence, case when q.quota_sequence is null then 0 else 1 end)
+  -- SEND asks for the quota of a queue where this is odd.
+  perform setval(q.wakeup_sequence, parley._p_wakeup_until(q, 0))
   from parley._p_queue as q
   where q.queue_id = any (queue_ids);
 end
@@ -24537,6 +24551,7 @@ returns table (
   is_estimated boolean,
   oldest_enqueue_time timestamptz,
   held_messages bigint,
+  delayed_messages bigint,
   rollbacks integer,
   rollbacks_before_disable integer
 )
@@ -24567,6 +24582,7 @@ begin
       held_messages := v_held.messages;
       is_estimated := is_estimated or v_held.is_estimated;
     end if;
+    delayed_messages := parley._p_count_delayed(v_queue.queue_id);
     -- The two entries of the rollback sequence, see poison/poison.sql, as far as they are of messages
     -- that may still be received.
     select coalesce(max(e.entry & 15), 0)::integer into rollbacks
@@ -24584,8 +24600,9 @@ comment on function parley.queue_backlogs(text, parley.caller) is
 The cost does not grow with the queue: beyond some 10,000 rows the number is estimated, within a few percent.
 Columns: queue_name, as the other functions take it; service_queue_id; waiting_messages, ready to be received;
 is_estimated; oldest_enqueue_time of what is ready; held_messages, which arrived while the queue was off and are still
-their senders''; rollbacks, counted of a message that keeps coming back; rollbacks_before_disable, at how many of them
-its conversation is set aside or the queue disabled.
+their senders''; delayed_messages, sent or put here for later and not due, counted up to some 100,000; rollbacks,
+counted of a message that keeps coming back; rollbacks_before_disable, at how many of them its conversation is set
+aside or the queue disabled.
 Arguments: queue, only that one (null: all).
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
@@ -24736,6 +24753,26 @@ $$;
 comment on function parley._p_backlog(parley._p_queue, bigint, bigint) is
 'Gives how much stands in a queue from one position up to another (null: to the end): counted up to some 10,000
 rows a lane, estimated beyond.';
+
+create function parley._p_count_delayed(queue_id integer) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+  select (
+    select count(*)
+    from (select from parley._p_delayed_message as d where d.queue_id = $1 limit 100000) as m
+  ) + (
+    select count(*)
+    from (
+      select from parley._p_delayed_send as d where d.far_queue_id = $1 and d.message_type_id <> 2 limit 100000
+    ) as s
+  )
+$$;
+
+comment on function parley._p_count_delayed(integer) is
+'Counts the messages that will come to a queue and are not due yet, up to some 100,000.';
 
 create function parley._p_count_messages(
   lane integer, from_position bigint, up_to_position bigint, rows_max integer,
@@ -26362,9 +26399,11 @@ create function parley.queue_activity(caller parley.caller default parley.curren
   queue_name text,
   service_queue_id integer,
   status text,
+  readers_paused_at timestamptz,
   waiting_messages bigint,
   is_estimated boolean,
   held_messages bigint,
+  delayed_messages bigint,
   oldest_enqueue_time timestamptz,
   enqueued_rows bigint,
   messages_per_row double precision,
@@ -26402,9 +26441,11 @@ as $$
       when (m.q).is_receive_enabled then 'ON'
       else 'OFF'
     end,
+    (m.q).readers_paused_at,
     b.messages,
     b.is_estimated or coalesce(a.is_estimated, false),
     coalesce(a.messages, 0),
+    parley._p_count_delayed(m.queue_id),
     b.oldest_enqueue_time,
     d.value,
     coalesce(t.messages_per_row, 1),
@@ -26440,11 +26481,12 @@ $$;
 
 comment on function parley.queue_activity(parley.caller) is
 'Shows what goes on in each queue that the caller may receive from. Two readings make rates: enqueued_rows only grows.
-Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; waiting_messages, is_estimated, held_messages and
-oldest_enqueue_time as queue_backlogs; enqueued_rows, how many rows were ever put on the queue, where a batch is one row
-for each page of it; messages_per_row of the newest rows that wait; max_readers that activation may start, or 0;
-running_readers of the daemon, failures of its last readers in a row, last_error of them; locked_groups among the
-conversations at the head, and the process ids of the sessions that hold them in lock_holders.
+Columns: queue_name, service_queue_id; status, ON, OFF or POISONED; readers_paused_at, null when they are not;
+waiting_messages, is_estimated, held_messages, delayed_messages and oldest_enqueue_time as queue_backlogs;
+enqueued_rows, how many rows were ever put on the queue, where a batch is one row for each page of it;
+messages_per_row of the newest rows that wait; max_readers that activation may start, or 0; running_readers of the
+daemon, failures of its last readers in a row, last_error of them; locked_groups among the conversations at the head,
+and the process ids of the sessions that hold them in lock_holders.
 Errors: none of its own.';
 
 -- sql/views/conversation_activity.sql
