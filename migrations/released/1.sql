@@ -20913,25 +20913,33 @@ language plpgsql security definer
 set enable_seqscan = off
 as $$
 begin
-  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
+  insert into parley._p_message (
+    position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context, message_key
+  )
   select
     pg_catalog.nextval(q.position_sequence) operator(pg_catalog.*) 1024::pg_catalog.int8,
-    '-9223372036854775807'::pg_catalog.int8,
+    case
+      when new.message_key is null then '-9223372036854775807'::pg_catalog.int8
+      else parley._p_key_id(q.queue_id, new.message_key)
+    end,
     case
       when pg_catalog.pg_sequence_last_value(q.wakeup_sequence) operator(pg_catalog.>) 0::pg_catalog.int8
-        then parley._p_admit(parley._p_lane(q.queue_id, 5), q.wakeup_sequence)
+        then parley._p_admit(parley._p_lane(q.queue_id, new.priority), q.wakeup_sequence)
       else pg_catalog.clock_timestamp()
     end,
-    parley._p_lane(q.queue_id, 5),
+    parley._p_lane(q.queue_id, new.priority),
     14,
     case when pg_catalog.octet_length(new.body) operator(pg_catalog.>) 0 then new.body end,
-    case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end
+    case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end,
+    new.message_key
   from parley._p_queue as q
   where q.lookup_name operator(pg_catalog.=) new.queue
     and q.is_simple
     and q.is_enqueue_enabled
-    and new.priority operator(pg_catalog.=) 5
-    and new.message_key is null
+    and new.priority operator(pg_catalog.>=) 1
+    and new.priority operator(pg_catalog.<=) 10
+    -- The first of a priority updates the queue.
+    and q.priorities operator(pg_catalog.&) (1 operator(pg_catalog.<<) new.priority) operator(pg_catalog.<>) 0
     and new.bodies is null
     and new.deliver_at is null
     and (
