@@ -2,7 +2,6 @@ package sqlrules
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -10,14 +9,8 @@ import (
 // Limits of a file: what fits a screen and one idea.
 const (
 	lineCharactersMax = 120
-	longLineMax       = 160 // in longLines
 	fileLinesMax      = 400
 )
-
-// longLines are the files, by the beginning of their names, whose lines are still longer. Take one off once it is clean; put none on.
-var longLines = strings.Fields(`
-	conversation/first_send.sql
-`)
 
 var fileNamePattern = regexp.MustCompile(`^[a-z]+/[a-z][a-z_]*\.sql$`)
 
@@ -41,10 +34,6 @@ func checkText(f File, report reporter) {
 	if len(lines) > fileLinesMax {
 		report(len(lines), "file length", "%d lines, at most %d: split it by idea", len(lines), fileLinesMax)
 	}
-	charactersMax := lineCharactersMax
-	if slices.ContainsFunc(longLines, func(beginning string) bool { return strings.HasPrefix(f.Name, beginning) }) {
-		charactersMax = longLineMax
-	}
 	for i, line := range lines {
 		if strings.ContainsAny(line, "\t\r") {
 			report(i+1, "blanks", "indent with blanks, end lines with a newline alone")
@@ -52,8 +41,8 @@ func checkText(f File, report reporter) {
 		if strings.TrimRight(line, " ") != line {
 			report(i+1, "blanks", "trailing blanks")
 		}
-		if n := utf8.RuneCountInString(line); n > charactersMax {
-			report(i+1, "line length", "%d characters, at most %d", n, charactersMax)
+		if n := utf8.RuneCountInString(line); n > lineCharactersMax {
+			report(i+1, "line length", "%d characters, at most %d", n, lineCharactersMax)
 		}
 	}
 }

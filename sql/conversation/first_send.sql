@@ -1,100 +1,115 @@
 -- The first message of a dialog whose target is in this database: the way that most of them go.
 --
--- It does what _p_dispatch, _p_deliver, _p_connect and _p_remember_route do one after the other (conversation/deliver.sql, conversation/connect.sql), in
--- two statements: one asks whether nothing speaks against it, the other writes the far side, its group and the message. Whatever is unusual is left to
--- these functions: a route other than LOCAL, a target that refuses, validation, retention, a lifetime, a priority that is new to a queue.
--- Locks: the sender's endpoint row FOR UPDATE, by the caller, before the first statement: who alters a queue or drops a service waits for it, and what he has
--- changed is seen then. The switch of the broker is asked by the caller before that.
--- Cost: of begin_dialog and the first SEND together a third is here, most of it for the rows and their 16 index entries.
+-- It does what _p_dispatch, _p_deliver, _p_connect and _p_remember_route do one after the other
+-- (conversation/deliver.sql, conversation/connect.sql); send/begin_and_send.sql does the same and BEGIN DIALOG in one.
+-- What the catalog says is found in one row (conversation/local_dialogs.sql). Whatever is unusual is left to these
+-- functions: a route other than LOCAL, a target that refuses, validation, retention, a lifetime, a priority that is new
+-- to a queue.
+-- Locks: who changes rights or settings that are remembered here waits for us (_p_may_remember_routes). The sender's
+-- endpoint row FOR UPDATE, by the caller, before the first statement: who alters a queue or drops a service waits for
+-- it, and what he has changed is seen then. The switch of the broker is asked by the caller before that.
+-- Cost: docs/performance.md, "Short conversations".
 
-create function parley._p_send_first(caller oid, endpoint parley._p_endpoint, message_type text, body bytea, trace_context text) returns boolean
+create function parley._p_role_of_first_sender(
+  caller oid, owner oid, queue_id integer, service_contract_id integer, far_service_id integer
+) returns oid
 language plpgsql
 set search_path = pg_catalog, pg_temp
--- The tables are joined as they are written: each by its key, and no right is asked for a queue or service that is not meant.
-set join_collapse_limit = 1
+as $$
+begin
+  return (
+    select parley._p_right_to_send(caller, q)
+    from parley._p_queue as q
+    join parley._p_service as f on f.service_id = far_service_id
+    where q.queue_id = _p_role_of_first_sender.queue_id
+      and parley._p_may_send(_p_role_of_first_sender.owner, f)
+      and not exists (
+        select
+        from parley._p_contract as c
+        where c.service_contract_id = _p_role_of_first_sender.service_contract_id
+          and c.service_contract_id >= 65536
+          and parley._p_has_permission(caller, 'REFERENCES', 'contract', c.service_contract_id, c.owner) is not true
+      )
+  );
+end
+$$;
+
+comment on function parley._p_role_of_first_sender(oid, oid, integer, integer, integer) is
+'Gives the role through which a role may send the first message of a dialog; null when it may not, when the target
+would refuse it, or when that cannot be said.
+Arguments: caller; owner of the sender''s side, who needs SEND on the target; queue_id of the sender;
+service_contract_id, which the caller needs REFERENCES on, null for a dialog that is begun; far_service_id of the
+target.';
+
+create function parley._p_send_first(
+  caller oid, endpoint parley._p_endpoint, message_type text, body bytea, trace_context text
+) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
-  v_target record;
-  v_lane integer;
+  v_dialog parley._p_local_dialog;
+  v_role oid;
+  v_group_id bigint;
+  v_far_id bigint;
 begin
   if not parley._p_may_remember_routes(endpoint.service_name)
     or not parley._p_may_remember_routes(endpoint.far_service) then
     return false;
   end if;
-  select
-    f.service_id, f.name as service_name, f.owner, f.queue_id, fq.position_sequence, fq.wakeup_sequence, t.message_type_id, p.priority,
-    b.service_broker_guid::text as broker_instance, o.message_type_id as far_type_id, o.name as far_type_name,
-    case when pg_has_role(caller, q.owner, 'usage') then q.owner else parley._p_right_to_send(caller, q) end as sender_role
-  into v_target
-  from parley._p_service as s
-  join parley._p_queue as q on q.queue_id = s.queue_id and not q.is_retention_enabled
-  join parley._p_service as f on f.name = endpoint.far_service
-  join parley._p_queue as fq on fq.queue_id = f.queue_id
-  join parley._p_service_contract as a on a.service_id = f.service_id and a.service_contract_id = endpoint.service_contract_id
-  join parley._p_sendable_type as t
-    on t.service_contract_id = endpoint.service_contract_id and t.is_from_initiator and t.name = message_type and not t.is_validated
-  join parley._p_broker as b on endpoint.far_broker_instance is null or endpoint.far_broker_instance = b.service_broker_guid::text
-  cross join lateral (
-    select case
-      when exists (select from parley._p_priority) then parley._p_priority_of(endpoint.service_contract_id, f.service_id, s.name)
-      else 5::smallint
-    end as priority
-  ) as p
-  left join lateral parley._p_usual_type(endpoint.service_contract_id, false) as o on true
-  where s.service_id = endpoint.service_id
-    and (pg_has_role(caller, q.owner, 'usage') or parley._p_has_permission(caller, 'RECEIVE', 'queue', q.queue_id, q.owner))
-    and (pg_has_role(endpoint.owner, f.owner, 'usage') or parley._p_may_send(endpoint.owner, f))
-    and not parley._p_is_system_message(t.message_type_id)
-    and fq.priorities & (1 << p.priority) > 0
-    and (
-      select bool_and(r.remote_service_name is null and r.next_hop = 'LOCAL')
-      from parley._p_route as r
-      where coalesce(r.remote_service_name, '') = any (array[f.name, 'SQL/ServiceBroker/BrokerConfiguration', ''])
-        and not r.is_inbound
-        and (r.expires_at is null or r.expires_at > clock_timestamp())
-    )
-    and not exists (select from parley._p_alarm as m where m.endpoint_id = endpoint.endpoint_id);
-  if not found or v_target.sender_role is null then
+  v_dialog := parley._p_find_local_dialog(
+    endpoint.service_name, endpoint.far_service, endpoint.service_contract_name, message_type
+  );
+  if v_dialog.service_id is distinct from endpoint.service_id
+    or endpoint.far_broker_instance <> v_dialog.broker_instance
+    or exists (select from parley._p_alarm as m where m.endpoint_id = endpoint.endpoint_id) then
     return false;
   end if;
-  v_lane := parley._p_lane(v_target.queue_id, v_target.priority);
+  v_role := parley._p_role_of_first_sender(
+    caller, endpoint.owner, v_dialog.queue_id, null, v_dialog.far_service_id
+  );
+  if v_role is null then
+    return false;
+  end if;
   -- Each row after the one before it: so does a trace have them.
-  with far_group as (
-    insert into parley._p_conversation_group (conversation_group_id, service_id)
-    values (gen_random_uuid(), v_target.service_id)
-    returning group_id
-  ), far_side as (
-    insert into parley._p_endpoint (
-      far_endpoint_id, group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
-      service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
-    )
-    select endpoint.endpoint_id, g.group_id, v_target.far_type_id, v_target.far_type_name, 'CO', false, true, v_target.priority,
-      v_target.service_id, endpoint.service_contract_id, v_target.service_name, endpoint.service_contract_name,
-      endpoint.conversation_id, v_target.owner, endpoint.service_name, v_target.broker_instance, endpoint.is_encrypted, endpoint.lifetime
-    from far_group as g
-    returning endpoint_id
-  ), near_side as (
-    update parley._p_endpoint as e
-    set state = 'CO', state_since = clock_timestamp(), far_endpoint_id = f.endpoint_id, far_broker_instance = v_target.broker_instance,
-      usual_message_type_id = v_target.message_type_id, usual_message_type_name = message_type, sender_role = v_target.sender_role,
-      destination_lane = v_lane, destination_position = v_target.position_sequence, destination_wakeup = v_target.wakeup_sequence
-    from far_side as f
-    where e.endpoint_id = endpoint.endpoint_id
-    returning e.far_endpoint_id
+  insert into parley._p_conversation_group (conversation_group_id, service_id)
+  values (gen_random_uuid(), v_dialog.far_service_id)
+  returning group_id into v_group_id;
+  insert into parley._p_endpoint (
+    far_endpoint_id, group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
+    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service,
+    far_broker_instance, is_encrypted, lifetime
   )
+  values (
+    endpoint.endpoint_id, v_group_id, v_dialog.far_type_id, v_dialog.far_type_name, 'CO', false, true,
+    v_dialog.far_priority, v_dialog.far_service_id, endpoint.service_contract_id, v_dialog.to_service,
+    endpoint.service_contract_name, endpoint.conversation_id, v_dialog.far_owner, endpoint.service_name,
+    v_dialog.broker_instance, endpoint.is_encrypted, endpoint.lifetime
+  )
+  returning endpoint_id into v_far_id;
+  update parley._p_endpoint as e
+  set state = 'CO', state_since = clock_timestamp(), far_endpoint_id = v_far_id,
+    far_broker_instance = v_dialog.broker_instance, usual_message_type_id = v_dialog.message_type_id,
+    usual_message_type_name = message_type, sender_role = v_role, destination_lane = v_dialog.destination_lane,
+    destination_position = v_dialog.destination_position, destination_wakeup = v_dialog.destination_wakeup
+  where e.endpoint_id = endpoint.endpoint_id;
   insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
-  select nextval(v_target.position_sequence) * 1024, n.far_endpoint_id, clock_timestamp(), v_lane, v_target.message_type_id, nullif(body, ''),
-    _p_send_first.trace_context
-  from near_side as n;
-  if pg_sequence_last_value(v_target.wakeup_sequence) > 0 then
-    perform parley._p_admit(v_lane, v_target.wakeup_sequence, 0);
+  values (
+    nextval(v_dialog.destination_position) * 1024, v_far_id, clock_timestamp(), v_dialog.destination_lane,
+    v_dialog.message_type_id, nullif(_p_send_first.body, ''), _p_send_first.trace_context
+  );
+  if pg_sequence_last_value(v_dialog.destination_wakeup) > 0 then
+    perform parley._p_admit(v_dialog.destination_lane, v_dialog.destination_wakeup, 0);
   end if;
   return true;
 end
 $$;
 
 comment on function parley._p_send_first(oid, parley._p_endpoint, text, bytea, text) is
-'Sends the first message of a dialog, and creates the side of its target, when that is in this database and nothing is unusual; gives false, and has done
-nothing, otherwise.
+'Sends the first message of a dialog, and creates the side of its target, when that is in this database and nothing is
+unusual; gives false, and has done nothing, otherwise.
 Arguments: caller; endpoint, in state SO and locked FOR UPDATE; message_type, its name; body; trace_context.
 Source: spec 3.4, 4.2.';

@@ -1,0 +1,89 @@
+-- The version of the catalog: a number that each change of it moves on, so that what was found there may be kept and
+-- used again (conversation/local_dialogs.sql).
+--
+-- A sequence, because everybody sees its value at once, while rows of the catalog are seen when their transaction has
+-- committed. Whoever changes the catalog holds the lock that _p_is_catalog_changing asks for, in a mode that excludes
+-- nobody, until his transaction ends, and moves the number on under it. So: read the number; if nobody holds the lock
+-- after that, all changes up to this number have ended, and a statement that begins then sees them; what it finds holds
+-- for as long as the number stays. A change that is rolled back leaves a number that is too high, which costs a search
+-- and nothing else. Rights are no part of it: they hang on memberships of roles, which no trigger sees.
+
+create sequence parley._p_catalog_version;
+
+create function parley._p_change_catalog() returns trigger
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_advisory_xact_lock_shared(hashtextextended('parley catalog', 0));
+  perform nextval('parley._p_catalog_version');
+  return null;
+end
+$$;
+
+comment on function parley._p_change_catalog() is
+'Moves the version of the catalog on, for each statement that writes to it.';
+
+create function parley._p_is_catalog_changing() returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_key constant bigint := hashtextextended('parley catalog', 0);
+begin
+  return exists (
+    select
+    from pg_locks as l
+    where l.locktype = 'advisory'
+      and l.objsubid = 1
+      and (l.classid::bigint << 32 | l.objid::bigint) = v_key
+      and l.database = parley._p_database_oid()
+  );
+end
+$$;
+
+comment on function parley._p_is_catalog_changing() is
+'Reports whether a transaction, our own and prepared ones included, has changed the catalog and not ended yet.
+Cost: a read of the lock table.';
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_broker
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_message_type
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_contract
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_contract_message_type
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_queue
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_service
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_service_contract
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_priority
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_route
+for each statement execute function parley._p_change_catalog();
+
+-- A replication worker and a restore turn ordinary triggers off.
+do $$
+begin
+  alter table parley._p_broker enable always trigger _p_change_catalog;
+  alter table parley._p_message_type enable always trigger _p_change_catalog;
+  alter table parley._p_contract enable always trigger _p_change_catalog;
+  alter table parley._p_contract_message_type enable always trigger _p_change_catalog;
+  alter table parley._p_queue enable always trigger _p_change_catalog;
+  alter table parley._p_service enable always trigger _p_change_catalog;
+  alter table parley._p_service_contract enable always trigger _p_change_catalog;
+  alter table parley._p_priority enable always trigger _p_change_catalog;
+  alter table parley._p_route enable always trigger _p_change_catalog;
+end
+$$;
