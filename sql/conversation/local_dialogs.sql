@@ -2,7 +2,7 @@
 -- one row.
 --
 -- A row holds while the version of the catalog is the one that it has (catalog/catalog_version.sql); it is only ever
--- inserted and deleted, so nobody waits for anybody: two sessions that look for the same may each write a row. What
+-- inserted and deleted, so nobody waits for anybody: two sessions that need the same may each write a row. What
 -- depends on the caller, the rights of roles, is asked each time by whoever uses the row, and is not in it.
 -- A dialog has a row only if nothing about it is unusual: the route is LOCAL and does not expire, the target accepts
 -- the contract, the message type needs no validation, the sender's queue keeps no copies, both queues know their
