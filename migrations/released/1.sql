@@ -4978,6 +4978,98 @@ object, its name; owner, a role.
 Errors: 208, 229, 9663 system object, 15151 not found or may not be the owner.
 Source: spec 2.0.';
 
+-- sql/catalog/catalog_version.sql
+
+-- The version of the catalog: a number that each change of it moves on, so that what was found there may be kept and
+-- used again (conversation/local_dialogs.sql).
+--
+-- A sequence, because everybody sees its value at once, while rows of the catalog are seen when their transaction has
+-- committed. Whoever changes the catalog holds the lock that _p_is_catalog_changing asks for, in a mode that excludes
+-- nobody, until his transaction ends, and moves the number on under it. So: read the number; if nobody holds the lock
+-- after that, all changes up to this number have ended, and a statement that begins then sees them; what it finds holds
+-- for as long as the number stays. A change that is rolled back leaves a number that is too high, which costs a search
+-- and nothing else. Rights are no part of it: they hang on memberships of roles, which no trigger sees.
+
+create sequence parley._p_catalog_version;
+
+create function parley._p_change_catalog() returns trigger
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_advisory_xact_lock_shared(hashtextextended('parley catalog', 0));
+  perform nextval('parley._p_catalog_version');
+  return null;
+end
+$$;
+
+comment on function parley._p_change_catalog() is
+'Moves the version of the catalog on, for each statement that writes to it.';
+
+create function parley._p_is_catalog_changing() returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_key constant bigint := hashtextextended('parley catalog', 0);
+begin
+  return exists (
+    select
+    from pg_locks as l
+    where l.locktype = 'advisory'
+      and l.objsubid = 1
+      and (l.classid::bigint << 32 | l.objid::bigint) = v_key
+      and l.database = parley._p_database_oid()
+  );
+end
+$$;
+
+comment on function parley._p_is_catalog_changing() is
+'Reports whether a transaction, our own and prepared ones included, has changed the catalog and not ended yet.
+Cost: a read of the lock table.';
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_broker
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_message_type
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_contract
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_contract_message_type
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_queue
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_service
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_service_contract
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_priority
+for each statement execute function parley._p_change_catalog();
+
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_route
+for each statement execute function parley._p_change_catalog();
+
+-- A replication worker and a restore turn ordinary triggers off.
+do $$
+begin
+  alter table parley._p_broker enable always trigger _p_change_catalog;
+  alter table parley._p_message_type enable always trigger _p_change_catalog;
+  alter table parley._p_contract enable always trigger _p_change_catalog;
+  alter table parley._p_contract_message_type enable always trigger _p_change_catalog;
+  alter table parley._p_queue enable always trigger _p_change_catalog;
+  alter table parley._p_service enable always trigger _p_change_catalog;
+  alter table parley._p_service_contract enable always trigger _p_change_catalog;
+  alter table parley._p_priority enable always trigger _p_change_catalog;
+  alter table parley._p_route enable always trigger _p_change_catalog;
+end
+$$;
+
 -- sql/trust/peers.sql
 
 -- Peers: the brokers elsewhere whose keys this database trusts (spec 7.2), as logins with
@@ -10517,106 +10609,304 @@ comment on function parley._p_deliver_delayed_of(bigint) is
 'Delivers what waits in the transmission queue for one endpoint, which the caller has locked, or puts it
 on its way, if there is one now.';
 
+-- sql/conversation/local_dialogs.sql
+
+-- What a dialog with a service of this database has to know of the catalog, found once and kept: twelve tables become
+-- one row.
+--
+-- A row holds while the version of the catalog is the one that it has (catalog/catalog_version.sql); it is only ever
+-- inserted and deleted, so nobody waits for anybody: two sessions that need the same may each write a row. What
+-- depends on the caller, the rights of roles, is asked each time by whoever uses the row, and is not in it.
+-- A dialog has a row only if nothing about it is unusual: the route is LOCAL and does not expire, the target accepts
+-- the contract, the message type needs no validation, the sender's queue keeps no copies, both queues know their
+-- priority.
+-- Locks: none. Cost: one search in one index; where there is no row, the joins and a read of the lock table.
+
+create table parley._p_local_dialog (
+  catalog_version bigint not null,
+  from_service text collate "C" not null,
+  to_service text collate "C" not null,
+  contract text collate "C" not null,
+  message_type text collate "C" not null,
+  service_id integer not null,
+  owner regrole not null,
+  queue_id integer not null,
+  queue_owner regrole not null,
+  service_contract_id integer not null,
+  contract_owner regrole not null,
+  priority smallint not null,
+  message_type_id integer not null,
+  far_service_id integer not null,
+  far_owner regrole not null,
+  far_priority smallint not null,
+  far_type_id integer,
+  far_type_name text collate "C",
+  broker_instance text not null,
+  destination_lane integer not null,
+  destination_position regclass not null,
+  destination_wakeup regclass not null
+);
+
+comment on table parley._p_local_dialog is
+'What BEGIN DIALOG and the first SEND find in the catalog for two services of this database, a contract and a message
+type. Losing its rows costs time only.';
+
+create index on parley._p_local_dialog (catalog_version, from_service, to_service, contract, message_type);
+
+create function parley._p_resolve_local_dialog(
+  from_service text, to_service text, contract text, message_type text
+) returns parley._p_local_dialog
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+-- The tables are joined as they are written: each by its key.
+set join_collapse_limit = 1
+as $$
+declare
+  v_found record;
+  v_dialog parley._p_local_dialog;
+begin
+  select s as service, q as queue, c as contract, f as far_service, fq as far_queue, t.message_type_id, n.priority,
+    p.priority as far_priority, b.service_broker_guid::text as broker_instance, o.message_type_id as far_type_id,
+    o.name as far_type_name, r.expires
+  into v_found
+  from parley._p_service as s
+  join parley._p_queue as q on q.queue_id = s.queue_id and not q.is_retention_enabled
+  join parley._p_contract as c on c.name = _p_resolve_local_dialog.contract
+  join parley._p_service as f on f.name = _p_resolve_local_dialog.to_service
+  join parley._p_queue as fq on fq.queue_id = f.queue_id
+  join parley._p_service_contract as a
+    on a.service_id = f.service_id and a.service_contract_id = c.service_contract_id
+  join parley._p_sendable_type as t
+    on t.service_contract_id = c.service_contract_id
+    and t.is_from_initiator
+    and t.name = _p_resolve_local_dialog.message_type
+    and not t.is_validated
+  cross join parley._p_broker as b
+  cross join lateral parley._p_priority_of(c.service_contract_id, s.service_id, f.name) as n (priority)
+  cross join lateral parley._p_priority_of(c.service_contract_id, f.service_id, s.name) as p (priority)
+  cross join lateral (
+    select bool_and(w.remote_service_name is null and w.next_hop = 'LOCAL') as is_local,
+      bool_or(w.expires_at is not null) as expires
+    from parley._p_route as w
+    where coalesce(w.remote_service_name, '') = any (array[f.name, 'SQL/ServiceBroker/BrokerConfiguration', ''])
+      and not w.is_inbound
+      and (w.expires_at is null or w.expires_at > clock_timestamp())
+  ) as r
+  left join lateral parley._p_usual_type(c.service_contract_id, false) as o on true
+  where s.name = _p_resolve_local_dialog.from_service
+    and not parley._p_is_system_message(t.message_type_id)
+    and q.priorities & (1 << n.priority) > 0
+    and fq.priorities & (1 << p.priority) > 0
+    and r.is_local;
+  if not found then
+    return null;
+  end if;
+  v_dialog.catalog_version := case when not v_found.expires then 0 end;
+  v_dialog.from_service := from_service;
+  v_dialog.to_service := to_service;
+  v_dialog.contract := contract;
+  v_dialog.message_type := message_type;
+  v_dialog.service_id := (v_found.service).service_id;
+  v_dialog.owner := (v_found.service).owner;
+  v_dialog.queue_id := (v_found.queue).queue_id;
+  v_dialog.queue_owner := (v_found.queue).owner;
+  v_dialog.service_contract_id := (v_found.contract).service_contract_id;
+  v_dialog.contract_owner := (v_found.contract).owner;
+  v_dialog.priority := v_found.priority;
+  v_dialog.message_type_id := v_found.message_type_id;
+  v_dialog.far_service_id := (v_found.far_service).service_id;
+  v_dialog.far_owner := (v_found.far_service).owner;
+  v_dialog.far_priority := v_found.far_priority;
+  v_dialog.far_type_id := v_found.far_type_id;
+  v_dialog.far_type_name := v_found.far_type_name;
+  v_dialog.broker_instance := v_found.broker_instance;
+  v_dialog.destination_lane := parley._p_lane((v_found.far_queue).queue_id, v_found.far_priority);
+  v_dialog.destination_position := (v_found.far_queue).position_sequence;
+  v_dialog.destination_wakeup := (v_found.far_queue).wakeup_sequence;
+  return v_dialog;
+end
+$$;
+
+comment on function parley._p_resolve_local_dialog(text, text, text, text) is
+'Finds in the catalog what _p_local_dialog keeps of it; null when something about the dialog is unusual. Instead of its
+version it has 0, or null when it must not be kept, because a route that counts expires.';
+
+create function parley._p_find_local_dialog(
+  from_service text, to_service text, contract text, message_type text
+) returns parley._p_local_dialog
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_version bigint := pg_sequence_last_value('parley._p_catalog_version');
+  v_dialog parley._p_local_dialog;
+begin
+  select d.* into v_dialog
+  from parley._p_local_dialog as d
+  where d.catalog_version = v_version
+    and d.from_service = _p_find_local_dialog.from_service
+    and d.to_service = _p_find_local_dialog.to_service
+    and d.contract = _p_find_local_dialog.contract
+    and d.message_type = _p_find_local_dialog.message_type;
+  if found then
+    return v_dialog;
+  end if;
+  v_dialog := parley._p_resolve_local_dialog(from_service, to_service, contract, message_type);
+  if v_dialog.catalog_version is null or parley._p_is_catalog_changing() then
+    return v_dialog;
+  end if;
+  -- Once more: what was being changed while we read the catalog may be done now, and would be missing.
+  v_dialog := parley._p_resolve_local_dialog(from_service, to_service, contract, message_type);
+  if v_dialog.catalog_version is null then
+    return v_dialog;
+  end if;
+  delete from parley._p_local_dialog as d
+  where d.ctid = any (array(
+    select o.ctid from parley._p_local_dialog as o where o.catalog_version < v_version limit 100 for update skip locked
+  ));
+  insert into parley._p_local_dialog (
+    catalog_version, from_service, to_service, contract, message_type, service_id, owner, queue_id, queue_owner,
+    service_contract_id, contract_owner, priority, message_type_id, far_service_id, far_owner, far_priority,
+    far_type_id, far_type_name, broker_instance, destination_lane, destination_position, destination_wakeup
+  )
+  values (
+    v_version, from_service, to_service, contract, message_type, v_dialog.service_id, v_dialog.owner, v_dialog.queue_id,
+    v_dialog.queue_owner, v_dialog.service_contract_id, v_dialog.contract_owner, v_dialog.priority,
+    v_dialog.message_type_id, v_dialog.far_service_id, v_dialog.far_owner, v_dialog.far_priority, v_dialog.far_type_id,
+    v_dialog.far_type_name, v_dialog.broker_instance, v_dialog.destination_lane, v_dialog.destination_position,
+    v_dialog.destination_wakeup
+  );
+  return v_dialog;
+end
+$$;
+
+comment on function parley._p_find_local_dialog(text, text, text, text) is
+'Gives what a dialog of two services of this database has to know of the catalog, and keeps it for the next one; null
+when something about it is unusual. It asks for nobody''s rights. Waits for nobody. Not for an old snapshot:
+the callers ask _p_keeps_snapshot.
+Arguments: from_service; to_service; contract; message_type of the first message.';
+
 -- sql/conversation/first_send.sql
 
 -- The first message of a dialog whose target is in this database: the way that most of them go.
 --
--- It does what _p_dispatch, _p_deliver, _p_connect and _p_remember_route do one after the other (conversation/deliver.sql, conversation/connect.sql), in
--- two statements: one asks whether nothing speaks against it, the other writes the far side, its group and the message. Whatever is unusual is left to
--- these functions: a route other than LOCAL, a target that refuses, validation, retention, a lifetime, a priority that is new to a queue.
--- Locks: the sender's endpoint row FOR UPDATE, by the caller, before the first statement: who alters a queue or drops a service waits for it, and what he has
--- changed is seen then. The switch of the broker is asked by the caller before that.
--- Cost: of begin_dialog and the first SEND together a third is here, most of it for the rows and their 16 index entries.
+-- It does what _p_dispatch, _p_deliver, _p_connect and _p_remember_route do one after the other
+-- (conversation/deliver.sql, conversation/connect.sql); send/begin_and_send.sql does the same and BEGIN DIALOG in one.
+-- What the catalog says is found in one row (conversation/local_dialogs.sql). Whatever is unusual is left to these
+-- functions: a route other than LOCAL, a target that refuses, validation, retention, a lifetime, a priority that is new
+-- to a queue.
+-- Locks: who changes rights or settings that are remembered here waits for us (_p_may_remember_routes). The sender's
+-- endpoint row FOR UPDATE, by the caller, before the first statement: who alters a queue or drops a service waits for
+-- it, and what he has changed is seen then. The switch of the broker is asked by the caller before that.
+-- Cost: docs/performance.md, "Short conversations".
 
-create function parley._p_send_first(caller oid, endpoint parley._p_endpoint, message_type text, body bytea, trace_context text) returns boolean
+create function parley._p_role_of_first_sender(
+  caller oid, owner oid, queue_id integer, service_contract_id integer, far_service_id integer
+) returns oid
 language plpgsql
 set search_path = pg_catalog, pg_temp
--- The tables are joined as they are written: each by its key, and no right is asked for a queue or service that is not meant.
-set join_collapse_limit = 1
+as $$
+begin
+  return (
+    select parley._p_right_to_send(caller, q)
+    from parley._p_queue as q
+    join parley._p_service as f on f.service_id = far_service_id
+    where q.queue_id = _p_role_of_first_sender.queue_id
+      and parley._p_may_send(_p_role_of_first_sender.owner, f)
+      and not exists (
+        select
+        from parley._p_contract as c
+        where c.service_contract_id = _p_role_of_first_sender.service_contract_id
+          and c.service_contract_id >= 65536
+          and parley._p_has_permission(caller, 'REFERENCES', 'contract', c.service_contract_id, c.owner) is not true
+      )
+  );
+end
+$$;
+
+comment on function parley._p_role_of_first_sender(oid, oid, integer, integer, integer) is
+'Gives the role through which a role may send the first message of a dialog; null when it may not, when the target
+would refuse it, or when that cannot be said.
+Arguments: caller; owner of the sender''s side, who needs SEND on the target; queue_id of the sender;
+service_contract_id, which the caller needs REFERENCES on, null for a dialog that is begun; far_service_id of the
+target.';
+
+create function parley._p_send_first(
+  caller oid, endpoint parley._p_endpoint, message_type text, body bytea, trace_context text
+) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
-  v_target record;
-  v_lane integer;
+  v_dialog parley._p_local_dialog;
+  v_role oid;
+  v_group_id bigint;
+  v_far_id bigint;
 begin
   if not parley._p_may_remember_routes(endpoint.service_name)
     or not parley._p_may_remember_routes(endpoint.far_service) then
     return false;
   end if;
-  select
-    f.service_id, f.name as service_name, f.owner, f.queue_id, fq.position_sequence, fq.wakeup_sequence, t.message_type_id, p.priority,
-    b.service_broker_guid::text as broker_instance, o.message_type_id as far_type_id, o.name as far_type_name,
-    case when pg_has_role(caller, q.owner, 'usage') then q.owner else parley._p_right_to_send(caller, q) end as sender_role
-  into v_target
-  from parley._p_service as s
-  join parley._p_queue as q on q.queue_id = s.queue_id and not q.is_retention_enabled
-  join parley._p_service as f on f.name = endpoint.far_service
-  join parley._p_queue as fq on fq.queue_id = f.queue_id
-  join parley._p_service_contract as a on a.service_id = f.service_id and a.service_contract_id = endpoint.service_contract_id
-  join parley._p_sendable_type as t
-    on t.service_contract_id = endpoint.service_contract_id and t.is_from_initiator and t.name = message_type and not t.is_validated
-  join parley._p_broker as b on endpoint.far_broker_instance is null or endpoint.far_broker_instance = b.service_broker_guid::text
-  cross join lateral (
-    select case
-      when exists (select from parley._p_priority) then parley._p_priority_of(endpoint.service_contract_id, f.service_id, s.name)
-      else 5::smallint
-    end as priority
-  ) as p
-  left join lateral parley._p_usual_type(endpoint.service_contract_id, false) as o on true
-  where s.service_id = endpoint.service_id
-    and (pg_has_role(caller, q.owner, 'usage') or parley._p_has_permission(caller, 'RECEIVE', 'queue', q.queue_id, q.owner))
-    and (pg_has_role(endpoint.owner, f.owner, 'usage') or parley._p_may_send(endpoint.owner, f))
-    and not parley._p_is_system_message(t.message_type_id)
-    and fq.priorities & (1 << p.priority) > 0
-    and (
-      select bool_and(r.remote_service_name is null and r.next_hop = 'LOCAL')
-      from parley._p_route as r
-      where coalesce(r.remote_service_name, '') = any (array[f.name, 'SQL/ServiceBroker/BrokerConfiguration', ''])
-        and not r.is_inbound
-        and (r.expires_at is null or r.expires_at > clock_timestamp())
-    )
-    and not exists (select from parley._p_alarm as m where m.endpoint_id = endpoint.endpoint_id);
-  if not found or v_target.sender_role is null then
+  v_dialog := parley._p_find_local_dialog(
+    endpoint.service_name, endpoint.far_service, endpoint.service_contract_name, message_type
+  );
+  if v_dialog.service_id is distinct from endpoint.service_id
+    or endpoint.far_broker_instance <> v_dialog.broker_instance
+    or exists (select from parley._p_alarm as m where m.endpoint_id = endpoint.endpoint_id) then
     return false;
   end if;
-  v_lane := parley._p_lane(v_target.queue_id, v_target.priority);
+  v_role := parley._p_role_of_first_sender(
+    caller, endpoint.owner, v_dialog.queue_id, null, v_dialog.far_service_id
+  );
+  if v_role is null then
+    return false;
+  end if;
   -- Each row after the one before it: so does a trace have them.
-  with far_group as (
-    insert into parley._p_conversation_group (conversation_group_id, service_id)
-    values (gen_random_uuid(), v_target.service_id)
-    returning group_id
-  ), far_side as (
-    insert into parley._p_endpoint (
-      far_endpoint_id, group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
-      service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
-    )
-    select endpoint.endpoint_id, g.group_id, v_target.far_type_id, v_target.far_type_name, 'CO', false, true, v_target.priority,
-      v_target.service_id, endpoint.service_contract_id, v_target.service_name, endpoint.service_contract_name,
-      endpoint.conversation_id, v_target.owner, endpoint.service_name, v_target.broker_instance, endpoint.is_encrypted, endpoint.lifetime
-    from far_group as g
-    returning endpoint_id
-  ), near_side as (
-    update parley._p_endpoint as e
-    set state = 'CO', state_since = clock_timestamp(), far_endpoint_id = f.endpoint_id, far_broker_instance = v_target.broker_instance,
-      usual_message_type_id = v_target.message_type_id, usual_message_type_name = message_type, sender_role = v_target.sender_role,
-      destination_lane = v_lane, destination_position = v_target.position_sequence, destination_wakeup = v_target.wakeup_sequence
-    from far_side as f
-    where e.endpoint_id = endpoint.endpoint_id
-    returning e.far_endpoint_id
+  insert into parley._p_conversation_group (conversation_group_id, service_id)
+  values (gen_random_uuid(), v_dialog.far_service_id)
+  returning group_id into v_group_id;
+  insert into parley._p_endpoint (
+    far_endpoint_id, group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
+    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service,
+    far_broker_instance, is_encrypted, lifetime
   )
+  values (
+    endpoint.endpoint_id, v_group_id, v_dialog.far_type_id, v_dialog.far_type_name, 'CO', false, true,
+    v_dialog.far_priority, v_dialog.far_service_id, endpoint.service_contract_id, v_dialog.to_service,
+    endpoint.service_contract_name, endpoint.conversation_id, v_dialog.far_owner, endpoint.service_name,
+    v_dialog.broker_instance, endpoint.is_encrypted, endpoint.lifetime
+  )
+  returning endpoint_id into v_far_id;
+  update parley._p_endpoint as e
+  set state = 'CO', state_since = clock_timestamp(), far_endpoint_id = v_far_id,
+    far_broker_instance = v_dialog.broker_instance, usual_message_type_id = v_dialog.message_type_id,
+    usual_message_type_name = message_type, sender_role = v_role, destination_lane = v_dialog.destination_lane,
+    destination_position = v_dialog.destination_position, destination_wakeup = v_dialog.destination_wakeup
+  where e.endpoint_id = endpoint.endpoint_id;
   insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
-  select nextval(v_target.position_sequence) * 1024, n.far_endpoint_id, clock_timestamp(), v_lane, v_target.message_type_id, nullif(body, ''),
-    _p_send_first.trace_context
-  from near_side as n;
-  if pg_sequence_last_value(v_target.wakeup_sequence) > 0 then
-    perform parley._p_admit(v_lane, v_target.wakeup_sequence, 0);
+  values (
+    nextval(v_dialog.destination_position) * 1024, v_far_id, clock_timestamp(), v_dialog.destination_lane,
+    v_dialog.message_type_id, nullif(_p_send_first.body, ''), _p_send_first.trace_context
+  );
+  if pg_sequence_last_value(v_dialog.destination_wakeup) > 0 then
+    perform parley._p_admit(v_dialog.destination_lane, v_dialog.destination_wakeup, 0);
   end if;
   return true;
 end
 $$;
 
 comment on function parley._p_send_first(oid, parley._p_endpoint, text, bytea, text) is
-'Sends the first message of a dialog, and creates the side of its target, when that is in this database and nothing is unusual; gives false, and has done
-nothing, otherwise.
+'Sends the first message of a dialog, and creates the side of its target, when that is in this database and nothing is
+unusual; gives false, and has done nothing, otherwise.
 Arguments: caller; endpoint, in state SO and locked FOR UPDATE; message_type, its name; body; trace_context.
 Source: spec 3.4, 4.2.';
 
@@ -18137,14 +18427,14 @@ Errors: 8402 of more dimensions.';
 -- so that no open side is left.
 --
 -- They are BEGIN DIALOG, SEND and END CONVERSATION in the transaction of the caller, with the rules and locks of the
--- three; the endpoint that was just begun need not be found again. The sender's side of what was ended is in state DO
+-- three. Where nothing about the dialog is unusual (conversation/local_dialogs.sql), both groups, both endpoints and
+-- the message are inserted as they stay, and nothing is updated. The sender's side of what was ended is in state DO
 -- and goes when the target ends its side, or, when that never does, once all is read and the broker's time for
 -- abandoned conversations is over (spec 3.6). What comes back, an answer or an Error, is thrown away.
 
-create function parley._p_begin_and_send(
+create function parley._p_begin_then_send(
   caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text,
-  encryption boolean, lifetime integer default 2147483647, deliver_at timestamptz default null,
-  deduplication_key text default null
+  encryption boolean, lifetime integer, deliver_at timestamptz, deduplication_key text
 ) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -18153,7 +18443,6 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  -- Before any row, as SEND does.
   v_is_disabled boolean := pg_sequence_last_value('parley._p_broker_switch') is not null;
   v_endpoint parley._p_endpoint;
   v_first parley._p_deduplication_key;
@@ -18183,6 +18472,101 @@ begin
     found := parley._p_send(caller, v_endpoint.conversation_handle, message_type, array[body]);
   end if;
   return v_endpoint.conversation_handle;
+end
+$$;
+
+comment on function parley._p_begin_then_send(
+  oid, text, text, text, bytea, text, text, boolean, integer, timestamptz, text
+) is
+'Begins a dialog and sends its first message one after the other, in the name of the caller.
+Arguments: as begin_and_send.
+Errors: those of begin_dialog and send.';
+
+create function parley._p_begin_and_send(
+  caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text,
+  encryption boolean, lifetime integer default 2147483647, deliver_at timestamptz default null,
+  deduplication_key text default null
+) returns uuid
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_version bigint;
+  v_dialog record;
+  v_role oid;
+  v_id bigint;
+  v_far_id bigint;
+  v_group_id bigint;
+  v_far_group_id bigint;
+  v_handle uuid;
+  v_conversation_id uuid;
+begin
+  -- The switch of the broker before any row, as SEND does; then as _p_may_remember_routes.
+  if pg_sequence_last_value('parley._p_broker_switch') is null and broker_instance is null and lifetime = 2147483647
+    and deliver_at is null and deduplication_key is null
+    and (pg_sequence_last_value('parley._p_trace_until') > extract(epoch from v_now)) is not true
+    and not parley._p_keeps_snapshot()
+    and pg_try_advisory_xact_lock_shared(hashtextextended('parley routes ' || from_service, 0))
+    and pg_try_advisory_xact_lock_shared(hashtextextended('parley routes ' || to_service, 0)) then
+    v_version := pg_sequence_last_value('parley._p_catalog_version');
+    select d.* into v_dialog
+    from parley._p_local_dialog as d
+    where (d.catalog_version, d.from_service, d.to_service, d.contract, d.message_type)
+      = (v_version, _p_begin_and_send.from_service, _p_begin_and_send.to_service, _p_begin_and_send.contract,
+      _p_begin_and_send.message_type);
+    if not found then
+      select d.* into v_dialog
+      from parley._p_find_local_dialog(from_service, to_service, contract, message_type) as d;
+    end if;
+    v_role := case
+      when pg_has_role(caller, v_dialog.queue_owner, 'usage')
+        and (v_dialog.service_contract_id < 65536 or pg_has_role(caller, v_dialog.contract_owner, 'usage'))
+        and pg_has_role(v_dialog.owner, v_dialog.far_owner, 'usage') then v_dialog.queue_owner
+      when v_dialog.service_id is not null then parley._p_role_of_first_sender(
+        caller, v_dialog.owner, v_dialog.queue_id, v_dialog.service_contract_id, v_dialog.far_service_id
+      )
+    end;
+  end if;
+  if v_role is null then
+    return parley._p_begin_then_send(
+      caller, from_service, to_service, message_type, body, contract, broker_instance, encryption, lifetime,
+      deliver_at, deduplication_key
+    );
+  end if;
+  v_handle := gen_random_uuid();
+  v_conversation_id := gen_random_uuid();
+  v_group_id := nextval('parley._p_conversation_group_group_id_seq');
+  v_far_group_id := nextval('parley._p_conversation_group_group_id_seq');
+  v_id := nextval('parley._p_endpoint_endpoint_id_seq');
+  v_far_id := nextval('parley._p_endpoint_endpoint_id_seq');
+  insert into parley._p_conversation_group (group_id, conversation_group_id, service_id) overriding system value
+  values (v_group_id, gen_random_uuid(), v_dialog.service_id),
+    (v_far_group_id, gen_random_uuid(), v_dialog.far_service_id);
+  insert into parley._p_endpoint (
+    endpoint_id, far_endpoint_id, group_id, conversation_handle, state, is_initiator, is_plain, priority, service_id,
+    owner, service_name, far_service, usual_message_type_id, usual_message_type_name, sender_role, destination_lane,
+    destination_position, destination_wakeup, service_contract_id, service_contract_name, conversation_id,
+    far_broker_instance, is_encrypted, lifetime
+  ) overriding system value
+  values (v_id, v_far_id, v_group_id, v_handle, 'CO', true, true, v_dialog.priority, v_dialog.service_id,
+    v_dialog.owner, from_service, to_service, v_dialog.message_type_id, message_type, v_role, v_dialog.destination_lane,
+    v_dialog.destination_position, v_dialog.destination_wakeup, v_dialog.service_contract_id, contract,
+    v_conversation_id, v_dialog.broker_instance, encryption, v_now + make_interval(secs => lifetime)),
+  (v_far_id, v_id, v_far_group_id, gen_random_uuid(), 'CO', false, true, v_dialog.far_priority, v_dialog.far_service_id,
+    v_dialog.far_owner, to_service, from_service, v_dialog.far_type_id, v_dialog.far_type_name, null, null, null, null,
+    v_dialog.service_contract_id, contract, v_conversation_id, v_dialog.broker_instance, encryption,
+    v_now + make_interval(secs => lifetime));
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
+  values (nextval(v_dialog.destination_position) * 1024, v_far_id, clock_timestamp(), v_dialog.destination_lane,
+    v_dialog.message_type_id, nullif(body, ''));
+  if pg_sequence_last_value(v_dialog.destination_wakeup) > 0 then
+    perform parley._p_admit(v_dialog.destination_lane, v_dialog.destination_wakeup, 0);
+  end if;
+  return v_handle;
 end
 $$;
 
