@@ -1,0 +1,96 @@
+package message
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Sources of messages, as tracking names them.
+const (
+	SourceSMTP   = "SMTP"
+	SourceHTTP   = "HTTP"
+	SourcePickup = "PICKUP"
+	SourceReplay = "REPLAY"
+)
+
+// Directions of messages.
+const (
+	Incoming    = "Incoming"    // from outside of the organization
+	Originating = "Originating" // from somebody whom we trust to be inside
+)
+
+// Recipient is a recipient of an envelope, with what RFC 3461 says of its reports.
+type Recipient struct {
+	Address  string
+	Original string // ORCPT, as it was given: rfc822;ann@example.com
+	Notify   string // NOTIFY, such as FAILURE,DELAY; nothing where it was not given
+}
+
+// Envelope is everything about an arriving message that is not its bytes.
+type Envelope struct {
+	NetworkMessageID string // a UUID: a store that sees it twice has the message already
+	HeaderMessageID  string
+	Subject          string
+	Sender           string // nothing for the null sender
+	Recipients       []Recipient
+	Return           string // RET: FULL, HDRS or nothing
+	EnvelopeID       string // ENVID
+	IsUTF8           bool   // SMTPUTF8
+	BodyType         string // 7BIT, 8BITMIME or BINARYMIME
+	Priority         string // of the header: high, normal or low
+	ReceivedAt       time.Time
+	Source           string
+	Connector        string
+	Peer             netip.Addr
+	Helo             string
+	AuthenticatedAs  string
+	Directionality   string
+	Verdicts         json.RawMessage // of SPF, DKIM and DMARC; null where nothing was verified
+	Quarantine       string          // the reason why the message is to be held, or nothing
+	IdempotencyKey   string
+}
+
+// NewNetworkMessageID makes a UUID of version 7, which indexes keep in the order of time.
+func NewNetworkMessageID(now time.Time) string {
+	token := Token()
+	ms := now.UnixMilli()
+	const digits = "0123456789abcdef"
+	id := []byte(token)
+	for i := range 12 {
+		id[i] = digits[ms>>(44-4*i)&0xf]
+	}
+	id[12] = '7'
+	id[16] = "89ab"[id[16]&3]
+	return string(id[:8]) + "-" + string(id[8:12]) + "-" + string(id[12:16]) + "-" + string(id[16:20]) + "-" + string(id[20:])
+}
+
+// PriorityOf reads how urgent a message says it is, in any of the fields that programs use.
+func PriorityOf(h Header) string {
+	switch value := firstWord(h.Value("Importance")); value {
+	case "high", "low":
+		return value
+	}
+	switch firstWord(h.Value("Priority")) {
+	case "urgent":
+		return "high"
+	case "non-urgent":
+		return "low"
+	}
+	switch firstWord(h.Value("X-Priority")) {
+	case "1", "2":
+		return "high"
+	case "4", "5":
+		return "low"
+	}
+	return "normal"
+}
+
+func firstWord(value string) string {
+	words := strings.Fields(strings.ToLower(value))
+	if len(words) == 0 {
+		return ""
+	}
+	return words[0]
+}

@@ -1,0 +1,128 @@
+package receive
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/parley-broker/parley/internal/mail/authenticity"
+	"github.com/parley-broker/parley/internal/mail/message"
+	"github.com/parley-broker/parley/internal/mail/spool"
+)
+
+// Reply is an answer to a command.
+type Reply = smtp.SMTPError //nolint:errname // most replies are no errors
+
+// NewReply gives a reply. The enhanced code has the class of code.
+func NewReply(code, subject, detail int, text string) *Reply {
+	return &Reply{Code: code, EnhancedCode: smtp.EnhancedCode{code / 100, subject, detail}, Message: text}
+}
+
+// Event is what a filter is asked about, in the order of section 3.6.
+type Event int
+
+// The events of a session.
+const (
+	Connected Event = iota
+	Greeted
+	TLSStarted
+	Authenticated
+	SenderGiven
+	RecipientGiven
+	DataBegins
+	HeaderEnded
+	DataEnded
+	BeforeQueue
+	Aborted
+	Disconnected
+)
+
+// Action is what a filter decides.
+type Action int
+
+// The actions of a verdict.
+const (
+	Continue   Action = iota
+	Refuse            // with the reply: 4yz or 5yz
+	Quarantine        // accepted and held, for the reason
+	Discard           // accepted and dropped
+	Disconnect        // with the reply
+)
+
+// Verdict is an action with what it needs. The zero Verdict continues.
+type Verdict struct {
+	Action Action
+	Reply  *Reply
+	Reason string
+	Delay  time.Duration // before the reply, whatever the action: a tarpit
+}
+
+// Exchange is what a filter sees of a session, and where it changes envelope, header and body.
+type Exchange struct {
+	Peer            netip.AddrPort
+	PeerName        string
+	Local           netip.AddrPort
+	Connector       string
+	FQDN            string
+	Helo            string
+	TLS             string // version and cipher, or nothing
+	AuthenticatedAs string
+
+	Envelope  *message.Envelope  // from SenderGiven on
+	Recipient *message.Recipient // at RecipientGiven
+	Header    message.Header     // from HeaderEnded on; changes count from DataEnded on
+	Body      *spool.Body        // from DataEnded on: without the header
+}
+
+// Filter takes part in sessions. It is used by many of them at a time.
+type Filter interface {
+	// Session gives what takes part in one session, which is used by one goroutine at a time, or nil to stay out of it. An error is
+	// answered with 451 4.7.1 at MAIL FROM.
+	Session(ctx context.Context) (FilterSession, error)
+}
+
+// FilterSession takes part in a session.
+type FilterSession interface {
+	Handle(ctx context.Context, event Event, exchange *Exchange) Verdict
+	Close()
+}
+
+// Accepter stores messages. It returns when the message is durable, or will not be.
+type Accepter interface {
+	Accept(envelope message.Envelope, body *spool.Body) (id int64, err error)
+}
+
+// PeerClass is how near a peer is: pressure refuses the farthest first.
+type PeerClass int
+
+// The classes of peers.
+const (
+	AnonymousPeer PeerClass = iota
+	UserPeer
+	OwnNode
+)
+
+// Pressure is what holds for MAIL FROM just now.
+type Pressure struct {
+	Delay     time.Duration
+	IsRefused bool // with 452 4.3.1
+}
+
+// Governor says what a class of peers meets at MAIL FROM (section 14.3). isOurSender is set for senders in the accepted domains, who pass
+// at Medium.
+type Governor interface {
+	Pressure(class PeerClass, isOurSender bool) Pressure
+}
+
+// Directory knows which recipients exist.
+type Directory interface {
+	// Recipient gives nil for a recipient that is taken, or the reply for one that is not: 550 5.1.1, or 450 4.1.1 while it cannot be known.
+	Recipient(ctx context.Context, sender, recipient message.Address) *Reply
+}
+
+// Verifier of what a message says of its origin.
+type authenticityVerifier interface {
+	Verify(ctx context.Context, m authenticity.Message) authenticity.Verdict
+}

@@ -1,0 +1,191 @@
+package receive
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// sourceOf gives what counts as one source: an address of IPv4, or a /64 of IPv6.
+func sourceOf(ip netip.Addr) netip.Prefix {
+	ip = ip.Unmap().WithZone("")
+	bits := 32
+	if ip.Is6() {
+		bits = 64
+	}
+	prefix, _ := ip.Prefix(bits) // bits fit the address
+	return prefix
+}
+
+// sourceKey is a source on a connector.
+type sourceKey struct {
+	connector string
+	source    netip.Prefix
+}
+
+// accounts counts connections, messages and failures of sources on this node. Time is passed in.
+type accounts struct {
+	mu          sync.Mutex
+	open        int
+	byConnector map[string]int
+	bySource    map[sourceKey]int
+	connections map[string]*window    // per connector
+	messages    map[sourceKey]*window // per source on a connector
+	failures    map[netip.Prefix]*lockout
+	swept       time.Time
+}
+
+func newAccounts() *accounts {
+	return &accounts{
+		byConnector: map[string]int{}, bySource: map[sourceKey]int{}, connections: map[string]*window{},
+		messages: map[sourceKey]*window{}, failures: map[netip.Prefix]*lockout{},
+	}
+}
+
+// window is a token bucket that fills in a minute.
+type window struct {
+	tokens float64
+	at     time.Time
+}
+
+// take takes one of so many tokens a minute.
+func (w *window) take(perMinute int, now time.Time) bool {
+	full := float64(perMinute)
+	if w.at.IsZero() {
+		w.tokens = full
+	} else {
+		w.tokens = min(full, w.tokens+full*now.Sub(w.at).Minutes())
+	}
+	w.at = now
+	if w.tokens < 1 {
+		return false
+	}
+	w.tokens--
+	return true
+}
+
+type lockout struct {
+	failures int
+	first    time.Time
+	until    time.Time
+}
+
+// connect counts a connection, or says which limit refuses it.
+func (a *accounts) connect(c *Connector, nodeMax int, source netip.Prefix, now time.Time) (refused string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sweep(now)
+	key, l := sourceKey{c.Name, source}, c.Limits
+	perSource := l.ConnectionsPerSource
+	if share := l.Connections * l.PercentPerSource / 100; l.Connections > 0 && l.PercentPerSource > 0 && l.PercentPerSource < 100 {
+		if share = max(share, 1); perSource == 0 || share < perSource {
+			perSource = share
+		}
+	}
+	switch {
+	case nodeMax > 0 && a.open >= nodeMax, l.Connections > 0 && a.byConnector[c.Name] >= l.Connections:
+		return "Too many connections"
+	case perSource > 0 && a.bySource[key] >= perSource:
+		return "Too many connections from your address"
+	case l.ConnectionsPerMinute > 0 && !bucket(a.connections, c.Name).take(l.ConnectionsPerMinute, now):
+		return "Too many connections in this minute"
+	}
+	a.open++
+	a.byConnector[c.Name]++
+	a.bySource[key]++
+	return ""
+}
+
+func bucket[K comparable](of map[K]*window, key K) *window {
+	if of[key] == nil {
+		of[key] = &window{}
+	}
+	return of[key]
+}
+
+// disconnect takes back what connect counted.
+func (a *accounts) disconnect(c *Connector, source netip.Prefix) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := sourceKey{c.Name, source}
+	a.open--
+	a.byConnector[c.Name]--
+	if a.byConnector[c.Name] == 0 {
+		delete(a.byConnector, c.Name)
+	}
+	a.bySource[key]--
+	if a.bySource[key] == 0 {
+		delete(a.bySource, key)
+	}
+}
+
+// message counts a message of a source, and reports whether its rate allows it.
+func (a *accounts) message(c *Connector, source netip.Prefix, now time.Time) bool {
+	if c.Limits.MessagesPerMinute == 0 {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return bucket(a.messages, sourceKey{c.Name, source}).take(c.Limits.MessagesPerMinute, now)
+}
+
+// isLockedOut reports whether a source has failed to authenticate too often.
+func (a *accounts) isLockedOut(source netip.Prefix, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.failures[source]
+	return l != nil && now.Before(l.until)
+}
+
+// authFailed counts a failure of AUTH. So many of them within the time of a lockout lock the source out for that time.
+func (a *accounts) authFailed(limits Limits, source netip.Prefix, now time.Time) {
+	if limits.LockoutFailures == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.failures[source]
+	if l == nil || now.Sub(l.first) > limits.LockoutTime {
+		l = &lockout{first: now}
+		a.failures[source] = l
+	}
+	l.failures++
+	if l.failures >= limits.LockoutFailures {
+		l.until = now.Add(limits.LockoutTime)
+	}
+}
+
+// authSucceeded forgives a source its failures.
+func (a *accounts) authSucceeded(source netip.Prefix) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.failures, source)
+}
+
+// sweep forgets what no limit depends on any more, so that the maps do not grow with every source that ever came. The caller holds mu.
+func (a *accounts) sweep(now time.Time) {
+	if now.Sub(a.swept) < time.Minute {
+		return
+	}
+	a.swept = now
+	for key, w := range a.messages {
+		if now.Sub(w.at) > time.Minute {
+			delete(a.messages, key)
+		}
+	}
+	for source, l := range a.failures {
+		if now.After(l.until) && now.Sub(l.first) > time.Hour {
+			delete(a.failures, source)
+		}
+	}
+}
+
+// move counts a connection under another source, of which a proxy has spoken.
+func (a *accounts) move(from *Connector, fromSource netip.Prefix, to *Connector, toSource netip.Prefix) {
+	a.disconnect(from, fromSource)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open++
+	a.byConnector[to.Name]++
+	a.bySource[sourceKey{to.Name, toSource}]++
+}

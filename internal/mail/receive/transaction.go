@@ -1,0 +1,309 @@
+package receive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/parley-broker/parley/internal/mail/authenticity"
+	"github.com/parley-broker/parley/internal/mail/message"
+	"github.com/parley-broker/parley/internal/mail/spool"
+)
+
+// transaction is one message on its way in: from MAIL to the reply behind its data.
+type transaction struct {
+	connection  *connection
+	helo        string
+	isExtended  bool
+	sender      message.Address
+	envelope    message.Envelope
+	checker     *lineChecker // BDAT has begun
+	isFinished  bool
+	isDiscarded bool
+	isBinary    bool
+
+	block   []byte // of the header, until it is complete
+	header  message.Header
+	hasBody bool // the header is complete
+	body    *spool.Body
+	pending []byte // of the body, to be spooled
+	size    int64
+	refusal *Reply // what is wrong with the message, for the reply behind its data
+}
+
+// spoolChunk is how much of a body is spooled at once.
+const spoolChunk = 32 << 10
+
+// Write takes message data. It never fails: what is wrong is the reply behind the data, and what comes behind it is dropped.
+func (t *transaction) Write(p []byte) (int, error) {
+	t.size += int64(len(p))
+	l := t.connection.connector.Limits
+	if l.MessageBytes > 0 && t.size > l.MessageBytes && !t.connection.rights().Has(BypassSizeLimit) {
+		t.refuse(NewReply(552, 3, 4, "The message is larger than this server takes"))
+	}
+	switch {
+	case t.isRefused():
+		return len(p), nil
+	case t.hasBody:
+		t.spool(p)
+		return len(p), nil
+	}
+	from := max(0, len(t.block)-3)
+	t.block = append(t.block, p...)
+	isEnd := bytes.Contains(t.block[from:], []byte("\r\n\r\n")) || bytes.HasPrefix(t.block, []byte("\r\n"))
+	if isEnd || l.HeaderBytes > 0 && len(t.block) > l.HeaderBytes {
+		t.endHeader(isEnd)
+	}
+	return len(p), nil
+}
+
+func (t *transaction) isRefused() bool { return t.refusal != nil }
+
+func (t *transaction) refuse(reply *Reply) {
+	if t.refusal == nil {
+		t.refusal = reply
+		t.block, t.pending = nil, nil
+		_ = t.body.Truncate()
+	}
+}
+
+// endHeader reads the header block, and checks what limits say of it.
+func (t *transaction) endHeader(isEnd bool) {
+	header, length, isComplete := message.ParseHeader(t.block)
+	l := t.connection.connector.Limits
+	hops, local := header.Hops(), header.HopsBy(t.connection.connector.FQDN)
+	switch {
+	case !isComplete && !isEnd, l.HeaderBytes > 0 && length > l.HeaderBytes:
+		t.refuse(NewReply(552, 3, 4, "The header is larger than this server takes"))
+		return
+	case header.HasBareLineEnd(): // of a binary message; in others none gets here
+		t.refuse(NewReply(550, 6, 11, "The header has a CR or LF by itself"))
+		return
+	case l.Hops > 0 && hops > l.Hops, l.LocalHops > 0 && local > l.LocalHops:
+		t.refuse(NewReply(554, 4, 6, "The message has come through too many hosts: it goes in a circle"))
+		return
+	}
+	t.header, t.hasBody = header, true
+	rest := t.block[length:]
+	t.block = t.block[:length:length]
+	t.spool(rest)
+}
+
+func (t *transaction) spool(p []byte) {
+	t.pending = append(t.pending, p...)
+	if len(t.pending) >= spoolChunk {
+		t.flush()
+	}
+}
+
+func (t *transaction) flush() {
+	if t.refusal != nil || len(t.pending) == 0 {
+		return
+	}
+	_, err := t.body.Write(t.pending)
+	t.pending = t.pending[:0]
+	if err != nil {
+		t.connection.server.Log.Error("a message could not be spooled", "error", err)
+		t.refuse(NewReply(452, 3, 1, "Insufficient system storage, try again later"))
+	}
+}
+
+// open gives the transaction a body.
+func (t *transaction) open() {
+	t.body = t.connection.server.Spool.Open()
+}
+
+// close gives back what the transaction holds.
+func (t *transaction) close() {
+	if t.body != nil {
+		_ = t.body.Close()
+	}
+}
+
+// receiveData reads the data of a message up to the final dot, and gives the reply. An error means that the peer has gone.
+func (t *transaction) receiveData(w *wire) (reply *Reply, err error) {
+	t.open()
+	defer t.close()
+	c := t.connection
+	if reply, _ := c.server.filterWith(c.ctx, c, DataBegins, t); reply != nil {
+		t.refuse(reply)
+	}
+	found, err := readData(w.in, t, c.connector.Limits)
+	if err != nil {
+		return nil, errors.Join(smtp.ErrDataReset, w.failed(err))
+	}
+	isBare := found.isBare && !c.connector.Limits.IsNormalizing
+	if isBare { // what comes behind the dot may be a message that somebody hid in this one
+		w.isLast = true
+	}
+	return t.finish(found, isBare), nil
+}
+
+// receiveChunk reads a chunk of a message, and gives the reply to it: that of the message behind its last one, or once it is refused.
+func (t *transaction) receiveChunk(in io.Reader, size int64, isLast bool) (reply *Reply, err error) {
+	if t.checker == nil {
+		t.open()
+		t.checker = &lineChecker{sink: t, limits: t.connection.connector.Limits}
+	}
+	if _, err := io.CopyN(t.checker, in, size); err != nil {
+		return nil, err
+	}
+	if !isLast {
+		if t.refusal != nil {
+			return t.refusal, nil
+		}
+		return NewReply(250, 0, 0, strconv.FormatInt(size, 10)+" octets received"), nil
+	}
+	found, isComplete := t.checker.end()
+	if !isComplete {
+		_, _ = t.Write([]byte("\r\n"))
+	}
+	if t.isBinary {
+		found = lines{}
+	}
+	return t.finish(found, found.isBare), nil
+}
+
+// finish gives the reply to a message that has come to its end.
+func (t *transaction) finish(found lines, isBareRefused bool) *Reply {
+	t.isFinished = true
+	switch {
+	case isBareRefused:
+		t.refusal = NewReply(550, 6, 11, "A line ends with CRLF: the message has a CR or LF by itself")
+	case found.isTooLong:
+		t.refuse(NewReply(554, 6, 0, "The message has a line that is too long"))
+	case !t.hasBody && t.refusal == nil:
+		t.endHeader(true)
+	}
+	t.flush()
+	reply := t.take()
+	if reply.Code < 300 {
+		t.connection.server.counters.Messages.Add(1)
+		t.connection.server.counters.Bytes.Add(t.size)
+	} else {
+		t.connection.server.counters.Rejected.Add(1)
+	}
+	return reply
+}
+
+// take verifies a message that is complete, and has it stored.
+func (t *transaction) take() *Reply {
+	if t.refusal != nil {
+		return t.refusal
+	}
+	c := t.connection
+	t.verify()
+	if t.refusal != nil {
+		return t.refusal
+	}
+	for _, event := range []Event{HeaderEnded, DataEnded} {
+		if reply, _ := c.server.filterWith(c.ctx, c, event, t); reply != nil {
+			return reply
+		}
+	}
+	t.compose()
+	if reply, _ := c.server.filterWith(c.ctx, c, BeforeQueue, t); reply != nil {
+		return reply
+	}
+	id := t.envelope.NetworkMessageID
+	if t.isDiscarded {
+		return NewReply(250, 6, 0, "Queued as "+id)
+	}
+	if _, err := c.server.Accepter.Accept(t.envelope, t.body); err != nil {
+		c.server.Log.Error("a message could not be stored", slog.Any("error", err), c.attribute())
+		return NewReply(451, 3, 0, "The message could not be stored, try again later")
+	}
+	return NewReply(250, 6, 0, "Queued as "+id)
+}
+
+// verify has SPF, DKIM and DMARC verified, before anything of the message is changed.
+func (t *transaction) verify() {
+	c := t.connection
+	fqdn := c.connector.FQDN
+	if c.server.Verifier == nil || c.rights().Has(BypassFilters) {
+		t.header = authenticity.WithoutResults(t.header, fqdn)
+		return
+	}
+	verdict := c.server.Verifier.Verify(c.ctx, authenticity.Message{
+		Peer: c.peer.Addr(), Helo: t.helo, Sender: t.envelope.Sender, Identity: fqdn, Header: t.header, Body: t.body.Tail,
+	})
+	switch {
+	case verdict.IsDeferred:
+		t.refuse(NewReply(451, 7, 1, verdict.Reason))
+	case verdict.IsRefused:
+		t.refuse(NewReply(550, 7, 1, verdict.Reason))
+	}
+	t.envelope.Verdicts, t.envelope.Quarantine = verdict.Results, verdict.Quarantine
+	t.header = append(message.Header{verdict.Field}, authenticity.WithoutResults(t.header, fqdn)...)
+}
+
+// compose writes the header as it is stored: what the peer may not set is out, and how the message came is in.
+func (t *transaction) compose() {
+	c := t.connection
+	now := time.Now()
+	rights := c.rights()
+	header := t.header.WithoutReturnPath().Firewall(message.Trusted{
+		Routing: rights.Has(AcceptRoutingHeaders), Organization: rights.Has(AcceptOrganizationHeaders), Forest: rights.Has(AcceptForestHeaders),
+	})
+	if c.connector.IsSubmission {
+		header = header.Completed(c.connector.FQDN, now)
+	}
+	e := &t.envelope
+	e.HeaderMessageID, e.Subject, e.Priority = header.Value("Message-Id"), header.Value("Subject"), message.PriorityOf(header)
+	trace := message.Trace{
+		Helo: t.helo, PeerName: c.name(), Peer: c.peer.Addr(),
+		By: c.connector.FQDN, With: t.protocol(), TLS: c.tlsText(), ID: e.NetworkMessageID, At: now,
+	}
+	if len(e.Recipients) == 1 {
+		trace.For = e.Recipients[0].Address
+	}
+	t.header = append(message.Header{trace.Field()}, header...)
+	t.body.SetHead(t.header.Bytes())
+}
+
+// protocol gives the registered name of how the message came (RFC 3848, RFC 6531).
+func (t *transaction) protocol() string {
+	name := "SMTP"
+	if t.isExtended {
+		name = "ESMTP"
+	}
+	if t.envelope.IsUTF8 {
+		name = "UTF8SMTP"
+	}
+	if t.isExtended && t.connection.tls != nil {
+		name += "S"
+	}
+	if t.isExtended && t.connection.user != "" {
+		name += "A"
+	}
+	return name
+}
+
+// describe writes into an exchange what a filter is to see.
+func (c *connection) describe(e *Exchange, tx *transaction) {
+	e.Peer, e.Local, e.Connector, e.FQDN = c.peer, c.local, c.connector.Name, c.connector.FQDN
+	e.TLS, e.AuthenticatedAs, e.PeerName = c.tlsText(), c.user, c.peerName
+	e.Envelope, e.Header, e.Body = nil, nil, nil
+	if tx != nil {
+		e.Envelope, e.Header, e.Body, e.Helo = &tx.envelope, tx.header, tx.body, tx.helo
+	}
+}
+
+// pressure waits as long as MAIL FROM has to, or gives the refusal.
+func (c *connection) pressure(ctx context.Context, isOurSender bool) *Reply {
+	if c.server.Governor == nil {
+		return nil
+	}
+	pressure := c.server.Governor.Pressure(c.class(), isOurSender)
+	pause(ctx, pressure.Delay)
+	if pressure.IsRefused {
+		return NewReply(452, 3, 1, "Insufficient system resources")
+	}
+	return nil
+}
