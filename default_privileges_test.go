@@ -20,18 +20,18 @@ func TestDefaultPrivilegesGiveNothingOfTheBrokerAway(t *testing.T) {
 		from (
 			select n.nspname as object, n.nspacl as acl, n.nspowner as owner
 			from pg_namespace as n
-			where n.nspname in ('parley', 'parley_queue', 'parley_store')
+			where n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail')
 			union all
 			select c.oid::regclass::text, c.relacl, c.relowner
 			from pg_class as c
-			where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace)
+			where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
 			union all
 			select c.oid::regclass || '.' || a.attname, a.attacl, c.relowner
 			from pg_class as c join pg_attribute as a on a.attrelid = c.oid
-			where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace)
+			where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
 			union all
 			select p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner
-			from pg_proc as p where p.pronamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace)
+			from pg_proc as p where p.pronamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
 		) as o
 		cross join aclexplode(o.acl) as x
 		where x.grantee <> o.owner`

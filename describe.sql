@@ -1,4 +1,4 @@
--- What a database says of every object in the schemas parley and parley_store: one row for each property of each object.
+-- What a database says of every object in the schemas parley, parley_store and parley_mail: one row for each property of each object.
 --
 -- Two installations of one version on one server give the same rows: names instead of oids, no order of creation.
 -- What comes and goes is left out: with users' queues the sequences _p_queue_<id>_* and the views in schema
@@ -6,7 +6,7 @@
 with schema_of_ours as (
   select n.oid, n.nspname, n.nspowner, n.nspacl
   from pg_namespace as n
-  where n.nspname in ('parley', 'parley_queue', 'parley_store')
+  where n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail')
 ),
 
 relation as (

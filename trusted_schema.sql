@@ -22,7 +22,7 @@ begin
     from pg_namespace as n
     join pg_roles as o on o.oid = n.nspowner
     join pg_database as d on d.datname = current_database()
-    where n.nspname in ('parley', 'parley_queue', 'parley_store')
+    where n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail')
       and (
         -- What the owner of a schema puts into it runs with the rights of the session that uses it, SET ROLE or not.
         o.rolsuper
@@ -64,9 +64,9 @@ begin
     union all
     select 'operator', format('%I.%s', n.nspname, o.oprname), o.oprowner from pg_operator as o where o.oprnamespace = n.oid
     union all
-    select 'schema', quote_ident(q.nspname), q.nspowner from pg_namespace as q where q.nspname in ('parley_queue', 'parley_store')
+    select 'schema', quote_ident(q.nspname), q.nspowner from pg_namespace as q where q.nspname in ('parley_queue', 'parley_store', 'parley_mail')
   ) as x
-  where v_checks_contents and n.nspname in ('parley', 'parley_queue', 'parley_store') and x.owner <> n.nspowner
+  where v_checks_contents and n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail') and x.owner <> n.nspowner
   order by 1
   limit 1;
   if found then
@@ -74,12 +74,12 @@ begin
       errcode = '42501',
       message = 'schema parley holds what its owner did not make',
       detail = format('Found: %s.', v_planted),
-      hint = 'Drop it, and take the right to create objects in the schemas parley, parley_queue and parley_store from everybody but their owner.';
+      hint = 'Drop it, and take the right to create objects in the schemas parley, parley_queue, parley_store and parley_mail from everybody but their owner.';
   end if;
 
   select n.nspname into v_planted
   from pg_namespace as n
-  where n.nspname in ('parley_queue', 'parley_store') and not exists (select from pg_namespace as o where o.nspname = 'parley')
+  where n.nspname in ('parley_queue', 'parley_store', 'parley_mail') and not exists (select from pg_namespace as o where o.nspname = 'parley')
   order by 1
   limit 1;
   if found then

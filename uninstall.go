@@ -35,7 +35,7 @@ func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
 				return err
 			}
 		}
-		const drop = "drop schema if exists parley, parley_queue, parley_store cascade; "
+		const drop = "drop schema if exists parley, parley_queue, parley_store, parley_mail cascade; "
 		_, err = tx.Exec(ctx, drop+forgetClientChecks, pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
@@ -98,6 +98,9 @@ func refuseWhenStored(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return fmt.Errorf("find content and work of the store: %w", err)
 	}
+	if err := refuseWhenMailWaits(ctx, tx); err != nil {
+		return err
+	}
 	if isStored {
 		return fmt.Errorf("%w: the store holds content or work; have it delivered or removed, or use force to lose it", ErrInUse)
 	}
@@ -108,7 +111,7 @@ func refuseWhenStored(ctx context.Context, tx pgx.Tx) error {
 // and constraints are those of their relation.
 const dependents = `
 with ours as (
-	select n.oid from pg_namespace as n where n.nspname in ('parley', 'parley_queue', 'parley_store')
+	select n.oid from pg_namespace as n where n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail')
 ),
 
 referenced as (
@@ -142,3 +145,19 @@ from dependent as d
 where d.namespace is not null and d.namespace not in (select oid from ours)
 order by 1
 limit 10`
+
+// refuseWhenMailWaits refuses while messages are under way.
+func refuseWhenMailWaits(ctx context.Context, tx pgx.Tx) error {
+	var waits bool
+	err := tx.QueryRow(ctx, "select to_regclass('parley_mail._p_message') is not null", pgx.QueryExecModeExec).Scan(&waits)
+	if err == nil && waits {
+		err = tx.QueryRow(ctx, "select exists (select from parley_mail._p_message)", pgx.QueryExecModeExec).Scan(&waits)
+	}
+	if err != nil {
+		return fmt.Errorf("find messages of mail: %w", err)
+	}
+	if waits {
+		return fmt.Errorf("%w: mail is under way; have it delivered or removed, or use force to lose it", ErrInUse)
+	}
+	return nil
+}

@@ -96,7 +96,7 @@ const renameSchemas = `do $$
 declare
   v_name name;
 begin
-  for v_name in select n.nspname from pg_namespace as n where n.nspname in ('parley', 'parley_queue', 'parley_store') loop
+  for v_name in select n.nspname from pg_namespace as n where n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail') loop
     execute format('alter schema %I rename to %I', v_name, '_renamed_' || v_name);
   end loop;
 end

@@ -24,7 +24,7 @@ func readColumns(ctx context.Context, db parley.DB) (map[string][]column, error)
 			coalesce(col_description(c.oid, a.attnum), '')
 		from pg_class as c
 		join pg_attribute as a on a.attrelid = c.oid
-		where c.relnamespace in ('parley'::regnamespace, 'parley_store'::regnamespace)
+		where c.relnamespace in ('parley'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
 			and c.relkind in ('v', 'c')
 			and c.relname !~ '^_p_'
 			and a.attnum > 0

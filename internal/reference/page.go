@@ -16,7 +16,8 @@ const head = `# SQL reference
 
 <!-- Written by go generate ./internal/reference out of the files in sql/. Change them, not this page. -->
 
-Everything that may be used of the schema ` + "`parley`" + `, and of ` + "`parley_store`" + ` by its owner.
+Everything that may be used of the schema ` + "`parley`" + `, of ` + "`parley_mail`" + `, and of ` + "`parley_store`" + ` by
+its owner.
 Names that begin with ` + "`_p_`" + ` are private and change without
 notice. For what the words mean see [concepts](concepts.md) and the [glossary](glossary.md); for statements of
 SQL Server see [migration](migration.md).

@@ -183,4 +183,13 @@ var sections = []section{
 			"store/retry_policies.sql", "store/tracking.sql", "store/governor.sql", "store/maintenance.sql",
 		},
 	},
+	{
+		title: "Mail",
+		intro: "See [the page on mail](mail.md). Each function asks for a right of its own; an error has a SQLSTATE of class `PM`, " +
+			"and `select * from parley_mail.errors` lists them.",
+		files: []string{
+			"mail/submission.sql", "mail/send_batch.sql", "mail/render.sql", "mail/rights.sql", "mail/configuration.sql", "mail/apply.sql",
+			"mail/directory_settings.sql", "mail/messages.sql", "mail/errors.sql",
+		},
+	},
 }

@@ -32,6 +32,10 @@ var unpinned = map[string]string{
 	"parley.send_json":            inLineOfSend,
 	"parley.send_to_all":          inLineOfSend,
 	"parley_store.read_content":   "a pinned search_path would keep the planner from putting it in line: all chunks would come before the first",
+
+	"parley_mail._p_domain_of":        putInLine,
+	"parley_mail._p_is_ascii":         putInLine,
+	"parley_mail._p_priority_of_item": putInLine,
 }
 
 // The reason of several.
@@ -128,6 +132,12 @@ var withinReach = map[string]string{
 	"parley._p_create_contract(text,jsonb,text,parley.caller)":        asksTheCaller,
 	"parley._p_create_contract_of_text(text,text,text,parley.caller)": asksTheCaller,
 
+	"parley_mail._p_rights(parley.caller)":             asksTheCaller,
+	"parley_mail._p_audit_records(parley.caller)":      asksTheCaller,
+	"parley_mail._p_objects(parley.caller)":            asksTheCaller,
+	"parley_mail._p_configuration(parley.caller)":      asksTheRight,
+	"parley_mail._p_submitted_messages(parley.caller)": asksTheCaller,
+
 	"parley._p_caller_ticket: SELECT": "gives the reader a ticket in his own name, and no other",
 
 	"parley._p_outgoing.conversation_handle: INSERT":          sendInserts,
@@ -153,6 +163,7 @@ var withinReach = map[string]string{
 // The reasons of several.
 const (
 	asksTheCaller = "a view, or a public function of several forms, calls it for whoever calls; it asks who that is"
+	asksTheRight  = "a daemon calls it, whose role holds a right of its own; it asks for that"
 	sendInserts   = "SEND inserts here as its caller; the column caller is not among these"
 )
 
@@ -161,4 +172,6 @@ const (
 func MayBeWithinReach(object string) bool { return withinReach[object] != "" }
 
 // AsksTheCaller reports whether a function that everybody may call has to ask for whom it works.
-func AsksTheCaller(function string) bool { return withinReach[function] == asksTheCaller }
+func AsksTheCaller(function string) bool {
+	return withinReach[function] == asksTheCaller || withinReach[function] == asksTheRight
+}

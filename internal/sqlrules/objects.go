@@ -8,7 +8,7 @@ import (
 // The schemas of the broker, and the prefix of what is no part of its interface.
 const privatePrefix = "_p_"
 
-var schemas = []string{"parley", "parley_queue", "parley_store"}
+var schemas = []string{"parley", "parley_queue", "parley_store", "parley_mail"}
 
 // Kinds of objects that are never part of the interface, and kinds that owe the reader a comment.
 var (

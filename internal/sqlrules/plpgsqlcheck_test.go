@@ -94,7 +94,7 @@ func findings(t *testing.T, pool *pgxpool.Pool) []finding {
 			performance_warnings => false,
 			security_warnings => true
 		) as c
-		where p.pronamespace in ('parley'::regnamespace, 'parley_store'::regnamespace)
+		where p.pronamespace in ('parley'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
 			and p.prolang = (select oid from pg_language where lanname = 'plpgsql')
 		order by p.oid, c.lineno`)
 	if err != nil {

@@ -29,8 +29,8 @@ func checkRights(f File, asking map[string]bool, report reporter) {
 			if strings.HasPrefix(t.Text, "'") && strings.Contains(t.Text, `\`) {
 				report(t.Line, "literal", `write a backslash as E'...\\...': in '...' the caller's standard_conforming_strings says what it means`)
 			}
-			if name, next := qualified(tokens, i); len(name) == 2 && name[0] == "parley" && asking[name[1]] && at(tokens, next).is("(") {
-				checkPassedOn(tokens, i, next, name[1], report)
+			if name, next := qualified(tokens, i); asking[dotted(name)] && at(tokens, next).is("(") {
+				checkPassedOn(tokens, i, next, dotted(name), report)
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func askingFunctions(files []File) map[string]bool {
 	for _, f := range files {
 		for _, r := range routines(f) {
 			if !r.isPrivate() && r.has("caller", "parley") {
-				asking[r.local()] = true
+				asking[dotted(r.name)] = true
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func checkPassedOn(tokens []Token, i, open int, name string, report reporter) {
 			return
 		}
 	}
-	report(at(tokens, i).Line, "caller", "pass the caller on to parley.%s: caller => caller", name)
+	report(at(tokens, i).Line, "caller", "pass the caller on to %s: caller => caller", name)
 }
 
 // checkCallerArgument wants a function that runs with its owner's rights for everybody to know who calls.

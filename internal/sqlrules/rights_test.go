@@ -18,7 +18,7 @@ func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 			"no private function runs with its owner's rights for everybody", `
 			select p.oid::regprocedure::text
 			from pg_proc as p
-			where p.pronamespace in ('parley'::regnamespace, 'parley_store'::regnamespace)
+			where p.pronamespace in ('parley'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
 				and p.proname like '\_p\_%'
 				and p.prosecdef
 				and has_function_privilege('public', p.oid, 'execute')`,
@@ -28,7 +28,7 @@ func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 			select c.oid::regclass::text || ': ' || a.privilege_type
 			from pg_class as c
 			cross join lateral aclexplode(c.relacl) as a
-			where c.relnamespace in ('parley'::regnamespace, 'parley_store'::regnamespace)
+			where c.relnamespace in ('parley'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
 				and c.relname like '\_p\_%'
 				and a.grantee = 0`,
 		},
@@ -38,21 +38,21 @@ func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 			from pg_class as c
 			join pg_attribute as a on a.attrelid = c.oid
 			cross join lateral aclexplode(a.attacl) as x
-			where c.relnamespace in ('parley'::regnamespace, 'parley_store'::regnamespace)
+			where c.relnamespace in ('parley'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
 				and x.grantee = 0`,
 		},
 		{
 			"nobody but the owner may create in the schemas", `
 			select n.nspname::text
 			from pg_namespace as n
-			where n.nspname in ('parley', 'parley_queue', 'parley_store') and has_schema_privilege('public', n.oid, 'create')`,
+			where n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail') and has_schema_privilege('public', n.oid, 'create')`,
 		},
 		{
 			"views of the interface can only be read", `
 			select c.oid::regclass::text || ': ' || a.privilege_type
 			from pg_class as c
 			cross join lateral aclexplode(c.relacl) as a
-			where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace)
+			where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
 				and a.grantee = 0
 				and a.privilege_type <> 'SELECT'`,
 		},
@@ -85,9 +85,9 @@ func TestWhatIsWithinReachAsksTheCallerOrTakesNoArgument(t *testing.T) {
 	rows, err := parleytest.Database(t).Query(t.Context(), `
 		select p.oid::regprocedure::text as name, p.pronargs::int as arguments,
 			coalesce(p.proargtypes[p.pronargs - 1] = 'parley.caller'::regtype, false)
-				and p.prosrc ~ 'parley\._p_\w+\([^;]*\mcaller\)' as asks
+				and p.prosrc ~ 'parley\.(_p_\w+|caller_role)\([^;]*\mcaller\)' as asks
 		from pg_proc as p
-		where p.pronamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace)
+		where p.pronamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
 			and p.proname like '\_p\_%'
 			and p.prosecdef
 			and exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as a where a.grantee = 0)`)

@@ -111,6 +111,20 @@ comment on function parley._p_caller(parley.caller) is
 Arguments: caller, the ticket.
 Errors: 42501 when it proves no role that there is.';
 
+create function parley.caller_role(caller parley.caller default parley.current_caller()) returns oid
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley._p_caller(caller);
+end
+$$;
+
+comment on function parley.caller_role(parley.caller) is
+'Gives the role that a ticket proves, for systems beside the broker whose functions take the argument caller too.
+Arguments: caller, the ticket.
+Errors: 42501 when it proves no role that there is.';
+
 create function parley._p_role_of(caller name) returns oid
 language plpgsql stable
 set search_path = pg_catalog, pg_temp

@@ -1,0 +1,273 @@
+-- What must hold between the settings of an object, and between objects: checked when a change is complete, so that
+-- the order in a file of configuration does not matter. Whoever changes holds the row of the version, so nothing that
+-- is checked here can change under our hands.
+
+create function parley_mail._p_contradicts(kind text, name text, what text, cause text, remedy text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley_mail._p_raise('conflict', kind, name, what, cause, remedy);
+end
+$$;
+
+comment on function parley_mail._p_contradicts(text, text, text, text, text) is
+'Refuses an object that contradicts itself or another.
+Errors: PM003, always.';
+
+create function parley_mail._p_require_object(kind text, name text, setting text, wanted_kind text, wanted text)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if wanted is not null and not exists (
+    select from parley_mail._p_object as o where o.kind = wanted_kind and o.name = wanted
+  ) then
+    found := parley_mail._p_raise(
+      'conflict', kind, name, format('its setting %s', setting), format('There is no %s "%s".', wanted_kind, wanted),
+      format('Create the %s, or name another.', wanted_kind)
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_object(text, text, text, text, text) is
+'Refuses an object that names another which does not exist; null names none.
+Errors: PM003.';
+
+create function parley_mail._p_check_ranges(name text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_other record;
+begin
+  select o.connector, o.binding, format('%s-%s', host(m.low), host(m.high)) as mine,
+    format('%s-%s', host(o.low), host(o.high)) as others
+  into v_other
+  from parley_mail._p_receive_range as m
+  join parley_mail._p_receive_range as o on o.binding = m.binding and o.connector <> m.connector
+    and family(o.low) = family(m.low) and o.low <= m.high and m.low <= o.high
+  where m.connector = _p_check_ranges.name
+    and (
+      (o.low = m.low and o.high = m.high)
+      or not (o.low <= m.low and o.high >= m.high or m.low <= o.low and m.high >= o.high)
+    )
+  limit 1;
+  if found then
+    found := parley_mail._p_contradicts(
+      'receive connector', name, format('receive connector "%s"', v_other.connector),
+      format('On %s its range %s overlaps %s.', v_other.binding, v_other.mine, v_other.others),
+      'Let one range lie within the other, or let them not meet: the smallest range that has a peer wins.'
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_ranges(text) is
+'Refuses a receive connector whose remote ranges overlap in part, or equal, those of another on the same binding.
+Errors: PM003.
+Source: spec mail 3.1.';
+
+create function parley_mail._p_check_receive_connector(name text, settings jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group text;
+begin
+  if (settings ->> 'connection_timeout')::integer <= (settings ->> 'inactivity_timeout')::integer then
+    found := parley_mail._p_contradicts('receive connector', name, 'itself',
+      'connection_timeout is not longer than inactivity_timeout.', 'Let a whole connection live longer.');
+  end if;
+  if settings -> 'authentication' ?| array['PLAIN', 'LOGIN'] and settings ->> 'tls' = 'OFF'
+    and not (settings ->> 'implicit_tls')::boolean and not (settings ->> 'authentication_without_tls')::boolean then
+    found := parley_mail._p_contradicts('receive connector', name, 'itself',
+      'PLAIN and LOGIN would send passwords in clear text.',
+      'Turn tls on, or set authentication_without_tls where the network is trusted.');
+  end if;
+  if settings ->> 'tls' = 'MUTUAL' and settings -> 'tls_domains' = '[]' then
+    found := parley_mail._p_contradicts('receive connector', name, 'itself',
+      'tls is MUTUAL, and tls_domains is empty: nobody could prove a name.', 'Give tls_domains.');
+  end if;
+  for v_group in select g.name from jsonb_array_elements_text(settings -> 'permission_groups') as g (name) loop
+    found := parley_mail._p_require_object('receive connector', name, 'permission_groups', 'permission group', v_group);
+  end loop;
+  return parley_mail._p_check_ranges(name);
+end
+$$;
+
+comment on function parley_mail._p_check_receive_connector(text, jsonb) is
+'Refuses a receive connector that contradicts itself or another.
+Errors: PM003.';
+
+create function parley_mail._p_check_send_connector(name text, settings jsonb, secrets jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_space jsonb;
+begin
+  if settings -> 'address_spaces' = '[]' then
+    found := parley_mail._p_contradicts('send connector', name, 'itself', 'It has no address space.',
+      'Give address_spaces, such as [{"pattern": "*"}].');
+  end if;
+  for v_space in select s.v from jsonb_array_elements(settings -> 'address_spaces') as s (v) loop
+    if not coalesce(
+      (
+        v_space ->> 'pattern' in ('*', '--')
+        or upper(v_space ->> 'type') <> 'SMTP'
+        or parley_mail._p_is_domain(regexp_replace(v_space ->> 'pattern', E'^\\*\\.', ''))
+      )
+      and coalesce(v_space ->> 'cost', '1') ~ '^([1-9][0-9]?|100)$', false
+    ) then
+      found := parley_mail._p_contradicts('send connector', name, 'itself',
+        format('%s is no address space.', v_space),
+        'Write {"pattern": "example.com", "cost": 10}: a domain, *.domain, * or --, and a cost from 1 to 100.');
+    end if;
+  end loop;
+  if settings ->> 'routing' = 'SMART_HOST' and not exists (
+    select from jsonb_array_elements(settings -> 'smart_hosts') as h (v) where h.v ->> 'host' <> ''
+  ) then
+    found := parley_mail._p_contradicts('send connector', name, 'itself', 'routing is SMART_HOST, and there is none.',
+      'Give smart_hosts, such as [{"host": "relay.example"}].');
+  end if;
+  if settings ->> 'authentication' <> 'NONE'
+    and (settings ->> 'username' is null or secrets ->> 'password' is null) then
+    found := parley_mail._p_contradicts('send connector', name, 'itself', 'authentication needs a name and a password.',
+      'Give username and password.');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_send_connector(text, jsonb, jsonb) is
+'Refuses a send connector that contradicts itself.
+Errors: PM003.';
+
+create function parley_mail._p_check_binding(caller oid, name text, settings jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_pattern text := lower(settings ->> 'pattern');
+begin
+  if parley_mail._p_is_domain(regexp_replace(split_part(v_pattern, '@', -1), E'^\\*\\.', '')) is not true then
+    found := parley_mail._p_contradicts('service binding', name, 'itself', format('"%s" is no pattern.', v_pattern),
+      'Write local@domain, *@domain, local+*@domain or a domain.');
+  end if;
+  if (settings ->> 'service' is null) = (settings ->> 'table' is null) then
+    found := parley_mail._p_contradicts('service binding', name, 'itself', 'It names not one target.',
+      'Give either service or table.');
+  end if;
+  if settings ->> 'service' is not null and settings ->> 'from_service' is null then
+    found := parley_mail._p_contradicts('service binding', name, 'itself', 'It says not in whose name to send.',
+      'Give from_service, a service of this database.');
+  end if;
+  -- Delivery inserts with the rights of the schema's owner: whoever binds the table must be allowed to insert himself.
+  if settings ->> 'table' is not null and (
+    to_regclass(settings ->> 'table') is null
+    or has_table_privilege(caller, to_regclass(settings ->> 'table')::oid, 'insert') is not true
+  ) then
+    found := parley_mail._p_contradicts('service binding', name, 'its setting table',
+      'There is no such table, or you may not insert into it.',
+      'Name a table as schema.name that you may insert into.');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_binding(oid, text, jsonb) is
+'Refuses a service binding that contradicts itself, or names a table into which its author may not insert.
+Errors: PM003.';
+
+create function parley_mail._p_check_other(kind text, name text, settings jsonb, secrets jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if kind = 'mailbox' then
+    found := parley_mail._p_require_object(kind, name, 'store', 'mailbox store', settings ->> 'store');
+    if settings ->> 'forwarding' <> 'NONE' and settings -> 'forward_to' = '[]' then
+      found := parley_mail._p_contradicts(kind, name, 'itself', 'forwarding is on, and forward_to is empty.',
+        'Give forward_to, or set forwarding to NONE.');
+    elsif settings ->> 'forwarding' <> 'ONLY' and settings ->> 'store' is null then
+      found := parley_mail._p_contradicts(kind, name, 'itself', 'It keeps mail, and has no store.',
+        'Give store, or set forwarding to ONLY.');
+    end if;
+  elsif kind = 'distribution group' and settings ->> 'report_to' = 'MANAGER' and settings ->> 'manager' is null then
+    found := parley_mail._p_contradicts(kind, name, 'itself', 'report_to is MANAGER, and there is none.',
+      'Give manager.');
+  elsif kind = 'alias' and lower(settings ->> 'target') = name then
+    found := parley_mail._p_contradicts(kind, name, 'itself', 'It is its own target.', 'Give another target.');
+  elsif kind = 'credential' then
+    if settings ->> 'role' is not null and to_regrole(quote_ident(settings ->> 'role')) is null then
+      found := parley_mail._p_raise('role', settings ->> 'role');
+    elsif settings ->> 'role' is null and secrets ->> 'verifier' is null then
+      found := parley_mail._p_contradicts(kind, name, 'itself', 'Nothing says how it proves itself.',
+        'Give password, verifier or role.');
+    end if;
+    if secrets ->> 'verifier' !~ E'^SCRAM-SHA-256\\$[0-9]+:[A-Za-z0-9+/=]+\\$[A-Za-z0-9+/=]+:[A-Za-z0-9+/=]+$' then
+      found := parley_mail._p_contradicts(kind, name, 'itself', 'verifier is malformed.',
+        'Give password, or a verifier in the form of PostgreSQL.');
+    end if;
+  elsif kind = 'organization' and (settings ->> 'delay_notice')::integer >= (settings ->> 'expiry')::integer then
+    found := parley_mail._p_contradicts(kind, name, 'itself', 'delay_notice is not before expiry.',
+      'Let delay_notice be shorter than expiry.');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_other(text, text, jsonb, jsonb) is
+'Refuses an object of another kind that contradicts itself or another.
+Errors: PM002 no such role, PM003.';
+
+create function parley_mail._p_check_object(caller oid, object parley_mail._p_object) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_settings jsonb := parley_mail._p_effective(object.kind, object.settings);
+begin
+  return case object.kind
+    when 'receive connector' then parley_mail._p_check_receive_connector(object.name, v_settings)
+    when 'send connector' then parley_mail._p_check_send_connector(object.name, v_settings, object.secrets)
+    when 'service binding' then parley_mail._p_check_binding(caller, object.name, v_settings)
+    else parley_mail._p_check_other(object.kind, object.name, v_settings, object.secrets)
+  end;
+end
+$$;
+
+comment on function parley_mail._p_check_object(oid, parley_mail._p_object) is
+'Refuses an object that contradicts itself or another. Arguments: caller, who changes it; object, as it is now.
+Errors: PM002, PM003.';
+
+create function parley_mail._p_require_unused(kind text, name text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_user record;
+begin
+  select o.kind, o.name into v_user
+  from parley_mail._p_object as o
+  where (_p_require_unused.kind = 'mailbox store' and o.kind = 'mailbox'
+      and o.settings ->> 'store' = _p_require_unused.name)
+    or (_p_require_unused.kind = 'permission group' and o.kind = 'receive connector'
+      and o.settings -> 'permission_groups' ? _p_require_unused.name)
+  order by o.kind, o.name
+  limit 1;
+  if found then
+    found := parley_mail._p_raise('in use', kind, name, format('%s "%s"', v_user.kind, v_user.name));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_unused(text, text) is
+'Refuses to drop what another object names.
+Errors: PM004.';

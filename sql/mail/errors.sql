@@ -1,0 +1,89 @@
+-- How errors leave mail transport.
+--
+-- A row is one situation: parley_mail._p_raise(situation, arguments...) makes the error of it. The SQLSTATE is class PM
+-- and the number in three digits. %1$s, %1$I and %1$L stand for the first argument, as format() has it. The number is
+-- the kind of error, on which programs decide: several situations can share it.
+
+create view parley_mail.errors as
+select e.number, 'PM' || lpad(e.number::text, 3, '0') as sqlstate, e.situation, e.message, e.cause, e.remedy
+from (values
+  (1, 'right', 'permission denied: %1$s mail', 'Role %2$I does not hold the right %1$s.',
+    'An administrator of mail can grant it: select parley_mail.grant_right(%1$L, %2$L);'),
+  (1, 'grant option', 'permission denied: to grant %1$s', 'Role %2$I does not hold it with the option to grant it.',
+    'Ask an administrator of mail: the owner of the schema parley_mail or of the database, or who holds ADMINISTER.'),
+  (2, 'role', 'role "%1$s" does not exist', null, 'Name a role of this server, exactly as pg_roles has it.'),
+  (2, 'unknown right', 'there is no right "%1$s"', null,
+    'Name SEND, VIEW, OPERATE, ADMINISTER, READ_CONTENT or SERVE.'),
+  (3, 'kind', 'there is no kind of object "%1$s"', 'Kinds are: %2$s.', 'Name one of them.'),
+  (3, 'setting', 'a %1$s has no setting "%2$s"', 'Its settings are: %3$s.',
+    'See parley_mail.setting_definitions.'),
+  (3, 'type', '%1$s "%2$s": setting %3$s is %4$s', 'It has to be %5$s.', 'Give such a value, or null for the default.'),
+  (3, 'missing', '%1$s "%2$s" has no %3$s', 'The setting is required.', 'Give it: %4$s.'),
+  (3, 'name', 'a %1$s cannot be called "%2$s"', 'Its name is %3$s.', 'Choose another name.'),
+  (3, 'configuration', 'the configuration is not an object of kinds', '%1$s',
+    'Give {"kind": {"name": {"setting": value}}}, as parley_mail.export_configuration() writes it.'),
+  (3, 'conflict', '%1$s "%2$s" contradicts %3$s', '%4$s', '%5$s'),
+  (4, 'exists', '%1$s "%2$s" exists already', null, 'Use parley_mail.alter_object, or choose another name.'),
+  (4, 'absent', '%1$s "%2$s" does not exist', 'Names are compared without regard to case.',
+    'See parley_mail.objects, or create it with parley_mail.create_object.'),
+  (4, 'in use', '%1$s "%2$s" is in use', 'It is named by %3$s.', 'Change or drop that first.'),
+  (10, 'address', '"%1$s" is no mail address', '%2$s', 'Write it as local-part@domain, or Name <local-part@domain>.'),
+  (10, 'no recipients', 'a message needs a recipient', null, 'Give at least one address in recipients.'),
+  (10, 'too many recipients', 'a message cannot have %1$s recipients', 'At most %2$s are allowed.',
+    'Send it in parts, or to a distribution group; the setting is max_recipients of the organization.'),
+  (10, 'header', 'header "%1$s" is not allowed', '%2$s', 'Leave it out, or give it a name and a value of one line.'),
+  (10, 'control', '%1$s holds a control character', 'A line break there would be a header of somebody else''s making.',
+    'Remove line breaks and other control characters from it.'),
+  (10, 'body', 'a message has one body', '%1$s', 'Give raw alone, or subject, text, html and attachments.'),
+  (10, 'raw', 'the raw message is malformed', '%1$s',
+    'Give a whole message: header lines, an empty line, the body; lines end with CR LF.'),
+  (10, 'choice', '%1$s is "%2$s"', null, 'It is one of %3$s.'),
+  (10, 'variable', 'a template names {{%1$s}}, and there is no such variable', 'Variables are: %2$s.',
+    'Give it in variables, for each recipient.'),
+  (10, 'variables', 'variables do not fit the recipients', '%1$s',
+    'Give one object for all recipients, or an array with an object for each, in their order.'),
+  (10, 'times', 'the message would expire before it may be sent', null,
+    'Let expires be later than not_before and now.'),
+  (10, 'attachment', 'attachment %1$s is malformed', '%2$s', 'Make it with parley_mail.attachment(filename, content).'),
+  (10, 'service', 'service "%1$s" cannot take status events', '%2$s',
+    'Name a service of this database that accepts the contract parley_mail/Status.'),
+  (10, 'key', 'the idempotency key is malformed', 'It has 1 to 200 characters.', 'Give another key, or none.'),
+  (11, 'other content', 'idempotency key "%1$s" was used for another message',
+    'Message %2$s was submitted under it, with other content.', 'Use a new key for a new message.'),
+  (12, 'size', 'the message has %1$s bytes', 'At most %2$s are allowed.',
+    'Send a link instead of the attachment, or raise the limit: %3$s.'),
+  (13, 'messages', 'role %1$I has submitted %2$s messages in the last minute', 'Its quota is %3$s.',
+    'Wait a minute, or have an administrator raise it: select parley_mail.set_quota(...).'),
+  (13, 'bytes', 'role %1$I has submitted %2$s bytes in the last minute', 'Its quota is %3$s.',
+    'Wait a minute, or have an administrator raise it: select parley_mail.set_quota(...).'),
+  (14, 'pressure', 'mail transport takes no messages now', '%1$s',
+    'Try again later; the transaction may go on without the message.')
+) as e (number, situation, message, cause, remedy);
+
+comment on view parley_mail.errors is
+'Each error of mail transport, a row for each situation: number and SQLSTATE, which programs decide on, the fact, the
+cause (DETAIL) and the remedy (HINT).';
+
+create function parley_mail._p_raise(situation text, variadic arguments text[] default '{}') returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_error record;
+begin
+  select e.sqlstate, e.message, e.cause, e.remedy into strict v_error
+  from parley_mail.errors as e
+  where e.situation = _p_raise.situation;
+  raise exception using
+    errcode = v_error.sqlstate,
+    message = format(v_error.message, variadic arguments),
+    detail = coalesce(format(v_error.cause, variadic arguments), ''),
+    hint = format(v_error.remedy, variadic arguments);
+end
+$$;
+
+comment on function parley_mail._p_raise(text, text[]) is
+'Raises one error of mail transport; never returns.
+Arguments: situation, a constant that names a row of parley_mail.errors; arguments, the values of its texts.
+Errors: always.';

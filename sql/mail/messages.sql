@@ -1,0 +1,140 @@
+-- Messages: one row each, written when the message is accepted and hardly changed after that.
+--
+-- A row carries the envelope as it came: its recipients, before they are resolved, stand in arrays. The categorizer
+-- makes rows of _p_recipient of them (mail/recipients.sql). A body of up to 8,000 bytes stands in the row, so that
+-- accepting a small message is one insert; a larger one is content of parley_store, to which the message refers under
+-- its own number. A fork has no body: body_message_id names the message whose body it shares, whose row stays as long.
+--
+-- That a message waits to be categorized is an item of the simple queue parley_mail_submission, which names one or
+-- several: the categorizer takes it in the transaction in which it writes what it decided.
+--
+-- Invariants, and what keeps each:
+--   what was committed is categorized   message and item are written in one transaction
+--   a body is never changed   nothing updates it; retries send the same bytes
+
+create sequence parley_mail._p_message_id cache 8;
+
+create table parley_mail._p_message (
+  message_id bigint primary key,
+  network_message_id uuid not null,
+  header_message_id text,
+  sender text not null,
+  recipients text[] not null,
+  notify text[],
+  original_recipients text[],
+  ret text check (ret in ('FULL', 'HDRS')),
+  envid text,
+  priority smallint not null default 1 check (priority between 0 and 2),
+  received_at timestamptz not null default clock_timestamp(),
+  not_before timestamptz,
+  expires_at timestamptz not null,
+  source text not null,
+  connector text,
+  source_ip inet,
+  helo text,
+  authenticated_as text,
+  submitted_by oid,
+  directionality text not null default 'ORIGINATING',
+  size bigint not null,
+  content_id bigint,
+  body_message_id bigint,
+  verdicts jsonb,
+  parent_message_id bigint,
+  has_utf8_addresses boolean not null default false,
+  crash_count smallint not null default 0,
+  on_status text,
+  tag text,
+  subject text,
+  body bytea
+) with (toast_tuple_target = 8160);
+
+comment on table parley_mail._p_message is
+'Messages that are under way. sender: the empty text is the null sender; recipients, notify and original_recipients: the
+envelope as it came; priority: 0 high, 1 normal, 2 low; source: SMTP, SQL, HTTP, PICKUP, REPLAY, DSN;
+body_message_id: the message whose body this one shares; parent_message_id: the message that it was forked from, or
+submitted with.';
+
+alter table parley_mail._p_message alter column body set storage external;
+
+create index _p_message_submitted on parley_mail._p_message (submitted_by, message_id) where submitted_by is not null;
+create index _p_message_parent on parley_mail._p_message (parent_message_id) where parent_message_id is not null;
+create index _p_message_body on parley_mail._p_message (body_message_id) where body_message_id is not null;
+
+create table parley_mail._p_idempotency (
+  submitted_by oid not null,
+  key text not null,
+  content_hash bytea not null,
+  message_id bigint not null,
+  at timestamptz not null default clock_timestamp(),
+  primary key (submitted_by, key)
+);
+
+comment on table parley_mail._p_idempotency is
+'Keys under which roles have submitted messages, for as long as the setting idempotency_retention says: a second message
+of one key is the first one, or refused.';
+
+create index _p_idempotency_at on parley_mail._p_idempotency (at);
+
+create table parley_mail._p_quota (
+  role oid primary key,
+  messages_per_minute integer check (messages_per_minute >= 0),
+  bytes_per_minute bigint check (bytes_per_minute >= 0),
+  is_exempt_from_pressure boolean not null default false
+);
+
+comment on table parley_mail._p_quota is
+'How much a role may submit in a minute; null: as much as it likes. is_exempt_from_pressure: it may submit while
+resources are short.';
+
+create table parley_mail._p_submitted (
+  role oid not null,
+  at timestamptz not null default clock_timestamp(),
+  messages integer not null,
+  bytes bigint not null
+);
+
+comment on table parley_mail._p_submitted is
+'What roles that have a quota submitted in the last minutes. Appended to, so that sessions of a role do not wait for
+each other; what others have not committed yet is not counted, so that what is under way at once may pass a quota.';
+
+create index _p_submitted_at on parley_mail._p_submitted (role, at);
+
+select parley_store.add_system('mail');
+
+-- What fails twice is set aside: mail/poison.sql.
+select parley.create_queue(
+  'parley_mail_submission', kind => 'simple', poison_rollbacks => 2, caller => parley.current_caller()
+);
+
+create function parley_mail.set_quota(
+  role text, messages_per_minute integer default null, bytes_per_minute bigint default null,
+  is_exempt_from_pressure boolean default false, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+begin
+  found := parley_mail._p_require(v_caller, 'ADMINISTER');
+  insert into parley_mail._p_quota as q (role, messages_per_minute, bytes_per_minute, is_exempt_from_pressure)
+  values (
+    parley_mail._p_role(set_quota.role), set_quota.messages_per_minute, set_quota.bytes_per_minute,
+    set_quota.is_exempt_from_pressure is true
+  )
+  on conflict on constraint _p_quota_pkey do update
+  set messages_per_minute = excluded.messages_per_minute, bytes_per_minute = excluded.bytes_per_minute,
+    is_exempt_from_pressure = excluded.is_exempt_from_pressure;
+  perform parley_mail._p_record_audit(v_caller, 'set quota', set_quota.role, jsonb_build_object(
+    'messages_per_minute', messages_per_minute, 'bytes_per_minute', bytes_per_minute,
+    'is_exempt_from_pressure', is_exempt_from_pressure
+  ));
+end
+$$;
+
+comment on function parley_mail.set_quota(text, integer, bigint, boolean, parley.caller) is
+'Limits how much a role may submit by parley_mail.send; public stands for each role that has no quota of its own.
+Arguments: role; messages_per_minute, bytes_per_minute, null for no limit; is_exempt_from_pressure, whether it may
+submit while resources are short.
+Errors: PM001 not allowed, PM002 no such role, 23514 negative.
+Source: spec mail 4.3, 14.3.';

@@ -1,0 +1,216 @@
+-- Who may do what with mail (spec section 17, roles).
+--
+-- SEND          submit messages (parley_mail.send)
+-- VIEW          see queues, messages, tracking, the configuration without secrets
+-- OPERATE       VIEW, and retry, suspend, resume, resubmit, remove, redirect
+-- ADMINISTER    all of these, the configuration, rights, quotas
+-- READ_CONTENT  see headers and bodies of messages, export them; each read is audited
+-- SERVE         be the daemon: claim, deliver, record outcomes, read secrets
+--
+-- A right is held by a role, by every role that inherits it, or by everybody (public). An administrator is besides who
+-- owns the schema parley_mail or the database. Only ADMINISTER includes others, and it does not include READ_CONTENT
+-- nor SERVE: an owner holds these, and has to grant them by name. Null refuses.
+
+create table parley_mail._p_right (
+  grantee regrole not null,
+  name text not null check (name in ('SEND', 'VIEW', 'OPERATE', 'ADMINISTER', 'READ_CONTENT', 'SERVE')),
+  is_grantable boolean not null default false,
+  grantor regrole not null,
+  primary key (name, grantee)
+);
+
+comment on table parley_mail._p_right is 'Who was granted which right; grantee 0 is everybody.';
+
+create function parley_mail._p_is_owner(role oid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select
+    from pg_namespace as n
+    join pg_database as d on d.datname = current_database()
+    where n.nspname = 'parley_mail' and (pg_has_role(role, n.nspowner, 'usage') or pg_has_role(role, d.datdba, 'usage'))
+  )
+$$;
+
+comment on function parley_mail._p_is_owner(oid) is
+'Reports whether a role owns mail transport: by the schema, by the database, or as a superuser.';
+
+create function parley_mail._p_holds(role oid, name text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return exists (
+    select
+    from parley_mail._p_right as r
+    where (
+        r.name = _p_holds.name
+        or (r.name = 'ADMINISTER' and _p_holds.name in ('SEND', 'VIEW', 'OPERATE'))
+        or (r.name = 'OPERATE' and _p_holds.name = 'VIEW')
+      )
+      and (r.grantee = 0::regrole or pg_has_role(_p_holds.role, r.grantee, 'usage'))
+  ) or parley_mail._p_is_owner(_p_holds.role);
+end
+$$;
+
+comment on function parley_mail._p_holds(oid, text) is
+'Reports whether a role holds a right: by grant, by a right that includes it, or as an owner.
+Arguments: role; name, as the table at the head of mail/rights.sql has it.';
+
+create function parley_mail._p_require(role oid, name text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley_mail._p_holds(role, name) is not true then
+    found := parley_mail._p_raise('right', name, pg_get_userbyid(role));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require(oid, text) is
+'Refuses a role that does not hold a right.
+Errors: PM001.';
+
+create function parley_mail._p_role(name text) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role oid;
+begin
+  if lower(name) = 'public' then
+    return 0;
+  end if;
+  select r.oid into v_role from pg_roles as r where r.rolname = _p_role.name;
+  if not found then
+    found := parley_mail._p_raise('role', coalesce(name, 'null'));
+  end if;
+  return v_role;
+end
+$$;
+
+comment on function parley_mail._p_role(text) is
+'Finds a role by its exact name; PUBLIC gives 0.
+Errors: PM002.';
+
+create function parley_mail._p_require_may_grant(role oid, name text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if name is null or name not in ('SEND', 'VIEW', 'OPERATE', 'ADMINISTER', 'READ_CONTENT', 'SERVE') then
+    found := parley_mail._p_raise('unknown right', coalesce(name, 'null'));
+  end if;
+  if not coalesce(
+    parley_mail._p_is_owner(role)
+    or (name in ('SEND', 'VIEW', 'OPERATE') and parley_mail._p_holds(role, 'ADMINISTER'))
+    or exists (
+      select
+      from parley_mail._p_right as r
+      where r.name = _p_require_may_grant.name and r.is_grantable and pg_has_role(role, r.grantee, 'usage')
+    ), false
+  ) then
+    found := parley_mail._p_raise('grant option', name, pg_get_userbyid(role));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_may_grant(oid, text) is
+'Refuses a role that may not grant a right: who owns mail grants all, who administers it SEND, VIEW and OPERATE, others
+what they hold with the option to grant it.
+Errors: PM001, PM002 no such right.';
+
+create function parley_mail.grant_right(
+  name text, role text, with_grant_option boolean default false, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_role oid;
+begin
+  found := parley_mail._p_require_may_grant(v_caller, name);
+  v_role := parley_mail._p_role(role);
+  insert into parley_mail._p_right as r (grantee, name, is_grantable, grantor)
+  values (v_role, grant_right.name, with_grant_option is true and v_role <> 0, v_caller)
+  on conflict on constraint _p_right_pkey do update
+  set is_grantable = r.is_grantable or excluded.is_grantable, grantor = excluded.grantor;
+  perform parley_mail._p_record_audit(
+    v_caller, 'grant', name, jsonb_build_object('role', role, 'with_grant_option', with_grant_option is true)
+  );
+end
+$$;
+
+comment on function parley_mail.grant_right(text, text, boolean, parley.caller) is
+'Grants a right to a role.
+Arguments: name, SEND, VIEW, OPERATE, ADMINISTER, READ_CONTENT or SERVE; role, or public for everybody;
+with_grant_option, whether the role may grant it to others.
+Errors: PM001 not allowed, PM002 no such right or role.
+Source: spec mail 17.';
+
+create function parley_mail.revoke_right(name text, role text, caller parley.caller default parley.current_caller())
+returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_role oid;
+  v_is_revoked boolean;
+begin
+  found := parley_mail._p_require_may_grant(v_caller, name);
+  v_role := parley_mail._p_role(role);
+  delete from parley_mail._p_right as r where r.name = revoke_right.name and r.grantee = v_role;
+  v_is_revoked := found;
+  perform parley_mail._p_record_audit(v_caller, 'revoke', name, jsonb_build_object('role', role));
+  return v_is_revoked;
+end
+$$;
+
+comment on function parley_mail.revoke_right(text, text, parley.caller) is
+'Takes a right from a role, and returns whether it held it itself. What it granted to others stays.
+Arguments: name, role, as in grant_right.
+Errors: PM001 not allowed, PM002 no such right or role.
+Source: spec mail 17.';
+
+create function parley_mail._p_rights(caller parley.caller default parley.current_caller())
+returns table (name text, role text, is_grantable boolean, granted_by text)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select r.name, case r.grantee when 0 then 'public' else pg_get_userbyid(r.grantee) end, r.is_grantable,
+    pg_get_userbyid(r.grantor)
+  from parley_mail._p_right as r
+  cross join (select parley.caller_role(caller) as role) as c
+  where r.grantee = 0 or pg_has_role(c.role, r.grantee, 'usage') or parley_mail._p_holds(c.role, 'VIEW')
+$$;
+
+comment on function parley_mail._p_rights(parley.caller) is 'Gives what parley_mail.rights shows.';
+
+create view parley_mail.rights as
+select r.name, r.role, r.is_grantable, r.granted_by from parley_mail._p_rights() as r;
+
+comment on view parley_mail.rights is
+'Who holds which right by grant: one''s own, and those of all for who holds VIEW.';
+
+create function parley_mail._p_audit_records(caller parley.caller default parley.current_caller())
+returns setof parley_mail._p_audit
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select a.audit_id, a.at, a.role, a.operation, a.object, a.detail
+  from parley_mail._p_audit as a
+  where parley_mail._p_holds(parley.caller_role(caller), 'ADMINISTER')
+$$;
+
+comment on function parley_mail._p_audit_records(parley.caller) is 'Gives what parley_mail.audit shows.';
+
+create view parley_mail.audit as
+select a.audit_id, a.at, a.role, a.operation, a.object, a.detail from parley_mail._p_audit_records() as a;
+
+comment on view parley_mail.audit is 'What administrators and operators of mail did, for administrators.';

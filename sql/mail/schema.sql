@@ -1,0 +1,55 @@
+-- The schema of mail transport, and the version of its configuration.
+--
+-- Mail is a system beside the broker: it calls functions of parley and parley_store and never touches their private
+-- tables. Everything about a message is decided here, in the transaction of the caller; programs ask and talk to the
+-- network. What begins with _p_ is private, and what a daemon calls is private too: a role that holds the right SERVE
+-- may call it (mail/rights.sql).
+
+create schema parley_mail;
+
+comment on schema parley_mail is
+'Mail transport on Parley: submission, routing, queues, delivery. Functions and views are the interface; names that
+begin with _p_ are private.';
+
+create table parley_mail._p_configuration_version (
+  is_only boolean primary key default true check (is_only),
+  version bigint not null default 1,
+  changed_at timestamptz not null default now()
+);
+
+comment on table parley_mail._p_configuration_version is
+'One row: the number of the configuration, which grows with each change. Whoever changes anything locks it first, so
+that changes are made one after the other and each is checked against all before it.';
+
+insert into parley_mail._p_configuration_version (is_only) values (true);
+
+create table parley_mail._p_audit (
+  audit_id bigint generated always as identity primary key,
+  at timestamptz not null default clock_timestamp(),
+  role text not null,
+  operation text not null,
+  object text not null,
+  detail jsonb
+);
+
+comment on table parley_mail._p_audit is
+'What administrators and operators did, a row each: changes of the configuration, grants, operations on queues and
+messages, content that was read.';
+
+create index _p_audit_at on parley_mail._p_audit (at);
+
+create function parley_mail._p_record_audit(caller oid, operation text, object text, detail jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley_mail._p_audit (role, operation, object, detail)
+  values (
+    pg_get_userbyid(_p_record_audit.caller), _p_record_audit.operation, _p_record_audit.object, _p_record_audit.detail
+  );
+end
+$$;
+
+comment on function parley_mail._p_record_audit(oid, text, text, jsonb) is
+'Notes who did what, in the transaction that did it.
+Arguments: caller, the role; operation, a verb; object, what it was done to; detail, arguments and results.';

@@ -1,0 +1,258 @@
+-- Submission by SQL (spec mail 4.3): select parley_mail.send(...) is part of the caller's transaction.
+--
+-- The message is rendered and stored when the call returns: a rollback leaves nothing, a commit makes it visible at
+-- once, and no retry sends other bytes. Cost without a key and a quota: one statement that reads what applies to the
+-- caller, one insert, one put.
+
+create type parley_mail._p_submitter as (
+  role oid,
+  may_send boolean,
+  is_refusing boolean,
+  reason text,
+  default_domain text,
+  max_size bigint,
+  max_recipients integer,
+  expiry_seconds integer[],
+  max_high_priority_size bigint,
+  messages_per_minute integer,
+  bytes_per_minute bigint,
+  has_quota boolean
+);
+
+comment on type parley_mail._p_submitter is 'Who submits, and what applies to the role.';
+
+create function parley_mail._p_submitter_of(caller oid) returns parley_mail._p_submitter
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_submitter parley_mail._p_submitter;
+begin
+  select _p_submitter_of.caller,
+    exists (
+      select
+      from parley_mail._p_right as r
+      where r.name = 'SEND' and (r.grantee = 0::regrole or pg_has_role(_p_submitter_of.caller, r.grantee, 'usage'))
+    ),
+    o.is_refusing and q.is_exempt_from_pressure is not true, o.refusing_reason, o.default_domain, o.max_send_size,
+    o.max_recipients, o.expiry_seconds, o.max_high_priority_size, q.messages_per_minute, q.bytes_per_minute,
+    q.role is not null
+  into v_submitter
+  from parley_mail._p_organization as o
+  left join lateral (
+    select n.role, n.messages_per_minute, n.bytes_per_minute, n.is_exempt_from_pressure
+    from parley_mail._p_quota as n
+    where n.role in (_p_submitter_of.caller, 0)
+    order by n.role desc
+    limit 1
+  ) as q on true;
+  if not v_submitter.may_send then
+    found := parley_mail._p_require(caller, 'SEND');
+  end if;
+  if v_submitter.is_refusing then
+    found := parley_mail._p_raise('pressure', coalesce(v_submitter.reason, 'Resources are short.'));
+  end if;
+  return v_submitter;
+end
+$$;
+
+comment on function parley_mail._p_submitter_of(oid) is
+'Gives what applies to a role that submits.
+Errors: PM001 it may not send, PM014 resources are short.';
+
+create function parley_mail._p_count_against_quota(submitter parley_mail._p_submitter, messages integer, bytes bigint)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_sum record;
+begin
+  insert into parley_mail._p_submitted (role, messages, bytes)
+  values (submitter.role, _p_count_against_quota.messages, _p_count_against_quota.bytes);
+  select sum(s.messages) as messages, sum(s.bytes) as bytes into v_sum
+  from parley_mail._p_submitted as s
+  where s.role = submitter.role and s.at > clock_timestamp() - interval '1 minute';
+  if v_sum.messages > submitter.messages_per_minute then
+    found := parley_mail._p_raise('messages', pg_get_userbyid(submitter.role), (v_sum.messages - messages)::text,
+      submitter.messages_per_minute::text);
+  elsif v_sum.bytes > submitter.bytes_per_minute then
+    found := parley_mail._p_raise('bytes', pg_get_userbyid(submitter.role), (v_sum.bytes - bytes)::text,
+      submitter.bytes_per_minute::text);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_count_against_quota(parley_mail._p_submitter, integer, bigint) is
+'Counts what a role submits, and refuses it where that is more than its quota.
+Errors: PM013.';
+
+create type parley_mail._p_options as (
+  priority smallint,
+  not_before timestamptz,
+  expires_at timestamptz,
+  notify text,
+  ret text,
+  envid text,
+  on_status text,
+  tag text
+);
+
+comment on type parley_mail._p_options is 'What a submission says besides the message, checked.';
+
+create function parley_mail._p_checked_options(
+  submitter parley_mail._p_submitter, priority text, not_before timestamptz, expires timestamptz, notify text, ret text,
+  envid text, on_status text, tag text
+) returns parley_mail._p_options
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_options parley_mail._p_options;
+begin
+  v_options.priority := case upper(priority) when 'NORMAL' then 1 when 'HIGH' then 0 when 'LOW' then 2 end;
+  if v_options.priority is null then
+    found := parley_mail._p_raise('choice', 'priority', coalesce(priority, 'null'), 'HIGH, NORMAL, LOW');
+  end if;
+  v_options.not_before := case when not_before > clock_timestamp() then not_before end;
+  v_options.expires_at := coalesce(
+    expires,
+    coalesce(v_options.not_before, clock_timestamp())
+      + submitter.expiry_seconds[v_options.priority + 1] * interval '1 second'
+  );
+  if v_options.expires_at <= coalesce(v_options.not_before, clock_timestamp()) then
+    found := parley_mail._p_raise('times');
+  end if;
+  if notify is not null then
+    v_options.notify := upper(replace(notify, ' ', ''));
+    if v_options.notify !~ '^(NEVER|(SUCCESS|FAILURE|DELAY)(,(SUCCESS|FAILURE|DELAY))*)$' then
+      found := parley_mail._p_raise('choice', 'notify', notify, 'NEVER, or a list of SUCCESS, FAILURE, DELAY');
+    end if;
+  end if;
+  if ret is not null then
+    v_options.ret := upper(ret);
+    if v_options.ret not in ('FULL', 'HDRS') then
+      found := parley_mail._p_raise('choice', 'ret', ret, 'FULL, HDRS');
+    end if;
+  end if;
+  if envid ~ '[^!-~]' or length(envid) > 100 or envid = '' then
+    found := parley_mail._p_raise('choice', 'envid', left(envid, 100), '1 to 100 printable ASCII characters');
+  end if;
+  if tag ~ '[[:cntrl:]]' or length(tag) > 200 then
+    found := parley_mail._p_raise('control', 'tag');
+  end if;
+  v_options.envid := envid;
+  v_options.tag := tag;
+  v_options.on_status := on_status;
+  if on_status is not null then
+    found := parley_mail._p_require_status_service(submitter.role, on_status);
+  end if;
+  return v_options;
+end
+$$;
+
+comment on function parley_mail._p_checked_options(
+  parley_mail._p_submitter, text, timestamptz, timestamptz, text, text, text, text, text
+) is
+'Gives what a submission says besides the message.
+Errors: PM010.';
+
+create function parley_mail._p_require_recipients(submitter parley_mail._p_submitter, recipients text[]) returns text[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_recipient text;
+  v_addresses text[];
+begin
+  if cardinality(recipients) > 0 is not true then
+    found := parley_mail._p_raise('no recipients');
+  elsif cardinality(recipients) > submitter.max_recipients then
+    found := parley_mail._p_raise(
+      'too many recipients', cardinality(recipients)::text, submitter.max_recipients::text
+    );
+  end if;
+  foreach v_recipient in array recipients loop
+    if strpos(v_recipient, '<') > 0 then
+      v_addresses := v_addresses || (parley_mail._p_parsed_mailbox(v_recipient)).address;
+    else
+      v_addresses := v_addresses || parley_mail._p_require_address(v_recipient);
+    end if;
+  end loop;
+  return v_addresses;
+end
+$$;
+
+comment on function parley_mail._p_require_recipients(parley_mail._p_submitter, text[]) is
+'Gives the addresses of recipients, or refuses them.
+Errors: PM010.';
+
+create function parley_mail._p_priority_of_item(priority smallint) returns integer
+language sql immutable parallel safe
+as $$
+  select case when priority operator(pg_catalog.=) 0 then 10 when priority operator(pg_catalog.=) 1 then 5 else 1 end
+$$;
+
+comment on function parley_mail._p_priority_of_item(smallint) is
+'Gives the priority, 10 first, of items of work for messages of a priority.';
+
+create function parley_mail._p_store_message(
+  submitter parley_mail._p_submitter, options parley_mail._p_options, message_id bigint, header_message_id text,
+  sender text, addresses text[], subject text, rendered bytea, parent bigint
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_size constant bigint := octet_length(rendered);
+  v_priority smallint := options.priority;
+begin
+  if v_size > submitter.max_size then
+    found := parley_mail._p_raise('size', v_size::text, submitter.max_size::text, 'max_send_size of the organization');
+  end if;
+  if v_priority = 0 and v_size > submitter.max_high_priority_size then
+    v_priority := 1;
+  end if;
+  insert into parley_mail._p_message (
+    message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
+    expires_at, source, submitted_by, size, content_id, parent_message_id, has_utf8_addresses, on_status, tag, subject,
+    body
+  )
+  values (
+    _p_store_message.message_id, gen_random_uuid(), _p_store_message.header_message_id, _p_store_message.sender,
+    addresses, case when options.notify is not null then array_fill(options.notify, array[cardinality(addresses)]) end,
+    options.ret, options.envid, v_priority, options.not_before, options.expires_at, 'SQL', submitter.role, v_size,
+    case when v_size > 8000 then parley_mail._p_stored_content(_p_store_message.message_id, rendered) end, parent,
+    not parley_mail._p_is_ascii(_p_store_message.sender || array_to_string(addresses, '')), options.on_status,
+    options.tag, left(_p_store_message.subject, 500), case when v_size <= 8000 then rendered end
+  );
+end
+$$;
+
+comment on function parley_mail._p_store_message(
+  parley_mail._p_submitter, parley_mail._p_options, bigint, text, text, text[], text, bytea, bigint
+) is
+'Stores a message that is submitted by SQL; the caller has it categorized.
+Errors: PM012 too large.';
+
+create function parley_mail._p_submit(ids bigint[], priority smallint, not_before timestamptz) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley.put_batch(
+    'parley_mail_submission',
+    array(
+      select string_agg(i.id::text, ' ' order by i.n)
+      from unnest(ids) with ordinality as i (id, n)
+      group by (i.n - 1) / 50
+      order by (i.n - 1) / 50
+    ),
+    priority => parley_mail._p_priority_of_item(priority), deliver_at => not_before
+  );
+end
+$$;
+
+comment on function parley_mail._p_submit(bigint[], smallint, timestamptz) is
+'Has messages categorized: an item of the submission queue for each fifty.';

@@ -1,0 +1,49 @@
+-- Status events: what becomes of a message, told to the Parley service that its submitter named.
+--
+-- The message type is parley_mail/Status, a JSON object; it is sent in the transaction that records the outcome, in
+-- the name of the service parley_mail/Status, over a conversation of the pool.
+
+select parley.create_message_type('parley_mail/Status', caller => parley.current_caller());
+select parley.create_contract(
+  'parley_mail/Status', array['parley_mail/Status'], sent_by => 'INITIATOR', caller => parley.current_caller()
+);
+select parley.create_queue('parley_mail_status', caller => parley.current_caller());
+select parley.create_service(
+  'parley_mail/Status', 'parley_mail_status', array['parley_mail/Status'], caller => parley.current_caller()
+);
+
+create function parley_mail._p_require_status_service(role oid, service text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service record;
+begin
+  select s.name, s.service_id, s.principal_id into v_service from parley.services as s where s.name = service;
+  if not found then
+    found := parley_mail._p_raise('service', service, 'There is none of this name in the database.');
+  end if;
+  if not exists (
+    select
+    from parley.service_contract_usages as u
+    join parley.service_contracts as c using (service_contract_id)
+    where u.service_id = v_service.service_id and c.name = 'parley_mail/Status'
+  ) then
+    found := parley_mail._p_raise('service', service, 'It does not accept the contract.');
+  end if;
+  -- As for any conversation: its owner, or who was granted SEND on it.
+  if (pg_has_role(role, v_service.principal_id, 'usage') or exists (
+    select
+    from parley.permissions as p
+    where p.class = 'service' and p.object_id = v_service.service_id and p.permission in ('SEND', 'CONTROL')
+      and case when p.grantee = 'PUBLIC' then true else pg_has_role(role, p.grantee, 'usage') end
+  )) is not true then
+    found := parley_mail._p_raise('service', service, format('Role %I may not send to it.', pg_get_userbyid(role)));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_status_service(oid, text) is
+'Refuses a service that cannot be told what becomes of messages, or to which a role may not send.
+Errors: PM010.';

@@ -1,0 +1,256 @@
+package sql_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// requireSubmitted requires that exactly so many messages are stored, and each of them waits once to be categorized.
+func (b *broker) requireSubmitted(count int) {
+	b.Helper()
+	equal(b.session, count, "select count(*)::int from parley_mail._p_message")
+	equal(b.session, fmt.Sprint(count, " ", count), `
+		select count(*) || ' ' || count(distinct i.id)
+		from parley.peek_messages('parley_mail_submission', null) as p
+		cross join unnest(string_to_array(convert_from(p.body, 'UTF8'), ' ')::bigint[]) as i (id)
+		join parley_mail._p_message as m on m.message_id = i.id`)
+}
+
+func TestMailIsPartOfTheTransactionThatSubmitsIt(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	shop := b.sender("shop")
+	const send = "select parley_mail.send('Shop <shop@example.org>', array['x@example.com'], 'Order', 'Thank you')"
+	shop.exec("begin")
+	shop.exec(send)
+	b.requireSubmitted(0)
+	shop.rollback()
+	b.requireSubmitted(0)
+	shop.exec("begin")
+	shop.exec("savepoint before")
+	shop.exec(send)
+	shop.exec("rollback to before")
+	shop.exec(send)
+	shop.exec("select parley_mail.send_batch('shop', array['x@example.com', 'y@example.com', 'z@example.com'], 'a', 'b')")
+	shop.commit()
+	b.requireSubmitted(4)
+}
+
+func TestIdempotencyKeySubmitsOnce(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	shop, other := b.sender("shop"), b.sender("other")
+	const send = "select parley_mail.send('shop', array['x@example.com'], 'Order', $1, idempotency_key => $2)"
+	first := value[int64](shop, send, "a", "key")
+	equal(shop, first, send, "a", "key")
+	b.requireSubmitted(1)
+	shop.refusesMail(11, send, "b", "key")
+	for _, statement := range []string{
+		"select parley_mail.send('shop', array['y@example.com'], 'Order', 'a', idempotency_key => 'key')",
+		"select parley_mail.send('shop', array['x@example.com'], 'Order', 'a', attachments => array[parley_mail.attachment('a', '')], idempotency_key => 'key')",
+		"select parley_mail.send('shop', array['x@example.com'], raw => E'From: a@example.org\n\nx', idempotency_key => 'key')",
+	} {
+		shop.refusesMail(11, statement)
+	}
+	if value[int64](other, send, "b", "key") == first {
+		t.Error("another role was given the message of the first")
+	}
+	b.requireSubmitted(2)
+	for _, key := range []string{"", fmt.Sprintf("%201s", "x")} {
+		shop.refusesMail(10, send, "a", key)
+	}
+	// A rollback forgets the key with the message.
+	shop.exec("begin")
+	shop.exec(send, "c", "later")
+	shop.rollback()
+	shop.exec(send, "d", "later")
+	b.requireSubmitted(3)
+}
+
+// Two sessions that submit under one key at once: the second waits, and gets the first one's message, or submits its own.
+func TestTwoSessionsSubmitUnderOneKeyAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	role := b.role("shop")
+	b.exec("select parley_mail.grant_right('SEND', $1)", role)
+	const send = "select parley_mail.send('shop', array['x@example.com'], 'Order', 'a', idempotency_key => 'key')"
+	for _, end := range []string{"rollback", "commit"} {
+		first, second := b.as(role), b.as(role)
+		first.exec("begin")
+		id := value[int64](first, send)
+		got := make(chan int64, 1)
+		go func() {
+			var got2 int64
+			_ = second.db.QueryRow(context.WithoutCancel(t.Context()), send).Scan(&got2)
+			got <- got2
+		}()
+		b.waitForLock()
+		first.exec(end)
+		if other := <-got; (other == id) != (end == "commit") || other == 0 {
+			t.Errorf("after %s of message %d the second session got %d", end, id, other)
+		}
+		b.requireSubmitted(1)
+		b.exec("delete from parley_mail._p_idempotency; delete from parley_mail._p_message; select parley.take('parley_mail_submission', 10)")
+	}
+}
+
+// waitForLock waits until a session of the database waits for another.
+func (b *broker) waitForLock() {
+	b.Helper()
+	b.exec(`do $$ begin
+		for i in 1..30000 loop
+			if exists (select from pg_locks as l where not l.granted) then return; end if;
+			perform pg_sleep(0.002);
+		end loop;
+		raise 'nobody waits';
+	end $$`)
+}
+
+func TestRolesSeeOnlyWhatTheyHaveSubmitted(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	shop, other := b.sender("shop"), b.sender("other")
+	id := value[int64](shop, "select parley_mail.send('shop', array['x@example.com'], 'Order', 'a', tag => 't', priority => 'high')")
+	equal(shop, fmt.Sprint(id, " Order t HIGH"), "select concat_ws(' ', message_id, subject, tag, priority) from parley_mail.submitted_messages")
+	equal(other, 0, "select count(*)::int from parley_mail.submitted_messages")
+	equal(b.session, 0, "select count(*)::int from parley_mail.submitted_messages")
+}
+
+func TestQuotasOfRoles(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	role := b.role("shop")
+	b.exec("select parley_mail.grant_right('SEND', 'public')")
+	shop, other := b.as(role), b.as(b.role("other"))
+	const send = "select parley_mail.send('shop', array['x@example.com'], 'Order', 'a')"
+	b.exec("select parley_mail.set_quota($1, messages_per_minute => 3)", role)
+	for range 3 {
+		shop.exec(send)
+	}
+	shop.refusesMail(13, send)
+	shop.refusesMail(13, "select parley_mail.send_batch('shop', array['x@example.com'])")
+	other.exec(send)
+	b.exec("update parley_mail._p_submitted set at = at - interval '61 seconds'")
+	shop.refusesMail(13, "select parley_mail.send_batch('shop', array['x@example.com', 'x@example.com', 'x@example.com', 'x@example.com'])")
+	shop.exec("select parley_mail.send_batch('shop', array['x@example.com', 'x@example.com', 'x@example.com'])")
+	b.exec("select parley_mail.set_quota('public', bytes_per_minute => 3000)")
+	shop.refusesMail(13, send)
+	other.exec(send)
+	other.refusesMail(13, "select parley_mail.send('shop', array['x@example.com'], 'Order', repeat('a ', 2000))")
+	b.exec("update parley_mail._p_organization set is_refusing = true, refusing_reason = 'The disk is full.'")
+	other.refusesMail(14, send)
+	b.exec("select parley_mail.set_quota($1, is_exempt_from_pressure => true)", role)
+	shop.exec(send)
+}
+
+func TestWhatCannotBeSubmittedIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec("select parley.create_queue('q'); select parley.create_service('//deaf', 'q'); select parley.create_service('//status', 'q', array['parley_mail/Status'])")
+	shop := b.sender("shop")
+	for _, c := range []struct {
+		number    int
+		arguments string
+	}{
+		{10, "sender => null, recipients => array['x@example.com']"},
+		{10, "'ann', '{}'"},
+		{10, "'ann', null"},
+		{10, "'ann', array[null]"},
+		{10, "'ann', array['x@example.com'], priority => 'URGENT'"},
+		{10, "'ann', array['x@example.com'], priority => null"},
+		{10, "'ann', array['x@example.com'], notify => 'NEVER,SUCCESS'"},
+		{10, "'ann', array['x@example.com'], ret => 'BODY'"},
+		{10, "'ann', array['x@example.com'], envid => 'a b'"},
+		{10, "'ann', array['x@example.com'], expires => now() - interval '1 second'"},
+		{10, "'ann', array['x@example.com'], expires => now() + interval '1 hour', not_before => now() + interval '2 hours'"},
+		{10, "'ann', array['x@example.com'], headers => '[]'"},
+		{10, "'ann', array['x@example.com'], attachments => array[parley_mail.attachment('x', null)]"},
+		{10, "'ann', array['x@example.com'], attachments => array[parley_mail.attachment('x', '', 'multipart/mixed')]"},
+		{10, "'ann', array['x@example.com'], raw => 'x', text => 'x'"},
+		{10, "'ann', array['x@example.com'], on_status => '//nobody'"},
+		{10, "'ann', array['x@example.com'], on_status => '//deaf'"},
+		{10, "'ann', array['x@example.com'], on_status => '//status'"},
+		{10, "'ann', array_fill('x@example.com'::text, array[501])"},
+		{12, "'ann', array['x@example.com'], text => repeat('x ', 6000000)"},
+	} {
+		shop.refusesMail(c.number, "select parley_mail.send("+c.arguments+")")
+	}
+	b.requireSubmitted(0)
+	b.exec("select parley.grant('SEND', 'service', '//status', 'public')")
+	shop.exec("select parley_mail.send('ann', array['x@example.com'], on_status => '//status')")
+}
+
+func TestRawMessages(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	const send = "select parley_mail.send('ann', array['x@example.com'], raw => $1::bytea)"
+	for _, raw := range []string{
+		"", "x", "From: a@b.c\r\nx\r\n\r\n", " From: a@b.c\r\n\r\n", "Subject: x\r\n\r\nx", "From: a@b.c\r\n\r\nx\ny", "From: a@b.c\r\n\r\nx\ry\r\n", "From: a@b.c\r\n\r\n\x00",
+	} {
+		b.refusesMail(10, send, []byte(raw))
+	}
+	b.requireSubmitted(0)
+	for raw, want := range map[string][]string{
+		"From: a@b.c\nBcc: hidden@example.net,\n more@example.net\nsubject: a\n b\n\n\xffx\\\n.\n": {"From", "subject", "Message-ID", "Date", "To"},
+		"From: a@b.c\r\nTo: x\r\nMessage-Id: <a@b>\r\nDate: Mon, 1 Jan 2024 00:00:00 +0000\r\nX-Parley-A: 1\r\n\r\n\xffx\\\r\n.\r\n": {
+			"From", "To", "Message-Id", "Date",
+		},
+	} {
+		id := value[int64](b.session, send, []byte(raw))
+		message := value[[]byte](b.session, "select body from parley_mail._p_message where message_id = $1", id)
+		var names []string
+		head := message[:slices.Index(message, 0xff)]
+		for _, line := range splitLines(string(head)) {
+			if name, _, ok := cutHeader(line); ok {
+				names = append(names, name)
+			}
+		}
+		if !slices.Equal(names, want) || string(message[len(head):]) != "\xffx\\\r\n.\r\n" {
+			t.Errorf("%q is stored as %q: headers %q", raw, message, names)
+		}
+	}
+	equal(b.session, "a b|", "select string_agg(coalesce(subject, ''), '|' order by subject nulls last) from parley_mail._p_message")
+}
+
+func TestBatchesOfMailAreMessagesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	var recipients []string
+	for i := range 120 {
+		recipients = append(recipients, fmt.Sprintf("x%d@example.com", i))
+	}
+	ids := values[int64](b.session, "select parley_mail.send_batch('Änn <ann@example.org>', $1, 'Grüße', 'Dear {{name}}', '<b>x</b>')", recipients)
+	named := values[int64](b.session, `select parley_mail.send_batch('ann', $1, 'Hi {{n}}', 'Dear {{n}}',
+		variables => (select jsonb_agg(jsonb_build_object('n', i)) from generate_series(1, 120) as i))`, recipients)
+	if len(ids) != 120 || len(named) != 120 || !slices.IsSorted(ids) {
+		t.Errorf("%d and %d numbers", len(ids), len(named))
+	}
+	b.requireSubmitted(240)
+	equal(b.session, "240 240", "select count(distinct header_message_id) || ' ' || count(distinct network_message_id) from parley_mail._p_message")
+	rows, err := b.db.Query(b.Context(), "select recipients[1], header_message_id, body from parley_mail._p_message order by message_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type stored struct {
+		Recipient, ID string
+		Body          []byte
+	}
+	messages, err := pgx.CollectRows(rows, pgx.RowToStructByPos[stored])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range messages {
+		header, parts, _ := parseMail(t, m.Body)
+		if header.Get("To") != m.Recipient || header.Get("Message-Id") != m.ID || m.Recipient != recipients[i%120] {
+			t.Errorf("message %d to %s: To %s, %s and %s", i, m.Recipient, header.Get("To"), header.Get("Message-Id"), m.ID)
+		}
+		if want := "Dear {{name}}"; i < 120 && parts[0].content != want || i >= 120 && parts[0].content != fmt.Sprintf("Dear %d\r\n", i-119) {
+			t.Errorf("message %d says %q", i, parts[0].content)
+		}
+	}
+	b.refusesMail(10, "select parley_mail.send_batch('ann', array['x@example.com', E'y@example.com\nBcc: z@example.com'], 'a', 'b')")
+}
