@@ -11,7 +11,7 @@ func TestMailConfigurationIsCheckedSettingBySetting(t *testing.T) {
 	b := newMail(t)
 	for _, c := range []struct{ kind, name, settings, says string }{
 		{"relay", "x", `{}`, "send connector"},
-		{"send connector", "x", `{"adress_spaces": []}`, "address_spaces"},
+		{"send connector", "x", `{"spaces": []}`, "address_spaces"},
 		{"send connector", "x", `{}`, "address_spaces"},
 		{"send connector", "x", `{"address_spaces": []}`, "address_spaces"},
 		{"send connector", "x", `{"address_spaces": [{"pattern": "a b"}]}`, "*.domain"},

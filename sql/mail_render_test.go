@@ -80,7 +80,8 @@ func asPython(t *testing.T, message []byte) (read struct {
 	Headers map[string][]string
 	Parts   []struct{ Type, Filename, Content string }
 	Defects []string
-}) {
+},
+) {
 	t.Helper()
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -141,7 +142,8 @@ func TestRenderedMailIsReadAsItWasWritten(t *testing.T) {
 		},
 		{
 			"an attachment of a megabyte", `'x', attachments => array[parley_mail.attachment('b.bin', convert_to(repeat('0123456789', 100000), 'UTF8'))]`,
-			"mixed(text/plain application/octet-stream)", "x", []string{"", strings.Repeat("0123456789", 100000)},
+			"mixed(text/plain application/octet-stream)", "x",
+			[]string{"", strings.Repeat("0123456789", 100000)},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -188,12 +190,12 @@ func requireLines(t *testing.T, message []byte) {
 		t.Errorf("bare line ends in %.300q", message)
 	}
 	head, _, _ := bytes.Cut(message, []byte("\r\n\r\n"))
-	for _, line := range bytes.Split(message, []byte("\r\n")) {
+	for _, line := range bytes.SplitSeq(message, []byte("\r\n")) {
 		if len(line) > 998 {
 			t.Errorf("a line of %d octets", len(line))
 		}
 	}
-	for _, line := range strings.Split(string(head), "\r\n") {
+	for _, line := range strings.SplitSeq(string(head), "\r\n") {
 		if len(line) > 78 && strings.Contains(strings.TrimSpace(line), " ") {
 			t.Errorf("a header line of %d octets: %s", len(line), line)
 		}
@@ -235,8 +237,8 @@ func TestAddressesOfRenderedMail(t *testing.T) {
 func TestHeadersOfMailCannotBeInjected(t *testing.T) {
 	t.Parallel()
 	b := newMail(t)
-	evil := []string{"x\r\nBcc: v@example.net", "x\nBcc: v@example.net", "x\rBcc: v@example.net", "x\x0bBcc: v", "x\x7f"}
-	for _, text := range evil {
+	hostile := []string{"x\r\nBcc: v@example.net", "x\nBcc: v@example.net", "x\rBcc: v@example.net", "x\x0bBcc: v", "x\x7f"}
+	for _, text := range hostile {
 		for name, statement := range map[string]string{
 			"subject":      "select parley_mail.send('ann', array['x@example.com'], $1, text => 'x')",
 			"sender":       "select parley_mail.send('Ann' || $1 || ' <ann@example.org>', array['x@example.com'], text => 'x')",

@@ -51,5 +51,5 @@ end
 $$;
 
 comment on function parley_mail._p_record_audit(oid, text, text, jsonb) is
-'Notes who did what, in the transaction that did it.
+'Records who did what, in the transaction that did it.
 Arguments: caller, the role; operation, a verb; object, what it was done to; detail, arguments and results.';

@@ -1,4 +1,4 @@
--- Status events: what becomes of a message, told to the Parley service that its submitter named.
+-- Status events: what becomes of a message, for the Parley service that its submitter named.
 --
 -- The message type is parley_mail/Status, a JSON object; it is sent in the transaction that records the outcome, in
 -- the name of the service parley_mail/Status, over a conversation of the pool.
@@ -45,5 +45,5 @@ end
 $$;
 
 comment on function parley_mail._p_require_status_service(oid, text) is
-'Refuses a service that cannot be told what becomes of messages, or to which a role may not send.
+'Refuses a service that cannot be informed of what becomes of messages, or to which a role may not send.
 Errors: PM010.';

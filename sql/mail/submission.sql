@@ -45,8 +45,8 @@ $$;
 comment on function parley_mail._p_first_under_key(
   parley_mail._p_submitter, text, jsonb, parley_mail.attachment[], bytea, bigint
 ) is
-'Notes a message under an idempotency key of a role; gives the number of the first of this key where there is one, null
-otherwise.
+'Records a message under an idempotency key of a role; gives the number of the first of this key where there is one,
+null otherwise.
 Arguments: content, attachments, raw: what the caller gave, which has to be the same; message_id, of the new message.
 Errors: PM010 malformed key, PM011 the key was used for other content, 40001 at an older snapshot.';
 
@@ -194,8 +194,8 @@ not who gets it; attachments, each made by parley_mail.attachment; raw, a whole 
 idempotency_key, a second call with the same key and message gives the first number; priority, HIGH, NORMAL or LOW;
 not_before; expires, null: by priority; notify, NEVER or a list of SUCCESS, FAILURE, DELAY; ret, FULL or HDRS; envid;
 variables, an object for all or an array with one for each recipient: then {{name}} is filled in, each recipient gets a
-message of his own, and the number is that of the first; on_status, a Parley service that is told what becomes of it;
-tag, a text of your own.
+message of his own, and the number is that of the first; on_status, a Parley service that is informed of what becomes of
+it; tag, a text of your own.
 Errors: PM001 the role does not hold SEND, PM010 malformed, PM011 the key was used for other content, PM012 too large,
 PM013 over the quota of the role, PM014 resources are short.
 Source: spec mail 4.3.';
