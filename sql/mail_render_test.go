@@ -190,12 +190,12 @@ func requireLines(t *testing.T, message []byte) {
 		t.Errorf("bare line ends in %.300q", message)
 	}
 	head, _, _ := bytes.Cut(message, []byte("\r\n\r\n"))
-	for _, line := range bytes.SplitSeq(message, []byte("\r\n")) {
+	for line := range bytes.SplitSeq(message, []byte("\r\n")) {
 		if len(line) > 998 {
 			t.Errorf("a line of %d octets", len(line))
 		}
 	}
-	for _, line := range strings.SplitSeq(string(head), "\r\n") {
+	for line := range strings.SplitSeq(string(head), "\r\n") {
 		if len(line) > 78 && strings.Contains(strings.TrimSpace(line), " ") {
 			t.Errorf("a header line of %d octets: %s", len(line), line)
 		}
