@@ -45,7 +45,7 @@ begin
     from pg_namespace as n
     join pg_roles as o on o.oid = n.nspowner
     join pg_database as d on d.datname = current_database()
-    where n.nspname in ('parley', 'parley_queue', 'parley_store')
+    where n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail')
       and (
         -- What the owner of a schema puts into it runs with the rights of the session that uses it, SET ROLE or not.
         o.rolsuper
@@ -87,9 +87,9 @@ begin
     union all
     select 'operator', format('%I.%s', n.nspname, o.oprname), o.oprowner from pg_operator as o where o.oprnamespace = n.oid
     union all
-    select 'schema', quote_ident(q.nspname), q.nspowner from pg_namespace as q where q.nspname in ('parley_queue', 'parley_store')
+    select 'schema', quote_ident(q.nspname), q.nspowner from pg_namespace as q where q.nspname in ('parley_queue', 'parley_store', 'parley_mail')
   ) as x
-  where v_checks_contents and n.nspname in ('parley', 'parley_queue', 'parley_store') and x.owner <> n.nspowner
+  where v_checks_contents and n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail') and x.owner <> n.nspowner
   order by 1
   limit 1;
   if found then
@@ -97,12 +97,12 @@ begin
       errcode = '42501',
       message = 'schema parley holds what its owner did not make',
       detail = format('Found: %s.', v_planted),
-      hint = 'Drop it, and take the right to create objects in the schemas parley, parley_queue and parley_store from everybody but their owner.';
+      hint = 'Drop it, and take the right to create objects in the schemas parley, parley_queue, parley_store and parley_mail from everybody but their owner.';
   end if;
 
   select n.nspname into v_planted
   from pg_namespace as n
-  where n.nspname in ('parley_queue', 'parley_store') and not exists (select from pg_namespace as o where o.nspname = 'parley')
+  where n.nspname in ('parley_queue', 'parley_store', 'parley_mail') and not exists (select from pg_namespace as o where o.nspname = 'parley')
   order by 1
   limit 1;
   if found then
@@ -1307,6 +1307,20 @@ $$;
 
 comment on function parley._p_caller(parley.caller) is
 'Gives the role whose rights count for a call. Never null.
+Arguments: caller, the ticket.
+Errors: 42501 when it proves no role that there is.';
+
+create function parley.caller_role(caller parley.caller default parley.current_caller()) returns oid
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley._p_caller(caller);
+end
+$$;
+
+comment on function parley.caller_role(parley.caller) is
+'Gives the role that a ticket proves, for systems beside the broker whose functions take the argument caller too.
 Arguments: caller, the ticket.
 Errors: 42501 when it proves no role that there is.';
 
@@ -34534,6 +34548,3648 @@ Errors: PS002, PS009 not READ COMMITTED.';
 do $$
 begin
   perform parley_store.take_back_schema('parley_store');
+end
+$$;
+
+-- sql/mail/schema.sql
+
+-- The schema of mail transport, and the version of its configuration.
+--
+-- Mail is a system beside the broker: it calls functions of parley and parley_store and never touches their private
+-- tables. Everything about a message is decided here, in the transaction of the caller; programs ask and talk to the
+-- network. What begins with _p_ is private, and what a daemon calls is private too: a role that holds the right SERVE
+-- may call it (mail/rights.sql).
+
+create schema parley_mail;
+
+comment on schema parley_mail is
+'Mail transport on Parley: submission, routing, queues, delivery. Functions and views are the interface; names that
+begin with _p_ are private.';
+
+create table parley_mail._p_configuration_version (
+  is_only boolean primary key default true check (is_only),
+  version bigint not null default 1,
+  changed_at timestamptz not null default now()
+);
+
+comment on table parley_mail._p_configuration_version is
+'One row: the number of the configuration, which grows with each change. Whoever changes anything locks it first, so
+that changes are made one after the other and each is checked against all before it.';
+
+insert into parley_mail._p_configuration_version (is_only) values (true);
+
+create table parley_mail._p_audit (
+  audit_id bigint generated always as identity primary key,
+  at timestamptz not null default clock_timestamp(),
+  role text not null,
+  operation text not null,
+  object text not null,
+  detail jsonb
+);
+
+comment on table parley_mail._p_audit is
+'What administrators and operators did, a row each: changes of the configuration, grants, operations on queues and
+messages, content that was read.';
+
+create index _p_audit_at on parley_mail._p_audit (at);
+
+create function parley_mail._p_record_audit(caller oid, operation text, object text, detail jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley_mail._p_audit (role, operation, object, detail)
+  values (
+    pg_get_userbyid(_p_record_audit.caller), _p_record_audit.operation, _p_record_audit.object, _p_record_audit.detail
+  );
+end
+$$;
+
+comment on function parley_mail._p_record_audit(oid, text, text, jsonb) is
+'Records who did what, in the transaction that did it.
+Arguments: caller, the role; operation, a verb; object, what it was done to; detail, arguments and results.';
+
+-- sql/mail/errors.sql
+
+-- How errors leave mail transport.
+--
+-- A row is one situation: parley_mail._p_raise(situation, arguments...) makes the error of it. The SQLSTATE is class PM
+-- and the number in three digits. %1$s, %1$I and %1$L stand for the first argument, as format() has it. The number is
+-- the kind of error, on which programs decide: several situations can share it.
+
+create view parley_mail.errors as
+select e.number, 'PM' || lpad(e.number::text, 3, '0') as sqlstate, e.situation, e.message, e.cause, e.remedy
+from (values
+  (1, 'right', 'permission denied: %1$s mail', 'Role %2$I does not hold the right %1$s.',
+    'An administrator of mail can grant it: select parley_mail.grant_right(%1$L, %2$L);'),
+  (1, 'grant option', 'permission denied: to grant %1$s', 'Role %2$I does not hold it with the option to grant it.',
+    'Ask an administrator of mail: the owner of the schema parley_mail or of the database, or who holds ADMINISTER.'),
+  (2, 'role', 'role "%1$s" does not exist', null, 'Name a role of this server, exactly as pg_roles has it.'),
+  (2, 'unknown right', 'there is no right "%1$s"', null,
+    'Name SEND, VIEW, OPERATE, ADMINISTER, READ_CONTENT or SERVE.'),
+  (3, 'kind', 'there is no kind of object "%1$s"', 'Kinds are: %2$s.', 'Name one of them.'),
+  (3, 'setting', 'a %1$s has no setting "%2$s"', 'Its settings are: %3$s.',
+    'See parley_mail.setting_definitions.'),
+  (3, 'type', '%1$s "%2$s": setting %3$s is %4$s', 'It has to be %5$s.', 'Give such a value, or null for the default.'),
+  (3, 'missing', '%1$s "%2$s" has no %3$s', 'The setting is required.', 'Give it: %4$s.'),
+  (3, 'name', 'a %1$s cannot be called "%2$s"', 'Its name is %3$s.', 'Choose another name.'),
+  (3, 'configuration', 'the configuration is not an object of kinds', '%1$s',
+    'Give {"kind": {"name": {"setting": value}}}, as parley_mail.export_configuration() writes it.'),
+  (3, 'conflict', '%1$s "%2$s" contradicts %3$s', '%4$s', '%5$s'),
+  (4, 'exists', '%1$s "%2$s" exists already', null, 'Use parley_mail.alter_object, or choose another name.'),
+  (4, 'absent', '%1$s "%2$s" does not exist', 'Names are compared without regard to case.',
+    'See parley_mail.objects, or create it with parley_mail.create_object.'),
+  (4, 'in use', '%1$s "%2$s" is in use', 'It is named by %3$s.', 'Change or drop that first.'),
+  (10, 'address', '"%1$s" is no mail address', '%2$s', 'Write it as local-part@domain, or Name <local-part@domain>.'),
+  (10, 'no recipients', 'a message needs a recipient', null, 'Give at least one address in recipients.'),
+  (10, 'too many recipients', 'a message cannot have %1$s recipients', 'At most %2$s are allowed.',
+    'Send it in parts, or to a distribution group; the setting is max_recipients of the organization.'),
+  (10, 'header', 'header "%1$s" is not allowed', '%2$s', 'Leave it out, or give it a name and a value of one line.'),
+  (10, 'control', '%1$s holds a control character', 'A line break there would be a header of somebody else''s making.',
+    'Remove line breaks and other control characters from it.'),
+  (10, 'body', 'a message has one body', '%1$s', 'Give raw alone, or subject, text, html and attachments.'),
+  (10, 'raw', 'the raw message is malformed', '%1$s',
+    'Give a whole message: header lines, an empty line, the body; lines end with CR LF.'),
+  (10, 'choice', '%1$s is "%2$s"', null, 'It is one of %3$s.'),
+  (10, 'variable', 'a template names {{%1$s}}, and there is no such variable', 'Variables are: %2$s.',
+    'Give it in variables, for each recipient.'),
+  (10, 'variables', 'variables do not fit the recipients', '%1$s',
+    'Give one object for all recipients, or an array with an object for each, in their order.'),
+  (10, 'times', 'the message would expire before it may be sent', null,
+    'Let expires be later than not_before and now.'),
+  (10, 'attachment', 'attachment %1$s is malformed', '%2$s', 'Make it with parley_mail.attachment(filename, content).'),
+  (10, 'service', 'service "%1$s" cannot take status events', '%2$s',
+    'Name a service of this database that accepts the contract parley_mail/Status.'),
+  (10, 'key', 'the idempotency key is malformed', 'It has 1 to 200 characters.', 'Give another key, or none.'),
+  (11, 'other content', 'idempotency key "%1$s" was used for another message',
+    'Message %2$s was submitted under it, with other content.', 'Use a new key for a new message.'),
+  (12, 'size', 'the message has %1$s bytes', 'At most %2$s are allowed.',
+    'Send a link instead of the attachment, or raise the limit: %3$s.'),
+  (13, 'messages', 'role %1$I has submitted %2$s messages in the last minute', 'Its quota is %3$s.',
+    'Wait a minute, or have an administrator raise it: select parley_mail.set_quota(...).'),
+  (13, 'bytes', 'role %1$I has submitted %2$s bytes in the last minute', 'Its quota is %3$s.',
+    'Wait a minute, or have an administrator raise it: select parley_mail.set_quota(...).'),
+  (14, 'pressure', 'mail transport takes no messages now', '%1$s',
+    'Try again later; the transaction may go on without the message.')
+) as e (number, situation, message, cause, remedy);
+
+comment on view parley_mail.errors is
+'Each error of mail transport, a row for each situation: number and SQLSTATE, which programs decide on, the fact, the
+cause (DETAIL) and the remedy (HINT).';
+
+create function parley_mail._p_raise(situation text, variadic arguments text[] default '{}') returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_error record;
+begin
+  select e.sqlstate, e.message, e.cause, e.remedy into strict v_error
+  from parley_mail.errors as e
+  where e.situation = _p_raise.situation;
+  raise exception using
+    errcode = v_error.sqlstate,
+    message = format(v_error.message, variadic arguments),
+    detail = coalesce(format(v_error.cause, variadic arguments), ''),
+    hint = format(v_error.remedy, variadic arguments);
+end
+$$;
+
+comment on function parley_mail._p_raise(text, text[]) is
+'Raises one error of mail transport; never returns.
+Arguments: situation, a constant that names a row of parley_mail.errors; arguments, the values of its texts.
+Errors: always.';
+
+-- sql/mail/rights.sql
+
+-- Who may do what with mail (spec section 17, roles).
+--
+-- SEND          submit messages (parley_mail.send)
+-- VIEW          see queues, messages, tracking, the configuration without secrets
+-- OPERATE       VIEW, and retry, suspend, resume, resubmit, remove, redirect
+-- ADMINISTER    all of these, the configuration, rights, quotas
+-- READ_CONTENT  see headers and bodies of messages, export them; each read is audited
+-- SERVE         be the daemon: claim, deliver, record outcomes, read secrets
+--
+-- A right is held by a role, by every role that inherits it, or by everybody (public). An administrator is besides who
+-- owns the schema parley_mail or the database. Only ADMINISTER includes others, and it does not include READ_CONTENT
+-- nor SERVE: an owner holds these, and has to grant them by name. Null refuses.
+
+create table parley_mail._p_right (
+  grantee regrole not null,
+  name text not null check (name in ('SEND', 'VIEW', 'OPERATE', 'ADMINISTER', 'READ_CONTENT', 'SERVE')),
+  is_grantable boolean not null default false,
+  grantor regrole not null,
+  primary key (name, grantee)
+);
+
+comment on table parley_mail._p_right is 'Who was granted which right; grantee 0 is everybody.';
+
+create function parley_mail._p_is_owner(role oid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select
+    from pg_namespace as n
+    join pg_database as d on d.datname = current_database()
+    where n.nspname = 'parley_mail' and (pg_has_role(role, n.nspowner, 'usage') or pg_has_role(role, d.datdba, 'usage'))
+  )
+$$;
+
+comment on function parley_mail._p_is_owner(oid) is
+'Reports whether a role owns mail transport: by the schema, by the database, or as a superuser.';
+
+create function parley_mail._p_holds(role oid, name text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return exists (
+    select
+    from parley_mail._p_right as r
+    where (
+        r.name = _p_holds.name
+        or (r.name = 'ADMINISTER' and _p_holds.name in ('SEND', 'VIEW', 'OPERATE'))
+        or (r.name = 'OPERATE' and _p_holds.name = 'VIEW')
+      )
+      and (r.grantee = 0::regrole or pg_has_role(_p_holds.role, r.grantee, 'usage'))
+  ) or parley_mail._p_is_owner(_p_holds.role);
+end
+$$;
+
+comment on function parley_mail._p_holds(oid, text) is
+'Reports whether a role holds a right: by grant, by a right that includes it, or as an owner.
+Arguments: role; name, as the table at the head of mail/rights.sql has it.';
+
+create function parley_mail._p_require(role oid, name text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley_mail._p_holds(role, name) is not true then
+    found := parley_mail._p_raise('right', name, pg_get_userbyid(role));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require(oid, text) is
+'Refuses a role that does not hold a right.
+Errors: PM001.';
+
+create function parley_mail._p_role(name text) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role oid;
+begin
+  if lower(name) = 'public' then
+    return 0;
+  end if;
+  select r.oid into v_role from pg_roles as r where r.rolname = _p_role.name;
+  if not found then
+    found := parley_mail._p_raise('role', coalesce(name, 'null'));
+  end if;
+  return v_role;
+end
+$$;
+
+comment on function parley_mail._p_role(text) is
+'Finds a role by its exact name; PUBLIC gives 0.
+Errors: PM002.';
+
+create function parley_mail._p_require_may_grant(role oid, name text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if name is null or name not in ('SEND', 'VIEW', 'OPERATE', 'ADMINISTER', 'READ_CONTENT', 'SERVE') then
+    found := parley_mail._p_raise('unknown right', coalesce(name, 'null'));
+  end if;
+  if not coalesce(
+    parley_mail._p_is_owner(role)
+    or (name in ('SEND', 'VIEW', 'OPERATE') and parley_mail._p_holds(role, 'ADMINISTER'))
+    or exists (
+      select
+      from parley_mail._p_right as r
+      where r.name = _p_require_may_grant.name and r.is_grantable and pg_has_role(role, r.grantee, 'usage')
+    ), false
+  ) then
+    found := parley_mail._p_raise('grant option', name, pg_get_userbyid(role));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_may_grant(oid, text) is
+'Refuses a role that may not grant a right: who owns mail grants all, who administers it SEND, VIEW and OPERATE, others
+what they hold with the option to grant it.
+Errors: PM001, PM002 no such right.';
+
+create function parley_mail.grant_right(
+  name text, role text, with_grant_option boolean default false, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_role oid;
+begin
+  found := parley_mail._p_require_may_grant(v_caller, name);
+  v_role := parley_mail._p_role(role);
+  insert into parley_mail._p_right as r (grantee, name, is_grantable, grantor)
+  values (v_role, grant_right.name, with_grant_option is true and v_role <> 0, v_caller)
+  on conflict on constraint _p_right_pkey do update
+  set is_grantable = r.is_grantable or excluded.is_grantable, grantor = excluded.grantor;
+  perform parley_mail._p_record_audit(
+    v_caller, 'grant', name, jsonb_build_object('role', role, 'with_grant_option', with_grant_option is true)
+  );
+end
+$$;
+
+comment on function parley_mail.grant_right(text, text, boolean, parley.caller) is
+'Grants a right to a role.
+Arguments: name, SEND, VIEW, OPERATE, ADMINISTER, READ_CONTENT or SERVE; role, or public for everybody;
+with_grant_option, whether the role may grant it to others.
+Errors: PM001 not allowed, PM002 no such right or role.
+Source: spec mail 17.';
+
+create function parley_mail.revoke_right(name text, role text, caller parley.caller default parley.current_caller())
+returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_role oid;
+  v_is_revoked boolean;
+begin
+  found := parley_mail._p_require_may_grant(v_caller, name);
+  v_role := parley_mail._p_role(role);
+  delete from parley_mail._p_right as r where r.name = revoke_right.name and r.grantee = v_role;
+  v_is_revoked := found;
+  perform parley_mail._p_record_audit(v_caller, 'revoke', name, jsonb_build_object('role', role));
+  return v_is_revoked;
+end
+$$;
+
+comment on function parley_mail.revoke_right(text, text, parley.caller) is
+'Takes a right from a role, and returns whether it held it itself. What it granted to others stays.
+Arguments: name, role, as in grant_right.
+Errors: PM001 not allowed, PM002 no such right or role.
+Source: spec mail 17.';
+
+create function parley_mail._p_rights(caller parley.caller default parley.current_caller())
+returns table (name text, role text, is_grantable boolean, granted_by text)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select r.name, case r.grantee when 0 then 'public' else pg_get_userbyid(r.grantee) end, r.is_grantable,
+    pg_get_userbyid(r.grantor)
+  from parley_mail._p_right as r
+  cross join (select parley.caller_role(caller) as role) as c
+  where r.grantee = 0 or pg_has_role(c.role, r.grantee, 'usage') or parley_mail._p_holds(c.role, 'VIEW')
+$$;
+
+comment on function parley_mail._p_rights(parley.caller) is 'Gives what parley_mail.rights shows.';
+
+create view parley_mail.rights as
+select r.name, r.role, r.is_grantable, r.granted_by from parley_mail._p_rights() as r;
+
+comment on view parley_mail.rights is
+'Who holds which right by grant: one''s own, and those of all for who holds VIEW.';
+
+create function parley_mail._p_audit_records(caller parley.caller default parley.current_caller())
+returns setof parley_mail._p_audit
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select a.audit_id, a.at, a.role, a.operation, a.object, a.detail
+  from parley_mail._p_audit as a
+  where parley_mail._p_holds(parley.caller_role(caller), 'ADMINISTER')
+$$;
+
+comment on function parley_mail._p_audit_records(parley.caller) is 'Gives what parley_mail.audit shows.';
+
+create view parley_mail.audit as
+select a.audit_id, a.at, a.role, a.operation, a.object, a.detail from parley_mail._p_audit_records() as a;
+
+comment on view parley_mail.audit is 'What administrators and operators of mail did, for administrators.';
+
+-- sql/mail/connector_settings.sql
+
+-- The settings of everything that is configured, as data: which there are, their types, defaults and ranges.
+--
+-- Rows of a kind are the settings that an object of it can have. mail/checked_settings.sql checks values by them; what
+-- concerns several settings or objects is checked in mail/checked_objects.sql.
+-- Source: spec mail 3.1 to 3.4, 6, 8, 9, 11, 12.
+
+create view parley_mail._p_connector_setting as
+select d.kind, d.setting, d.type, d.default_value::jsonb as default_value, d.least, d.largest,
+  string_to_array(d.choices, ' ') as choices, d.is_required, d.is_secret, d.remark
+from (values
+  ('organization', 'default_domain', 'domain', null, null, null, null, false, false,
+    'appended to names without a domain; DSNs come from it'),
+  ('organization', 'fqdn', 'domain', null, null, null, null, false, false,
+    'name of this organisation in Received and Message-Id; null: the default domain'),
+  ('organization', 'postmaster', 'address', null, null, null, null, false, false,
+    'From of DSNs; null: postmaster@ the default domain'),
+  ('organization', 'max_receive_size', 'bytes', '10485760', 1024, 2147483647, null, false, false,
+    'largest message from outside'),
+  ('organization', 'max_send_size', 'bytes', '10485760', 1024, 2147483647, null, false, false,
+    'largest message that is submitted here'),
+  ('organization', 'max_recipients', 'integer', '500', 1, 100000, null, false, false, 'recipients of one message'),
+  ('organization', 'max_hops', 'integer', '60', 1, 200, null, false, false, 'Received lines'),
+  ('organization', 'max_local_hops', 'integer', '12', 1, 50, null, false, false,
+    'passes through nodes of this organisation'),
+  ('organization', 'expansion_size_limit', 'integer', '1000', 1, 100000, null, false, false,
+    'recipients of one message row; larger expansions are chipped'),
+  ('organization', 'expiry', 'seconds', '172800', 5, 7776000, null, false, false,
+    'life of a message of normal priority'),
+  ('organization', 'expiry_high', 'seconds', '28800', 5, 7776000, null, false, false,
+    'life of a message of high priority'),
+  ('organization', 'expiry_low', 'seconds', '172800', 5, 7776000, null, false, false,
+    'life of a message of low priority'),
+  ('organization', 'delay_notice', 'seconds', '14400', 1, 2592000, null, false, false,
+    'when a sender is informed of a delay'),
+  ('organization', 'delay_notice_high', 'seconds', '1800', 1, 2592000, null, false, false,
+    'the same for high priority'),
+  ('organization', 'delay_notice_low', 'seconds', '28800', 1, 2592000, null, false, false, 'the same for low priority'),
+  ('organization', 'delay_notice_internal', 'boolean', 'true', null, null, null, false, false,
+    'whether senders of accepted domains are informed of delays'),
+  ('organization', 'delay_notice_external', 'boolean', 'true', null, null, null, false, false,
+    'whether other senders are informed of delays'),
+  ('organization', 'dsn_window', 'seconds', '5', 2, 30, null, false, false,
+    'recipients that fail within it share a DSN'),
+  ('organization', 'dsn_return_limit', 'bytes', '10485760', 0, 2147483647, null, false, false,
+    'larger messages come back as headers only'),
+  ('organization', 'dsn_copies', 'texts', '[]', null, null, null, false, false,
+    'enhanced codes whose DSNs are copied to the postmaster'),
+  ('organization', 'dsn_rate', 'integer', '100', 1, 1000000, null, false, false, 'DSNs to one sender in an hour'),
+  ('organization', 'resubmit_after', 'seconds', '43200', 0, 7776000, null, false, false,
+    'a queue in Retry for so long goes back to the categorizer; 0: never'),
+  ('organization', 'idle_queue', 'seconds', '180', 1, 86400, null, false, false, 'an empty queue is removed after it'),
+  ('organization', 'max_high_priority_size', 'bytes', '256000', 0, 2147483647, null, false, false,
+    'larger messages of high priority are downgraded'),
+  ('organization', 'idempotency_retention', 'seconds', '604800', 604800, 31536000, null, false, false,
+    'how long idempotency keys are remembered'),
+  ('organization', 'tracking_retention', 'seconds', '2592000', 86400, 315360000, null, false, false,
+    'how long tracking is kept'),
+  ('organization', 'track_subjects', 'boolean', 'true', null, null, null, false, false,
+    'whether tracking has subjects'),
+  ('organization', 'redirect_all_to', 'address', null, null, null, null, false, false,
+    'test mode: every recipient outside of accepted domains becomes this one'),
+  ('receive connector', 'enabled', 'boolean', 'true', null, null, null, false, false, 'whether it takes connections'),
+  ('receive connector', 'usage', 'choice', '"CUSTOM"', null, null, 'CLIENT CUSTOM INTERNAL INTERNET PARTNER', false,
+    false, 'fills defaults when the connector is created'),
+  ('receive connector', 'bindings', 'bindings', '["0.0.0.0:25", "[::]:25"]', null, null, null, false, false,
+    'local addresses and ports'),
+  ('receive connector', 'remote_ranges', 'ranges', '["0.0.0.0/0", "::/0"]', null, null, null, false, false,
+    'peers that it is for: networks, or first-last; the smallest range that has the peer wins'),
+  ('receive connector', 'fqdn', 'domain', null, null, null, null, false, false,
+    'name in the banner, EHLO and Received; null: that of the organization'),
+  ('receive connector', 'banner', 'text', null, null, null, null, false, false, 'text behind the name'),
+  ('receive connector', 'protocol_log', 'choice', '"NONE"', null, null, 'NONE VERBOSE', false, false, ''),
+  ('receive connector', 'max_connections', 'integer', '5000', 1, 1000000, null, false, false, 'of one node'),
+  ('receive connector', 'max_connections_per_source', 'integer', '20', 0, 1000000, null, false, false,
+    'of one address, of one /64 for IPv6; 0: no limit'),
+  ('receive connector', 'max_connections_per_source_percent', 'integer', '2', 1, 100, null, false, false,
+    'of max_connections; the smaller of the two holds'),
+  ('receive connector', 'connection_rate', 'integer', '1200', 0, 10000000, null, false, false,
+    'connections a minute of one node; 0: no limit'),
+  ('receive connector', 'connection_timeout', 'seconds', '600', 1, 86400, null, false, false,
+    'whole life of a connection; longer than inactivity_timeout'),
+  ('receive connector', 'inactivity_timeout', 'seconds', '300', 1, 86400, null, false, false, ''),
+  ('receive connector', 'message_rate', 'integer', '0', 0, 10000000, null, false, false,
+    'messages a minute of one source; 0: no limit'),
+  ('receive connector', 'message_rate_source', 'choice', '"IP"', null, null, 'USER IP BOTH', false, false,
+    'what one source is'),
+  ('receive connector', 'max_message_size', 'bytes', '37748736', 1024, 2147483647, null, false, false, ''),
+  ('receive connector', 'size_mode', 'choice', '"ENABLED"', null, null, 'ENABLED DISABLED ENABLED_WITHOUT_VALUE',
+    false, false, 'how SIZE is advertised'),
+  ('receive connector', 'max_header_size', 'bytes', '262144', 1024, 67108864, null, false, false, ''),
+  ('receive connector', 'max_recipients', 'integer', '200', 1, 100000, null, false, false,
+    'further ones get 452 4.5.3'),
+  ('receive connector', 'max_hops', 'integer', '60', 1, 200, null, false, false, 'Received lines; beyond: 5.4.6'),
+  ('receive connector', 'max_local_hops', 'integer', '12', 1, 50, null, false, false, ''),
+  ('receive connector', 'max_protocol_errors', 'integer', '5', 0, 10000, null, false, false,
+    'before the connection is dropped; 0: no limit'),
+  ('receive connector', 'max_authentication_failures', 'integer', '3', 0, 10000, null, false, false,
+    'before the connection is dropped; 0: no limit'),
+  ('receive connector', 'authentication_lockout', 'seconds', '300', 0, 86400, null, false, false,
+    'for an address that failed so often'),
+  ('receive connector', 'tarpit', 'seconds', '5', 0, 600, null, false, false,
+    'pause before refusals of peers that are not authenticated'),
+  ('receive connector', 'max_pipelined_commands', 'integer', '1000', 1, 100000, null, false, false, ''),
+  ('receive connector', 'max_command_line', 'integer', '2048', 512, 65536, null, false, false, 'octets'),
+  ('receive connector', 'max_text_line', 'integer', '1000', 1000, 10000, null, false, false, 'octets'),
+  ('receive connector', 'bare_line_ends', 'choice', '"REJECT"', null, null, 'REJECT NORMALIZE', false, false,
+    'what becomes of CR or LF alone'),
+  ('receive connector', 'tls', 'choice', '"OPPORTUNISTIC"', null, null, 'OFF OPPORTUNISTIC REQUIRED MUTUAL', false,
+    false, ''),
+  ('receive connector', 'implicit_tls', 'boolean', 'false', null, null, null, false, false,
+    'TLS from the first byte (port 465)'),
+  ('receive connector', 'tls_domains', 'texts', '[]', null, null, null, false, false,
+    'names of which a peer has to prove one, where tls is MUTUAL'),
+  ('receive connector', 'certificate_file', 'text', null, null, null, null, false, false,
+    'PEM, on the machine of the daemon'),
+  ('receive connector', 'certificate_key_file', 'text', null, null, null, null, false, false,
+    'PEM, on the machine of the daemon'),
+  ('receive connector', 'authentication', 'choices', '[]', null, null,
+    'PLAIN LOGIN SCRAM-SHA-256 SCRAM-SHA-256-PLUS', false, false, 'mechanisms'),
+  ('receive connector', 'authentication_without_tls', 'boolean', 'false', null, null, null, false, false,
+    'PLAIN and LOGIN in clear text: trusted networks only'),
+  ('receive connector', 'permission_groups', 'texts', '[]', null, null, null, false, false,
+    'names of permission groups whose rights peers have'),
+  ('receive connector', 'milters', 'objects', '[]', null, null, null, false, false,
+    '[{"address": "inet:host:port", "default_action": "TEMPFAIL", "timeout": 30}]'),
+  ('receive connector', 'proxy_networks', 'ranges', '[]', null, null, null, false, false,
+    'peers whose PROXY protocol is believed'),
+  ('receive connector', 'xclient_networks', 'ranges', '[]', null, null, null, false, false,
+    'peers whose XCLIENT is believed'),
+  ('receive connector', 'spf', 'choice', '"RECORD"', null, null, 'OFF RECORD REJECT', false, false, ''),
+  ('receive connector', 'dkim', 'choice', '"RECORD"', null, null, 'OFF RECORD', false, false, ''),
+  ('receive connector', 'dmarc', 'choice', '"RECORD"', null, null, 'OFF RECORD ENFORCE', false, false, ''),
+  ('receive connector', 'block_lists', 'texts', '[]', null, null, null, false, false,
+    'DNS block lists, by their zones'),
+  ('permission group', 'principals', 'choices', '["ANONYMOUS"]', null, null,
+    'ANONYMOUS AUTHENTICATED PEER_SERVER PARTNER IP_TRUSTED', false, false, 'who has the rights'),
+  ('permission group', 'credentials', 'texts', '[]', null, null, null, false, false,
+    'only these authenticated users; empty: all'),
+  ('permission group', 'rights', 'choices', null, null, null,
+    'SUBMIT ANY_RECIPIENT ANY_SENDER AUTHORITATIVE_DOMAIN_SENDER AUTHENTICATED_FLAG BYPASS_ANTI_SPAM '
+    || 'BYPASS_SIZE_LIMIT ACCEPT_ROUTING_HEADERS ACCEPT_ORGANIZATION_HEADERS ACCEPT_FOREST_HEADERS '
+    || 'XCLIENT PROXY_FROM SHADOW',
+    true, false, ''),
+  ('send connector', 'enabled', 'boolean', 'true', null, null, null, false, false, ''),
+  ('send connector', 'address_spaces', 'objects', null, null, null, null, true, false,
+    '[{"pattern": "*", "cost": 1, "type": "SMTP"}]; pattern is d, *.d, * or --; cost 1 to 100'),
+  ('send connector', 'routing', 'choice', '"DNS"', null, null, 'DNS SMART_HOST', false, false, ''),
+  ('send connector', 'smart_hosts', 'objects', '[]', null, null, null, false, false,
+    '[{"host": "relay.example", "port": 25, "weight": 1}]'),
+  ('send connector', 'smart_host_order', 'choice', '"RANDOM"', null, null, 'RANDOM WEIGHTED LISTED', false, false, ''),
+  ('send connector', 'port', 'integer', '25', 1, 65535, null, false, false, ''),
+  ('send connector', 'authentication', 'choice', '"NONE"', null, null, 'NONE PLAIN LOGIN SCRAM-SHA-256', false,
+    false, ''),
+  ('send connector', 'username', 'text', null, null, null, null, false, false, ''),
+  ('send connector', 'password', 'text', null, null, null, null, false, true, ''),
+  ('send connector', 'tls', 'choice', '"OPPORTUNISTIC"', null, null,
+    'OFF OPPORTUNISTIC REQUIRED DOMAIN CERTIFICATE DANE', false, false, ''),
+  ('send connector', 'implicit_tls', 'boolean', 'false', null, null, null, false, false, ''),
+  ('send connector', 'tls_domain', 'domain', null, null, null, null, false, false,
+    'name in the certificate, where tls is DOMAIN'),
+  ('send connector', 'mta_sts', 'boolean', 'true', null, null, null, false, false, ''),
+  ('send connector', 'max_message_size', 'bytes', '36700160', 1024, 2147483647, null, false, false,
+    'larger messages take another connector'),
+  ('send connector', 'max_messages_per_connection', 'integer', '20', 1, 100000, null, false, false, ''),
+  ('send connector', 'max_connections', 'integer', '1000', 1, 100000, null, false, false, 'of one node'),
+  ('send connector', 'max_connections_per_domain', 'integer', '20', 1, 10000, null, false, false, 'of all nodes'),
+  ('send connector', 'max_recipients_per_message', 'integer', '100', 1, 10000, null, false, false,
+    'in one SMTP transaction'),
+  ('send connector', 'inactivity_timeout', 'seconds', '600', 1, 86400, null, false, false, ''),
+  ('send connector', 'connect_timeout', 'seconds', '30', 1, 600, null, false, false, ''),
+  ('send connector', 'helo', 'domain', null, null, null, null, false, false, ''),
+  ('send connector', 'force_helo', 'boolean', 'false', null, null, null, false, false, ''),
+  ('send connector', 'source_addresses', 'texts', '[]', null, null, null, false, false,
+    'local addresses to connect from'),
+  ('send connector', 'source_nodes', 'texts', '[]', null, null, null, false, false, 'daemons that use it; empty: all'),
+  ('send connector', 'cost', 'integer', '0', 0, 100000, null, false, false,
+    'of the way to the source nodes; added to that of the address space'),
+  ('send connector', 'hops', 'integer', '0', 0, 100, null, false, false, 'decides where costs are equal'),
+  ('send connector', 'dns_servers', 'texts', '[]', null, null, null, false, false, ''),
+  ('send connector', 'protocol_log', 'choice', '"NONE"', null, null, 'NONE VERBOSE', false, false, ''),
+  ('send connector', 'rates', 'objects', '[]', null, null, null, false, false,
+    'token buckets: [{"key": "DOMAIN", "match": "example.com", "messages": 100, "per": 60}]'),
+  ('send connector', 'retry_policy', 'text', null, null, null, null, false, false,
+    'name of a retry policy of parley_store; null: that of mail'),
+  ('send connector', 'sign', 'boolean', 'true', null, null, null, false, false,
+    'sign by DKIM, where there is a key of the senders domain'),
+  ('send connector', 'keep_headers', 'choices', '[]', null, null, 'ROUTING ORGANIZATION FOREST', false, false,
+    'internal headers that leave')
+) as d (kind, setting, type, default_value, least, largest, choices, is_required, is_secret, remark);
+
+comment on view parley_mail._p_connector_setting is
+'Settings of the organization, of connectors and permission groups.';
+
+-- sql/mail/directory_settings.sql
+
+-- The settings of everything that is configured, as data: which there are, their types, defaults and ranges.
+--
+-- Rows of a kind are the settings that an object of it can have. mail/checked_settings.sql checks values by them; what
+-- concerns several settings or objects is checked in mail/checked_objects.sql.
+-- Source: spec mail 3.1 to 3.4, 6, 8, 9, 11, 12.
+
+create view parley_mail._p_directory_setting as
+select d.kind, d.setting, d.type, d.default_value::jsonb as default_value, d.least, d.largest,
+  string_to_array(d.choices, ' ') as choices, d.is_required, d.is_secret, d.remark
+from (values
+  ('accepted domain', 'type', 'choice', '"AUTHORITATIVE"', null, null, 'AUTHORITATIVE INTERNAL_RELAY EXTERNAL_RELAY',
+    false, false, ''),
+  ('mailbox store', 'driver', 'choice', '"LMTP"', null, null, 'LMTP MAILDIR', false, false, ''),
+  ('mailbox store', 'address', 'text', null, null, null, null, true, false,
+    'host:port or unix:path of LMTP; folder of Maildir, with {local} and {domain}'),
+  ('mailbox store', 'max_connections', 'integer', '20', 1, 1000, null, false, false, 'of one node'),
+  ('mailbox store', 'full_is_permanent', 'boolean', 'false', null, null, null, false, false,
+    'a full mailbox fails with 5.2.2 at once'),
+  ('mailbox store', 'retry_policy', 'text', null, null, null, null, false, false,
+    'name of a retry policy of parley_store; null: that of mailbox stores'),
+  ('mailbox', 'store', 'text', null, null, null, null, false, false,
+    'name of a mailbox store; null where all is forwarded'),
+  ('mailbox', 'aliases', 'addresses', '[]', null, null, null, false, false, 'further addresses'),
+  ('mailbox', 'forward_to', 'addresses', '[]', null, null, null, false, false, ''),
+  ('mailbox', 'forwarding', 'choice', '"NONE"', null, null, 'NONE COPY ONLY', false, false,
+    'COPY keeps a copy here, ONLY does not'),
+  ('mailbox', 'max_receive_size', 'bytes', null, 0, 2147483647, null, false, false, ''),
+  ('mailbox', 'internal_senders_only', 'boolean', 'false', null, null, null, false, false, ''),
+  ('mailbox', 'accept_from', 'texts', '[]', null, null, null, false, false,
+    'addresses or domains whose mail is taken; empty: all'),
+  ('mailbox', 'reject_from', 'texts', '[]', null, null, null, false, false,
+    'addresses or domains whose mail is refused'),
+  ('mailbox', 'max_send_size', 'bytes', null, 0, 2147483647, null, false, false, ''),
+  ('mailbox', 'max_recipients', 'integer', null, 1, 100000, null, false, false, 'instead of that of the organization'),
+  ('mailbox', 'downgrade_high', 'boolean', 'false', null, null, null, false, false,
+    'its messages of high priority become normal'),
+  ('distribution group', 'members', 'addresses', '[]', null, null, null, false, false, ''),
+  ('distribution group', 'aliases', 'addresses', '[]', null, null, null, false, false, ''),
+  ('distribution group', 'report_to', 'choice', '"SENDER"', null, null, 'SENDER MANAGER NONE', false, false,
+    'who gets DSNs of members'),
+  ('distribution group', 'manager', 'address', null, null, null, null, false, false, ''),
+  ('distribution group', 'max_receive_size', 'bytes', null, 0, 2147483647, null, false, false, ''),
+  ('distribution group', 'internal_senders_only', 'boolean', 'false', null, null, null, false, false, ''),
+  ('distribution group', 'accept_from', 'texts', '[]', null, null, null, false, false,
+    'addresses or domains whose mail is taken; empty: all'),
+  ('distribution group', 'reject_from', 'texts', '[]', null, null, null, false, false,
+    'addresses or domains whose mail is refused'),
+  ('alias', 'target', 'address', null, null, null, null, true, false, 'address, here or elsewhere'),
+  ('service binding', 'pattern', 'text', null, null, null, null, true, false,
+    'local@domain, *@domain, local+*@domain or domain'),
+  ('service binding', 'service', 'text', null, null, null, null, false, false,
+    'service of this database that gets a message'),
+  ('service binding', 'from_service', 'text', null, null, null, null, false, false,
+    'service in whose name mail transport begins the conversation'),
+  ('service binding', 'contract', 'text', '"DEFAULT"', null, null, null, false, false, ''),
+  ('service binding', 'message_type', 'text', '"DEFAULT"', null, null, null, false, false, ''),
+  ('service binding', 'conversation_key', 'choice', '"NONE"', null, null,
+    'NONE PLUS_TAG IN_REPLY_TO SENDER RECIPIENT', false, false, 'mail with one key goes to one conversation'),
+  ('service binding', 'table', 'text', null, null, null, null, false, false,
+    'table that gets a row instead, as schema.name'),
+  ('service binding', 'max_size', 'bytes', '10485760', 1024, 1073741824, null, false, false, ''),
+  ('signing key', 'domain', 'domain', null, null, null, null, true, false, 'd='),
+  ('signing key', 'selector', 'text', null, null, null, null, true, false, 's='),
+  ('signing key', 'algorithm', 'choice', '"RSA-SHA256"', null, null, 'RSA-SHA256 ED25519-SHA256', false, false, ''),
+  ('signing key', 'private_key', 'text', null, null, null, null, true, true, 'PEM (PKCS 8)'),
+  ('signing key', 'public_key', 'text', null, null, null, null, false, false, 'p= of the DNS record'),
+  ('signing key', 'enabled', 'boolean', 'true', null, null, null, false, false, ''),
+  ('credential', 'enabled', 'boolean', 'true', null, null, null, false, false, ''),
+  ('credential', 'password', 'text', null, null, null, null, false, true, 'kept as a SCRAM verifier only'),
+  ('credential', 'verifier', 'text', null, null, null, null, false, true,
+    'SCRAM-SHA-256$iterations:salt$stored key:server key'),
+  ('credential', 'role', 'text', null, null, null, null, false, false,
+    'PostgreSQL role whose rights and password count instead'),
+  ('credential', 'allowed_senders', 'texts', '[]', null, null, null, false, false,
+    'addresses or domains that it may send as; empty: all'),
+  ('credential', 'message_rate', 'integer', null, 1, 1000000, null, false, false, 'messages a minute')
+) as d (kind, setting, type, default_value, least, largest, choices, is_required, is_secret, remark);
+
+comment on view parley_mail._p_directory_setting is
+'Settings of domains, addresses, stores, bindings, keys and credentials.';
+
+create view parley_mail.setting_definitions as
+select c.kind, c.setting, c.type, c.default_value, c.least, c.largest, c.choices, c.is_required, c.is_secret, c.remark
+from parley_mail._p_connector_setting as c
+union all
+select d.kind, d.setting, d.type, d.default_value, d.least, d.largest, d.choices, d.is_required, d.is_secret, d.remark
+from parley_mail._p_directory_setting as d;
+
+comment on view parley_mail.setting_definitions is
+'Each setting of each kind of object of mail transport.
+Columns: kind; setting; type, such as seconds or bytes, which also take texts like 5 min or 10 MB; default_value, null:
+none; least and largest; choices; is_required; is_secret, shown to nobody but the daemon; remark.';
+
+-- sql/mail/addresses.sql
+
+-- Mail addresses: what one is, and in which form two are compared (RFC 5321, RFC 6531, spec mail 6.1).
+--
+-- The directory compares addresses in lower case, local part too. An envelope keeps the local part as it was written.
+
+create function parley_mail._p_is_domain(domain text) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return octet_length(domain) between 1 and 255
+    and domain ~ E'^[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+(\\.[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+)*$';
+end
+$$;
+
+comment on function parley_mail._p_is_domain(text) is
+'Reports whether a text has the form of a domain, in ASCII or in characters of other languages.';
+
+create function parley_mail._p_is_address(address text) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Local part: words with dots between, or a quoted string; domain: the same words, or an address literal.
+  return octet_length(address) between 3 and 571
+    and address ~ (E'^([^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+(\\.[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+)*'
+      || E'|"([^"\\\\\x01-\x1f\x7f]|\\\\[\x20-\x7e])*")'
+      || E'@([^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+(\\.[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+)*'
+      || E'|\\[[0-9A-Za-z:.]+\\])$')
+    and octet_length(address) - strpos(reverse(address), '@') <= 315
+    and strpos(reverse(address), '@') <= 256;
+end
+$$;
+
+comment on function parley_mail._p_is_address(text) is
+'Reports whether a text is an address, local-part@domain, within 315 octets before the @, 255 behind it and 571 in
+all.';
+
+create function parley_mail._p_domain_of(address text) returns text
+language sql immutable parallel safe
+as $$
+  select pg_catalog.lower(pg_catalog.split_part(address, '@', '-1'::pg_catalog.int4))
+$$;
+
+comment on function parley_mail._p_domain_of(text) is
+'Gives the domain of an address, in lower case; of the empty address the empty text.';
+
+create function parley_mail._p_require_address(address text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley_mail._p_is_address(address) is not true then
+    found := parley_mail._p_raise(
+      'address', coalesce(left(address, 100), 'null'),
+      case
+        when octet_length(address) > 571 then 'It has more than 571 octets.'
+        when address ~ '[[:cntrl:]]' then 'It has control characters.'
+        when address !~ '@' then 'There is no @ in it.'
+        else 'A part of it is empty, too long, or has characters that need quotes.'
+      end
+    );
+  end if;
+  return address;
+end
+$$;
+
+comment on function parley_mail._p_require_address(text) is
+'Gives the address back, or refuses it.
+Errors: PM010.';
+
+create type parley_mail._p_mailbox_of as (display_name text, address text);
+
+comment on type parley_mail._p_mailbox_of is
+'What Name <local-part@domain> names; display_name is null where it is bare.';
+
+create function parley_mail._p_parsed_mailbox(written text) returns parley_mail._p_mailbox_of
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_open integer;
+  v_name text;
+begin
+  if written ~ '[[:cntrl:]]' then
+    found := parley_mail._p_raise('control', 'an address');
+  end if;
+  written := btrim(written);
+  if right(written, 1) is distinct from '>' then
+    return (null, parley_mail._p_require_address(written))::parley_mail._p_mailbox_of;
+  end if;
+  v_open := length(written) - strpos(reverse(written), '<') + 1;
+  v_name := btrim(left(written, v_open - 1));
+  if v_name ~ '^".*"$' then
+    v_name := regexp_replace(substr(v_name, 2, length(v_name) - 2), E'\\\\(.)', E'\\1', 'g');
+  end if;
+  return (
+    nullif(v_name, ''), parley_mail._p_require_address(substr(written, v_open + 1, length(written) - v_open - 1))
+  )::parley_mail._p_mailbox_of;
+end
+$$;
+
+comment on function parley_mail._p_parsed_mailbox(text) is
+'Takes Name <local-part@domain>, "Name" <...> or a bare address apart.
+Errors: PM010 malformed, or control characters.';
+
+create function parley_mail._p_matches_pattern(pattern text, address text) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_domain constant text := split_part(lower(address), '@', -1);
+  v_of_pattern constant text := split_part(pattern, '@', -1);
+  v_local constant text := left(lower(address), -length(v_domain) - 1);
+  v_local_pattern text := '*';
+begin
+  if pattern like '%@%' then
+    v_local_pattern := left(pattern, -length(v_of_pattern) - 1);
+    v_local_pattern := replace(replace(v_local_pattern, E'\\', E'\\\\'), '%', E'\\%');
+    v_local_pattern := replace(replace(v_local_pattern, '_', E'\\_'), '*', '%');
+  end if;
+  return (
+      v_of_pattern = '*' or v_of_pattern = v_domain
+      or (left(v_of_pattern, 2) = '*.' and right(v_domain, length(v_of_pattern) - 1) = substr(v_of_pattern, 2))
+    )
+    and (v_local_pattern = '*' or v_local like v_local_pattern);
+end
+$$;
+
+comment on function parley_mail._p_matches_pattern(text, text) is
+'Reports whether an address matches a pattern: local@domain, where * in the local part stands for any characters and
+the domain may be *.d for all below d, or a domain alone.
+Arguments: pattern, in lower case; address.';
+
+-- sql/mail/checked_settings.sql
+
+-- One value of one setting: whether it has the type, the range and the choices that the definition asks for, and the
+-- form in which it is kept. Times are kept in seconds, sizes in bytes, names of domains and choices in one case.
+
+create function parley_mail._p_wanted(definition parley_mail.setting_definitions) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return case definition.type
+      when 'boolean' then 'true or false'
+      when 'integer' then 'a whole number'
+      when 'bytes' then 'a number of bytes, or a text such as "10 MB"'
+      when 'seconds' then 'a number of seconds, or a text such as "5 minutes"'
+      when 'choice' then 'one of ' || array_to_string(definition.choices, ', ')
+      when 'choices' then 'a list of ' || array_to_string(definition.choices, ', ')
+      when 'texts' then 'a list of texts'
+      when 'domain' then 'a domain'
+      when 'address' then 'a mail address'
+      when 'addresses' then 'a list of mail addresses'
+      when 'ranges' then 'a list of networks such as "10.0.0.0/8", or ranges such as "10.0.0.1-10.0.0.9"'
+      when 'bindings' then 'a list of addresses with a port, such as "0.0.0.0:25" or "[::]:25"'
+      when 'objects' then 'a list of objects'
+      else 'a text of one line'
+    end
+    || case when definition.least is not null then
+      format(' from %s to %s', definition.least, definition.largest) else '' end;
+end
+$$;
+
+comment on function parley_mail._p_wanted(parley_mail.setting_definitions) is
+'Says in words which values a setting takes.';
+
+create function parley_mail._p_checked_number(definition parley_mail.setting_definitions, value jsonb) returns jsonb
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_number numeric;
+begin
+  if jsonb_typeof(value) = 'number' then
+    v_number := value::text::numeric;
+  elsif jsonb_typeof(value) = 'string' and definition.type = 'bytes' then
+    v_number := pg_size_bytes(value #>> '{}');
+  elsif jsonb_typeof(value) = 'string' and definition.type = 'seconds' then
+    v_number := extract(epoch from (value #>> '{}')::interval);
+  end if;
+  return case
+    when v_number = trunc(v_number) and v_number between definition.least and definition.largest
+      then to_jsonb(v_number::bigint)
+  end;
+exception
+  when data_exception or feature_not_supported or syntax_error_or_access_rule_violation then
+    return null;
+end
+$$;
+
+comment on function parley_mail._p_checked_number(parley_mail.setting_definitions, jsonb) is
+'Gives a number of a setting in its unit, or null where the value is none or out of range.';
+
+create function parley_mail._p_range(written text) returns inet[]
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_low inet;
+  v_high inet;
+begin
+  if written ~ '-' then
+    v_low := split_part(written, '-', 1)::inet;
+    v_high := split_part(written, '-', 2)::inet;
+  else
+    v_low := host(network(written::inet))::inet;
+    v_high := host(broadcast(written::inet))::inet;
+  end if;
+  if family(v_low) = family(v_high) and v_low <= v_high and masklen(v_low) = masklen(v_high)
+    and masklen(v_low) = (case family(v_low) when 4 then 32 else 128 end) then
+    return array[v_low, v_high];
+  end if;
+  return null;
+exception
+  when data_exception then
+    return null;
+end
+$$;
+
+comment on function parley_mail._p_range(text) is
+'Gives the first and the last address of a network or a range; null when it is none.';
+
+create function parley_mail._p_checked_text(definition parley_mail.setting_definitions, value text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if value = '' or length(value) > 10000 or (value ~ '[[:cntrl:]]' and not definition.is_secret) then
+    return null;
+  end if;
+  return case definition.type
+    when 'domain' then case when parley_mail._p_is_domain(value) then lower(value) end
+    when 'address' then case when parley_mail._p_is_address(value) then value end
+    when 'addresses' then case when parley_mail._p_is_address(value) then lower(value) end
+    when 'choice' then case when upper(value) = any (definition.choices) then upper(value) end
+    when 'choices' then case when upper(value) = any (definition.choices) then upper(value) end
+    when 'ranges' then case when parley_mail._p_range(value) is not null then value end
+    when 'bindings' then
+      case when value ~ E'^(\\[[0-9a-fA-F:.]+\\]|[0-9.]+):[0-9]{1,5}$' and split_part(value, ':', -1)::integer < 65536
+        then value
+      end
+    else value
+  end;
+end
+$$;
+
+comment on function parley_mail._p_checked_text(parley_mail.setting_definitions, text) is
+'Gives a text of a setting in the form in which it is kept, or null where it is not of its type.';
+
+create function parley_mail._p_checked_value(definition parley_mail.setting_definitions, value jsonb) returns jsonb
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kept jsonb;
+begin
+  if definition.type in ('integer', 'bytes', 'seconds') then
+    return parley_mail._p_checked_number(definition, value);
+  elsif definition.type = 'boolean' then
+    return case when jsonb_typeof(value) = 'boolean' then value end;
+  elsif definition.type = 'objects' then
+    return case
+      when jsonb_typeof(value) = 'array'
+        and not exists (select from jsonb_array_elements(value) as e (v) where jsonb_typeof(e.v) <> 'object') then value
+    end;
+  elsif definition.type in ('text', 'domain', 'address', 'choice') then
+    return case
+      when jsonb_typeof(value) = 'string' then to_jsonb(parley_mail._p_checked_text(definition, value #>> '{}'))
+    end;
+  end if;
+  if jsonb_typeof(value) = 'string' then
+    value := jsonb_build_array(value);
+  elsif jsonb_typeof(value) <> 'array' then
+    return null;
+  end if;
+  select coalesce(jsonb_agg(parley_mail._p_checked_text(definition, e.v #>> '{}') order by e.n), '[]') into v_kept
+  from jsonb_array_elements(value) with ordinality as e (v, n);
+  return case
+    when not v_kept @> '[null]' and not exists (
+      select from jsonb_array_elements(value) as e (v) where jsonb_typeof(e.v) <> 'string'
+    ) then v_kept
+  end;
+end
+$$;
+
+comment on function parley_mail._p_checked_value(parley_mail.setting_definitions, jsonb) is
+'Gives a value of a setting in the form in which it is kept, or null where it does not fit the definition.';
+
+create function parley_mail._p_checked_settings(kind text, name text, settings jsonb) returns jsonb
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_given record;
+  v_definition parley_mail.setting_definitions;
+  v_value jsonb;
+  v_kept jsonb := jsonb_build_object();
+begin
+  if jsonb_typeof(settings) is distinct from 'object' then
+    found := parley_mail._p_raise(
+      'configuration', format('The settings of %s "%s" are %s.', kind, name, coalesce(jsonb_typeof(settings), 'null'))
+    );
+  end if;
+  for v_given in select s.key, s.value from jsonb_each(settings) as s order by s.key loop
+    select * into v_definition
+    from parley_mail.setting_definitions as d
+    where d.kind = _p_checked_settings.kind and d.setting = v_given.key;
+    if not found then
+      found := parley_mail._p_raise('setting', kind, v_given.key, (
+        select string_agg(d.setting, ', ' order by d.setting)
+        from parley_mail.setting_definitions as d
+        where d.kind = _p_checked_settings.kind
+      ));
+    end if;
+    v_value := 'null';
+    if v_given.value <> 'null' then
+      v_value := parley_mail._p_checked_value(v_definition, v_given.value);
+    end if;
+    if v_value is null then
+      found := parley_mail._p_raise(
+        'type', kind, name, v_given.key,
+        case when v_definition.is_secret then 'malformed' else left(v_given.value::text, 100) end,
+        parley_mail._p_wanted(v_definition)
+      );
+    end if;
+    v_kept := v_kept || jsonb_build_object(v_given.key, v_value);
+  end loop;
+  return v_kept;
+end
+$$;
+
+comment on function parley_mail._p_checked_settings(text, text, jsonb) is
+'Gives settings in the form in which they are kept; null stays, for the default.
+Errors: PM003 no such setting, not of its type, out of range.';
+
+-- sql/mail/objects.sql
+
+-- What is configured: objects of several kinds, each with a name and settings.
+--
+-- A row has what was set; what was not has its default (mail/connector_settings.sql, mail/directory_settings.sql), so a
+-- default that a later release changes takes effect. Secrets stand in a column of their own. What is looked up for each
+-- message stands besides in tables that are derived from these rows (mail/derived.sql) whenever one is changed.
+
+create table parley_mail._p_object (
+  kind text not null,
+  name text not null,
+  settings jsonb not null default '{}',
+  secrets jsonb not null default '{}',
+  changed_at timestamptz not null default clock_timestamp(),
+  changed_by text not null,
+  version bigint not null,
+  primary key (kind, name)
+);
+
+comment on table parley_mail._p_object is
+'Everything that is configured: kind, name, and what was set. version is that of the configuration when it changed.';
+
+create function parley_mail._p_kinds() returns text[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select array[
+    'organization', 'permission group', 'mailbox store', 'accepted domain', 'signing key', 'credential',
+    'receive connector', 'send connector', 'service binding', 'mailbox', 'distribution group', 'alias'
+  ]
+$$;
+
+comment on function parley_mail._p_kinds() is
+'Gives the kinds of objects, in an order in which each stands behind those that it may name.';
+
+create function parley_mail._p_effective(kind text, settings jsonb) returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(jsonb_object_agg(d.setting, coalesce(settings -> d.setting, d.default_value, 'null')), '{}')
+  from parley_mail.setting_definitions as d
+  where d.kind = _p_effective.kind and not d.is_secret
+$$;
+
+comment on function parley_mail._p_effective(text, jsonb) is
+'Gives all settings of an object without its secrets: what was set, else the default.';
+
+create function parley_mail._p_object_name(kind text, name text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if kind is null or kind <> all (parley_mail._p_kinds()) then
+    found := parley_mail._p_raise('kind', coalesce(kind, 'null'), array_to_string(parley_mail._p_kinds(), ', '));
+  end if;
+  if kind in ('mailbox', 'distribution group', 'alias') then
+    if parley_mail._p_is_address(name) is not true then
+      found := parley_mail._p_raise('name', kind, coalesce(name, 'null'), 'its mail address');
+    end if;
+    return lower(name);
+  elsif kind = 'accepted domain' then
+    if parley_mail._p_is_domain(regexp_replace(name, E'^\\*\\.', '')) is not true then
+      found := parley_mail._p_raise('name', kind, coalesce(name, 'null'), 'a domain, or *.domain for all below it');
+    end if;
+    return lower(name);
+  elsif kind = 'organization' then
+    return 'organization';
+  elsif coalesce(length(name), 0) not between 1 and 128 or name ~ '[[:cntrl:]]' then
+    found := parley_mail._p_raise('name', kind, coalesce(left(name, 200), 'null'), 'a text of 1 to 128 characters');
+  end if;
+  return name;
+end
+$$;
+
+comment on function parley_mail._p_object_name(text, text) is
+'Gives a name in the form in which it is kept: addresses and domains in lower case.
+Errors: PM003 no such kind, no name of this kind.';
+
+create function parley_mail._p_preset(usage text) returns jsonb
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select p.settings::jsonb
+  from (
+    values
+      ('CLIENT', '{"bindings": ["0.0.0.0:587", "[::]:587"], "tls": "REQUIRED", "permission_groups": ["Users"],
+        "authentication": ["PLAIN", "LOGIN", "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"], "message_rate": 60,
+        "message_rate_source": "USER", "spf": "OFF", "dmarc": "OFF"}'),
+      ('INTERNAL', '{"permission_groups": ["Peer servers"], "max_connections_per_source": 0, "tarpit": 0,
+        "max_connections_per_source_percent": 100, "max_recipients": 5000, "spf": "OFF", "dmarc": "OFF"}'),
+      ('INTERNET', '{"permission_groups": ["Anonymous"], "message_rate": 600}'),
+      ('PARTNER', '{"permission_groups": ["Partners"], "tls": "MUTUAL"}'),
+      ('CUSTOM', '{}')
+  ) as p (usage, settings)
+  where p.usage = _p_preset.usage
+$$;
+
+comment on function parley_mail._p_preset(text) is
+'Gives what a usage of a receive connector sets when it is created and nothing else was said (spec mail 3.1).';
+
+create function parley_mail._p_changed_settings(object parley_mail._p_object, settings jsonb)
+returns parley_mail._p_object
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_checked jsonb := parley_mail._p_checked_settings(object.kind, object.name, settings);
+  v_secrets text[] := array(
+    select d.setting from parley_mail.setting_definitions as d where d.kind = object.kind and d.is_secret
+  );
+  v_missing record;
+begin
+  if object.version is null and object.kind = 'receive connector' then
+    v_checked := parley_mail._p_preset(coalesce(v_checked ->> 'usage', 'CUSTOM')) || v_checked;
+  end if;
+  if object.kind = 'credential' and v_checked ->> 'password' is not null then
+    v_checked := v_checked - 'password'
+      || jsonb_build_object('verifier', parley_mail._p_scram_verifier(v_checked ->> 'password'));
+  end if;
+  object.settings := jsonb_strip_nulls(
+    coalesce(object.settings, '{}') || (v_checked - v_secrets)
+  );
+  object.secrets := jsonb_strip_nulls(coalesce(object.secrets, '{}') || (
+    select coalesce(jsonb_object_agg(c.key, c.value), '{}')
+    from jsonb_each(v_checked) as c
+    where c.key = any (v_secrets)
+  ));
+  select d.setting, d.remark into v_missing
+  from parley_mail.setting_definitions as d
+  where d.kind = object.kind and d.is_required and not (object.settings || object.secrets) ? d.setting
+  limit 1;
+  if found then
+    found := parley_mail._p_raise(
+      'missing', object.kind, object.name, v_missing.setting, coalesce(nullif(v_missing.remark, ''), v_missing.setting)
+    );
+  end if;
+  return object;
+end
+$$;
+
+comment on function parley_mail._p_changed_settings(parley_mail._p_object, jsonb) is
+'Gives an object with settings laid over those it has; null takes one back to its default.
+Errors: PM003.';
+
+create function parley_mail._p_scram_verifier(password text, iterations integer default 4096) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_salt bytea := substr(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()), 9, 16);
+  v_round bytea;
+  v_salted bit(256);
+  v_inner bytea;
+  v_outer bytea;
+  v_key bytea := convert_to(password, 'UTF8');
+begin
+  if octet_length(v_key) > 64 then
+    v_key := sha256(v_key);
+  end if;
+  v_inner := parley_mail._p_hmac_pad(v_key, 54);
+  v_outer := parley_mail._p_hmac_pad(v_key, 92);
+  v_round := sha256(v_outer || sha256(v_inner || v_salt || E'\\x00000001'::bytea));
+  v_salted := ('x' || encode(v_round, 'hex'))::bit(256);
+  for i in 2..iterations loop
+    v_round := sha256(v_outer || sha256(v_inner || v_round));
+    v_salted := v_salted # ('x' || encode(v_round, 'hex'))::bit(256);
+  end loop;
+  v_round := decode((
+    select string_agg(lpad(to_hex(substring(v_salted from b.n * 8 + 1 for 8)::integer), 2, '0'), '' order by b.n)
+    from generate_series(0, 31) as b (n)
+  ), 'hex');
+  v_inner := parley_mail._p_hmac_pad(v_round, 54);
+  v_outer := parley_mail._p_hmac_pad(v_round, 92);
+  return format(
+    'SCRAM-SHA-256$%s:%s$%s:%s', iterations, encode(v_salt, 'base64'),
+    encode(sha256(sha256(v_outer || sha256(v_inner || convert_to('Client Key', 'UTF8')))), 'base64'),
+    encode(sha256(v_outer || sha256(v_inner || convert_to('Server Key', 'UTF8'))), 'base64')
+  );
+end
+$$;
+
+comment on function parley_mail._p_scram_verifier(text, integer) is
+'Makes the verifier of a password, in the form of PostgreSQL: who reads it can check the password and not learn it.
+Arguments: password, as the client will say it (prepared by SASLprep where it is not ASCII); iterations.
+Source: RFC 5802, RFC 7677.';
+
+create function parley_mail._p_hmac_pad(key bytea, pad integer) returns bytea
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_padded bytea := decode(repeat(lpad(to_hex(pad), 2, '0'), 64), 'hex');
+begin
+  for i in 0..octet_length(key) - 1 loop
+    v_padded := set_byte(v_padded, i, get_byte(key, i) # pad);
+  end loop;
+  return v_padded;
+end
+$$;
+
+comment on function parley_mail._p_hmac_pad(bytea, integer) is
+'Gives a key of at most 64 bytes, laid over 64 bytes of one value, as HMAC does (RFC 2104).';
+
+-- sql/mail/derived.sql
+
+-- Tables that are derived from what is configured, for what is looked up for each message.
+--
+-- parley_mail._p_derive writes the rows of one object anew in the transaction that changes it. They are never written
+-- otherwise. An address belongs to one object: the primary key holds that, whatever order sessions come in.
+
+create table parley_mail._p_directory_entry (
+  address text primary key,
+  kind text not null,
+  entry text not null,
+  store text,
+  forward_to text[],
+  forwarding text not null default 'NONE',
+  max_receive_size bigint,
+  internal_senders_only boolean not null default false,
+  accept_from text[] not null default '{}',
+  reject_from text[] not null default '{}',
+  max_send_size bigint,
+  max_recipients integer,
+  downgrade_high boolean not null default false,
+  report_to text,
+  manager text
+);
+
+comment on table parley_mail._p_directory_entry is
+'Each address that the directory knows, in lower case: entry is the primary address of the mailbox or group that it
+belongs to, or the target of an alias.';
+
+create index _p_directory_entry_of on parley_mail._p_directory_entry (entry);
+
+create table parley_mail._p_group_member (
+  entry text not null,
+  member text not null,
+  primary key (entry, member)
+);
+
+comment on table parley_mail._p_group_member is 'Members of distribution groups, by primary address of the group.';
+
+create table parley_mail._p_accepted_domain (
+  domain text primary key,
+  type text not null
+);
+
+comment on table parley_mail._p_accepted_domain is 'Domains of this organization: d, or *.d for all below d.';
+
+create table parley_mail._p_address_space (
+  connector text not null,
+  ordinal integer not null,
+  type text not null,
+  pattern text not null,
+  cost integer not null,
+  hops integer not null,
+  max_message_size bigint not null,
+  delivery_type text not null,
+  next_hop text,
+  retry_policy text,
+  primary key (connector, ordinal)
+);
+
+comment on table parley_mail._p_address_space is
+'Address spaces of send connectors that are enabled; cost is that of the space and of the connector. next_hop is null
+where it is the domain of the recipient.';
+
+create index _p_address_space_pattern on parley_mail._p_address_space (pattern);
+
+create table parley_mail._p_service_pattern (
+  binding text primary key,
+  pattern text not null,
+  domain text not null,
+  service text,
+  from_service text,
+  contract text not null,
+  message_type text not null,
+  conversation_key text not null,
+  target_table text,
+  max_size bigint not null
+);
+
+comment on table parley_mail._p_service_pattern is
+'Service bindings: which addresses go to a Parley service or a table of this database. domain is that of the pattern.';
+
+create index _p_service_pattern_domain on parley_mail._p_service_pattern (domain);
+
+create table parley_mail._p_receive_range (
+  connector text not null,
+  binding text not null,
+  low inet not null,
+  high inet not null,
+  primary key (connector, binding, low)
+);
+
+comment on table parley_mail._p_receive_range is
+'Local addresses and remote ranges of receive connectors that are enabled: the smallest range that has a peer wins.';
+
+create table parley_mail._p_organization (
+  is_only boolean primary key default true check (is_only),
+  settings jsonb not null,
+  default_domain text,
+  max_send_size bigint not null,
+  max_recipients integer not null,
+  expiry_seconds integer[] not null,
+  max_high_priority_size bigint not null,
+  is_refusing boolean not null default false,
+  refusing_since timestamptz,
+  refusing_reason text
+);
+
+comment on table parley_mail._p_organization is
+'One row: settings of the organization that each submission reads. expiry_seconds by priority, from high to low.
+is_refusing: submission is refused because resources are short.';
+
+insert into parley_mail._p_organization (
+  settings, max_send_size, max_recipients, expiry_seconds, max_high_priority_size
+)
+values ('{}', 10485760, 500, array[28800, 172800, 172800], 256000);
+
+create function parley_mail._p_text_array(list jsonb) returns text[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(array_agg(e.v order by e.n), '{}') from jsonb_array_elements_text(list) with ordinality as e (v, n)
+$$;
+
+comment on function parley_mail._p_text_array(jsonb) is 'Gives the texts of a list.';
+
+create function parley_mail._p_derive_directory(kind text, name text, settings jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_other record;
+begin
+  select e.address, e.kind, e.entry into v_other
+  from parley_mail._p_directory_entry as e
+  where e.address = _p_derive_directory.name or settings -> 'aliases' ? e.address
+  limit 1;
+  if found then
+    found := parley_mail._p_raise(
+      'conflict', kind, name, format('%s "%s"', v_other.kind, v_other.entry),
+      format('Both have the address %s.', v_other.address),
+      'An address belongs to one object: take it from one of them.'
+    );
+  end if;
+  insert into parley_mail._p_directory_entry (
+    address, kind, entry, store, forward_to, forwarding, max_receive_size, internal_senders_only, accept_from,
+    reject_from, max_send_size, max_recipients, downgrade_high, report_to, manager
+  )
+  select a.address, _p_derive_directory.kind, coalesce(lower(settings ->> 'target'), _p_derive_directory.name),
+    settings ->> 'store', parley_mail._p_text_array(settings -> 'forward_to'),
+    coalesce(settings ->> 'forwarding', 'NONE'), (settings ->> 'max_receive_size')::bigint,
+    coalesce((settings ->> 'internal_senders_only')::boolean, false),
+    parley_mail._p_text_array(settings -> 'accept_from'), parley_mail._p_text_array(settings -> 'reject_from'),
+    (settings ->> 'max_send_size')::bigint, (settings ->> 'max_recipients')::integer,
+    coalesce((settings ->> 'downgrade_high')::boolean, false), settings ->> 'report_to', settings ->> 'manager'
+  from (
+    select _p_derive_directory.name as address
+    union
+    select jsonb_array_elements_text(settings -> 'aliases')
+  ) as a;
+  insert into parley_mail._p_group_member (entry, member)
+  select distinct _p_derive_directory.name, m.member
+  from jsonb_array_elements_text(settings -> 'members') as m (member);
+end
+$$;
+
+comment on function parley_mail._p_derive_directory(text, text, jsonb) is
+'Writes the addresses of a mailbox, a distribution group or an alias, and the members of a group.
+Errors: PM003 an address that another object has.';
+
+create function parley_mail._p_derive_connector(name text, settings jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley_mail._p_address_space (
+    connector, ordinal, type, pattern, cost, hops, max_message_size, delivery_type, next_hop, retry_policy
+  )
+  select _p_derive_connector.name, s.n, upper(coalesce(s.v ->> 'type', 'SMTP')), lower(s.v ->> 'pattern'),
+    coalesce((s.v ->> 'cost')::integer, 1) + (settings ->> 'cost')::integer, (settings ->> 'hops')::integer,
+    (settings ->> 'max_message_size')::bigint,
+    case settings ->> 'routing' when 'DNS' then 'DnsConnectorDelivery' else 'SmartHostConnectorDelivery' end,
+    case when settings ->> 'routing' <> 'DNS' then (
+      select string_agg(h.v ->> 'host' || coalesce(':' || (h.v ->> 'port'), ''), ',' order by h.n)
+      from jsonb_array_elements(settings -> 'smart_hosts') with ordinality as h (v, n)
+    ) end,
+    settings ->> 'retry_policy'
+  from jsonb_array_elements(settings -> 'address_spaces') with ordinality as s (v, n)
+  where (settings ->> 'enabled')::boolean;
+end
+$$;
+
+comment on function parley_mail._p_derive_connector(text, jsonb) is 'Writes the address spaces of a send connector.';
+
+create function parley_mail._p_derive(kind text, name text, settings jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if kind in ('mailbox', 'distribution group', 'alias') then
+    perform parley_mail._p_derive_directory(kind, name, settings);
+  elsif kind = 'send connector' then
+    perform parley_mail._p_derive_connector(name, settings);
+  elsif kind = 'accepted domain' then
+    insert into parley_mail._p_accepted_domain (domain, type) values (_p_derive.name, settings ->> 'type');
+  elsif kind = 'service binding' then
+    insert into parley_mail._p_service_pattern (
+      binding, pattern, domain, service, from_service, contract, message_type, conversation_key, target_table, max_size
+    )
+    values (
+      _p_derive.name, lower(settings ->> 'pattern'), split_part(lower(settings ->> 'pattern'), '@', -1),
+      settings ->> 'service', settings ->> 'from_service', settings ->> 'contract', settings ->> 'message_type',
+      settings ->> 'conversation_key', settings ->> 'table', (settings ->> 'max_size')::bigint
+    );
+  elsif kind = 'receive connector' and (settings ->> 'enabled')::boolean then
+    insert into parley_mail._p_receive_range (connector, binding, low, high)
+    select distinct _p_derive.name, b.binding, r.range[1], r.range[2]
+    from jsonb_array_elements_text(settings -> 'bindings') as b (binding)
+    cross join (
+      select parley_mail._p_range(w.written) as range
+      from jsonb_array_elements_text(settings -> 'remote_ranges') as w (written)
+    ) as r
+    on conflict do nothing;
+  elsif kind = 'organization' then
+    update parley_mail._p_organization as o
+    set settings = _p_derive.settings,
+      default_domain = _p_derive.settings ->> 'default_domain',
+      max_send_size = (_p_derive.settings ->> 'max_send_size')::bigint,
+      max_recipients = (_p_derive.settings ->> 'max_recipients')::integer,
+      expiry_seconds = array[
+        (_p_derive.settings ->> 'expiry_high')::integer, (_p_derive.settings ->> 'expiry')::integer,
+        (_p_derive.settings ->> 'expiry_low')::integer
+      ],
+      max_high_priority_size = (_p_derive.settings ->> 'max_high_priority_size')::bigint;
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_derive(text, text, jsonb) is
+'Writes the rows that are derived from one object; parley_mail._p_forget_derived has removed the old ones.
+Arguments: kind, name; settings, all of them, with defaults.';
+
+create function parley_mail._p_forget_derived(kind text, name text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from parley_mail._p_directory_entry as e
+  where e.kind = _p_forget_derived.kind
+    and case _p_forget_derived.kind when 'alias' then e.address else e.entry end = _p_forget_derived.name;
+  delete from parley_mail._p_group_member as m
+  where kind = 'distribution group' and m.entry = _p_forget_derived.name;
+  delete from parley_mail._p_address_space as s where kind = 'send connector' and s.connector = _p_forget_derived.name;
+  delete from parley_mail._p_accepted_domain as d where kind = 'accepted domain' and d.domain = _p_forget_derived.name;
+  delete from parley_mail._p_service_pattern as p where kind = 'service binding' and p.binding = _p_forget_derived.name;
+  delete from parley_mail._p_receive_range as r
+  where kind = 'receive connector' and r.connector = _p_forget_derived.name;
+end
+$$;
+
+comment on function parley_mail._p_forget_derived(text, text) is 'Removes the rows that are derived from one object.';
+
+-- sql/mail/checked_objects.sql
+
+-- What must hold between the settings of an object, and between objects: checked when a change is complete, so that
+-- the order in a file of configuration does not matter. Whoever changes holds the row of the version, so nothing that
+-- is checked here can change under our hands.
+
+create function parley_mail._p_contradicts(kind text, name text, what text, cause text, remedy text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley_mail._p_raise('conflict', kind, name, what, cause, remedy);
+end
+$$;
+
+comment on function parley_mail._p_contradicts(text, text, text, text, text) is
+'Refuses an object that contradicts itself or another.
+Errors: PM003, always.';
+
+create function parley_mail._p_require_object(kind text, name text, setting text, wanted_kind text, wanted text)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if wanted is not null and not exists (
+    select from parley_mail._p_object as o where o.kind = wanted_kind and o.name = wanted
+  ) then
+    found := parley_mail._p_raise(
+      'conflict', kind, name, format('its setting %s', setting), format('There is no %s "%s".', wanted_kind, wanted),
+      format('Create the %s, or name another.', wanted_kind)
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_object(text, text, text, text, text) is
+'Refuses an object that names another which does not exist; null names none.
+Errors: PM003.';
+
+create function parley_mail._p_check_ranges(name text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_other record;
+begin
+  select o.connector, o.binding, format('%s-%s', host(m.low), host(m.high)) as mine,
+    format('%s-%s', host(o.low), host(o.high)) as others
+  into v_other
+  from parley_mail._p_receive_range as m
+  join parley_mail._p_receive_range as o on o.binding = m.binding and o.connector <> m.connector
+    and family(o.low) = family(m.low) and o.low <= m.high and m.low <= o.high
+  where m.connector = _p_check_ranges.name
+    and (
+      (o.low = m.low and o.high = m.high)
+      or not (o.low <= m.low and o.high >= m.high or m.low <= o.low and m.high >= o.high)
+    )
+  limit 1;
+  if found then
+    found := parley_mail._p_contradicts(
+      'receive connector', name, format('receive connector "%s"', v_other.connector),
+      format('On %s its range %s overlaps %s.', v_other.binding, v_other.mine, v_other.others),
+      'Let one range lie within the other, or let them not meet: the smallest range that has a peer wins.'
+    );
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_ranges(text) is
+'Refuses a receive connector whose remote ranges overlap in part, or equal, those of another on the same binding.
+Errors: PM003.
+Source: spec mail 3.1.';
+
+create function parley_mail._p_check_receive_connector(name text, settings jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group text;
+begin
+  if (settings ->> 'connection_timeout')::integer <= (settings ->> 'inactivity_timeout')::integer then
+    found := parley_mail._p_contradicts('receive connector', name, 'itself',
+      'connection_timeout is not longer than inactivity_timeout.', 'Let a whole connection live longer.');
+  end if;
+  if settings -> 'authentication' ?| array['PLAIN', 'LOGIN'] and settings ->> 'tls' = 'OFF'
+    and not (settings ->> 'implicit_tls')::boolean and not (settings ->> 'authentication_without_tls')::boolean then
+    found := parley_mail._p_contradicts('receive connector', name, 'itself',
+      'PLAIN and LOGIN would send passwords in clear text.',
+      'Turn tls on, or set authentication_without_tls where the network is trusted.');
+  end if;
+  if settings ->> 'tls' = 'MUTUAL' and settings -> 'tls_domains' = '[]' then
+    found := parley_mail._p_contradicts('receive connector', name, 'itself',
+      'tls is MUTUAL, and tls_domains is empty: nobody could prove a name.', 'Give tls_domains.');
+  end if;
+  for v_group in select g.name from jsonb_array_elements_text(settings -> 'permission_groups') as g (name) loop
+    found := parley_mail._p_require_object('receive connector', name, 'permission_groups', 'permission group', v_group);
+  end loop;
+  return parley_mail._p_check_ranges(name);
+end
+$$;
+
+comment on function parley_mail._p_check_receive_connector(text, jsonb) is
+'Refuses a receive connector that contradicts itself or another.
+Errors: PM003.';
+
+create function parley_mail._p_check_send_connector(name text, settings jsonb, secrets jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_space jsonb;
+begin
+  if settings -> 'address_spaces' = '[]' then
+    found := parley_mail._p_contradicts('send connector', name, 'itself', 'It has no address space.',
+      'Give address_spaces, such as [{"pattern": "*"}].');
+  end if;
+  for v_space in select s.v from jsonb_array_elements(settings -> 'address_spaces') as s (v) loop
+    if not coalesce(
+      (
+        v_space ->> 'pattern' in ('*', '--')
+        or upper(v_space ->> 'type') <> 'SMTP'
+        or parley_mail._p_is_domain(regexp_replace(v_space ->> 'pattern', E'^\\*\\.', ''))
+      )
+      and coalesce(v_space ->> 'cost', '1') ~ '^([1-9][0-9]?|100)$', false
+    ) then
+      found := parley_mail._p_contradicts('send connector', name, 'itself',
+        format('%s is no address space.', v_space),
+        'Write {"pattern": "example.com", "cost": 10}: a domain, *.domain, * or --, and a cost from 1 to 100.');
+    end if;
+  end loop;
+  if settings ->> 'routing' = 'SMART_HOST' and not exists (
+    select from jsonb_array_elements(settings -> 'smart_hosts') as h (v) where h.v ->> 'host' <> ''
+  ) then
+    found := parley_mail._p_contradicts('send connector', name, 'itself', 'routing is SMART_HOST, and there is none.',
+      'Give smart_hosts, such as [{"host": "relay.example"}].');
+  end if;
+  if settings ->> 'authentication' <> 'NONE'
+    and (settings ->> 'username' is null or secrets ->> 'password' is null) then
+    found := parley_mail._p_contradicts('send connector', name, 'itself', 'authentication needs a name and a password.',
+      'Give username and password.');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_send_connector(text, jsonb, jsonb) is
+'Refuses a send connector that contradicts itself.
+Errors: PM003.';
+
+create function parley_mail._p_check_binding(caller oid, name text, settings jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_pattern text := lower(settings ->> 'pattern');
+begin
+  if parley_mail._p_is_domain(regexp_replace(split_part(v_pattern, '@', -1), E'^\\*\\.', '')) is not true then
+    found := parley_mail._p_contradicts('service binding', name, 'itself', format('"%s" is no pattern.', v_pattern),
+      'Write local@domain, *@domain, local+*@domain or a domain.');
+  end if;
+  if (settings ->> 'service' is null) = (settings ->> 'table' is null) then
+    found := parley_mail._p_contradicts('service binding', name, 'itself', 'It names not one target.',
+      'Give either service or table.');
+  end if;
+  if settings ->> 'service' is not null and settings ->> 'from_service' is null then
+    found := parley_mail._p_contradicts('service binding', name, 'itself', 'It says not in whose name to send.',
+      'Give from_service, a service of this database.');
+  end if;
+  -- Delivery inserts with the rights of the schema's owner: whoever binds the table must be allowed to insert himself.
+  if settings ->> 'table' is not null and (
+    to_regclass(settings ->> 'table') is null
+    or has_table_privilege(caller, to_regclass(settings ->> 'table')::oid, 'insert') is not true
+  ) then
+    found := parley_mail._p_contradicts('service binding', name, 'its setting table',
+      'There is no such table, or you may not insert into it.',
+      'Name a table as schema.name that you may insert into.');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_binding(oid, text, jsonb) is
+'Refuses a service binding that contradicts itself, or names a table into which its author may not insert.
+Errors: PM003.';
+
+create function parley_mail._p_check_other(kind text, name text, settings jsonb, secrets jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if kind = 'mailbox' then
+    found := parley_mail._p_require_object(kind, name, 'store', 'mailbox store', settings ->> 'store');
+    if settings ->> 'forwarding' <> 'NONE' and settings -> 'forward_to' = '[]' then
+      found := parley_mail._p_contradicts(kind, name, 'itself', 'forwarding is on, and forward_to is empty.',
+        'Give forward_to, or set forwarding to NONE.');
+    elsif settings ->> 'forwarding' <> 'ONLY' and settings ->> 'store' is null then
+      found := parley_mail._p_contradicts(kind, name, 'itself', 'It keeps mail, and has no store.',
+        'Give store, or set forwarding to ONLY.');
+    end if;
+  elsif kind = 'distribution group' and settings ->> 'report_to' = 'MANAGER' and settings ->> 'manager' is null then
+    found := parley_mail._p_contradicts(kind, name, 'itself', 'report_to is MANAGER, and there is none.',
+      'Give manager.');
+  elsif kind = 'alias' and lower(settings ->> 'target') = name then
+    found := parley_mail._p_contradicts(kind, name, 'itself', 'It is its own target.', 'Give another target.');
+  elsif kind = 'credential' then
+    if settings ->> 'role' is not null and to_regrole(quote_ident(settings ->> 'role')) is null then
+      found := parley_mail._p_raise('role', settings ->> 'role');
+    elsif settings ->> 'role' is null and secrets ->> 'verifier' is null then
+      found := parley_mail._p_contradicts(kind, name, 'itself', 'Nothing says how it proves itself.',
+        'Give password, verifier or role.');
+    end if;
+    if secrets ->> 'verifier' !~ E'^SCRAM-SHA-256\\$[0-9]+:[A-Za-z0-9+/=]+\\$[A-Za-z0-9+/=]+:[A-Za-z0-9+/=]+$' then
+      found := parley_mail._p_contradicts(kind, name, 'itself', 'verifier is malformed.',
+        'Give password, or a verifier in the form of PostgreSQL.');
+    end if;
+  elsif kind = 'organization' and (settings ->> 'delay_notice')::integer >= (settings ->> 'expiry')::integer then
+    found := parley_mail._p_contradicts(kind, name, 'itself', 'delay_notice is not before expiry.',
+      'Let delay_notice be shorter than expiry.');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_other(text, text, jsonb, jsonb) is
+'Refuses an object of another kind that contradicts itself or another.
+Errors: PM002 no such role, PM003.';
+
+create function parley_mail._p_check_object(caller oid, object parley_mail._p_object) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_settings jsonb := parley_mail._p_effective(object.kind, object.settings);
+begin
+  return case object.kind
+    when 'receive connector' then parley_mail._p_check_receive_connector(object.name, v_settings)
+    when 'send connector' then parley_mail._p_check_send_connector(object.name, v_settings, object.secrets)
+    when 'service binding' then parley_mail._p_check_binding(caller, object.name, v_settings)
+    else parley_mail._p_check_other(object.kind, object.name, v_settings, object.secrets)
+  end;
+end
+$$;
+
+comment on function parley_mail._p_check_object(oid, parley_mail._p_object) is
+'Refuses an object that contradicts itself or another. Arguments: caller, who changes it; object, as it is now.
+Errors: PM002, PM003.';
+
+create function parley_mail._p_require_unused(kind text, name text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_user record;
+begin
+  select o.kind, o.name into v_user
+  from parley_mail._p_object as o
+  where (_p_require_unused.kind = 'mailbox store' and o.kind = 'mailbox'
+      and o.settings ->> 'store' = _p_require_unused.name)
+    or (_p_require_unused.kind = 'permission group' and o.kind = 'receive connector'
+      and o.settings -> 'permission_groups' ? _p_require_unused.name)
+  order by o.kind, o.name
+  limit 1;
+  if found then
+    found := parley_mail._p_raise('in use', kind, name, format('%s "%s"', v_user.kind, v_user.name));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_unused(text, text) is
+'Refuses to drop what another object names.
+Errors: PM004.';
+
+-- sql/mail/configuration.sql
+
+-- How mail transport is configured: object by object, or as a whole by a file.
+--
+-- create_object, alter_object and drop_object change one; apply changes many at once, all or none, and can be asked
+-- what it would change. Each change runs in the caller's transaction: it raises the one version, notifies the channel
+-- parley_mail with it, and is audited. Secrets are written, and shown to nobody but the daemon.
+-- Locks: the row of the version, for update, before anything is read; so changes come one after the other.
+-- Source: spec mail 3.1 to 3.3, 20 (declarative file, validation, dry run).
+
+create type parley_mail.change as (kind text, name text, action text, settings jsonb);
+
+comment on type parley_mail.change is
+'What a change of the configuration does to an object. action: CREATE, ALTER, DROP; settings: what is set anew, null for
+what goes back to its default, secrets as three stars.';
+
+create function parley_mail._p_shown(kind text, settings jsonb) returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    jsonb_object_agg(s.key, case when s.value <> 'null' and exists (
+      select
+      from parley_mail.setting_definitions as d
+      where d.kind = _p_shown.kind and d.setting = s.key and d.is_secret
+    ) then '"***"' else s.value end), '{}'
+  )
+  from jsonb_each(settings) as s
+$$;
+
+comment on function parley_mail._p_shown(text, jsonb) is 'Gives settings with stars in the place of secrets.';
+
+create function parley_mail._p_begin_change(caller oid) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_version bigint;
+begin
+  found := parley_mail._p_require(caller, 'ADMINISTER');
+  update parley_mail._p_configuration_version as v
+  set version = v.version + 1, changed_at = clock_timestamp()
+  returning v.version into v_version;
+  perform pg_notify('parley_mail', v_version::text);
+  return v_version;
+end
+$$;
+
+comment on function parley_mail._p_begin_change(oid) is
+'Begins a change of the configuration: from here on nobody else changes it. Gives the new version.
+Errors: PM001.';
+
+create function parley_mail._p_write_object(caller oid, version bigint, kind text, name text, settings jsonb)
+returns parley_mail.change
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_object parley_mail._p_object;
+  v_before parley_mail._p_object;
+begin
+  name := parley_mail._p_object_name(kind, name);
+  select * into v_before
+  from parley_mail._p_object as o
+  where o.kind = _p_write_object.kind and o.name = _p_write_object.name;
+  v_object := v_before;
+  v_object.kind := kind;
+  v_object.name := name;
+  v_object := parley_mail._p_changed_settings(v_object, settings);
+  if v_before.settings = v_object.settings and v_before.secrets = v_object.secrets then
+    return null;
+  end if;
+  insert into parley_mail._p_object as o (kind, name, settings, secrets, changed_by, version)
+  values (
+    v_object.kind, v_object.name, v_object.settings, v_object.secrets, pg_get_userbyid(caller), _p_write_object.version
+  )
+  on conflict on constraint _p_object_pkey do update
+  set settings = excluded.settings, secrets = excluded.secrets, changed_at = clock_timestamp(),
+    changed_by = excluded.changed_by, version = excluded.version;
+  return (
+    kind, name, case when v_before.kind is null then 'CREATE' else 'ALTER' end, parley_mail._p_shown(kind, settings)
+  )::parley_mail.change;
+end
+$$;
+
+comment on function parley_mail._p_write_object(oid, bigint, text, text, jsonb) is
+'Lays settings over those of an object, which it makes where there is none, and gives what that changes; null: nothing.
+Errors: PM003.';
+
+create function parley_mail._p_drop_object(kind text, name text) returns parley_mail.change
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  name := parley_mail._p_object_name(kind, name);
+  delete from parley_mail._p_object as o where o.kind = _p_drop_object.kind and o.name = _p_drop_object.name;
+  if not found then
+    found := parley_mail._p_raise('absent', kind, name);
+  end if;
+  return (kind, name, 'DROP', null)::parley_mail.change;
+end
+$$;
+
+comment on function parley_mail._p_drop_object(text, text) is
+'Removes an object.
+Errors: PM003 no such kind, PM004 no such object.';
+
+create function parley_mail._p_end_change(caller oid, changes parley_mail.change[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_object parley_mail._p_object;
+  v_change parley_mail.change;
+begin
+  perform parley_mail._p_forget_derived(c.kind, c.name) from unnest(changes) as c;
+  perform parley_mail._p_derive(o.kind, o.name, parley_mail._p_effective(o.kind, o.settings))
+  from unnest(changes) as c
+  join parley_mail._p_object as o using (kind, name)
+  order by array_position(parley_mail._p_kinds(), o.kind);
+  foreach v_change in array changes loop
+    select * into v_object from parley_mail._p_object as o where o.kind = v_change.kind and o.name = v_change.name;
+    if found then
+      found := parley_mail._p_check_object(caller, v_object);
+    else
+      found := parley_mail._p_require_unused(v_change.kind, v_change.name);
+    end if;
+    perform parley_mail._p_record_audit(
+      caller, lower(v_change.action), format('%s "%s"', v_change.kind, v_change.name), v_change.settings
+    );
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_end_change(oid, parley_mail.change[]) is
+'Ends a change of the configuration: writes what is derived, checks what must hold between objects, and audits.
+Errors: PM002, PM003, PM004.';
+
+create function parley_mail.create_object(
+  kind text, name text, settings jsonb default '{}', caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_version bigint := parley_mail._p_begin_change(v_caller);
+begin
+  name := parley_mail._p_object_name(kind, name);
+  if exists (
+    select from parley_mail._p_object as o where o.kind = create_object.kind and o.name = create_object.name
+  ) then
+    found := parley_mail._p_raise('exists', kind, name);
+  end if;
+  perform parley_mail._p_end_change(
+    v_caller, array[parley_mail._p_write_object(v_caller, v_version, kind, name, settings)]
+  );
+end
+$$;
+
+comment on function parley_mail.create_object(text, text, jsonb, parley.caller) is
+'Creates something that is configured.
+Arguments: kind, such as receive connector; name, of a mailbox its address, of an accepted domain the domain; settings,
+as parley_mail.setting_definitions lists them; what is not given has its default.
+Errors: PM001 not allowed, PM002 no such role, PM003 malformed or contradictory, PM004 exists already.
+Source: spec mail 3, 6, 11, 12.';
+
+create function parley_mail.alter_object(
+  kind text, name text, settings jsonb, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_version bigint := parley_mail._p_begin_change(v_caller);
+  v_change parley_mail.change;
+begin
+  name := parley_mail._p_object_name(kind, name);
+  if kind <> 'organization' and not exists (
+    select from parley_mail._p_object as o where o.kind = alter_object.kind and o.name = alter_object.name
+  ) then
+    found := parley_mail._p_raise('absent', kind, name);
+  end if;
+  v_change := parley_mail._p_write_object(v_caller, v_version, kind, name, settings);
+  if v_change.kind is not null then
+    perform parley_mail._p_end_change(v_caller, array[v_change]);
+  end if;
+end
+$$;
+
+comment on function parley_mail.alter_object(text, text, jsonb, parley.caller) is
+'Changes settings of something that is configured; those that are not named stay.
+Arguments: kind, name; settings, null takes one back to its default.
+Errors: PM001 not allowed, PM002 no such role, PM003 malformed or contradictory, PM004 no such object.
+Source: spec mail 3, 6, 11, 12.';
+
+create function parley_mail.drop_object(kind text, name text, caller parley.caller default parley.current_caller())
+returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+begin
+  perform parley_mail._p_begin_change(v_caller);
+  perform parley_mail._p_end_change(v_caller, array[parley_mail._p_drop_object(kind, name)]);
+end
+$$;
+
+comment on function parley_mail.drop_object(text, text, parley.caller) is
+'Removes something that is configured. Messages that wait for it are routed anew.
+Arguments: kind, name.
+Errors: PM001 not allowed, PM003 no such kind, PM004 no such object, or another names it.
+Source: spec mail 3, 6, 11, 12.';
+
+-- sql/mail/apply.sql
+
+-- The configuration as a whole: applied from a file, written into one, read by daemons.
+
+create function parley_mail._p_apply(caller oid, configuration jsonb, prune boolean) returns parley_mail.change[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_version bigint := parley_mail._p_begin_change(caller);
+  v_changes parley_mail.change[] := array[]::parley_mail.change[];
+  v_change parley_mail.change;
+  v_kind text;
+  v_object record;
+begin
+  for v_kind in select k.kind from jsonb_object_keys(configuration) as k (kind) loop
+    if v_kind <> all (parley_mail._p_kinds()) then
+      found := parley_mail._p_raise('kind', v_kind, array_to_string(parley_mail._p_kinds(), ', '));
+    elsif jsonb_typeof(configuration -> v_kind) <> 'object' then
+      found := parley_mail._p_raise('configuration', format('Kind "%s" has no names of objects in it.', v_kind));
+    end if;
+  end loop;
+  foreach v_kind in array parley_mail._p_kinds() loop
+    for v_object in
+      select n.key as name, n.value as settings
+      from jsonb_each(coalesce(configuration -> v_kind, '{}')) as n
+      order by n.key
+    loop
+      v_change := parley_mail._p_write_object(caller, v_version, v_kind, v_object.name, v_object.settings);
+      v_changes := v_changes || case when v_change.kind is not null then array[v_change] else '{}' end;
+    end loop;
+    if prune and configuration ? v_kind and v_kind not in ('organization', 'permission group') then
+      v_changes := v_changes || array(
+        select parley_mail._p_drop_object(o.kind, o.name)
+        from parley_mail._p_object as o
+        where o.kind = v_kind and o.name not in (
+          select parley_mail._p_object_name(v_kind, k.name) from jsonb_object_keys(configuration -> v_kind) as k (name)
+        )
+      );
+    end if;
+  end loop;
+  perform parley_mail._p_end_change(caller, v_changes);
+  return v_changes;
+end
+$$;
+
+comment on function parley_mail._p_apply(oid, jsonb, boolean) is
+'Applies a configuration, all of it, and gives what that changed.
+Errors: PM001, PM002, PM003, PM004.';
+
+create function parley_mail.apply(
+  configuration jsonb, dry_run boolean default false, prune boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns setof parley_mail.change
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_changes parley_mail.change[];
+begin
+  if jsonb_typeof(configuration) is distinct from 'object' then
+    found := parley_mail._p_raise('configuration', format('It is %s.', coalesce(jsonb_typeof(configuration), 'null')));
+  end if;
+  if dry_run is not false then
+    begin
+      v_changes := parley_mail._p_apply(v_caller, configuration, prune is true);
+      -- No class: a code that ends in 000 would catch every error of mail.
+      raise exception using errcode = 'PM999', message = 'undo';
+    exception
+      when sqlstate 'PM999' then
+        null;
+    end;
+  else
+    v_changes := parley_mail._p_apply(v_caller, configuration, prune is true);
+  end if;
+  return query select c.kind, c.name, c.action, c.settings from unnest(v_changes) as c;
+end
+$$;
+
+comment on function parley_mail.apply(jsonb, boolean, boolean, parley.caller) is
+'Makes the configuration what a file says, all of it or nothing, and returns what changes: a row for each object.
+Arguments: configuration, {"kind": {"name": {"setting": value}}}, where settings that are not named stay and null takes
+one back to its default; dry_run, check everything and change nothing; prune, drop objects that the file does not name,
+of the kinds that it names.
+Errors: PM001 not allowed, PM002 no such role, PM003 malformed or contradictory, PM004 in use.
+Source: spec mail 20.';
+
+create function parley_mail.export_configuration(caller parley.caller default parley.current_caller()) returns jsonb
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'VIEW');
+  return (
+    select coalesce(jsonb_object_agg(k.kind, k.objects), '{}')
+    from (
+      select o.kind, jsonb_object_agg(o.name, o.settings) as objects from parley_mail._p_object as o group by o.kind
+    ) as k
+  );
+end
+$$;
+
+comment on function parley_mail.export_configuration(parley.caller) is
+'Gives what is configured in the form that parley_mail.apply takes: what was set, without defaults and secrets.
+Errors: PM001 not allowed.';
+
+create function parley_mail._p_configuration(caller parley.caller default parley.current_caller()) returns jsonb
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  return (
+    select jsonb_build_object(
+      'version', v.version,
+      'ranges', (
+        select coalesce(jsonb_agg(jsonb_build_object(
+          'connector', r.connector, 'binding', r.binding, 'low', host(r.low), 'high', host(r.high)
+        ) order by r.binding, r.connector, r.low), '[]')
+        from parley_mail._p_receive_range as r
+      ),
+      'objects', (
+        select coalesce(jsonb_object_agg(k.kind, k.objects), '{}')
+        from (
+          select n.kind, (
+            select coalesce(jsonb_object_agg(o.name, parley_mail._p_effective(o.kind, o.settings) || o.secrets), '{}')
+            from parley_mail._p_object as o
+            where o.kind = n.kind
+          ) as objects
+          from unnest(parley_mail._p_kinds()) as n (kind)
+          where n.kind not in ('mailbox', 'distribution group', 'alias')
+        ) as k
+      )
+    )
+    from parley_mail._p_configuration_version as v
+  );
+end
+$$;
+
+comment on function parley_mail._p_configuration(parley.caller) is
+'Gives the whole configuration for a daemon: {"version", "ranges": [{connector, binding, low, high}], "objects": {kind:
+{name: settings}}} with defaults and secrets, and without the directory, which is asked address by address.
+Errors: PM001 the caller does not hold SERVE.';
+
+create function parley_mail._p_objects(caller parley.caller default parley.current_caller())
+returns table (
+  kind text, name text, settings jsonb, effective_settings jsonb, has_secrets boolean, changed_at timestamptz,
+  changed_by text
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select o.kind, o.name, o.settings, parley_mail._p_effective(o.kind, o.settings), o.secrets <> '{}', o.changed_at,
+    o.changed_by
+  from parley_mail._p_object as o
+  where parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
+$$;
+
+comment on function parley_mail._p_objects(parley.caller) is 'Gives what parley_mail.objects shows.';
+
+create view parley_mail.objects as
+select o.kind, o.name, o.settings, o.effective_settings, o.has_secrets, o.changed_at, o.changed_by
+from parley_mail._p_objects() as o;
+
+comment on view parley_mail.objects is
+'Everything that is configured, for who holds VIEW. settings: what was set; effective_settings: with defaults.';
+
+-- The groups of spec mail 3.3, and the organization.
+insert into parley_mail._p_object (kind, name, settings, changed_by, version)
+select g.kind, g.name, g.settings::jsonb, current_user, 1
+from (
+  values
+    ('permission group', 'Anonymous', '{"principals": ["ANONYMOUS"],
+      "rights": ["SUBMIT", "ANY_SENDER", "AUTHORITATIVE_DOMAIN_SENDER", "ACCEPT_ROUTING_HEADERS"]}'),
+    ('permission group', 'Users', '{"principals": ["AUTHENTICATED"],
+      "rights": ["SUBMIT", "ANY_RECIPIENT", "BYPASS_ANTI_SPAM", "ACCEPT_ROUTING_HEADERS"]}'),
+    ('permission group', 'Peer servers', '{"principals": ["PEER_SERVER", "IP_TRUSTED"],
+      "rights": ["SUBMIT", "ANY_RECIPIENT", "ANY_SENDER", "AUTHORITATIVE_DOMAIN_SENDER", "AUTHENTICATED_FLAG",
+      "BYPASS_ANTI_SPAM", "BYPASS_SIZE_LIMIT", "ACCEPT_ROUTING_HEADERS", "ACCEPT_ORGANIZATION_HEADERS",
+      "ACCEPT_FOREST_HEADERS", "XCLIENT", "PROXY_FROM", "SHADOW"]}'),
+    ('permission group', 'Externally secured', '{"principals": ["IP_TRUSTED"],
+      "rights": ["SUBMIT", "ANY_RECIPIENT", "ANY_SENDER", "AUTHORITATIVE_DOMAIN_SENDER", "AUTHENTICATED_FLAG",
+      "BYPASS_ANTI_SPAM", "BYPASS_SIZE_LIMIT", "ACCEPT_ROUTING_HEADERS"]}'),
+    ('permission group', 'Partners', '{"principals": ["PARTNER"], "rights": ["SUBMIT", "ACCEPT_ROUTING_HEADERS"]}'),
+    ('organization', 'organization', '{}')
+) as g (kind, name, settings);
+
+select parley_mail._p_derive(o.kind, o.name, parley_mail._p_effective(o.kind, o.settings))
+from parley_mail._p_object as o
+where o.kind = 'organization';
+
+-- sql/mail/render.sql
+
+-- How a message is rendered: headers, bodies and attachments become one MIME message (RFC 5322, 2045 to 2047, 2231).
+--
+-- It is rendered once, at submission, so that a retry can never send other bytes. What a caller gives goes into headers
+-- only after it was refused for control characters: no line of a header is of anybody else's making.
+-- Texts of ASCII with lines of at most 998 go out as they are, others in base64: each transport takes both.
+-- Cost: ASCII takes one pass over each text and no statement but that on the lengths of lines.
+
+create type parley_mail.attachment as (filename text, content_type text, content bytea, content_id text);
+
+comment on type parley_mail.attachment is
+'A file that goes with a message: its name, its type (null: application/octet-stream), its bytes, and the id by which
+HTML names it as cid:... (null: it is not shown within the text). Make one with parley_mail.attachment(...).';
+
+create function parley_mail.attachment(
+  filename text, content bytea, content_type text default null, content_id text default null
+) returns parley_mail.attachment
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select (
+    filename,
+    coalesce(content_type, (
+      select t.type
+      from (
+        values ('pdf', 'application/pdf'), ('png', 'image/png'), ('jpg', 'image/jpeg'), ('jpeg', 'image/jpeg'),
+          ('gif', 'image/gif'), ('txt', 'text/plain; charset=utf-8'), ('csv', 'text/csv; charset=utf-8'),
+          ('html', 'text/html; charset=utf-8'), ('ics', 'text/calendar; charset=utf-8'), ('json', 'application/json'),
+          ('xml', 'application/xml'), ('zip', 'application/zip'), ('svg', 'image/svg+xml')
+      ) as t (ending, type)
+      where t.ending = lower(substring(filename from E'\\.([^.]*)$'))
+    )),
+    content, content_id
+  )::parley_mail.attachment
+$$;
+
+comment on function parley_mail.attachment(text, bytea, text, text) is
+'Makes an attachment for parley_mail.send.
+Arguments: filename; content; content_type (null: by the ending of the name); content_id, under which HTML shows it as
+cid:...';
+
+create function parley_mail._p_is_ascii(text text) returns boolean
+language sql immutable parallel safe
+as $$
+  select pg_catalog.octet_length(text) operator(pg_catalog.=) pg_catalog.length(text)
+$$;
+
+comment on function parley_mail._p_is_ascii(text) is
+'Reports whether a text is ASCII, in a database whose encoding has more than one byte for everything else.';
+
+create function parley_mail._p_encoded_words(written text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_words text := '';
+  v_rest text := written;
+  v_part text;
+begin
+  -- An encoded word has at most 75 characters, and each stands for whole characters: 33 bytes, whose base64 is
+  -- 44, so that the name of a header fits in front.
+  while v_rest <> '' loop
+    v_part := left(v_rest, 33);
+    while octet_length(convert_to(v_part, 'UTF8')) > 33 loop
+      v_part := left(v_part, -greatest((octet_length(convert_to(v_part, 'UTF8')) - 33) / 4, 1));
+    end loop;
+    v_words := v_words || case when v_words = '' then '' else E'\r\n ' end
+      || '=?UTF-8?B?' || encode(convert_to(v_part, 'UTF8'), 'base64') || '?=';
+    v_rest := substr(v_rest, length(v_part) + 1);
+  end loop;
+  return v_words;
+end
+$$;
+
+comment on function parley_mail._p_encoded_words(text) is
+'Gives a text as encoded words of RFC 2047, one a line.';
+
+create function parley_mail._p_folded(header text, written text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_line text := header;
+  v_lines text := '';
+  v_word text;
+begin
+  if length(written) + length(header) < 76 then
+    return header || ' ' || written || E'\r\n';
+  end if;
+  -- At blanks alone; what has none is too long by right, up to 998.
+  foreach v_word in array string_to_array(written, ' ') loop
+    if length(v_line) + length(v_word) >= 77 and v_line <> header and btrim(v_line) <> '' and v_word <> '' then
+      v_lines := v_lines || v_line || E'\r\n';
+      v_line := '';
+    end if;
+    v_line := v_line || ' ' || v_word;
+  end loop;
+  return v_lines || v_line || E'\r\n';
+end
+$$;
+
+comment on function parley_mail._p_folded(text, text) is
+'Gives a header line, folded at blanks so that lines have at most 78 characters where that is possible.
+Arguments: header, its name with the colon; written, its value, of ASCII and without line breaks.';
+
+create function parley_mail._p_header_line(header text, written text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if written ~ '[[:cntrl:]]' then
+    found := parley_mail._p_raise('control', format('header "%s"', header));
+  end if;
+  if parley_mail._p_is_ascii(written) and (length(written) < 900 or written !~ '[^ ]{250}') then
+    return parley_mail._p_folded(header || ':', written);
+  end if;
+  return header || case when length(header) <= 18 then ': ' else E':\r\n ' end
+    || parley_mail._p_encoded_words(written) || E'\r\n';
+end
+$$;
+
+comment on function parley_mail._p_header_line(text, text) is
+'Gives a header line of any text: folded, and as encoded words where it is not ASCII.
+Arguments: header, its name; written, its value.
+Errors: PM010 a control character in it.';
+
+create function parley_mail._p_written_mailbox(mailbox parley_mail._p_mailbox_of) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return case
+    when mailbox.display_name is null then mailbox.address
+    when not parley_mail._p_is_ascii(mailbox.display_name)
+      then parley_mail._p_encoded_words(mailbox.display_name) || ' <' || mailbox.address || '>'
+    when mailbox.display_name ~ E'^[A-Za-z0-9!#$%&\'*+/=?^_`{|}~ -]+$'
+      then mailbox.display_name || ' <' || mailbox.address || '>'
+    else '"' || regexp_replace(mailbox.display_name, E'(["\\\\])', E'\\\\\\1', 'g') || '" <' || mailbox.address || '>'
+  end;
+end
+$$;
+
+comment on function parley_mail._p_written_mailbox(parley_mail._p_mailbox_of) is
+'Gives a name and an address as a header has them.';
+
+create function parley_mail._p_address_header(header text, addresses text[]) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_line text := header || ':';
+  v_lines text := '';
+  v_written text;
+begin
+  for i in 1..cardinality(addresses) loop
+    v_written := parley_mail._p_written_mailbox(parley_mail._p_parsed_mailbox(addresses[i]))
+      || case when i < cardinality(addresses) then ',' else '' end;
+    if i > 1 and length(v_line) + length(v_written) > 76 then
+      v_lines := v_lines || v_line || E'\r\n';
+      v_line := '';
+    end if;
+    v_line := v_line || ' ' || v_written;
+  end loop;
+  return v_lines || v_line || E'\r\n';
+end
+$$;
+
+comment on function parley_mail._p_address_header(text, text[]) is
+'Gives a header line of addresses, each written as Name <local-part@domain> or bare.
+Arguments: header, its name; addresses, one or more.
+Errors: PM010 malformed, control characters.';
+
+create function parley_mail._p_percent_encoded(sign text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if sign ~ '^[A-Za-z0-9._-]$' and parley_mail._p_is_ascii(sign) then
+    return sign;
+  end if;
+  return regexp_replace(upper(encode(convert_to(sign, 'UTF8'), 'hex')), '(..)', E'%\\1', 'g');
+end
+$$;
+
+comment on function parley_mail._p_percent_encoded(text) is
+'Gives a character as parameters of RFC 2231 have it: itself, or the bytes of its UTF-8 in hexadecimal.';
+
+create function parley_mail._p_parameter(name text, value text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_sections text[] := array[''];
+  v_last integer := 1;
+  v_encoded text;
+begin
+  if parley_mail._p_is_ascii(value) and length(value) <= 60 then
+    return format(E';\r\n %s="%s"', name, regexp_replace(value, E'(["\\\\])', E'\\\\\\1', 'g'));
+  end if;
+  -- A character is never cut: readers decode section by section.
+  for i in 1..length(value) loop
+    v_encoded := parley_mail._p_percent_encoded(substr(value, i, 1));
+    if length(v_sections[v_last]) + length(v_encoded) > 50 then
+      v_last := v_last + 1;
+      v_sections[v_last] := '';
+    end if;
+    v_sections[v_last] := v_sections[v_last] || v_encoded;
+  end loop;
+  if v_last = 1 then
+    return format(E';\r\n %s*=UTF-8''''%s', name, v_sections[1]);
+  end if;
+  return (
+    select string_agg(
+      format(E';\r\n %s*%s*=%s%s', name, s.n - 1, case when s.n = 1 then 'UTF-8''''' else '' end, s.part), ''
+      order by s.n
+    )
+    from unnest(v_sections) with ordinality as s (part, n)
+  );
+end
+$$;
+
+comment on function parley_mail._p_parameter(text, text) is
+'Gives a parameter of a MIME header on lines of its own: quoted, or encoded and continued as RFC 2231 has it.
+Arguments: name; value, without control characters.';
+
+-- sql/mail/render_message.sql
+
+-- The body of a message, and the message as a whole: which parts there are and how they are nested.
+--
+--   multipart/mixed             when there are attachments
+--     multipart/related         when some of them are shown within HTML
+--       multipart/alternative   when there are text and HTML
+--         text/plain, text/html
+
+create function parley_mail._p_text_part(type text, written text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_text text := written;
+begin
+  if strpos(v_text, E'\r') > 0 then
+    v_text := replace(replace(v_text, E'\r\n', E'\n'), E'\r', E'\n');
+  end if;
+  if parley_mail._p_is_ascii(v_text) and (
+    length(v_text) <= 998
+    or (select max(length(l.line)) from unnest(string_to_array(v_text, E'\n')) as l (line)) <= 998
+  ) then
+    return format(E'Content-Type: %s; charset=us-ascii\r\nContent-Transfer-Encoding: 7bit\r\n\r\n', type)
+      || replace(v_text, E'\n', E'\r\n');
+  end if;
+  return format(E'Content-Type: %s; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n', type)
+    || replace(encode(convert_to(replace(v_text, E'\n', E'\r\n'), 'UTF8'), 'base64'), E'\n', E'\r\n');
+end
+$$;
+
+comment on function parley_mail._p_text_part(text, text) is
+'Gives a part of text with its headers, without a line end behind it.
+Arguments: type, text/plain or text/html; written, the text.';
+
+create function parley_mail._p_attachment_part(attachment parley_mail.attachment, number integer) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_type text := coalesce(attachment.content_type, 'application/octet-stream');
+begin
+  if attachment.content is null then
+    found := parley_mail._p_raise('attachment', number::text, 'It has no content.');
+  elsif attachment.filename ~ '[[:cntrl:]]' or v_type ~ '[[:cntrl:]]' or attachment.content_id ~ '[[:cntrl:]]' then
+    found := parley_mail._p_raise('control', format('attachment %s', number));
+  elsif v_type !~ (E'^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+'
+      || E'(; *[A-Za-z0-9-]+=("[^"\\\\]*"|[^][ "(),/:;<=>?@\\\\]+))*$')
+    or length(v_type) > 200 or v_type ~* '^(multipart|message)/' or not parley_mail._p_is_ascii(v_type) then
+    found := parley_mail._p_raise('attachment', number::text, format('"%s" is no type.', left(v_type, 100)));
+  elsif attachment.content_id !~ '^[A-Za-z0-9._%+@-]{1,200}$' then
+    found := parley_mail._p_raise('attachment', number::text, 'Its content_id has characters that an id cannot have.');
+  end if;
+  return 'Content-Type: ' || v_type || E'\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: '
+    || case when attachment.content_id is null then 'attachment' else 'inline' end
+    || coalesce(parley_mail._p_parameter('filename', nullif(attachment.filename, '')), '')
+    || coalesce(E'\r\nContent-ID: <' || attachment.content_id || '>', '') || E'\r\n\r\n'
+    || replace(encode(attachment.content, 'base64'), E'\n', E'\r\n');
+end
+$$;
+
+comment on function parley_mail._p_attachment_part(parley_mail.attachment, integer) is
+'Gives an attachment as a part with its headers, without a line end behind it.
+Errors: PM010 no content, a malformed type or id, control characters.';
+
+create function parley_mail._p_multipart(subtype text, parts text[]) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- 122 random bits, and "=_", which neither base64 nor quoted-printable can hold.
+  v_boundary text := '=_' || replace(gen_random_uuid()::text, '-', '');
+begin
+  return format(E'Content-Type: multipart/%s;\r\n boundary="%s"\r\n\r\n--%s\r\n', subtype, v_boundary, v_boundary)
+    || array_to_string(parts, E'\r\n--' || v_boundary || E'\r\n') || E'\r\n--' || v_boundary || E'--\r\n';
+end
+$$;
+
+comment on function parley_mail._p_multipart(text, text[]) is
+'Puts parts together.
+Arguments: subtype, such as mixed; parts, each with its headers.';
+
+create function parley_mail._p_rendered_body(text text, html text, attachments parley_mail.attachment[]) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_body text;
+  v_shown text[] := array[]::text[];
+  v_attached text[] := array[]::text[];
+begin
+  if html is null then
+    v_body := parley_mail._p_text_part('text/plain', coalesce(text, ''));
+  elsif text is null then
+    v_body := parley_mail._p_text_part('text/html', html);
+  else
+    v_body := parley_mail._p_multipart(
+      'alternative', array[parley_mail._p_text_part('text/plain', text), parley_mail._p_text_part('text/html', html)]
+    );
+  end if;
+  for i in 1..coalesce(cardinality(attachments), 0) loop
+    if attachments[i].content_id is not null and html is not null then
+      v_shown := v_shown || parley_mail._p_attachment_part(attachments[i], i);
+    else
+      v_attached := v_attached || parley_mail._p_attachment_part(attachments[i], i);
+    end if;
+  end loop;
+  if v_shown <> '{}' then
+    v_body := parley_mail._p_multipart('related', v_body || v_shown);
+  end if;
+  if v_attached <> '{}' then
+    v_body := parley_mail._p_multipart('mixed', v_body || v_attached);
+  end if;
+  -- What is one part has its line end here; that of several stands behind their last boundary.
+  if v_shown = '{}' and v_attached = '{}' and (text is null or html is null) then
+    v_body := v_body || E'\r\n';
+  end if;
+  return v_body;
+end
+$$;
+
+comment on function parley_mail._p_rendered_body(text, text, parley_mail.attachment[]) is
+'Gives the body of a message, from its MIME headers on.
+Errors: PM010 a malformed attachment.';
+
+create function parley_mail._p_other_headers(headers jsonb) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_header record;
+  v_lines text := '';
+begin
+  for v_header in
+    select h.key as name, l.value, h.key ~* '^(from|to|cc|reply-to|sender)$' as has_addresses
+    from jsonb_each(headers) as h
+    cross join lateral (
+      select case jsonb_typeof(h.value) when 'array' then h.value else jsonb_build_array(h.value) end as list
+    ) as v
+    cross join lateral (
+      select e.value
+      from jsonb_array_elements_text(v.list) as e (value)
+      where h.key !~* '^(from|to|cc|reply-to|sender)$'
+      union all
+      select string_agg(e.value, ', ' order by e.n)
+      from jsonb_array_elements_text(v.list) with ordinality as e (value, n)
+      where h.key ~* '^(from|to|cc|reply-to|sender)$'
+    ) as l
+    where l.value is not null
+  loop
+    if v_header.name !~ '^[A-Za-z0-9][A-Za-z0-9-]{0,75}$' then
+      found := parley_mail._p_raise('header', left(v_header.name, 100), 'A name has letters, digits and hyphens.');
+    elsif lower(v_header.name) in (
+      'received', 'return-path', 'bcc', 'mime-version', 'content-type', 'content-transfer-encoding', 'dkim-signature',
+      'authentication-results', 'delivered-to', 'content-disposition', 'content-id', 'message-id', 'date', 'subject'
+    ) or v_header.name ~* '^(resent-|arc-|x-parley-|x-ms-exchange-)' then
+      found := parley_mail._p_raise('header', v_header.name, 'Mail transport writes it itself.');
+    elsif v_header.has_addresses then
+      if strpos(lower(v_lines), lower(v_header.name) || ':') = 1
+        or strpos(lower(v_lines), E'\n' || lower(v_header.name) || ':') > 0 then
+        found := parley_mail._p_raise('header', v_header.name, 'It is given twice.');
+      end if;
+      v_lines := v_lines || parley_mail._p_address_header(
+        initcap(v_header.name), parley_mail._p_listed_addresses(v_header.value)
+      );
+    else
+      v_lines := v_lines || parley_mail._p_header_line(v_header.name, v_header.value);
+    end if;
+  end loop;
+  return v_lines;
+end
+$$;
+
+comment on function parley_mail._p_other_headers(jsonb) is
+'Gives the header lines that a caller asks for. A list makes a line of each value, of addresses one line.
+Errors: PM010 a header that mail transport writes itself, a malformed name, address or value.';
+
+create function parley_mail._p_listed_addresses(written text) returns text[]
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if written ~ '[[:cntrl:]]' then
+    found := parley_mail._p_raise('control', 'an address');
+  end if;
+  -- Commas, but those within quotes.
+  return array(
+    select btrim(m.part[1])
+    from regexp_matches(written, E'((?:"(?:[^"\\\\]|\\\\.)*"|[^",])+)', 'g') with ordinality as m (part, n)
+    where btrim(m.part[1]) <> ''
+    order by m.n
+  );
+end
+$$;
+
+comment on function parley_mail._p_listed_addresses(text) is
+'Takes a list of addresses with commas between apart.
+Errors: PM010 control characters.';
+
+create function parley_mail._p_rendered(
+  sender text, recipients text[], subject text, text text, html text, headers jsonb,
+  attachments parley_mail.attachment[], header_message_id text, at timestamptz
+) returns bytea
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_head text := '';
+  v_has_to boolean := false;
+  v_has_from boolean := false;
+begin
+  if headers is not null then
+    if jsonb_typeof(headers) <> 'object' then
+      found := parley_mail._p_raise('header', left(headers::text, 50), 'Headers are an object of names and values.');
+    end if;
+    v_head := parley_mail._p_other_headers(headers);
+    select bool_or(lower(k.name) = 'from'), bool_or(lower(k.name) in ('to', 'cc')) into v_has_from, v_has_to
+    from jsonb_object_keys(headers) as k (name);
+  end if;
+  if not coalesce(v_has_from, false) then
+    v_head := v_head || parley_mail._p_address_header('From', array[sender]);
+  end if;
+  if not coalesce(v_has_to, false) then
+    v_head := v_head || parley_mail._p_address_header('To', recipients);
+  end if;
+  return convert_to(
+    'Date: ' || to_char(at at time zone 'UTC', 'Dy, DD Mon YYYY HH24:MI:SS') || E' +0000\r\n' || v_head
+    || 'Message-ID: ' || header_message_id || E'\r\n'
+    || case when subject is null then '' else parley_mail._p_header_line('Subject', subject) end
+    || E'MIME-Version: 1.0\r\n' || parley_mail._p_rendered_body(text, html, attachments),
+    'UTF8'
+  );
+end
+$$;
+
+comment on function parley_mail._p_rendered(
+  text, text[], text, text, text, jsonb, parley_mail.attachment[], text, timestamptz
+) is
+'Renders a message. From is the sender and To the recipients where headers do not say otherwise: recipients that headers
+To and Cc do not name get it blind.
+Arguments: sender and recipients, as Name <local-part@domain> or bare; subject; text; html; headers; attachments;
+header_message_id, with its angle brackets; at, for Date.
+Errors: PM010 what cannot stand in a message.';
+
+-- sql/mail/templates.sql
+
+-- Templates: {{name}} in subject, text and HTML stands for a variable of the recipient.
+--
+-- A text is read once, from left to right, so what a value holds is never taken for a template. Values are escaped in
+-- HTML; in a subject a control character refuses the message, as in any header.
+
+create function parley_mail._p_filled(template text, variables jsonb, is_html boolean) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_parts text[];
+  v_filled text;
+  v_name text;
+  v_value text;
+  v_end integer;
+begin
+  if strpos(template, '{{') = 0 or template is null then
+    return template;
+  end if;
+  v_parts := string_to_array(template, '{{');
+  v_filled := v_parts[1];
+  for i in 2..cardinality(v_parts) loop
+    v_end := strpos(v_parts[i], '}}');
+    v_name := btrim(left(v_parts[i], v_end - 1));
+    if v_end = 0 or v_name !~ '^[A-Za-z_][A-Za-z0-9_.-]*$' then
+      v_filled := v_filled || '{{' || v_parts[i];
+      continue;
+    end if;
+    v_value := variables ->> v_name;
+    if v_value is null then
+      found := parley_mail._p_raise('variable', v_name, coalesce((
+        select string_agg(k.name, ', ' order by k.name) from jsonb_object_keys(variables) as k (name)
+      ), 'none'));
+    end if;
+    if is_html then
+      v_value := replace(replace(replace(v_value, '&', '&amp;'), '<', '&lt;'), '>', '&gt;');
+      v_value := replace(replace(v_value, '"', '&quot;'), '''', '&#39;');
+    end if;
+    v_filled := v_filled || v_value || substr(v_parts[i], v_end + 2);
+  end loop;
+  return v_filled;
+end
+$$;
+
+comment on function parley_mail._p_filled(text, jsonb, boolean) is
+'Gives a template with the values of variables in the place of their names.
+Arguments: template, null gives null; variables, an object; is_html, whether values are escaped.
+Errors: PM010 a variable that there is not.';
+
+create function parley_mail._p_variables_of(variables jsonb, recipients integer) returns jsonb[]
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if jsonb_typeof(variables) = 'object' then
+    return array[variables];
+  elsif jsonb_typeof(variables) <> 'array' then
+    found := parley_mail._p_raise('variables', format('They are %s.', jsonb_typeof(variables)));
+  elsif jsonb_array_length(variables) <> recipients then
+    found := parley_mail._p_raise(
+      'variables', format('There are %s of them for %s recipients.', jsonb_array_length(variables), recipients)
+    );
+  elsif exists (select from jsonb_array_elements(variables) as e (v) where jsonb_typeof(e.v) <> 'object') then
+    found := parley_mail._p_raise('variables', 'One of them is no object.');
+  end if;
+  return array(select e.v from jsonb_array_elements(variables) with ordinality as e (v, n) order by e.n);
+end
+$$;
+
+comment on function parley_mail._p_variables_of(jsonb, integer) is
+'Gives the variables of each recipient, or one object for all of them.
+Errors: PM010.';
+
+-- sql/mail/raw_messages.sql
+
+-- Messages that come whole: what is checked and what is added before they are stored (RFC 5322, spec mail 4.1).
+--
+-- Lines end with CR LF; a message that has LF alone throughout is made so, one that mixes them is refused, because what
+-- ends a line decides where headers end. Bcc and internal headers go, Message-Id and Date come where they are missing.
+
+create function parley_mail._p_completed_raw(raw bytea, header_message_id text, at timestamptz) returns bytea
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_text text;
+  v_end integer;
+  v_head text;
+  v_line text;
+  v_kept text := '';
+  v_is_kept boolean := true;
+begin
+  -- Bytes as characters: whatever stands in a body is nobody's business here.
+  v_text := encode(raw, 'escape');
+  if position(E'\\x00'::bytea in raw) > 0 then
+    found := parley_mail._p_raise('raw', 'It holds a zero byte.');
+  elsif position(E'\\x0d'::bytea in raw) = 0 then
+    raw := decode(replace(v_text, E'\n', E'\r\n'), 'escape');
+  elsif replace(v_text, E'\r\n', '') ~ E'[\r\n]' then
+    found := parley_mail._p_raise('raw', 'Some of its lines end with CR or LF alone.');
+  end if;
+  v_end := position(E'\\x0d0a0d0a'::bytea in raw);
+  if v_end = 0 then
+    found := parley_mail._p_raise('raw', 'No empty line ends its headers.');
+  elsif v_end > 262144 then
+    found := parley_mail._p_raise('raw', 'Its headers have more than 256 KB.');
+  end if;
+  v_head := encode(substring(raw from 1 for v_end + 1), 'escape');
+  foreach v_line in array string_to_array(rtrim(v_head, E'\r\n'), E'\r\n') loop
+    if v_line !~ E'^[ \t]' then
+      if v_line !~ '^[!-9;-~]+[ ]*:' then
+        found := parley_mail._p_raise('raw', format('"%s" is no header line.', left(v_line, 60)));
+      end if;
+      v_is_kept := v_line !~* '^(bcc|return-path|x-parley-[^:]*|x-ms-exchange-(organization|forest)[^:]*)[ ]*:';
+    elsif v_kept = '' and v_is_kept then
+      found := parley_mail._p_raise('raw', 'Its first line is the continuation of none.');
+    end if;
+    if v_is_kept then
+      v_kept := v_kept || v_line || E'\r\n';
+    end if;
+  end loop;
+  if v_kept !~* E'(^|\n)from[ ]*:' then
+    found := parley_mail._p_raise('raw', 'It has no header From.');
+  end if;
+  if v_kept !~* E'(^|\n)message-id[ ]*:' then
+    v_kept := v_kept || 'Message-ID: ' || header_message_id || E'\r\n';
+  end if;
+  if v_kept !~* E'(^|\n)date[ ]*:' then
+    v_kept := v_kept || 'Date: ' || to_char(at at time zone 'UTC', 'Dy, DD Mon YYYY HH24:MI:SS') || E' +0000\r\n';
+  end if;
+  if v_kept !~* E'(^|\n)(to|cc)[ ]*:' then
+    v_kept := v_kept || E'To: undisclosed-recipients:;\r\n';
+  end if;
+  return decode(v_kept, 'escape') || substring(raw from v_end + 2);
+end
+$$;
+
+comment on function parley_mail._p_completed_raw(bytea, text, timestamptz) is
+'Gives a message that came whole in the form in which it is stored.
+Arguments: raw; header_message_id, for a message that has none; at, for Date.
+Errors: PM010 malformed.';
+
+create function parley_mail._p_header_of(content bytea, name text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_head text;
+begin
+  v_head := encode(substring(
+    content from 1 for greatest(position(E'\\x0d0a0d0a'::bytea in substring(content from 1 for 262144)), 1) + 1
+  ), 'escape');
+  return btrim(replace(
+    (regexp_match(v_head, E'(?:^|\n)' || name || E'[ ]*:[ \t]*((?:[^\r\n]|\r\n[ \t])*)', 'i'))[1], E'\r\n', ''
+  ));
+end
+$$;
+
+comment on function parley_mail._p_header_of(bytea, text) is
+'Gives the value of the first header of a name, unfolded and otherwise as it is written; null: there is none.
+Arguments: content, a message; name, of letters and hyphens.';
+
+-- sql/mail/status_events.sql
+
+-- Status events: what becomes of a message, for the Parley service that its submitter named.
+--
+-- The message type is parley_mail/Status, a JSON object; it is sent in the transaction that records the outcome, in
+-- the name of the service parley_mail/Status, over a conversation of the pool.
+
+select parley.create_message_type('parley_mail/Status', caller => parley.current_caller());
+select parley.create_contract(
+  'parley_mail/Status', array['parley_mail/Status'], sent_by => 'INITIATOR', caller => parley.current_caller()
+);
+select parley.create_queue('parley_mail_status', caller => parley.current_caller());
+select parley.create_service(
+  'parley_mail/Status', 'parley_mail_status', array['parley_mail/Status'], caller => parley.current_caller()
+);
+
+create function parley_mail._p_require_status_service(role oid, service text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service record;
+begin
+  select s.name, s.service_id, s.principal_id into v_service from parley.services as s where s.name = service;
+  if not found then
+    found := parley_mail._p_raise('service', service, 'There is none of this name in the database.');
+  end if;
+  if not exists (
+    select
+    from parley.service_contract_usages as u
+    join parley.service_contracts as c using (service_contract_id)
+    where u.service_id = v_service.service_id and c.name = 'parley_mail/Status'
+  ) then
+    found := parley_mail._p_raise('service', service, 'It does not accept the contract.');
+  end if;
+  -- As for any conversation: its owner, or who was granted SEND on it.
+  if (pg_has_role(role, v_service.principal_id, 'usage') or exists (
+    select
+    from parley.permissions as p
+    where p.class = 'service' and p.object_id = v_service.service_id and p.permission in ('SEND', 'CONTROL')
+      and case when p.grantee = 'PUBLIC' then true else pg_has_role(role, p.grantee, 'usage') end
+  )) is not true then
+    found := parley_mail._p_raise('service', service, format('Role %I may not send to it.', pg_get_userbyid(role)));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_status_service(oid, text) is
+'Refuses a service that cannot be informed of what becomes of messages, or to which a role may not send.
+Errors: PM010.';
+
+-- sql/mail/messages.sql
+
+-- Messages: one row each, written when the message is accepted and hardly changed after that.
+--
+-- A row carries the envelope as it came: its recipients, before they are resolved, stand in arrays. The categorizer
+-- makes rows of _p_recipient of them (mail/recipients.sql). A body of up to 8,000 bytes stands in the row, so that
+-- accepting a small message is one insert; a larger one is content of parley_store, to which the message refers under
+-- its own number. A fork has no body: body_message_id names the message whose body it shares, whose row stays as long.
+--
+-- That a message waits to be categorized is an item of the simple queue parley_mail_submission, which names one or
+-- several: the categorizer takes it in the transaction in which it writes what it decided.
+--
+-- Invariants, and what keeps each:
+--   what was committed is categorized   message and item are written in one transaction
+--   a body is never changed   nothing updates it; retries send the same bytes
+
+create sequence parley_mail._p_message_id cache 8;
+
+create table parley_mail._p_message (
+  message_id bigint primary key,
+  network_message_id uuid not null,
+  header_message_id text,
+  sender text not null,
+  recipients text[] not null,
+  notify text[],
+  original_recipients text[],
+  ret text check (ret in ('FULL', 'HDRS')),
+  envid text,
+  priority smallint not null default 1 check (priority between 0 and 2),
+  received_at timestamptz not null default clock_timestamp(),
+  not_before timestamptz,
+  expires_at timestamptz not null,
+  source text not null,
+  connector text,
+  source_ip inet,
+  helo text,
+  authenticated_as text,
+  submitted_by oid,
+  directionality text not null default 'ORIGINATING',
+  size bigint not null,
+  content_id bigint,
+  body_message_id bigint,
+  verdicts jsonb,
+  parent_message_id bigint,
+  has_utf8_addresses boolean not null default false,
+  crash_count smallint not null default 0,
+  on_status text,
+  tag text,
+  subject text,
+  body bytea
+) with (toast_tuple_target = 8160);
+
+comment on table parley_mail._p_message is
+'Messages that are under way. sender: the empty text is the null sender; recipients, notify and original_recipients: the
+envelope as it came; priority: 0 high, 1 normal, 2 low; source: SMTP, SQL, HTTP, PICKUP, REPLAY, DSN;
+body_message_id: the message whose body this one shares; parent_message_id: the message that it was forked from, or
+submitted with.';
+
+alter table parley_mail._p_message alter column body set storage external;
+
+create index _p_message_submitted on parley_mail._p_message (submitted_by, message_id) where submitted_by is not null;
+create index _p_message_parent on parley_mail._p_message (parent_message_id) where parent_message_id is not null;
+create index _p_message_body on parley_mail._p_message (body_message_id) where body_message_id is not null;
+
+create table parley_mail._p_idempotency (
+  submitted_by oid not null,
+  key text not null,
+  content_hash bytea not null,
+  message_id bigint not null,
+  at timestamptz not null default clock_timestamp(),
+  primary key (submitted_by, key)
+);
+
+comment on table parley_mail._p_idempotency is
+'Keys under which roles have submitted messages, for as long as the setting idempotency_retention says: a second message
+of one key is the first one, or refused.';
+
+create index _p_idempotency_at on parley_mail._p_idempotency (at);
+
+create table parley_mail._p_quota (
+  role oid primary key,
+  messages_per_minute integer check (messages_per_minute >= 0),
+  bytes_per_minute bigint check (bytes_per_minute >= 0),
+  is_exempt_from_pressure boolean not null default false
+);
+
+comment on table parley_mail._p_quota is
+'How much a role may submit in a minute; null: as much as it likes. is_exempt_from_pressure: it may submit while
+resources are short.';
+
+create table parley_mail._p_submitted (
+  role oid not null,
+  at timestamptz not null default clock_timestamp(),
+  messages integer not null,
+  bytes bigint not null
+);
+
+comment on table parley_mail._p_submitted is
+'What roles that have a quota submitted in the last minutes. Appended to, so that sessions of a role do not wait for
+each other; what others have not committed yet is not counted, so that what is under way at once may pass a quota.';
+
+create index _p_submitted_at on parley_mail._p_submitted (role, at);
+
+select parley_store.add_system('mail');
+
+-- What fails twice is set aside: mail/poison.sql.
+select parley.create_queue(
+  'parley_mail_submission', kind => 'simple', poison_rollbacks => 2, caller => parley.current_caller()
+);
+
+create function parley_mail.set_quota(
+  role text, messages_per_minute integer default null, bytes_per_minute bigint default null,
+  is_exempt_from_pressure boolean default false, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+begin
+  found := parley_mail._p_require(v_caller, 'ADMINISTER');
+  insert into parley_mail._p_quota as q (role, messages_per_minute, bytes_per_minute, is_exempt_from_pressure)
+  values (
+    parley_mail._p_role(set_quota.role), set_quota.messages_per_minute, set_quota.bytes_per_minute,
+    set_quota.is_exempt_from_pressure is true
+  )
+  on conflict on constraint _p_quota_pkey do update
+  set messages_per_minute = excluded.messages_per_minute, bytes_per_minute = excluded.bytes_per_minute,
+    is_exempt_from_pressure = excluded.is_exempt_from_pressure;
+  perform parley_mail._p_record_audit(v_caller, 'set quota', set_quota.role, jsonb_build_object(
+    'messages_per_minute', messages_per_minute, 'bytes_per_minute', bytes_per_minute,
+    'is_exempt_from_pressure', is_exempt_from_pressure
+  ));
+end
+$$;
+
+comment on function parley_mail.set_quota(text, integer, bigint, boolean, parley.caller) is
+'Limits how much a role may submit by parley_mail.send; public stands for each role that has no quota of its own.
+Arguments: role; messages_per_minute, bytes_per_minute, null for no limit; is_exempt_from_pressure, whether it may
+submit while resources are short.
+Errors: PM001 not allowed, PM002 no such role, 23514 negative.
+Source: spec mail 4.3, 14.3.';
+
+-- sql/mail/stored_content.sql
+
+-- Bodies that are too large for the row of their message: content of parley_store, of the system mail, whose holder is
+-- the number of the message.
+
+create function parley_mail._p_stored_content(message_id bigint, body bytea) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (parley_store.put_content('mail', array[message_id], array[body]))[1];
+end
+$$;
+
+comment on function parley_mail._p_stored_content(bigint, bytea) is
+'Stores a body of a message, and gives the number of the content.';
+
+-- sql/mail/send.sql
+
+-- Submission by SQL (spec mail 4.3): select parley_mail.send(...) is part of the caller's transaction.
+--
+-- The message is rendered and stored when the call returns: a rollback leaves nothing, a commit makes it visible at
+-- once, and no retry sends other bytes. Cost without a key and a quota: one statement that reads what applies to the
+-- caller, one insert, one put.
+
+create type parley_mail._p_submitter as (
+  role oid,
+  may_send boolean,
+  is_refusing boolean,
+  reason text,
+  default_domain text,
+  max_size bigint,
+  max_recipients integer,
+  expiry_seconds integer[],
+  max_high_priority_size bigint,
+  messages_per_minute integer,
+  bytes_per_minute bigint,
+  has_quota boolean
+);
+
+comment on type parley_mail._p_submitter is 'Who submits, and what applies to the role.';
+
+create function parley_mail._p_submitter_of(caller oid) returns parley_mail._p_submitter
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_submitter parley_mail._p_submitter;
+begin
+  select _p_submitter_of.caller,
+    exists (
+      select
+      from parley_mail._p_right as r
+      where r.name = 'SEND' and (r.grantee = 0::regrole or pg_has_role(_p_submitter_of.caller, r.grantee, 'usage'))
+    ),
+    o.is_refusing and q.is_exempt_from_pressure is not true, o.refusing_reason, o.default_domain, o.max_send_size,
+    o.max_recipients, o.expiry_seconds, o.max_high_priority_size, q.messages_per_minute, q.bytes_per_minute,
+    q.role is not null
+  into v_submitter
+  from parley_mail._p_organization as o
+  left join lateral (
+    select n.role, n.messages_per_minute, n.bytes_per_minute, n.is_exempt_from_pressure
+    from parley_mail._p_quota as n
+    where n.role in (_p_submitter_of.caller, 0)
+    order by n.role desc
+    limit 1
+  ) as q on true;
+  if not v_submitter.may_send then
+    found := parley_mail._p_require(caller, 'SEND');
+  end if;
+  if v_submitter.is_refusing then
+    found := parley_mail._p_raise('pressure', coalesce(v_submitter.reason, 'Resources are short.'));
+  end if;
+  return v_submitter;
+end
+$$;
+
+comment on function parley_mail._p_submitter_of(oid) is
+'Gives what applies to a role that submits.
+Errors: PM001 it may not send, PM014 resources are short.';
+
+create function parley_mail._p_count_against_quota(submitter parley_mail._p_submitter, messages integer, bytes bigint)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_sum record;
+begin
+  insert into parley_mail._p_submitted (role, messages, bytes)
+  values (submitter.role, _p_count_against_quota.messages, _p_count_against_quota.bytes);
+  select sum(s.messages) as messages, sum(s.bytes) as bytes into v_sum
+  from parley_mail._p_submitted as s
+  where s.role = submitter.role and s.at > clock_timestamp() - interval '1 minute';
+  if v_sum.messages > submitter.messages_per_minute then
+    found := parley_mail._p_raise('messages', pg_get_userbyid(submitter.role), (v_sum.messages - messages)::text,
+      submitter.messages_per_minute::text);
+  elsif v_sum.bytes > submitter.bytes_per_minute then
+    found := parley_mail._p_raise('bytes', pg_get_userbyid(submitter.role), (v_sum.bytes - bytes)::text,
+      submitter.bytes_per_minute::text);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_count_against_quota(parley_mail._p_submitter, integer, bigint) is
+'Counts what a role submits, and refuses it where that is more than its quota.
+Errors: PM013.';
+
+create type parley_mail._p_options as (
+  priority smallint,
+  not_before timestamptz,
+  expires_at timestamptz,
+  notify text,
+  ret text,
+  envid text,
+  on_status text,
+  tag text
+);
+
+comment on type parley_mail._p_options is 'What a submission says besides the message, checked.';
+
+create function parley_mail._p_checked_options(
+  submitter parley_mail._p_submitter, priority text, not_before timestamptz, expires timestamptz, notify text, ret text,
+  envid text, on_status text, tag text
+) returns parley_mail._p_options
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_options parley_mail._p_options;
+begin
+  v_options.priority := case upper(priority) when 'NORMAL' then 1 when 'HIGH' then 0 when 'LOW' then 2 end;
+  if v_options.priority is null then
+    found := parley_mail._p_raise('choice', 'priority', coalesce(priority, 'null'), 'HIGH, NORMAL, LOW');
+  end if;
+  v_options.not_before := case when not_before > clock_timestamp() then not_before end;
+  v_options.expires_at := coalesce(
+    expires,
+    coalesce(v_options.not_before, clock_timestamp())
+      + submitter.expiry_seconds[v_options.priority + 1] * interval '1 second'
+  );
+  if v_options.expires_at <= coalesce(v_options.not_before, clock_timestamp()) then
+    found := parley_mail._p_raise('times');
+  end if;
+  if notify is not null then
+    v_options.notify := upper(replace(notify, ' ', ''));
+    if v_options.notify !~ '^(NEVER|(SUCCESS|FAILURE|DELAY)(,(SUCCESS|FAILURE|DELAY))*)$' then
+      found := parley_mail._p_raise('choice', 'notify', notify, 'NEVER, or a list of SUCCESS, FAILURE, DELAY');
+    end if;
+  end if;
+  if ret is not null then
+    v_options.ret := upper(ret);
+    if v_options.ret not in ('FULL', 'HDRS') then
+      found := parley_mail._p_raise('choice', 'ret', ret, 'FULL, HDRS');
+    end if;
+  end if;
+  if envid ~ '[^!-~]' or length(envid) > 100 or envid = '' then
+    found := parley_mail._p_raise('choice', 'envid', left(envid, 100), '1 to 100 printable ASCII characters');
+  end if;
+  if tag ~ '[[:cntrl:]]' or length(tag) > 200 then
+    found := parley_mail._p_raise('control', 'tag');
+  end if;
+  v_options.envid := envid;
+  v_options.tag := tag;
+  v_options.on_status := on_status;
+  if on_status is not null then
+    found := parley_mail._p_require_status_service(submitter.role, on_status);
+  end if;
+  return v_options;
+end
+$$;
+
+comment on function parley_mail._p_checked_options(
+  parley_mail._p_submitter, text, timestamptz, timestamptz, text, text, text, text, text
+) is
+'Gives what a submission says besides the message.
+Errors: PM010.';
+
+create function parley_mail._p_require_recipients(submitter parley_mail._p_submitter, recipients text[]) returns text[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_recipient text;
+  v_addresses text[];
+begin
+  if cardinality(recipients) > 0 is not true then
+    found := parley_mail._p_raise('no recipients');
+  elsif cardinality(recipients) > submitter.max_recipients then
+    found := parley_mail._p_raise(
+      'too many recipients', cardinality(recipients)::text, submitter.max_recipients::text
+    );
+  end if;
+  foreach v_recipient in array recipients loop
+    if strpos(v_recipient, '<') > 0 then
+      v_addresses := v_addresses || (parley_mail._p_parsed_mailbox(v_recipient)).address;
+    else
+      v_addresses := v_addresses || parley_mail._p_require_address(v_recipient);
+    end if;
+  end loop;
+  return v_addresses;
+end
+$$;
+
+comment on function parley_mail._p_require_recipients(parley_mail._p_submitter, text[]) is
+'Gives the addresses of recipients, or refuses them.
+Errors: PM010.';
+
+create function parley_mail._p_priority_of_item(priority smallint) returns integer
+language sql immutable parallel safe
+as $$
+  select case when priority operator(pg_catalog.=) 0 then 10 when priority operator(pg_catalog.=) 1 then 5 else 1 end
+$$;
+
+comment on function parley_mail._p_priority_of_item(smallint) is
+'Gives the priority, 10 first, of items of work for messages of a priority.';
+
+create function parley_mail._p_store_message(
+  submitter parley_mail._p_submitter, options parley_mail._p_options, message_id bigint, header_message_id text,
+  sender text, addresses text[], subject text, rendered bytea, parent bigint
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_size constant bigint := octet_length(rendered);
+  v_priority smallint := options.priority;
+begin
+  if v_size > submitter.max_size then
+    found := parley_mail._p_raise('size', v_size::text, submitter.max_size::text, 'max_send_size of the organization');
+  end if;
+  if v_priority = 0 and v_size > submitter.max_high_priority_size then
+    v_priority := 1;
+  end if;
+  insert into parley_mail._p_message (
+    message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
+    expires_at, source, submitted_by, size, content_id, parent_message_id, has_utf8_addresses, on_status, tag, subject,
+    body
+  )
+  values (
+    _p_store_message.message_id, gen_random_uuid(), _p_store_message.header_message_id, _p_store_message.sender,
+    addresses, case when options.notify is not null then array_fill(options.notify, array[cardinality(addresses)]) end,
+    options.ret, options.envid, v_priority, options.not_before, options.expires_at, 'SQL', submitter.role, v_size,
+    case when v_size > 8000 then parley_mail._p_stored_content(_p_store_message.message_id, rendered) end, parent,
+    not parley_mail._p_is_ascii(_p_store_message.sender || array_to_string(addresses, '')), options.on_status,
+    options.tag, left(_p_store_message.subject, 500), case when v_size <= 8000 then rendered end
+  );
+end
+$$;
+
+comment on function parley_mail._p_store_message(
+  parley_mail._p_submitter, parley_mail._p_options, bigint, text, text, text[], text, bytea, bigint
+) is
+'Stores a message that is submitted by SQL; the caller has it categorized.
+Errors: PM012 too large.';
+
+create function parley_mail._p_submit(ids bigint[], priority smallint, not_before timestamptz) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley.put_batch(
+    'parley_mail_submission',
+    array(
+      select string_agg(i.id::text, ' ' order by i.n)
+      from unnest(ids) with ordinality as i (id, n)
+      group by (i.n - 1) / 50
+      order by (i.n - 1) / 50
+    ),
+    priority => parley_mail._p_priority_of_item(priority), deliver_at => not_before
+  );
+end
+$$;
+
+comment on function parley_mail._p_submit(bigint[], smallint, timestamptz) is
+'Has messages categorized: an item of the submission queue for each fifty.';
+
+-- sql/mail/submission.sql
+
+-- parley_mail.send and parley_mail.send_batch, and what their callers see of what they have submitted.
+
+create function parley_mail._p_first_under_key(
+  submitter parley_mail._p_submitter, key text, content jsonb, attachments parley_mail.attachment[], raw bytea,
+  message_id bigint
+) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hash bytea;
+  v_first record;
+begin
+  if length(key) not between 1 and 200 then
+    found := parley_mail._p_raise('key');
+  end if;
+  v_hash := sha256(
+    convert_to(content::text, 'UTF8') || coalesce(sha256(raw), '') || coalesce((
+      select string_agg(
+        sha256(a.content) || convert_to(row(a.filename, a.content_type, a.content_id)::text, 'UTF8'), '' order by a.n
+      )
+      from unnest(attachments) with ordinality as a (filename, content_type, content, content_id, n)
+    ), '')
+  );
+  loop
+    -- A session that submits under the same key at the same time is waited for: if it commits, its message is the one.
+    insert into parley_mail._p_idempotency as i (submitted_by, key, content_hash, message_id)
+    values (submitter.role, _p_first_under_key.key, v_hash, _p_first_under_key.message_id)
+    on conflict on constraint _p_idempotency_pkey do nothing;
+    if found then
+      return null;
+    end if;
+    select i.content_hash, i.message_id into v_first
+    from parley_mail._p_idempotency as i
+    where i.submitted_by = submitter.role and i.key = _p_first_under_key.key;
+    exit when found;
+  end loop;
+  if v_first.content_hash <> v_hash then
+    found := parley_mail._p_raise('other content', key, v_first.message_id::text);
+  end if;
+  return v_first.message_id;
+end
+$$;
+
+comment on function parley_mail._p_first_under_key(
+  parley_mail._p_submitter, text, jsonb, parley_mail.attachment[], bytea, bigint
+) is
+'Records a message under an idempotency key of a role; gives the number of the first of this key where there is one,
+null otherwise.
+Arguments: content, attachments, raw: what the caller gave, which has to be the same; message_id, of the new message.
+Errors: PM010 malformed key, PM011 the key was used for other content, 40001 at an older snapshot.';
+
+create function parley_mail._p_checked_sender(submitter parley_mail._p_submitter, sender text)
+returns parley_mail._p_mailbox_of
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if strpos(sender, '@') = 0 and submitter.default_domain is not null and sender ~ '^[A-Za-z0-9._+-]+$' then
+    sender := sender || '@' || submitter.default_domain;
+  end if;
+  return parley_mail._p_parsed_mailbox(sender);
+end
+$$;
+
+comment on function parley_mail._p_checked_sender(parley_mail._p_submitter, text) is
+'Gives the sender, with the default domain where it has none.
+Errors: PM010.';
+
+create function parley_mail._p_send_one_of(
+  submitter parley_mail._p_submitter, options parley_mail._p_options, sender parley_mail._p_mailbox_of, written text,
+  recipient text, address text, subject text, text text, html text, headers jsonb, variables jsonb, message_id bigint,
+  attachments parley_mail.attachment[] default null, parent bigint default null
+) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_header_id text := format('<%s@%s>', gen_random_uuid(), parley_mail._p_domain_of(sender.address));
+  v_rendered bytea;
+begin
+  if variables is not null then
+    subject := parley_mail._p_filled(subject, variables, false);
+    text := parley_mail._p_filled(text, variables, false);
+    html := parley_mail._p_filled(html, variables, true);
+  end if;
+  v_rendered := parley_mail._p_rendered(
+    written, array[recipient], subject, text, html, headers, attachments, v_header_id, clock_timestamp()
+  );
+  perform parley_mail._p_store_message(
+    submitter, options, message_id, v_header_id, sender.address, array[address], subject, v_rendered, parent
+  );
+  if submitter.has_quota then
+    found := parley_mail._p_count_against_quota(submitter, 1, octet_length(v_rendered));
+  end if;
+  return octet_length(v_rendered);
+end
+$$;
+
+comment on function parley_mail._p_send_one_of(
+  parley_mail._p_submitter, parley_mail._p_options, parley_mail._p_mailbox_of, text, text, text, text, text, text,
+  jsonb, jsonb, bigint, parley_mail.attachment[], bigint
+) is
+'Stores a message for one of several recipients, with the recipient''s variables; gives its bytes.
+Errors: PM010, PM012, PM013.';
+
+create function parley_mail.send(
+  sender text, recipients text[], subject text default null, text text default null, html text default null,
+  headers jsonb default null, attachments parley_mail.attachment[] default null, raw bytea default null,
+  idempotency_key text default null, priority text default 'NORMAL', not_before timestamptz default null,
+  expires timestamptz default null, notify text default null, ret text default null, envid text default null,
+  variables jsonb default null, on_status text default null, tag text default null,
+  caller parley.caller default parley.current_caller()
+) returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_submitter parley_mail._p_submitter := parley_mail._p_submitter_of(parley.caller_role(caller));
+  v_sender parley_mail._p_mailbox_of := parley_mail._p_checked_sender(v_submitter, sender);
+  v_addresses text[] := parley_mail._p_require_recipients(v_submitter, recipients);
+  v_options parley_mail._p_options := parley_mail._p_checked_options(
+    v_submitter, priority, not_before, expires, notify, ret, envid, on_status, tag
+  );
+  v_id bigint := nextval('parley_mail._p_message_id');
+  v_header_id text := format('<%s@%s>', gen_random_uuid(), parley_mail._p_domain_of(v_sender.address));
+  v_rendered bytea;
+  v_first bigint;
+  v_variables jsonb[];
+  v_ids bigint[] := array[v_id];
+begin
+  if v_sender.display_name is null then
+    sender := v_sender.address;
+  end if;
+  if raw is not null and (subject, text, html, headers, attachments, variables) is distinct from
+    (null::text, null::text, null::text, null::jsonb, null::parley_mail.attachment[], null::jsonb) then
+    found := parley_mail._p_raise('body', 'raw is given, and other parts of a message too.');
+  end if;
+  if idempotency_key is not null then
+    v_first := parley_mail._p_first_under_key(
+      v_submitter, idempotency_key,
+      jsonb_build_array(sender, recipients, subject, text, html, headers, variables, tag, upper(priority)), attachments,
+      raw, v_id
+    );
+    if v_first is not null then
+      return v_first;
+    end if;
+  end if;
+  if variables is not null then
+    v_variables := parley_mail._p_variables_of(variables, cardinality(recipients));
+    for i in 1..cardinality(recipients) loop
+      v_ids[i] := case when i = 1 then v_id else nextval('parley_mail._p_message_id') end;
+      perform parley_mail._p_send_one_of(
+        v_submitter, v_options, v_sender, sender, recipients[i], v_addresses[i], subject, text, html, headers,
+        v_variables[least(i, cardinality(v_variables))], v_ids[i], attachments, nullif(v_id, v_ids[i])
+      );
+    end loop;
+    perform parley_mail._p_submit(v_ids, v_options.priority, v_options.not_before);
+    return v_id;
+  end if;
+  if raw is not null then
+    v_rendered := parley_mail._p_completed_raw(raw, v_header_id, clock_timestamp());
+    subject := parley_mail._p_header_of(v_rendered, 'Subject');
+    v_header_id := parley_mail._p_header_of(v_rendered, 'Message-ID');
+  else
+    v_rendered := parley_mail._p_rendered(
+      sender, recipients, subject, text, html, headers, attachments, v_header_id, clock_timestamp()
+    );
+  end if;
+  perform parley_mail._p_store_message(
+    v_submitter, v_options, v_id, v_header_id, v_sender.address, v_addresses, subject, v_rendered, null
+  );
+  if v_options.priority = 1 and v_options.not_before is null then
+    perform parley.put('parley_mail_submission', v_id::text);
+  else
+    perform parley_mail._p_submit(v_ids, v_options.priority, v_options.not_before);
+  end if;
+  if v_submitter.has_quota then
+    found := parley_mail._p_count_against_quota(v_submitter, 1, octet_length(v_rendered));
+  end if;
+  return v_id;
+end
+$$;
+
+comment on function parley_mail.send(
+  text, text[], text, text, text, jsonb, parley_mail.attachment[], bytea, text, text, timestamptz, timestamptz, text,
+  text, text, jsonb, text, text, parley.caller
+) is
+'Submits a message in this transaction, and gives its number: with the commit it is under way, after a rollback it has
+never been. It is rendered now; retries send the same bytes.
+Arguments: sender, address@domain or Name <address@domain>, or a local part alone of the default domain; recipients,
+written the same way; subject; text; html; headers, {"Name": "value"}, where From, To and Cc change what is shown and
+not who gets it; attachments, each made by parley_mail.attachment; raw, a whole message instead of these;
+idempotency_key, a second call with the same key and message gives the first number; priority, HIGH, NORMAL or LOW;
+not_before; expires, null: by priority; notify, NEVER or a list of SUCCESS, FAILURE, DELAY; ret, FULL or HDRS; envid;
+variables, an object for all or an array with one for each recipient: then {{name}} is filled in, each recipient gets a
+message of his own, and the number is that of the first; on_status, a Parley service that is informed of what becomes of
+it; tag, a text of your own.
+Errors: PM001 the role does not hold SEND, PM010 malformed, PM011 the key was used for other content, PM012 too large,
+PM013 over the quota of the role, PM014 resources are short.
+Source: spec mail 4.3.';
+
+create function parley_mail._p_submitted_messages(caller parley.caller default parley.current_caller())
+returns table (
+  message_id bigint, parent_message_id bigint, submitted_at timestamptz, sender text, recipients text[], subject text,
+  tag text, size bigint, priority text, not_before timestamptz, expires_at timestamptz
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select m.message_id, m.parent_message_id, m.received_at, m.sender, m.recipients, m.subject, m.tag, m.size,
+    (array['HIGH', 'NORMAL', 'LOW'])[m.priority + 1], m.not_before, m.expires_at
+  from (select parley.caller_role(caller) as role) as c
+  join parley_mail._p_message as m on m.submitted_by = c.role
+$$;
+
+comment on function parley_mail._p_submitted_messages(parley.caller) is
+'Gives what parley_mail.submitted_messages shows.';
+
+create view parley_mail.submitted_messages as
+select s.message_id, s.parent_message_id, s.submitted_at, s.sender, s.recipients, s.subject, s.tag, s.size, s.priority,
+  s.not_before, s.expires_at
+from parley_mail._p_submitted_messages() as s;
+
+comment on view parley_mail.submitted_messages is
+'Messages that the current role has submitted and that are still under way; nobody else sees them here.';
+
+-- sql/mail/send_batch.sql
+
+-- Submission of many messages of one kind in one call.
+--
+-- What all of them share is rendered once, with marks in the places of the recipient and the Message-ID; each is
+-- that text with its own in the place of the marks. With variables, or where a name is not ASCII, each message is
+-- rendered for itself. Messages are put into the submission queue in groups.
+
+create function parley_mail._p_send_alike(
+  submitter parley_mail._p_submitter, options parley_mail._p_options, sender parley_mail._p_mailbox_of,
+  written text, addresses text[], subject text, text text, html text, headers jsonb
+) returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_domain constant text := parley_mail._p_domain_of(sender.address);
+  -- 122 random bits: no text holds them.
+  v_mark constant text := replace(gen_random_uuid()::text, '-', '');
+  v_pattern text := convert_from(parley_mail._p_rendered(
+    written, array[v_mark || '@example.com'], subject, text, html, headers, null,
+    format('<%s-id@%s>', v_mark, v_domain), clock_timestamp()
+  ), 'UTF8');
+  v_ids bigint[];
+  v_bytes bigint;
+begin
+  if octet_length(v_pattern) > 7000 or (headers is not null and headers ?| array['To', 'to', 'Cc', 'cc']) then
+    return null;
+  end if;
+  with message as (
+    insert into parley_mail._p_message (
+      message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
+      expires_at, source, submitted_by, size, has_utf8_addresses, on_status, tag, subject, body
+    )
+    select nextval('parley_mail._p_message_id'), m.id, format('<%s@%s>', m.id, v_domain), sender.address,
+      array[m.address], case when options.notify is not null then array[options.notify] end, options.ret, options.envid,
+      options.priority, options.not_before, options.expires_at, 'SQL', submitter.role, octet_length(m.body),
+      not parley_mail._p_is_ascii(sender.address || m.address), options.on_status, options.tag,
+      left(_p_send_alike.subject, 500), m.body
+    from (
+      select a.address, a.id, convert_to(replace(
+        replace(v_pattern, v_mark || '@example.com', a.address), v_mark || '-id', a.id::text
+      ), 'UTF8') as body
+      from (
+        select u.address, gen_random_uuid() as id from unnest(addresses) as u (address) offset 0
+      ) as a
+    ) as m
+    returning message_id, size
+  )
+
+  select array_agg(m.message_id order by m.message_id), sum(m.size) into v_ids, v_bytes from message as m;
+  if submitter.has_quota then
+    found := parley_mail._p_count_against_quota(submitter, cardinality(v_ids), v_bytes);
+  end if;
+  return v_ids;
+end
+$$;
+
+comment on function parley_mail._p_send_alike(
+  parley_mail._p_submitter, parley_mail._p_options, parley_mail._p_mailbox_of, text, text[], text, text, text, jsonb
+) is
+'Stores a message for each recipient that differs in nothing but the recipient and the Message-ID, and gives their
+numbers; null when they are too large for that.
+Errors: PM010, PM013.';
+
+create function parley_mail.send_batch(
+  sender text, recipients text[], subject text default null, text text default null, html text default null,
+  headers jsonb default null, variables jsonb default null, priority text default 'NORMAL',
+  not_before timestamptz default null, expires timestamptz default null, notify text default null,
+  ret text default null, envid text default null, on_status text default null, tag text default null,
+  caller parley.caller default parley.current_caller()
+) returns setof bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_submitter parley_mail._p_submitter := parley_mail._p_submitter_of(parley.caller_role(caller));
+  v_sender parley_mail._p_mailbox_of := parley_mail._p_checked_sender(v_submitter, sender);
+  v_options parley_mail._p_options := parley_mail._p_checked_options(
+    v_submitter, priority, not_before, expires, notify, ret, envid, on_status, tag
+  );
+  v_addresses text[];
+  v_variables jsonb[];
+  v_ids bigint[];
+begin
+  if v_sender.display_name is null then
+    sender := v_sender.address;
+  end if;
+  -- Each recipient is a message: the limit is one of the call.
+  v_submitter.max_recipients := 100000;
+  v_addresses := parley_mail._p_require_recipients(v_submitter, recipients);
+  if variables is null and v_addresses = recipients then
+    v_ids := parley_mail._p_send_alike(
+      v_submitter, v_options, v_sender, sender, v_addresses, subject, text, html, headers
+    );
+  end if;
+  if v_ids is null then
+    v_variables := parley_mail._p_variables_of(coalesce(variables, '{}'), cardinality(recipients));
+    for i in 1..cardinality(recipients) loop
+      v_ids := v_ids || nextval('parley_mail._p_message_id');
+      perform parley_mail._p_send_one_of(
+        v_submitter, v_options, v_sender, sender, recipients[i], v_addresses[i], subject, text, html, headers,
+        case when variables is not null then v_variables[least(i, cardinality(v_variables))] end, v_ids[i]
+      );
+    end loop;
+  end if;
+  perform parley_mail._p_submit(v_ids, v_options.priority, v_options.not_before);
+  return query select i.id from unnest(v_ids) as i (id);
+end
+$$;
+
+comment on function parley_mail.send_batch(
+  text, text[], text, text, text, jsonb, jsonb, text, timestamptz, timestamptz, text, text, text, text, text,
+  parley.caller
+) is
+'Submits a message of his own to each of many recipients, in this transaction, and gives their numbers in the order of
+the recipients.
+Arguments: sender; recipients, up to 100,000; subject, text, html, headers, of all of them; variables, an object for all
+or an array with one for each recipient; the others as in parley_mail.send.
+Errors: PM001 the role does not hold SEND, PM010 malformed, PM012 too large, PM013 over the quota of the role, PM014
+resources are short.
+Source: spec mail 4.3.';
+
+-- sql/mail/grants.sql
+
+-- What everybody may call and read: the interface. Each function of it asks for the caller's right itself.
+
+do $$
+declare
+  v_function regprocedure;
+  v_view regclass;
+begin
+  perform parley_store.take_back_schema('parley_mail');
+  grant usage on schema parley_mail to public;
+  for v_function in
+    select p.oid::regprocedure
+    from pg_catalog.pg_proc as p
+    where p.pronamespace = 'parley_mail'::regnamespace and p.proname not like E'\\_p\\_%'
+  loop
+    execute format('grant execute on function %s to public', v_function);
+  end loop;
+  for v_view in
+    select c.oid::regclass
+    from pg_catalog.pg_class as c
+    where c.relnamespace = 'parley_mail'::regnamespace and c.relkind = 'v' and c.relname not like E'\\_p\\_%'
+  loop
+    execute format('grant select on %s to public', v_view);
+  end loop;
+  -- What views, and daemons, call: each asks who calls.
+  for v_function in
+    select p.oid::regprocedure
+    from pg_catalog.pg_proc as p
+    where p.pronamespace = 'parley_mail'::regnamespace and p.proname like E'\\_p\\_%' and p.prosecdef
+      and p.proargtypes[p.pronargs - 1] = 'parley.caller'::regtype
+  loop
+    execute format('grant execute on function %s to public', v_function);
+  end loop;
 end
 $$;
 
