@@ -31,6 +31,9 @@ var unpinned = map[string]string{
 	"parley.send_binary":          inLineOfSend,
 	"parley.send_json":            inLineOfSend,
 	"parley.send_to_all":          inLineOfSend,
+	"parley.send_batch":           inLineOfSend,
+	"parley.send_batch_json":      inLineOfSend,
+	"parley.put_batch":            inLineOfSend,
 	"parley_store.read_content":   "a pinned search_path would keep the planner from putting it in line: all chunks would come before the first",
 
 	"parley_mail._p_domain_of":        putInLine,

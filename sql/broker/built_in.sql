@@ -114,7 +114,9 @@ begin
   grant execute on function parley._p_current_term() to public;
   grant execute on function parley._p_broker_state() to public;
   -- What SEND checks before it inserts, and what refuses; neither has rights of its own.
-  grant execute on function parley._p_require_one_dimension(anyarray), parley._p_raise(integer, text, text[]) to public;
+  grant execute on function
+    parley._p_require_one_dimension(anyarray), parley._p_utf8_bodies(text[]), parley._p_raise(integer, text, text[])
+  to public;
   -- What ask who calls, behind functions of several forms.
   grant execute on function parley._p_end_without_error(uuid, parley.caller),
   parley._p_clean_up(uuid, boolean, parley.caller) to public;

@@ -279,11 +279,8 @@ begin
     select cardinality(m.frame) into v_size
     from parley._p_endpoint as e
     join parley._p_message as m using (endpoint_id)
-    where e.endpoint_id = v_first.endpoint_id
-      and e.is_plain
-      and m.position = v_first.position
-      and m.xmax = '0'
-      and m.message_type_id not in (1, 5);
+    where e.endpoint_id = v_first.endpoint_id and e.is_plain
+      and m.position = v_first.position and m.xmax = '0' and m.message_type_id not in (1, 5);
     exit when not found or v_size > v_left or v_first.endpoint_id = any (v_hint.blocked_endpoints);
     -- As in RECEIVE of one group: not all readers at once.
     if v_first.position - v_low > 65536
@@ -306,9 +303,8 @@ begin
         else
           select array_agg(u.endpoint_id) as endpoints, array_agg(u.group_id) as groups into v_held
           from (
-            select * from unnest(v_held.endpoints, v_held.groups) as h (endpoint_id, group_id)
-            union
-            select * from unnest(v_found.endpoints, v_found.groups) as f (endpoint_id, group_id)
+            select distinct *
+            from unnest(v_held.endpoints || v_found.endpoints, v_held.groups || v_found.groups) as h (endpoint_id, group_id)
           ) as u;
         end if;
         v_groups := v_groups - cardinality(v_held.endpoints);

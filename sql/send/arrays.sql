@@ -31,3 +31,19 @@ $$;
 comment on function parley._p_require_one_dimension(anyarray) is
 'Gives true for an array that is a list: of one dimension, empty or null.
 Errors: 8402 of more dimensions.';
+
+create function parley._p_utf8_bodies(bodies text[]) returns bytea[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley._p_require_one_dimension(bodies);
+  return array(
+    select convert_to(b.body, 'UTF8') from unnest(bodies) with ordinality as b (body, number) order by b.number
+  );
+end
+$$;
+
+comment on function parley._p_utf8_bodies(text[]) is
+'Gives a list of texts as they travel: as UTF-8, in their order; of null an empty list.
+Errors: 8402 an array of several dimensions.';

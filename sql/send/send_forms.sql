@@ -263,20 +263,9 @@ Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
 create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-declare
-  v_bodies bytea[];
-begin
-  found := parley._p_require_one_dimension(bodies);
-  v_bodies := array(
-    select convert_to(b.body, 'UTF8')
-    from unnest(send_batch.bodies) with ordinality as b (body, position)
-    order by b.position
-  );
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
-end
+  select parley.send_batch_binary($1, $2, parley._p_utf8_bodies($3))
 $$;
 
 comment on function parley.send_batch(uuid, text, text[]) is
@@ -287,20 +276,9 @@ Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
 create function parley.send_batch_json(conversation_handle uuid, message_type text, bodies jsonb[]) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-declare
-  v_bodies bytea[];
-begin
-  found := parley._p_require_one_dimension(bodies);
-  v_bodies := array(
-    select convert_to(b.body::text, 'UTF8')
-    from unnest(send_batch_json.bodies) with ordinality as b (body, position)
-    order by b.position
-  );
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, v_bodies);
-end
+  select parley.send_batch_binary($1, $2, parley._p_utf8_bodies($3::pg_catalog.text[]))
 $$;
 
 comment on function parley.send_batch_json(uuid, text, jsonb[]) is

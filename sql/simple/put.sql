@@ -224,17 +224,9 @@ Source: spec P32.';
 create function parley.put_batch(
   queue text, bodies text[], key text default null, priority integer default 5, deliver_at timestamptz default null
 ) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
 as $$
-begin
-  found := parley._p_require_one_dimension(bodies);
-  insert into parley._p_outgoing_put (queue, bodies, message_key, priority, deliver_at)
-  values (
-    $1, array(select convert_to(b.body, 'UTF8') from unnest($2) with ordinality as b (body, number) order by b.number),
-    $3, $4, $5
-  );
-end
+  select parley.put_batch_binary($1, parley._p_utf8_bodies($2), $3, $4, $5)
 $$;
 
 comment on function parley.put_batch(text, text[], text, integer, timestamptz) is
