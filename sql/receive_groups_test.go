@@ -215,26 +215,32 @@ func TestFramesOfManyGroupsAreReceivedInOrder(t *testing.T) {
 // A conversation that moves, or is received from, between the scan and the lock is left to whoever has it now (keeps S3).
 func TestManyGroupsAreReadAgainUnderTheirLocks(t *testing.T) {
 	t.Parallel()
-	b := newWorld(t)
-	handles := b.fill(4, 1)
-	const lock = "return query\n      select"
-	definition := value[string](b.session, "select pg_get_functiondef('parley._p_receive_groups(parley._p_queue,integer,integer)'::regprocedure)")
-	at := strings.Index(definition, lock)
-	if at < 0 {
-		t.Fatal("the reading is not found in the function: does it read otherwise now?")
-	}
-	b.exec(definition[:at] + "perform pg_advisory_xact_lock(231); " + definition[at:])
-	group := value[string](b.session, "select conversation_group_id::text from parley.conversation_endpoints where conversation_handle = $1", b.farHandle(handles[0]))
-	holder := b.begin()
-	holder.exec("select pg_advisory_xact_lock(231)")
-	w := b.start("select string_agg(parley.body_text(message_body), ' ') from parley.receive('Answering', 100, groups => 100)")
-	b.waitUntil("select exists (select from pg_stat_activity where pid = $1 and wait_event = 'advisory')", w.backend)
-	// The lock was held by a transaction whose snapshot is older than this MOVE of a conversation that it has not locked: by force, as MOVE waits.
-	b.exec("update parley._p_endpoint set group_id = (select group_id from parley._p_conversation_group where conversation_group_id = $1), is_plain = false where conversation_handle in ($2, $3)",
-		group, b.farHandle(handles[0]), b.farHandle(handles[1]))
-	holder.commit()
-	w.requireSuccess()
-	if got := b.bodies("Answering"); !slices.Equal(got, []string{"0/0", "1/0"}) {
-		t.Errorf("left is %q", got)
+	// As many messages as groups are read by another statement than more.
+	for _, top := range []int{4, 100} {
+		t.Run(fmt.Sprint(top), func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			handles := b.fill(4, 1)
+			const lock = "-- Twice as much"
+			definition := value[string](b.session, "select pg_get_functiondef('parley._p_receive_groups(parley._p_queue,integer,integer)'::regprocedure)")
+			at := strings.Index(definition, lock)
+			if at < 0 {
+				t.Fatal("the reading is not found in the function: does it read otherwise now?")
+			}
+			b.exec(definition[:at] + "perform pg_advisory_xact_lock(231); " + definition[at:])
+			group := value[string](b.session, "select conversation_group_id::text from parley.conversation_endpoints where conversation_handle = $1", b.farHandle(handles[0]))
+			holder := b.begin()
+			holder.exec("select pg_advisory_xact_lock(231)")
+			w := b.start("select string_agg(parley.body_text(message_body), ' ') from parley.receive('Answering', $1, groups => 100)", top)
+			b.waitUntil("select exists (select from pg_stat_activity where pid = $1 and wait_event = 'advisory')", w.backend)
+			// The lock was held by a transaction whose snapshot is older than this MOVE of a conversation that it has not locked: by force, as MOVE waits.
+			b.exec("update parley._p_endpoint set group_id = (select group_id from parley._p_conversation_group where conversation_group_id = $1), is_plain = false where conversation_handle in ($2, $3)",
+				group, b.farHandle(handles[0]), b.farHandle(handles[1]))
+			holder.commit()
+			w.requireSuccess()
+			if got := b.bodies("Answering"); !slices.Equal(got, []string{"0/0", "1/0"}) {
+				t.Errorf("left is %q", got)
+			}
+		})
 	}
 }

@@ -301,10 +301,10 @@ begin
         if v_round = 0 then
           v_held := v_found;
         else
-          select array_agg(u.endpoint_id) as endpoints, array_agg(u.group_id) as groups into v_held
+          select array_agg(u.id) as endpoints, array_agg(u.group_id) as groups into v_held
           from (
             select distinct *
-            from unnest(v_held.endpoints || v_found.endpoints, v_held.groups || v_found.groups) as h (endpoint_id, group_id)
+            from unnest(v_held.endpoints || v_found.endpoints, v_held.groups || v_found.groups) as h (id, group_id)
           ) as u;
         end if;
         v_groups := v_groups - cardinality(v_held.endpoints);
