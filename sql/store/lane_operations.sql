@@ -161,8 +161,17 @@ begin
   for v_lane_id in
     select s.lane_id
     from parley_store._p_lane_state as s
-    where s.is_scheduled and not s.is_blocked and s.suspended_at is null
+    where not s.is_blocked and s.suspended_at is null
       and greatest(s.visited_at, s.next_attempt_at) < clock_timestamp() - overdue
+      and (
+        s.is_scheduled
+        or exists (
+          select
+          from parley_store._p_activation as a
+          where a.lane_id = s.lane_id and a.activation_id > s.activated_to
+            and a.created_at < clock_timestamp() - overdue
+        )
+      )
     order by s.lane_id
     limit lanes
     for update skip locked
@@ -212,6 +221,8 @@ begin
     and not exists (select from parley_store._p_delayed_item as d where d.lane_id = l.lane_id)
     and not exists (select from parley_store._p_suspended_item as u where u.lane_id = l.lane_id);
   get diagnostics v_removed = row_count;
+  delete from parley_store._p_activation as a
+  where a.lane_id = any (v_locked) and not exists (select from parley_store._p_lane as l where l.lane_id = a.lane_id);
   delete from parley_store._p_lane_mark as m
   where m.lane_id = any (v_locked) and not exists (select from parley_store._p_lane as l where l.lane_id = m.lane_id);
   return v_removed;

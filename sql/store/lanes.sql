@@ -14,8 +14,8 @@
 --
 -- Invariants, and what keeps each:
 --   a lane with work is scheduled, or a token is on its way   who puts work reads is_scheduled after it has locked the
---     lane, and puts a token when it is false; it becomes false only under a lock on the lane that excludes those, when
---     a statement after that finds no work
+--     lane, and puts a token when it is false, unless the newest activation says that one waits; it becomes false only
+--     under a lock on the lane that excludes those, when a statement after that finds no work
 --   one token of a lane counts   token_number: others are dropped
 --   a token that is lost is made anew   repair_lanes
 -- Locks: rows of _p_lane by lane_id, then of _p_lane_state, then items. Who claims skips what is locked.
@@ -34,6 +34,7 @@ create table parley_store._p_lane_state (
   lane_id bigint primary key references parley_store._p_lane on delete cascade,
   is_scheduled boolean not null default false,
   token_number bigint not null default 0,
+  activated_to bigint not null default 0,
   visited_at timestamptz not null default clock_timestamp(),
   is_permanent boolean not null default false,
   is_blocked boolean not null default false,
@@ -53,6 +54,19 @@ comment on column parley_store._p_lane_state.is_scheduled is
 'A token of it is in the queue, or will be put there by who has it.';
 comment on column parley_store._p_lane_state.token_number is 'That of the token that counts.';
 comment on column parley_store._p_lane_state.is_blocked is 'It has no token because lease_max leases are out.';
+
+comment on column parley_store._p_lane_state.activated_to is
+'The newest activation when it was left last: for a newer one a token waits.';
+
+create table parley_store._p_activation (
+  lane_id bigint not null,
+  activation_id bigint generated always as identity,
+  created_at timestamptz not null default clock_timestamp(),
+  primary key (lane_id, activation_id)
+);
+
+comment on table parley_store._p_activation is
+'That a token of a lane was put by who put work there. The newest of a lane stays, so that it is found at the end.';
 
 -- Without a unique key: who uses a priority first waits for nobody, and a second row does no harm.
 create table parley_store._p_lane_priority (
@@ -157,6 +171,8 @@ create function parley_store.set_lane(
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_lane_id bigint;
 begin
   found := parley_store._p_queue_of(system) is not null;
   if lane is null then
@@ -169,12 +185,13 @@ begin
     found := (parley_store._p_policy(retry_policy)).policy is not null;
   end if;
   perform parley_store._p_make_lanes(system, array[lane]);
+  v_lane_id := parley_store._p_lane_id(system, lane);
   update parley_store._p_lane_state as s
   set
     is_permanent = coalesce(set_lane.is_permanent, s.is_permanent),
     lease_max = case when set_lane.lease_max is null then s.lease_max else nullif(set_lane.lease_max, 0) end,
     retry_policy = coalesce(set_lane.retry_policy, s.retry_policy)
-  where s.lane_id = parley_store._p_lane_id(system, lane);
+  where s.lane_id = v_lane_id;
 end
 $$;
 

@@ -82,6 +82,27 @@ $$;
 comment on function parley_store._p_take_token(bigint, bigint) is
 'Gives the state of the lane, locked, when a token counts and items may be claimed; null otherwise.';
 
+create function parley_store._p_leave(lane_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_newest bigint := coalesce(parley_store._p_newest_activation(lane_id), 0);
+  v_before bigint;
+begin
+  select s.activated_to into v_before from parley_store._p_lane_state as s where s.lane_id = _p_leave.lane_id;
+  update parley_store._p_lane_state as s
+  set is_scheduled = false, activated_to = v_newest, visited_at = clock_timestamp()
+  where s.lane_id = _p_leave.lane_id;
+  if v_before < v_newest then
+    delete from parley_store._p_activation as a where a.lane_id = _p_leave.lane_id and a.activation_id = v_before;
+  end if;
+end
+$$;
+
+comment on function parley_store._p_leave(bigint) is
+'Leaves a lane that is empty, until somebody puts work there. The caller has locked it against that for update.';
+
 create function parley_store._p_return_token(lane_id bigint, has_claimed boolean, may_be_empty boolean) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -91,9 +112,7 @@ begin
     -- Who puts work has locked this row for key share: then some may come.
     perform from parley_store._p_lane as l where l.lane_id = _p_return_token.lane_id for update skip locked;
     if found and not parley_store._p_has_work(lane_id) then
-      update parley_store._p_lane_state as s
-      set is_scheduled = false, visited_at = clock_timestamp()
-      where s.lane_id = _p_return_token.lane_id;
+      perform parley_store._p_leave(lane_id);
       return;
     end if;
     perform parley_store._p_schedule(lane_id, case when not has_claimed then clock_timestamp() + '20 ms' end);

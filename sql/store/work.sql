@@ -98,6 +98,26 @@ comment on table parley_store._p_lease is
 create index on parley_store._p_lease (lane_id);
 create index on parley_store._p_lease (until);
 
+create function parley_store._p_newest_activation(lane_id bigint) returns bigint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+begin
+  return (
+    select a.activation_id
+    from parley_store._p_activation as a
+    where a.lane_id = _p_newest_activation.lane_id
+    order by a.activation_id desc
+    limit 1
+  );
+end
+$$;
+
+comment on function parley_store._p_newest_activation(bigint) is 'Gives the newest activation of a lane; null without any.';
+
 create function parley_store._p_wake_lanes(lane_ids bigint[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -106,13 +126,22 @@ declare
   v_tokens record;
 begin
   for v_tokens in
+    with activated as (
+      insert into parley_store._p_activation (lane_id)
+      select s.lane_id
+      from parley_store._p_lane_state as s
+      where s.lane_id = any (lane_ids)
+        -- An old snapshot may not see that the lane has been left since; a token too many is dropped.
+        and not (
+          parley_store._p_sees_all()
+          and (s.is_scheduled or coalesce(parley_store._p_newest_activation(s.lane_id) > s.activated_to, false))
+        )
+      returning lane_id
+    )
     select y.queue_name, array_agg(format('lane %s 0', l.lane_id)) as bodies
-    from parley_store._p_lane_state as s
+    from activated as a
     join parley_store._p_lane as l using (lane_id)
     join parley_store._p_system as y using (system)
-    where s.lane_id = any (lane_ids)
-      -- An old snapshot may not see that the lane has been left since; a token too many is dropped.
-      and not (s.is_scheduled and parley_store._p_sees_all())
     group by y.queue_name
   loop
     perform parley.put_batch(v_tokens.queue_name, v_tokens.bodies);
@@ -121,7 +150,7 @@ end
 $$;
 
 comment on function parley_store._p_wake_lanes(bigint[]) is
-'Puts tokens of those of some lanes that are not scheduled. The caller has locked the lanes and put work there.';
+'Puts tokens of those of some lanes that are not scheduled and for which none waits. The caller has locked the lanes and put work there.';
 
 create function parley_store._p_lock_lanes(system text, names text[], priority integer) returns bigint[]
 language plpgsql

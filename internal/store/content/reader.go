@@ -1,0 +1,135 @@
+package content
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/parley-broker/parley/internal/pgdb"
+)
+
+// A Reader gives a body, a chunk in memory at a time. Each chunk is a statement of its own: on a pool no connection and no snapshot is held
+// while what was read goes to a network.
+type Reader struct {
+	ctx    context.Context //nolint:containedctx // io.Reader has no place for it
+	db     pgdb.DB
+	holder Holder
+	info   Info
+	chunks int32
+	next   int32
+	buffer []byte // of which left is a part
+	left   []byte
+	hash   hash.Hash
+	read   int64
+	err    error
+}
+
+// Open finds a body to which a holder refers.
+//
+// Errors: [ErrNotReferred].
+func Open(ctx context.Context, db pgdb.DB, id int64, holder Holder) (*Reader, error) {
+	r := &Reader{ctx: ctx, db: db, holder: holder, info: Info{ID: id}, hash: sha256.New()}
+	var sum []byte
+	err := db.QueryRow(ctx, "select o.bytes, o.chunks, o.sha256, o.body from parley_store.open_content($1::bigint, $2::text, $3::bigint) as o",
+		id, holder.System, holder.Number).Scan(&r.info.Bytes, &r.chunks, &sum, &r.left)
+	if err != nil {
+		return nil, failed(err, fmt.Sprintf("open content %d", id))
+	}
+	copy(r.info.SHA256[:], sum)
+	r.take(r.left)
+	return r, nil
+}
+
+// Info returns what is known of the body.
+func (r *Reader) Info() Info { return r.info }
+
+// Read gives the next bytes. At the end it compares the hash.
+//
+// Errors: [ErrDamaged], [ErrNotReferred] when the holder has been released meanwhile.
+func (r *Reader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if err := r.ready(); err != nil {
+		return 0, err
+	}
+	n := copy(p, r.left)
+	r.left = r.left[n:]
+	return n, nil
+}
+
+// WriteTo gives all that is left to a writer, without a copy.
+func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
+	for {
+		err := r.ready()
+		if err == io.EOF { //nolint:errorlint // it is ours, and never wrapped
+			return written, nil
+		}
+		if err != nil {
+			return written, err
+		}
+		n, err := w.Write(r.left)
+		written += int64(n)
+		r.left = r.left[n:]
+		if err != nil {
+			return written, err
+		}
+	}
+}
+
+// ready reads a chunk when nothing is left of the last.
+func (r *Reader) ready() error {
+	for len(r.left) == 0 && r.err == nil {
+		if r.next == r.chunks {
+			r.err = r.end()
+			break
+		}
+		r.err = r.fetch()
+	}
+	return r.err
+}
+
+func (r *Reader) fetch() error {
+	rows, err := r.db.Query(r.ctx, "select r.body from parley_store.read_content($1::bigint, $2::text, $3::bigint, $4::integer, $4::integer) as r",
+		r.info.ID, r.holder.System, r.holder.Number, r.next)
+	if err != nil {
+		return failed(err, "read a body")
+	}
+	defer rows.Close()
+	isThere := rows.Next()
+	if isThere {
+		var chunk pgtype.DriverBytes
+		if err := rows.Scan(&chunk); err != nil {
+			return failed(err, "read a body")
+		}
+		r.buffer = append(r.buffer[:0], chunk...)
+	}
+	rows.Close()
+	if err := rows.Err(); err != nil {
+		return failed(err, "read a body")
+	}
+	if !isThere {
+		return fmt.Errorf("read chunk %d of content %d: %w", r.next, r.info.ID, ErrNotReferred)
+	}
+	r.next++
+	r.left = r.buffer
+	r.take(r.left)
+	return nil
+}
+
+func (r *Reader) take(chunk []byte) {
+	r.hash.Write(chunk)
+	r.read += int64(len(chunk))
+}
+
+// end says whether what was read is what was written.
+func (r *Reader) end() error {
+	if r.read != r.info.Bytes || [32]byte(r.hash.Sum(nil)) != r.info.SHA256 {
+		return fmt.Errorf("content %d: %w", r.info.ID, ErrDamaged)
+	}
+	return io.EOF
+}

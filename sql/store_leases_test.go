@@ -1,0 +1,218 @@
+package sql_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// lapse lets the terms of all leases run out.
+func (s session) lapse() {
+	s.Helper()
+	s.exec("update parley_store._p_lease set until = clock_timestamp() - interval '1 second'")
+}
+
+func (s session) requireStates(want string) {
+	s.Helper()
+	equal(s, want, `select coalesce(string_agg(w.state || ' ' || w.subject, ', ' order by w.subject), '') from parley_store.work_items as w`)
+}
+
+// A holder whose term has run out is refused once its items were given back, and never completes those of another.
+func TestALeaseThatRanOutIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.putWork("a", 1, 2)
+	b.claim("a", 2)
+	old := value[int64](b.session, "select lease_id from parley_store._p_lease")
+	equal(b.session, 0, "select parley_store.expire_leases()")
+	b.lapse()
+	equal(b.session, 2, "select parley_store.expire_leases()")
+	b.requireClaimed(b.claim("a", 1), []int64{1})
+	for _, call := range []string{
+		"complete_work(%d)", "release_work(%d)", "retry_work(%d)", "delay_work(%d, null, now())", "renew_lease(%d)",
+		"suspend_claimed(%d, null, 'x')",
+	} {
+		b.fails("PS005", "select parley_store."+fmt.Sprintf(call, old))
+	}
+	b.fails("PS005", "select parley_store.complete_work(null)")
+	b.requireStates("IN_FLIGHT 1, WAITING 2")
+}
+
+// Late, but before anybody else could have the items: that counts.
+func TestALateHolderMayStillComplete(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.putWork("a", 1, 2)
+	b.claim("a", 2)
+	b.lapse()
+	equal(b.session, 2, "select parley_store.complete_work(lease_id) from parley_store._p_lease")
+	equal(b.session, 0, "select parley_store.expire_leases()")
+	b.requireStates("")
+}
+
+func TestARenewedLeaseStays(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.putWork("a", 1, 1)
+	b.claim("a", 1)
+	b.lapse()
+	b.exec("select parley_store.renew_lease(lease_id, '1 minute') from parley_store._p_lease")
+	equal(b.session, 0, "select parley_store.expire_leases()")
+	b.requireStates("IN_FLIGHT 1")
+}
+
+// What was not tried stands in front of everything else, in its order, whatever came since.
+func TestReleasedWorkKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.exec("select parley_store.set_lane('mail', 'a', lease_max => 1)")
+	b.putWork("a", 1, 4)
+	b.requireClaimed(b.claimNext(3, 1), []string{"a 1", "a 2", "a 3"})
+	b.putWork("a", 5, 5)
+	b.requireClaimed(b.claimNext(3, 1), []string{})
+	b.exec("select parley_store.complete_work(lease_id, array(select min(item_id) from parley_store._p_in_flight)) from parley_store._p_lease")
+	b.exec("select parley_store.release_work(lease_id) from parley_store._p_lease")
+	b.requireClaimed(b.claimNext(10, 1), []string{"a 2", "a 3", "a 4", "a 5"})
+	equal(b.session, 0, "select max(attempts) from parley_store.work_items")
+}
+
+func TestFailedWorkComesBackWhenItIsDue(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.putWork("a", 1, 2)
+	b.claimNext(2, 1)
+	b.exec("select parley_store.retry_work(lease_id, null, 'no answer') from parley_store._p_lease")
+	b.requireStates("DELAYED 1, DELAYED 2")
+	equal(b.session, true, "select bool_and(due_at - now() between '40 s' and '70 s' and last_error = 'no answer') from parley_store.work_items")
+	b.requireClaimed(b.claimNext(10, 10), []string{})
+	equal(b.session, 1, `select parley_store.retry_work_now('mail', '{"subjects": [2]}')`)
+	b.requireClaimed(b.claimNext(10, 10), []string{"a 2"})
+	b.exec("select parley_store.delay_work(lease_id, null, clock_timestamp() + '50 ms') from parley_store._p_lease")
+	b.waitUntil("select exists (select from parley_store.claim_work('mail') where subject = 2 and attempts = 2)")
+}
+
+// Items whose time is over are given to the caller to give up, and no other.
+func TestExpiredWorkIsGivenToBeGivenUp(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.exec("select parley_store.put_work('mail', array['a', 'a'], array[1, 2], expires_at => clock_timestamp() + '100 ms')")
+	b.putWork("a", 3, 3)
+	b.claim("a", 3)
+	b.waitUntil("select bool_and(expires_at < clock_timestamp()) from parley_store.work_items where subject < 3")
+	equal(b.session, 2, "select cardinality(parley_store.retry_work(lease_id, null, 'x')) from parley_store._p_lease")
+	b.requireStates("IN_FLIGHT 1, IN_FLIGHT 2, DELAYED 3")
+	b.exec("select parley_store.release_work(lease_id) from parley_store._p_lease")
+	equal(b.session, 0, "select count(*)::int from parley_store.claim_expired('mail')")
+	b.exec("select parley_store.fail_lane('mail', 'a', 'x')")
+	equal(b.session, 2, "select count(*)::int from parley_store.claim_expired('mail')")
+}
+
+func TestALaneThatFailsRests(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.putWork("a", 1, 2)
+	b.putWork("b", 3, 3)
+	b.requireClaimed(b.claimNext(1, 1), []string{"a 1"})
+	b.exec("select parley_store.fail_lane('mail', 'a', 'refused'), parley_store.release_work(lease_id) from parley_store._p_lease")
+	b.requireClaimed(b.claimNext(10, 10), []string{"b 3"})
+	b.requireClaimed(b.claim("a", 10), []int64{})
+	equal(b.session, "RETRY 1 refused", "select status || ' ' || failures || ' ' || last_error from parley_store.lanes where lane = 'a'")
+	// Others that report the failure of the same attempt count for nothing.
+	b.exec("select parley_store.fail_lane('mail', 'a', 'refused', clock_timestamp() - interval '1 second')")
+	equal(b.session, 1, "select failures from parley_store.lanes where lane = 'a'")
+	equal(b.session, true, "select parley_store.retry_lane('mail', 'a', 'ann')")
+	b.requireClaimed(b.claimNext(10, 10), []string{"a 1", "a 2"})
+	b.exec("select parley_store.succeed_lane('mail', 'a')")
+	equal(b.session, 0, "select failures from parley_store.lanes where lane = 'a'")
+	equal(b.session, "retry lane ann", "select operation || ' ' || done_by from parley_store.operations")
+}
+
+func TestASuspendedLaneGivesNothing(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.exec("select parley_store.set_lane('mail', 'a', is_permanent => true), parley_store.suspend_lane('mail', 'a', 'moving')")
+	b.putWork("a", 1, 1)
+	b.requireClaimed(b.claimNext(10, 10), []string{})
+	b.requireClaimed(b.claim("a", 10), []int64{})
+	b.exec("select parley_store.resume_lane('mail', 'a')")
+	b.requireClaimed(b.claimNext(10, 10), []string{"a 1"})
+}
+
+// What an operator wants of items in flight is done when they come back without success.
+func TestOperationsOnWorkInFlightWait(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.putWork("a", 1, 6)
+	b.claim("a", 5)
+	equal(b.session, 6, `select parley_store.suspend_work('mail', '{}', 'why', dry_run => true)`)
+	equal(b.session, 3, `select parley_store.suspend_work('mail', '{"subjects": [1, 2, 6]}', 'why')`)
+	equal(b.session, 0, `select parley_store.suspend_work('mail', '{"subjects": [1, 2, 6]}', 'why')`)
+	equal(b.session, 0, `select count(*)::int from parley_store.remove_work('mail', '{"subjects": [3]}')`)
+	b.requireStates("IN_FLIGHT 1, IN_FLIGHT 2, IN_FLIGHT 3, IN_FLIGHT 4, IN_FLIGHT 5, SUSPENDED 6")
+	b.exec(`select parley_store.complete_work(lease_id, array(select item_id from parley_store.work_items where subject in (1, 5)))
+		from parley_store._p_lease`)
+	b.exec("select parley_store.retry_work(lease_id) from parley_store._p_lease")
+	b.requireStates("SUSPENDED 2, DELAYED 4, SUSPENDED 6")
+	equal(b.session, 2, `select count(*)::int from parley_store.export_work('mail', '{}')`)
+	equal(b.session, 2, `select parley_store.resume_work('mail', '{"reason": "why"}')`)
+	equal(b.session, 1, `select count(*)::int from parley_store.remove_work('mail', '{"lane": "a", "state": "DELAYED"}')`)
+	b.requireClaimed(b.claimNext(10, 10), []string{"a 2", "a 6"})
+	b.fails("PS002", `select parley_store.remove_work('mail', '{"subject": [1]}')`)
+	b.fails("PS002", `select parley_store.remove_work('mail', null)`)
+	b.fails("PS001", `select parley_store.suspend_work(null, '{}', 'why')`)
+}
+
+// An empty lane goes, unless somebody puts work there, and one that is made anew works.
+func TestIdleLanesGo(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.exec("select parley_store.set_lane('mail', 'stays', is_permanent => true)")
+	b.putWork("a", 1, 1)
+	b.claimNext(10, 10)
+	b.exec("select parley_store.complete_work(lease_id) from parley_store._p_lease")
+	b.claimNext(10, 10)
+	putter := b.begin()
+	putter.putWork("a", 2, 2)
+	equal(b.session, 0, "select parley_store.remove_idle_lanes(100, '0 seconds')")
+	putter.rollback()
+	equal(b.session, 1, "select parley_store.remove_idle_lanes(100, '0 seconds')")
+	b.putWork("a", 3, 3)
+	b.requireClaimed(b.claimNext(10, 10), []string{"a 3"})
+	equal(b.session, 0, "select parley_store.remove_idle_lanes(100, '0 seconds')")
+}
+
+// Tokens that are lost, as when somebody takes from the queue of a system by hand, are made anew.
+func TestLostTokensAreMadeAnew(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.putWork("a", 1, 2)
+	b.exec("select parley.take('parley_store_mail', 10)")
+	b.putWork("b", 3, 3)
+	b.requireClaimed(b.claimNext(1, 2), []string{"b 3"})
+	b.waitUntil("select parley_store.repair_lanes(10, '10 ms') > 0")
+	b.requireClaimed(b.claimNext(10, 10), []string{"a 1", "a 2"})
+}
+
+// Where nobody claims, one token waits for a lane, however much is put there.
+func TestWorkThatNobodyClaimsLeavesOneToken(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	for n := range 20 {
+		b.putWork("a", n, n)
+	}
+	equal(b.session, 1, "select count(*)::int from parley.peek_messages('parley_store_mail')")
+}
+
+// Whoever waits for work is woken by it.
+func TestClaimWaitsForWork(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	waiter := b.connection()
+	claimed := make(chan []string, 1)
+	go func() {
+		claimed <- values[string](waiter, "select lane || ' ' || subject from parley_store.claim_work('mail', timeout => 60000)")
+	}()
+	time.Sleep(100 * time.Millisecond)
+	b.putWork("a", 1, 1)
+	b.requireClaimed(<-claimed, []string{"a 1"})
+}
