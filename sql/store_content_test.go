@@ -30,9 +30,9 @@ func TestContentIsReadByWhoRefersToIt(t *testing.T) {
 			and coalesce(o.body, (select string_agg(r.body, '' order by r.number) from parley_store.read_content($1, 'mail', 7) as r))
 				= convert_to(repeat('x', $2), 'UTF8')
 			from parley_store.open_content($1, 'mail', 7) as o`, id, bytes)
-		for _, stranger := range []string{"'mail', 8", "'other', 7", "'mail', null", "null, 7", "null, null"} {
-			b.fails("PS003", fmt.Sprintf("select parley_store.open_content(%d, %s)", id, stranger))
-			equal(b.session, 0, fmt.Sprintf("select count(*)::int from parley_store.read_content(%d, %s)", id, stranger))
+		for _, outsider := range []string{"'mail', 8", "'other', 7", "'mail', null", "null, 7", "null, null"} {
+			b.fails("PS003", fmt.Sprintf("select parley_store.open_content(%d, %s)", id, outsider))
+			equal(b.session, 0, fmt.Sprintf("select count(*)::int from parley_store.read_content(%d, %s)", id, outsider))
 			b.fails("PS003", fmt.Sprintf("select parley_store.share_content(%d, coalesce(x.s, 'mail'), x.h, 9) from (values (%s)) as x (s, h) where x.s is not null", id, "'mail', 8"))
 		}
 	}

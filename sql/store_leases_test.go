@@ -3,7 +3,6 @@ package sql_test
 import (
 	"fmt"
 	"testing"
-	"time"
 )
 
 // lapse lets the terms of all leases run out.
@@ -212,7 +211,7 @@ func TestClaimWaitsForWork(t *testing.T) {
 	go func() {
 		claimed <- values[string](waiter, "select lane || ' ' || subject from parley_store.claim_work('mail', timeout => 60000)")
 	}()
-	time.Sleep(100 * time.Millisecond)
+	b.waitUntil("select exists (select from pg_stat_activity where datname = current_database() and query like '%timeout => 60000%' and pid <> pg_backend_pid())")
 	b.putWork("a", 1, 1)
 	b.requireClaimed(<-claimed, []string{"a 1"})
 }

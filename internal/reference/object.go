@@ -11,9 +11,6 @@ import (
 	"github.com/parley-broker/parley/sql"
 )
 
-// fullName is the name with the schema.
-func (o object) fullName() string { return o.schema + "." + o.name }
-
 // An object is a function, a view or a type of the interface.
 type object struct {
 	file      string
@@ -23,6 +20,9 @@ type object struct {
 	signature string // of a function, as the source writes it
 	comment   string
 }
+
+// fullName is the name with the schema.
+func (o object) fullName() string { return o.schema + "." + o.name }
 
 var (
 	creation    = regexp.MustCompile(`(?s)^create (function|view|type) (parley(?:_store|_mail)?)\.("?[a-z0-9_]+"?)(.*)$`)

@@ -176,7 +176,7 @@ var sections = []section{
 	},
 	{
 		title: "Store",
-		intro: "For the systems that stand on the broker: see [the page on the store](store.md). Nobody but the owner of the schema may use it.",
+		intro: "For the systems that stand on the broker: see [the page on the store](store.md). Its owner's alone.",
 		files: []string{
 			"store/schema.sql", "store/content.sql", "store/content_reading.sql", "store/content_generations.sql", "store/lanes.sql",
 			"store/work.sql", "store/claim.sql", "store/leases.sql", "store/lane_operations.sql", "store/work_operations.sql",

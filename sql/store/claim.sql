@@ -216,6 +216,8 @@ declare
   v_state parley_store._p_lane_state;
   v_lease_id bigint;
   v_leases bigint[] := '{}'::bigint[];
+  v_timeout integer := timeout;
+  v_tokens integer;
   v_left integer := items;
   v_wanted integer;
   v_claimed integer;
@@ -224,29 +226,36 @@ begin
   found := parley_store._p_require_range('lanes', lanes, 1, 1000);
   found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
   found := parley_store._p_require_read_committed();
-  for v_token in
-    select convert_from(t.body, 'UTF8')
-    from parley.take(v_queue, lanes, timeout => claim_work.timeout, caller => parley.current_caller()) as t
   loop
-    if v_token like 'due %' then
-      perform parley_store._p_due_work(v_token);
-      continue;
-    end if;
-    v_state := parley_store._p_take_token(split_part(v_token, ' ', 2)::bigint, split_part(v_token, ' ', 3)::bigint);
-    continue when v_state.lane_id is null;
-    v_wanted := v_left;
-    v_claimed := 0;
-    if v_wanted > 0 then
-      v_lease_id := parley_store._p_open_lease(v_state.lane_id, lease, coalesce(holder, ''));
-      v_claimed := parley_store._p_claim_items(v_state.lane_id, v_wanted, v_lease_id);
-      v_left := v_left - v_claimed;
-      if v_claimed > 0 then
-        v_leases := v_leases || v_lease_id;
-      else
-        delete from parley_store._p_lease as e where e.lease_id = v_lease_id;
+    v_tokens := 0;
+    for v_token in
+      select convert_from(t.body, 'UTF8')
+      from parley.take(v_queue, lanes, timeout => v_timeout, caller => parley.current_caller()) as t
+    loop
+      v_tokens := v_tokens + 1;
+      if v_token like 'due %' then
+        perform parley_store._p_due_work(v_token);
+        continue;
       end if;
-    end if;
-    perform parley_store._p_return_token(v_state.lane_id, v_claimed > 0, v_claimed < v_wanted);
+      v_state := parley_store._p_take_token(split_part(v_token, ' ', 2)::bigint, split_part(v_token, ' ', 3)::bigint);
+      continue when v_state.lane_id is null;
+      v_wanted := v_left;
+      v_claimed := 0;
+      if v_wanted > 0 then
+        v_lease_id := parley_store._p_open_lease(v_state.lane_id, lease, coalesce(holder, ''));
+        v_claimed := parley_store._p_claim_items(v_state.lane_id, v_wanted, v_lease_id);
+        v_left := v_left - v_claimed;
+        if v_claimed > 0 then
+          v_leases := v_leases || v_lease_id;
+        else
+          delete from parley_store._p_lease as e where e.lease_id = v_lease_id;
+        end if;
+      end if;
+      perform parley_store._p_return_token(v_state.lane_id, v_claimed > 0, v_claimed < v_wanted);
+    end loop;
+    -- What was taken may have led to nothing but another token. Nothing waits while this transaction holds what it has.
+    exit when v_tokens = 0 or cardinality(v_leases) > 0;
+    v_timeout := 0;
   end loop;
   return query select c.* from parley_store._p_claimed(v_leases) as c;
 end

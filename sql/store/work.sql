@@ -116,7 +116,8 @@ begin
 end
 $$;
 
-comment on function parley_store._p_newest_activation(bigint) is 'Gives the newest activation of a lane; null without any.';
+comment on function parley_store._p_newest_activation(bigint) is
+'Gives the newest activation of a lane; null without any.';
 
 create function parley_store._p_wake_lanes(lane_ids bigint[]) returns void
 language plpgsql
@@ -150,7 +151,8 @@ end
 $$;
 
 comment on function parley_store._p_wake_lanes(bigint[]) is
-'Puts tokens of those of some lanes that are not scheduled and for which none waits. The caller has locked the lanes and put work there.';
+'Puts tokens of those of some lanes that are not scheduled and for which none waits. The caller has locked the lanes
+and put work there.';
 
 create function parley_store._p_lock_lanes(system text, names text[], priority integer) returns bigint[]
 language plpgsql

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley/internal/store/content"
+	contentstore "github.com/parley-broker/parley/internal/store/content"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -23,7 +23,7 @@ func database(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
-func holder(n int64) content.Holder { return content.Holder{System: "mail", Number: n} }
+func holder(n int64) contentstore.Holder { return contentstore.Holder{System: "mail", Number: n} }
 
 func random(n int) []byte {
 	body := make([]byte, n)
@@ -35,7 +35,7 @@ func random(n int) []byte {
 // read gives the whole body, by Read in odd pieces and by WriteTo.
 func read(t *testing.T, pool *pgxpool.Pool, id int64) []byte {
 	t.Helper()
-	pieces, err := content.Open(t.Context(), pool, id, holder(1))
+	pieces, err := contentstore.Open(t.Context(), pool, id, holder(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func read(t *testing.T, pool *pgxpool.Pool, id int64) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := content.Open(t.Context(), pool, id, holder(1))
+	whole, err := contentstore.Open(t.Context(), pool, id, holder(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +58,8 @@ func read(t *testing.T, pool *pgxpool.Pool, id int64) []byte {
 }
 
 var lengths = []int{
-	0, 1, content.SmallBytes, content.SmallBytes + 1, content.ChunkBytes - 1, content.ChunkBytes, content.ChunkBytes + 1,
-	2 * content.ChunkBytes, 5*content.ChunkBytes + 17,
+	0, 1, contentstore.SmallBytes, contentstore.SmallBytes + 1, contentstore.ChunkBytes - 1, contentstore.ChunkBytes, contentstore.ChunkBytes + 1,
+	2 * contentstore.ChunkBytes, 5*contentstore.ChunkBytes + 17,
 }
 
 // What is written comes back, however it is written: by Write, by ReadFrom, or by both.
@@ -68,19 +68,19 @@ func TestBodiesComeBack(t *testing.T) {
 	pool := database(t)
 	for _, n := range lengths {
 		body := random(n)
-		for name, write := range map[string]func(*content.Writer) error{
-			"Write": func(w *content.Writer) error {
+		for name, write := range map[string]func(*contentstore.Writer) error{
+			"Write": func(w *contentstore.Writer) error {
 				_, err := io.Copy(struct{ io.Writer }{w}, struct{ io.Reader }{bytes.NewReader(body)})
 				return err
 			},
-			"ReadFrom": func(w *content.Writer) error {
+			"ReadFrom": func(w *contentstore.Writer) error {
 				n, err := w.ReadFrom(iotest.DataErrReader(iotest.HalfReader(bytes.NewReader(body))))
 				if n != int64(len(body)) {
 					t.Errorf("ReadFrom of %d bytes gives %d", len(body), n)
 				}
 				return err
 			},
-			"both": func(w *content.Writer) error {
+			"both": func(w *contentstore.Writer) error {
 				if _, err := w.Write(body[:n/3]); err != nil {
 					return err
 				}
@@ -91,7 +91,7 @@ func TestBodiesComeBack(t *testing.T) {
 				return err
 			},
 		} {
-			w := content.NewWriter(t.Context(), pool, holder(1))
+			w := contentstore.NewWriter(t.Context(), pool, holder(1))
 			if err := write(w); err != nil {
 				t.Fatalf("%s of %d bytes: %v", name, n, err)
 			}
@@ -117,8 +117,8 @@ func TestBodiesThatFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := content.NewWriter(t.Context(), tx, holder(1))
-	if _, err := w.ReadFrom(bytes.NewReader(random(2 * content.ChunkBytes))); err != nil {
+	w := contentstore.NewWriter(t.Context(), tx, holder(1))
+	if _, err := w.ReadFrom(bytes.NewReader(random(2 * contentstore.ChunkBytes))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Finish(); err != nil {
@@ -133,8 +133,8 @@ func TestBodiesThatFail(t *testing.T) {
 	}
 
 	broken := errors.New("broken")
-	w = content.NewWriter(t.Context(), pool, holder(2))
-	source := io.MultiReader(bytes.NewReader(random(3*content.ChunkBytes)), iotest.ErrReader(broken))
+	w = contentstore.NewWriter(t.Context(), pool, holder(2))
+	source := io.MultiReader(bytes.NewReader(random(3*contentstore.ChunkBytes)), iotest.ErrReader(broken))
 	if _, err := w.ReadFrom(source); !errors.Is(err, broken) {
 		t.Errorf("ReadFrom of a source that fails gives %v", err)
 	}
@@ -146,34 +146,34 @@ func TestBodiesThatFail(t *testing.T) {
 func TestOnlyWhoRefersReads(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	w := content.NewWriter(t.Context(), pool, holder(1))
-	if _, err := w.ReadFrom(bytes.NewReader(random(3 * content.ChunkBytes))); err != nil {
+	w := contentstore.NewWriter(t.Context(), pool, holder(1))
+	if _, err := w.ReadFrom(bytes.NewReader(random(3 * contentstore.ChunkBytes))); err != nil {
 		t.Fatal(err)
 	}
 	info, err := w.Finish()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := content.Open(t.Context(), pool, info.ID, holder(2)); !errors.Is(err, content.ErrNotReferred) {
-		t.Errorf("a stranger gets %v", err)
+	if _, err := contentstore.Open(t.Context(), pool, info.ID, holder(2)); !errors.Is(err, contentstore.ErrNotReferred) {
+		t.Errorf("an outsider gets %v", err)
 	}
-	if err := content.Share(t.Context(), pool, info.ID, holder(2), 3); !errors.Is(err, content.ErrNotReferred) {
-		t.Errorf("a stranger shares: %v", err)
+	if err := contentstore.Share(t.Context(), pool, info.ID, holder(2), 3); !errors.Is(err, contentstore.ErrNotReferred) {
+		t.Errorf("an outsider shares: %v", err)
 	}
-	if err := content.Share(t.Context(), pool, info.ID, holder(1), 2); err != nil {
+	if err := contentstore.Share(t.Context(), pool, info.ID, holder(1), 2); err != nil {
 		t.Fatal(err)
 	}
-	r, err := content.Open(t.Context(), pool, info.ID, holder(2))
+	r, err := contentstore.Open(t.Context(), pool, info.ID, holder(2))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadFull(r, make([]byte, 10)); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := content.Release(t.Context(), pool, "mail", []int64{1, 2}); n != 1 || err != nil {
+	if n, err := contentstore.Release(t.Context(), pool, "mail", []int64{1, 2}); n != 1 || err != nil {
 		t.Errorf("%d bodies went, %v", n, err)
 	}
-	if _, err := io.ReadAll(r); !errors.Is(err, content.ErrNotReferred) {
+	if _, err := io.ReadAll(r); !errors.Is(err, contentstore.ErrNotReferred) {
 		t.Errorf("reading on after the release gives %v", err)
 	}
 }
@@ -181,8 +181,8 @@ func TestOnlyWhoRefersReads(t *testing.T) {
 func TestDamageIsFound(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	w := content.NewWriter(t.Context(), pool, holder(1))
-	if _, err := w.Write(random(2 * content.ChunkBytes)); err != nil {
+	w := contentstore.NewWriter(t.Context(), pool, holder(1))
+	if _, err := w.Write(random(2 * contentstore.ChunkBytes)); err != nil {
 		t.Fatal(err)
 	}
 	info, err := w.Finish()
@@ -193,11 +193,11 @@ func TestDamageIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := content.Open(t.Context(), pool, info.ID, holder(1))
+	r, err := contentstore.Open(t.Context(), pool, info.ID, holder(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.Copy(io.Discard, r); !errors.Is(err, content.ErrDamaged) {
+	if _, err := io.Copy(io.Discard, r); !errors.Is(err, contentstore.ErrDamaged) {
 		t.Errorf("got %v", err)
 	}
 }

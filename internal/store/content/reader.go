@@ -12,8 +12,8 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// A Reader gives a body, a chunk in memory at a time. Each chunk is a statement of its own: on a pool no connection and no snapshot is held
-// while what was read goes to a network.
+// A Reader gives a body, a chunk in memory at a time. Each chunk is a statement of its own: on a pool no connection and no
+// snapshot is held while what was read goes to a network.
 type Reader struct {
 	ctx    context.Context //nolint:containedctx // io.Reader has no place for it
 	db     pgdb.DB
@@ -34,7 +34,9 @@ type Reader struct {
 func Open(ctx context.Context, db pgdb.DB, id int64, holder Holder) (*Reader, error) {
 	r := &Reader{ctx: ctx, db: db, holder: holder, info: Info{ID: id}, hash: sha256.New()}
 	var sum []byte
-	err := db.QueryRow(ctx, "select o.bytes, o.chunks, o.sha256, o.body from parley_store.open_content($1::bigint, $2::text, $3::bigint) as o",
+	err := db.QueryRow(ctx, `
+		select o.bytes, o.chunks, o.sha256, o.body
+		from parley_store.open_content($1::bigint, $2::text, $3::bigint) as o`,
 		id, holder.System, holder.Number).Scan(&r.info.Bytes, &r.chunks, &sum, &r.left)
 	if err != nil {
 		return nil, failed(err, fmt.Sprintf("open content %d", id))
@@ -94,7 +96,9 @@ func (r *Reader) ready() error {
 }
 
 func (r *Reader) fetch() error {
-	rows, err := r.db.Query(r.ctx, "select r.body from parley_store.read_content($1::bigint, $2::text, $3::bigint, $4::integer, $4::integer) as r",
+	rows, err := r.db.Query(r.ctx, `
+		select r.body
+		from parley_store.read_content($1::bigint, $2::text, $3::bigint, $4::integer, $4::integer) as r`,
 		r.info.ID, r.holder.System, r.holder.Number, r.next)
 	if err != nil {
 		return failed(err, "read a body")

@@ -18,8 +18,8 @@ const DefaultTerm = time.Hour
 
 // A Writer takes a body in. What was written can be read once [Writer.Finish] has returned and its transaction is committed.
 //
-// On a pgx.Tx all of it is part of that transaction. On a connection or a pool each chunk is a transaction of its own, so that none is open
-// while the body comes from a network; a body whose writer does not finish it is removed after its term.
+// On a pgx.Tx all of it is part of that transaction. On a connection or a pool each chunk is a transaction of its own, so that
+// none is open while the body comes from a network; a body whose writer does not finish it is removed after its term.
 type Writer struct {
 	ctx     context.Context //nolint:containedctx // io.Writer has no place for it
 	db      DB
@@ -35,7 +35,8 @@ type Writer struct {
 	err     error
 }
 
-// NewWriter returns a writer of a body to which a holder refers from then on. A body of up to [SmallBytes] is one statement, made by Finish.
+// NewWriter returns a writer of a body to which a holder refers from then on. A body of up to [SmallBytes] is one statement,
+// made by Finish.
 func NewWriter(ctx context.Context, db DB, holder Holder) *Writer {
 	return &Writer{ctx: ctx, db: db, holder: holder, term: DefaultTerm, hash: sha256.New()}
 }
@@ -55,8 +56,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return written, w.err
 }
 
-// ReadFrom adds all that a reader gives, as one COPY: the fastest way. On a connection without a transaction it is one transaction as long
-// as the reader takes: what comes from a network is spooled first, or given to Write.
+// ReadFrom adds all that a reader gives, as one COPY: the fastest way. On a connection without a transaction it is one
+// transaction as long as the reader takes: what comes from a network is spooled first, or given to Write.
 func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 	if w.err != nil {
 		return 0, w.err

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// Next returns when to try again what came at a time and has failed so many times, from 1 on; false when its time is over. A zero since never
-// expires.
+// Next returns when to try again what came at a time and has failed so many times, from 1 on; false when its time is over. A
+// zero since never expires.
 func Next(ctx context.Context, db pgdb.DB, policy string, attempts int, since time.Time) (next time.Time, isInTime bool, err error) {
 	var came, at *time.Time
 	if !since.IsZero() {

@@ -20,8 +20,8 @@ type Event struct {
 	Fields     map[string]any
 }
 
-// Append appends events in one statement. Nobody waits for it, and a caller that can lose the last ones with the server sets synchronous_commit
-// off in its transaction.
+// Append appends events in one statement. Nobody waits for it, and a caller that can lose the last ones with the server sets
+// synchronous_commit off in its transaction.
 func Append(ctx context.Context, db pgdb.DB, system string, events []Event) error {
 	names, sources, messages := make([]string, len(events)), make([]string, len(events)), make([]string, len(events))
 	times := make([]*time.Time, len(events))

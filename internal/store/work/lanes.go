@@ -26,11 +26,12 @@ func SetLane(ctx context.Context, db pgdb.DB, system, lane string, s LaneSetting
 	return nil
 }
 
-// FailLane reports that the next hop of a lane could not be reached by an attempt that began at a time, and returns when to try again. Until
-// then nothing is claimed from it. What was claimed is to be given to [Release].
+// FailLane reports that the next hop of a lane could not be reached by an attempt that began at a time, and returns when to try
+// again. Until then nothing is claimed from it. What was claimed is to be given to [Release].
 func FailLane(ctx context.Context, db pgdb.DB, system, lane, failure string, began time.Time) (next time.Time, err error) {
 	var at *time.Time
-	err = db.QueryRow(ctx, "select parley_store.fail_lane($1::text, $2::text, $3::text, $4::timestamptz)", system, lane, failure, began).Scan(&at)
+	const statement = "select parley_store.fail_lane($1::text, $2::text, $3::text, $4::timestamptz)"
+	err = db.QueryRow(ctx, statement, system, lane, failure, began).Scan(&at)
 	if err != nil {
 		return time.Time{}, pgdb.StatementError(err, "report the failure of lane "+lane)
 	}
@@ -92,8 +93,8 @@ const (
 	RetryNow Operation = "retry now"
 )
 
-// Apply does an operation to all items that match, by default 1,000 in a transaction, and returns how many. With isDry it only counts them. On
-// a pgx.Tx all of it is one transaction. Reason is for [Suspend].
+// Apply does an operation to all items that match, by default 1,000 in a transaction, and returns how many. With isDry it only
+// counts them. On a pgx.Tx all of it is one transaction. Reason is for [Suspend].
 func Apply(
 	ctx context.Context, db pgdb.DB, system string, operation Operation, filter Filter, reason, doneBy string, step int, isDry bool,
 ) (total int, err error) {
@@ -104,7 +105,8 @@ func Apply(
 	if err != nil {
 		return 0, fmt.Errorf("write the filter: %w", err)
 	}
-	query, arguments := "", []any{system, string(conditions), step, isDry, doneBy}
+	arguments := []any{system, string(conditions), step, isDry, doneBy}
+	var query string
 	switch operation {
 	case Suspend:
 		query = "select parley_store.suspend_work($1::text, $2::jsonb, $6::text, $3::integer, $4::boolean, nullif($5::text, ''))"

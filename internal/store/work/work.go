@@ -12,8 +12,8 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// ErrLeaseOver means that a lease has run out and its items were given back, or that all of them are completed. What was to be recorded under
-// it is to be rolled back: somebody else may have the items.
+// ErrLeaseOver means that a lease has run out and its items were given back, or that all of them are completed. What was to be
+// recorded under it is to be rolled back: somebody else may have the items.
 var ErrLeaseOver = errors.New("the lease is over")
 
 // Item is something to do, on its way into a lane.
@@ -88,8 +88,8 @@ func (o ClaimOptions) withDefaults() ClaimOptions {
 const claimedColumns = `
 	select c.lease_id, c.lane, c.item_id, c.subject, c.priority, c.attempts, c.since, c.expires_at, c.data, c.last_error`
 
-// Claim claims items of the lanes whose turn it is, each lane under a lease of its own. It may return none although something waits: ask
-// again. On a connection or a pool it is a transaction of its own, as it should be.
+// Claim claims items of the lanes whose turn it is, each lane under a lease of its own. It may return none although something
+// waits: ask again. On a connection or a pool it is a transaction of its own, as it should be.
 func Claim(ctx context.Context, db pgdb.DB, system string, options ClaimOptions) ([]Claimed, error) {
 	o := options.withDefaults()
 	return claimed(ctx, db, "claim work", claimedColumns+`
@@ -125,8 +125,8 @@ func claimed(ctx context.Context, db pgdb.DB, what, query string, arguments ...a
 	return items, nil
 }
 
-// Complete removes items that are done, in the transaction that records what came of them; nil for all that are left of the lease. It returns
-// how many there were.
+// Complete removes items that are done, in the transaction that records what came of them; nil for all that are left of the
+// lease. It returns how many there were.
 //
 // Errors: [ErrLeaseOver].
 func Complete(ctx context.Context, db pgdb.DB, leaseID int64, items []int64) (int, error) {
@@ -144,12 +144,12 @@ func Release(ctx context.Context, db pgdb.DB, leaseID int64, items []int64) (int
 //
 // Errors: [ErrLeaseOver].
 func Delay(ctx context.Context, db pgdb.DB, leaseID int64, items []int64, dueAt time.Time, failure string, counts bool) (int, error) {
-	return count(ctx, db, "delay work", "select parley_store.delay_work($1::bigint, $2::bigint[], $3::timestamptz, nullif($4::text, ''), $5::boolean)",
-		leaseID, items, dueAt, failure, counts)
+	const statement = "select parley_store.delay_work($1::bigint, $2::bigint[], $3::timestamptz, nullif($4::text, ''), $5::boolean)"
+	return count(ctx, db, "delay work", statement, leaseID, items, dueAt, failure, counts)
 }
 
-// Retry has items tried again when a retry policy says, the lane's own when it is empty. It returns those whose time is over: they stay under
-// the lease, to be given up and completed.
+// Retry has items tried again when a retry policy says, the lane's own when it is empty. It returns those whose time is over:
+// they stay under the lease, to be given up and completed.
 //
 // Errors: [ErrLeaseOver].
 func Retry(ctx context.Context, db pgdb.DB, leaseID int64, items []int64, failure, policy string) (expired []int64, err error) {

@@ -1,0 +1,233 @@
+package governor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-broker/parley/internal/pgdb"
+)
+
+// The events of the specification, section 14.4.
+const (
+	EventRose          = 15004
+	EventFell          = 15005
+	EventVolumeRefused = 15006
+	EventMemoryRefused = 15007
+)
+
+const (
+	pollInterval   = 2 * time.Second
+	policyInterval = time.Minute
+	unrecordedMax  = 1000
+)
+
+// Source measures resources. It returns what it could measure, with the error of what it could not.
+type Source func(ctx context.Context) (map[string]float64, error)
+
+// Config is what a governor works with.
+type Config struct {
+	DB     pgdb.DB
+	System string
+	Node   string // which daemon, for the history
+	Logger *slog.Logger
+	// Sources measure; what several measure, the last one says.
+	Sources []Source
+	// OnPoll is called after each poll, for metrics; nil for none.
+	OnPoll func(Pressure)
+}
+
+// Pressure is what a poll found.
+type Pressure struct {
+	Level   Level
+	States  []State
+	Changes []Change
+	Active  []string // the actions that are to be taken
+}
+
+// Governor polls resources and says which actions are to be taken.
+type Governor struct {
+	config     Config
+	machine    Machine
+	policyRead time.Time
+	unrecorded []event
+	failing    map[string]bool // what has been logged as failing
+
+	mu     sync.RWMutex
+	active map[string]bool
+}
+
+// event is a change on its way into the history.
+type event struct {
+	id       int
+	resource string
+	from, to Level
+	value    float64
+	actions  []string
+	message  string
+}
+
+// New returns a governor that has measured nothing yet.
+func New(config Config) *Governor {
+	return &Governor{config: config, failing: map[string]bool{}}
+}
+
+// IsActive reports whether an action is to be taken now. Any goroutine may ask, as often as it likes.
+func (g *Governor) IsActive(action string) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.active[action]
+}
+
+// Run polls until the context ends. It fails only when the policy cannot be read at the beginning.
+func (g *Governor) Run(ctx context.Context) error {
+	if err := g.readPolicy(ctx); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		g.Poll(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if time.Since(g.policyRead) >= policyInterval {
+			g.report("read the policy", g.readPolicy(ctx))
+		}
+	}
+}
+
+// Poll measures once, and reports what has changed. [Governor.Run] does it; it is for tests and for a first poll before work begins.
+func (g *Governor) Poll(ctx context.Context) Pressure {
+	if g.policyRead.IsZero() {
+		g.report("read the policy", g.readPolicy(ctx))
+	}
+	values := map[string]float64{}
+	for i, source := range g.config.Sources {
+		measured, err := source(ctx)
+		g.report(fmt.Sprintf("measure resources, source %d", i), err)
+		maps.Copy(values, measured)
+	}
+	changes := g.machine.Poll(values)
+	p := Pressure{Level: g.machine.Level(), States: g.machine.States(), Changes: changes, Active: g.machine.Active()}
+	g.mu.Lock()
+	g.active = map[string]bool{}
+	for _, name := range p.Active {
+		g.active[name] = true
+	}
+	g.mu.Unlock()
+	for _, change := range changes {
+		g.announce(ctx, p, change)
+	}
+	g.record(ctx)
+	if g.config.OnPoll != nil {
+		g.config.OnPoll(p)
+	}
+	return p
+}
+
+// announce writes the events of a change to the log and keeps them for the history.
+func (g *Governor) announce(ctx context.Context, p Pressure, change Change) {
+	id, verb, level := EventRose, "rose", slog.LevelError
+	if change.To < change.From {
+		id, verb, level = EventFell, "fell", slog.LevelInfo
+	}
+	details := describe(p)
+	g.add(ctx, level, event{
+		id: id, resource: change.Resource, from: change.From, to: change.To, value: change.Value, actions: p.Active,
+		message: fmt.Sprintf("pressure of %s %s from %s to %s: %s", change.Resource, verb, change.From, change.To, details),
+	})
+	if change.To != High {
+		return
+	}
+	switch {
+	case strings.HasSuffix(change.Resource, "volume"):
+		g.add(ctx, slog.LevelError, event{
+			id: EventVolumeRefused, resource: change.Resource, from: High, to: High, value: change.Value, actions: p.Active,
+			message: fmt.Sprintf("work is refused because %s has too little space: free some, or make it larger: %s", change.Resource, details),
+		})
+	case change.Resource == ProcessMemory:
+		g.add(ctx, slog.LevelError, event{
+			id: EventMemoryRefused, resource: change.Resource, from: High, to: High, value: change.Value, actions: p.Active,
+			message: "work is refused because this process uses too much memory: give it more, or restart it: " + details,
+		})
+	}
+}
+
+func (g *Governor) add(ctx context.Context, level slog.Level, e event) {
+	g.config.Logger.Log(ctx, level, "pressure", "event", e.message, "event_id", e.id, "system", g.config.System, "node", g.config.Node,
+		"resource", e.resource, "from", e.from.String(), "to", e.to.String(), "value", e.value)
+	g.unrecorded = append(g.unrecorded, e)
+	// A database that is away for long loses the oldest of the history; the log has them.
+	if extra := len(g.unrecorded) - unrecordedMax; extra > 0 {
+		g.unrecorded = slices.Delete(g.unrecorded, 0, extra)
+	}
+}
+
+// describe writes every resource with its value, level and thresholds, and what is disabled.
+func describe(p Pressure) string {
+	var text strings.Builder
+	for i, s := range p.States {
+		if i > 0 {
+			text.WriteString("; ")
+		}
+		value := "not measured"
+		if s.IsMeasured {
+			value = strings.TrimSpace(fmt.Sprintf("%.4g %s", s.Value, s.Unit))
+		}
+		fmt.Fprintf(&text, "%s = %s [%s] [Normal=%g Medium=%g High=%g]", s.Resource, value, s.Level, s.NormalBelow, s.MediumAt, s.HighAt)
+	}
+	disabled := "nothing"
+	if len(p.Active) > 0 {
+		disabled = strings.Join(p.Active, ", ")
+	}
+	return text.String() + ". Actions: " + disabled
+}
+
+// record writes what has not been written to the history yet.
+func (g *Governor) record(ctx context.Context) {
+	for len(g.unrecorded) > 0 {
+		e := g.unrecorded[0]
+		_, err := g.config.DB.Exec(ctx, `
+			select parley_store.record_pressure($1::text, $2::text, $3::text, $4::integer, $5::text, $6::text, $7::float8, $8::text[], $9::text)`,
+			g.config.System, g.config.Node, e.resource, e.id, e.from.column(), e.to.column(), e.value, e.actions, e.message)
+		g.report("record the history of pressure", err)
+		if err != nil {
+			return
+		}
+		g.unrecorded = g.unrecorded[1:]
+	}
+}
+
+// report logs that something fails when it begins to, and when it no longer does.
+func (g *Governor) report(what string, err error) {
+	switch {
+	case err != nil && !g.failing[what]:
+		g.config.Logger.Warn("the governor fails", "task", what, "error", err, "system", g.config.System)
+	case err == nil && g.failing[what]:
+		g.config.Logger.Info("the governor goes on", "task", what, "system", g.config.System)
+	}
+	g.failing[what] = err != nil
+}
+
+// readPolicy reads thresholds and actions.
+func (g *Governor) readPolicy(ctx context.Context) error {
+	thresholds, err := readThresholds(ctx, g.config.DB, g.config.System)
+	if err != nil {
+		return err
+	}
+	actions, err := readActions(ctx, g.config.DB, g.config.System)
+	if err != nil {
+		return err
+	}
+	g.machine.SetPolicy(thresholds, actions)
+	g.policyRead = time.Now()
+	return nil
+}

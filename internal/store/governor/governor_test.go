@@ -1,0 +1,186 @@
+package governor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley/parleytest"
+)
+
+func database(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool := parleytest.Database(t)
+	_, err := pool.Exec(t.Context(), `
+		select parley_store.add_system('mail'), parley_store.seed_thresholds('mail'),
+			parley_store.set_threshold('mail', 'uncommitted', 120, 200, 121, 80, 2, 'units'),
+			parley_store.set_pressure_action('mail', 'uncommitted', 'tarpit', 'MEDIUM'),
+			parley_store.set_pressure_action('mail', 'uncommitted', 'stop', 'HIGH')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+// A change is a record of the log, a row of the history and a notification, with the values, levels and thresholds of all resources.
+func TestAChangeIsReportedEverywhere(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	listener, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Release()
+	if _, err := listener.Exec(t.Context(), "listen parley_store_pressure"); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	var value float64
+	var polls []Pressure
+	g := New(Config{
+		DB: pool, System: "mail", Node: "n1", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Sources: []Source{Database(pool, "mail"), Gauge("uncommitted", func() float64 { return value })},
+		OnPoll:  func(p Pressure) { polls = append(polls, p) },
+	})
+	for _, value = range []float64{10, 213, 213, 90, 10} {
+		g.Poll(t.Context())
+	}
+	if len(polls) != 5 || polls[1].Level != High || len(polls[1].Active) != 2 || polls[4].Level != Normal {
+		t.Errorf("the polls were %+v", polls)
+	}
+	if g.IsActive("tarpit") || g.IsActive("stop") {
+		t.Error("actions are left")
+	}
+	var history, message string
+	err = pool.QueryRow(t.Context(), `
+		select string_agg(event_id || ' ' || from_level || ' ' || to_level || ' ' || array_to_string(actions, ','), '; ' order by change_id),
+			min(message)
+		from parley_store.pressure_changes where node = 'n1'`).Scan(&history, &message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "15004 NORMAL HIGH stop,tarpit; 15005 HIGH MEDIUM tarpit; 15005 MEDIUM NORMAL "; history != want {
+		t.Errorf("the history is %q, want %q", history, want)
+	}
+	for _, part := range []string{"uncommitted = 10 units [Normal] [Normal=80 Medium=120 High=200]", "connections = ", "commit latency = not measured"} {
+		if !strings.Contains(message, part) && !strings.Contains(log.String(), part) {
+			t.Errorf("no event says %q: %s", part, message)
+		}
+	}
+	if !strings.Contains(log.String(), "uncommitted = 213 units [High]") || !strings.Contains(log.String(), "Actions: stop, tarpit") {
+		t.Errorf("the log is %s", log.String())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), parleytest.Patience)
+	defer cancel()
+	notification, err := listener.Conn().WaitForNotification(ctx)
+	if err != nil || !strings.Contains(notification.Payload, `"event_id" : 15004`) {
+		t.Errorf("notified of %v, %v", notification, err)
+	}
+}
+
+// A source that fails and a database that is away end nothing: what is known goes on, and what was not recorded is recorded later.
+func TestAGovernorOutlastsFailures(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	broken := errors.New("broken")
+	var log bytes.Buffer
+	g := New(Config{
+		DB: pool, System: "mail", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Sources: []Source{
+			func(context.Context) (map[string]float64, error) { return nil, broken },
+			Gauge("uncommitted", func() float64 { return 500 }),
+		},
+	})
+	g.Poll(t.Context())
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	g.announce(t.Context(), Pressure{}, Change{Resource: "data volume", From: Medium, To: High})
+	g.record(gone)
+	if !g.IsActive("stop") || len(g.unrecorded) != 2 {
+		t.Errorf("%d events are kept", len(g.unrecorded))
+	}
+	g.Poll(t.Context())
+	var recorded int
+	if err := pool.QueryRow(t.Context(), "select count(*) from parley_store.pressure_changes").Scan(&recorded); err != nil || recorded != 3 {
+		t.Errorf("%d events are recorded, %v", recorded, err)
+	}
+	if strings.Count(log.String(), "broken") != 1 {
+		t.Errorf("a failure is logged when it begins: %s", log.String())
+	}
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	polled := make(chan Pressure, 10)
+	g := New(Config{DB: pool, System: "mail", Logger: slog.New(slog.DiscardHandler), OnPoll: func(p Pressure) { polled <- p }})
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(ctx) }()
+	parleytest.Receive(t, polled, "a poll")
+	cancel()
+	if err := parleytest.Receive(t, ended, "the end"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMemoryIsThatOfTheControlGroup(t *testing.T) {
+	t.Parallel()
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	machine := fstest.MapFS{
+		"proc/meminfo":    file("MemTotal:       1000 kB\nMemFree: 1 kB\nMemAvailable:    250 kB\n"),
+		"proc/self/statm": file("500 100 20 1 0 30 0\n"),
+	}
+	requireMemory(t, machine, 75, 10)
+	machine["sys/fs/cgroup/memory.max"] = file("max\n")
+	machine["sys/fs/cgroup/memory.current"] = file("409600\n")
+	requireMemory(t, machine, 75, 10)
+	machine["sys/fs/cgroup/memory.max"] = file("512000\n")
+	requireMemory(t, machine, 80, 20)
+	machine["sys/fs/cgroup/memory.stat"] = file("anon 1\ninactive_file 102400\n")
+	requireMemory(t, machine, 60, 20)
+	delete(machine, "proc/self/statm")
+	if _, err := measureMemory(machine, 1024); err == nil {
+		t.Error("a process without memory")
+	}
+	if values, err := Memory()(t.Context()); err != nil || values[ProcessMemory] <= 0 || values[SystemMemory] <= 0 {
+		t.Errorf("this machine has %v, %v", values, err)
+	}
+}
+
+func requireMemory(t *testing.T, machine fstest.MapFS, system, process float64) {
+	t.Helper()
+	values, err := measureMemory(machine, 1024)
+	if err != nil || math.Abs(values[SystemMemory]-system) > 0.1 || math.Abs(values[ProcessMemory]-process) > 0.1 {
+		t.Errorf("got %v, %v, want %v and %v", values, err, system, process)
+	}
+}
+
+func TestVolumesAndLatencies(t *testing.T) {
+	t.Parallel()
+	values, err := Volumes(map[string]string{DataVolume: t.TempDir(), LogVolume: "/nowhere/at/all"})(t.Context())
+	if err == nil || values[DataVolume] <= 0 || values[DataVolume] > 100 || len(values) != 1 {
+		t.Errorf("volumes are %v, %v", values, err)
+	}
+	if got := VolumeThreshold("data volume", 10e9, 500e6); got.HighAt != 95 || got.MediumAt != 93 || got.NormalBelow != 91 {
+		t.Errorf("10 GB gives %+v", got)
+	}
+	var l Latency
+	if values, _ := l.Source()(t.Context()); len(values) != 0 {
+		t.Errorf("no commits give %v", values)
+	}
+	for i := 1; i <= 100; i++ {
+		l.Observe(time.Duration(i) * time.Millisecond)
+	}
+	if values, _ := l.Source()(t.Context()); values[CommitLatency] != 95 {
+		t.Errorf("1 to 100 ms give %v", values)
+	}
+}
