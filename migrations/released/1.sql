@@ -32160,8 +32160,8 @@ Errors: PS002, PS009 not READ COMMITTED.';
 --
 -- Invariants, and what keeps each:
 --   a lane with work is scheduled, or a token is on its way   who puts work reads is_scheduled after it has locked the
---     lane, and puts a token when it is false; it becomes false only under a lock on the lane that excludes those, when
---     a statement after that finds no work
+--     lane, and puts a token when it is false, unless the newest activation says that one waits; it becomes false only
+--     under a lock on the lane that excludes those, when a statement after that finds no work
 --   one token of a lane counts   token_number: others are dropped
 --   a token that is lost is made anew   repair_lanes
 -- Locks: rows of _p_lane by lane_id, then of _p_lane_state, then items. Who claims skips what is locked.
@@ -32180,6 +32180,7 @@ create table parley_store._p_lane_state (
   lane_id bigint primary key references parley_store._p_lane on delete cascade,
   is_scheduled boolean not null default false,
   token_number bigint not null default 0,
+  activated_to bigint not null default 0,
   visited_at timestamptz not null default clock_timestamp(),
   is_permanent boolean not null default false,
   is_blocked boolean not null default false,
@@ -32199,6 +32200,19 @@ comment on column parley_store._p_lane_state.is_scheduled is
 'A token of it is in the queue, or will be put there by who has it.';
 comment on column parley_store._p_lane_state.token_number is 'That of the token that counts.';
 comment on column parley_store._p_lane_state.is_blocked is 'It has no token because lease_max leases are out.';
+
+comment on column parley_store._p_lane_state.activated_to is
+'The newest activation when it was left last: for a newer one a token waits.';
+
+create table parley_store._p_activation (
+  lane_id bigint not null,
+  activation_id bigint generated always as identity,
+  created_at timestamptz not null default clock_timestamp(),
+  primary key (lane_id, activation_id)
+);
+
+comment on table parley_store._p_activation is
+'That a token of a lane was put by who put work there. The newest of a lane stays, so that it is found at the end.';
 
 -- Without a unique key: who uses a priority first waits for nobody, and a second row does no harm.
 create table parley_store._p_lane_priority (
@@ -32303,6 +32317,8 @@ create function parley_store.set_lane(
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_lane_id bigint;
 begin
   found := parley_store._p_queue_of(system) is not null;
   if lane is null then
@@ -32315,12 +32331,13 @@ begin
     found := (parley_store._p_policy(retry_policy)).policy is not null;
   end if;
   perform parley_store._p_make_lanes(system, array[lane]);
+  v_lane_id := parley_store._p_lane_id(system, lane);
   update parley_store._p_lane_state as s
   set
     is_permanent = coalesce(set_lane.is_permanent, s.is_permanent),
     lease_max = case when set_lane.lease_max is null then s.lease_max else nullif(set_lane.lease_max, 0) end,
     retry_policy = coalesce(set_lane.retry_policy, s.retry_policy)
-  where s.lane_id = parley_store._p_lane_id(system, lane);
+  where s.lane_id = v_lane_id;
 end
 $$;
 
@@ -32433,6 +32450,27 @@ comment on table parley_store._p_lease is
 create index on parley_store._p_lease (lane_id);
 create index on parley_store._p_lease (until);
 
+create function parley_store._p_newest_activation(lane_id bigint) returns bigint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+begin
+  return (
+    select a.activation_id
+    from parley_store._p_activation as a
+    where a.lane_id = _p_newest_activation.lane_id
+    order by a.activation_id desc
+    limit 1
+  );
+end
+$$;
+
+comment on function parley_store._p_newest_activation(bigint) is
+'Gives the newest activation of a lane; null without any.';
+
 create function parley_store._p_wake_lanes(lane_ids bigint[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -32441,13 +32479,22 @@ declare
   v_tokens record;
 begin
   for v_tokens in
+    with activated as (
+      insert into parley_store._p_activation (lane_id)
+      select s.lane_id
+      from parley_store._p_lane_state as s
+      where s.lane_id = any (lane_ids)
+        -- An old snapshot may not see that the lane has been left since; a token too many is dropped.
+        and not (
+          parley_store._p_sees_all()
+          and (s.is_scheduled or coalesce(parley_store._p_newest_activation(s.lane_id) > s.activated_to, false))
+        )
+      returning lane_id
+    )
     select y.queue_name, array_agg(format('lane %s 0', l.lane_id)) as bodies
-    from parley_store._p_lane_state as s
+    from activated as a
     join parley_store._p_lane as l using (lane_id)
     join parley_store._p_system as y using (system)
-    where s.lane_id = any (lane_ids)
-      -- An old snapshot may not see that the lane has been left since; a token too many is dropped.
-      and not (s.is_scheduled and parley_store._p_sees_all())
     group by y.queue_name
   loop
     perform parley.put_batch(v_tokens.queue_name, v_tokens.bodies);
@@ -32456,7 +32503,8 @@ end
 $$;
 
 comment on function parley_store._p_wake_lanes(bigint[]) is
-'Puts tokens of those of some lanes that are not scheduled. The caller has locked the lanes and put work there.';
+'Puts tokens of those of some lanes that are not scheduled and for which none waits. The caller has locked the lanes
+and put work there.';
 
 create function parley_store._p_lock_lanes(system text, names text[], priority integer) returns bigint[]
 language plpgsql
@@ -32867,6 +32915,27 @@ $$;
 comment on function parley_store._p_take_token(bigint, bigint) is
 'Gives the state of the lane, locked, when a token counts and items may be claimed; null otherwise.';
 
+create function parley_store._p_leave(lane_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_newest bigint := coalesce(parley_store._p_newest_activation(lane_id), 0);
+  v_before bigint;
+begin
+  select s.activated_to into v_before from parley_store._p_lane_state as s where s.lane_id = _p_leave.lane_id;
+  update parley_store._p_lane_state as s
+  set is_scheduled = false, activated_to = v_newest, visited_at = clock_timestamp()
+  where s.lane_id = _p_leave.lane_id;
+  if v_before < v_newest then
+    delete from parley_store._p_activation as a where a.lane_id = _p_leave.lane_id and a.activation_id = v_before;
+  end if;
+end
+$$;
+
+comment on function parley_store._p_leave(bigint) is
+'Leaves a lane that is empty, until somebody puts work there. The caller has locked it against that for update.';
+
 create function parley_store._p_return_token(lane_id bigint, has_claimed boolean, may_be_empty boolean) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -32876,9 +32945,7 @@ begin
     -- Who puts work has locked this row for key share: then some may come.
     perform from parley_store._p_lane as l where l.lane_id = _p_return_token.lane_id for update skip locked;
     if found and not parley_store._p_has_work(lane_id) then
-      update parley_store._p_lane_state as s
-      set is_scheduled = false, visited_at = clock_timestamp()
-      where s.lane_id = _p_return_token.lane_id;
+      perform parley_store._p_leave(lane_id);
       return;
     end if;
     perform parley_store._p_schedule(lane_id, case when not has_claimed then clock_timestamp() + '20 ms' end);
@@ -33113,6 +33180,8 @@ declare
   v_state parley_store._p_lane_state;
   v_lease_id bigint;
   v_leases bigint[] := '{}'::bigint[];
+  v_timeout integer := timeout;
+  v_tokens integer;
   v_left integer := items;
   v_wanted integer;
   v_claimed integer;
@@ -33121,29 +33190,36 @@ begin
   found := parley_store._p_require_range('lanes', lanes, 1, 1000);
   found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
   found := parley_store._p_require_read_committed();
-  for v_token in
-    select convert_from(t.body, 'UTF8')
-    from parley.take(v_queue, lanes, timeout => claim_work.timeout, caller => parley.current_caller()) as t
   loop
-    if v_token like 'due %' then
-      perform parley_store._p_due_work(v_token);
-      continue;
-    end if;
-    v_state := parley_store._p_take_token(split_part(v_token, ' ', 2)::bigint, split_part(v_token, ' ', 3)::bigint);
-    continue when v_state.lane_id is null;
-    v_wanted := v_left;
-    v_claimed := 0;
-    if v_wanted > 0 then
-      v_lease_id := parley_store._p_open_lease(v_state.lane_id, lease, coalesce(holder, ''));
-      v_claimed := parley_store._p_claim_items(v_state.lane_id, v_wanted, v_lease_id);
-      v_left := v_left - v_claimed;
-      if v_claimed > 0 then
-        v_leases := v_leases || v_lease_id;
-      else
-        delete from parley_store._p_lease as e where e.lease_id = v_lease_id;
+    v_tokens := 0;
+    for v_token in
+      select convert_from(t.body, 'UTF8')
+      from parley.take(v_queue, lanes, timeout => v_timeout, caller => parley.current_caller()) as t
+    loop
+      v_tokens := v_tokens + 1;
+      if v_token like 'due %' then
+        perform parley_store._p_due_work(v_token);
+        continue;
       end if;
-    end if;
-    perform parley_store._p_return_token(v_state.lane_id, v_claimed > 0, v_claimed < v_wanted);
+      v_state := parley_store._p_take_token(split_part(v_token, ' ', 2)::bigint, split_part(v_token, ' ', 3)::bigint);
+      continue when v_state.lane_id is null;
+      v_wanted := v_left;
+      v_claimed := 0;
+      if v_wanted > 0 then
+        v_lease_id := parley_store._p_open_lease(v_state.lane_id, lease, coalesce(holder, ''));
+        v_claimed := parley_store._p_claim_items(v_state.lane_id, v_wanted, v_lease_id);
+        v_left := v_left - v_claimed;
+        if v_claimed > 0 then
+          v_leases := v_leases || v_lease_id;
+        else
+          delete from parley_store._p_lease as e where e.lease_id = v_lease_id;
+        end if;
+      end if;
+      perform parley_store._p_return_token(v_state.lane_id, v_claimed > 0, v_claimed < v_wanted);
+    end loop;
+    -- What was taken may have led to nothing but another token. Nothing waits while this transaction holds what it has.
+    exit when v_tokens = 0 or cardinality(v_leases) > 0;
+    v_timeout := 0;
   end loop;
   return query select c.* from parley_store._p_claimed(v_leases) as c;
 end
@@ -33681,8 +33757,17 @@ begin
   for v_lane_id in
     select s.lane_id
     from parley_store._p_lane_state as s
-    where s.is_scheduled and not s.is_blocked and s.suspended_at is null
+    where not s.is_blocked and s.suspended_at is null
       and greatest(s.visited_at, s.next_attempt_at) < clock_timestamp() - overdue
+      and (
+        s.is_scheduled
+        or exists (
+          select
+          from parley_store._p_activation as a
+          where a.lane_id = s.lane_id and a.activation_id > s.activated_to
+            and a.created_at < clock_timestamp() - overdue
+        )
+      )
     order by s.lane_id
     limit lanes
     for update skip locked
@@ -33732,6 +33817,8 @@ begin
     and not exists (select from parley_store._p_delayed_item as d where d.lane_id = l.lane_id)
     and not exists (select from parley_store._p_suspended_item as u where u.lane_id = l.lane_id);
   get diagnostics v_removed = row_count;
+  delete from parley_store._p_activation as a
+  where a.lane_id = any (v_locked) and not exists (select from parley_store._p_lane as l where l.lane_id = a.lane_id);
   delete from parley_store._p_lane_mark as m
   where m.lane_id = any (v_locked) and not exists (select from parley_store._p_lane as l where l.lane_id = m.lane_id);
   return v_removed;
