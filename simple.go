@@ -59,24 +59,34 @@ func putting(options []PutOption) put {
 // Errors: an [Error] with number [QueueNotFound], [PermissionDenied], [QueueDisabled], or 8402 when the queue is not simple or the
 // priority out of range.
 func Put(ctx context.Context, db DB, queue string, body []byte, options ...PutOption) error {
-	p := putting(options)
-	_, err := db.Exec(ctx, "select parley.put($1::text, $2::bytea, $3, $4, $5)", queue, body, p.key, p.priority, p.deliverAt)
-	if err != nil {
-		return pgdb.StatementError(err, "put into queue "+queue)
-	}
-	return nil
+	return putUnder(ctx, queue, func(ctx context.Context, traceContext string) error {
+		if traceContext != "" {
+			return PutTraced(ctx, db, queue, body, traceContext, options...)
+		}
+		p := putting(options)
+		_, err := db.Exec(ctx, "select parley.put($1::text, $2::bytea, $3, $4, $5)", queue, body, p.key, p.priority, p.deliverAt)
+		if err != nil {
+			return pgdb.StatementError(err, "put into queue "+queue)
+		}
+		return nil
+	})
 }
 
 // PutBatch puts a message for each body into a simple queue, in their order; the options are of all of them.
 //
 // Errors: as [Put].
 func PutBatch(ctx context.Context, db DB, queue string, bodies [][]byte, options ...PutOption) error {
-	p := putting(options)
-	_, err := db.Exec(ctx, "select parley.put_batch_binary($1, $2, $3, $4, $5)", queue, bodies, p.key, p.priority, p.deliverAt)
-	if err != nil {
-		return pgdb.StatementError(err, "put into queue "+queue)
-	}
-	return nil
+	return putUnder(ctx, queue, func(ctx context.Context, traceContext string) error {
+		if traceContext != "" {
+			return PutBatchTraced(ctx, db, queue, bodies, traceContext, options...)
+		}
+		p := putting(options)
+		_, err := db.Exec(ctx, "select parley.put_batch_binary($1, $2, $3, $4, $5)", queue, bodies, p.key, p.priority, p.deliverAt)
+		if err != nil {
+			return pgdb.StatementError(err, "put into queue "+queue)
+		}
+		return nil
+	})
 }
 
 // Take takes up to count messages from a simple queue, in this transaction: when it rolls back they are in the queue again. What

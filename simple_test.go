@@ -32,7 +32,6 @@ func TestPutAndTake(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
 	execute(t, pool, "select parley.create_queue('jobs', kind => 'SIMPLE')")
-	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("later"), parley.DeliverAt(time.Now().Add(time.Second))))
 	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("usual")))
 	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("first"), parley.WithPriority(9), parley.WithKey("k")))
 	requireNoError(t, parley.PutBatch(t.Context(), pool, "jobs", [][]byte{[]byte("a"), []byte("b")}, parley.WithKey("k")))
@@ -48,6 +47,7 @@ func TestPutAndTake(t *testing.T) {
 		return err
 	}))
 	requireTakenBodies(t, pool, 10, "a", "b")
+	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("later"), parley.DeliverAt(time.Now().Add(time.Second))))
 	requireTakenBodies(t, pool, 1, "later")
 	_, err := parley.Take(t.Context(), pool, "none", 1)
 	if number, _ := parley.ErrorNumber(err); number != parley.QueueNotFound {

@@ -59,7 +59,7 @@ func startProcessing(ctx context.Context, spans trace.Tracer, queue string, mess
 		attribute.String("messaging.destination.name", queue),
 		attribute.Int("messaging.batch.message_count", len(messages)),
 	}
-	if len(messages) > 0 {
+	if len(messages) > 0 && !messages[0].ConversationHandle.IsZero() {
 		attributes = append(attributes,
 			attribute.String("messaging.message.conversation_id", messages[0].ConversationHandle.String()),
 			attribute.String("parley.conversation_group_id", messages[0].ConversationGroupID.String()))
@@ -77,13 +77,16 @@ func drawWait(sender context.Context, spans trace.Tracer, queue string, m parley
 	if arrived.After(received) {
 		arrived = received
 	}
-	_, span := spans.Start(sender, "wait "+queue,
-		trace.WithTimestamp(arrived), trace.WithAttributes(
-			attribute.String("messaging.system", "parley"),
-			attribute.String("messaging.destination.name", queue),
+	attributes := []attribute.KeyValue{
+		attribute.String("messaging.system", "parley"),
+		attribute.String("messaging.destination.name", queue),
+	}
+	if !m.ConversationHandle.IsZero() {
+		attributes = append(attributes,
 			attribute.String("messaging.message.conversation_id", m.ConversationHandle.String()),
-			attribute.String("parley.message_type", m.MessageTypeName),
-		))
+			attribute.String("parley.message_type", m.MessageTypeName))
+	}
+	_, span := spans.Start(sender, "wait "+queue, trace.WithTimestamp(arrived), trace.WithAttributes(attributes...))
 	span.End(trace.WithTimestamp(received))
 	return span.SpanContext()
 }

@@ -26,10 +26,12 @@ func tracer(provider trace.TracerProvider) trace.Tracer {
 	return provider.Tracer(scope)
 }
 
-// TraceSends makes each [parley.Send] and [parley.SendBatch] of this process that runs under a span a span of its own, and
-// lets its messages carry the trace. Sends under no span are as they were. A nil provider stands for the global one.
+// TraceSends makes each [parley.Send], [parley.SendBatch], [parley.Put] and [parley.PutBatch] of this process that runs under a span
+// a span of its own, and lets its messages carry the trace. Those under no span are as they were. A nil provider stands for the
+// global one.
 func TraceSends(provider trace.TracerProvider) {
 	spans := tracer(provider)
+	tracePuts(spans)
 	parley.TraceSends(func(ctx context.Context, handle parley.UUID, messageType string) (context.Context, string, func(error)) {
 		if !trace.SpanContextFromContext(ctx).IsValid() {
 			return ctx, "", nil
