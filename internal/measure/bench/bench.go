@@ -32,7 +32,7 @@ type Variant struct {
 
 // Scenarios lists what can be measured.
 func Scenarios() []Scenario {
-	return []Scenario{sendScenario(), receiveScenario(), simpleScenario(), lifeScenario(), decayScenario(), dialogScenario()}
+	return []Scenario{sendScenario(), receiveScenario(), simpleScenario(), lifeScenario(), decayScenario(), dialogScenario(), storeScenario()}
 }
 
 // bench is one run of a scenario.
