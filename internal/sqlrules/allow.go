@@ -135,11 +135,18 @@ var withinReach = map[string]string{
 	"parley._p_create_contract(text,jsonb,text,parley.caller)":        asksTheCaller,
 	"parley._p_create_contract_of_text(text,text,text,parley.caller)": asksTheCaller,
 
-	"parley_mail._p_rights(parley.caller)":             asksTheCaller,
-	"parley_mail._p_audit_records(parley.caller)":      asksTheCaller,
-	"parley_mail._p_objects(parley.caller)":            asksTheCaller,
-	"parley_mail._p_configuration(parley.caller)":      asksTheRight,
-	"parley_mail._p_submitted_messages(parley.caller)": asksTheCaller,
+	"parley_mail._p_rights(parley.caller)":                                  asksTheCaller,
+	"parley_mail._p_audit_records(parley.caller)":                           asksTheCaller,
+	"parley_mail._p_objects(parley.caller)":                                 asksTheCaller,
+	"parley_mail._p_configuration(parley.caller)":                           asksTheRight,
+	"parley_mail._p_submitted_messages(parley.caller)":                      asksTheCaller,
+	"parley_mail._p_claim(integer,integer,interval,text,parley.caller)":     asksTheRight,
+	"parley_mail._p_due_report(parley.caller)":                              asksTheRight,
+	"parley_mail._p_finish_report(bigint,parley.caller)":                    asksTheRight,
+	"parley_mail._p_read_body(bigint,bigint,integer,integer,parley.caller)": asksTheRight,
+	"parley_mail._p_record_outcomes(bigint[],bigint[],bigint[],integer[],text[],integer[],text[],text[],text[],bigint[],bigint[],parley.caller)": asksTheRight,
+	"parley_mail._p_renew(bigint[],interval,parley.caller)":                              asksTheRight,
+	"parley_mail._p_report_hops(text[],text[],timestamp with time zone[],parley.caller)": asksTheRight,
 
 	"parley._p_caller_ticket: SELECT": "gives the reader a ticket in his own name, and no other",
 

@@ -205,7 +205,7 @@ comment on function parley_store._p_due_work(text) is
 
 create function parley_store.claim_work(
   system text, items integer default 100, lanes integer default 1, lease interval default '1 minute',
-  holder text default '', timeout integer default 0
+  holder text default '', timeout integer default 0, each integer default null
 ) returns setof parley_store.claimed_item
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -224,6 +224,7 @@ declare
 begin
   found := parley_store._p_require_range('items', items, 1, 10000);
   found := parley_store._p_require_range('lanes', lanes, 1, 1000);
+  found := parley_store._p_require_range('each', coalesce(each, items), 1, 10000);
   found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
   found := parley_store._p_require_read_committed();
   loop
@@ -239,7 +240,7 @@ begin
       end if;
       v_state := parley_store._p_take_token(split_part(v_token, ' ', 2)::bigint, split_part(v_token, ' ', 3)::bigint);
       continue when v_state.lane_id is null;
-      v_wanted := v_left;
+      v_wanted := least(v_left, each);
       v_claimed := 0;
       if v_wanted > 0 then
         v_lease_id := parley_store._p_open_lease(v_state.lane_id, lease, coalesce(holder, ''));
@@ -261,10 +262,10 @@ begin
 end
 $$;
 
-comment on function parley_store.claim_work(text, integer, integer, interval, text, integer) is
+comment on function parley_store.claim_work(text, integer, integer, interval, text, integer, integer) is
 'Claims items of the lanes whose turn it is, each lane under a lease of its own. Commit it before the work is done. It
 may give nothing although something waits, when a lane was left or is being changed: ask again.
 Arguments: system; items, how many of all lanes, 1 to 10,000; lanes, how many, 1 to 1,000; lease, how long they are the
 caller''s, 1 second to 1 day; holder, a name for who works on them; timeout, milliseconds to wait for work (0: do not
-wait).
+wait); each, how many items of one lane (null: as many as of all).
 Errors: PS001, PS002, PS009 not READ COMMITTED, and those of parley.take.';

@@ -1,0 +1,111 @@
+-- Claims: how messages come into the hands of a daemon that takes them to their next hop.
+--
+-- A claim is a lease of parley_store on items of one lane. No transaction stays open while messages are sent.
+
+create function parley_mail._p_claim(
+  hops integer, each integer, lease interval, holder text, caller parley.caller default parley.current_caller()
+) returns table (
+  lease_id bigint, item_id bigint, lane text, message_id bigint, network_message_id uuid, sender text, ret text,
+  envid text, size bigint, content_id bigint, body_holder bigint, body bytea, is_eight_bit boolean,
+  has_utf8_addresses boolean, ordinals integer[], addresses text[], notify text[], original_recipients text[]
+)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_claimed parley_store.claimed_item[];
+  v_empty record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  v_claimed := array(
+    select w from parley_store.claim_work('mail', hops * each, hops, lease, holder, each => _p_claim.each) as w
+  );
+  return query
+  select
+    c.lease_id, c.item_id, c.lane, m.message_id, m.network_message_id, m.sender, m.ret, m.envid, m.size, b.content_id,
+    b.message_id, b.body, m.is_eight_bit, m.has_utf8_addresses, r.ordinals, r.addresses, r.notify, r.originals
+  from unnest(v_claimed) as c
+  join parley_mail._p_message as m on m.message_id = c.subject
+  join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
+  cross join lateral (
+    select
+      array_agg(p.ordinal order by p.ordinal) as ordinals, array_agg(p.address order by p.ordinal) as addresses,
+      array_agg(p.notify order by p.ordinal) as notify,
+      array_agg(p.original_recipient order by p.ordinal) as originals
+    from parley_mail._p_recipient as p
+    where p.message_id = c.subject and p.lane = c.lane
+  ) as r
+  where r.ordinals is not null;
+  -- What was removed meanwhile leaves an item behind.
+  for v_empty in
+    select c.lease_id, array_agg(c.item_id) as items
+    from unnest(v_claimed) as c
+    where not exists (
+      select from parley_mail._p_recipient as p where p.message_id = c.subject and p.lane = c.lane
+    )
+    group by c.lease_id
+  loop
+    perform parley_store.complete_work(v_empty.lease_id, v_empty.items);
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_claim(integer, integer, interval, text, parley.caller) is
+'Claims messages of the next hops whose turn it is, those of each under a lease of its own, with the recipients that are
+reached by it. Commit before they are sent. A body of up to 8,000 bytes is given; a larger one is read by _p_read_body.
+Arguments: hops, how many; each, how many messages of one; lease, for how long; holder, a name for the daemon.
+Errors: PM001 the role does not hold SERVE, PS002.
+Source: spec mail 1, 11.2.';
+
+create function parley_mail._p_renew(
+  leases bigint[], lease interval, caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease bigint;
+  v_renewed integer := 0;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  foreach v_lease in array leases loop
+    begin
+      perform parley_store.renew_lease(v_lease, lease);
+      v_renewed := v_renewed + 1;
+    exception when sqlstate 'PS005' then
+      -- It is over, or finished: its outcomes will be refused, or are recorded.
+      null;
+    end;
+  end loop;
+  return v_renewed;
+end
+$$;
+
+comment on function parley_mail._p_renew(bigint[], interval, parley.caller) is
+'Extends leases that are not over, and gives how many.
+Errors: PM001 the role does not hold SERVE, PS002.';
+
+create function parley_mail._p_read_body(
+  content_id bigint, body_holder bigint, from_number integer, to_number integer,
+  caller parley.caller default parley.current_caller()
+) returns table (number integer, body bytea)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  return query
+  select c.number, c.body
+  from parley_store.read_content(content_id, 'mail', body_holder, from_number, to_number) as c;
+  if not found and from_number = 0 then
+    return query
+    select 0, o.body from parley_store.open_content(content_id, 'mail', body_holder) as o where o.body is not null;
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_read_body(bigint, bigint, integer, integer, parley.caller) is
+'Gives chunks of a body, in their order.
+Arguments: content_id and body_holder, as _p_claim gives them; from_number and to_number, the first and the last chunk,
+from 0 on.
+Errors: PM001 the role does not hold SERVE, PS003.';

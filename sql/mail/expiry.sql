@@ -1,0 +1,81 @@
+-- What time does to messages: the sender is informed of a delay, and what waited too long is given up.
+
+create function parley_mail._p_report_delays(messages integer default 1000) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_delays constant interval[] := array[interval '30 minutes', interval '4 hours', interval '8 hours'];
+  v_reported integer;
+begin
+  with due as (
+    select m.message_id, m.sender
+    from generate_series(0, 2) as p (priority)
+    cross join lateral (
+      select l.message_id, l.sender
+      from parley_mail._p_message as l
+      where l.delay_reported_at is null
+        and l.priority = p.priority
+        and l.received_at < clock_timestamp() - v_delays[p.priority + 1]
+      order by l.received_at
+      limit _p_report_delays.messages
+      for update skip locked
+    ) as m
+  ),
+
+  marked as (
+    update parley_mail._p_message as m
+    set delay_reported_at = clock_timestamp()
+    from due as d
+    where m.message_id = d.message_id
+  ),
+
+  reported as (
+    insert into parley_mail._p_report (
+      message_id, ordinal, action, address, original_recipient, status, code, reason, host, attempted_at
+    )
+    select
+      r.message_id, r.ordinal, 'DELAYED', r.address, r.original_recipient, coalesce(r.last_status, '4.4.7'),
+      r.last_code, coalesce(r.last_text, l.last_error, 'The message is waiting.'), r.last_host, r.last_attempt_at
+    from due as d
+    join parley_mail._p_recipient as r using (message_id)
+    left join parley_store.lanes as l on l.system = 'mail' and l.lane = r.lane
+    where parley_mail._p_wants_report(d.sender, r.notify, 'DELAYED')
+    on conflict do nothing
+  )
+
+  select count(*)::integer into v_reported from due;
+  return v_reported;
+end
+$$;
+
+comment on function parley_mail._p_report_delays(integer) is
+'Has senders informed, once a message, of what is still waiting: after 30 minutes for priority HIGH, 4 hours for NORMAL,
+8 hours for LOW. Gives how many messages it was about.
+Arguments: messages, how many of each priority at most.
+Source: spec mail 8.3, 10.';
+
+create function parley_mail._p_expire_waiting(items integer default 1000) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease record;
+  v_expired integer := 0;
+begin
+  for v_lease in
+    select w.lease_id, array_agg(w.item_id) as items
+    from parley_store.claim_expired('mail', _p_expire_waiting.items) as w
+    group by w.lease_id
+  loop
+    v_expired := v_expired + parley_mail._p_expire_items(v_lease.lease_id, v_lease.items);
+  end loop;
+  return v_expired;
+end
+$$;
+
+comment on function parley_mail._p_expire_waiting(integer) is
+'Gives up what waits for a next hop that cannot be reached and whose time is over; gives how many recipients. What is
+being tried is given up when the attempt fails.
+Arguments: items, how many work items at most.
+Source: spec mail 8.3.';

@@ -1,0 +1,255 @@
+-- Outcomes: what became of messages that were claimed.
+--
+-- All that follows from an outcome is one transaction with it: the recipient's row, the work item, events, reports to
+-- the sender. An outcome counts only while its lease does.
+
+create function parley_mail._p_finish_recipients(
+  message_ids bigint[], ordinals integer[], outcomes text[], codes integer[], statuses text[], texts text[],
+  hosts text[]
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_events record;
+begin
+  with finished as (
+    delete from parley_mail._p_recipient as r
+    using unnest(message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
+      as u (message_id, ordinal, outcome, code, status, reason, host, n)
+    where r.message_id = u.message_id and r.ordinal = u.ordinal
+      and u.outcome in ('DELIVERED', 'RELAYED', 'FAILED')
+    returning
+      r.message_id, r.ordinal, r.address, r.original_recipient, r.notify, r.lane, u.outcome, u.code, u.status,
+      u.reason, u.host, u.n
+  ),
+
+  reported as (
+    insert into parley_mail._p_report (
+      message_id, ordinal, action, address, original_recipient, status, code, reason, host, attempted_at
+    )
+    select
+      f.message_id, f.ordinal, f.outcome, f.address, f.original_recipient, f.status, f.code, f.reason, f.host,
+      clock_timestamp()
+    from finished as f
+    join parley_mail._p_message as m using (message_id)
+    where parley_mail._p_wants_report(m.sender, f.notify, f.outcome)
+      -- A host that knows reports makes this one itself.
+      and (f.outcome <> 'DELIVERED' or f.lane like 'MAILBOX/%')
+    on conflict do nothing
+  ),
+
+  deferred as (
+    update parley_mail._p_recipient as r
+    set attempts = r.attempts + 1, last_attempt_at = clock_timestamp(), last_code = u.code, last_status = u.status,
+      last_text = u.reason, last_host = u.host
+    from unnest(message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
+      as u (message_id, ordinal, outcome, code, status, reason, host, n)
+    where r.message_id = u.message_id and r.ordinal = u.ordinal
+      and u.outcome not in ('DELIVERED', 'RELAYED', 'FAILED')
+    returning r.message_id, r.address, u.outcome, u.status, u.reason, u.host, u.n
+  ),
+
+  happened as (
+    select
+      case when f.outcome = 'FAILED' then 'FAIL' when f.lane like 'MAILBOX/%' then 'DELIVER' else 'SEND' end as event,
+      f.message_id, f.address, f.status, f.reason, f.host, f.n,
+      case when f.lane like 'MAILBOX/%' then 'STOREDRIVER' else 'SMTP' end as source
+    from finished as f
+    union all
+    select 'DEFER', d.message_id, d.address, d.status, d.reason, d.host, d.n, 'SMTP'
+    from deferred as d
+  )
+
+  select
+    array_agg(h.event order by h.n) as events, array_agg(h.message_id order by h.n) as ids,
+    array_agg(h.address order by h.n) as addresses, array_agg(h.status order by h.n) as statuses,
+    array_agg(h.reason order by h.n) as reasons, array_agg(h.host order by h.n) as hosts,
+    array_agg(h.source order by h.n) as sources
+  into v_events
+  from happened as h;
+  perform parley_mail._p_track(
+    v_events.events, v_events.ids, v_events.addresses, v_events.statuses, v_events.reasons, v_events.hosts,
+    v_events.sources
+  );
+end
+$$;
+
+comment on function parley_mail._p_finish_recipients(
+  bigint[], integer[], text[], integer[], text[], text[], text[]
+) is
+'Writes what became of recipients: rows of those whose outcome is final go, others have an attempt counted; reports to
+senders; events.
+Arguments: an element for each recipient; outcomes, DELIVERED, RELAYED (to a host that makes no reports), FAILED,
+DEFERRED or UNKNOWN.';
+
+create function parley_mail._p_expire_items(lease_id bigint, items bigint[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_expired record;
+begin
+  if cardinality(items) = 0 then
+    return 0;
+  end if;
+  select
+    array_agg(r.message_id) as ids, array_agg(r.ordinal) as ordinals, array_agg('5.4.7'::text) as statuses,
+    array_agg('The message waited as long as it may and could not be delivered.'::text) as texts
+  into v_expired
+  from parley_store.work_items as w
+  join parley_mail._p_recipient as r on r.message_id = w.subject and r.lane = w.lane
+  where w.system = 'mail' and w.lease_id = _p_expire_items.lease_id and w.item_id = any (items);
+  perform parley_store.complete_work(lease_id, items);
+  if v_expired.ids is null then
+    return 0;
+  end if;
+  return parley_mail._p_fail_recipients(
+    v_expired.ids, v_expired.ordinals, v_expired.statuses, v_expired.texts, 'QUEUE'
+  );
+end
+$$;
+
+comment on function parley_mail._p_expire_items(bigint, bigint[]) is
+'Gives up the recipients of work items whose time is over, and completes the items; gives how many recipients.
+Errors: PS005 the lease is over.
+Source: spec mail 8.3.';
+
+create function parley_mail._p_record_lease(
+  lease_id bigint, items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
+  statuses text[], texts text[], hosts text[], released bigint[]
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_deferred bigint[];
+  v_completed bigint[];
+  v_reason text;
+begin
+  select
+    array_agg(g.item) filter (where g.is_final), array_agg(g.item) filter (where not g.is_final),
+    min(g.reason) filter (where not g.is_final)
+  into v_completed, v_deferred, v_reason
+  from (
+    select
+      u.item, bool_and(u.outcome in ('DELIVERED', 'RELAYED', 'FAILED')) as is_final,
+      min(concat_ws(' ', u.status, u.reason)) filter (where u.outcome in ('DEFERRED', 'UNKNOWN')) as reason
+    from unnest(items, outcomes, statuses, texts) as u (item, outcome, status, reason)
+    group by u.item
+  ) as g;
+  -- First what is refused when the lease is over.
+  if v_completed is not null then
+    perform parley_store.complete_work(lease_id, v_completed);
+  end if;
+  if released is not null then
+    perform parley_store.release_work(lease_id, released);
+  end if;
+  if message_ids is not null then
+    perform parley_mail._p_finish_recipients(message_ids, ordinals, outcomes, codes, statuses, texts, hosts);
+  end if;
+  if v_deferred is not null then
+    perform parley_mail._p_expire_items(
+      lease_id, parley_store.retry_work(lease_id, v_deferred, v_reason, 'mail_message')
+    );
+  end if;
+  if v_completed is not null then
+    perform parley_mail._p_remove_finished(array(select distinct u.id from unnest(message_ids) as u (id)));
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_record_lease(
+  bigint, bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[]
+) is
+'Records the outcomes under one lease.
+Errors: PS005 the lease is over.';
+
+create function parley_mail._p_record_outcomes(
+  leases bigint[], items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
+  statuses text[], texts text[], hosts text[], released_leases bigint[], released_items bigint[],
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease record;
+  v_refused integer := 0;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  for v_lease in
+    select
+      coalesce(o.lease, r.lease) as lease, o.items, o.ids, o.ordinals, o.outcomes, o.codes, o.statuses, o.texts,
+      o.hosts, r.items as released
+    from (
+      select
+        u.lease, array_agg(u.item order by u.n) as items, array_agg(u.id order by u.n) as ids,
+        array_agg(u.ordinal order by u.n) as ordinals, array_agg(u.outcome order by u.n) as outcomes,
+        array_agg(u.code order by u.n) as codes, array_agg(u.status order by u.n) as statuses,
+        array_agg(u.reason order by u.n) as texts, array_agg(u.host order by u.n) as hosts
+      from unnest(leases, items, message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
+        as u (lease, item, id, ordinal, outcome, code, status, reason, host, n)
+      group by u.lease
+    ) as o
+    full join (
+      select u.lease, array_agg(u.item order by u.item) as items
+      from unnest(released_leases, released_items) as u (lease, item)
+      group by u.lease
+    ) as r on r.lease = o.lease
+    order by 1
+  loop
+    begin
+      perform parley_mail._p_record_lease(
+        v_lease.lease, v_lease.items, v_lease.ids, v_lease.ordinals, v_lease.outcomes, v_lease.codes,
+        v_lease.statuses, v_lease.texts, v_lease.hosts, v_lease.released
+      );
+    exception when sqlstate 'PS005' then
+      v_refused := v_refused + coalesce(cardinality(v_lease.items), 0);
+    end;
+  end loop;
+  return v_refused;
+end
+$$;
+
+comment on function parley_mail._p_record_outcomes(
+  bigint[], bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[], bigint[], parley.caller
+) is
+'Records what became of claimed messages, and gives back those that were not tried. Gives how many outcomes were refused
+because their lease is over: somebody else has these messages, or will.
+Arguments: the first nine have an element for each recipient; codes may be null; released_leases and released_items, an
+element for each message that was not tried.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 1 (rule 3), 8.1, 9.';
+
+create function parley_mail._p_report_hops(
+  lanes text[], errors text[], began timestamptz[], caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hop record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  -- In one order, so that two daemons do not wait for each other.
+  for v_hop in
+    select u.lane, u.error, u.began
+    from unnest(lanes, errors, began) as u (lane, error, began)
+    where exists (select from parley_store.lanes as l where l.system = 'mail' and l.lane = u.lane)
+    order by u.lane
+  loop
+    if v_hop.error is null then
+      perform parley_store.succeed_lane('mail', v_hop.lane);
+    else
+      perform parley_store.fail_lane('mail', v_hop.lane, v_hop.error, v_hop.began);
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_report_hops(text[], text[], timestamptz[], parley.caller) is
+'Reports whether next hops were reached: one that was not is left alone for as long as its retry policy says.
+Arguments: lanes; errors, null for a hop that was reached; began, when the connection was begun.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 8.1.';

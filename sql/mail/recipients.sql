@@ -1,0 +1,93 @@
+-- Recipients: a row for each recipient of a message that was categorized, until its outcome is final.
+--
+-- Where a recipient goes next is a lane of parley_store, of the system mail: KIND/CONNECTOR/NAME. KIND is DNS (NAME is
+-- the domain), SMART_HOST, MAILBOX (CONNECTOR is the mailbox store), UNREACHABLE or POISON. A work item of a lane is a
+-- message: it stands for all recipients of that message in that lane, which travel in one transaction of SMTP. What
+-- goes to services and tables of this database is of the system mail_service, whose work is claimed, done and completed
+-- in one transaction.
+--
+-- Invariants, and what keeps each:
+--   a recipient has an item   row and item are written in one transaction, and removed in one
+--   a message stays as long as a recipient, a report or a fork needs it   _p_remove_finished
+
+create table parley_mail._p_recipient (
+  message_id bigint not null,
+  ordinal integer not null,
+  address text not null,
+  original_recipient text,
+  notify text,
+  lane text,
+  attempts integer not null default 0,
+  last_attempt_at timestamptz,
+  last_code integer,
+  last_status text,
+  last_text text,
+  last_host text,
+  primary key (message_id, ordinal)
+);
+
+comment on table parley_mail._p_recipient is
+'Recipients whose outcome is not final. notify: NEVER or a list of SUCCESS, FAILURE, DELAY, null when the sender said
+nothing; lane: where the work item is, null while it is not routed; attempts: how many were made for the recipient, not
+counting those that did not reach its next hop.';
+
+alter table parley_mail._p_message
+add column is_eight_bit boolean not null default false,
+add column delay_reported_at timestamptz;
+
+create index _p_message_undelayed on parley_mail._p_message (priority, received_at) where delay_reported_at is null;
+
+select parley_store.add_system('mail');
+select parley_store.add_system('mail_service');
+
+-- What one message is told to try later is not the failure of its next hop: it has intervals of its own. The first is
+-- short, for hosts that refuse whom they do not know yet.
+select parley_store.set_retry_policy(
+  'mail_message', 'STEPS', '15 minutes', '{1, 1}', '{1 minute, 5 minutes}', jitter => 0.2, expires_after => '90 days'
+);
+
+create function parley_mail._p_remove_finished(message_ids bigint[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+  v_bodies bigint[];
+  v_with_content bigint[];
+  v_removed integer;
+begin
+  -- Locked, so that of two transactions that finish a message's last recipients the second sees what the first did.
+  select array_agg(m.message_id) into v_ids
+  from (
+    select l.message_id
+    from parley_mail._p_message as l
+    where l.message_id = any (message_ids)
+    order by l.message_id
+    for update
+  ) as m;
+  with removed as (
+    delete from parley_mail._p_message as m
+    where m.message_id = any (v_ids)
+      and not exists (select from parley_mail._p_recipient as r where r.message_id = m.message_id)
+      and not exists (select from parley_mail._p_report as r where r.message_id = m.message_id)
+      and not exists (select from parley_mail._p_message as f where f.body_message_id = m.message_id)
+    returning m.message_id, m.content_id, m.body_message_id
+  )
+  select
+    count(*), array_agg(d.message_id) filter (where d.content_id is not null),
+    array_agg(distinct d.body_message_id) filter (where d.body_message_id is not null)
+  into v_removed, v_with_content, v_bodies
+  from removed as d;
+  if v_with_content is not null then
+    perform parley_store.release_content('mail', v_with_content);
+  end if;
+  if v_bodies is not null then
+    v_removed := v_removed + parley_mail._p_remove_finished(v_bodies);
+  end if;
+  return v_removed;
+end
+$$;
+
+comment on function parley_mail._p_remove_finished(bigint[]) is
+'Removes those of some categorized messages that nothing needs any more, with their bodies: no recipient, no report and
+no fork. Gives how many.';

@@ -1,0 +1,212 @@
+-- Delivery status notifications: what is to be reported to senders, until the report is made.
+--
+-- The outcome of a recipient puts a row here where the sender wants a report. Rows of one message and one action that
+-- come within two seconds are one report. A daemon composes it (internal/mail/report) and accepts it as a message, in
+-- the transaction that removes the rows: so each is made once.
+--
+-- Never reported: what has the null sender, recipients with NOTIFY=NEVER, an action that was not asked for.
+
+create table parley_mail._p_report (
+  message_id bigint not null,
+  ordinal integer not null,
+  action text not null check (action in ('FAILED', 'DELAYED', 'DELIVERED', 'RELAYED', 'EXPANDED')),
+  address text not null,
+  original_recipient text,
+  status text not null,
+  code integer,
+  reason text,
+  host text,
+  attempted_at timestamptz,
+  due_at timestamptz not null default clock_timestamp() + interval '2 seconds',
+  primary key (message_id, action, ordinal)
+);
+
+comment on table parley_mail._p_report is 'Recipients that are to be reported to the sender of their message.';
+
+create index _p_report_due on parley_mail._p_report (due_at);
+
+create function parley_mail._p_wants_report(sender text, notify text, action text) returns boolean
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select sender <> '' and case action
+    when 'FAILED' then coalesce(notify like '%FAILURE%', true)
+    when 'DELAYED' then coalesce(notify like '%DELAY%', true)
+    else coalesce(notify like '%SUCCESS%', false)
+  end
+$$;
+
+comment on function parley_mail._p_wants_report(text, text, text) is
+'Reports whether the sender of a message is to be informed of what became of a recipient.
+Arguments: sender, empty for the null sender; notify, of the recipient; action, FAILED, DELAYED, DELIVERED, RELAYED or
+EXPANDED.
+Source: RFC 3461 section 4.1; spec mail 9.';
+
+create function parley_mail._p_track(
+  events text[], message_ids bigint[], addresses text[], statuses text[], texts text[], hosts text[], sources text[]
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_events text[];
+  v_ids text[];
+  v_recipients jsonb;
+  v_fields jsonb;
+  v_sources text[];
+begin
+  select
+    array_agg(g.event order by g.first), array_agg(g.message_id::text order by g.first),
+    jsonb_agg(g.addresses order by g.first), jsonb_agg(g.fields order by g.first),
+    array_agg(g.source order by g.first)
+  into v_events, v_ids, v_recipients, v_fields, v_sources
+  from (
+    select
+      u.event, u.message_id, u.source, min(u.n) as first, jsonb_agg(u.address order by u.n) as addresses,
+      jsonb_strip_nulls(jsonb_build_object(
+        'status', min(u.status), 'text', min(u.text), 'server_hostname', min(u.host), 'sender', min(m.sender),
+        'network_message_id', min(m.network_message_id::text), 'header_message_id', min(m.header_message_id),
+        'bytes', min(m.size), 'seconds', round(extract(epoch from clock_timestamp() - min(m.received_at)), 3)
+      )) as fields
+    from unnest(events, message_ids, addresses, statuses, texts, hosts, sources) with ordinality
+      as u (event, message_id, address, status, text, host, source, n)
+    left join parley_mail._p_message as m using (message_id)
+    group by u.event, u.message_id, u.source, u.status, u.text, u.host
+  ) as g;
+  if v_events is null then
+    return 0;
+  end if;
+  return parley_store.track(
+    'mail', v_events, v_ids, recipients => v_recipients, fields => v_fields, sources => v_sources
+  );
+end
+$$;
+
+comment on function parley_mail._p_track(text[], bigint[], text[], text[], text[], text[], text[]) is
+'Records events in the message tracking log: recipients of one message with the same event are one row. Gives how many.
+Arguments: an event, a message, an address and so on for each recipient; sources, such as SMTP or ROUTING.
+Source: spec mail 16.';
+
+create function parley_mail._p_fail_recipients(
+  message_ids bigint[], ordinals integer[], statuses text[], texts text[], source text default 'ROUTING'
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_failed record;
+begin
+  with failed as (
+    delete from parley_mail._p_recipient as r
+    using unnest(message_ids, ordinals, statuses, texts) as u (message_id, ordinal, status, reason)
+    where r.message_id = u.message_id and r.ordinal = u.ordinal
+    returning
+      r.message_id, r.ordinal, r.address, r.original_recipient, r.notify, u.status, u.reason, r.last_attempt_at,
+      r.last_host, r.last_code, r.last_text
+  ),
+
+  reported as (
+    insert into parley_mail._p_report (
+      message_id, ordinal, action, address, original_recipient, status, code, reason, host, attempted_at
+    )
+    select
+      f.message_id, f.ordinal, 'FAILED', f.address, f.original_recipient, f.status, null,
+      concat_ws('; last attempt: ', f.reason, f.last_text), f.last_host, f.last_attempt_at
+    from failed as f
+    join parley_mail._p_message as m using (message_id)
+    where parley_mail._p_wants_report(m.sender, f.notify, 'FAILED')
+    on conflict do nothing
+  )
+
+  select
+    array_agg(f.message_id) as message_ids, array_agg(f.address) as addresses, array_agg(f.status) as statuses,
+    array_agg(f.reason) as reasons, count(*)::integer as recipients
+  into v_failed
+  from failed as f;
+  perform parley_mail._p_track(
+    array_fill('FAIL'::text, array[v_failed.recipients]), v_failed.message_ids, v_failed.addresses, v_failed.statuses,
+    v_failed.reasons, null, array_fill(source, array[v_failed.recipients])
+  );
+  perform parley_mail._p_remove_finished(v_failed.message_ids);
+  return v_failed.recipients;
+end
+$$;
+
+comment on function parley_mail._p_fail_recipients(bigint[], integer[], text[], text[], text) is
+'Gives up recipients: a report to the sender where he wants one, an event, and the message is removed when nothing of it
+is left. Gives how many. What is left of their work items is the caller''s to complete.
+Arguments: message_ids and ordinals, which recipients; statuses, codes of RFC 3463; texts, why; source, what gave up.
+Source: spec mail 9.';
+
+create function parley_mail._p_due_report(caller parley.caller default parley.current_caller())
+returns table (
+  message_id bigint, action text, sender text, ret text, envid text, received_at timestamptz, helo text, size bigint,
+  content_id bigint, body_holder bigint, body bytea, network_message_id uuid, expires_at timestamptz,
+  addresses text[], original_recipients text[], statuses text[], codes integer[], reasons text[], hosts text[],
+  attempted_at timestamptz[]
+)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_due record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  select p.message_id, p.action into v_due
+  from parley_mail._p_report as p
+  where p.due_at <= clock_timestamp()
+  order by p.due_at
+  limit 1
+  for update skip locked;
+  if not found then
+    return;
+  end if;
+  return query
+  with reported as (
+    delete from parley_mail._p_report as p
+    where p.message_id = v_due.message_id and p.action = v_due.action
+    returning p.ordinal, p.address, p.original_recipient, p.status, p.code, p.reason, p.host, p.attempted_at
+  ),
+
+  together as (
+    select
+      array_agg(r.address order by r.ordinal) as addresses,
+      array_agg(r.original_recipient order by r.ordinal) as original_recipients,
+      array_agg(r.status order by r.ordinal) as statuses, array_agg(r.code order by r.ordinal) as codes,
+      array_agg(r.reason order by r.ordinal) as reasons, array_agg(r.host order by r.ordinal) as hosts,
+      array_agg(r.attempted_at order by r.ordinal) as attempts
+    from reported as r
+  )
+
+  select
+    m.message_id, v_due.action, m.sender, m.ret, m.envid, m.received_at, m.helo, m.size, b.content_id, b.message_id,
+    b.body, m.network_message_id, m.expires_at, t.addresses, t.original_recipients, t.statuses, t.codes, t.reasons,
+    t.hosts, t.attempts
+  from parley_mail._p_message as m
+  join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
+  cross join together as t
+  where m.message_id = v_due.message_id;
+end
+$$;
+
+comment on function parley_mail._p_due_report(parley.caller) is
+'Takes a report that is to be made now, with the message that it is about; no row when there is none. In the same
+transaction the caller accepts the report as a message and calls _p_finish_report; after a rollback it is to be made
+again.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 9.';
+
+create function parley_mail._p_finish_report(message_id bigint, caller parley.caller default parley.current_caller())
+returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  perform parley_mail._p_remove_finished(array[message_id]);
+end
+$$;
+
+comment on function parley_mail._p_finish_report(bigint, parley.caller) is
+'Removes the message that a report was about, when nothing else needs it.
+Errors: PM001 the role does not hold SERVE.';
