@@ -28,7 +28,18 @@ type claimed struct {
 	Addresses            []string
 }
 
-func (b *broker) claimMail(hops, each int) []claimed {
+// claimMail claims what waits. A claim may give nothing although something waits, so it asks again.
+func (b *broker) claimMail(hops, each int) (batch []claimed) {
+	b.Helper()
+	for range 3 {
+		if batch = b.claimMailOnce(hops, each); len(batch) > 0 {
+			break
+		}
+	}
+	return batch
+}
+
+func (b *broker) claimMailOnce(hops, each int) []claimed {
 	b.Helper()
 	found, err := b.db.Query(b.Context(), `select c.lease_id, c.item_id, c.message_id, c.lane, c.ordinals, c.addresses
 		from parley_mail._p_claim($1, $2, '1 minute', 'test') as c order by c.message_id`, hops, each)
@@ -53,8 +64,8 @@ func (b *broker) outcomes(c claimed, outcomes ...string) int {
 		}
 		return values
 	}
-	return value[int](b.session, `select parley_mail._p_record_outcomes($1, $2, $3, $4, $5, array_fill(450, array[$6]), array_fill('4.2.0'::text, array[$6]),
-		array_fill('later'::text, array[$6]), array_fill('mx.b.example'::text, array[$6]), '{}', '{}')`,
+	return value[int](b.session, `select parley_mail._p_record_outcomes($1, $2, $3, $4, $5, array_fill(450, array[$6::integer]), array_fill('4.2.0'::text, array[$6::integer]),
+		array_fill('later'::text, array[$6::integer]), array_fill('mx.b.example'::text, array[$6::integer]), '{}', '{}')`,
 		repeat(c.Lease), repeat(c.Item), repeat(c.Message), c.Ordinals[:n], outcomes, n)
 }
 
