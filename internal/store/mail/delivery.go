@@ -1,0 +1,172 @@
+package mail
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
+)
+
+// Claimed is a message that was claimed for a next hop.
+type Claimed struct {
+	Lease, Item int64
+	// Lane is KIND/CONNECTOR/NAME, as sql/mail/recipients.sql says.
+	Lane      string
+	MessageID int64
+	// NetworkMessageID is a UUID that stays with the message and its forks.
+	NetworkMessageID string
+	Sender           string
+	// Return is FULL, HDRS or "", and EnvelopeID "" when the sender gave none.
+	Return, EnvelopeID string
+	// Size is that of the body in bytes.
+	Size int64
+	// Body is there, or has to be read with [ReadBody] from Content, of which BodyHolder is the holder.
+	Body                []byte
+	Content, BodyHolder int64
+	IsEightBit          bool
+	HasUTF8Addresses    bool
+	// Ordinals, Addresses, Notify and Originals have an element for each recipient; the last two are "" where nothing was said.
+	Ordinals                     []int32
+	Addresses, Notify, Originals []string
+}
+
+// Claim claims messages of at most hops next hops, at most each of one, until the lease is over or renewed.
+func Claim(ctx context.Context, db pgdb.DB, hops, each int, lease time.Duration, holder string) ([]Claimed, error) {
+	rows, err := db.Query(ctx, `
+		select lease_id, item_id, lane, message_id, network_message_id::text, sender, coalesce(ret, ''), coalesce(envid, ''), size, body,
+			coalesce(content_id, 0), body_holder, is_eight_bit, has_utf8_addresses, ordinals, addresses,
+			array(select coalesce(n, '') from unnest(notify) with ordinality as u (n, o) order by o),
+			array(select coalesce(n, '') from unnest(original_recipients) with ordinality as u (n, o) order by o)
+		from parley_mail._p_claim($1::integer, $2::integer, $3::interval, $4::text)
+		order by lease_id, item_id`, hops, each, lease, holder)
+	if err != nil {
+		return nil, pgdb.StatementError(err, "claim messages")
+	}
+	claimed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Claimed, err error) {
+		err = row.Scan(&c.Lease, &c.Item, &c.Lane, &c.MessageID, &c.NetworkMessageID, &c.Sender, &c.Return, &c.EnvelopeID, &c.Size, &c.Body,
+			&c.Content, &c.BodyHolder, &c.IsEightBit, &c.HasUTF8Addresses, &c.Ordinals, &c.Addresses, &c.Notify, &c.Originals)
+		return c, err //nolint:wrapcheck // Wrapped below.
+	})
+	if err != nil {
+		return nil, pgdb.StatementError(err, "claim messages")
+	}
+	return claimed, nil
+}
+
+// Renew extends leases that are not over.
+func Renew(ctx context.Context, db pgdb.DB, leases []int64, lease time.Duration) error {
+	if _, err := db.Exec(ctx, "select parley_mail._p_renew($1::bigint[], $2::interval)", leases, lease); err != nil {
+		return pgdb.StatementError(err, "renew leases of messages")
+	}
+	return nil
+}
+
+// Outcomes are what became of recipients, an element of each column for each of them; Released are messages that were not tried.
+type Outcomes struct {
+	Leases, Items, Messages []int64
+	Ordinals                []int32
+	// Outcomes are DELIVERED, RELAYED, FAILED, DEFERRED or UNKNOWN.
+	Outcomes []string
+	// Codes are replies such as 250, or 0; Statuses are codes of RFC 3463.
+	Codes                         []int32
+	Statuses, Texts, Hosts        []string
+	ReleasedLeases, ReleasedItems []int64
+}
+
+// RecordOutcomes records outcomes, and returns how many were refused because their lease is over.
+func RecordOutcomes(ctx context.Context, db pgdb.DB, o Outcomes) (refused int, err error) {
+	err = db.QueryRow(ctx, `select parley_mail._p_record_outcomes($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[],
+		$6::integer[], $7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[])`,
+		o.Leases, o.Items, o.Messages, o.Ordinals, o.Outcomes, o.Codes, o.Statuses, o.Texts, o.Hosts, o.ReleasedLeases, o.ReleasedItems,
+	).Scan(&refused)
+	if err != nil {
+		return 0, pgdb.StatementError(err, "record what became of messages")
+	}
+	return refused, nil
+}
+
+// Hops are reports of next hops, an element of each column for each: an error is "" for a hop that was reached.
+type Hops struct {
+	Lanes, Errors []string
+	Began         []time.Time
+}
+
+// ReportHops reports whether next hops were reached.
+func ReportHops(ctx context.Context, db pgdb.DB, h Hops) error {
+	_, err := db.Exec(ctx, `select parley_mail._p_report_hops($1::text[],
+		array(select nullif(e, '') from unnest($2::text[]) with ordinality as u (e, n) order by n), $3::timestamptz[])`, h.Lanes, h.Errors, h.Began)
+	if err != nil {
+		return pgdb.StatementError(err, "report next hops")
+	}
+	return nil
+}
+
+// ReadBody reads chunks of a body from first on, at most count.
+func ReadBody(ctx context.Context, db pgdb.DB, content, holder int64, first, count int) ([][]byte, error) {
+	rows, err := db.Query(ctx, "select body from parley_mail._p_read_body($1::bigint, $2::bigint, $3::integer, $4::integer) order by number",
+		content, holder, first, first+count-1)
+	if err != nil {
+		return nil, pgdb.StatementError(err, "read the body of a message")
+	}
+	chunks, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if err != nil {
+		return nil, pgdb.StatementError(err, "read the body of a message")
+	}
+	return chunks, nil
+}
+
+// Report is a delivery report that is to be made, with the message that it is about.
+type Report struct {
+	MessageID int64
+	// Action is FAILED, DELAYED, DELIVERED, RELAYED or EXPANDED.
+	Action                     string
+	Sender, Return, EnvelopeID string
+	ReceivedAt, ExpiresAt      time.Time
+	Helo                       string
+	Size                       int64
+	Body                       []byte
+	Content, BodyHolder        int64
+	NetworkMessageID           string
+	// The rest has an element for each recipient.
+	Addresses, Originals, Statuses, Texts, Hosts []string
+	Codes                                        []int32
+	AttemptedAt                                  []*time.Time
+}
+
+// DueReport takes a report that is to be made now; nil when there is none. It is made in the transaction that takes it, which
+// [FinishReport] ends.
+func DueReport(ctx context.Context, tx pgx.Tx) (*Report, error) {
+	rows, err := tx.Query(ctx, `
+		select message_id, action, sender, coalesce(ret, ''), coalesce(envid, ''), received_at, expires_at, coalesce(helo, ''), size, body,
+			coalesce(content_id, 0), body_holder, network_message_id::text, addresses,
+			array(select coalesce(v, '') from unnest(original_recipients) with ordinality as u (v, n) order by n),
+			statuses, array(select coalesce(v, '') from unnest(reasons) with ordinality as u (v, n) order by n),
+			array(select coalesce(v, '') from unnest(hosts) with ordinality as u (v, n) order by n),
+			array(select coalesce(v, 0) from unnest(codes) with ordinality as u (v, n) order by n), attempted_at
+		from parley_mail._p_due_report()`)
+	if err != nil {
+		return nil, pgdb.StatementError(err, "take a report")
+	}
+	reports, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Report, err error) {
+		err = row.Scan(&r.MessageID, &r.Action, &r.Sender, &r.Return, &r.EnvelopeID, &r.ReceivedAt, &r.ExpiresAt, &r.Helo, &r.Size, &r.Body,
+			&r.Content, &r.BodyHolder, &r.NetworkMessageID, &r.Addresses, &r.Originals, &r.Statuses, &r.Texts, &r.Hosts, &r.Codes, &r.AttemptedAt)
+		return r, err //nolint:wrapcheck // Wrapped below.
+	})
+	if err != nil {
+		return nil, pgdb.StatementError(err, "take a report")
+	}
+	if len(reports) == 0 {
+		return nil, nil
+	}
+	return &reports[0], nil
+}
+
+// FinishReport removes the message that a report was about, when nothing else needs it.
+func FinishReport(ctx context.Context, tx pgx.Tx, messageID int64) error {
+	if _, err := tx.Exec(ctx, "select parley_mail._p_finish_report($1::bigint)", messageID); err != nil {
+		return pgdb.StatementError(err, "finish a report")
+	}
+	return nil
+}
