@@ -1,0 +1,183 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley/internal/mail/send"
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+)
+
+// chunksAtOnce is how many chunks of a body are read by one statement.
+const chunksAtOnce = 4
+
+// deliveries is what the dispatcher asks of the database.
+type deliveries struct {
+	pool   *pgxpool.Pool
+	holder string
+	bodies *bodyCache
+}
+
+var _ send.Store = (*deliveries)(nil)
+
+// Claim claims messages, and groups them by their lease.
+func (d *deliveries) Claim(ctx context.Context, hops, each int, lease time.Duration) ([]send.Batch, error) {
+	claimed, err := mailstore.Claim(ctx, d.pool, hops, each, lease, d.holder)
+	if err != nil {
+		return nil, fmt.Errorf("claim messages: %w", err)
+	}
+	var batches []send.Batch
+	for _, c := range claimed {
+		if len(batches) == 0 || batches[len(batches)-1].Lease != c.Lease {
+			batches = append(batches, send.Batch{Lease: c.Lease, Hop: hopOf(c.Lane)})
+		}
+		last := &batches[len(batches)-1]
+		last.Deliveries = append(last.Deliveries, d.delivery(c))
+	}
+	return batches, nil
+}
+
+// hopOf reads a lane, KIND/CONNECTOR/NAME.
+func hopOf(lane string) send.Hop {
+	kind, rest, _ := strings.Cut(lane, "/")
+	connector, name, _ := strings.Cut(rest, "/")
+	return send.Hop{Kind: kind, Connector: connector, Name: name}
+}
+
+func laneOf(hop send.Hop) string { return hop.Kind + "/" + hop.Connector + "/" + hop.Name }
+
+func (d *deliveries) delivery(c mailstore.Claimed) send.Delivery {
+	message := send.Message{
+		ID: c.NetworkMessageID, Sender: c.Sender, Return: c.Return, EnvelopeID: c.EnvelopeID, Size: c.Size, EightBit: c.IsEightBit,
+		UTF8: c.HasUTF8Addresses, Recipients: make([]send.Recipient, len(c.Addresses)),
+		Open: func(ctx context.Context) (io.ReadCloser, error) { return d.open(ctx, c), nil },
+	}
+	for i, address := range c.Addresses {
+		message.Recipients[i] = send.Recipient{Address: address, Notify: c.Notify[i], Original: c.Originals[i]}
+	}
+	return send.Delivery{Item: c.Item, MessageID: c.MessageID, Ordinals: c.Ordinals, Message: message}
+}
+
+// open reads a body: from the claim, from memory, or from the database.
+func (d *deliveries) open(ctx context.Context, c mailstore.Claimed) io.ReadCloser {
+	if c.Body != nil {
+		return io.NopCloser(bytes.NewReader(c.Body))
+	}
+	if kept := d.bodies.of(c.BodyHolder); kept != nil {
+		return io.NopCloser(bytes.NewReader(kept))
+	}
+	return &storedBody{ctx: ctx, pool: d.pool, content: c.Content, holder: c.BodyHolder}
+}
+
+// Renew keeps leases.
+func (d *deliveries) Renew(ctx context.Context, leases []int64, lease time.Duration) error {
+	if err := mailstore.Renew(ctx, d.pool, leases, lease); err != nil {
+		return fmt.Errorf("renew leases: %w", err)
+	}
+	return nil
+}
+
+// Record records outcomes, and then reports of hops: what was not tried has to be back in its lane before that waits.
+func (d *deliveries) Record(ctx context.Context, outcomes []send.Outcome, hops []send.HopReport) (refused int, err error) {
+	if len(outcomes) > 0 {
+		if refused, err = mailstore.RecordOutcomes(ctx, d.pool, columns(outcomes)); err != nil {
+			return 0, fmt.Errorf("record outcomes: %w", err)
+		}
+		for _, outcome := range outcomes {
+			d.bodies.forget(outcome.Delivery.MessageID)
+		}
+	}
+	if len(hops) == 0 {
+		return refused, nil
+	}
+	var reports mailstore.Hops
+	for _, hop := range hops {
+		text := ""
+		if hop.Failure != nil {
+			text = strings.TrimSpace(fmt.Sprintf("%s %s", hop.Failure.Enhanced, hop.Failure.Text))
+		}
+		reports.Lanes, reports.Errors = append(reports.Lanes, laneOf(hop.Hop)), append(reports.Errors, text)
+		reports.Began = append(reports.Began, hop.Began)
+	}
+	if err := mailstore.ReportHops(ctx, d.pool, reports); err != nil {
+		return refused, fmt.Errorf("report next hops: %w", err)
+	}
+	return refused, nil
+}
+
+// columns writes outcomes as the statement takes them.
+func columns(outcomes []send.Outcome) (o mailstore.Outcomes) {
+	for _, outcome := range outcomes {
+		if outcome.Results == nil {
+			o.ReleasedLeases = append(o.ReleasedLeases, outcome.Lease)
+			o.ReleasedItems = append(o.ReleasedItems, outcome.Delivery.Item)
+			continue
+		}
+		for i, result := range outcome.Results {
+			o.Leases, o.Items = append(o.Leases, outcome.Lease), append(o.Items, outcome.Delivery.Item)
+			o.Messages, o.Ordinals = append(o.Messages, outcome.Delivery.MessageID), append(o.Ordinals, outcome.Delivery.Ordinals[i])
+			o.Outcomes, o.Codes = append(o.Outcomes, outcomeOf(result)), append(o.Codes, int32(result.Code)) //nolint:gosec // Three digits.
+			o.Statuses, o.Texts = append(o.Statuses, result.Enhanced), append(o.Texts, result.Text)
+			o.Hosts = append(o.Hosts, result.Host)
+		}
+	}
+	return o
+}
+
+func outcomeOf(result send.Result) string {
+	switch {
+	case result.Class == send.Delivered && result.Relayed:
+		return "RELAYED"
+	case result.Class == send.Delivered:
+		return "DELIVERED"
+	case result.Class == send.Failed:
+		return "FAILED"
+	case result.Class == send.Unknown:
+		return "UNKNOWN"
+	default:
+		return "DEFERRED"
+	}
+}
+
+// storedBody reads a body from the database, some chunks at a time.
+type storedBody struct {
+	ctx             context.Context //nolint:containedctx // A reader has no other way to end with the delivery.
+	pool            *pgxpool.Pool
+	content, holder int64
+	next            int
+	chunks          [][]byte
+	over            bool
+}
+
+// Read gives the next bytes.
+func (b *storedBody) Read(into []byte) (int, error) {
+	for len(b.chunks) == 0 || len(b.chunks[0]) == 0 {
+		if len(b.chunks) > 0 {
+			b.chunks = b.chunks[1:]
+			continue
+		}
+		if b.over {
+			return 0, io.EOF
+		}
+		chunks, err := mailstore.ReadBody(b.ctx, b.pool, b.content, b.holder, b.next, chunksAtOnce)
+		if err != nil {
+			return 0, fmt.Errorf("read a body: %w", err)
+		}
+		if b.next == 0 && len(chunks) == 0 {
+			return 0, io.ErrUnexpectedEOF
+		}
+		b.chunks, b.next, b.over = chunks, b.next+chunksAtOnce, len(chunks) < chunksAtOnce
+	}
+	n := copy(into, b.chunks[0])
+	b.chunks[0] = b.chunks[0][n:]
+	return n, nil
+}
+
+// Close does nothing.
+func (b *storedBody) Close() error { return nil }
