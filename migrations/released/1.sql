@@ -33169,7 +33169,7 @@ comment on function parley_store._p_due_work(text) is
 
 create function parley_store.claim_work(
   system text, items integer default 100, lanes integer default 1, lease interval default '1 minute',
-  holder text default '', timeout integer default 0
+  holder text default '', timeout integer default 0, each integer default null
 ) returns setof parley_store.claimed_item
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -33188,6 +33188,7 @@ declare
 begin
   found := parley_store._p_require_range('items', items, 1, 10000);
   found := parley_store._p_require_range('lanes', lanes, 1, 1000);
+  found := parley_store._p_require_range('each', coalesce(each, items), 1, 10000);
   found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
   found := parley_store._p_require_read_committed();
   loop
@@ -33203,7 +33204,7 @@ begin
       end if;
       v_state := parley_store._p_take_token(split_part(v_token, ' ', 2)::bigint, split_part(v_token, ' ', 3)::bigint);
       continue when v_state.lane_id is null;
-      v_wanted := v_left;
+      v_wanted := least(v_left, each);
       v_claimed := 0;
       if v_wanted > 0 then
         v_lease_id := parley_store._p_open_lease(v_state.lane_id, lease, coalesce(holder, ''));
@@ -33225,12 +33226,12 @@ begin
 end
 $$;
 
-comment on function parley_store.claim_work(text, integer, integer, interval, text, integer) is
+comment on function parley_store.claim_work(text, integer, integer, interval, text, integer, integer) is
 'Claims items of the lanes whose turn it is, each lane under a lease of its own. Commit it before the work is done. It
 may give nothing although something waits, when a lane was left or is being changed: ask again.
 Arguments: system; items, how many of all lanes, 1 to 10,000; lanes, how many, 1 to 1,000; lease, how long they are the
 caller''s, 1 second to 1 day; holder, a name for who works on them; timeout, milliseconds to wait for work (0: do not
-wait).
+wait); each, how many items of one lane (null: as many as of all).
 Errors: PS001, PS002, PS009 not READ COMMITTED, and those of parley.take.';
 
 -- sql/store/leases.sql
@@ -38304,6 +38305,773 @@ or an array with one for each recipient; the others as in parley_mail.send.
 Errors: PM001 the role does not hold SEND, PM010 malformed, PM012 too large, PM013 over the quota of the role, PM014
 resources are short.
 Source: spec mail 4.3.';
+
+-- sql/mail/recipients.sql
+
+-- Recipients: a row for each recipient of a message that was categorized, until its outcome is final.
+--
+-- Where a recipient goes next is a lane of parley_store, of the system mail: KIND/CONNECTOR/NAME. KIND is DNS (NAME is
+-- the domain), SMART_HOST, MAILBOX (CONNECTOR is the mailbox store), UNREACHABLE or POISON. A work item of a lane is a
+-- message: it stands for all recipients of that message in that lane, which travel in one transaction of SMTP. What
+-- goes to services and tables of this database is of the system mail_service, whose work is claimed, done and completed
+-- in one transaction.
+--
+-- Invariants, and what keeps each:
+--   a recipient has an item   row and item are written in one transaction, and removed in one
+--   a message stays as long as a recipient, a report or a fork needs it   _p_remove_finished
+
+create table parley_mail._p_recipient (
+  message_id bigint not null,
+  ordinal integer not null,
+  address text not null,
+  original_recipient text,
+  notify text,
+  lane text,
+  attempts integer not null default 0,
+  last_attempt_at timestamptz,
+  last_code integer,
+  last_status text,
+  last_text text,
+  last_host text,
+  primary key (message_id, ordinal)
+);
+
+comment on table parley_mail._p_recipient is
+'Recipients whose outcome is not final. notify: NEVER or a list of SUCCESS, FAILURE, DELAY, null when the sender said
+nothing; lane: where the work item is, null while it is not routed; attempts: how many were made for the recipient, not
+counting those that did not reach its next hop.';
+
+alter table parley_mail._p_message
+add column is_eight_bit boolean not null default false,
+add column delay_reported_at timestamptz;
+
+create index _p_message_undelayed on parley_mail._p_message (priority, received_at) where delay_reported_at is null;
+
+select parley_store.add_system('mail');
+select parley_store.add_system('mail_service');
+
+-- What one message is told to try later is not the failure of its next hop: it has intervals of its own. The first is
+-- short, for hosts that refuse whom they do not know yet.
+select parley_store.set_retry_policy(
+  'mail_message', 'STEPS', '15 minutes', '{1, 1}', '{1 minute, 5 minutes}', jitter => 0.2, expires_after => '90 days'
+);
+
+create function parley_mail._p_remove_finished(message_ids bigint[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+  v_bodies bigint[];
+  v_with_content bigint[];
+  v_removed integer;
+begin
+  -- Locked, so that of two transactions that finish a message's last recipients the second sees what the first did.
+  select array_agg(m.message_id) into v_ids
+  from (
+    select l.message_id
+    from parley_mail._p_message as l
+    where l.message_id = any (message_ids)
+    order by l.message_id
+    for update
+  ) as m;
+  with removed as (
+    delete from parley_mail._p_message as m
+    where m.message_id = any (v_ids)
+      and not exists (select from parley_mail._p_recipient as r where r.message_id = m.message_id)
+      and not exists (select from parley_mail._p_report as r where r.message_id = m.message_id)
+      and not exists (select from parley_mail._p_message as f where f.body_message_id = m.message_id)
+    returning m.message_id, m.content_id, m.body_message_id
+  )
+  select
+    count(*), array_agg(d.message_id) filter (where d.content_id is not null),
+    array_agg(distinct d.body_message_id) filter (where d.body_message_id is not null)
+  into v_removed, v_with_content, v_bodies
+  from removed as d;
+  if v_with_content is not null then
+    perform parley_store.release_content('mail', v_with_content);
+  end if;
+  if v_bodies is not null then
+    v_removed := v_removed + parley_mail._p_remove_finished(v_bodies);
+  end if;
+  return v_removed;
+end
+$$;
+
+comment on function parley_mail._p_remove_finished(bigint[]) is
+'Removes those of some categorized messages that nothing needs any more, with their bodies: no recipient, no report and
+no fork. Gives how many.';
+
+-- sql/mail/reports.sql
+
+-- Delivery status notifications: what is to be reported to senders, until the report is made.
+--
+-- The outcome of a recipient puts a row here where the sender wants a report. Rows of one message and one action that
+-- come within two seconds are one report. A daemon composes it (internal/mail/report) and accepts it as a message, in
+-- the transaction that removes the rows: so each is made once.
+--
+-- Never reported: what has the null sender, recipients with NOTIFY=NEVER, an action that was not asked for.
+
+create table parley_mail._p_report (
+  message_id bigint not null,
+  ordinal integer not null,
+  action text not null check (action in ('FAILED', 'DELAYED', 'DELIVERED', 'RELAYED', 'EXPANDED')),
+  address text not null,
+  original_recipient text,
+  status text not null,
+  code integer,
+  reason text,
+  host text,
+  attempted_at timestamptz,
+  due_at timestamptz not null default clock_timestamp() + interval '2 seconds',
+  primary key (message_id, action, ordinal)
+);
+
+comment on table parley_mail._p_report is 'Recipients that are to be reported to the sender of their message.';
+
+create index _p_report_due on parley_mail._p_report (due_at);
+
+create function parley_mail._p_wants_report(sender text, notify text, action text) returns boolean
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select sender <> '' and case action
+    when 'FAILED' then coalesce(notify like '%FAILURE%', true)
+    when 'DELAYED' then coalesce(notify like '%DELAY%', true)
+    else coalesce(notify like '%SUCCESS%', false)
+  end
+$$;
+
+comment on function parley_mail._p_wants_report(text, text, text) is
+'Reports whether the sender of a message is to be informed of what became of a recipient.
+Arguments: sender, empty for the null sender; notify, of the recipient; action, FAILED, DELAYED, DELIVERED, RELAYED or
+EXPANDED.
+Source: RFC 3461 section 4.1; spec mail 9.';
+
+create function parley_mail._p_track(
+  events text[], message_ids bigint[], addresses text[], statuses text[], texts text[], hosts text[], sources text[]
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_events text[];
+  v_ids text[];
+  v_recipients jsonb;
+  v_fields jsonb;
+  v_sources text[];
+begin
+  select
+    array_agg(g.event order by g.first), array_agg(g.message_id::text order by g.first),
+    jsonb_agg(g.addresses order by g.first), jsonb_agg(g.fields order by g.first),
+    array_agg(g.source order by g.first)
+  into v_events, v_ids, v_recipients, v_fields, v_sources
+  from (
+    select
+      u.event, u.message_id, u.source, min(u.n) as first, jsonb_agg(u.address order by u.n) as addresses,
+      jsonb_strip_nulls(jsonb_build_object(
+        'status', min(u.status), 'text', min(u.text), 'server_hostname', min(u.host), 'sender', min(m.sender),
+        'network_message_id', min(m.network_message_id::text), 'header_message_id', min(m.header_message_id),
+        'bytes', min(m.size), 'seconds', round(extract(epoch from clock_timestamp() - min(m.received_at)), 3)
+      )) as fields
+    from unnest(events, message_ids, addresses, statuses, texts, hosts, sources) with ordinality
+      as u (event, message_id, address, status, text, host, source, n)
+    left join parley_mail._p_message as m using (message_id)
+    group by u.event, u.message_id, u.source, u.status, u.text, u.host
+  ) as g;
+  if v_events is null then
+    return 0;
+  end if;
+  return parley_store.track(
+    'mail', v_events, v_ids, recipients => v_recipients, fields => v_fields, sources => v_sources
+  );
+end
+$$;
+
+comment on function parley_mail._p_track(text[], bigint[], text[], text[], text[], text[], text[]) is
+'Records events in the message tracking log: recipients of one message with the same event are one row. Gives how many.
+Arguments: an event, a message, an address and so on for each recipient; sources, such as SMTP or ROUTING.
+Source: spec mail 16.';
+
+create function parley_mail._p_fail_recipients(
+  message_ids bigint[], ordinals integer[], statuses text[], texts text[], source text default 'ROUTING'
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_failed record;
+begin
+  with failed as (
+    delete from parley_mail._p_recipient as r
+    using unnest(message_ids, ordinals, statuses, texts) as u (message_id, ordinal, status, reason)
+    where r.message_id = u.message_id and r.ordinal = u.ordinal
+    returning
+      r.message_id, r.ordinal, r.address, r.original_recipient, r.notify, u.status, u.reason, r.last_attempt_at,
+      r.last_host, r.last_code, r.last_text
+  ),
+
+  reported as (
+    insert into parley_mail._p_report (
+      message_id, ordinal, action, address, original_recipient, status, code, reason, host, attempted_at
+    )
+    select
+      f.message_id, f.ordinal, 'FAILED', f.address, f.original_recipient, f.status, null,
+      concat_ws('; last attempt: ', f.reason, f.last_text), f.last_host, f.last_attempt_at
+    from failed as f
+    join parley_mail._p_message as m using (message_id)
+    where parley_mail._p_wants_report(m.sender, f.notify, 'FAILED')
+    on conflict do nothing
+  )
+
+  select
+    array_agg(f.message_id) as message_ids, array_agg(f.address) as addresses, array_agg(f.status) as statuses,
+    array_agg(f.reason) as reasons, count(*)::integer as recipients
+  into v_failed
+  from failed as f;
+  perform parley_mail._p_track(
+    array_fill('FAIL'::text, array[v_failed.recipients]), v_failed.message_ids, v_failed.addresses, v_failed.statuses,
+    v_failed.reasons, null, array_fill(source, array[v_failed.recipients])
+  );
+  perform parley_mail._p_remove_finished(v_failed.message_ids);
+  return v_failed.recipients;
+end
+$$;
+
+comment on function parley_mail._p_fail_recipients(bigint[], integer[], text[], text[], text) is
+'Gives up recipients: a report to the sender where he wants one, an event, and the message is removed when nothing of it
+is left. Gives how many. What is left of their work items is the caller''s to complete.
+Arguments: message_ids and ordinals, which recipients; statuses, codes of RFC 3463; texts, why; source, what gave up.
+Source: spec mail 9.';
+
+create function parley_mail._p_due_report(caller parley.caller default parley.current_caller())
+returns table (
+  message_id bigint, action text, sender text, ret text, envid text, received_at timestamptz, helo text, size bigint,
+  content_id bigint, body_holder bigint, body bytea, network_message_id uuid, expires_at timestamptz,
+  addresses text[], original_recipients text[], statuses text[], codes integer[], reasons text[], hosts text[],
+  attempted_at timestamptz[]
+)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_due record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  select p.message_id, p.action into v_due
+  from parley_mail._p_report as p
+  where p.due_at <= clock_timestamp()
+  order by p.due_at
+  limit 1
+  for update skip locked;
+  if not found then
+    return;
+  end if;
+  return query
+  with reported as (
+    delete from parley_mail._p_report as p
+    where p.message_id = v_due.message_id and p.action = v_due.action
+    returning p.ordinal, p.address, p.original_recipient, p.status, p.code, p.reason, p.host, p.attempted_at
+  ),
+
+  together as (
+    select
+      array_agg(r.address order by r.ordinal) as addresses,
+      array_agg(r.original_recipient order by r.ordinal) as original_recipients,
+      array_agg(r.status order by r.ordinal) as statuses, array_agg(r.code order by r.ordinal) as codes,
+      array_agg(r.reason order by r.ordinal) as reasons, array_agg(r.host order by r.ordinal) as hosts,
+      array_agg(r.attempted_at order by r.ordinal) as attempts
+    from reported as r
+  )
+
+  select
+    m.message_id, v_due.action, m.sender, m.ret, m.envid, m.received_at, m.helo, m.size, b.content_id, b.message_id,
+    b.body, m.network_message_id, m.expires_at, t.addresses, t.original_recipients, t.statuses, t.codes, t.reasons,
+    t.hosts, t.attempts
+  from parley_mail._p_message as m
+  join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
+  cross join together as t
+  where m.message_id = v_due.message_id;
+end
+$$;
+
+comment on function parley_mail._p_due_report(parley.caller) is
+'Takes a report that is to be made now, with the message that it is about; no row when there is none. In the same
+transaction the caller accepts the report as a message and calls _p_finish_report; after a rollback it is to be made
+again.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 9.';
+
+create function parley_mail._p_finish_report(message_id bigint, caller parley.caller default parley.current_caller())
+returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  perform parley_mail._p_remove_finished(array[message_id]);
+end
+$$;
+
+comment on function parley_mail._p_finish_report(bigint, parley.caller) is
+'Removes the message that a report was about, when nothing else needs it.
+Errors: PM001 the role does not hold SERVE.';
+
+-- sql/mail/claims.sql
+
+-- Claims: how messages come into the hands of a daemon that takes them to their next hop.
+--
+-- A claim is a lease of parley_store on items of one lane. No transaction stays open while messages are sent.
+
+create function parley_mail._p_claim(
+  hops integer, each integer, lease interval, holder text, caller parley.caller default parley.current_caller()
+) returns table (
+  lease_id bigint, item_id bigint, lane text, message_id bigint, network_message_id uuid, sender text, ret text,
+  envid text, size bigint, content_id bigint, body_holder bigint, body bytea, is_eight_bit boolean,
+  has_utf8_addresses boolean, ordinals integer[], addresses text[], notify text[], original_recipients text[]
+)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_claimed parley_store.claimed_item[];
+  v_empty record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  v_claimed := array(
+    select w from parley_store.claim_work('mail', hops * each, hops, lease, holder, each => _p_claim.each) as w
+  );
+  return query
+  select
+    c.lease_id, c.item_id, c.lane, m.message_id, m.network_message_id, m.sender, m.ret, m.envid, m.size, b.content_id,
+    b.message_id, b.body, m.is_eight_bit, m.has_utf8_addresses, r.ordinals, r.addresses, r.notify, r.originals
+  from unnest(v_claimed) as c
+  join parley_mail._p_message as m on m.message_id = c.subject
+  join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
+  cross join lateral (
+    select
+      array_agg(p.ordinal order by p.ordinal) as ordinals, array_agg(p.address order by p.ordinal) as addresses,
+      array_agg(p.notify order by p.ordinal) as notify,
+      array_agg(p.original_recipient order by p.ordinal) as originals
+    from parley_mail._p_recipient as p
+    where p.message_id = c.subject and p.lane = c.lane
+  ) as r
+  where r.ordinals is not null;
+  -- What was removed meanwhile leaves an item behind.
+  for v_empty in
+    select c.lease_id, array_agg(c.item_id) as items
+    from unnest(v_claimed) as c
+    where not exists (
+      select from parley_mail._p_recipient as p where p.message_id = c.subject and p.lane = c.lane
+    )
+    group by c.lease_id
+  loop
+    perform parley_store.complete_work(v_empty.lease_id, v_empty.items);
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_claim(integer, integer, interval, text, parley.caller) is
+'Claims messages of the next hops whose turn it is, those of each under a lease of its own, with the recipients that are
+reached by it. Commit before they are sent. A body of up to 8,000 bytes is given; a larger one is read by _p_read_body.
+Arguments: hops, how many; each, how many messages of one; lease, for how long; holder, a name for the daemon.
+Errors: PM001 the role does not hold SERVE, PS002.
+Source: spec mail 1, 11.2.';
+
+create function parley_mail._p_renew(
+  leases bigint[], lease interval, caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease bigint;
+  v_renewed integer := 0;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  foreach v_lease in array leases loop
+    begin
+      perform parley_store.renew_lease(v_lease, lease);
+      v_renewed := v_renewed + 1;
+    exception when sqlstate 'PS005' then
+      -- It is over, or finished: its outcomes will be refused, or are recorded.
+      null;
+    end;
+  end loop;
+  return v_renewed;
+end
+$$;
+
+comment on function parley_mail._p_renew(bigint[], interval, parley.caller) is
+'Extends leases that are not over, and gives how many.
+Errors: PM001 the role does not hold SERVE, PS002.';
+
+create function parley_mail._p_read_body(
+  content_id bigint, body_holder bigint, from_number integer, to_number integer,
+  caller parley.caller default parley.current_caller()
+) returns table (number integer, body bytea)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  return query
+  select c.number, c.body
+  from parley_store.read_content(content_id, 'mail', body_holder, from_number, to_number) as c;
+  if not found and from_number = 0 then
+    return query
+    select 0, o.body from parley_store.open_content(content_id, 'mail', body_holder) as o where o.body is not null;
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_read_body(bigint, bigint, integer, integer, parley.caller) is
+'Gives chunks of a body, in their order.
+Arguments: content_id and body_holder, as _p_claim gives them; from_number and to_number, the first and the last chunk,
+from 0 on.
+Errors: PM001 the role does not hold SERVE, PS003.';
+
+-- sql/mail/outcomes.sql
+
+-- Outcomes: what became of messages that were claimed.
+--
+-- All that follows from an outcome is one transaction with it: the recipient's row, the work item, events, reports to
+-- the sender. An outcome counts only while its lease does.
+
+create function parley_mail._p_finish_recipients(
+  message_ids bigint[], ordinals integer[], outcomes text[], codes integer[], statuses text[], texts text[],
+  hosts text[]
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_events record;
+begin
+  with finished as (
+    delete from parley_mail._p_recipient as r
+    using unnest(message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
+      as u (message_id, ordinal, outcome, code, status, reason, host, n)
+    where r.message_id = u.message_id and r.ordinal = u.ordinal
+      and u.outcome in ('DELIVERED', 'RELAYED', 'FAILED')
+    returning
+      r.message_id, r.ordinal, r.address, r.original_recipient, r.notify, r.lane, u.outcome, u.code, u.status,
+      u.reason, u.host, u.n
+  ),
+
+  reported as (
+    insert into parley_mail._p_report (
+      message_id, ordinal, action, address, original_recipient, status, code, reason, host, attempted_at
+    )
+    select
+      f.message_id, f.ordinal, f.outcome, f.address, f.original_recipient, f.status, f.code, f.reason, f.host,
+      clock_timestamp()
+    from finished as f
+    join parley_mail._p_message as m using (message_id)
+    where parley_mail._p_wants_report(m.sender, f.notify, f.outcome)
+      -- A host that knows reports makes this one itself.
+      and (f.outcome <> 'DELIVERED' or f.lane like 'MAILBOX/%')
+    on conflict do nothing
+  ),
+
+  deferred as (
+    update parley_mail._p_recipient as r
+    set attempts = r.attempts + 1, last_attempt_at = clock_timestamp(), last_code = u.code, last_status = u.status,
+      last_text = u.reason, last_host = u.host
+    from unnest(message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
+      as u (message_id, ordinal, outcome, code, status, reason, host, n)
+    where r.message_id = u.message_id and r.ordinal = u.ordinal
+      and u.outcome not in ('DELIVERED', 'RELAYED', 'FAILED')
+    returning r.message_id, r.address, u.outcome, u.status, u.reason, u.host, u.n
+  ),
+
+  happened as (
+    select
+      case when f.outcome = 'FAILED' then 'FAIL' when f.lane like 'MAILBOX/%' then 'DELIVER' else 'SEND' end as event,
+      f.message_id, f.address, f.status, f.reason, f.host, f.n,
+      case when f.lane like 'MAILBOX/%' then 'STOREDRIVER' else 'SMTP' end as source
+    from finished as f
+    union all
+    select 'DEFER', d.message_id, d.address, d.status, d.reason, d.host, d.n, 'SMTP'
+    from deferred as d
+  )
+
+  select
+    array_agg(h.event order by h.n) as events, array_agg(h.message_id order by h.n) as ids,
+    array_agg(h.address order by h.n) as addresses, array_agg(h.status order by h.n) as statuses,
+    array_agg(h.reason order by h.n) as reasons, array_agg(h.host order by h.n) as hosts,
+    array_agg(h.source order by h.n) as sources
+  into v_events
+  from happened as h;
+  perform parley_mail._p_track(
+    v_events.events, v_events.ids, v_events.addresses, v_events.statuses, v_events.reasons, v_events.hosts,
+    v_events.sources
+  );
+end
+$$;
+
+comment on function parley_mail._p_finish_recipients(
+  bigint[], integer[], text[], integer[], text[], text[], text[]
+) is
+'Writes what became of recipients: rows of those whose outcome is final go, others have an attempt counted; reports to
+senders; events.
+Arguments: an element for each recipient; outcomes, DELIVERED, RELAYED (to a host that makes no reports), FAILED,
+DEFERRED or UNKNOWN.';
+
+create function parley_mail._p_expire_items(lease_id bigint, items bigint[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_expired record;
+begin
+  if cardinality(items) = 0 then
+    return 0;
+  end if;
+  select
+    array_agg(r.message_id) as ids, array_agg(r.ordinal) as ordinals, array_agg('5.4.7'::text) as statuses,
+    array_agg('The message waited as long as it may and could not be delivered.'::text) as texts
+  into v_expired
+  from parley_store.work_items as w
+  join parley_mail._p_recipient as r on r.message_id = w.subject and r.lane = w.lane
+  where w.system = 'mail' and w.lease_id = _p_expire_items.lease_id and w.item_id = any (items);
+  perform parley_store.complete_work(lease_id, items);
+  if v_expired.ids is null then
+    return 0;
+  end if;
+  return parley_mail._p_fail_recipients(
+    v_expired.ids, v_expired.ordinals, v_expired.statuses, v_expired.texts, 'QUEUE'
+  );
+end
+$$;
+
+comment on function parley_mail._p_expire_items(bigint, bigint[]) is
+'Gives up the recipients of work items whose time is over, and completes the items; gives how many recipients.
+Errors: PS005 the lease is over.
+Source: spec mail 8.3.';
+
+create function parley_mail._p_record_lease(
+  lease_id bigint, items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
+  statuses text[], texts text[], hosts text[], released bigint[]
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_deferred bigint[];
+  v_completed bigint[];
+  v_reason text;
+begin
+  select
+    array_agg(g.item) filter (where g.is_final), array_agg(g.item) filter (where not g.is_final),
+    min(g.reason) filter (where not g.is_final)
+  into v_completed, v_deferred, v_reason
+  from (
+    select
+      u.item, bool_and(u.outcome in ('DELIVERED', 'RELAYED', 'FAILED')) as is_final,
+      min(concat_ws(' ', u.status, u.reason)) filter (where u.outcome in ('DEFERRED', 'UNKNOWN')) as reason
+    from unnest(items, outcomes, statuses, texts) as u (item, outcome, status, reason)
+    group by u.item
+  ) as g;
+  -- First what is refused when the lease is over.
+  if v_completed is not null then
+    perform parley_store.complete_work(lease_id, v_completed);
+  end if;
+  if released is not null then
+    perform parley_store.release_work(lease_id, released);
+  end if;
+  if message_ids is not null then
+    perform parley_mail._p_finish_recipients(message_ids, ordinals, outcomes, codes, statuses, texts, hosts);
+  end if;
+  if v_deferred is not null then
+    perform parley_mail._p_expire_items(
+      lease_id, parley_store.retry_work(lease_id, v_deferred, v_reason, 'mail_message')
+    );
+  end if;
+  if v_completed is not null then
+    perform parley_mail._p_remove_finished(array(select distinct u.id from unnest(message_ids) as u (id)));
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_record_lease(
+  bigint, bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[]
+) is
+'Records the outcomes under one lease.
+Errors: PS005 the lease is over.';
+
+create function parley_mail._p_record_outcomes(
+  leases bigint[], items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
+  statuses text[], texts text[], hosts text[], released_leases bigint[], released_items bigint[],
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease record;
+  v_refused integer := 0;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  for v_lease in
+    select
+      coalesce(o.lease, r.lease) as lease, o.items, o.ids, o.ordinals, o.outcomes, o.codes, o.statuses, o.texts,
+      o.hosts, r.items as released
+    from (
+      select
+        u.lease, array_agg(u.item order by u.n) as items, array_agg(u.id order by u.n) as ids,
+        array_agg(u.ordinal order by u.n) as ordinals, array_agg(u.outcome order by u.n) as outcomes,
+        array_agg(u.code order by u.n) as codes, array_agg(u.status order by u.n) as statuses,
+        array_agg(u.reason order by u.n) as texts, array_agg(u.host order by u.n) as hosts
+      from unnest(leases, items, message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
+        as u (lease, item, id, ordinal, outcome, code, status, reason, host, n)
+      group by u.lease
+    ) as o
+    full join (
+      select u.lease, array_agg(u.item order by u.item) as items
+      from unnest(released_leases, released_items) as u (lease, item)
+      group by u.lease
+    ) as r on r.lease = o.lease
+    order by 1
+  loop
+    begin
+      perform parley_mail._p_record_lease(
+        v_lease.lease, v_lease.items, v_lease.ids, v_lease.ordinals, v_lease.outcomes, v_lease.codes,
+        v_lease.statuses, v_lease.texts, v_lease.hosts, v_lease.released
+      );
+    exception when sqlstate 'PS005' then
+      v_refused := v_refused + coalesce(cardinality(v_lease.items), 0);
+    end;
+  end loop;
+  return v_refused;
+end
+$$;
+
+comment on function parley_mail._p_record_outcomes(
+  bigint[], bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[], bigint[], parley.caller
+) is
+'Records what became of claimed messages, and gives back those that were not tried. Gives how many outcomes were refused
+because their lease is over: somebody else has these messages, or will.
+Arguments: the first nine have an element for each recipient; codes may be null; released_leases and released_items, an
+element for each message that was not tried.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 1 (rule 3), 8.1, 9.';
+
+create function parley_mail._p_report_hops(
+  lanes text[], errors text[], began timestamptz[], caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hop record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  -- In one order, so that two daemons do not wait for each other.
+  for v_hop in
+    select u.lane, u.error, u.began
+    from unnest(lanes, errors, began) as u (lane, error, began)
+    where exists (select from parley_store.lanes as l where l.system = 'mail' and l.lane = u.lane)
+    order by u.lane
+  loop
+    if v_hop.error is null then
+      perform parley_store.succeed_lane('mail', v_hop.lane);
+    else
+      perform parley_store.fail_lane('mail', v_hop.lane, v_hop.error, v_hop.began);
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_report_hops(text[], text[], timestamptz[], parley.caller) is
+'Reports whether next hops were reached: one that was not is left alone for as long as its retry policy says.
+Arguments: lanes; errors, null for a hop that was reached; began, when the connection was begun.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 8.1.';
+
+-- sql/mail/expiry.sql
+
+-- What time does to messages: the sender is informed of a delay, and what waited too long is given up.
+
+create function parley_mail._p_report_delays(messages integer default 1000) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_delays constant interval[] := array[interval '30 minutes', interval '4 hours', interval '8 hours'];
+  v_reported integer;
+begin
+  with due as (
+    select m.message_id, m.sender
+    from generate_series(0, 2) as p (priority)
+    cross join lateral (
+      select l.message_id, l.sender
+      from parley_mail._p_message as l
+      where l.delay_reported_at is null
+        and l.priority = p.priority
+        and l.received_at < clock_timestamp() - v_delays[p.priority + 1]
+      order by l.received_at
+      limit _p_report_delays.messages
+      for update skip locked
+    ) as m
+  ),
+
+  marked as (
+    update parley_mail._p_message as m
+    set delay_reported_at = clock_timestamp()
+    from due as d
+    where m.message_id = d.message_id
+  ),
+
+  reported as (
+    insert into parley_mail._p_report (
+      message_id, ordinal, action, address, original_recipient, status, code, reason, host, attempted_at
+    )
+    select
+      r.message_id, r.ordinal, 'DELAYED', r.address, r.original_recipient, coalesce(r.last_status, '4.4.7'),
+      r.last_code, coalesce(r.last_text, l.last_error, 'The message is waiting.'), r.last_host, r.last_attempt_at
+    from due as d
+    join parley_mail._p_recipient as r using (message_id)
+    left join parley_store.lanes as l on l.system = 'mail' and l.lane = r.lane
+    where parley_mail._p_wants_report(d.sender, r.notify, 'DELAYED')
+    on conflict do nothing
+  )
+
+  select count(*)::integer into v_reported from due;
+  return v_reported;
+end
+$$;
+
+comment on function parley_mail._p_report_delays(integer) is
+'Has senders informed, once a message, of what is still waiting: after 30 minutes for priority HIGH, 4 hours for NORMAL,
+8 hours for LOW. Gives how many messages it was about.
+Arguments: messages, how many of each priority at most.
+Source: spec mail 8.3, 10.';
+
+create function parley_mail._p_expire_waiting(items integer default 1000) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease record;
+  v_expired integer := 0;
+begin
+  for v_lease in
+    select w.lease_id, array_agg(w.item_id) as items
+    from parley_store.claim_expired('mail', _p_expire_waiting.items) as w
+    group by w.lease_id
+  loop
+    v_expired := v_expired + parley_mail._p_expire_items(v_lease.lease_id, v_lease.items);
+  end loop;
+  return v_expired;
+end
+$$;
+
+comment on function parley_mail._p_expire_waiting(integer) is
+'Gives up what waits for a next hop that cannot be reached and whose time is over; gives how many recipients. What is
+being tried is given up when the attempt fails.
+Arguments: items, how many work items at most.
+Source: spec mail 8.3.';
 
 -- sql/mail/grants.sql
 
