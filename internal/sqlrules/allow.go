@@ -34,7 +34,7 @@ var unpinned = map[string]string{
 	"parley.send_batch":           inLineOfSend,
 	"parley.send_batch_json":      inLineOfSend,
 	"parley.put_batch":            inLineOfSend,
-	"parley_store.read_content":   "a pinned search_path would keep the planner from putting it in line: all chunks would come before the first",
+	"parley_store.read_content":   "with a pinned search_path the planner does not put it in line: all chunks would come before the first",
 
 	"parley_mail._p_domain_of":        putInLine,
 	"parley_mail._p_is_ascii":         putInLine,
