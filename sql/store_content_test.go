@@ -130,6 +130,7 @@ func TestGenerationsOfContent(t *testing.T) {
 	b.exec(collect, "0 seconds")
 	equal(b.session, 2, longLived)
 	writer.commit()
+	equal(b.session, false, "select parley_store._p_truncate_generation(slot) from parley_store._p_content where content_id = $1", late)
 	for range 12 {
 		b.exec(collect, "0 seconds")
 	}
