@@ -111,7 +111,11 @@ func writeReport(out io.Writer, report bench.Report) error {
 	}
 	for _, r := range report.Results {
 		if l := r.Latency; l != nil {
-			fmt.Fprintf(out, "%s: p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n", r.Variant, l.P50MS, l.P90MS, l.P99MS, l.MaxMS)
+			fmt.Fprintf(out, "%s %s: p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n",
+				r.Variant, r.Operation, l.P50MS, l.P90MS, l.P99MS, l.MaxMS)
+		}
+		if r.ProcessorMSPerMinute != nil {
+			fmt.Fprintf(out, "%s: %.0f ms of a processor a minute for each of %d sessions\n", r.Variant, *r.ProcessorMSPerMinute, r.Sessions)
 		}
 	}
 	if report.Paper != "" {

@@ -60,9 +60,10 @@ func dialogVariants() []dialogVariant {
 		{Variant{"paper_100_autocommit", "as paper_100, as single statements"}, paperTrials(100, autocommit)},
 		{Variant{"batch_1000", "3 initiators, 1 target, a session each, 1,000 messages a transaction"}, batchTrials},
 		{Variant{"unreachable", "sends to others, beside --messages that wait for a target out of reach"}, unreachableTrials},
-		{Variant{"latency", "from a sender's commit to the first statement of the reader, at --rate"}, dialogLatencyTrials},
+		{Variant{"latency", "from a sender's commit to the reader's first statement, at --rate, and in one database"}, dialogLatencyTrials},
 		{Variant{"conversations", "the same sends over 1 to 22,500 conversations"}, conversationTrials},
 		{Variant{"targets", "the same sends to 1 to 100 target databases"}, targetTrials},
+		{Variant{"idle_readers", "the processor's time of sessions that wait in RECEIVE, nothing sent"}, idleTrials},
 	}
 }
 

@@ -16,31 +16,58 @@ const (
 	dialogLatencyReaders = 4
 )
 
-// dialogLatencyTrials measure how soon a message of one database is worked on in another.
+// What latency between databases is compared with is the same traffic in one.
+const (
+	operationBetween = "between_databases"
+	operationWithin  = "one_database"
+)
+
+// dialogLatencyTrials measure how soon a message of one database is worked on in another, and in the same.
 func dialogLatencyTrials(b *bench, variant string) []trial {
 	t := traffic{
 		initiators: 1, targets: 1, sessions: or(b.Sessions, dialogLatencySenders), readers: or(b.Dialog.Readers, dialogLatencyReaders),
 		conversations: or(b.Conversations, receiveConversations), size: max(b.Size, leastBody), batch: 1, in: explicit,
 	}
-	var rounds []LatencyRound
-	return []trial{{
-		result: Result{
-			System: systemParley, Variant: variant, Sessions: t.sessions, Conversations: t.conversations, Size: t.size, Batch: 1,
-		},
-		run: func(ctx context.Context) (float64, error) {
+	within := LatencyConfig{
+		Rate: or(b.Dialog.Rate, dialogRate), Duration: b.Duration, WarmUp: b.WarmUp,
+		Senders: t.sessions, Readers: t.readers, Conversations: t.conversations, Size: t.size,
+	}
+	return []trial{
+		latencyTrial(variant, operationBetween, t, func(ctx context.Context) (round LatencyRound, err error) {
 			made, err := b.newDeployment(ctx, t, latencyQueue, "bench.begin_work")
 			if err != nil {
-				return 0, err
+				return round, err
 			}
-			round, err := b.offerThrough(ctx, made, t)
+			round, err = b.offerThrough(ctx, made, t)
+			return round, closeDeployment(ctx, made, err)
+		}),
+		latencyTrial(variant, operationWithin, t, func(ctx context.Context) (LatencyRound, error) {
+			return measureOnce(ctx, b.cluster, activationSystem(), within)
+		}),
+	}
+}
+
+func latencyTrial(variant, operation string, t traffic, run func(ctx context.Context) (LatencyRound, error)) trial {
+	r := Result{
+		System: systemParley, Variant: variant, Operation: operation,
+		Sessions: t.sessions, Conversations: t.conversations, Size: t.size, Batch: 1,
+	}
+	if operation != operationWithin {
+		r.base = operationWithin
+	}
+	var rounds []LatencyRound
+	return trial{
+		result: r,
+		run: func(ctx context.Context) (float64, error) {
+			round, err := run(ctx)
 			rounds = append(rounds, round)
-			return round.SentPerSecond, closeDeployment(ctx, made, err)
+			return round.SentPerSecond, err
 		},
 		conclude: func(r *Result) {
 			latency := summarize(systemParley, rounds).Latency
 			r.Latency = &latency
 		},
-	}}
+	}
 }
 
 // offerThrough sends at the rate, and takes the times in both databases, whose clock is that of the machine.

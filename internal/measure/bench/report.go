@@ -9,7 +9,7 @@ type Report struct {
 	Settings map[string]any  `json:"settings"`
 	Results  []Result        `json:"results"`
 	// Ratios are quotients of medians, under "variant:parley/insert", "variant:operation/fresh" for what was
-	// done in an aged database, or "variant:operation/operation".
+	// done in an aged database, or "variant:operation/operation", and behind "p50:" of latencies.
 	Ratios map[string]float64 `json:"ratios"`
 	// Paper is what the seed paper has measured of the kind, if it has.
 	Paper string `json:"paper,omitempty"`
@@ -33,6 +33,9 @@ type Result struct {
 
 	// Latency is from the sender's commit to the first statement of the reader, the medians of the runs, where that was measured.
 	Latency *Latency `json:"latency,omitempty"`
+
+	// ProcessorMSPerMinute is what one session used of a processor, where that was measured.
+	ProcessorMSPerMinute *float64 `json:"processor_ms_per_minute,omitempty"`
 
 	// base is the operation of the same variant that this one is compared with, if it is not the bare INSERT.
 	base string
@@ -77,6 +80,9 @@ func ratios(results []Result) map[string]float64 {
 		for _, base := range results {
 			if key := above.RatioKey(); key != "" && base.isBaseOf(above) && base.MessagesPerSecond > 0 {
 				found[key] = above.MessagesPerSecond / base.MessagesPerSecond
+				if above.Latency != nil && base.Latency != nil && base.Latency.P50MS > 0 {
+					found["p50:"+key] = above.Latency.P50MS / base.Latency.P50MS
+				}
 			}
 		}
 	}
