@@ -15488,7 +15488,8 @@ begin
   where m.lane = _p_low_position.lane and m.position >= v_low
   order by m.position
   limit 1;
-  if v_first - v_low > 65536 then
+  -- Takes are many and small: a hint about fewer rows is made too seldom to be asked for each time.
+  if v_first - v_low > 262144 then
     perform parley._p_record_scan(destination_id, lane, v_first, '{}', 0);
   end if;
   -- Not v_first: a sender that commits before the lane is scanned again may have positions on both sides of it (keeps
