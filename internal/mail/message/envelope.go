@@ -50,6 +50,7 @@ type Envelope struct {
 	Verdicts         json.RawMessage // of SPF, DKIM and DMARC; null where nothing was verified
 	Quarantine       string          // the reason why the message is to be held, or nothing
 	IdempotencyKey   string
+	ContentHash      string // with the key: what the submitter gave, whose bytes differ from those stored
 }
 
 // NewNetworkMessageID makes a UUID of version 7, which indexes keep in the order of time.

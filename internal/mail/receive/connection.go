@@ -177,6 +177,9 @@ func (s *Server) filterWith(ctx context.Context, c *connection, event Event, tx 
 	c.describe(e, tx)
 	for _, session := range c.filters {
 		verdict := session.Handle(ctx, event, e)
+		if tx != nil && event == DataEnded {
+			tx.header = e.Header
+		}
 		pause(c.ctx, verdict.Delay)
 		switch verdict.Action {
 		case Refuse, Disconnect:

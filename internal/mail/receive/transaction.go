@@ -212,7 +212,7 @@ func (t *transaction) take() *Reply {
 		return reply
 	}
 	id := t.envelope.NetworkMessageID
-	if t.isDiscarded {
+	if t.isDiscarded || len(t.envelope.Recipients) == 0 { // a filter has taken the message, or its recipients
 		return NewReply(250, 6, 0, "Queued as "+id)
 	}
 	if _, err := c.server.Accepter.Accept(t.envelope, t.body); err != nil {

@@ -1,0 +1,97 @@
+package message
+
+import (
+	"errors"
+	"fmt"
+	"net/mail"
+	"strings"
+	"time"
+)
+
+// Addressees reads from whom and to whom a message is, where it comes without an envelope: from Sender or From, to all of To, Cc and Bcc, each
+// once.
+func (h Header) Addressees(most int) (sender Address, recipients []Address, err error) {
+	authors, err := h.addresses("From")
+	if err != nil {
+		return Address{}, nil, err
+	}
+	senders, err := h.addresses("Sender")
+	switch {
+	case err != nil:
+		return Address{}, nil, err
+	case len(senders) == 1:
+		sender = senders[0]
+	case len(senders) == 0 && len(authors) == 1:
+		sender = authors[0]
+	default:
+		return Address{}, nil, errors.New("the message needs one address in From, or one in Sender where From has several")
+	}
+	seen := map[Address]bool{}
+	for _, name := range []string{"To", "Cc", "Bcc"} {
+		addresses, err := h.addresses(name)
+		if err != nil {
+			return Address{}, nil, err
+		}
+		for _, address := range addresses {
+			if !seen[address] {
+				seen[address] = true
+				recipients = append(recipients, address)
+			}
+		}
+	}
+	if len(recipients) == 0 {
+		return Address{}, nil, errors.New("the message needs a recipient in To, Cc or Bcc")
+	}
+	if most > 0 && len(recipients) > most {
+		return Address{}, nil, fmt.Errorf("the message has %d recipients, at most %d are taken", len(recipients), most)
+	}
+	return sender, recipients, nil
+}
+
+// addresses reads all fields of a name.
+func (h Header) addresses(name string) (all []Address, err error) {
+	for _, field := range h.All(name) {
+		value := field.Value()
+		if value == "" {
+			continue
+		}
+		parsed, err := mail.ParseAddressList(value)
+		if err != nil && !strings.HasSuffix(value, ";") { // a group without members is no error
+			return nil, fmt.Errorf("field %s has no addresses that can be read: %w", name, err)
+		}
+		for _, one := range parsed {
+			at := strings.LastIndexByte(one.Address, '@')
+			address, err := ParseAddress(Address{Local: one.Address[:max(at, 0)], Domain: one.Address[at+1:]}.String())
+			if err != nil {
+				return nil, fmt.Errorf("field %s: %w", name, err)
+			}
+			all = append(all, address)
+		}
+	}
+	return all, nil
+}
+
+// Submitted gives the header of a message that was submitted without SMTP: without our own fields, Bcc and Return-Path, and with what a
+// message has to have.
+func (h Header) Submitted(host string, now time.Time) Header {
+	h = h.Firewall(Trusted{Routing: true}).WithoutReturnPath().Without(func(f Field) bool { return f.Is("Bcc") })
+	if h.Value("To") == "" && h.Value("Cc") == "" {
+		h = append(h.Without(func(f Field) bool { return f.Is("To") || f.Is("Cc") }), NewField("To", "undisclosed-recipients:;"))
+	}
+	return h.Completed(host, now)
+}
+
+// IsUTF8 reports whether a header or an address needs SMTPUTF8.
+func (h Header) IsUTF8(addresses ...Address) bool {
+	for _, field := range h {
+		if !isASCII(string(field.Raw)) {
+			return true
+		}
+	}
+	for _, address := range addresses {
+		if !address.IsASCII() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,375 @@
+// Package milter asks filters that speak the milter protocol about the sessions of receive connectors.
+package milter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/emersion/go-milter"
+
+	"github.com/parley-broker/parley/internal/mail/message"
+	"github.com/parley-broker/parley/internal/mail/receive"
+)
+
+// Filter is a milter.
+type Filter struct {
+	Name             string
+	Network, Address string // tcp and host:port, or unix and a path
+	Timeout          time.Duration
+	// IsOptional lets messages pass while the milter is out of reach. Otherwise they are deferred.
+	IsOptional bool
+	Log        *slog.Logger
+
+	isOld atomic.Bool // the milter speaks an old version of the protocol, which cannot change the sender
+}
+
+// New gives a filter that is ready to be used.
+func New(name, network, address string, timeout time.Duration, isOptional bool, log *slog.Logger) *Filter {
+	if timeout == 0 {
+		timeout = 30 * time.Second
+	}
+	return &Filter{Name: name, Network: network, Address: address, Timeout: timeout, IsOptional: isOptional, Log: log}
+}
+
+// actions are what a milter may do.
+const actions = milter.OptAddHeader | milter.OptAddRcpt | milter.OptRemoveRcpt | milter.OptChangeBody | milter.OptChangeHeader | milter.OptQuarantine
+
+// Session connects to the milter for one session.
+func (f *Filter) Session(ctx context.Context) (receive.FilterSession, error) {
+	s, err := f.connect(ctx)
+	if errors.Is(err, milter.ErrUnsupportedMilterVersion) && f.isOld.CompareAndSwap(false, true) {
+		s, err = f.connect(ctx)
+	}
+	if err != nil {
+		if f.IsOptional {
+			f.Log.Warn("an optional milter is out of reach, and messages pass without it", "milter", f.Name, "error", err)
+			return nil, nil //nolint:nilnil // staying out of a session is no error
+		}
+		return nil, fmt.Errorf("milter %s at %s: %w", f.Name, f.Address, err)
+	}
+	return &session{filter: f, milter: s}, nil
+}
+
+// dialer connects, and keeps the connection: the library leaves it open when the milter does not agree with it.
+type dialer struct {
+	ctx     context.Context //nolint:containedctx // the library passes none
+	timeout time.Duration
+	conn    net.Conn
+}
+
+func (d *dialer) Dial(network, address string) (conn net.Conn, err error) {
+	d.conn, err = (&net.Dialer{Timeout: d.timeout}).DialContext(d.ctx, network, address)
+	return d.conn, err
+}
+
+func (f *Filter) connect(ctx context.Context) (*milter.ClientSession, error) {
+	mask := actions | milter.OptChangeFrom
+	if f.isOld.Load() {
+		mask = actions
+	}
+	d := &dialer{ctx: ctx, timeout: f.Timeout}
+	s, err := milter.NewClientWithOptions(f.Network, f.Address, milter.ClientOptions{
+		Dialer: d, ReadTimeout: f.Timeout, WriteTimeout: f.Timeout, ActionMask: mask,
+	}).Session()
+	if err != nil && d.conn != nil {
+		_ = d.conn.Close()
+	}
+	return s, err
+}
+
+// session is one session with a milter.
+type session struct {
+	filter    *Filter
+	milter    *milter.ClientSession
+	isOut     bool // the milter wants nothing more of this session
+	isMailOut bool // nor of this message
+	inMail    bool
+	isBroken  bool
+}
+
+// Handle passes an event on.
+func (s *session) Handle(_ context.Context, event receive.Event, e *receive.Exchange) receive.Verdict {
+	if s.isBroken {
+		return s.broken(event)
+	}
+	if s.isOut {
+		return receive.Verdict{}
+	}
+	verdict, err := s.pass(event, e)
+	if err != nil {
+		s.isBroken = true
+		s.filter.Log.Error("a milter failed", "milter", s.filter.Name, "error", err)
+		return s.broken(event)
+	}
+	return verdict
+}
+
+// broken is the verdict on events behind a failure.
+func (s *session) broken(event receive.Event) receive.Verdict {
+	if s.filter.IsOptional || event < receive.SenderGiven || event > receive.BeforeQueue {
+		return receive.Verdict{}
+	}
+	return receive.Verdict{Action: receive.Refuse, Reply: receive.NewReply(451, 7, 1, "A filter failed, try again later")}
+}
+
+func (s *session) pass(event receive.Event, e *receive.Exchange) (receive.Verdict, error) {
+	switch event {
+	case receive.Connected:
+		return s.connected(e)
+	case receive.Greeted:
+		return s.decide(event)(s.milter.Helo(e.Helo))
+	case receive.SenderGiven:
+		s.isMailOut, s.inMail = false, true
+		if err := s.milter.Macros(milter.CodeMail, "i", e.Envelope.NetworkMessageID, "{auth_authen}", e.AuthenticatedAs,
+			"{mail_addr}", e.Envelope.Sender); err != nil {
+			return receive.Verdict{}, err
+		}
+		return s.decide(event)(s.milter.Mail(e.Envelope.Sender, nil))
+	case receive.RecipientGiven:
+		if s.isMailOut {
+			return receive.Verdict{}, nil
+		}
+		if err := s.milter.Macros(milter.CodeRcpt, "{rcpt_addr}", e.Recipient.Address); err != nil {
+			return receive.Verdict{}, err
+		}
+		return s.decide(event)(s.milter.Rcpt(e.Recipient.Address, nil))
+	case receive.DataEnded:
+		if s.isMailOut {
+			return receive.Verdict{}, nil
+		}
+		s.inMail = false
+		return s.content(e)
+	case receive.Aborted:
+		if !s.inMail || s.isMailOut {
+			return receive.Verdict{}, nil
+		}
+		s.inMail = false
+		return receive.Verdict{}, s.milter.Abort()
+	case receive.TLSStarted, receive.Authenticated, receive.DataBegins, receive.HeaderEnded, receive.BeforeQueue, receive.Disconnected:
+	}
+	return receive.Verdict{}, nil
+}
+
+func (s *session) connected(e *receive.Exchange) (receive.Verdict, error) {
+	family := milter.FamilyInet
+	if e.Peer.Addr().Is6() {
+		family = milter.FamilyInet6
+	}
+	if err := s.milter.Macros(milter.CodeConn, "j", e.FQDN, "{daemon_name}", e.Connector, "v", "Parley"); err != nil {
+		return receive.Verdict{}, err
+	}
+	name := e.PeerName
+	if name == "" {
+		name = "[" + e.Peer.Addr().String() + "]"
+	}
+	return s.decide(receive.Connected)(s.milter.Conn(name, family, e.Peer.Port(), e.Peer.Addr().String()))
+}
+
+// decide turns what a milter says to an event into a verdict.
+func (s *session) decide(event receive.Event) func(*milter.Action, error) (receive.Verdict, error) {
+	return func(action *milter.Action, err error) (receive.Verdict, error) {
+		if err != nil {
+			return receive.Verdict{}, err
+		}
+		isAboutRecipient := event == receive.RecipientGiven
+		switch action.Code {
+		case milter.ActContinue, milter.ActSkip:
+		case milter.ActAccept:
+			s.isMailOut = true
+			s.isOut = event < receive.SenderGiven
+		case milter.ActDiscard:
+			s.isMailOut = true
+			return receive.Verdict{Action: receive.Discard}, nil
+		case milter.ActReject:
+			s.isMailOut = !isAboutRecipient
+			return receive.Verdict{Action: receive.Refuse, Reply: receive.NewReply(550, 7, 1, "Refused by a filter")}, nil
+		case milter.ActTempFail:
+			s.isMailOut = !isAboutRecipient
+			return receive.Verdict{Action: receive.Refuse, Reply: receive.NewReply(451, 7, 1, "Deferred by a filter, try again later")}, nil
+		case milter.ActReplyCode:
+			s.isMailOut = !isAboutRecipient
+			return receive.Verdict{Action: receive.Refuse, Reply: reply(action.SMTPCode, action.SMTPText)}, nil
+		}
+		return receive.Verdict{}, nil
+	}
+}
+
+// reply gives a reply in the words of a milter, whose text may begin with an enhanced code of the same class.
+func reply(code int, text string) *receive.Reply {
+	if code < 400 || code > 599 {
+		return receive.NewReply(451, 7, 1, "A filter gave a reply that is none, try again later")
+	}
+	enhanced := receive.NewReply(code, 7, 1, text)
+	first, rest, _ := strings.Cut(text, " ")
+	if parts := strings.Split(first, "."); len(parts) == 3 && parts[0] == strconv.Itoa(code/100) {
+		subject, err := strconv.Atoi(parts[1])
+		detail, err2 := strconv.Atoi(parts[2])
+		if err == nil && err2 == nil {
+			return receive.NewReply(code, subject, detail, rest)
+		}
+	}
+	return enhanced
+}
+
+// content passes header and body on, and applies what the milter wants changed.
+func (s *session) content(e *receive.Exchange) (receive.Verdict, error) {
+	for _, field := range e.Header {
+		action, err := s.milter.HeaderField(field.Name, strings.ReplaceAll(field.Unfolded(), "\r\n", "\n"))
+		if verdict, err := s.decide(receive.DataEnded)(action, err); err != nil || s.isMailOut {
+			return verdict, err
+		}
+	}
+	action, err := s.milter.HeaderEnd()
+	if verdict, err := s.decide(receive.DataEnded)(action, err); err != nil || s.isMailOut {
+		return verdict, err
+	}
+	changes, action, err := s.body(e.Body.Tail())
+	verdict, err := s.decide(receive.DataEnded)(action, err)
+	if err != nil || verdict.Action != receive.Continue {
+		return verdict, err
+	}
+	return s.change(e, changes)
+}
+
+// body passes a body on. The chunks are whole, as few as there can be.
+func (s *session) body(r io.Reader) (changes []milter.ModifyAction, action *milter.Action, err error) {
+	chunk := make([]byte, milter.MaxBodyChunk)
+	for {
+		n, readErr := io.ReadFull(r, chunk)
+		if n > 0 {
+			action, err := s.milter.BodyChunk(chunk[:n])
+			if err != nil || action.Code != milter.ActContinue && action.Code != milter.ActSkip {
+				return nil, action, err
+			}
+			if action.Code == milter.ActSkip {
+				break
+			}
+		}
+		if errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF) {
+			break
+		}
+		if readErr != nil {
+			return nil, nil, readErr
+		}
+	}
+	return s.milter.End()
+}
+
+// change applies changes to envelope, header and body.
+func (s *session) change(e *receive.Exchange, changes []milter.ModifyAction) (verdict receive.Verdict, err error) {
+	var body []byte
+	isBodyChanged := false
+	for _, c := range changes {
+		switch c.Code {
+		case milter.ActAddRcpt, milter.ActDelRcpt, milter.ActChangeFrom:
+			if err := changeEnvelope(e.Envelope, c); err != nil {
+				return verdict, err
+			}
+		case milter.ActReplBody:
+			body, isBodyChanged = append(body, c.Body...), true
+		case milter.ActQuarantine:
+			verdict = receive.Verdict{Action: receive.Quarantine, Reason: c.Reason}
+		case milter.ActAddHeader, milter.ActInsertHeader, milter.ActChangeHeader:
+			e.Header = changeHeader(e.Header, c)
+		}
+	}
+	if isBodyChanged {
+		body = bytes.ReplaceAll(bytes.ReplaceAll(body, []byte("\r\n"), []byte("\n")), []byte("\n"), []byte("\r\n"))
+		if err := e.Body.Truncate(); err != nil {
+			return verdict, err
+		}
+		if _, err := e.Body.Write(body); err != nil {
+			return verdict, err
+		}
+	}
+	return verdict, nil
+}
+
+func changeEnvelope(envelope *message.Envelope, c milter.ModifyAction) error {
+	text := c.Rcpt
+	if c.Code == milter.ActChangeFrom {
+		text = c.From
+	}
+	if !strings.HasPrefix(text, "<") {
+		text = "<" + text + ">"
+	}
+	address, _, err := message.ParsePath(text)
+	if err != nil || address.IsNull() && c.Code != milter.ActChangeFrom {
+		return fmt.Errorf("a milter gave the address %q: %w", text, message.ErrAddress)
+	}
+	switch c.Code {
+	case milter.ActChangeFrom:
+		envelope.Sender = address.String()
+	case milter.ActAddRcpt:
+		envelope.Recipients = append(envelope.Recipients, message.Recipient{Address: address.String()})
+	default:
+		kept := envelope.Recipients[:0:0]
+		for _, recipient := range envelope.Recipients {
+			if !strings.EqualFold(recipient.Address, address.String()) {
+				kept = append(kept, recipient)
+			}
+		}
+		envelope.Recipients = kept
+	}
+	return nil
+}
+
+// changeHeader adds, replaces or takes out a field. Indexes count from one: among all fields to insert, among those of the name to change.
+func changeHeader(header message.Header, c milter.ModifyAction) message.Header {
+	field := message.NewField(fieldName(c.HeaderName), strings.ReplaceAll(strings.ReplaceAll(c.HeaderValue, "\r\n", "\n"), "\n", "\r\n"))
+	at := len(header)
+	changed := append(message.Header{}, header...)
+	switch c.Code {
+	case milter.ActInsertHeader:
+		at = min(at, max(0, int(c.HeaderIndex)-1))
+	case milter.ActChangeHeader:
+		seen := uint32(0)
+		for i, existing := range header {
+			if !existing.Is(c.HeaderName) {
+				continue
+			}
+			if seen++; seen != max(1, c.HeaderIndex) {
+				continue
+			}
+			if c.HeaderValue == "" {
+				return append(changed[:i], changed[i+1:]...)
+			}
+			changed[i] = field
+			return changed
+		}
+		if c.HeaderValue == "" {
+			return header
+		}
+	}
+	return append(changed[:at:at], append(message.Header{field}, changed[at:]...)...)
+}
+
+// fieldName takes out of a name what no name has.
+func fieldName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r <= ' ' || r >= 0x7f || r == ':' {
+			return -1
+		}
+		return r
+	}, name)
+	if name == "" {
+		return "X-Milter"
+	}
+	return name
+}
+
+// Close ends the session with the milter.
+func (s *session) Close() {
+	if err := s.milter.Close(); err != nil && !s.isBroken {
+		s.filter.Log.Debug("closing a milter session failed", "milter", s.filter.Name, "error", err)
+	}
+}

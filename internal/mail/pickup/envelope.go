@@ -1,0 +1,154 @@
+package pickup
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/parley-broker/parley/internal/mail/message"
+)
+
+// envelope gives the envelope of a file, and the header as it is stored.
+func (f *Folder) envelope(header message.Header) (message.Envelope, message.Header, error) {
+	now := time.Now()
+	envelope := message.Envelope{
+		NetworkMessageID: message.NewNetworkMessageID(now), ReceivedAt: now, Source: message.SourcePickup, Connector: "pickup",
+		Directionality: message.Originating,
+	}
+	var err error
+	if f.IsReplay {
+		envelope.Source, envelope.Connector = message.SourceReplay, "replay"
+		header, err = replayed(header, &envelope)
+	} else {
+		header, err = f.picked(header, &envelope, now)
+	}
+	if err != nil {
+		return message.Envelope{}, nil, err
+	}
+	if f.Recipients > 0 && len(envelope.Recipients) > f.Recipients {
+		return message.Envelope{}, nil, fmt.Errorf("the message has %d recipients, at most %d are taken", len(envelope.Recipients), f.Recipients)
+	}
+	envelope.HeaderMessageID, envelope.Subject = header.Value("Message-Id"), header.Value("Subject")
+	envelope.Priority = message.PriorityOf(header)
+	trace := message.Trace{By: f.FQDN, With: strings.ToLower(envelope.Source), ID: envelope.NetworkMessageID, At: now}
+	return envelope, append(message.Header{trace.Field()}, header...), nil
+}
+
+// picked reads the envelope of a message out of its header.
+func (f *Folder) picked(header message.Header, envelope *message.Envelope, now time.Time) (message.Header, error) {
+	sender, recipients, err := header.Addressees(f.Recipients)
+	if err != nil {
+		return nil, err
+	}
+	envelope.Sender = sender.String()
+	for _, recipient := range recipients {
+		envelope.Recipients = append(envelope.Recipients, message.Recipient{Address: recipient.String()})
+	}
+	header = header.Submitted(f.FQDN, now)
+	envelope.IsUTF8 = header.IsUTF8(append(recipients, sender)...)
+	return header, nil
+}
+
+// createdBy is how we sign the files that we export: their internal fields are ours.
+const createdBy = "Parley"
+
+// replayed reads the envelope out of the fields before the header proper, and takes them off.
+func replayed(header message.Header, envelope *message.Envelope) (message.Header, error) {
+	hasSender, isOurs := false, false
+	at := 0
+	for ; at < len(header); at++ {
+		field := header[at]
+		value := field.Value()
+		var err error
+		switch strings.ToLower(field.Name) {
+		case "x-sender":
+			if hasSender {
+				return nil, errors.New("X-Sender is given twice")
+			}
+			hasSender = true
+			err = setSender(value, envelope)
+		case "x-receiver":
+			err = addReceiver(value, envelope)
+		case "x-createdby":
+			isOurs = value == createdBy
+		case "x-helodomain":
+			envelope.Helo = value
+		case "x-sourceipaddress":
+			envelope.Peer, err = netip.ParseAddr(value)
+		case "x-source", "x-extendedmessageprops":
+		case "x-endofinjectedxheaders":
+			at++
+			return finishReplay(header[at:], envelope, hasSender, isOurs)
+		default:
+			return finishReplay(header[at:], envelope, hasSender, isOurs)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("field %s: %w", field.Name, err)
+		}
+	}
+	return finishReplay(nil, envelope, hasSender, isOurs)
+}
+
+func finishReplay(header message.Header, envelope *message.Envelope, hasSender, isOurs bool) (message.Header, error) {
+	if !hasSender || len(envelope.Recipients) == 0 {
+		return nil, errors.New("a file to replay begins with one X-Sender and with X-Receiver for each recipient")
+	}
+	envelope.IsUTF8 = envelope.IsUTF8 || header.IsUTF8()
+	return header.Firewall(message.Trusted{Routing: true, Organization: isOurs, Forest: isOurs}), nil
+}
+
+func setSender(value string, envelope *message.Envelope) error {
+	address, parameters, err := message.ParsePath(value)
+	if err != nil {
+		return err
+	}
+	envelope.Sender, envelope.IsUTF8 = address.String(), !address.IsASCII()
+	for parameter := range strings.FieldsSeq(parameters) {
+		key, value, _ := strings.Cut(parameter, "=")
+		switch strings.ToUpper(key) {
+		case "BODY":
+			envelope.BodyType = strings.ToUpper(value)
+		case "RET":
+			if envelope.Return = strings.ToUpper(value); envelope.Return != "FULL" && envelope.Return != "HDRS" {
+				return errors.New("RET is FULL or HDRS")
+			}
+		case "ENVID":
+			envelope.EnvelopeID = value
+		case "AUTH", "SIZE", "SMTPUTF8":
+		default:
+			return fmt.Errorf("the parameter %s is unknown", key)
+		}
+	}
+	return nil
+}
+
+func addReceiver(value string, envelope *message.Envelope) error {
+	address, parameters, err := message.ParsePath(value)
+	if err != nil || address.IsNull() {
+		return message.ErrAddress
+	}
+	recipient := message.Recipient{Address: address.String()}
+	envelope.IsUTF8 = envelope.IsUTF8 || !address.IsASCII()
+	for parameter := range strings.FieldsSeq(parameters) {
+		key, value, _ := strings.Cut(parameter, "=")
+		switch strings.ToUpper(key) {
+		case "NOTIFY":
+			for word := range strings.SplitSeq(strings.ToUpper(value), ",") {
+				if word != "NEVER" && word != "SUCCESS" && word != "FAILURE" && word != "DELAY" {
+					return errors.New("NOTIFY is NEVER, or some of SUCCESS, FAILURE and DELAY")
+				}
+			}
+			recipient.Notify = strings.ToUpper(value)
+		case "ORCPT":
+			if recipient.Original = value; !strings.Contains(value, ";") {
+				recipient.Original = "rfc822;" + value
+			}
+		default:
+			return fmt.Errorf("the parameter %s is unknown", key)
+		}
+	}
+	envelope.Recipients = append(envelope.Recipients, recipient)
+	return nil
+}

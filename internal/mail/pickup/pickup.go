@@ -1,0 +1,293 @@
+// Package pickup submits messages that programs put into a folder as files, and those that an administrator puts into the replay folder with
+// their envelopes.
+package pickup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-broker/parley/internal/mail/message"
+	"github.com/parley-broker/parley/internal/mail/spool"
+)
+
+// Accepter stores messages. One whose idempotency key it has seen is not stored again: its first number is returned.
+type Accepter interface {
+	Accept(envelope message.Envelope, body *spool.Body) (id int64, err error)
+}
+
+// Folder is a folder of files to submit. Zero numbers are the defaults.
+type Folder struct {
+	Path     string
+	IsReplay bool   // envelopes stand in the files
+	FQDN     string // our name in Received and Message-Id
+	Accepter Accepter
+	Spool    *spool.Spool
+	Log      *slog.Logger
+	// IsRejected reports whether pressure keeps files waiting (section 14.3); nothing means never.
+	IsRejected func() bool
+
+	Poll         time.Duration // 5 s
+	PerMinute    int           // files: 100
+	HeaderBytes  int           // 64 KB
+	Recipients   int           // 100, without a limit for replay
+	MessageBytes int64         // 36 MB
+
+	minute time.Time
+	taken  int
+}
+
+// Endings of the names of files.
+const (
+	ready   = ".eml"
+	working = ".tmp"
+	bad     = ".bad"
+)
+
+// Run polls the folder until the context is cancelled.
+func (f *Folder) Run(ctx context.Context) error {
+	f.setDefaults()
+	if err := f.recover(); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(f.Poll)
+	defer ticker.Stop()
+	hasFailed := false
+	for {
+		err := f.once(ctx)
+		if err != nil && !hasFailed {
+			f.Log.Error("the folder of messages cannot be read", "folder", f.Path, "error", err)
+		}
+		hasFailed = err != nil
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (f *Folder) setDefaults() {
+	if f.Poll == 0 {
+		f.Poll = 5 * time.Second
+	}
+	if f.PerMinute == 0 {
+		f.PerMinute = 100
+	}
+	if f.HeaderBytes == 0 {
+		f.HeaderBytes = 64 << 10
+	}
+	if f.Recipients == 0 && !f.IsReplay {
+		f.Recipients = 100
+	}
+	if f.MessageBytes == 0 {
+		f.MessageBytes = 36 << 20
+	}
+}
+
+// recover makes files ready again that a process had begun with. What it had submitted is not submitted twice: the store knows the key.
+func (f *Folder) recover() error {
+	names, err := f.names(working)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, err := f.rename(name, ready); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names gives the regular files with an ending. Links are passed over: they could lead to what their owner may not read.
+func (f *Folder) names(ending string) (names []string, err error) {
+	entries, err := os.ReadDir(f.Path)
+	if err != nil {
+		return nil, fmt.Errorf("read the folder of messages: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.Type().IsRegular() && strings.EqualFold(filepath.Ext(entry.Name()), ending) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, nil
+}
+
+// clash is what rename puts behind a name that is taken.
+var clash = regexp.MustCompile(`(~[0-9]{19,20})+$`)
+
+// rename gives a file another ending, and a time where there is such a file.
+func (f *Folder) rename(name, ending string) (renamed string, err error) {
+	stem := strings.TrimSuffix(name, filepath.Ext(name))
+	for renamed = stem + ending; ; renamed = clash.ReplaceAllString(stem, "") + "~" + strconv.FormatInt(time.Now().UnixNano(), 10) + ending {
+		if err := os.Link(filepath.Join(f.Path, name), filepath.Join(f.Path, renamed)); err == nil {
+			break // unlike a rename, this takes the place of no file
+		} else if !errors.Is(err, os.ErrExist) {
+			return "", fmt.Errorf("rename a message file: %w", err)
+		}
+		if isSame(filepath.Join(f.Path, name), filepath.Join(f.Path, renamed)) {
+			break // a process that did this has ended before it took the old name away
+		}
+	}
+	if err := os.Remove(filepath.Join(f.Path, name)); err != nil {
+		return "", fmt.Errorf("rename a message file: %w", err)
+	}
+	return renamed, nil
+}
+
+func isSame(one, other string) bool {
+	a, errA := os.Lstat(one)
+	b, errB := os.Lstat(other)
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+// once submits what is ready.
+func (f *Folder) once(ctx context.Context) error {
+	if f.IsRejected != nil && f.IsRejected() {
+		return nil
+	}
+	names, err := f.names(ready)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if ctx.Err() != nil || !f.mayTake(time.Now()) {
+			return nil
+		}
+		if isDone := f.take(name); !isDone {
+			return nil // the store is away: the others wait too
+		}
+	}
+	return nil
+}
+
+// mayTake counts a file of this minute.
+func (f *Folder) mayTake(now time.Time) bool {
+	if now.Sub(f.minute) >= time.Minute {
+		f.minute, f.taken = now, 0
+	}
+	if f.taken >= f.PerMinute {
+		return false
+	}
+	f.taken++
+	return true
+}
+
+// take submits a file: it is renamed, submitted and deleted. A file that cannot be a message is set aside under another ending.
+func (f *Folder) take(name string) (isDone bool) {
+	log := f.Log.With("folder", f.Path, "file", name)
+	begun, err := f.rename(name, working)
+	if err != nil {
+		log.Error("a message file could not be renamed", "error", err)
+		return true
+	}
+	err = f.submit(begun)
+	var wrong *fileError
+	switch {
+	case err == nil:
+		if err := os.Remove(filepath.Join(f.Path, begun)); err != nil {
+			log.Error("a message file that was submitted could not be deleted", "error", err)
+		}
+		return true
+	case errors.As(err, &wrong):
+		renamed, renameErr := f.rename(begun, bad)
+		log.Error("a message file is no message that can be submitted", "renamed", renamed, "error", errors.Join(err, renameErr))
+		return true
+	default:
+		_, renameErr := f.rename(begun, ready)
+		log.Error("a message file could not be submitted, and stays", "error", errors.Join(err, renameErr))
+		return false
+	}
+}
+
+// fileError is what is wrong with a file, and stays wrong.
+type fileError struct{ err error }
+
+func (e *fileError) Error() string { return e.err.Error() }
+func (e *fileError) Unwrap() error { return e.err }
+
+// submit reads a file and has it stored.
+func (f *Folder) submit(name string) error {
+	file, err := os.Open(filepath.Join(f.Path, name))
+	if err != nil {
+		return fmt.Errorf("open a message file: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("open a message file: %w", err)
+	}
+	if info.Size() > f.MessageBytes {
+		return &fileError{fmt.Errorf("the file has %d bytes, at most %d are taken", info.Size(), f.MessageBytes)}
+	}
+	body := f.Spool.Open()
+	defer func() { _ = body.Close() }()
+	hash := sha256.New()
+	// What a process had begun with keeps name, content and time of change. The same message put into the folder anew has another time.
+	fmt.Fprintf(hash, "%s\x00%d\x00", clash.ReplaceAllString(strings.TrimSuffix(name, filepath.Ext(name)), ""), info.ModTime().UnixNano())
+	header, err := f.read(io.TeeReader(file, hash), body)
+	if err != nil {
+		return err
+	}
+	envelope, header, err := f.envelope(header)
+	if err != nil {
+		return &fileError{err}
+	}
+	envelope.IdempotencyKey = "file:" + hex.EncodeToString(hash.Sum(nil))
+	body.SetHead(header.Bytes())
+	_, err = f.Accepter.Accept(envelope, body)
+	return err
+}
+
+// read reads a file with line ends of any kind: its header, and its body into the spool.
+func (f *Folder) read(r io.Reader, body *spool.Body) (header message.Header, err error) {
+	var block []byte
+	var writeErr error
+	isBody := false
+	ends := message.LineEnds{Write: func(p []byte) {
+		if isBody && writeErr == nil {
+			_, writeErr = body.Write(p)
+			return
+		}
+		block = append(block, p...)
+	}}
+	piece := make([]byte, 32<<10)
+	for {
+		n, readErr := r.Read(piece)
+		ends.Add(piece[:n])
+		isEnd := errors.Is(readErr, io.EOF)
+		if isEnd && len(block) > 0 && !isBody && block[len(block)-1] != '\n' {
+			block = append(block, '\r', '\n')
+		}
+		if !isBody {
+			parsed, length, isComplete := message.ParseHeader(block)
+			if length > f.HeaderBytes {
+				return nil, &fileError{fmt.Errorf("the header has more than %d bytes", f.HeaderBytes)}
+			}
+			if isComplete || isEnd {
+				header, isBody = parsed, true
+				if _, err := body.Write(block[length:]); err != nil {
+					return nil, err
+				}
+			}
+		}
+		switch {
+		case writeErr != nil:
+			return nil, writeErr
+		case isEnd:
+			return header, nil
+		case readErr != nil:
+			return nil, fmt.Errorf("read a message file: %w", readErr)
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package pickup
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-broker/parley/internal/mail/message"
+	"github.com/parley-broker/parley/internal/mail/spool"
+)
+
+// store keeps messages, each key once.
+type store struct {
+	ids  map[string]int64
+	got  []message.Envelope
+	text []string
+	err  error
+}
+
+func (s *store) Accept(envelope message.Envelope, body *spool.Body) (int64, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	if id, isKnown := s.ids[envelope.IdempotencyKey]; isKnown {
+		return id, nil
+	}
+	text, err := io.ReadAll(body.Reader())
+	if err != nil {
+		return 0, err
+	}
+	s.got, s.text = append(s.got, envelope), append(s.text, string(text))
+	s.ids[envelope.IdempotencyKey] = int64(len(s.got))
+	return int64(len(s.got)), nil
+}
+
+func newFolder(t *testing.T, isReplay bool) (*Folder, *store) {
+	t.Helper()
+	s := &store{ids: map[string]int64{}}
+	f := &Folder{
+		Path: t.TempDir(), IsReplay: isReplay, FQDN: "mx.example.com", Accepter: s, Spool: spool.New(t.TempDir(), 1000, 10_000),
+		Log: slog.New(slog.DiscardHandler),
+	}
+	f.setDefaults()
+	return f, s
+}
+
+func (f *Folder) put(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(f.Path, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *Folder) poll(t *testing.T) {
+	t.Helper()
+	if err := f.once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *Folder) files(t *testing.T) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(f.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		names = append(names, clash.ReplaceAllString(strings.TrimSuffix(entry.Name(), filepath.Ext(entry.Name())), "~")+filepath.Ext(entry.Name()))
+	}
+	return names
+}
+
+func TestFileIsSubmittedAndDeleted(t *testing.T) {
+	t.Parallel()
+	f, s := newFolder(t, false)
+	f.put(t, "a.eml", "From: Ann <ann@example.com>\nTo: Bob <bob@example.net>, \"x, y\" <c@example.net>\nBcc: eve@example.net\nCc: BOB <bob@example.net>\nSubject: hi\n"+
+		"X-Parley-Organization-Scl: -1\nX-Folded: a\n b\n\none\r\ntwo\rthree\n.\nend")
+	f.put(t, "b.txt", "not ours")
+	f.poll(t)
+	if len(s.got) != 1 {
+		t.Fatalf("%d messages were submitted", len(s.got))
+	}
+	e := s.got[0]
+	if e.Sender != "ann@example.com" || fmt.Sprint(e.Recipients) != "[{bob@example.net  } {c@example.net  } {eve@example.net  }]" || e.Subject != "hi" ||
+		e.Source != "PICKUP" || e.Directionality != "Originating" || e.HeaderMessageID == "" || e.IsUTF8 {
+		t.Errorf("the envelope is %+v", e)
+	}
+	header, body, _ := strings.Cut(s.text[0], "\r\n\r\n")
+	if body != "one\r\ntwo\r\nthree\r\n.\r\nend" || strings.Contains(header, "Bcc") || strings.Contains(header, "Organization") ||
+		!strings.HasPrefix(header, "Received: by mx.example.com with pickup\r\n\tid ") || !strings.Contains(header, "\r\nX-Folded: a\r\n b\r\n") ||
+		!strings.Contains(header, "\r\nDate: ") {
+		t.Errorf("the message is %q", s.text[0])
+	}
+	if got := f.files(t); !slices.Equal(got, []string{"b.txt"}) {
+		t.Errorf("left is %q", got)
+	}
+}
+
+func TestFileThatIsNoMessageIsSetAside(t *testing.T) {
+	t.Parallel()
+	f, s := newFolder(t, false)
+	f.HeaderBytes, f.Recipients, f.MessageBytes = 500, 3, 2000
+	for name, text := range map[string]string{
+		"empty": "", "nobody": "From: a@b\n\nx", "noauthor": "To: a@b\n\nx", "authors": "From: a@b, c@d\nTo: a@b\n\nx", "senders": "From: a@b\nSender: a@b, c@d\nTo: a@b\n\nx",
+		"broken": "From: a@b\nTo: a@b c\n\nx", "many": "From: a@b\nTo: a@b,b@b,c@b,d@b\n\nx", "header": "From: a@b\nTo: a@b\nX: " + strings.Repeat("x", 600) + "\n\nx",
+		"large": "From: a@b\nTo: a@b\n\n" + strings.Repeat("x", 2000), "injected": "From: a@b\nTo: \"a\r\nRCPT TO:<x\"@b\n\nx",
+	} {
+		f.put(t, name+".eml", text)
+	}
+	f.put(t, "good.EML", "From: a@b, c@d\nSender: c@d\nBcc: a@b\n\nx")
+	for range 2 {
+		f.poll(t)
+	}
+	files := f.files(t)
+	if len(files) != 10 || slices.ContainsFunc(files, func(name string) bool { return !strings.HasSuffix(name, ".bad") }) {
+		t.Errorf("left is %q", files)
+	}
+	if len(s.got) != 1 || s.got[0].Sender != "c@d" || !strings.Contains(s.text[0], "To: undisclosed-recipients:;\r\n") {
+		t.Errorf("submitted was %+v", s.got)
+	}
+}
+
+// A process ends after each of its steps: the message is submitted once.
+func TestFileIsSubmittedOnceWhereverTheProcessEnds(t *testing.T) {
+	t.Parallel()
+	const text = "From: a@b\nTo: c@d\n\nx"
+	for name, crash := range map[string]func(f *Folder) error{
+		"linked, old name left": func(f *Folder) error {
+			return os.Link(filepath.Join(f.Path, "a.eml"), filepath.Join(f.Path, "a.tmp"))
+		},
+		"renamed": func(f *Folder) error {
+			_, err := f.rename("a.eml", working)
+			return err
+		},
+		"submitted": func(f *Folder) error {
+			begun, err := f.rename("a.eml", working)
+			return errors.Join(err, f.submit(begun))
+		},
+		"submitted under a name of a clash": func(f *Folder) error {
+			if err := os.WriteFile(filepath.Join(f.Path, "a.tmp"), []byte("another"), 0o600); err != nil {
+				return err
+			}
+			begun, err := f.rename("a.eml", working)
+			return errors.Join(err, f.submit(begun))
+		},
+		"made ready again": func(f *Folder) error {
+			begun, err := f.rename("a.eml", working)
+			return errors.Join(err, f.submit(begun), f.recover())
+		},
+	} {
+		f, s := newFolder(t, false)
+		f.put(t, "a.eml", text)
+		if err := crash(f); err != nil {
+			t.Fatal(name, err)
+		}
+		for range 2 {
+			if err := f.recover(); err != nil {
+				t.Fatal(name, err)
+			}
+			f.poll(t)
+		}
+		left := slices.DeleteFunc(f.files(t), func(n string) bool { return strings.HasSuffix(n, bad) })
+		if len(s.got) != 1 || len(left) != 0 {
+			t.Errorf("%s: %d messages were submitted, left is %q", name, len(s.got), left)
+		}
+		f.put(t, "a.eml", text) // the same message, put there anew
+		if err := os.Chtimes(filepath.Join(f.Path, "a.eml"), time.Time{}, time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if f.poll(t); len(s.got) != 2 {
+			t.Errorf("%s: a new file with the same text was taken for the old one", name)
+		}
+	}
+}
+
+func TestFilesWaitWhileTheStoreIsAwayOrUnderPressure(t *testing.T) {
+	t.Parallel()
+	f, s := newFolder(t, false)
+	f.PerMinute = 3
+	for i := range 5 {
+		f.put(t, fmt.Sprintf("%d.eml", i), fmt.Sprintf("From: a@b\nTo: c@d\n\n%d", i))
+	}
+	s.err = errors.New("away")
+	f.poll(t)
+	if got := f.files(t); len(got) != 5 || got[0] != "0.eml" {
+		t.Errorf("left is %q", got)
+	}
+	s.err = nil
+	f.IsRejected = func() bool { return true }
+	f.poll(t)
+	f.IsRejected = nil
+	f.poll(t)
+	if len(s.got) != 2 { // one of three was the attempt that failed
+		t.Errorf("%d messages were submitted in the first minute", len(s.got))
+	}
+	f.minute = f.minute.Add(-time.Hour)
+	f.poll(t)
+	if len(s.got) != 5 {
+		t.Errorf("%d messages were submitted", len(s.got))
+	}
+}
+
+func TestLinksAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	f, s := newFolder(t, false)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("From: a@b\nTo: c@d\n\nsecret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, filepath.Join(f.Path, "a.eml")); err != nil {
+		t.Fatal(err)
+	}
+	if f.poll(t); len(s.got) != 0 {
+		t.Error("a link was followed")
+	}
+}
+
+func TestFileIsReplayedWithItsEnvelope(t *testing.T) {
+	t.Parallel()
+	f, s := newFolder(t, true)
+	f.put(t, "a.eml", "X-Sender: <> BODY=8bitmime RET=hdrs ENVID=e1 auth=<x>\nX-Receiver: <a@b> NOTIFY=NEVER ORcpt=c@d\nX-Receiver: <e@f>\nX-HeloDomain: h\n"+
+		"X-SourceIPAddress: 192.0.2.1\nX-CreatedBy: Parley\nX-EndOfInjectedXHeaders: 1\nX-Sender: kept\nFrom: g@h\nX-Parley-Organization-Scl: -1\n\nx\n")
+	f.put(t, "b.eml", "X-Receiver: <a@b>\nX-Sender: <s@b>\nX-CreatedBy: somebody\nTo: nobody@x\nX-Parley-Organization-Scl: -1\n\nx\n")
+	for name, text := range map[string]string{
+		"none": "From: a@b\nTo: c@d\n\nx", "two": "X-Sender: <a@b>\nX-Sender: <a@b>\nX-Receiver: <a@b>\n\nx", "no receiver": "X-Sender: <a@b>\n\nx",
+		"null": "X-Sender: <a@b>\nX-Receiver: <>\n\nx", "notify": "X-Sender: <a@b>\nX-Receiver: <a@b> NOTIFY=SOMETIMES\n\nx", "late": "From: x\nX-Sender: <a@b>\nX-Receiver: <a@b>\n\nx",
+		"parameter": "X-Sender: <a@b> FOO=1\nX-Receiver: <a@b>\n\nx", "IP": "X-Sender: <a@b>\nX-SourceIPAddress: x\nX-Receiver: <a@b>\n\nx",
+	} {
+		f.put(t, name+".eml", text)
+	}
+	f.poll(t)
+	if len(s.got) != 2 || len(f.files(t)) != 8 {
+		t.Fatalf("submitted were %+v, left is %q", s.got, f.files(t))
+	}
+	e := s.got[0]
+	if e.Sender != "" || e.Return != "HDRS" || e.EnvelopeID != "e1" || e.BodyType != "8BITMIME" || e.Helo != "h" || e.Peer.String() != "192.0.2.1" ||
+		fmt.Sprint(e.Recipients) != "[{a@b rfc822;c@d NEVER} {e@f  }]" || e.Source != "REPLAY" {
+		t.Errorf("the envelope is %+v", e)
+	}
+	if _, text, _ := strings.Cut(s.text[0], "+0000"); !strings.HasSuffix(text, "X-Sender: kept\r\nFrom: g@h\r\nX-Parley-Organization-Scl: -1\r\n\r\nx\r\n") {
+		t.Errorf("the message is %q", s.text[0])
+	}
+	if strings.Contains(s.text[1], "Organization") || !strings.Contains(s.text[1], "To: nobody@x") {
+		t.Errorf("the message is %q", s.text[1])
+	}
+}
+
+func FuzzFile(f *testing.F) {
+	f.Add("From: a@b\nTo: c@d\n\nx", false)
+	f.Add("X-Sender: <a@b> RET=FULL\nX-Receiver: <c@d> NOTIFY=NEVER\nSubject: x\n\nbody\r.\r\n", true)
+	kept := spool.New(f.TempDir(), 1<<20, 1<<30)
+	f.Fuzz(func(t *testing.T, text string, isReplay bool) {
+		folder := &Folder{IsReplay: isReplay, FQDN: "mx"}
+		folder.setDefaults()
+		body := kept.Open()
+		defer func() { _ = body.Close() }()
+		header, err := folder.read(strings.NewReader(text), body)
+		if err != nil {
+			return
+		}
+		envelope, header, err := folder.envelope(header)
+		if err != nil {
+			return
+		}
+		for _, recipient := range append(envelope.Recipients, message.Recipient{Address: envelope.Sender}) {
+			if strings.ContainsAny(recipient.Address+recipient.Notify+recipient.Original+envelope.EnvelopeID, "\r\n\x00") {
+				t.Errorf("%q: the envelope is %+v", text, envelope)
+			}
+		}
+		if header.HasBareLineEnd() || len(envelope.Recipients) == 0 {
+			t.Errorf("%q: the header is %q", text, header.Bytes())
+		}
+	})
+}

@@ -1,0 +1,219 @@
+// Package submission takes messages over HTTP: as JSON, or as they are.
+package submission
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/parley-broker/parley/internal/mail/message"
+	"github.com/parley-broker/parley/internal/mail/spool"
+)
+
+// Accepter stores messages. One whose idempotency key it has seen is not stored again: its first number is returned, or ErrConflict where
+// its content is another.
+type Accepter interface {
+	Accept(envelope message.Envelope, body *spool.Body) (id int64, err error)
+}
+
+// Errors that an Accepter may return.
+var (
+	ErrConflict = errors.New("the idempotency key was used for another message")
+)
+
+// Handler takes messages by POST. Its fields are set before it is used.
+type Handler struct {
+	Accepter Accepter
+	Spool    *spool.Spool
+	Log      *slog.Logger
+	FQDN     string
+	// Verify reports whether a user has this password, and whether he may submit. It is asked for each request.
+	Verify func(ctx context.Context, user, password string, peer netip.Addr) (isVerified bool, err error)
+	// MaySend reports whether a user may use a sender; nothing means any.
+	MaySend      func(user string, sender message.Address) bool
+	MessageBytes int64 // of a request: 36 MB
+	Recipients   int   // 200
+}
+
+// ServeHTTP answers 202 with the number of the message once it is durable.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		h.fail(w, http.StatusMethodNotAllowed, "submit a message by POST")
+		return
+	}
+	user, status := h.authenticate(r)
+	if status != http.StatusOK {
+		w.Header().Set("WWW-Authenticate", `Basic realm="mail", charset="UTF-8"`)
+		h.fail(w, status, "authenticate as a user who may submit mail")
+		return
+	}
+	most := h.MessageBytes
+	if most == 0 {
+		most = 36 << 20
+	}
+	body := h.Spool.Open()
+	defer func() { _ = body.Close() }()
+	envelope, err := h.read(http.MaxBytesReader(w, r.Body, most), r.Header, user, body)
+	if err != nil {
+		var tooLarge *http.MaxBytesError
+		status := http.StatusBadRequest
+		switch {
+		case errors.As(err, &tooLarge):
+			status = http.StatusRequestEntityTooLarge
+		case errors.Is(err, errForm):
+			status = http.StatusUnsupportedMediaType
+		case errors.Is(err, errSender):
+			status = http.StatusForbidden
+		}
+		h.fail(w, status, err.Error())
+		return
+	}
+	envelope.Peer = peerOf(r)
+	id, err := h.Accepter.Accept(envelope, body)
+	switch {
+	case errors.Is(err, ErrConflict):
+		h.fail(w, http.StatusConflict, ErrConflict.Error())
+	case err != nil:
+		h.Log.Error("a message could not be stored", "error", err, "user", user)
+		w.Header().Set("Retry-After", "5")
+		h.fail(w, http.StatusServiceUnavailable, "the message could not be stored, try again later")
+	default:
+		h.answer(w, http.StatusAccepted, map[string]any{"message_id": id})
+	}
+}
+
+func (h *Handler) authenticate(r *http.Request) (user string, status int) {
+	user, password, isGiven := r.BasicAuth()
+	if !isGiven || user == "" {
+		return "", http.StatusUnauthorized
+	}
+	isVerified, err := h.Verify(r.Context(), user, password, peerOf(r))
+	switch {
+	case err != nil:
+		h.Log.Error("a user could not be verified", "error", err)
+		return "", http.StatusServiceUnavailable
+	case !isVerified:
+		return "", http.StatusUnauthorized
+	}
+	return user, http.StatusOK
+}
+
+func peerOf(r *http.Request) netip.Addr {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	peer, err := netip.ParseAddr(host)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return peer.Unmap().WithZone("")
+}
+
+var (
+	errForm   = errors.New("send application/json or message/rfc822")
+	errSender = errors.New("this user may not send under this address")
+)
+
+// headerMax is how large the header of a message may be.
+const headerMax = 256 << 10
+
+// read reads a request into a body, and gives its envelope.
+func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool.Body) (envelope message.Envelope, err error) {
+	kind, _, err := mime.ParseMediaType(fields.Get("Content-Type"))
+	if err != nil {
+		return message.Envelope{}, errForm
+	}
+	now := time.Now()
+	var header message.Header
+	var content []byte // hashed for the idempotency key
+	switch kind {
+	case "application/json":
+		header, content, err = readJSON(r, body)
+	case "message/rfc822":
+		header, content, err = readRaw(r, body)
+	default:
+		return message.Envelope{}, errForm
+	}
+	if err != nil {
+		return message.Envelope{}, err
+	}
+	most := h.Recipients
+	if most == 0 {
+		most = 200
+	}
+	sender, recipients, err := header.Addressees(most)
+	if err != nil {
+		return message.Envelope{}, err
+	}
+	if h.MaySend != nil && !h.MaySend(user, sender) {
+		return message.Envelope{}, errSender
+	}
+	envelope = message.Envelope{
+		NetworkMessageID: message.NewNetworkMessageID(now), Sender: sender.String(), ReceivedAt: now, Source: message.SourceHTTP, Connector: "http",
+		AuthenticatedAs: user, Directionality: message.Originating,
+	}
+	for _, recipient := range recipients {
+		envelope.Recipients = append(envelope.Recipients, message.Recipient{Address: recipient.String()})
+	}
+	if key := fields.Get("Idempotency-Key"); key != "" {
+		if len(key) > 255 {
+			return message.Envelope{}, errors.New("an Idempotency-Key has at most 255 characters")
+		}
+		envelope.IdempotencyKey = key
+		hash := sha256.Sum256(content)
+		envelope.ContentHash = hex.EncodeToString(hash[:])
+	}
+	header = header.Submitted(h.FQDN, now)
+	envelope.IsUTF8 = header.IsUTF8(append(recipients, sender)...)
+	envelope.HeaderMessageID, envelope.Subject, envelope.Priority = header.Value("Message-Id"), header.Value("Subject"), message.PriorityOf(header)
+	trace := message.Trace{By: h.FQDN, With: "HTTP", ID: envelope.NetworkMessageID, At: now}
+	body.SetHead(append(message.Header{trace.Field()}, header...).Bytes())
+	return envelope, nil
+}
+
+// readRaw reads a message as it is. Its line ends become CRLF.
+func readRaw(r io.Reader, body *spool.Body) (header message.Header, content []byte, err error) {
+	whole, err := io.ReadAll(r)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the message: %w", err)
+	}
+	var text bytes.Buffer
+	text.Grow(len(whole) + len(whole)/32)
+	ends := message.LineEnds{Write: func(p []byte) { text.Write(p) }}
+	ends.Add(whole)
+	if !bytes.HasSuffix(text.Bytes(), []byte("\r\n")) {
+		text.WriteString("\r\n")
+	}
+	header, length, _ := message.ParseHeader(text.Bytes())
+	if length > headerMax {
+		return nil, nil, fmt.Errorf("the header has more than %d bytes", headerMax)
+	}
+	_, err = body.Write(text.Bytes()[length:])
+	return header, whole, err
+}
+
+func (h *Handler) fail(w http.ResponseWriter, status int, text string) {
+	h.answer(w, status, map[string]any{"error": strings.ToValidUTF8(text, "")})
+}
+
+func (h *Handler) answer(w http.ResponseWriter, status int, answer map[string]any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		h.Log.Debug("an answer was not read", "error", err)
+	}
+}

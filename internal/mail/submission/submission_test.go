@@ -1,0 +1,179 @@
+package submission_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/mail"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/parley-broker/parley/internal/mail/message"
+	"github.com/parley-broker/parley/internal/mail/spool"
+	"github.com/parley-broker/parley/internal/mail/submission"
+)
+
+// store keeps the last message.
+type store struct {
+	envelope message.Envelope
+	text     string
+	count    int64
+	err      error
+	hashes   map[string]string
+}
+
+func (s *store) Accept(envelope message.Envelope, body *spool.Body) (int64, error) {
+	if hash, isKnown := s.hashes[envelope.IdempotencyKey]; isKnown && envelope.IdempotencyKey != "" {
+		if hash != envelope.ContentHash {
+			return 0, submission.ErrConflict
+		}
+		return 1, nil
+	}
+	text, err := io.ReadAll(body.Reader())
+	if err != nil || s.err != nil {
+		return 0, s.err
+	}
+	s.hashes[envelope.IdempotencyKey] = envelope.ContentHash
+	s.count++
+	s.envelope, s.text = envelope, string(text)
+	return s.count, nil
+}
+
+func newHandler(t *testing.T) (*submission.Handler, *store) {
+	t.Helper()
+	s := &store{hashes: map[string]string{}}
+	return &submission.Handler{
+		Accepter: s, Spool: spool.New(t.TempDir(), 1<<20, 1<<20), Log: slog.New(slog.DiscardHandler), FQDN: "mx.example.com", MessageBytes: 5000,
+		Verify: func(_ context.Context, user, password string, _ netip.Addr) (bool, error) {
+			return user == "ann" && password == "secret", nil
+		},
+		MaySend: func(_ string, sender message.Address) bool { return sender.Domain == "example.com" },
+	}, s
+}
+
+func post(t *testing.T, h http.Handler, kind, text string, fields ...string) (status int, answer string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/messages", strings.NewReader(text))
+	r.Header.Set("Content-Type", kind)
+	r.SetBasicAuth("ann", "secret")
+	for i := 0; i < len(fields); i += 2 {
+		r.Header.Set(fields[i], fields[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, strings.TrimSpace(w.Body.String())
+}
+
+func TestMessageIsMadeOfJSON(t *testing.T) {
+	t.Parallel()
+	h, s := newHandler(t)
+	status, answer := post(t, h, "application/json; charset=utf-8", `{"from": "Ann Ä <ann@example.com>", "to": ["bob@example.net"], "bcc": ["eve@example.net"], "subject": "Grüße",
+		"text": "one\n.\n", "html": "<b>one</b>", "headers": {"X-Tag": "a"}, "attachments": [{"name": "ä.txt", "content_type": "text/plain", "content": "aGVsbG8="}]}`)
+	if status != http.StatusAccepted || answer != `{"message_id":1}` {
+		t.Fatalf("the answer is %d %s", status, answer)
+	}
+	e := s.envelope
+	if e.Sender != "ann@example.com" || len(e.Recipients) != 2 || e.Source != "HTTP" || e.AuthenticatedAs != "ann" || e.Peer.String() != "192.0.2.1" || e.IsUTF8 {
+		t.Errorf("the envelope is %+v", e)
+	}
+	m, err := mail.ReadMessage(strings.NewReader(s.text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
+	if err != nil || subject != "Grüße" || m.Header.Get("Bcc") != "" || m.Header.Get("X-Tag") != "a" || m.Header.Get("Date") == "" || m.Header.Get("Message-Id") == "" {
+		t.Errorf("the header is %v: %v", m.Header, err)
+	}
+	_, parameters, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for parts := multipart.NewReader(m.Body, parameters["boundary"]); ; {
+		part, err := parts.NextPart()
+		if err != nil {
+			break
+		}
+		kinds = append(kinds, strings.SplitN(part.Header.Get("Content-Type"), ";", 2)[0]+" "+part.FileName())
+	}
+	if got := strings.Join(kinds, ","); got != "multipart/alternative ,text/plain ä.txt" {
+		t.Errorf("the parts are %q", got)
+	}
+}
+
+func TestMessageIsTakenAsItIs(t *testing.T) {
+	t.Parallel()
+	h, s := newHandler(t)
+	status, answer := post(t, h, "message/rfc822", "From: ann@example.com\nTo: bob@example.net\nX-Parley-Organization-X: 1\n\none\n.\ntwo")
+	if status != http.StatusAccepted || !strings.HasSuffix(s.text, "\r\n\r\none\r\n.\r\ntwo\r\n") || strings.Contains(s.text, "Organization") {
+		t.Errorf("the answer is %d %s, the message %q", status, answer, s.text)
+	}
+}
+
+func TestSameKeyIsOneMessage(t *testing.T) {
+	t.Parallel()
+	h, s := newHandler(t)
+	const text = `{"from": "ann@example.com", "to": ["bob@example.net"], "text": "x"}`
+	for range 2 {
+		if status, answer := post(t, h, "application/json", text, "Idempotency-Key", "k"); status != http.StatusAccepted || answer != `{"message_id":1}` {
+			t.Errorf("the answer is %d %s", status, answer)
+		}
+	}
+	if status, _ := post(t, h, "application/json", strings.Replace(text, `"x"`, `"y"`, 1), "Idempotency-Key", "k"); status != http.StatusConflict || s.count != 1 {
+		t.Errorf("another message with the key got %d", status)
+	}
+	s.err = io.ErrClosedPipe
+	if status, _ := post(t, h, "application/json", text); status != http.StatusServiceUnavailable {
+		t.Errorf("while the store is away the answer is %d", status)
+	}
+}
+
+func TestRequestsThatAreWrongAreRefused(t *testing.T) {
+	t.Parallel()
+	h, s := newHandler(t)
+	const whole = `{"from": "ann@example.com", "to": ["bob@example.net"], "subject": "s", "headers": {"X": "y"}}`
+	for text, want := range map[string]int{
+		"": 400, "{}": 400, "[]": 400, whole + "{}": 400, `{"foo": 1}`: 400,
+		strings.Replace(whole, `"s"`, `"s\r\nBcc: x@y"`, 1): 400, strings.Replace(whole, `"y"`, `"y\nBcc: x@y"`, 1): 400, strings.Replace(whole, `"X"`, `"X: y\r\nZ"`, 1): 400,
+		strings.Replace(whole, `"X"`, `"bcc"`, 1): 400, strings.Replace(whole, `bob@example.net`, `bob@example.net>\r\nRCPT TO:<x@y`, 1): 400,
+		strings.Replace(whole, "example.com", "example.org", 1): 403, strings.Replace(whole, `"s"`, `"`+strings.Repeat("s", 6000)+`"`, 1): 413, whole: 202,
+	} {
+		if status, answer := post(t, h, "application/json", text); status != want {
+			t.Errorf("%.200s: the answer is %d %s, want %d", text, status, answer, want)
+		}
+	}
+	if status, _ := post(t, h, "text/plain", whole); status != http.StatusUnsupportedMediaType {
+		t.Errorf("text got %d", status)
+	}
+	for _, authorization := range []string{"", "Basic YW5uOndyb25n", "Bearer x"} {
+		if status, _ := post(t, h, "application/json", whole, "Authorization", authorization); status != http.StatusUnauthorized {
+			t.Errorf("%q got %d", authorization, status)
+		}
+	}
+	if s.count != 1 {
+		t.Errorf("%d messages were taken", s.count)
+	}
+}
+
+func FuzzJSON(f *testing.F) {
+	f.Add(`{"from": "ann@example.com", "to": ["bob@example.net"], "subject": "ä", "text": "x", "html": "y", "headers": {"X": "y"}, "attachments": [{"name": "a", "content": "aa=="}]}`)
+	s := &store{hashes: map[string]string{}}
+	h := &submission.Handler{
+		Accepter: s, Spool: spool.New(f.TempDir(), 1<<20, 1<<30), Log: slog.New(slog.DiscardHandler), FQDN: "mx.example.com",
+		Verify: func(context.Context, string, string, netip.Addr) (bool, error) { return true, nil },
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if status, _ := post(t, h, "application/json", text); status != http.StatusAccepted {
+			return
+		}
+		header, _, isComplete := message.ParseHeader([]byte(s.text))
+		if !isComplete || header.HasBareLineEnd() || len(header.All("From")) != 1 || len(header.All("Bcc")) != 0 {
+			t.Errorf("%q became %q", text, s.text)
+		}
+	})
+}
