@@ -148,7 +148,8 @@ func (v *Verifier) verifyDMARC(
 ) (verdict Verdict, result *authres.DMARCResult) {
 	domains, isClear := authorDomains(m.Header)
 	if !isClear {
-		return v.verdict(dmarc.PolicyReject, "the message has not one author"), &authres.DMARCResult{Value: authres.ResultPermError, Reason: "no single From"}
+		result = &authres.DMARCResult{Value: authres.ResultPermError, Reason: "no single From"}
+		return v.verdict(dmarc.PolicyReject, "the message has not one author"), result
 	}
 	result = &authres.DMARCResult{Value: authres.ResultNone}
 	for _, domain := range domains { // several authors of several domains: each of these may object
@@ -190,18 +191,16 @@ func authorDomains(header message.Header) (domains []string, isClear bool) {
 		return nil, false
 	}
 	for _, address := range addresses {
-		_, domain, _ := cutLast(address.Address, "@")
+		domain, _ := domainOf(address.Address)
 		domains = append(domains, strings.ToLower(strings.TrimSuffix(domain, ".")))
 	}
 	return domains, len(domains) > 0
 }
 
-func cutLast(text, separator string) (before, after string, isFound bool) {
-	i := strings.LastIndex(text, separator)
-	if i < 0 {
-		return text, "", false
-	}
-	return text[:i], text[i+len(separator):], true
+// domainOf gives what stands behind the last @, or false where there is none.
+func domainOf(address string) (domain string, hasDomain bool) {
+	i := strings.LastIndexByte(address, '@')
+	return address[i+1:], i >= 0
 }
 
 // evaluate applies the record of one domain. The policy is nothing where the domain stands for the message, or says nothing.
@@ -221,7 +220,7 @@ func (v *Verifier) evaluate(
 		return result, ""
 	}
 	isTemporary := sender.Value == authres.ResultTempError
-	_, senderDomain, hasDomain := cutLast(m.Sender, "@")
+	senderDomain, hasDomain := domainOf(m.Sender)
 	if !hasDomain {
 		senderDomain = m.Helo
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Addressees reads from whom and to whom a message is, where it comes without an envelope: from Sender or From, to all of To, Cc and Bcc, each
-// once.
+// Addressees reads from whom and to whom a message is, where it comes without an envelope: from Sender or From, to all of To, Cc and Bcc,
+// each once.
 func (h Header) Addressees(most int) (sender Address, recipients []Address, err error) {
 	authors, err := h.addresses("From")
 	if err != nil {

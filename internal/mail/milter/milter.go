@@ -41,7 +41,8 @@ func New(name, network, address string, timeout time.Duration, isOptional bool, 
 }
 
 // actions are what a milter may do.
-const actions = milter.OptAddHeader | milter.OptAddRcpt | milter.OptRemoveRcpt | milter.OptChangeBody | milter.OptChangeHeader | milter.OptQuarantine
+const actions = milter.OptAddHeader | milter.OptAddRcpt |
+	milter.OptRemoveRcpt | milter.OptChangeBody | milter.OptChangeHeader | milter.OptQuarantine
 
 // Session connects to the milter for one session.
 func (f *Filter) Session(ctx context.Context) (receive.FilterSession, error) {
@@ -328,16 +329,17 @@ func changeHeader(header message.Header, c milter.ModifyAction) message.Header {
 	field := message.NewField(fieldName(c.HeaderName), strings.ReplaceAll(strings.ReplaceAll(c.HeaderValue, "\r\n", "\n"), "\n", "\r\n"))
 	at := len(header)
 	changed := append(message.Header{}, header...)
-	switch c.Code {
-	case milter.ActInsertHeader:
+	if c.Code == milter.ActInsertHeader {
 		at = min(at, max(0, int(c.HeaderIndex)-1))
-	case milter.ActChangeHeader:
+	}
+	if c.Code == milter.ActChangeHeader {
 		seen := uint32(0)
 		for i, existing := range header {
 			if !existing.Is(c.HeaderName) {
 				continue
 			}
-			if seen++; seen != max(1, c.HeaderIndex) {
+			seen++
+			if seen != max(1, c.HeaderIndex) {
 				continue
 			}
 			if c.HeaderValue == "" {

@@ -116,7 +116,7 @@ func start(t *testing.T, isOptional bool, respond map[string]gomilter.Response, 
 	return f
 }
 
-func exchange(t *testing.T, text string) *receive.Exchange {
+func exchange(t *testing.T) *receive.Exchange {
 	t.Helper()
 	header, length, _ := message.ParseHeader([]byte(text))
 	body := spool.New(t.TempDir(), 1<<20, 1<<20).Open()
@@ -153,7 +153,7 @@ func (f *fixture) seen() []string {
 func TestMilterIsAskedAtEachStage(t *testing.T) {
 	t.Parallel()
 	f := start(t, false, nil, nil)
-	e := exchange(t, text)
+	e := exchange(t)
 	if verdict := f.run(e, slices.Concat(whole, whole[2:4], []receive.Event{receive.Aborted, receive.Disconnected})...); verdict.Action != receive.Continue {
 		t.Errorf("the verdict is %+v", verdict)
 	}
@@ -181,7 +181,7 @@ func TestMilterChangesTheMessage(t *testing.T) {
 		}
 		return nil
 	})
-	e := exchange(t, text)
+	e := exchange(t)
 	verdict := f.run(e, whole...)
 	if verdict.Action != receive.Quarantine || verdict.Reason != "virus" || e.Envelope.Sender != "new@b" || fmt.Sprint(e.Envelope.Recipients) != "[{e@f  } {g@h  }]" {
 		t.Errorf("the verdict is %+v on %+v", verdict, e.Envelope)
@@ -214,7 +214,7 @@ func TestMilterDecides(t *testing.T) {
 		"accept message":  {"rcpt c@d", gomilter.RespAccept, receive.Continue, ""},
 	} {
 		f := start(t, false, map[string]gomilter.Response{test.at: test.response}, nil)
-		verdict := f.run(exchange(t, text), whole...)
+		verdict := f.run(exchange(t), whole...)
 		reply := ""
 		if verdict.Reply != nil {
 			reply = fmt.Sprint(verdict.Reply.Code, " ", verdict.Reply.EnhancedCode, " ", verdict.Reply.Message)
@@ -234,7 +234,7 @@ func TestMilterThatFailsDefersMessagesUnlessItIsOptional(t *testing.T) {
 	t.Parallel()
 	for _, isOptional := range []bool{false, true} {
 		f := start(t, isOptional, nil, func(*gomilter.Modifier) error { return io.ErrUnexpectedEOF })
-		verdict := f.run(exchange(t, text), whole...)
+		verdict := f.run(exchange(t), whole...)
 		if isRefused := verdict.Action == receive.Refuse && verdict.Reply.Code == 451; isRefused == isOptional {
 			t.Errorf("optional %v: the verdict is %+v", isOptional, verdict)
 		}

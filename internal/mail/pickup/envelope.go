@@ -28,7 +28,7 @@ func (f *Folder) envelope(header message.Header) (message.Envelope, message.Head
 		return message.Envelope{}, nil, err
 	}
 	if f.Recipients > 0 && len(envelope.Recipients) > f.Recipients {
-		return message.Envelope{}, nil, fmt.Errorf("the message has %d recipients, at most %d are taken", len(envelope.Recipients), f.Recipients)
+		return message.Envelope{}, nil, fmt.Errorf("the message has %d recipients, and %d are taken", len(envelope.Recipients), f.Recipients)
 	}
 	envelope.HeaderMessageID, envelope.Subject = header.Value("Message-Id"), header.Value("Subject")
 	envelope.Priority = message.PriorityOf(header)

@@ -1,5 +1,5 @@
-// Package pickup submits messages that programs put into a folder as files, and those that an administrator puts into the replay folder with
-// their envelopes.
+// Package pickup submits messages that programs put into a folder as files, and those that an administrator puts into the replay folder
+// with their envelopes.
 package pickup
 
 import (
@@ -129,15 +129,18 @@ var clash = regexp.MustCompile(`(~[0-9]{19,20})+$`)
 // rename gives a file another ending, and a time where there is such a file.
 func (f *Folder) rename(name, ending string) (renamed string, err error) {
 	stem := strings.TrimSuffix(name, filepath.Ext(name))
-	for renamed = stem + ending; ; renamed = clash.ReplaceAllString(stem, "") + "~" + strconv.FormatInt(time.Now().UnixNano(), 10) + ending {
-		if err := os.Link(filepath.Join(f.Path, name), filepath.Join(f.Path, renamed)); err == nil {
-			break // unlike a rename, this takes the place of no file
-		} else if !errors.Is(err, os.ErrExist) {
+	renamed = stem + ending
+	for { // unlike a rename, a link takes the place of no file
+		err := os.Link(filepath.Join(f.Path, name), filepath.Join(f.Path, renamed))
+		isTaken := errors.Is(err, os.ErrExist)
+		if err != nil && !isTaken {
 			return "", fmt.Errorf("rename a message file: %w", err)
 		}
-		if isSame(filepath.Join(f.Path, name), filepath.Join(f.Path, renamed)) {
-			break // a process that did this has ended before it took the old name away
+		// The other file may be this one, where a process ended before it took the old name away.
+		if !isTaken || isSame(filepath.Join(f.Path, name), filepath.Join(f.Path, renamed)) {
+			break
 		}
+		renamed = clash.ReplaceAllString(stem, "") + "~" + strconv.FormatInt(time.Now().UnixNano(), 10) + ending
 	}
 	if err := os.Remove(filepath.Join(f.Path, name)); err != nil {
 		return "", fmt.Errorf("rename a message file: %w", err)

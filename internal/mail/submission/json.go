@@ -41,8 +41,8 @@ type attachment struct {
 
 // ownFields are fields that a request sets by its own members, or not at all.
 var ownFields = []string{
-	"from", "to", "cc", "bcc", "sender", "reply-to", "subject", "mime-version", "content-type", "content-transfer-encoding", "received", "return-path",
-	"dkim-signature",
+	"from", "to", "cc", "bcc", "sender", "reply-to", "subject", "mime-version", "content-type", "content-transfer-encoding",
+	"received", "return-path", "dkim-signature",
 }
 
 // readJSON makes a message of a request.
@@ -163,7 +163,9 @@ func textPart(kind, text string) part {
 	_, _ = io.WriteString(w, text) // into memory
 	_ = w.Close()
 	encoded.WriteString("\r\n")
-	return part{fields: textproto.MIMEHeader{"Content-Type": {kind + "; charset=utf-8"}, "Content-Transfer-Encoding": {"quoted-printable"}}, text: encoded.Bytes()}
+	return part{fields: textproto.MIMEHeader{
+		"Content-Type": {kind + "; charset=utf-8"}, "Content-Transfer-Encoding": {"quoted-printable"},
+	}, text: encoded.Bytes()}
 }
 
 func (a attachment) part() (part, error) {
@@ -207,5 +209,6 @@ func joined(kind string, parts []part) (part, error) {
 	if err := w.Close(); err != nil {
 		return part{}, err
 	}
-	return part{fields: textproto.MIMEHeader{"Content-Type": {"multipart/" + kind + ";\r\n boundary=\"" + w.Boundary() + "\""}}, text: text.Bytes()}, nil
+	contentType := "multipart/" + kind + ";\r\n boundary=\"" + w.Boundary() + "\""
+	return part{fields: textproto.MIMEHeader{"Content-Type": {contentType}}, text: text.Bytes()}, nil
 }

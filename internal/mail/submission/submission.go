@@ -163,7 +163,8 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 		return message.Envelope{}, errSender
 	}
 	envelope = message.Envelope{
-		NetworkMessageID: message.NewNetworkMessageID(now), Sender: sender.String(), ReceivedAt: now, Source: message.SourceHTTP, Connector: "http",
+		NetworkMessageID: message.NewNetworkMessageID(now), Sender: sender.String(), ReceivedAt: now,
+		Source: message.SourceHTTP, Connector: "http",
 		AuthenticatedAs: user, Directionality: message.Originating,
 	}
 	for _, recipient := range recipients {
@@ -179,7 +180,8 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 	}
 	header = header.Submitted(h.FQDN, now)
 	envelope.IsUTF8 = header.IsUTF8(append(recipients, sender)...)
-	envelope.HeaderMessageID, envelope.Subject, envelope.Priority = header.Value("Message-Id"), header.Value("Subject"), message.PriorityOf(header)
+	envelope.HeaderMessageID, envelope.Subject = header.Value("Message-Id"), header.Value("Subject")
+	envelope.Priority = message.PriorityOf(header)
 	trace := message.Trace{By: h.FQDN, With: "HTTP", ID: envelope.NetworkMessageID, At: now}
 	body.SetHead(append(message.Header{trace.Field()}, header...).Bytes())
 	return envelope, nil
