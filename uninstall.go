@@ -14,8 +14,8 @@ var ErrInUse = errors.New("schema parley is in use")
 
 // Uninstall removes the schema parley and the store, with everything in them, in one transaction. It does nothing when there is none.
 //
-// Unless forced, it refuses with [ErrInUse] when any conversation exists, when the store holds content or work, or when an object outside the
-// schemas, such as a view of the user's, depends on it and would be dropped too.
+// Unless forced, it refuses with [ErrInUse] when any conversation exists, when the store holds content or work, or when an object outside
+// the schemas, such as a view of the user's, depends on it and would be dropped too.
 //
 // Errors: [ErrInUse], [ErrForeignSchema], [ErrUntrustedSchema].
 func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {

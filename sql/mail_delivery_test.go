@@ -87,24 +87,42 @@ func TestOutcomeOfEachRecipientIsFinalOrTriedAgain(t *testing.T) {
 		outcomes     []string
 		want, events string
 	}{
-		{name: "all are delivered", outcomes: []string{"DELIVERED", "DELIVERED"},
-			want: "0 message, 0 recipients, 0 items, reports none", events: "SEND"},
-		{name: "a host without reports leaves success for us to report", notify: "SUCCESS", outcomes: []string{"RELAYED", "RELAYED"},
-			want: "1 message, 0 recipients, 0 items, reports RELAYED", events: "SEND"},
-		{name: "a host with reports makes its own", notify: "SUCCESS", outcomes: []string{"DELIVERED", "DELIVERED"},
-			want: "0 message, 0 recipients, 0 items, reports none", events: "SEND"},
-		{name: "a mailbox makes none", notify: "SUCCESS", lane: "MAILBOX/local/-", outcomes: []string{"DELIVERED", "DELIVERED"},
-			want: "1 message, 0 recipients, 0 items, reports DELIVERED", events: "DELIVER"},
-		{name: "failures are reported", outcomes: []string{"FAILED", "DELIVERED"},
-			want: "1 message, 0 recipients, 0 items, reports FAILED", events: "FAIL SEND"},
-		{name: "unless nobody wants that", notify: "NEVER", outcomes: []string{"FAILED", "FAILED"},
-			want: "0 message, 0 recipients, 0 items, reports none", events: "FAIL"},
-		{name: "or only success", notify: "SUCCESS", outcomes: []string{"FAILED", "FAILED"},
-			want: "0 message, 0 recipients, 0 items, reports none", events: "FAIL"},
-		{name: "one is tried again", outcomes: []string{"DEFERRED", "DELIVERED"},
-			want: "1 message, 1 recipients, 1 items, reports none", events: "DEFER SEND"},
-		{name: "and so is one of which nothing is known", outcomes: []string{"UNKNOWN", "FAILED"},
-			want: "1 message, 1 recipients, 1 items, reports FAILED", events: "DEFER FAIL"},
+		{
+			name: "all are delivered", outcomes: []string{"DELIVERED", "DELIVERED"},
+			want: "0 message, 0 recipients, 0 items, reports none", events: "SEND",
+		},
+		{
+			name: "a host without reports leaves success for us to report", notify: "SUCCESS", outcomes: []string{"RELAYED", "RELAYED"},
+			want: "1 message, 0 recipients, 0 items, reports RELAYED", events: "SEND",
+		},
+		{
+			name: "a host with reports makes its own", notify: "SUCCESS", outcomes: []string{"DELIVERED", "DELIVERED"},
+			want: "0 message, 0 recipients, 0 items, reports none", events: "SEND",
+		},
+		{
+			name: "a mailbox makes none", notify: "SUCCESS", lane: "MAILBOX/local/-", outcomes: []string{"DELIVERED", "DELIVERED"},
+			want: "1 message, 0 recipients, 0 items, reports DELIVERED", events: "DELIVER",
+		},
+		{
+			name: "failures are reported", outcomes: []string{"FAILED", "DELIVERED"},
+			want: "1 message, 0 recipients, 0 items, reports FAILED", events: "FAIL SEND",
+		},
+		{
+			name: "unless nobody wants that", notify: "NEVER", outcomes: []string{"FAILED", "FAILED"},
+			want: "0 message, 0 recipients, 0 items, reports none", events: "FAIL",
+		},
+		{
+			name: "or only success", notify: "SUCCESS", outcomes: []string{"FAILED", "FAILED"},
+			want: "0 message, 0 recipients, 0 items, reports none", events: "FAIL",
+		},
+		{
+			name: "one is tried again", outcomes: []string{"DEFERRED", "DELIVERED"},
+			want: "1 message, 1 recipients, 1 items, reports none", events: "DEFER SEND",
+		},
+		{
+			name: "and so is one of which nothing is known", outcomes: []string{"UNKNOWN", "FAILED"},
+			want: "1 message, 1 recipients, 1 items, reports FAILED", events: "DEFER FAIL",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

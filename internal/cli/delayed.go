@@ -46,7 +46,8 @@ func newDelayedCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delayed",
 		Short: "List messages that are not due yet, withdraw them, or change when they are due",
-		Long: `List messages that are not due yet: of conversations (parley send --delay) and of simple queues (parley put --delay), of the queues
+		Long: `List messages that are not due yet: of conversations (parley send --delay) and of simple queues (parley put --delay),
+of the queues
 that you may receive from.`,
 		Example: `  parley delayed
   parley delayed withdraw 17 --queue jobs

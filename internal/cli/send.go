@@ -98,20 +98,11 @@ it refuses an Error message comes back to the queue of the sending service.`,
 			return a.printSent(cmd.OutOrStdout(), sent)
 		},
 	}
+	flags.add(cmd)
 	set := cmd.Flags()
-	set.StringVar(&flags.conversation, "conversation", "", "send on the conversation with this handle")
-	set.StringVar(&flags.from, "from", "", "begin a dialog from this service, which must be of this database")
-	set.StringVar(&flags.to, "to", "", "begin a dialog to this service")
-	set.StringVar(&flags.contract, "contract", parley.DefaultMessageType, "contract of the dialog to begin")
-	set.BoolVar(&flags.pooled, "pooled", false, "send on a conversation that is used again (parley conversations --pooled lists them)")
 	set.StringVar(&key, "key", "", "send on the conversation of this key; implies --pooled")
 	set.StringVar(&once, "once", "", "do not send it when this deduplication key was used before")
 	flags.due.add(cmd)
-	set.StringVar(&flags.messageType, "type", parley.DefaultMessageType, "message type")
-	set.StringVar(&flags.file, "file", "", "read the body from this file; - is standard input")
-	set.BoolVar(&flags.batch, "batch", false, "each line is a message")
-	set.BoolVar(&flags.end, "end", false, "end the conversation behind what is sent: nothing is left open, and no answer is received")
-	set.BoolVar(&flags.empty, "empty", false, "send a message without body")
 	excludeSendFlags(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	a.completeFlag(cmd, "conversation", completeHandles)
@@ -120,6 +111,21 @@ it refuses an Error message comes back to the queue of the sending service.`,
 	a.completeFlag(cmd, "contract", completeContracts)
 	a.completeFlag(cmd, "type", completeMessageTypes)
 	return cmd
+}
+
+// add adds the flags that say what is sent, and on what.
+func (f *sendFlags) add(cmd *cobra.Command) {
+	set := cmd.Flags()
+	set.StringVar(&f.conversation, "conversation", "", "send on the conversation with this handle")
+	set.StringVar(&f.from, "from", "", "begin a dialog from this service, which must be of this database")
+	set.StringVar(&f.to, "to", "", "begin a dialog to this service")
+	set.StringVar(&f.contract, "contract", parley.DefaultMessageType, "contract of the dialog to begin")
+	set.BoolVar(&f.pooled, "pooled", false, "send on a conversation that is used again (parley conversations --pooled lists them)")
+	set.StringVar(&f.messageType, "type", parley.DefaultMessageType, "message type")
+	set.StringVar(&f.file, "file", "", "read the body from this file; - is standard input")
+	set.BoolVar(&f.batch, "batch", false, "each line is a message")
+	set.BoolVar(&f.end, "end", false, "end the conversation behind what is sent: nothing is left open, and no answer is received")
+	set.BoolVar(&f.empty, "empty", false, "send a message without body")
 }
 
 func excludeSendFlags(cmd *cobra.Command) {

@@ -25,8 +25,9 @@ type object struct {
 func (o object) fullName() string { return o.schema + "." + o.name }
 
 var (
-	creation    = regexp.MustCompile(`(?s)^create (function|view|type) (parley(?:_store|_mail)?)\.("?[a-z0-9_]+"?)(.*)$`)
-	commenting  = regexp.MustCompile(`(?s)^comment on (function|view|type) (parley(?:_store|_mail)?)\.("?[a-z0-9_]+"?)(?:\([^)]*\))? is\s+'(.*)'$`)
+	creation   = regexp.MustCompile(`(?s)^create (function|view|type) (parley(?:_store|_mail)?)\.("?[a-z0-9_]+"?)(.*)$`)
+	commenting = regexp.MustCompile(`(?s)^comment on (function|view|type) (parley(?:_store|_mail)?)\.` +
+		`("?[a-z0-9_]+"?)(?:\([^)]*\))? is\s+'(.*)'$`)
 	endOfHeader = regexp.MustCompile(`\nlanguage `)
 	// The argument that proves the caller is left out by whoever calls, and so by the page.
 	callerArgument = regexp.MustCompile(`,?\s*caller parley\.caller default parley\.current_caller\(\)`)

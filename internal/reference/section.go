@@ -26,7 +26,8 @@ var sections = []section{
 		title: "Simple queues",
 		intro: "Queues without conversations: see [the page on simple queues](simple-queues.md).",
 		files: []string{
-			"simple/messages.sql", "simple/put.sql", "simple/put_once.sql", "simple/put_traced.sql", "simple/take.sql", "simple/failures.sql", "simple/inspection.sql",
+			"simple/messages.sql", "simple/put.sql", "simple/put_once.sql", "simple/put_traced.sql", "simple/take.sql",
+			"simple/failures.sql", "simple/inspection.sql",
 			"views/simple_queues.sql", "activation/message_deliveries.sql",
 		},
 	},

@@ -144,7 +144,8 @@ var withinReach = map[string]string{
 	"parley_mail._p_due_report(parley.caller)":                              asksTheRight,
 	"parley_mail._p_finish_report(bigint,parley.caller)":                    asksTheRight,
 	"parley_mail._p_read_body(bigint,bigint,integer,integer,parley.caller)": asksTheRight,
-	"parley_mail._p_record_outcomes(bigint[],bigint[],bigint[],integer[],text[],integer[],text[],text[],text[],bigint[],bigint[],parley.caller)": asksTheRight,
+	"parley_mail._p_record_outcomes(bigint[],bigint[],bigint[],integer[],text[],integer[],text[],text[],text[],bigint[],bigint[]," +
+		"parley.caller)": asksTheRight,
 	"parley_mail._p_renew(bigint[],interval,parley.caller)":                              asksTheRight,
 	"parley_mail._p_report_hops(text[],text[],timestamp with time zone[],parley.caller)": asksTheRight,
 

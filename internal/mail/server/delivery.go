@@ -122,7 +122,7 @@ func columns(outcomes []send.Outcome) (o mailstore.Outcomes) {
 		for i, result := range outcome.Results {
 			o.Leases, o.Items = append(o.Leases, outcome.Lease), append(o.Items, outcome.Delivery.Item)
 			o.Messages, o.Ordinals = append(o.Messages, outcome.Delivery.MessageID), append(o.Ordinals, outcome.Delivery.Ordinals[i])
-			o.Outcomes, o.Codes = append(o.Outcomes, outcomeOf(result)), append(o.Codes, int32(result.Code)) //nolint:gosec // Three digits.
+			o.Outcomes, o.Codes = append(o.Outcomes, outcomeOf(result)), append(o.Codes, int32(result.Code))
 			o.Statuses, o.Texts = append(o.Statuses, result.Enhanced), append(o.Texts, result.Text)
 			o.Hosts = append(o.Hosts, result.Host)
 		}

@@ -29,7 +29,10 @@ type storeVariant struct {
 func storeVariants() []storeVariant {
 	body := randomBodies(1, storeBodyBytes)[0]
 	return []storeVariant{
-		{Variant{"content_in", "bodies of 8 MB streamed in, beside a bare COPY of their chunks; MB for messages"}, contentIn(body), copyIn(body)},
+		{
+			Variant{"content_in", "bodies of 8 MB streamed in, beside a bare COPY of their chunks; MB for messages"},
+			contentIn(body), copyIn(body),
+		},
 		{Variant{"content_out", "the same body streamed out, beside a bare COPY of its chunks"}, contentOut, copyOut},
 		{Variant{"work", "100 items put, claimed and completed, beside a bare INSERT and DELETE"}, workDone, rowsDone},
 	}

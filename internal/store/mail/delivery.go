@@ -96,7 +96,8 @@ type Hops struct {
 // ReportHops reports whether next hops were reached.
 func ReportHops(ctx context.Context, db pgdb.DB, h Hops) error {
 	_, err := db.Exec(ctx, `select parley_mail._p_report_hops($1::text[],
-		array(select nullif(e, '') from unnest($2::text[]) with ordinality as u (e, n) order by n), $3::timestamptz[])`, h.Lanes, h.Errors, h.Began)
+		array(select nullif(e, '') from unnest($2::text[]) with ordinality as u (e, n) order by n), $3::timestamptz[])`,
+		h.Lanes, h.Errors, h.Began)
 	if err != nil {
 		return pgdb.StatementError(err, "report next hops")
 	}
