@@ -149,6 +149,13 @@ var withinReach = map[string]string{
 	"parley_mail._p_renew(bigint[],interval,parley.caller)":                              asksTheRight,
 	"parley_mail._p_report_hops(text[],text[],timestamp with time zone[],parley.caller)": asksTheRight,
 
+	"parley_mail._p_accept(parley_mail._p_arriving[],parley.caller)": asksTheRight,
+	"parley_mail._p_accept_envelopes(jsonb[],bytea[],parley.caller)": asksTheRight,
+	"parley_mail._p_begin_body(integer,parley.caller)":               asksTheRight,
+	"parley_mail._p_append_body(bigint,integer,bytea,parley.caller)": asksTheRight,
+	"parley_mail._p_finish_body(bigint,bigint,bytea,parley.caller)":  asksTheRight,
+	"parley_mail._p_categorize(integer,integer,parley.caller)":       asksTheRight,
+
 	"parley._p_caller_ticket: SELECT": "gives the reader a ticket in his own name, and no other",
 
 	"parley._p_outgoing.conversation_handle: INSERT":          sendInserts,

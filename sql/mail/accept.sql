@@ -1,0 +1,236 @@
+-- Acceptance: messages that arrived come into the database, as many at once as arrived together (spec mail 13).
+--
+-- The transaction is the group commit of a daemon: each 250 that it gives follows the commit. A body of up to 8,000
+-- bytes stands in the row of its message, a larger one is content of parley_store; one that is larger than a daemon
+-- keeps in memory was written chunk by chunk before, under the number that _p_begin_body gave.
+
+create type parley_mail._p_arriving as (
+  message_id bigint,
+  content_id bigint,
+  body bytea,
+  sender text,
+  recipients text[],
+  notify text[],
+  original_recipients text[],
+  ret text,
+  envid text,
+  priority smallint,
+  source text,
+  connector text,
+  source_ip inet,
+  helo text,
+  authenticated_as text,
+  directionality text,
+  size bigint,
+  header_message_id text,
+  subject text,
+  is_eight_bit boolean,
+  has_utf8_addresses boolean,
+  verdicts jsonb,
+  expires_at timestamptz,
+  parent_message_id bigint,
+  network_message_id uuid,
+  received_at timestamptz,
+  idempotency_key text,
+  quarantine text
+);
+
+comment on type parley_mail._p_arriving is
+'A message that arrived. message_id and content_id are those of _p_begin_body, null where body has the whole of it;
+source: SMTP, HTTP, PICKUP, REPLAY or DSN; directionality: INCOMING, or ORIGINATING from a sender of ours; expires_at
+null: by priority; parent_message_id, of a report the message that it is about; idempotency_key: a message that was
+accepted under it before is the same; quarantine: why it is set aside for an operator, null: it is not.';
+
+create function parley_mail._p_begin_body(
+  chunk_bytes integer default 524288, caller parley.caller default parley.current_caller()
+) returns table (message_id bigint, content_id bigint)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id bigint;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  v_id := nextval('parley_mail._p_message_id');
+  return query
+  select v_id, c.content_id from parley_store.begin_content('mail', v_id, _p_begin_body.chunk_bytes) as c;
+end
+$$;
+
+comment on function parley_mail._p_begin_body(integer, parley.caller) is
+'Begins a body that is written chunk by chunk, and gives the number that its message will have. What is not accepted
+within an hour is removed.
+Arguments: chunk_bytes, 1 KB to 16 MB.
+Errors: PM001 the role does not hold SERVE, PS002.';
+
+create function parley_mail._p_append_body(
+  content_id bigint, number integer, body bytea, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  perform parley_store.append_content(content_id, number, body);
+end
+$$;
+
+comment on function parley_mail._p_append_body(bigint, integer, bytea, parley.caller) is
+'Adds a chunk to a body that was begun.
+Arguments: content_id; number, from 0 on; body, of the size that was announced, the last may be shorter.
+Errors: PM001 the role does not hold SERVE, PS002, PS003.';
+
+create function parley_mail._p_finish_body(
+  content_id bigint, bytes bigint, sha256 bytea, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  perform parley_store.finish_content(content_id, bytes, sha256);
+end
+$$;
+
+comment on function parley_mail._p_finish_body(bigint, bigint, bytea, parley.caller) is
+'Ends a body that was begun; its message is accepted in the same transaction.
+Errors: PM001 the role does not hold SERVE, PS003, PS004.';
+
+create function parley_mail._p_first_accepted(messages parley_mail._p_arriving[], ids bigint[]) returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_first bigint;
+  v_n integer;
+begin
+  -- In one order, so that two who accept the same ones do not wait for each other.
+  for v_n in
+    select g.n
+    from generate_series(1, cardinality(messages)) as g (n)
+    where messages[g.n].idempotency_key is not null
+    order by messages[g.n].idempotency_key, g.n
+  loop
+    insert into parley_mail._p_idempotency (submitted_by, key, content_hash, message_id)
+    values (0, messages[v_n].idempotency_key, '', ids[v_n])
+    on conflict on constraint _p_idempotency_pkey do nothing;
+    if not found then
+      select k.message_id into v_first
+      from parley_mail._p_idempotency as k
+      where k.submitted_by = 0 and k.key = messages[v_n].idempotency_key;
+      ids[v_n] := -v_first;
+    end if;
+  end loop;
+  return ids;
+end
+$$;
+
+comment on function parley_mail._p_first_accepted(parley_mail._p_arriving[], bigint[]) is
+'Gives the numbers of messages, and in the place of one that was accepted before under its key the number of that one,
+negative.';
+
+create function parley_mail._p_insert_arriving(messages parley_mail._p_arriving[], ids bigint[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_large record;
+  v_contents bigint[];
+  v_expiry integer[];
+begin
+  select array_agg(i.id order by i.n) as ids, array_agg(messages[i.n].body order by i.n) as bodies into v_large
+  from unnest(ids) with ordinality as i (id, n)
+  where i.id > 0 and octet_length(messages[i.n].body) > 8000;
+  if v_large.ids is not null then
+    v_contents := parley_store.put_content('mail', v_large.ids, v_large.bodies);
+  end if;
+  select o.expiry_seconds into v_expiry from parley_mail._p_organization as o;
+  insert into parley_mail._p_message (
+    message_id, network_message_id, header_message_id, sender, recipients, notify, original_recipients, ret, envid,
+    priority, received_at, expires_at, source, connector, source_ip, helo, authenticated_as, directionality, size,
+    content_id, verdicts, parent_message_id, has_utf8_addresses, is_eight_bit, subject, body
+  )
+  select
+    i.id, coalesce(a.network_message_id, gen_random_uuid()), a.header_message_id, coalesce(a.sender, ''), a.recipients,
+    a.notify, a.original_recipients, a.ret, a.envid, p.priority, coalesce(a.received_at, clock_timestamp()),
+    coalesce(a.expires_at, clock_timestamp() + v_expiry[p.priority + 1] * interval '1 second'),
+    a.source, a.connector, a.source_ip, a.helo, a.authenticated_as, coalesce(a.directionality, 'INCOMING'),
+    coalesce(a.size, octet_length(a.body)), coalesce(a.content_id, l.content_id), a.verdicts, a.parent_message_id,
+    coalesce(a.has_utf8_addresses, false), coalesce(a.is_eight_bit, false), left(a.subject, 500),
+    case when octet_length(a.body) <= 8000 then a.body end
+  from unnest(ids) with ordinality as i (id, n)
+  cross join lateral (select (messages[i.n]).*) as a
+  cross join lateral (select coalesce(a.priority, 1::smallint) as priority) as p
+  left join unnest(v_large.ids, v_contents) as l (id, content_id) on l.id = i.id
+  where i.id > 0;
+end
+$$;
+
+comment on function parley_mail._p_insert_arriving(parley_mail._p_arriving[], bigint[]) is
+'Stores messages that arrived under numbers, but those whose number is negative.';
+
+create function parley_mail._p_accept(
+  messages parley_mail._p_arriving[], caller parley.caller default parley.current_caller()
+) returns setof bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+  v_next record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  v_ids := array(
+    select coalesce(messages[g.n].message_id, nextval('parley_mail._p_message_id'))
+    from generate_series(1, cardinality(messages)) as g (n)
+    order by g.n
+  );
+  v_ids := parley_mail._p_first_accepted(messages, v_ids);
+  perform parley_mail._p_insert_arriving(messages, v_ids);
+  for v_next in
+    select coalesce(messages[i.n].priority, 1::smallint) as priority, messages[i.n].quarantine as quarantine,
+      array_agg(i.id order by i.n) as ids
+    from unnest(v_ids) with ordinality as i (id, n)
+    where i.id > 0
+    group by 1, 2
+  loop
+    if v_next.quarantine is null then
+      perform parley_mail._p_submit(v_next.ids, v_next.priority, null);
+    else
+      perform parley_mail._p_set_aside(v_next.ids, v_next.quarantine);
+    end if;
+  end loop;
+  return query select abs(i.id) from unnest(v_ids) with ordinality as i (id, n) order by i.n;
+end
+$$;
+
+comment on function parley_mail._p_accept(parley_mail._p_arriving[], parley.caller) is
+'Accepts messages that arrived, in one transaction, and gives their numbers in the order of the array. With the commit
+they are ours.
+Errors: PM001 the role does not hold SERVE, 23502 and 23514 malformed.
+Source: spec mail 1 (rule 1), 3, 13.';
+
+create function parley_mail._p_accept_envelopes(
+  envelopes jsonb[], bodies bytea[], caller parley.caller default parley.current_caller()
+) returns setof bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_messages parley_mail._p_arriving[];
+  v_message parley_mail._p_arriving;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  for i in 1..cardinality(envelopes) loop
+    v_message := jsonb_populate_record(null::parley_mail._p_arriving, envelopes[i]);
+    v_message.body := bodies[i];
+    v_messages[i] := v_message;
+  end loop;
+  return query select a.id from parley_mail._p_accept(v_messages, caller) as a (id);
+end
+$$;
+
+comment on function parley_mail._p_accept_envelopes(jsonb[], bytea[], parley.caller) is
+'Accepts messages as _p_accept does, for programs that have no composite types.
+Arguments: envelopes, objects with the fields of _p_arriving; bodies, null for what was written by _p_begin_body.
+Errors: PM001 the role does not hold SERVE, 23502 and 23514 malformed.';

@@ -1,0 +1,304 @@
+-- The categorizer: from the submission queue into lanes (spec mail 5, 6).
+--
+-- Items of the submission queue are taken in the transaction that writes what follows from them: recipients, forks,
+-- work items, failures, events. A daemon that dies in the middle leaves them as they were. What cannot be worked on is
+-- tried alone, so that it costs nobody else more than a repetition, and set aside after two failures; what takes the
+-- server down with it is set aside by the queue, after two rollbacks.
+-- Locks: items of the queue, skip locked. Cost: about a dozen statements for a batch, however many messages it has,
+-- and one for each distinct next hop.
+
+alter table parley_mail._p_organization add column submission_suspended_at timestamptz;
+
+create function parley_mail._p_placed(message_ids bigint[], part_size integer) returns setof parley_mail._p_resolved
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  with reached as materialized (
+    select r.message_id, r.submitted_ordinal, r.address, r.original_recipient, r.notify, r.envelope_sender, r.store,
+      r.status, r.reason, r.event
+    from parley_mail._p_resolve(message_ids) as r
+  ),
+
+  routed as (
+    select h.message_id, h.address, h.store, w.lane, w.status, w.reason
+    from (
+      select distinct r.message_id, r.address, r.store from reached as r where r.status is null
+    ) as h
+    join parley_mail._p_message as m on m.message_id = h.message_id
+    cross join lateral parley_mail._p_route_of(
+      h.address, h.store, case when m.source = 'DSN' then 0 else m.size end
+    ) as w
+  ),
+
+  judged as (
+    select r.message_id, r.submitted_ordinal, r.address, r.original_recipient, r.notify, r.envelope_sender, r.store,
+      coalesce(r.status, w.status) as status, coalesce(r.reason, w.reason) as reason, r.event, w.lane
+    from reached as r
+    left join routed as w on w.message_id = r.message_id and w.address = r.address
+      and w.store is not distinct from r.store
+  ),
+
+  numbered as (
+    select j.message_id, j.submitted_ordinal, j.address, j.original_recipient, j.notify, j.envelope_sender, j.store,
+      j.status, j.reason, j.event, j.lane,
+      case when j.event is distinct from 'DUPLICATEEXPAND' then
+        row_number() over (
+          partition by j.message_id, j.envelope_sender, j.event is not distinct from 'DUPLICATEEXPAND'
+          order by j.submitted_ordinal, j.address
+        )
+      end as n
+    from judged as j
+  )
+
+  select
+    n.message_id, n.submitted_ordinal, n.address, n.original_recipient, n.notify, n.envelope_sender, n.store, n.status,
+    n.reason, n.event, ((n.n - 1) / part_size)::integer, ((n.n - 1) % part_size + 1)::integer, null::bigint, n.lane
+  from numbered as n
+$$;
+
+comment on function parley_mail._p_placed(bigint[], integer) is
+'Gives who gets some messages, by which way, and at which place: parts of at most so many recipients.
+Arguments: message_ids; part_size.';
+
+create function parley_mail._p_fork(rows parley_mail._p_resolved[]) returns parley_mail._p_resolved[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_forks record;
+begin
+  select
+    array_agg(f.message_id) as parents, array_agg(f.envelope_sender) as senders, array_agg(f.part) as parts,
+    array_agg(nextval('parley_mail._p_message_id')) as ids
+  into v_forks
+  from (
+    select distinct r.message_id, r.envelope_sender, r.part
+    from unnest(rows) as r
+    where r.part > 0 or (r.envelope_sender is not null and r.part is not null)
+  ) as f;
+  if v_forks.ids is not null then
+    insert into parley_mail._p_message (
+      message_id, network_message_id, header_message_id, sender, recipients, ret, envid, priority, received_at,
+      not_before, expires_at, source, connector, source_ip, helo, authenticated_as, submitted_by, directionality, size,
+      content_id, body_message_id, verdicts, parent_message_id, has_utf8_addresses, is_eight_bit, on_status, tag,
+      subject
+    )
+    select
+      f.id, m.network_message_id, m.header_message_id, coalesce(f.sender, m.sender), '{}', m.ret, m.envid, m.priority,
+      m.received_at, m.not_before, m.expires_at, m.source, m.connector, m.source_ip, m.helo, m.authenticated_as,
+      m.submitted_by, m.directionality, m.size, null, coalesce(m.body_message_id, m.message_id), m.verdicts,
+      m.message_id, m.has_utf8_addresses, m.is_eight_bit, m.on_status, m.tag, m.subject
+    from unnest(v_forks.ids, v_forks.parents, v_forks.senders) as f (id, parent, sender)
+    join parley_mail._p_message as m on m.message_id = f.parent;
+    perform parley_mail._p_track(
+      array_fill('TRANSFER'::text, array[cardinality(v_forks.ids)]), v_forks.ids, null, null,
+      array(select 'of ' || p.parent from unnest(v_forks.parents) with ordinality as p (parent, n) order by p.n),
+      null, array_fill('ROUTING'::text, array[cardinality(v_forks.ids)])
+    );
+  end if;
+  return array(
+    select (
+      r.message_id, r.submitted_ordinal, r.address, r.original_recipient, r.notify, r.envelope_sender, r.store,
+      r.status, r.reason, r.event, r.part, r.ordinal, coalesce(f.id, r.message_id), r.lane
+    )::parley_mail._p_resolved
+    from unnest(rows) as r
+    left join unnest(v_forks.ids, v_forks.parents, v_forks.senders, v_forks.parts) as f (id, parent, sender, part)
+      on f.parent = r.message_id and f.sender is not distinct from r.envelope_sender and f.part = r.part
+  );
+end
+$$;
+
+comment on function parley_mail._p_fork(parley_mail._p_resolved[]) is
+'Makes the forks that some recipients need: for another envelope sender, or beyond the size of a message. They share the
+body of their parent. Gives the rows with the numbers of their messages.
+Source: spec mail 6.4.';
+
+create function parley_mail._p_make_lanes(rows parley_mail._p_resolved[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane record;
+begin
+  for v_lane in
+    select distinct r.lane
+    from unnest(rows) as r
+    where r.status is null and r.lane not like 'SERVICE/%'
+      and not exists (select from parley_store.lanes as l where l.system = 'mail' and l.lane = r.lane)
+    order by r.lane
+  loop
+    perform parley_store.set_lane(
+      'mail', v_lane.lane, lease_max => s.lease_max,
+      retry_policy => case
+        when v_lane.lane like 'MAILBOX/%' then 'mail_store'
+        when exists (select from parley_store.retry_policies as p where p.policy = s.retry_policy) then s.retry_policy
+      end
+    )
+    from (
+      select
+        coalesce(max(coalesce(
+          (o.settings ->> 'max_connections_per_domain')::integer,
+          case o.kind when 'mailbox store' then (o.settings ->> 'max_connections')::integer end
+        )), 20) as lease_max,
+        max(o.settings ->> 'retry_policy') as retry_policy
+      from parley_mail._p_object as o
+      where o.name = split_part(v_lane.lane, '/', 2)
+        and o.kind = case when v_lane.lane like 'MAILBOX/%' then 'mailbox store' else 'send connector' end
+    ) as s;
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_make_lanes(parley_mail._p_resolved[]) is
+'Makes lanes of next hops that there are not yet, with the limits and the retry policy of their connector or store.';
+
+create function parley_mail._p_queue_up(rows parley_mail._p_resolved[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_work record;
+  v_failed record;
+begin
+  insert into parley_mail._p_recipient (message_id, ordinal, address, original_recipient, notify, lane)
+  select r.target_id, r.ordinal, r.address, r.original_recipient, r.notify, case when r.status is null then r.lane end
+  from unnest(rows) as r
+  where r.part is not null;
+  perform parley_mail._p_make_lanes(rows);
+  for v_work in
+    select w.system, w.priority, array_agg(w.lane order by w.n) as lanes, array_agg(w.target_id order by w.n) as ids,
+      w.expires_at
+    from (
+      select
+        case when r.lane like 'SERVICE/%' then 'mail_service' else 'mail' end as system, m.priority, r.lane,
+        r.target_id, min(r.target_id) as n, date_trunc('second', m.expires_at) as expires_at
+      from unnest(rows) as r
+      join parley_mail._p_message as m on m.message_id = r.target_id
+      where r.part is not null and r.status is null
+      group by r.lane, r.target_id, m.priority, m.expires_at
+    ) as w
+    group by w.system, w.priority, w.expires_at
+  loop
+    perform parley_store.put_work(
+      v_work.system, v_work.lanes, v_work.ids, priority => parley_mail._p_priority_of_item(v_work.priority),
+      expires_at => v_work.expires_at
+    );
+  end loop;
+  select array_agg(r.target_id) as ids, array_agg(r.ordinal) as ordinals, array_agg(r.status) as statuses,
+    array_agg(r.reason) as reasons
+  into v_failed
+  from unnest(rows) as r
+  where r.part is not null and r.status is not null;
+  if v_failed.ids is not null then
+    perform parley_mail._p_fail_recipients(
+      v_failed.ids, v_failed.ordinals, v_failed.statuses, v_failed.reasons, 'RESOLVER'
+    );
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_queue_up(parley_mail._p_resolved[]) is
+'Writes recipients, puts their messages into the lanes of their next hops, and gives those up that are refused.';
+
+create function parley_mail._p_categorize_batch(message_ids bigint[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_rows parley_mail._p_resolved[];
+  v_events record;
+  v_part_size integer;
+begin
+  select coalesce((o.settings ->> 'expansion_size_limit')::integer, 1000) into v_part_size
+  from parley_mail._p_organization as o;
+  v_rows := parley_mail._p_fork(array(select r from parley_mail._p_placed(message_ids, v_part_size) as r));
+  select array_agg(e.event) as events, array_agg(e.message_id) as ids, array_agg(e.address) as addresses,
+    array_agg(e.source) as sources, array_agg(e.reason) as reasons
+  into v_events
+  from (
+    select case when m.source = 'SMTP' then 'RECEIVE' else 'SUBMIT' end as event, m.message_id, r.address, m.source,
+      null as reason
+    from parley_mail._p_message as m
+    cross join unnest(m.recipients) as r (address)
+    where m.message_id = any (message_ids)
+    union all
+    select r.event, r.target_id, r.address, 'ROUTING', r.original_recipient
+    from unnest(v_rows) as r
+    where r.event is not null
+  ) as e;
+  perform parley_mail._p_track(
+    v_events.events, v_events.ids, v_events.addresses, null, v_events.reasons, null, v_events.sources
+  );
+  perform parley_mail._p_queue_up(v_rows);
+  -- What has nobody to go to, such as mail to an empty group, is finished.
+  perform parley_mail._p_remove_finished(array(
+    select i.id
+    from unnest(message_ids) as i (id)
+    where not exists (select from parley_mail._p_recipient as r where r.message_id = i.id)
+  ));
+  return cardinality(message_ids);
+end
+$$;
+
+comment on function parley_mail._p_categorize_batch(bigint[]) is
+'Categorizes some messages; gives how many.
+Source: spec mail 6.';
+
+create function parley_mail._p_categorize(
+  messages integer default 100, timeout integer default 0, caller parley.caller default parley.current_caller()
+) returns table (categorized integer, failed integer, set_aside integer)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+  v_id bigint;
+  v_reason text;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  categorized := 0;
+  failed := 0;
+  set_aside := 0;
+  if not exists (select from parley_mail._p_organization as o where o.submission_suspended_at is null) then
+    return next;
+    return;
+  end if;
+  v_ids := array(
+    select distinct i.id::bigint
+    from parley.take(
+      'parley_mail_submission', messages, timeout => _p_categorize.timeout, caller => parley.current_caller()
+    ) as t
+    cross join unnest(string_to_array(convert_from(t.body, 'UTF8'), ' ')) as i (id)
+    order by 1
+  );
+  if v_ids <> '{}' then
+    begin
+      categorized := parley_mail._p_categorize_batch(v_ids);
+    exception
+      when transaction_rollback or insufficient_resources or operator_intervention or system_error then
+        raise;
+      when others then
+        foreach v_id in array v_ids loop
+          begin
+            categorized := categorized + parley_mail._p_categorize_batch(array[v_id]);
+          exception
+            when transaction_rollback or insufficient_resources or operator_intervention or system_error then
+              raise;
+            when others then
+              v_reason := format('%s (%s)', sqlerrm, sqlstate);
+              failed := failed + 1;
+              set_aside := set_aside + parley_mail._p_crashed(v_id, v_reason)::integer;
+          end;
+        end loop;
+    end;
+  end if;
+  return next;
+end
+$$;
+
+comment on function parley_mail._p_categorize(integer, integer, parley.caller) is
+'Categorizes messages that were submitted, the highest priority first, and gives how many were, how many failed and how
+many of these were set aside.
+Arguments: messages, how many items of the queue to take; timeout, milliseconds to wait for one (0: do not wait).
+Errors: PM001 the role does not hold SERVE, 9617 the queue is disabled.
+Source: spec mail 5, 6.';

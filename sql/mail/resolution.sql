@@ -1,0 +1,195 @@
+-- Resolution: who gets a message (spec mail 6.1).
+--
+-- Recipients are looked up in the directory, all of a batch at once. Aliases lead to their targets, addresses of a
+-- mailbox to its primary one, groups to their members, forwarding to where it points, to any depth. A step to where a
+-- recipient has been already is none: so harmless loops end, and an address that is reached in several ways gets the
+-- message once. What was reached and ends nowhere, because mailboxes forward to each other and keep nothing, is a loop.
+
+create type parley_mail._p_resolved as (
+  message_id bigint,
+  submitted_ordinal integer,
+  address text,
+  original_recipient text,
+  notify text,
+  envelope_sender text,
+  store text,
+  status text,
+  reason text,
+  event text,
+  part integer,
+  ordinal integer,
+  target_id bigint,
+  lane text
+);
+
+comment on type parley_mail._p_resolved is
+'What became of a recipient in the categorizer: an address that gets the message; or, where status is set, one that does
+not, and why. event: RESOLVE, EXPAND or REDIRECT where it is not the address that was submitted, DUPLICATEEXPAND where
+another recipient is the same address. envelope_sender: null is that of the message. part and ordinal: its place in the
+message or in a fork, target_id; lane: the next hop.';
+
+create function parley_mail._p_is_listed(list text[], address text) returns boolean
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select lower(address) = any (list) or parley_mail._p_domain_of(address) = any (list)
+$$;
+
+comment on function parley_mail._p_is_listed(text[], text) is
+'Reports whether a list has an address or its domain; the list is in lower case.';
+
+create function parley_mail._p_restriction(
+  entry parley_mail._p_directory_entry, sender text, is_internal boolean, size bigint
+) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when entry.max_receive_size < size then '5.2.3'
+    when entry.internal_senders_only and not is_internal then '5.7.1'
+    when entry.reject_from <> '{}' and parley_mail._p_is_listed(entry.reject_from, sender) then '5.7.1'
+    when entry.accept_from <> '{}' and not parley_mail._p_is_listed(entry.accept_from, sender) then '5.7.1'
+  end
+$$;
+
+comment on function parley_mail._p_restriction(parley_mail._p_directory_entry, text, boolean, bigint) is
+'Gives the status with which a mailbox or a group refuses a message; null when it takes it.
+Arguments: entry; sender, of the envelope; is_internal, whether the message is of a sender of ours; size, 0 for messages
+that are exempt from limits.
+Source: spec mail 6.1 (6).';
+
+create type parley_mail._p_reached as (
+  message_id bigint,
+  ordinal integer,
+  address text,
+  key text,
+  notify text,
+  envelope_sender text,
+  event text,
+  kind text,
+  store text,
+  status text,
+  is_final boolean
+);
+
+comment on type parley_mail._p_reached is
+'An address that was reached from a recipient of a message. key: it in lower case; is_final: it gets the message;
+status: it is refused.';
+
+create function parley_mail._p_reach(message_ids bigint[]) returns setof parley_mail._p_reached
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with recursive message as (
+    select
+      m.message_id, m.sender, m.recipients, m.notify,
+      m.directionality = 'ORIGINATING' or m.source = 'DSN' as is_internal,
+      case when m.source = 'DSN' then 0 else m.size end as size,
+      case
+        when m.source = 'DSN' or m.directionality <> 'ORIGINATING' then null
+        when m.size > s.max_send_size then '5.2.3'
+        when cardinality(m.recipients) > s.max_recipients then '5.5.3'
+      end as refused
+    from parley_mail._p_message as m
+    left join parley_mail._p_directory_entry as s on s.address = lower(m.sender)
+    where m.message_id = any (message_ids)
+  ),
+
+  reached as (
+    select m.message_id, r.ordinal::integer as ordinal, r.address, lower(r.address) as key, r.notify,
+      null::text as envelope_sender, null::text as event
+    from message as m
+    cross join unnest(m.recipients, m.notify) with ordinality as r (address, notify, ordinal)
+    union
+    select
+      r.message_id, r.ordinal, t.address, lower(t.address),
+      case when d.kind = 'distribution group' and d.report_to = 'NONE' then 'NEVER' else r.notify end,
+      case when d.kind = 'distribution group' and d.report_to = 'MANAGER' then d.manager else r.envelope_sender end,
+      case
+        when d.kind = 'distribution group' and d.entry = r.key or r.event = 'EXPAND' then 'EXPAND'
+        when d.kind = 'mailbox' and d.entry = r.key or r.event = 'REDIRECT' then 'REDIRECT'
+        else 'RESOLVE'
+      end
+    from reached as r
+    join message as m on m.message_id = r.message_id
+    join parley_mail._p_directory_entry as d on d.address = r.key
+    cross join lateral (
+      select d.entry as address where d.entry <> r.key
+      union all
+      select g.member
+      from parley_mail._p_group_member as g
+      where d.kind = 'distribution group' and g.entry = r.key
+      union all
+      select f.address
+      from unnest(d.forward_to) as f (address)
+      where d.kind = 'mailbox' and d.entry = r.key and d.forwarding <> 'NONE'
+    ) as t
+    where m.refused is null and parley_mail._p_restriction(d, m.sender, m.is_internal, m.size) is null
+  )
+
+  select
+    r.message_id, r.ordinal, r.address, r.key, r.notify, r.envelope_sender, r.event, d.kind, d.store,
+    coalesce(m.refused, parley_mail._p_restriction(d, m.sender, m.is_internal, m.size)),
+    d.address is null or (d.kind = 'mailbox' and d.entry = r.key and d.forwarding <> 'ONLY')
+  from reached as r
+  join message as m on m.message_id = r.message_id
+  left join parley_mail._p_directory_entry as d on d.address = r.key
+$$;
+
+comment on function parley_mail._p_reach(bigint[]) is
+'Gives every address that is reached from the recipients of some messages, by one way or several.
+Source: spec mail 6.1.';
+
+create function parley_mail._p_resolve(message_ids bigint[]) returns setof parley_mail._p_resolved
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with reached as materialized (
+    select r.message_id, r.ordinal, r.address, r.key, r.notify, r.envelope_sender, r.event, r.kind, r.store, r.status,
+      r.is_final
+    from parley_mail._p_reach(message_ids) as r
+  ),
+
+  submitted as (
+    select m.message_id, r.ordinal::integer as ordinal, r.address, r.notify, r.original
+    from parley_mail._p_message as m
+    cross join unnest(m.recipients, m.notify, m.original_recipients) with ordinality
+      as r (address, notify, original, ordinal)
+    where m.message_id = any (message_ids)
+  ),
+
+  ended as (
+    select r.message_id, r.ordinal, r.address, r.key, r.notify, r.envelope_sender, r.store, r.event, r.status
+    from reached as r
+    where r.is_final or r.status is not null
+    union all
+    select s.message_id, s.ordinal, s.address, lower(s.address), s.notify, null, null, null, '5.4.6'
+    from submitted as s
+    where not exists (
+      select
+      from reached as r
+      where r.message_id = s.message_id and r.ordinal = s.ordinal
+        and (r.is_final or r.status is not null or r.kind = 'distribution group')
+    )
+  )
+
+  select
+    e.message_id, e.ordinal, e.address,
+    case when s.original is not null or e.event is null then s.original else 'rfc822;' || s.address end,
+    e.notify, e.envelope_sender, e.store, e.status,
+    case e.status
+      when '5.2.3' then 'RESOLVER.RST.SizeLimit; message too large for this recipient or sender'
+      when '5.5.3' then 'RESOLVER.ADR.RecipLimit; too many recipients'
+      when '5.4.6' then 'RESOLVER.FWD.Loop; forwarding goes in a circle'
+      when '5.7.1' then 'RESOLVER.RST.NotAuthorized; not allowed to send to this recipient'
+    end,
+    case when row_number() over same_address > 1 then 'DUPLICATEEXPAND' else e.event end,
+    null::integer, null::integer, null::bigint, null::text
+  from ended as e
+  join submitted as s on s.message_id = e.message_id and s.ordinal = e.ordinal
+  window same_address as (partition by e.message_id, e.key order by (e.status is not null)::integer, e.ordinal)
+$$;
+
+comment on function parley_mail._p_resolve(bigint[]) is
+'Gives who gets some messages: a row for each address that gets one, and for each that is refused.
+Source: spec mail 6.1.';
