@@ -39074,6 +39074,920 @@ being tried is given up when the attempt fails.
 Arguments: items, how many work items at most.
 Source: spec mail 8.3.';
 
+-- sql/mail/poison.sql
+
+-- Poison: messages that the categorizer cannot work on, and those that are held for an operator.
+--
+-- They wait in the lane POISON/-/-, which is suspended: nobody claims from it, and nothing in it expires. An operator
+-- resumes them, which has them categorized again, or removes them. The item's subject is the message, its data the
+-- reason.
+
+select parley_store.set_retry_policy(
+  'mail_store', 'STEPS', '5 minutes', jitter => 0.2, expires_after => '90 days', notice_after => '30 days'
+);
+
+select parley_store.set_lane('mail', 'POISON/-/-', is_permanent => true);
+select parley_store.set_lane('mail', 'UNREACHABLE/-/-', is_permanent => true);
+select parley_store.suspend_lane('mail', 'POISON/-/-', reason => 'permanent');
+select parley_store.suspend_lane('mail', 'UNREACHABLE/-/-', reason => 'permanent');
+
+create function parley_mail._p_set_aside(message_ids bigint[], reason text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_count constant integer := cardinality(message_ids);
+begin
+  perform parley_store.put_work(
+    'mail', array_fill('POISON/-/-'::text, array[v_count]), message_ids,
+    array_fill(convert_to(left(reason, 500), 'UTF8'), array[v_count])
+  );
+  perform parley_mail._p_track(
+    array_fill('POISONMESSAGE'::text, array[v_count]), message_ids, null, null, array_fill(reason, array[v_count]),
+    null, array_fill('POISONMESSAGE'::text, array[v_count])
+  );
+end
+$$;
+
+comment on function parley_mail._p_set_aside(bigint[], text) is
+'Sets messages aside that are not categorized, for an operator.
+Arguments: message_ids; reason, for the operator.
+Source: spec mail 5.';
+
+create function parley_mail._p_crashed(message_id bigint, reason text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_crashes integer;
+  v_priority smallint;
+begin
+  update parley_mail._p_message as m
+  set crash_count = m.crash_count + 1
+  where m.message_id = _p_crashed.message_id
+  returning m.crash_count, m.priority into v_crashes, v_priority;
+  if v_crashes >= 2 then
+    perform parley_mail._p_set_aside(array[message_id], reason);
+    return true;
+  end if;
+  if v_crashes is not null then
+    perform parley_mail._p_submit(array[message_id], v_priority, clock_timestamp() + interval '10 seconds');
+  end if;
+  return false;
+end
+$$;
+
+comment on function parley_mail._p_crashed(bigint, text) is
+'Counts that a message could not be categorized: it is tried once more after ten seconds, and then set aside. Gives
+whether it was.
+Source: spec mail 5.';
+
+-- sql/mail/accept.sql
+
+-- Acceptance: messages that arrived come into the database, as many at once as arrived together (spec mail 13).
+--
+-- The transaction is the group commit of a daemon: each 250 that it gives follows the commit. A body of up to 8,000
+-- bytes stands in the row of its message, a larger one is content of parley_store; one that is larger than a daemon
+-- keeps in memory was written chunk by chunk before, under the number that _p_begin_body gave.
+
+create type parley_mail._p_arriving as (
+  message_id bigint,
+  content_id bigint,
+  body bytea,
+  sender text,
+  recipients text[],
+  notify text[],
+  original_recipients text[],
+  ret text,
+  envid text,
+  priority smallint,
+  source text,
+  connector text,
+  source_ip inet,
+  helo text,
+  authenticated_as text,
+  directionality text,
+  size bigint,
+  header_message_id text,
+  subject text,
+  is_eight_bit boolean,
+  has_utf8_addresses boolean,
+  verdicts jsonb,
+  expires_at timestamptz,
+  parent_message_id bigint,
+  network_message_id uuid,
+  received_at timestamptz,
+  idempotency_key text,
+  quarantine text
+);
+
+comment on type parley_mail._p_arriving is
+'A message that arrived. message_id and content_id are those of _p_begin_body, null where body has the whole of it;
+source: SMTP, HTTP, PICKUP, REPLAY or DSN; directionality: INCOMING, or ORIGINATING from a sender of ours; expires_at
+null: by priority; parent_message_id, of a report the message that it is about; idempotency_key: a message that was
+accepted under it before is the same; quarantine: why it is set aside for an operator, null: it is not.';
+
+create function parley_mail._p_begin_body(
+  chunk_bytes integer default 524288, caller parley.caller default parley.current_caller()
+) returns table (message_id bigint, content_id bigint)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id bigint;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  v_id := nextval('parley_mail._p_message_id');
+  return query
+  select v_id, c.content_id from parley_store.begin_content('mail', v_id, _p_begin_body.chunk_bytes) as c;
+end
+$$;
+
+comment on function parley_mail._p_begin_body(integer, parley.caller) is
+'Begins a body that is written chunk by chunk, and gives the number that its message will have. What is not accepted
+within an hour is removed.
+Arguments: chunk_bytes, 1 KB to 16 MB.
+Errors: PM001 the role does not hold SERVE, PS002.';
+
+create function parley_mail._p_append_body(
+  content_id bigint, number integer, body bytea, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  perform parley_store.append_content(content_id, number, body);
+end
+$$;
+
+comment on function parley_mail._p_append_body(bigint, integer, bytea, parley.caller) is
+'Adds a chunk to a body that was begun.
+Arguments: content_id; number, from 0 on; body, of the size that was announced, the last may be shorter.
+Errors: PM001 the role does not hold SERVE, PS002, PS003.';
+
+create function parley_mail._p_finish_body(
+  content_id bigint, bytes bigint, sha256 bytea, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  perform parley_store.finish_content(content_id, bytes, sha256);
+end
+$$;
+
+comment on function parley_mail._p_finish_body(bigint, bigint, bytea, parley.caller) is
+'Ends a body that was begun; its message is accepted in the same transaction.
+Errors: PM001 the role does not hold SERVE, PS003, PS004.';
+
+create function parley_mail._p_first_accepted(messages parley_mail._p_arriving[], ids bigint[]) returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_first bigint;
+  v_n integer;
+begin
+  -- In one order, so that two who accept the same ones do not wait for each other.
+  for v_n in
+    select g.n
+    from generate_series(1, cardinality(messages)) as g (n)
+    where messages[g.n].idempotency_key is not null
+    order by messages[g.n].idempotency_key, g.n
+  loop
+    insert into parley_mail._p_idempotency (submitted_by, key, content_hash, message_id)
+    values (0, messages[v_n].idempotency_key, '', ids[v_n])
+    on conflict on constraint _p_idempotency_pkey do nothing;
+    if not found then
+      select k.message_id into v_first
+      from parley_mail._p_idempotency as k
+      where k.submitted_by = 0 and k.key = messages[v_n].idempotency_key;
+      ids[v_n] := -v_first;
+    end if;
+  end loop;
+  return ids;
+end
+$$;
+
+comment on function parley_mail._p_first_accepted(parley_mail._p_arriving[], bigint[]) is
+'Gives the numbers of messages, and in the place of one that was accepted before under its key the number of that one,
+negative.';
+
+create function parley_mail._p_insert_arriving(messages parley_mail._p_arriving[], ids bigint[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_large record;
+  v_contents bigint[];
+  v_expiry integer[];
+begin
+  select array_agg(i.id order by i.n) as ids, array_agg(messages[i.n].body order by i.n) as bodies into v_large
+  from unnest(ids) with ordinality as i (id, n)
+  where i.id > 0 and octet_length(messages[i.n].body) > 8000;
+  if v_large.ids is not null then
+    v_contents := parley_store.put_content('mail', v_large.ids, v_large.bodies);
+  end if;
+  select o.expiry_seconds into v_expiry from parley_mail._p_organization as o;
+  insert into parley_mail._p_message (
+    message_id, network_message_id, header_message_id, sender, recipients, notify, original_recipients, ret, envid,
+    priority, received_at, expires_at, source, connector, source_ip, helo, authenticated_as, directionality, size,
+    content_id, verdicts, parent_message_id, has_utf8_addresses, is_eight_bit, subject, body
+  )
+  select
+    i.id, coalesce(a.network_message_id, gen_random_uuid()), a.header_message_id, coalesce(a.sender, ''), a.recipients,
+    a.notify, a.original_recipients, a.ret, a.envid, p.priority, coalesce(a.received_at, clock_timestamp()),
+    coalesce(a.expires_at, clock_timestamp() + v_expiry[p.priority + 1] * interval '1 second'),
+    a.source, a.connector, a.source_ip, a.helo, a.authenticated_as, coalesce(a.directionality, 'INCOMING'),
+    coalesce(a.size, octet_length(a.body)), coalesce(a.content_id, l.content_id), a.verdicts, a.parent_message_id,
+    coalesce(a.has_utf8_addresses, false), coalesce(a.is_eight_bit, false), left(a.subject, 500),
+    case when octet_length(a.body) <= 8000 then a.body end
+  from unnest(ids) with ordinality as i (id, n)
+  cross join lateral (select (messages[i.n]).*) as a
+  cross join lateral (select coalesce(a.priority, 1::smallint) as priority) as p
+  left join unnest(v_large.ids, v_contents) as l (id, content_id) on l.id = i.id
+  where i.id > 0;
+end
+$$;
+
+comment on function parley_mail._p_insert_arriving(parley_mail._p_arriving[], bigint[]) is
+'Stores messages that arrived under numbers, but those whose number is negative.';
+
+create function parley_mail._p_accept(
+  messages parley_mail._p_arriving[], caller parley.caller default parley.current_caller()
+) returns setof bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+  v_next record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  v_ids := array(
+    select coalesce(messages[g.n].message_id, nextval('parley_mail._p_message_id'))
+    from generate_series(1, cardinality(messages)) as g (n)
+    order by g.n
+  );
+  v_ids := parley_mail._p_first_accepted(messages, v_ids);
+  perform parley_mail._p_insert_arriving(messages, v_ids);
+  for v_next in
+    select coalesce(messages[i.n].priority, 1::smallint) as priority, messages[i.n].quarantine as quarantine,
+      array_agg(i.id order by i.n) as ids
+    from unnest(v_ids) with ordinality as i (id, n)
+    where i.id > 0
+    group by 1, 2
+  loop
+    if v_next.quarantine is null then
+      perform parley_mail._p_submit(v_next.ids, v_next.priority, null);
+    else
+      perform parley_mail._p_set_aside(v_next.ids, v_next.quarantine);
+    end if;
+  end loop;
+  return query select abs(i.id) from unnest(v_ids) with ordinality as i (id, n) order by i.n;
+end
+$$;
+
+comment on function parley_mail._p_accept(parley_mail._p_arriving[], parley.caller) is
+'Accepts messages that arrived, in one transaction, and gives their numbers in the order of the array. With the commit
+they are ours.
+Errors: PM001 the role does not hold SERVE, 23502 and 23514 malformed.
+Source: spec mail 1 (rule 1), 3, 13.';
+
+create function parley_mail._p_accept_envelopes(
+  envelopes jsonb[], bodies bytea[], caller parley.caller default parley.current_caller()
+) returns setof bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_messages parley_mail._p_arriving[];
+  v_message parley_mail._p_arriving;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  for i in 1..cardinality(envelopes) loop
+    v_message := jsonb_populate_record(null::parley_mail._p_arriving, envelopes[i]);
+    v_message.body := bodies[i];
+    v_messages[i] := v_message;
+  end loop;
+  return query select a.id from parley_mail._p_accept(v_messages, caller) as a (id);
+end
+$$;
+
+comment on function parley_mail._p_accept_envelopes(jsonb[], bytea[], parley.caller) is
+'Accepts messages as _p_accept does, for programs that have no composite types.
+Arguments: envelopes, objects with the fields of _p_arriving; bodies, null for what was written by _p_begin_body.
+Errors: PM001 the role does not hold SERVE, 23502 and 23514 malformed.';
+
+-- sql/mail/resolution.sql
+
+-- Resolution: who gets a message (spec mail 6.1).
+--
+-- Recipients are looked up in the directory, all of a batch at once. Aliases lead to their targets, addresses of a
+-- mailbox to its primary one, groups to their members, forwarding to where it points, to any depth. A step to where a
+-- recipient has been already is none: so harmless loops end, and an address that is reached in several ways gets the
+-- message once. What was reached and ends nowhere, because mailboxes forward to each other and keep nothing, is a loop.
+
+create type parley_mail._p_resolved as (
+  message_id bigint,
+  submitted_ordinal integer,
+  address text,
+  original_recipient text,
+  notify text,
+  envelope_sender text,
+  store text,
+  status text,
+  reason text,
+  event text,
+  part integer,
+  ordinal integer,
+  target_id bigint,
+  lane text
+);
+
+comment on type parley_mail._p_resolved is
+'What became of a recipient in the categorizer: an address that gets the message; or, where status is set, one that does
+not, and why. event: RESOLVE, EXPAND or REDIRECT where it is not the address that was submitted, DUPLICATEEXPAND where
+another recipient is the same address. envelope_sender: null is that of the message. part and ordinal: its place in the
+message or in a fork, target_id; lane: the next hop.';
+
+create function parley_mail._p_is_listed(list text[], address text) returns boolean
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select lower(address) = any (list) or parley_mail._p_domain_of(address) = any (list)
+$$;
+
+comment on function parley_mail._p_is_listed(text[], text) is
+'Reports whether a list has an address or its domain; the list is in lower case.';
+
+create function parley_mail._p_restriction(
+  entry parley_mail._p_directory_entry, sender text, is_internal boolean, size bigint
+) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when entry.max_receive_size < size then '5.2.3'
+    when entry.internal_senders_only and not is_internal then '5.7.1'
+    when entry.reject_from <> '{}' and parley_mail._p_is_listed(entry.reject_from, sender) then '5.7.1'
+    when entry.accept_from <> '{}' and not parley_mail._p_is_listed(entry.accept_from, sender) then '5.7.1'
+  end
+$$;
+
+comment on function parley_mail._p_restriction(parley_mail._p_directory_entry, text, boolean, bigint) is
+'Gives the status with which a mailbox or a group refuses a message; null when it takes it.
+Arguments: entry; sender, of the envelope; is_internal, whether the message is of a sender of ours; size, 0 for messages
+that are exempt from limits.
+Source: spec mail 6.1 (6).';
+
+create type parley_mail._p_reached as (
+  message_id bigint,
+  ordinal integer,
+  address text,
+  key text,
+  notify text,
+  envelope_sender text,
+  event text,
+  kind text,
+  store text,
+  status text,
+  is_final boolean
+);
+
+comment on type parley_mail._p_reached is
+'An address that was reached from a recipient of a message. key: it in lower case; is_final: it gets the message;
+status: it is refused.';
+
+create function parley_mail._p_reach(message_ids bigint[]) returns setof parley_mail._p_reached
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with recursive message as (
+    select
+      m.message_id, m.sender, m.recipients, m.notify,
+      m.directionality = 'ORIGINATING' or m.source = 'DSN' as is_internal,
+      case when m.source = 'DSN' then 0 else m.size end as size,
+      case
+        when m.source = 'DSN' or m.directionality <> 'ORIGINATING' then null
+        when m.size > s.max_send_size then '5.2.3'
+        when cardinality(m.recipients) > s.max_recipients then '5.5.3'
+      end as refused
+    from parley_mail._p_message as m
+    left join parley_mail._p_directory_entry as s on s.address = lower(m.sender)
+    where m.message_id = any (message_ids)
+  ),
+
+  reached as (
+    select m.message_id, r.ordinal::integer as ordinal, r.address, lower(r.address) as key, r.notify,
+      null::text as envelope_sender, null::text as event
+    from message as m
+    cross join unnest(m.recipients, m.notify) with ordinality as r (address, notify, ordinal)
+    union
+    select
+      r.message_id, r.ordinal, t.address, lower(t.address),
+      case when d.kind = 'distribution group' and d.report_to = 'NONE' then 'NEVER' else r.notify end,
+      case when d.kind = 'distribution group' and d.report_to = 'MANAGER' then d.manager else r.envelope_sender end,
+      case
+        when d.kind = 'distribution group' and d.entry = r.key or r.event = 'EXPAND' then 'EXPAND'
+        when d.kind = 'mailbox' and d.entry = r.key or r.event = 'REDIRECT' then 'REDIRECT'
+        else 'RESOLVE'
+      end
+    from reached as r
+    join message as m on m.message_id = r.message_id
+    join parley_mail._p_directory_entry as d on d.address = r.key
+    cross join lateral (
+      select d.entry as address where d.entry <> r.key
+      union all
+      select g.member
+      from parley_mail._p_group_member as g
+      where d.kind = 'distribution group' and g.entry = r.key
+      union all
+      select f.address
+      from unnest(d.forward_to) as f (address)
+      where d.kind = 'mailbox' and d.entry = r.key and d.forwarding <> 'NONE'
+    ) as t
+    where m.refused is null and parley_mail._p_restriction(d, m.sender, m.is_internal, m.size) is null
+  )
+
+  select
+    r.message_id, r.ordinal, r.address, r.key, r.notify, r.envelope_sender, r.event, d.kind, d.store,
+    coalesce(m.refused, parley_mail._p_restriction(d, m.sender, m.is_internal, m.size)),
+    d.address is null or (d.kind = 'mailbox' and d.entry = r.key and d.forwarding <> 'ONLY')
+  from reached as r
+  join message as m on m.message_id = r.message_id
+  left join parley_mail._p_directory_entry as d on d.address = r.key
+$$;
+
+comment on function parley_mail._p_reach(bigint[]) is
+'Gives every address that is reached from the recipients of some messages, by one way or several.
+Source: spec mail 6.1.';
+
+create function parley_mail._p_resolve(message_ids bigint[]) returns setof parley_mail._p_resolved
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with reached as materialized (
+    select r.message_id, r.ordinal, r.address, r.key, r.notify, r.envelope_sender, r.event, r.kind, r.store, r.status,
+      r.is_final
+    from parley_mail._p_reach(message_ids) as r
+  ),
+
+  submitted as (
+    select m.message_id, r.ordinal::integer as ordinal, r.address, r.notify, r.original
+    from parley_mail._p_message as m
+    cross join unnest(m.recipients, m.notify, m.original_recipients) with ordinality
+      as r (address, notify, original, ordinal)
+    where m.message_id = any (message_ids)
+  ),
+
+  ended as (
+    select r.message_id, r.ordinal, r.address, r.key, r.notify, r.envelope_sender, r.store, r.event, r.status
+    from reached as r
+    where r.is_final or r.status is not null
+    union all
+    select s.message_id, s.ordinal, s.address, lower(s.address), s.notify, null, null, null, '5.4.6'
+    from submitted as s
+    where not exists (
+      select
+      from reached as r
+      where r.message_id = s.message_id and r.ordinal = s.ordinal
+        and (r.is_final or r.status is not null or r.kind = 'distribution group')
+    )
+  )
+
+  select
+    e.message_id, e.ordinal, e.address,
+    case when s.original is not null or e.event is null then s.original else 'rfc822;' || s.address end,
+    e.notify, e.envelope_sender, e.store, e.status,
+    case e.status
+      when '5.2.3' then 'RESOLVER.RST.SizeLimit; message too large for this recipient or sender'
+      when '5.5.3' then 'RESOLVER.ADR.RecipLimit; too many recipients'
+      when '5.4.6' then 'RESOLVER.FWD.Loop; forwarding goes in a circle'
+      when '5.7.1' then 'RESOLVER.RST.NotAuthorized; not allowed to send to this recipient'
+    end,
+    case when row_number() over same_address > 1 then 'DUPLICATEEXPAND' else e.event end,
+    null::integer, null::integer, null::bigint, null::text
+  from ended as e
+  join submitted as s on s.message_id = e.message_id and s.ordinal = e.ordinal
+  window same_address as (partition by e.message_id, e.key order by (e.status is not null)::integer, e.ordinal)
+$$;
+
+comment on function parley_mail._p_resolve(bigint[]) is
+'Gives who gets some messages: a row for each address that gets one, and for each that is refused.
+Source: spec mail 6.1.';
+
+-- sql/mail/routing.sql
+
+-- Routing: by which way a recipient is reached (spec mail 6.2).
+--
+-- First what is bound to a service or a table of this database, then a mailbox of ours, then the send connector whose
+-- address space fits best. What is unknown in a domain of which we know all recipients does not exist.
+
+create function parley_mail._p_domain_patterns(domain text) returns text[]
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_patterns text[] := array[domain];
+  v_rest text := domain;
+begin
+  while strpos(v_rest, '.') > 0 and left(v_rest, 1) <> '[' loop
+    v_rest := substr(v_rest, strpos(v_rest, '.') + 1);
+    v_patterns := v_patterns || ('*.' || v_rest);
+  end loop;
+  return v_patterns || '*'::text;
+end
+$$;
+
+comment on function parley_mail._p_domain_patterns(text) is
+'Gives the patterns that fit a domain, the most specific first: a.b.c, *.b.c, *.c, *.';
+
+create type parley_mail._p_route as (lane text, retry_policy text, status text, reason text);
+
+comment on type parley_mail._p_route is 'Where a recipient goes next; or, where status is set, why nowhere.';
+
+create function parley_mail._p_bound(address text, patterns text[]) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'SERVICE/' || p.binding || '/-'
+  from parley_mail._p_service_pattern as p
+  where p.domain = any (patterns) and parley_mail._p_matches_pattern(p.pattern, address)
+  order by array_position(patterns, p.domain), length(replace(p.pattern, '*', '')) desc, p.binding
+  limit 1
+$$;
+
+comment on function parley_mail._p_bound(text, text[]) is
+'Gives the lane of the service or table to which an address is bound, by the most specific pattern; null when it is not.
+Source: spec mail 12.2.';
+
+create function parley_mail._p_route_of(address text, store text, size bigint) returns parley_mail._p_route
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_domain constant text := parley_mail._p_domain_of(address);
+  v_patterns constant text[] := parley_mail._p_domain_patterns(v_domain);
+  v_route parley_mail._p_route;
+  v_type text;
+  v_space record;
+begin
+  v_route.lane := parley_mail._p_bound(address, v_patterns);
+  if v_route.lane is not null then
+    return v_route;
+  elsif store is not null then
+    v_route.lane := 'MAILBOX/' || store || '/-';
+    v_route.retry_policy := 'mail_store';
+    return v_route;
+  end if;
+  select a.type into v_type
+  from parley_mail._p_accepted_domain as a
+  where a.domain = any (v_patterns)
+  order by array_position(v_patterns, a.domain)
+  limit 1;
+  if v_type = 'AUTHORITATIVE' then
+    v_route.status := '5.1.1';
+    v_route.reason := 'RESOLVER.ADR.ExRecipNotFound; not found';
+    return v_route;
+  end if;
+  select s.connector, s.delivery_type, s.next_hop, s.retry_policy, s.max_message_size < size as is_too_large
+  into v_space
+  from parley_mail._p_address_space as s
+  where s.type = 'SMTP' and (s.pattern = any (v_patterns) or (s.pattern = '--' and v_type is not null))
+  order by
+    s.max_message_size < size, coalesce(array_position(v_patterns, s.pattern) * 10, 15), s.cost, s.hops, s.connector
+  limit 1;
+  if not found then
+    v_route.lane := 'UNREACHABLE/-/-';
+  elsif v_space.is_too_large then
+    v_route.status := '5.3.4';
+    v_route.reason := 'ROUTING.SizeLimit; message too large for every way to this recipient';
+  elsif v_space.delivery_type = 'DnsConnectorDelivery' then
+    v_route.lane := format('DNS/%s/%s', v_space.connector, v_domain);
+  else
+    v_route.lane := format('SMART_HOST/%s/%s', v_space.connector, v_space.next_hop);
+  end if;
+  v_route.retry_policy := v_space.retry_policy;
+  return v_route;
+end
+$$;
+
+comment on function parley_mail._p_route_of(text, text, bigint) is
+'Gives the next hop of a recipient. Of address spaces that fit, those of connectors that take the size come first, then
+the most specific (d before -- before *.d before *), the lowest cost, the fewest hops, the lowest name.
+Arguments: address; store, the mailbox store of a mailbox of ours; size, 0 for messages that are exempt from limits.
+Source: spec mail 6.2.';
+
+-- sql/mail/categorize.sql
+
+-- The categorizer: from the submission queue into lanes (spec mail 5, 6).
+--
+-- Items of the submission queue are taken in the transaction that writes what follows from them: recipients, forks,
+-- work items, failures, events. A daemon that dies in the middle leaves them as they were. What cannot be worked on is
+-- tried alone, so that it costs nobody else more than a repetition, and set aside after two failures; what takes the
+-- server down with it is set aside by the queue, after two rollbacks.
+-- Locks: items of the queue, skip locked. Cost: about a dozen statements for a batch, however many messages it has,
+-- and one for each distinct next hop.
+
+alter table parley_mail._p_organization add column submission_suspended_at timestamptz;
+
+create function parley_mail._p_placed(message_ids bigint[], part_size integer) returns setof parley_mail._p_resolved
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  with reached as materialized (
+    select r.message_id, r.submitted_ordinal, r.address, r.original_recipient, r.notify, r.envelope_sender, r.store,
+      r.status, r.reason, r.event
+    from parley_mail._p_resolve(message_ids) as r
+  ),
+
+  routed as (
+    select h.message_id, h.address, h.store, w.lane, w.status, w.reason
+    from (
+      select distinct r.message_id, r.address, r.store from reached as r where r.status is null
+    ) as h
+    join parley_mail._p_message as m on m.message_id = h.message_id
+    cross join lateral parley_mail._p_route_of(
+      h.address, h.store, case when m.source = 'DSN' then 0 else m.size end
+    ) as w
+  ),
+
+  judged as (
+    select r.message_id, r.submitted_ordinal, r.address, r.original_recipient, r.notify, r.envelope_sender, r.store,
+      coalesce(r.status, w.status) as status, coalesce(r.reason, w.reason) as reason, r.event, w.lane
+    from reached as r
+    left join routed as w on w.message_id = r.message_id and w.address = r.address
+      and w.store is not distinct from r.store
+  ),
+
+  numbered as (
+    select j.message_id, j.submitted_ordinal, j.address, j.original_recipient, j.notify, j.envelope_sender, j.store,
+      j.status, j.reason, j.event, j.lane,
+      case when j.event is distinct from 'DUPLICATEEXPAND' then
+        row_number() over (
+          partition by j.message_id, j.envelope_sender, j.event is not distinct from 'DUPLICATEEXPAND'
+          order by j.submitted_ordinal, j.address
+        )
+      end as n
+    from judged as j
+  )
+
+  select
+    n.message_id, n.submitted_ordinal, n.address, n.original_recipient, n.notify, n.envelope_sender, n.store, n.status,
+    n.reason, n.event, ((n.n - 1) / part_size)::integer, ((n.n - 1) % part_size + 1)::integer, null::bigint, n.lane
+  from numbered as n
+$$;
+
+comment on function parley_mail._p_placed(bigint[], integer) is
+'Gives who gets some messages, by which way, and at which place: parts of at most so many recipients.
+Arguments: message_ids; part_size.';
+
+create function parley_mail._p_fork(rows parley_mail._p_resolved[]) returns parley_mail._p_resolved[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_forks record;
+begin
+  select
+    array_agg(f.message_id) as parents, array_agg(f.envelope_sender) as senders, array_agg(f.part) as parts,
+    array_agg(nextval('parley_mail._p_message_id')) as ids
+  into v_forks
+  from (
+    select distinct r.message_id, r.envelope_sender, r.part
+    from unnest(rows) as r
+    where r.part > 0 or (r.envelope_sender is not null and r.part is not null)
+  ) as f;
+  if v_forks.ids is not null then
+    insert into parley_mail._p_message (
+      message_id, network_message_id, header_message_id, sender, recipients, ret, envid, priority, received_at,
+      not_before, expires_at, source, connector, source_ip, helo, authenticated_as, submitted_by, directionality, size,
+      content_id, body_message_id, verdicts, parent_message_id, has_utf8_addresses, is_eight_bit, on_status, tag,
+      subject
+    )
+    select
+      f.id, m.network_message_id, m.header_message_id, coalesce(f.sender, m.sender), '{}', m.ret, m.envid, m.priority,
+      m.received_at, m.not_before, m.expires_at, m.source, m.connector, m.source_ip, m.helo, m.authenticated_as,
+      m.submitted_by, m.directionality, m.size, null, coalesce(m.body_message_id, m.message_id), m.verdicts,
+      m.message_id, m.has_utf8_addresses, m.is_eight_bit, m.on_status, m.tag, m.subject
+    from unnest(v_forks.ids, v_forks.parents, v_forks.senders) as f (id, parent, sender)
+    join parley_mail._p_message as m on m.message_id = f.parent;
+    perform parley_mail._p_track(
+      array_fill('TRANSFER'::text, array[cardinality(v_forks.ids)]), v_forks.ids, null, null,
+      array(select 'of ' || p.parent from unnest(v_forks.parents) with ordinality as p (parent, n) order by p.n),
+      null, array_fill('ROUTING'::text, array[cardinality(v_forks.ids)])
+    );
+  end if;
+  return array(
+    select (
+      r.message_id, r.submitted_ordinal, r.address, r.original_recipient, r.notify, r.envelope_sender, r.store,
+      r.status, r.reason, r.event, r.part, r.ordinal, coalesce(f.id, r.message_id), r.lane
+    )::parley_mail._p_resolved
+    from unnest(rows) as r
+    left join unnest(v_forks.ids, v_forks.parents, v_forks.senders, v_forks.parts) as f (id, parent, sender, part)
+      on f.parent = r.message_id and f.sender is not distinct from r.envelope_sender and f.part = r.part
+  );
+end
+$$;
+
+comment on function parley_mail._p_fork(parley_mail._p_resolved[]) is
+'Makes the forks that some recipients need: for another envelope sender, or beyond the size of a message. They share the
+body of their parent. Gives the rows with the numbers of their messages.
+Source: spec mail 6.4.';
+
+create function parley_mail._p_make_lanes(rows parley_mail._p_resolved[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane record;
+begin
+  for v_lane in
+    select distinct r.lane
+    from unnest(rows) as r
+    where r.status is null and r.lane not like 'SERVICE/%'
+      and not exists (select from parley_store.lanes as l where l.system = 'mail' and l.lane = r.lane)
+    order by r.lane
+  loop
+    perform parley_store.set_lane(
+      'mail', v_lane.lane, lease_max => s.lease_max,
+      retry_policy => case
+        when v_lane.lane like 'MAILBOX/%' then 'mail_store'
+        when exists (select from parley_store.retry_policies as p where p.policy = s.retry_policy) then s.retry_policy
+      end
+    )
+    from (
+      select
+        coalesce(max(coalesce(
+          (o.settings ->> 'max_connections_per_domain')::integer,
+          case o.kind when 'mailbox store' then (o.settings ->> 'max_connections')::integer end
+        )), 20) as lease_max,
+        max(o.settings ->> 'retry_policy') as retry_policy
+      from parley_mail._p_object as o
+      where o.name = split_part(v_lane.lane, '/', 2)
+        and o.kind = case when v_lane.lane like 'MAILBOX/%' then 'mailbox store' else 'send connector' end
+    ) as s;
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_make_lanes(parley_mail._p_resolved[]) is
+'Makes lanes of next hops that there are not yet, with the limits and the retry policy of their connector or store.';
+
+create function parley_mail._p_queue_up(rows parley_mail._p_resolved[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_work record;
+  v_failed record;
+begin
+  insert into parley_mail._p_recipient (message_id, ordinal, address, original_recipient, notify, lane)
+  select r.target_id, r.ordinal, r.address, r.original_recipient, r.notify, case when r.status is null then r.lane end
+  from unnest(rows) as r
+  where r.part is not null;
+  perform parley_mail._p_make_lanes(rows);
+  for v_work in
+    select w.system, w.priority, array_agg(w.lane order by w.n) as lanes, array_agg(w.target_id order by w.n) as ids,
+      w.expires_at
+    from (
+      select
+        case when r.lane like 'SERVICE/%' then 'mail_service' else 'mail' end as system, m.priority, r.lane,
+        r.target_id, min(r.target_id) as n, date_trunc('second', m.expires_at) as expires_at
+      from unnest(rows) as r
+      join parley_mail._p_message as m on m.message_id = r.target_id
+      where r.part is not null and r.status is null
+      group by r.lane, r.target_id, m.priority, m.expires_at
+    ) as w
+    group by w.system, w.priority, w.expires_at
+  loop
+    perform parley_store.put_work(
+      v_work.system, v_work.lanes, v_work.ids, priority => parley_mail._p_priority_of_item(v_work.priority),
+      expires_at => v_work.expires_at
+    );
+  end loop;
+  select array_agg(r.target_id) as ids, array_agg(r.ordinal) as ordinals, array_agg(r.status) as statuses,
+    array_agg(r.reason) as reasons
+  into v_failed
+  from unnest(rows) as r
+  where r.part is not null and r.status is not null;
+  if v_failed.ids is not null then
+    perform parley_mail._p_fail_recipients(
+      v_failed.ids, v_failed.ordinals, v_failed.statuses, v_failed.reasons, 'RESOLVER'
+    );
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_queue_up(parley_mail._p_resolved[]) is
+'Writes recipients, puts their messages into the lanes of their next hops, and gives those up that are refused.';
+
+create function parley_mail._p_categorize_batch(message_ids bigint[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_rows parley_mail._p_resolved[];
+  v_events record;
+  v_part_size integer;
+begin
+  select coalesce((o.settings ->> 'expansion_size_limit')::integer, 1000) into v_part_size
+  from parley_mail._p_organization as o;
+  v_rows := parley_mail._p_fork(array(select r from parley_mail._p_placed(message_ids, v_part_size) as r));
+  select array_agg(e.event) as events, array_agg(e.message_id) as ids, array_agg(e.address) as addresses,
+    array_agg(e.source) as sources, array_agg(e.reason) as reasons
+  into v_events
+  from (
+    select case when m.source = 'SMTP' then 'RECEIVE' else 'SUBMIT' end as event, m.message_id, r.address, m.source,
+      null as reason
+    from parley_mail._p_message as m
+    cross join unnest(m.recipients) as r (address)
+    where m.message_id = any (message_ids)
+    union all
+    select r.event, r.target_id, r.address, 'ROUTING', r.original_recipient
+    from unnest(v_rows) as r
+    where r.event is not null
+  ) as e;
+  perform parley_mail._p_track(
+    v_events.events, v_events.ids, v_events.addresses, null, v_events.reasons, null, v_events.sources
+  );
+  perform parley_mail._p_queue_up(v_rows);
+  -- What has nobody to go to, such as mail to an empty group, is finished.
+  perform parley_mail._p_remove_finished(array(
+    select i.id
+    from unnest(message_ids) as i (id)
+    where not exists (select from parley_mail._p_recipient as r where r.message_id = i.id)
+  ));
+  return cardinality(message_ids);
+end
+$$;
+
+comment on function parley_mail._p_categorize_batch(bigint[]) is
+'Categorizes some messages; gives how many.
+Source: spec mail 6.';
+
+create function parley_mail._p_categorize(
+  messages integer default 100, timeout integer default 0, caller parley.caller default parley.current_caller()
+) returns table (categorized integer, failed integer, set_aside integer)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+  v_id bigint;
+  v_reason text;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  categorized := 0;
+  failed := 0;
+  set_aside := 0;
+  if not exists (select from parley_mail._p_organization as o where o.submission_suspended_at is null) then
+    return next;
+    return;
+  end if;
+  v_ids := array(
+    select distinct i.id::bigint
+    from parley.take(
+      'parley_mail_submission', messages, timeout => _p_categorize.timeout, caller => parley.current_caller()
+    ) as t
+    cross join unnest(string_to_array(convert_from(t.body, 'UTF8'), ' ')) as i (id)
+    order by 1
+  );
+  if v_ids <> '{}' then
+    begin
+      categorized := parley_mail._p_categorize_batch(v_ids);
+    exception
+      when transaction_rollback or insufficient_resources or operator_intervention or system_error then
+        raise;
+      when others then
+        foreach v_id in array v_ids loop
+          begin
+            categorized := categorized + parley_mail._p_categorize_batch(array[v_id]);
+          exception
+            when transaction_rollback or insufficient_resources or operator_intervention or system_error then
+              raise;
+            when others then
+              v_reason := format('%s (%s)', sqlerrm, sqlstate);
+              failed := failed + 1;
+              set_aside := set_aside + parley_mail._p_crashed(v_id, v_reason)::integer;
+          end;
+        end loop;
+    end;
+  end if;
+  return next;
+end
+$$;
+
+comment on function parley_mail._p_categorize(integer, integer, parley.caller) is
+'Categorizes messages that were submitted, the highest priority first, and gives how many were, how many failed and how
+many of these were set aside.
+Arguments: messages, how many items of the queue to take; timeout, milliseconds to wait for one (0: do not wait).
+Errors: PM001 the role does not hold SERVE, 9617 the queue is disabled.
+Source: spec mail 5, 6.';
+
 -- sql/mail/grants.sql
 
 -- What everybody may call and read: the interface. Each function of it asks for the caller's right itself.
