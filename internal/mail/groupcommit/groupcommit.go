@@ -41,7 +41,8 @@ type Committer struct {
 
 	mu       sync.Mutex
 	waiting  []*entry
-	underWay int
+	underWay int // batches
+	inBatch  int // messages of them
 	timer    *time.Timer
 	isClosed bool
 	running  sync.WaitGroup
@@ -94,7 +95,7 @@ func (c *Committer) Accept(envelope message.Envelope, body *spool.Body) (int64, 
 func (c *Committer) Waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.waiting) + c.underWay*c.options.Most
+	return len(c.waiting) + c.inBatch
 }
 
 // Close refuses new messages, and returns when those that have come are through.
@@ -122,6 +123,7 @@ func (c *Committer) startDue() {
 		entries := c.waiting[:n:n]
 		c.waiting = c.waiting[n:]
 		c.underWay++
+		c.inBatch += n
 		c.running.Add(1)
 		go c.run(entries)
 	}
@@ -147,6 +149,7 @@ func (c *Committer) run(entries []*entry) {
 	c.store(entries)
 	c.mu.Lock()
 	c.underWay--
+	c.inBatch -= len(entries)
 	c.startDue()
 	c.mu.Unlock()
 }

@@ -164,7 +164,12 @@ func (f *Folder) once(ctx context.Context) error {
 		return err
 	}
 	for _, name := range names {
-		if ctx.Err() != nil || !f.mayTake(time.Now()) {
+		select {
+		case <-ctx.Done():
+			return nil
+		default:
+		}
+		if !f.mayTake(time.Now()) {
 			return nil
 		}
 		if isDone := f.take(name); !isDone {

@@ -190,8 +190,8 @@ func (w *wire) greet() {
 		text = c.connector.FQDN + " ESMTP"
 	}
 	if reply := c.server.filter(c.ctx, c, Connected); reply != nil {
+		w.isLast = true
 		w.reply(reply)
-		w.state.CompareAndSwap(stateOpen, stateOver)
 		return
 	}
 	w.finish(220, []byte("220 "+printableLine(text)+"\r\n"))

@@ -1,0 +1,229 @@
+package receive_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-broker/parley/internal/mail/authenticity"
+	"github.com/parley-broker/parley/internal/mail/message"
+	"github.com/parley-broker/parley/internal/mail/receive"
+)
+
+// filter does at an event what a test says.
+type filter struct {
+	err error
+	at  map[receive.Event]func(e *receive.Exchange) receive.Verdict
+}
+
+func (f filter) Session(context.Context) (receive.FilterSession, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	return f, nil
+}
+
+func (f filter) Handle(_ context.Context, event receive.Event, e *receive.Exchange) receive.Verdict {
+	if handle := f.at[event]; handle != nil {
+		return handle(e)
+	}
+	return receive.Verdict{}
+}
+
+func (filter) Close() {}
+
+// filtered gives a server with one filter.
+func filtered(t *testing.T, f filter) *fixture {
+	t.Helper()
+	return start(t, func(s *receive.Server) { s.Filters = []receive.Filter{f} }, internet())
+}
+
+func verdict(v receive.Verdict) func(*receive.Exchange) receive.Verdict {
+	return func(*receive.Exchange) receive.Verdict { return v }
+}
+
+func refusal() receive.Verdict {
+	return receive.Verdict{Action: receive.Refuse, Reply: receive.NewReply(550, 7, 9, "Not from you")}
+}
+
+func TestFilterRefusesAtEachStage(t *testing.T) {
+	t.Parallel()
+	at := func(event receive.Event) *fixture {
+		return filtered(t, filter{at: map[receive.Event]func(*receive.Exchange) receive.Verdict{event: verdict(refusal())}})
+	}
+	c := at(receive.Connected).dial()
+	c.expect("550 5.7.9 Not from you")
+	c.expect("closed")
+	c = at(receive.Greeted).dial()
+	c.expect("220")
+	c.say("EHLO client", "550 5.7.9")
+	at(receive.SenderGiven).greeted().say("MAIL FROM:<>", "550 5.7.9")
+	c = at(receive.RecipientGiven).greeted()
+	c.say("MAIL FROM:<>", "250")
+	c.say("RCPT TO:<bob@example.com>", "550 5.7.9")
+	c.say("DATA", "503")
+	for _, event := range []receive.Event{receive.DataBegins, receive.HeaderEnded, receive.DataEnded, receive.BeforeQueue} {
+		f := at(event)
+		c = f.greeted()
+		c.begin()
+		c.send("x: y\r\n\r\nhello\r\n.\r\n")
+		c.expect("550 5.7.9")
+		c.say("NOOP", "250")
+		if len(f.store.all()) != 0 {
+			t.Errorf("a message that was refused at %d was taken", event)
+		}
+	}
+	away := filtered(t, filter{err: errors.New("away")})
+	away.greeted().say("MAIL FROM:<>", "451 4.7.1")
+}
+
+func TestFilterChangesHoldsAndDropsMessages(t *testing.T) {
+	t.Parallel()
+	f := filtered(t, filter{at: map[receive.Event]func(*receive.Exchange) receive.Verdict{
+		receive.SenderGiven: func(e *receive.Exchange) receive.Verdict {
+			switch e.Envelope.Sender {
+			case "drop@example.net":
+				return receive.Verdict{Action: receive.Discard}
+			case "end@example.net":
+				return receive.Verdict{Action: receive.Disconnect, Reply: receive.NewReply(421, 7, 0, "Go away")}
+			}
+			return receive.Verdict{}
+		},
+		receive.DataEnded: func(e *receive.Exchange) receive.Verdict {
+			e.Header = append(e.Header, message.NewField("X-Filter", "seen"))
+			e.Envelope.Sender = "changed@example.net"
+			if err := e.Body.Truncate(); err != nil {
+				t.Error(err)
+			}
+			_, _ = io.WriteString(e.Body, "new body\r\n")
+			return receive.Verdict{Action: receive.Quarantine, Reason: "a virus"}
+		},
+	}})
+	c := f.greeted()
+	c.begin()
+	c.send("A: b\r\n\r\nhello\r\n.\r\n")
+	c.expect("250 2.6.0")
+	m := f.store.only(t)
+	if m.envelope.Quarantine != "a virus" || m.envelope.Sender != "changed@example.net" || !strings.HasSuffix(m.text, "A: b\r\nX-Filter: seen\r\n\r\nnew body\r\n") {
+		t.Errorf("taken was %+v", m)
+	}
+	c.say("MAIL FROM:<drop@example.net>", "250")
+	c.say("RCPT TO:<bob@example.com>", "250")
+	c.say("DATA", "354")
+	c.send("hello\r\n.\r\n")
+	c.expect("250 2.6.0")
+	f.store.only(t)
+	c.say("MAIL FROM:<end@example.net>", "421 4.7.0 Go away")
+	c.expect("closed")
+}
+
+// origin gives a fixed verdict on what a message says of its origin.
+type origin struct{ verdict authenticity.Verdict }
+
+func (o origin) Verify(_ context.Context, m authenticity.Message) authenticity.Verdict {
+	o.verdict.Field = message.NewField("Authentication-Results", m.Identity+"; spf=none")
+	return o.verdict
+}
+
+func TestVerdictOnTheOriginIsFollowed(t *testing.T) {
+	t.Parallel()
+	for reply, v := range map[string]authenticity.Verdict{
+		"550 5.7.1 p": {IsRefused: true, Reason: "p"}, "451 4.7.1 d": {IsDeferred: true, Reason: "d"}, "250 2.6.0": {Quarantine: "q", Results: []byte("{}")},
+	} {
+		f := start(t, func(s *receive.Server) { s.Verifier = origin{v} }, internet())
+		c := f.greeted()
+		c.begin()
+		c.send("Authentication-Results: mx.example.com; spf=pass\r\nFrom: a@b\r\n\r\nhello\r\n.\r\n")
+		c.expect(reply)
+		if v.Quarantine == "" {
+			continue
+		}
+		m := f.store.only(t)
+		if m.envelope.Quarantine != "q" || string(m.envelope.Verdicts) != "{}" || strings.Count(m.text, "Authentication-Results: mx.example.com; spf=none\r\n") != 1 ||
+			strings.Contains(m.text, "spf=pass") {
+			t.Errorf("taken was %+v", m)
+		}
+	}
+}
+
+// What is inside of a message is no concern of receiving: it is taken as it is, however deep.
+func TestPartsOfAMessageAreNotRead(t *testing.T) {
+	t.Parallel()
+	f := start(t, nil, internet())
+	c := f.greeted()
+	c.begin()
+	bomb := "Content-Type: multipart/mixed; boundary=b\r\n\r\n" + strings.Repeat("--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n", 20_000)
+	c.send(bomb + ".\r\n")
+	c.expect("250 2.6.0")
+	if m := f.store.only(t); !strings.HasSuffix(m.text, bomb) {
+		t.Error("the message was changed")
+	}
+}
+
+// write writes a certificate for names into files.
+func write(t *testing.T, files receive.CertificateFiles, names ...string) {
+	t.Helper()
+	k := certificate(t, names...)
+	private, err := x509.MarshalPKCS8PrivateKey(k.tls.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{
+		files.Certificate: {Type: "CERTIFICATE", Bytes: k.tls.Certificate[0]}, files.Key: {Type: "PRIVATE KEY", Bytes: private},
+	} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCertificateIsChosenByNameAndReadAnew(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	first := receive.CertificateFiles{Certificate: filepath.Join(folder, "a.crt"), Key: filepath.Join(folder, "a.key")}
+	second := receive.CertificateFiles{Certificate: filepath.Join(folder, "b.crt"), Key: filepath.Join(folder, "b.key")}
+	write(t, first, "a.example")
+	write(t, second, "b.example", "*.b.example")
+	certificates, err := receive.NewCertificates(slog.New(slog.DiscardHandler), first, second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requireName := func(asked, want string) {
+		t.Helper()
+		got, err := certificates.Get(&tls.ClientHelloInfo{ServerName: asked})
+		if err != nil || got.Leaf.DNSNames[0] != want {
+			t.Errorf("asked for %q: got %v, %v; want %s", asked, got.Leaf.DNSNames, err, want)
+		}
+	}
+	for asked, want := range map[string]string{"": "a.example", "a.example": "a.example", "x.b.example": "b.example", "other": "a.example"} {
+		requireName(asked, want)
+	}
+	write(t, first, "new.example")
+	later := time.Now().Add(time.Hour)
+	if err := errors.Join(os.Chtimes(first.Certificate, later, later), certificates.Reload()); err != nil {
+		t.Fatal(err)
+	}
+	requireName("", "new.example")
+	if err := os.WriteFile(second.Key, []byte("broken"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Chtimes(second.Key, later, later)); err != nil {
+		t.Fatal(err)
+	}
+	if err := certificates.Reload(); err == nil {
+		t.Error("a broken key was read")
+	}
+	requireName("b.example", "b.example")
+	if _, err := receive.NewCertificates(slog.New(slog.DiscardHandler), receive.CertificateFiles{Certificate: "missing", Key: "missing"}); err == nil {
+		t.Error("a certificate that is missing was read")
+	}
+}
