@@ -190,7 +190,7 @@ var sections = []section{
 			"and `select * from parley_mail.errors` lists them.",
 		files: []string{
 			"mail/submission.sql", "mail/send_batch.sql", "mail/render.sql", "mail/rights.sql", "mail/configuration.sql", "mail/apply.sql",
-			"mail/directory_settings.sql", "mail/messages.sql", "mail/errors.sql",
+			"mail/directory_settings.sql", "mail/messages.sql", "mail/queue_views.sql", "mail/operations.sql", "mail/errors.sql",
 		},
 	},
 }

@@ -52,8 +52,16 @@ as $$
 
   select
     n.message_id, n.submitted_ordinal, n.address, n.original_recipient, n.notify, n.envelope_sender, n.store, n.status,
-    n.reason, n.event, ((n.n - 1) / part_size)::integer, ((n.n - 1) % part_size + 1)::integer, null::bigint, n.lane
+    n.reason, n.event, ((n.n - 1) / part_size)::integer,
+    ((n.n - 1) % part_size + 1 + coalesce(o.ordinal, 0))::integer, null::bigint, n.lane
   from numbered as n
+  -- Of a message that is categorized again others may still be waiting.
+  left join (
+    select p.message_id, max(p.ordinal) as ordinal
+    from parley_mail._p_recipient as p
+    where p.message_id = any (message_ids)
+    group by p.message_id
+  ) as o on o.message_id = n.message_id
 $$;
 
 comment on function parley_mail._p_placed(bigint[], integer) is

@@ -171,10 +171,16 @@ begin
   if settings ->> 'table' is not null and (
     to_regclass(settings ->> 'table') is null
     or has_table_privilege(caller, to_regclass(settings ->> 'table')::oid, 'insert') is not true
+    or not exists (
+      select
+      from pg_class as c
+      join pg_namespace as n on n.nspname = 'parley_mail'
+      where c.oid = to_regclass(settings ->> 'table') and pg_has_role(c.relowner, n.nspowner, 'member')
+    )
   ) then
     found := parley_mail._p_contradicts('service binding', name, 'its setting table',
-      'There is no such table, or you may not insert into it.',
-      'Name a table as schema.name that you may insert into.');
+      'There is no such table, or you may not insert into it, or its owner may not act as the owner of mail transport.',
+      'Name a table as schema.name that you may insert into, of the owner of the schema parley_mail.');
   end if;
   return true;
 end

@@ -35,7 +35,7 @@ begin
     join parley_mail._p_message as m using (message_id)
     where parley_mail._p_wants_report(m.sender, f.notify, f.outcome)
       -- A host that knows reports makes this one itself.
-      and (f.outcome <> 'DELIVERED' or f.lane like 'MAILBOX/%')
+      and (f.outcome <> 'DELIVERED' or f.lane ~ '^(MAILBOX|SERVICE)/')
     on conflict do nothing
   ),
 
@@ -52,9 +52,11 @@ begin
 
   happened as (
     select
-      case when f.outcome = 'FAILED' then 'FAIL' when f.lane like 'MAILBOX/%' then 'DELIVER' else 'SEND' end as event,
+      case
+        when f.outcome = 'FAILED' then 'FAIL' when f.lane ~ '^(MAILBOX|SERVICE)/' then 'DELIVER' else 'SEND'
+      end as event,
       f.message_id, f.address, f.status, f.reason, f.host, f.n,
-      case when f.lane like 'MAILBOX/%' then 'STOREDRIVER' else 'SMTP' end as source
+      case when f.lane ~ '^(MAILBOX|SERVICE)/' then 'STOREDRIVER' else 'SMTP' end as source
     from finished as f
     union all
     select 'DEFER', d.message_id, d.address, d.status, d.reason, d.host, d.n, 'SMTP'

@@ -76,6 +76,7 @@ begin
   if v_events is null then
     return 0;
   end if;
+  perform parley_mail._p_send_status(events, message_ids, addresses, statuses, texts);
   return parley_store.track(
     'mail', v_events, v_ids, recipients => v_recipients, fields => v_fields, sources => v_sources
   );

@@ -1,0 +1,223 @@
+-- What operators do to queues and messages (spec mail 17). Each asks for OPERATE and is audited.
+
+create function parley_mail._p_system_of(queue text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when queue like 'SERVICE/%' then 'mail_service' else 'mail' end
+$$;
+
+comment on function parley_mail._p_system_of(text) is 'Gives the system of parley_store in which a queue is.';
+
+create function parley_mail.suspend_queue(
+  queue text, reason text default null, caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_is_done boolean;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  if queue in ('SUBMISSION', 'SUBMISSION/-/-') then
+    update parley_mail._p_organization as o
+    set submission_suspended_at = clock_timestamp()
+    where o.submission_suspended_at is null;
+    v_is_done := found;
+  else
+    v_is_done := parley_store.suspend_lane(
+      parley_mail._p_system_of(queue), queue, reason, pg_get_userbyid(v_caller)
+    );
+  end if;
+  perform parley_mail._p_record_audit(v_caller, 'suspend queue', queue, jsonb_build_object('reason', reason));
+  return v_is_done;
+end
+$$;
+
+comment on function parley_mail.suspend_queue(text, text, parley.caller) is
+'Has nothing leave a queue any more; what is under way goes on, and new messages are taken. False when it was suspended.
+Arguments: queue, as parley_mail.queues shows it, or SUBMISSION; reason.
+Errors: PM001 not allowed, PS006 no such queue.
+Source: spec mail 17.';
+
+create function parley_mail.resume_queue(queue text, caller parley.caller default parley.current_caller())
+returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_is_done boolean;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  if queue in ('SUBMISSION', 'SUBMISSION/-/-') then
+    update parley_mail._p_organization as o
+    set submission_suspended_at = null
+    where o.submission_suspended_at is not null;
+    v_is_done := found;
+  elsif queue in ('POISON/-/-', 'UNREACHABLE/-/-') then
+    v_is_done := parley_mail._p_resubmit(queue) > 0;
+  else
+    v_is_done := parley_store.resume_lane(parley_mail._p_system_of(queue), queue, pg_get_userbyid(v_caller));
+  end if;
+  perform parley_mail._p_record_audit(v_caller, 'resume queue', queue, null);
+  return v_is_done;
+end
+$$;
+
+comment on function parley_mail.resume_queue(text, parley.caller) is
+'Has a suspended queue go on; what is in the queues POISON/-/- and UNREACHABLE/-/- is categorized anew. False when there
+was nothing to do.
+Arguments: queue.
+Errors: PM001 not allowed, PS006 no such queue.
+Source: spec mail 8.2, 17.';
+
+create function parley_mail.retry_queue(queue text, caller parley.caller default parley.current_caller())
+returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  perform parley_mail._p_record_audit(v_caller, 'retry queue', queue, null);
+  return parley_store.retry_lane(parley_mail._p_system_of(queue), queue, pg_get_userbyid(v_caller));
+end
+$$;
+
+comment on function parley_mail.retry_queue(text, parley.caller) is
+'Has the next hop of a queue in RETRY tried at once; false when it is in another state.
+Arguments: queue.
+Errors: PM001 not allowed, PS006 no such queue.
+Source: spec mail 17.';
+
+create function parley_mail._p_resubmit(queue text, message_ids bigint[] default null) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+begin
+  v_ids := array(
+    select distinct w.subject
+    from parley_store.remove_work(
+      parley_mail._p_system_of(queue), jsonb_build_object('lane', queue), 10000
+    ) as w
+    where message_ids is null or w.subject = any (message_ids)
+  );
+  -- Who is still waiting in this queue is all that is left to resolve of a message that was categorized.
+  update parley_mail._p_message as m
+  set recipients = r.addresses, notify = r.notify, original_recipients = r.originals, crash_count = 0
+  from (
+    select p.message_id, array_agg(p.address order by p.ordinal) as addresses,
+      array_agg(p.notify order by p.ordinal) as notify, array_agg(p.original_recipient order by p.ordinal) as originals
+    from parley_mail._p_recipient as p
+    where p.message_id = any (v_ids) and p.lane = _p_resubmit.queue
+    group by p.message_id
+  ) as r
+  where m.message_id = r.message_id;
+  delete from parley_mail._p_recipient as p where p.message_id = any (v_ids) and p.lane = _p_resubmit.queue;
+  perform parley_mail._p_submit(v_ids, 1::smallint, null);
+  return cardinality(v_ids);
+end
+$$;
+
+comment on function parley_mail._p_resubmit(text, bigint[]) is
+'Has messages of a queue categorized anew; gives how many.';
+
+create function parley_mail.remove_messages(
+  queue text, with_report boolean default true, dry_run boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_ids bigint[];
+  v_gone record;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  if dry_run is not false then
+    return (
+      select count(distinct w.subject)
+      from parley_store.matching_work(parley_mail._p_system_of(queue), jsonb_build_object('lane', queue)) as w
+    );
+  end if;
+  v_ids := array(
+    select distinct w.subject
+    from parley_store.remove_work(
+      parley_mail._p_system_of(queue), jsonb_build_object('lane', queue), 10000, pg_get_userbyid(v_caller)
+    ) as w
+  );
+  if with_report is false then
+    delete from parley_mail._p_recipient as r where r.message_id = any (v_ids) and r.lane = queue;
+  else
+    select array_agg(r.message_id) as ids, array_agg(r.ordinal) as ordinals, array_agg('5.7.0'::text) as statuses,
+      array_agg('removed by an operator'::text) as reasons
+    into v_gone
+    from parley_mail._p_recipient as r
+    where r.message_id = any (v_ids) and r.lane = queue;
+    if v_gone.ids is not null then
+      perform parley_mail._p_fail_recipients(v_gone.ids, v_gone.ordinals, v_gone.statuses, v_gone.reasons, 'ADMIN');
+    end if;
+  end if;
+  perform parley_mail._p_remove_finished(v_ids);
+  perform parley_mail._p_record_audit(
+    v_caller, 'remove messages', queue, jsonb_build_object('messages', cardinality(v_ids), 'with_report', with_report)
+  );
+  return cardinality(v_ids);
+end
+$$;
+
+comment on function parley_mail.remove_messages(text, boolean, boolean, parley.caller) is
+'Removes messages from a queue, up to 10,000 at a time, and gives how many; what is under way is removed when it comes
+back without success.
+Arguments: queue, as parley_mail.queues shows it; with_report, whether senders are informed; dry_run, count and remove
+nothing.
+Errors: PM001 not allowed.
+Source: spec mail 17.';
+
+create function parley_mail._p_maintain(caller parley.caller default parley.current_caller())
+returns table (task text, done integer)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_settings jsonb;
+  v_aside record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  select o.settings into v_settings from parley_mail._p_organization as o;
+  return query select 'delays'::text, parley_mail._p_report_delays();
+  return query select 'expired'::text, parley_mail._p_expire_waiting();
+  delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';
+  delete from parley_mail._p_idempotency as i
+  where i.at < clock_timestamp() - coalesce((v_settings ->> 'idempotency_retention')::integer, 604800) * interval '1 s';
+  get diagnostics done = row_count;
+  task := 'idempotency keys';
+  return next;
+  -- What took servers down with it while it was categorized.
+  done := 0;
+  for v_aside in
+    select s.message_id, s.body
+    from parley.set_aside_messages as s
+    where s.queue_name = 'parley_mail_submission'
+  loop
+    perform parley.discard_message('parley_mail_submission', v_aside.message_id, caller => parley.current_caller());
+    perform parley_mail._p_set_aside(
+      string_to_array(convert_from(v_aside.body, 'UTF8'), ' ')::bigint[], 'The categorizer died of it twice.'
+    );
+    done := done + 1;
+  end loop;
+  task := 'poison';
+  return next;
+end
+$$;
+
+comment on function parley_mail._p_maintain(parley.caller) is
+'Does what time asks for: notices of delay, expiry, old idempotency keys, poison. Call it every few seconds, and
+parley_store.maintain besides.
+Errors: PM001 the role does not hold SERVE.';

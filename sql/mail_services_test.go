@@ -1,0 +1,120 @@
+package sql_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// newBoundMail gives a test a service and a table to which addresses are bound.
+func newBoundMail(t *testing.T) *broker {
+	t.Helper()
+	b := newMail(t)
+	b.exec(`
+		select parley.create_queue('orders'); select parley.create_service('//orders', 'orders', array['DEFAULT']);
+		select parley.create_queue('informed'); select parley.create_service('//informed', 'informed', array['parley_mail/Status']);
+		create table public.inbox (id bigint generated always as identity, sender text, recipients jsonb, subject text, raw text, state text default 'new')`)
+	b.apply(`{"service binding": {
+		"orders": {"pattern": "orders+*@example.org", "service": "//orders", "from_service": "parley_mail/Status", "conversation_key": "PLUS_TAG"},
+		"inbox": {"pattern": "inbox@example.org", "table": "public.inbox", "max_size": 2000}}}`)
+	return b
+}
+
+func (b *broker) deliver(want int) {
+	b.Helper()
+	equal(b.session, want, "select parley_mail._p_deliver_to_services()")
+}
+
+func TestMailToAServiceOrATableIsDeliveredOnce(t *testing.T) {
+	t.Parallel()
+	b := newBoundMail(t)
+	b.exec(`select parley_mail.send('ann', array['orders+7@example.org', 'inbox@example.org'], 'Hi', 'text', notify => 'SUCCESS', on_status => '//informed')`)
+	b.exec("select parley_mail._p_categorize()")
+	// What rolls back was not delivered.
+	dying := b.begin()
+	dying.exec("select parley_mail._p_deliver_to_services()")
+	dying.rollback()
+	equal(b.session, 0, "select count(*)::int from public.inbox")
+	for range 5 {
+		b.exec("select parley_mail._p_deliver_to_services()")
+	}
+	equal(b.session, "1 Hi new ann@example.org", "select concat_ws(' ', count(*), min(subject), min(state), min(sender)) from public.inbox")
+	equal(b.session, `orders+7@example.org Hi true`, `
+		select (message_body_json ->> 'recipient') || ' ' || (message_body_json ->> 'subject') || ' ' || (convert_from(decode(message_body_json ->> 'raw', 'base64'), 'UTF8') like '%text%')
+		from (select convert_from(message_body, 'UTF8')::jsonb as message_body_json from parley.receive('orders', 10)) as r`)
+	equal(b.session, "DELIVERED,DELIVERED", `
+		select string_agg(convert_from(message_body, 'UTF8')::jsonb ->> 'event', ',') from parley.receive('informed', 10)`)
+	equal(b.session, 0, "select count(*)::int from parley_mail._p_recipient")
+	equal(b.session, 2, "select count(*)::int from parley_mail._p_report where action = 'DELIVERED'")
+}
+
+func TestMailThatABindingRefusesWaitsOrFails(t *testing.T) {
+	t.Parallel()
+	b := newBoundMail(t)
+	b.exec("alter table public.inbox add constraint short check (subject <> 'bad')")
+	b.exec(`select parley_mail.send('ann', array['inbox@example.org'], s.subject, s.body)
+		from (values ('bad', 'x'), ('good', 'x'), ('large', repeat('x ', 3000))) as s (subject, body)`)
+	b.exec("select parley_mail._p_categorize()")
+	b.deliver(1)
+	equal(b.session, "good", "select string_agg(subject, ' ') from public.inbox")
+	equal(b.session, "bad 1 t", `select concat_ws(' ', subject, attempts, last_text like '%short%') from parley_mail.waiting_recipients`)
+	equal(b.session, "5.3.4", "select string_agg(status, ' ') from parley_mail._p_report")
+	// A table of somebody else would run his triggers with our rights.
+	role := b.role("other")
+	b.exec("create table public.trap (sender text)")
+	b.exec("alter table public.trap owner to " + quote(role))
+	b.afterwards("drop table public.trap")
+	refusal := b.refusesMail(3, `select parley_mail.create_object('service binding', 'trap', '{"pattern": "trap@example.org", "table": "public.trap"}')`)
+	if !strings.Contains(refusal.Detail, "owner") {
+		t.Errorf("refused by %q", refusal.Detail)
+	}
+}
+
+func TestOperatorsOfMailQueues(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	operator, viewer := b.role("operator"), b.role("viewer")
+	b.exec("select parley_mail.grant_right('OPERATE', $1), parley_mail.grant_right('VIEW', $2)", operator, viewer)
+	o := b.as(operator)
+	status := func(queue string) string {
+		b.Helper()
+		return value[string](o, "select coalesce(min(concat_ws(' ', status, messages)), 'none') from parley_mail.queues where queue = $1", queue)
+	}
+	o.exec("select parley_mail.suspend_queue('SUBMISSION')")
+	b.exec("select parley_mail.send('ann', array['x@example.com', 'y@example.net'], 'a', 'b')")
+	b.categorize("0 0 0")
+	if got := status("SUBMISSION/-/-"); got != "SUSPENDED 1" {
+		t.Errorf("submission is %s", got)
+	}
+	equal(o, true, "select parley_mail.resume_queue('SUBMISSION')")
+	b.categorize("1 0 0")
+	if got := status("DNS/internet/example.com"); got != "ACTIVE 1" && got != "READY 1" {
+		t.Errorf("the queue is %s", got)
+	}
+	equal(o, true, "select parley_mail.suspend_queue('DNS/internet/example.com', 'for a test')")
+	equal(b.session, "DNS/internet/example.net", "select string_agg(lane, ' ') from parley_mail._p_claim(10, 10, '1 minute', 'x')")
+	equal(o, 1, "select parley_mail.remove_messages('DNS/internet/example.com', dry_run => true)")
+	equal(o, 1, "select parley_mail.remove_messages('DNS/internet/example.com')")
+	equal(b.session, "x@example.com 5.7.0", "select address || ' ' || status from parley_mail._p_report")
+	equal(b.session, "y@example.net", "select string_agg(address, ' ') from parley_mail.waiting_recipients")
+	// What was unreachable is categorized anew, the rest of its message stays where it is.
+	b.apply(`{"send connector": {"internet": {"enabled": false}, "net": {"address_spaces": [{"pattern": "example.net"}]}}}`)
+	b.exec("select parley_mail.send('ann', array['z@example.com', 'w@example.net'], 'a', 'b')")
+	b.categorize("1 0 0")
+	if got := status("UNREACHABLE/-/-"); got != "SUSPENDED 1" {
+		t.Errorf("unreachable is %s", got)
+	}
+	b.apply(`{"send connector": {"internet": {"enabled": true}}}`)
+	equal(o, true, "select parley_mail.resume_queue('UNREACHABLE/-/-')")
+	b.categorize("1 0 0")
+	equal(b.session, "DNS/internet/example.com DNS/net/example.net", `
+		select string_agg(lane, ' ' order by lane) from parley_mail._p_recipient where address in ('z@example.com', 'w@example.net')`)
+	b.exec("select parley_mail._p_maintain()")
+	for _, statement := range []string{
+		"select parley_mail.suspend_queue('SUBMISSION')", "select parley_mail.resume_queue('SUBMISSION')", "select parley_mail.retry_queue('DNS/internet/example.com')",
+		"select parley_mail.remove_messages('DNS/internet/example.com')", "select parley_mail._p_maintain()", "select parley_mail._p_deliver_to_services()",
+	} {
+		b.as(viewer).refusesMail(1, statement)
+	}
+	equal(b.as(b.role("nobody")), 0, "select count(*)::int from parley_mail.queues")
+	equal(b.as(viewer), true, "select count(*) > 0 from parley_mail.queues")
+}
