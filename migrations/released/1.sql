@@ -36339,10 +36339,16 @@ begin
   if settings ->> 'table' is not null and (
     to_regclass(settings ->> 'table') is null
     or has_table_privilege(caller, to_regclass(settings ->> 'table')::oid, 'insert') is not true
+    or not exists (
+      select
+      from pg_class as c
+      join pg_namespace as n on n.nspname = 'parley_mail'
+      where c.oid = to_regclass(settings ->> 'table') and pg_has_role(c.relowner, n.nspowner, 'member')
+    )
   ) then
     found := parley_mail._p_contradicts('service binding', name, 'its setting table',
-      'There is no such table, or you may not insert into it.',
-      'Name a table as schema.name that you may insert into.');
+      'There is no such table, or you may not insert into it, or its owner may not act as the owner of mail transport.',
+      'Name a table as schema.name that you may insert into, of the owner of the schema parley_mail.');
   end if;
   return true;
 end
@@ -38483,6 +38489,7 @@ begin
   if v_events is null then
     return 0;
   end if;
+  perform parley_mail._p_send_status(events, message_ids, addresses, statuses, texts);
   return parley_store.track(
     'mail', v_events, v_ids, recipients => v_recipients, fields => v_fields, sources => v_sources
   );
@@ -38771,7 +38778,7 @@ begin
     join parley_mail._p_message as m using (message_id)
     where parley_mail._p_wants_report(m.sender, f.notify, f.outcome)
       -- A host that knows reports makes this one itself.
-      and (f.outcome <> 'DELIVERED' or f.lane like 'MAILBOX/%')
+      and (f.outcome <> 'DELIVERED' or f.lane ~ '^(MAILBOX|SERVICE)/')
     on conflict do nothing
   ),
 
@@ -38788,9 +38795,11 @@ begin
 
   happened as (
     select
-      case when f.outcome = 'FAILED' then 'FAIL' when f.lane like 'MAILBOX/%' then 'DELIVER' else 'SEND' end as event,
+      case
+        when f.outcome = 'FAILED' then 'FAIL' when f.lane ~ '^(MAILBOX|SERVICE)/' then 'DELIVER' else 'SEND'
+      end as event,
       f.message_id, f.address, f.status, f.reason, f.host, f.n,
-      case when f.lane like 'MAILBOX/%' then 'STOREDRIVER' else 'SMTP' end as source
+      case when f.lane ~ '^(MAILBOX|SERVICE)/' then 'STOREDRIVER' else 'SMTP' end as source
     from finished as f
     union all
     select 'DEFER', d.message_id, d.address, d.status, d.reason, d.host, d.n, 'SMTP'
@@ -39737,8 +39746,16 @@ as $$
 
   select
     n.message_id, n.submitted_ordinal, n.address, n.original_recipient, n.notify, n.envelope_sender, n.store, n.status,
-    n.reason, n.event, ((n.n - 1) / part_size)::integer, ((n.n - 1) % part_size + 1)::integer, null::bigint, n.lane
+    n.reason, n.event, ((n.n - 1) / part_size)::integer,
+    ((n.n - 1) % part_size + 1 + coalesce(o.ordinal, 0))::integer, null::bigint, n.lane
   from numbered as n
+  -- Of a message that is categorized again others may still be waiting.
+  left join (
+    select p.message_id, max(p.ordinal) as ordinal
+    from parley_mail._p_recipient as p
+    where p.message_id = any (message_ids)
+    group by p.message_id
+  ) as o on o.message_id = n.message_id
 $$;
 
 comment on function parley_mail._p_placed(bigint[], integer) is
@@ -39987,6 +40004,615 @@ many of these were set aside.
 Arguments: messages, how many items of the queue to take; timeout, milliseconds to wait for one (0: do not wait).
 Errors: PM001 the role does not hold SERVE, 9617 the queue is disabled.
 Source: spec mail 5, 6.';
+
+-- sql/mail/status_reports.sql
+
+-- What becomes of a message, sent to the Parley service that its submitter named, in the transaction of the outcome.
+
+create function parley_mail._p_send_status(
+  events text[], message_ids bigint[], addresses text[], statuses text[], texts text[]
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_event record;
+  v_sent integer := 0;
+begin
+  for v_event in
+    select m.message_id, m.parent_message_id, m.on_status, m.tag, u.address, u.status, u.reason,
+      case u.event when 'FAIL' then 'FAILED' when 'DEFER' then 'DEFERRED' else 'DELIVERED' end as event
+    from unnest(events, message_ids, addresses, statuses, texts) with ordinality
+      as u (event, message_id, address, status, reason, n)
+    join parley_mail._p_message as m using (message_id)
+    where u.event in ('SEND', 'DELIVER', 'FAIL', 'DEFER') and m.on_status is not null
+    order by u.n
+  loop
+    begin
+      perform parley.send(
+        parley.get_conversation(
+          'parley_mail/Status', v_event.on_status, 'parley_mail/Status', caller => parley.current_caller()
+        ),
+        'parley_mail/Status',
+        jsonb_build_object(
+          'event', v_event.event, 'message_id', coalesce(v_event.parent_message_id, v_event.message_id),
+          'recipient', v_event.address, 'status', v_event.status, 'text', v_event.reason, 'tag', v_event.tag,
+          'at', clock_timestamp()
+        )
+      );
+      v_sent := v_sent + 1;
+    exception
+      when transaction_rollback or insufficient_resources or operator_intervention or system_error then
+        raise;
+      when others then
+        -- A service that is gone holds up no mail.
+        raise warning 'the status of message % cannot be sent to service "%": %', v_event.message_id,
+          v_event.on_status, sqlerrm;
+    end;
+  end loop;
+  return v_sent;
+end
+$$;
+
+comment on function parley_mail._p_send_status(text[], bigint[], text[], text[], text[]) is
+'Sends status events of messages whose submitter wants them; gives how many. What cannot be sent is a warning in the log
+of the server: mail does not wait for it.
+Arguments: those of _p_track.
+Source: spec mail 4.3.';
+
+-- sql/mail/services.sql
+
+-- Delivery to services and tables of this database (spec mail 12.2).
+--
+-- Work is claimed, done and completed in one transaction: the message is sent or the row inserted, the recipient is
+-- delivered and the event recorded, or nothing of it. So it is delivered exactly once, whoever dies when. What one
+-- binding refuses is tried again by itself.
+
+create function parley_mail._p_unfolded_headers(content bytea) returns jsonb
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(jsonb_agg(
+    jsonb_build_array(split_part(h.line, ':', 1), btrim(substr(h.line, strpos(h.line, ':') + 1))) order by h.n
+  ), '[]')
+  from regexp_split_to_table(
+    regexp_replace(
+      encode(substring(content from 1 for greatest(position(E'\\x0d0a0d0a'::bytea in content) - 1, 0)), 'escape'),
+      E'\r\n[ \t]+', ' ', 'g'
+    ), E'\r\n'
+  ) with ordinality as h (line, n)
+  where strpos(h.line, ':') > 1
+$$;
+
+comment on function parley_mail._p_unfolded_headers(bytea) is
+'Gives the header fields of a message, unfolded, in their order: a list of name and value. Bytes that are not ASCII
+stand as backslash and three octal digits.';
+
+create function parley_mail._p_body_of(message_id bigint) returns bytea
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_holder record;
+begin
+  select b.message_id, b.content_id, b.body into v_holder
+  from parley_mail._p_message as m
+  join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
+  where m.message_id = _p_body_of.message_id;
+  if v_holder.content_id is null then
+    return v_holder.body;
+  end if;
+  return coalesce(
+    (select o.body from parley_store.open_content(v_holder.content_id, 'mail', v_holder.message_id) as o),
+    (
+      select string_agg(k.body, '' order by k.number)
+      from parley_store.read_content(v_holder.content_id, 'mail', v_holder.message_id) as k
+    )
+  );
+end
+$$;
+
+comment on function parley_mail._p_body_of(bigint) is 'Gives the whole body of a message, wherever it stands.';
+
+create function parley_mail._p_payload(message_id bigint, addresses text[]) returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_build_object(
+    'message_id', m.message_id, 'network_message_id', m.network_message_id, 'header_message_id', m.header_message_id,
+    'received_at', m.received_at, 'sender', m.sender, 'recipient', addresses[1], 'recipients', to_jsonb(addresses),
+    'subject', m.subject, 'size', m.size, 'source', m.source, 'source_ip', m.source_ip, 'helo', m.helo,
+    'authenticated_as', m.authenticated_as, 'verdicts', m.verdicts, 'headers', parley_mail._p_unfolded_headers(b.body),
+    'raw', encode(b.body, 'base64')
+  )
+  from parley_mail._p_message as m
+  cross join (select parley_mail._p_body_of(_p_payload.message_id) as body offset 0) as b
+  where m.message_id = _p_payload.message_id
+$$;
+
+comment on function parley_mail._p_payload(bigint, text[]) is
+'Gives a message as the JSON object that services get: envelope, verdicts, header fields, and the whole of it as raw, in
+base64.
+Source: spec mail 12.2.';
+
+create function parley_mail._p_conversation_key(binding parley_mail._p_service_pattern, payload jsonb) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select left(case binding.conversation_key
+    when 'PLUS_TAG' then substring(payload ->> 'recipient' from E'\\+(.*)@')
+    when 'SENDER' then lower(payload ->> 'sender')
+    when 'RECIPIENT' then lower(payload ->> 'recipient')
+    when 'IN_REPLY_TO' then coalesce(
+      (
+        select h.v ->> 1
+        from jsonb_array_elements(payload -> 'headers') as h (v)
+        where lower(h.v ->> 0) = 'in-reply-to'
+        limit 1
+      ),
+      payload ->> 'header_message_id'
+    )
+  end, 200)
+$$;
+
+comment on function parley_mail._p_conversation_key(parley_mail._p_service_pattern, jsonb) is
+'Gives the key of the conversation that a message goes to; null: any.';
+
+create function parley_mail._p_insert_into_table(target regclass, payload jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_columns text;
+begin
+  -- Its owner's code runs in its triggers, with our rights: he must have them already.
+  if not exists (
+    select
+    from pg_class as c
+    join pg_namespace as n on n.nspname = 'parley_mail'
+    where c.oid = target and c.relkind in ('r', 'p') and pg_has_role(c.relowner, n.nspowner, 'member')
+  ) then
+    raise exception using
+      errcode = 'insufficient_privilege',
+      message = format('table %s does not belong to a role that may act as the owner of mail transport', target),
+      hint = 'Bind a table of the owner of the schema parley_mail, or use a service.';
+  end if;
+  select string_agg(quote_ident(a.attname), ', ' order by a.attnum) into v_columns
+  from pg_attribute as a
+  where a.attrelid = target and a.attnum > 0 and not a.attisdropped and payload ? a.attname::text;
+  execute format(
+    'insert into %1$s (%2$s) select %2$s from jsonb_populate_record(null::%1$s, $1)', target, v_columns
+  ) using payload;
+end
+$$;
+
+comment on function parley_mail._p_insert_into_table(regclass, jsonb) is
+'Inserts a message into a table: columns that are called as fields of the message get them, others their defaults.
+Errors: 42501 the table belongs to somebody who may not act as the owner of mail transport, and those of the insert.';
+
+create function parley_mail._p_deliver_to_binding(binding text, message_id bigint, addresses text[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_binding parley_mail._p_service_pattern;
+  v_payload jsonb;
+  v_size bigint;
+begin
+  select m.size into v_size
+  from parley_mail._p_message as m
+  where m.message_id = _p_deliver_to_binding.message_id;
+  select * into v_binding
+  from parley_mail._p_service_pattern as p
+  where p.binding = _p_deliver_to_binding.binding;
+  if not found then
+    found := parley_mail._p_raise('absent', 'service binding', binding);
+  end if;
+  if v_size > v_binding.max_size then
+    found := parley_mail._p_raise(
+      'size', v_size::text, v_binding.max_size::text, format('max_size of service binding "%s"', binding)
+    );
+  end if;
+  v_payload := parley_mail._p_payload(message_id, addresses);
+  if v_binding.target_table is not null then
+    perform parley_mail._p_insert_into_table(v_binding.target_table::regclass, v_payload);
+  else
+    perform parley.send(
+      parley.get_conversation(
+        v_binding.from_service, v_binding.service, v_binding.contract,
+        key => parley_mail._p_conversation_key(v_binding, v_payload), caller => parley.current_caller()
+      ), v_binding.message_type, v_payload
+    );
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_deliver_to_binding(text, bigint, text[]) is
+'Sends a message to the service of a binding, or inserts it into its table.
+Errors: PM004 the binding is gone, PM012 too large, and those of the service or the table.';
+
+create function parley_mail._p_deliver_item(item parley_store.claimed_item) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_recipients record;
+  v_reason text;
+  v_state text;
+  v_outcome text := 'DELIVERED';
+  v_count integer;
+begin
+  select array_agg(r.ordinal order by r.ordinal) as ordinals, array_agg(r.address order by r.ordinal) as addresses
+  into v_recipients
+  from parley_mail._p_recipient as r
+  where r.message_id = item.subject and r.lane = item.lane;
+  if v_recipients.ordinals is null then
+    perform parley_store.complete_work(item.lease_id, array[item.item_id]);
+    return false;
+  end if;
+  begin
+    perform parley_mail._p_deliver_to_binding(split_part(item.lane, '/', 2), item.subject, v_recipients.addresses);
+  exception
+    when transaction_rollback or insufficient_resources or operator_intervention or system_error then
+      raise;
+    when others then
+      v_reason := sqlerrm;
+      v_state := sqlstate;
+      v_outcome := case
+        when v_state = 'PM012' or item.expires_at < clock_timestamp() then 'FAILED' else 'DEFERRED'
+      end;
+  end;
+  v_count := cardinality(v_recipients.ordinals);
+  if v_outcome = 'DEFERRED' then
+    perform parley_store.retry_work(item.lease_id, array[item.item_id], v_reason, 'mail_message');
+  else
+    perform parley_store.complete_work(item.lease_id, array[item.item_id]);
+  end if;
+  perform parley_mail._p_finish_recipients(
+    array_fill(item.subject, array[v_count]), v_recipients.ordinals, array_fill(v_outcome, array[v_count]), null,
+    array_fill(
+      case v_outcome when 'DELIVERED' then '2.0.0' when 'FAILED' then '5.3.4' else '4.3.0' end, array[v_count]
+    ),
+    array_fill(v_reason, array[v_count]), null
+  );
+  perform parley_mail._p_remove_finished(array[item.subject]);
+  return v_outcome = 'DELIVERED';
+end
+$$;
+
+comment on function parley_mail._p_deliver_item(parley_store.claimed_item) is
+'Delivers one message to a service or a table, or has it tried again; gives whether it was delivered.';
+
+create function parley_mail._p_deliver_to_services(
+  messages integer default 100, caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_item parley_store.claimed_item;
+  v_delivered integer := 0;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  for v_item in select * from parley_store.claim_work('mail_service', messages, 100) as w loop
+    v_delivered := v_delivered + parley_mail._p_deliver_item(v_item)::integer;
+  end loop;
+  return v_delivered;
+end
+$$;
+
+comment on function parley_mail._p_deliver_to_services(integer, parley.caller) is
+'Delivers messages to services and tables of this database, exactly once, in this transaction; gives how many.
+Arguments: messages, how many at most.
+Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.
+Source: spec mail 12.2.';
+
+-- sql/mail/queue_views.sql
+
+-- What operators see: queues, messages, recipients (spec mail 7, 17). Each view is for who holds VIEW.
+
+create function parley_mail._p_queues(caller parley.caller default parley.current_caller())
+returns table (
+  queue text, delivery_type text, connector text, next_hop text, status text, messages bigint, deferred bigint,
+  next_retry_at timestamptz, failing_since timestamptz, failures integer, last_error text, suspended_for text,
+  oldest_at timestamptz, bytes bigint
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select l.lane, split_part(l.lane, '/', 1), split_part(l.lane, '/', 2), split_part(l.lane, '/', 3), l.status,
+    w.messages, w.deferred, l.next_attempt_at, l.failing_since, l.failures, l.last_error, l.suspended_for, w.oldest_at,
+    w.bytes
+  from parley_store.lanes as l
+  cross join lateral (
+    select count(*) as messages, count(*) filter (where i.attempts > 0) as deferred, min(i.since) as oldest_at,
+      coalesce(sum(m.size), 0)::bigint as bytes
+    from parley_store.work_items as i
+    left join parley_mail._p_message as m on m.message_id = i.subject
+    where i.system = l.system and i.lane = l.lane
+  ) as w
+  where l.system in ('mail', 'mail_service') and parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
+  union all
+  select 'SUBMISSION/-/-', 'SUBMISSION', '-', '-',
+    case when o.submission_suspended_at is null then 'READY' else 'SUSPENDED' end, w.messages, 0, null, null, 0, null,
+    null, w.oldest_at, w.bytes
+  from parley_mail._p_organization as o
+  cross join (
+    select count(*) as messages, min(m.received_at) as oldest_at, coalesce(sum(m.size), 0)::bigint as bytes
+    from parley.peek_messages('parley_mail_submission', null, caller => parley.current_caller()) as p
+    cross join unnest(string_to_array(convert_from(p.body, 'UTF8'), ' ')::bigint[]) as i (id)
+    join parley_mail._p_message as m on m.message_id = i.id
+  ) as w
+  where parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
+$$;
+
+comment on function parley_mail._p_queues(parley.caller) is 'Gives what parley_mail.queues shows.';
+
+create view parley_mail.queues as
+select q.queue, q.delivery_type, q.connector, q.next_hop, q.status, q.messages, q.deferred, q.next_retry_at,
+  q.failing_since, q.failures, q.last_error, q.suspended_for, q.oldest_at, q.bytes
+from parley_mail._p_queues() as q;
+
+comment on view parley_mail.queues is
+'Queues by next hop, with the submission queue, for who holds VIEW. Reading it counts what waits.
+Columns: status ACTIVE, READY, RETRY or SUSPENDED; messages, what waits or is under way; deferred, of these what was
+tried; next_retry_at, failing_since, failures, last_error, of the connection; oldest_at; bytes.';
+
+create function parley_mail._p_waiting_recipients(caller parley.caller default parley.current_caller())
+returns table (
+  message_id bigint, ordinal integer, address text, queue text, attempts integer, last_attempt_at timestamptz,
+  last_status text, last_text text, last_host text, sender text, subject text, tag text, priority text, size bigint,
+  received_at timestamptz, expires_at timestamptz, network_message_id uuid
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select r.message_id, r.ordinal, r.address, r.lane, r.attempts, r.last_attempt_at, r.last_status, r.last_text,
+    r.last_host, m.sender, m.subject, m.tag, (array['HIGH', 'NORMAL', 'LOW'])[m.priority + 1], m.size, m.received_at,
+    m.expires_at, m.network_message_id
+  from parley_mail._p_recipient as r
+  join parley_mail._p_message as m using (message_id)
+  cross join (select parley.caller_role(caller) as role) as c
+  where m.submitted_by = c.role or parley_mail._p_holds(c.role, 'VIEW')
+$$;
+
+comment on function parley_mail._p_waiting_recipients(parley.caller) is
+'Gives what parley_mail.waiting_recipients shows.';
+
+create view parley_mail.waiting_recipients as
+select r.message_id, r.ordinal, r.address, r.queue, r.attempts, r.last_attempt_at, r.last_status, r.last_text,
+  r.last_host, r.sender, r.subject, r.tag, r.priority, r.size, r.received_at, r.expires_at, r.network_message_id
+from parley_mail._p_waiting_recipients() as r;
+
+comment on view parley_mail.waiting_recipients is
+'Recipients whose outcome is not final, and what was tried: all for who holds VIEW, those of one''s own submissions for
+others.';
+
+-- sql/mail/operations.sql
+
+-- What operators do to queues and messages (spec mail 17). Each asks for OPERATE and is audited.
+
+create function parley_mail._p_system_of(queue text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when queue like 'SERVICE/%' then 'mail_service' else 'mail' end
+$$;
+
+comment on function parley_mail._p_system_of(text) is 'Gives the system of parley_store in which a queue is.';
+
+create function parley_mail.suspend_queue(
+  queue text, reason text default null, caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_is_done boolean;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  if queue in ('SUBMISSION', 'SUBMISSION/-/-') then
+    update parley_mail._p_organization as o
+    set submission_suspended_at = clock_timestamp()
+    where o.submission_suspended_at is null;
+    v_is_done := found;
+  else
+    v_is_done := parley_store.suspend_lane(
+      parley_mail._p_system_of(queue), queue, reason, pg_get_userbyid(v_caller)
+    );
+  end if;
+  perform parley_mail._p_record_audit(v_caller, 'suspend queue', queue, jsonb_build_object('reason', reason));
+  return v_is_done;
+end
+$$;
+
+comment on function parley_mail.suspend_queue(text, text, parley.caller) is
+'Has nothing leave a queue any more; what is under way goes on, and new messages are taken. False when it was suspended.
+Arguments: queue, as parley_mail.queues shows it, or SUBMISSION; reason.
+Errors: PM001 not allowed, PS006 no such queue.
+Source: spec mail 17.';
+
+create function parley_mail.resume_queue(queue text, caller parley.caller default parley.current_caller())
+returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_is_done boolean;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  if queue in ('SUBMISSION', 'SUBMISSION/-/-') then
+    update parley_mail._p_organization as o
+    set submission_suspended_at = null
+    where o.submission_suspended_at is not null;
+    v_is_done := found;
+  elsif queue in ('POISON/-/-', 'UNREACHABLE/-/-') then
+    v_is_done := parley_mail._p_resubmit(queue) > 0;
+  else
+    v_is_done := parley_store.resume_lane(parley_mail._p_system_of(queue), queue, pg_get_userbyid(v_caller));
+  end if;
+  perform parley_mail._p_record_audit(v_caller, 'resume queue', queue, null);
+  return v_is_done;
+end
+$$;
+
+comment on function parley_mail.resume_queue(text, parley.caller) is
+'Has a suspended queue go on; what is in the queues POISON/-/- and UNREACHABLE/-/- is categorized anew. False when there
+was nothing to do.
+Arguments: queue.
+Errors: PM001 not allowed, PS006 no such queue.
+Source: spec mail 8.2, 17.';
+
+create function parley_mail.retry_queue(queue text, caller parley.caller default parley.current_caller())
+returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  perform parley_mail._p_record_audit(v_caller, 'retry queue', queue, null);
+  return parley_store.retry_lane(parley_mail._p_system_of(queue), queue, pg_get_userbyid(v_caller));
+end
+$$;
+
+comment on function parley_mail.retry_queue(text, parley.caller) is
+'Has the next hop of a queue in RETRY tried at once; false when it is in another state.
+Arguments: queue.
+Errors: PM001 not allowed, PS006 no such queue.
+Source: spec mail 17.';
+
+create function parley_mail._p_resubmit(queue text, message_ids bigint[] default null) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+begin
+  v_ids := array(
+    select distinct w.subject
+    from parley_store.remove_work(
+      parley_mail._p_system_of(queue), jsonb_build_object('lane', queue), 10000
+    ) as w
+    where message_ids is null or w.subject = any (message_ids)
+  );
+  -- Who is still waiting in this queue is all that is left to resolve of a message that was categorized.
+  update parley_mail._p_message as m
+  set recipients = r.addresses, notify = r.notify, original_recipients = r.originals, crash_count = 0
+  from (
+    select p.message_id, array_agg(p.address order by p.ordinal) as addresses,
+      array_agg(p.notify order by p.ordinal) as notify, array_agg(p.original_recipient order by p.ordinal) as originals
+    from parley_mail._p_recipient as p
+    where p.message_id = any (v_ids) and p.lane = _p_resubmit.queue
+    group by p.message_id
+  ) as r
+  where m.message_id = r.message_id;
+  delete from parley_mail._p_recipient as p where p.message_id = any (v_ids) and p.lane = _p_resubmit.queue;
+  perform parley_mail._p_submit(v_ids, 1::smallint, null);
+  return cardinality(v_ids);
+end
+$$;
+
+comment on function parley_mail._p_resubmit(text, bigint[]) is
+'Has messages of a queue categorized anew; gives how many.';
+
+create function parley_mail.remove_messages(
+  queue text, with_report boolean default true, dry_run boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_ids bigint[];
+  v_gone record;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  if dry_run is not false then
+    return (
+      select count(distinct w.subject)
+      from parley_store.matching_work(parley_mail._p_system_of(queue), jsonb_build_object('lane', queue)) as w
+    );
+  end if;
+  v_ids := array(
+    select distinct w.subject
+    from parley_store.remove_work(
+      parley_mail._p_system_of(queue), jsonb_build_object('lane', queue), 10000, pg_get_userbyid(v_caller)
+    ) as w
+  );
+  if with_report is false then
+    delete from parley_mail._p_recipient as r where r.message_id = any (v_ids) and r.lane = queue;
+  else
+    select array_agg(r.message_id) as ids, array_agg(r.ordinal) as ordinals, array_agg('5.7.0'::text) as statuses,
+      array_agg('removed by an operator'::text) as reasons
+    into v_gone
+    from parley_mail._p_recipient as r
+    where r.message_id = any (v_ids) and r.lane = queue;
+    if v_gone.ids is not null then
+      perform parley_mail._p_fail_recipients(v_gone.ids, v_gone.ordinals, v_gone.statuses, v_gone.reasons, 'ADMIN');
+    end if;
+  end if;
+  perform parley_mail._p_remove_finished(v_ids);
+  perform parley_mail._p_record_audit(
+    v_caller, 'remove messages', queue, jsonb_build_object('messages', cardinality(v_ids), 'with_report', with_report)
+  );
+  return cardinality(v_ids);
+end
+$$;
+
+comment on function parley_mail.remove_messages(text, boolean, boolean, parley.caller) is
+'Removes messages from a queue, up to 10,000 at a time, and gives how many; what is under way is removed when it comes
+back without success.
+Arguments: queue, as parley_mail.queues shows it; with_report, whether senders are informed; dry_run, count and remove
+nothing.
+Errors: PM001 not allowed.
+Source: spec mail 17.';
+
+create function parley_mail._p_maintain(caller parley.caller default parley.current_caller())
+returns table (task text, done integer)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_settings jsonb;
+  v_aside record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  select o.settings into v_settings from parley_mail._p_organization as o;
+  return query select 'delays'::text, parley_mail._p_report_delays();
+  return query select 'expired'::text, parley_mail._p_expire_waiting();
+  delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';
+  delete from parley_mail._p_idempotency as i
+  where i.at < clock_timestamp() - coalesce((v_settings ->> 'idempotency_retention')::integer, 604800) * interval '1 s';
+  get diagnostics done = row_count;
+  task := 'idempotency keys';
+  return next;
+  -- What took servers down with it while it was categorized.
+  done := 0;
+  for v_aside in
+    select s.message_id, s.body
+    from parley.set_aside_messages as s
+    where s.queue_name = 'parley_mail_submission'
+  loop
+    perform parley.discard_message('parley_mail_submission', v_aside.message_id, caller => parley.current_caller());
+    perform parley_mail._p_set_aside(
+      string_to_array(convert_from(v_aside.body, 'UTF8'), ' ')::bigint[], 'The categorizer died of it twice.'
+    );
+    done := done + 1;
+  end loop;
+  task := 'poison';
+  return next;
+end
+$$;
+
+comment on function parley_mail._p_maintain(parley.caller) is
+'Does what time asks for: notices of delay, expiry, old idempotency keys, poison. Call it every few seconds, and
+parley_store.maintain besides.
+Errors: PM001 the role does not hold SERVE.';
 
 -- sql/mail/grants.sql
 
