@@ -40579,7 +40579,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_settings jsonb;
-  v_aside record;
+  v_dead record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   select o.settings into v_settings from parley_mail._p_organization as o;
@@ -40593,14 +40593,14 @@ begin
   return next;
   -- What took servers down with it while it was categorized.
   done := 0;
-  for v_aside in
+  for v_dead in
     select s.message_id, s.body
     from parley.set_aside_messages as s
     where s.queue_name = 'parley_mail_submission'
   loop
-    perform parley.discard_message('parley_mail_submission', v_aside.message_id, caller => parley.current_caller());
+    perform parley.discard_message('parley_mail_submission', v_dead.message_id, caller => parley.current_caller());
     perform parley_mail._p_set_aside(
-      string_to_array(convert_from(v_aside.body, 'UTF8'), ' ')::bigint[], 'The categorizer died of it twice.'
+      string_to_array(convert_from(v_dead.body, 'UTF8'), ' ')::bigint[], 'The categorizer died of it twice.'
     );
     done := done + 1;
   end loop;
