@@ -55,7 +55,8 @@ end
 $$;
 
 create function ledger.receive(
-  queue text, top integer, out handle uuid, out conversation_group uuid, out is_end boolean, out is_error boolean, out dialog uuid,
+  queue text, top integer, groups integer default null, out handle uuid, out conversation_group uuid, out is_end boolean,
+  out is_error boolean, out dialog uuid,
   out from_initiator boolean, out stream text, out n bigint, out hash text, out seq bigint
 ) returns setof record
 language plpgsql
@@ -64,7 +65,7 @@ as $$
 declare
   v_message parley.received_message;
 begin
-  for v_message in select * from parley.receive(queue, top => receive.top) loop
+  for v_message in select * from parley.receive(queue, top => receive.top, groups => receive.groups) loop
     receive.handle := v_message.conversation_handle;
     receive.conversation_group := v_message.conversation_group_id;
     receive.is_end := v_message.message_type_name like any (array['%/EndDialog', '%/Error']);

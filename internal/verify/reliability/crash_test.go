@@ -27,6 +27,8 @@ func TestCrash(t *testing.T) {
 	})
 	t.Run("CommitWithoutAnAnswer", func(t *testing.T) { crashCommits(t, server, someScenarios(4)) })
 	t.Run("InMidRun", func(t *testing.T) { crashInMidRun(t, server) })
+	t.Run("ShortWays", func(t *testing.T) { crashShortWays(t, server, false) })
+	t.Run("ShortWaysWithRetention", func(t *testing.T) { crashShortWays(t, server, true) })
 	t.Run("PoisonThatCrashesTheServer", func(t *testing.T) { crashPoison(t, server) })
 	t.Run("PreparedSenderOutlivesIt", func(t *testing.T) { crashPrepared(t, server) })
 }

@@ -46,15 +46,22 @@ func newStress(t *testing.T, b *fixture, seed uint64) *stress {
 // start lets the actors loose; the function it returns stops them.
 func (st *stress) start(t *testing.T) (done func()) {
 	t.Helper()
-	var work sync.WaitGroup
-	for i, role := range []func(*actor) error{
+	return st.let(
+		t, movers,
 		(*actor).sendSome, (*actor).sendSome, (*actor).sendSome, (*actor).sendSlowly,
 		(*actor).receiveSome, (*actor).receiveSome, (*actor).receiveSome, (*actor).receiveRepeatably,
-		(*actor).endOne, movers: (*actor).moveOne,
-	} {
+		(*actor).endOne, (*actor).moveOne,
+	)
+}
+
+// let has a session play each role until the function it returns stops them. One of them, if not -1, moves conversations.
+func (st *stress) let(t *testing.T, mover int, roles ...func(*actor) error) (done func()) {
+	t.Helper()
+	var work sync.WaitGroup
+	for i, role := range roles {
 		a := &actor{
 			stress: st, s: st.session(t), random: rand.New(rand.NewPCG(st.seed, uint64(i))), name: fmt.Sprint("actor ", i),
-			moves: i == movers,
+			moves: i == mover,
 		}
 		work.Go(func() { a.run(role) })
 	}
