@@ -3,6 +3,8 @@ package sql_test
 import (
 	"slices"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // sendAt sends a request on a conversation so many seconds from now, and gives its delayed_id.
@@ -198,4 +200,22 @@ func TestSendForLaterIsOfThoseWhoMaySend(t *testing.T) {
 	outsider.refuses(229, "select parley.withdraw_send($1::uuid, $2)", handle, id)
 	outsider.refuses(229, "select parley.reschedule_send($1::uuid, $2, null)", handle, id)
 	equal(outsider, 0, "select count(*) from parley.delayed_sends")
+}
+
+// An END whose snapshot is older than what was sent for later does not get in front of it.
+func TestEndAtRepeatableReadComesBehindWhatItDoesNotSee(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handle := b.dialog()
+	id := b.sendAt(handle, "first", 1000)
+	equal(b.session, true, "select parley.withdraw_send($1::uuid, $2)", handle, id)
+	old := b.begin(pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	old.exec("select count(*) from parley.delayed_sends")
+	b.sendAt(handle, "unseen", 1000)
+	old.exec("select parley.end_conversation($1::uuid)", handle)
+	old.commit()
+	b.exec("select parley.fire_timers()")
+	b.requireAnswered()
+	b.makeSendsDue()
+	b.requireAnswered(request+" unseen", endDialog+" ")
 }
