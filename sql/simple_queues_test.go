@@ -370,7 +370,8 @@ func TestReadersOfOneQueueDoNotPutOffWhatIsDueInAnother(t *testing.T) {
 	b.exec("select parley.create_queue('others', kind => 'SIMPLE')")
 	b.exec("select parley.put('jobs', 'due'::text, deliver_at => now() + interval '1 hour')")
 	b.exec("update parley._p_delayed_message set due_at = now() - interval '1 hour'")
-	b.exec("select setval('parley._p_next_due', 0)")
+	b.exec("select setval('parley._p_next_due', 1)")
 	b.exec("select * from parley.take('others')")
+	equal(b.session, 1, "select pg_sequence_last_value('parley._p_next_due')")
 	b.requireTaken(1, "due")
 }
