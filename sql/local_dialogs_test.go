@@ -144,3 +144,22 @@ func TestEachTableOfTheSearchMovesTheVersionOfTheCatalog(t *testing.T) {
 		}
 	}
 }
+
+// An advisory lock is there for everybody; nobody but the schema's owner may hold up whoever changes the catalog.
+func TestNobodyElseCanHoldTheLockOfTheCatalog(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	outsiderName := b.role("outsider")
+	outsider := b.as(outsiderName)
+	outsider.exec("select pg_advisory_lock(hashtextextended('parley catalog', 0))")
+	tx := b.begin()
+	tx.exec("set local lock_timeout = '2s'")
+	tx.exec("select parley.create_message_type('//test/Other')")
+	tx.commit()
+	for _, mode := range []string{"access share", "row share", "exclusive"} {
+		locking := b.startIn(b.as(outsiderName), "do 'begin lock table parley._p_catalog_change in "+mode+" mode; end'")
+		locking.requireCode("42501")
+	}
+	b.exec(beginAndSend)
+	equal(b.session, 1, keptDialogs)
+}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // The contracts of a service are what it accepts as target; initiating may use any contract of the database (spec 2.5).
@@ -193,4 +195,76 @@ func TestDroppedServiceLosesItsGrants(t *testing.T) {
 	b.exec("select parley.grant('SEND', 'service', '//s', 'PUBLIC')")
 	b.exec("select parley.drop_service('//s')")
 	equal(b.session, 0, "select count(*) from parley.permissions")
+}
+
+const sidesOfNoService = `
+	select count(*) from parley._p_endpoint as e where not exists (select from parley._p_service as s where s.service_id = e.service_id)`
+
+// A first send makes a side of the target that others do not see until it commits.
+func TestWhoTakesAServiceAwayWaitsForItsFirstSends(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]struct{ statement, state string }{
+		"service":  {"select parley.drop_service('//test/Answerer')", "ER"},
+		"contract": {"select parley.alter_service('//test/Answerer', drop_contracts => array['//test/Work'])", "ER"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			tx := b.begin()
+			handle := tx.dialog()
+			tx.send(handle, request, "under way")
+			together := value[string](tx, beginAndSend)
+			changing := b.blocked(change.statement)
+			tx.commit()
+			changing.requireSuccess()
+			b.requireState(handle, change.state)
+			b.requireState(together, change.state)
+			equal(b.session, 0, sidesOfNoService)
+		})
+	}
+}
+
+func TestFirstSendWaitsForWhoDropsItsTarget(t *testing.T) {
+	t.Parallel()
+	for name, isUndone := range map[string]bool{"committed": false, "rolled back": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			handle := b.dialog()
+			tx := b.begin()
+			tx.exec("select parley.drop_service('//test/Answerer')")
+			sender := b.blocked("select parley.send($1::uuid, $2, 'late')", handle, request)
+			if isUndone {
+				tx.rollback()
+			} else {
+				tx.commit()
+			}
+			sender.requireSuccess()
+			equal(b.session, !isUndone, "select parley.get_transmission_status($1::uuid) like '%Answerer%'", handle)
+			equal(b.session, 0, sidesOfNoService)
+		})
+	}
+}
+
+func TestFirstSendOfAnOldSnapshotDoesNotReachADroppedService(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	old := b.begin(pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	handle := old.dialog()
+	b.exec("select parley.drop_service('//test/Answerer')")
+	sender := b.startIn(old, "select parley.send($1::uuid, $2, 'late')", handle, request)
+	sender.requireCode("40001")
+	equal(b.session, 0, sidesOfNoService)
+}
+
+func TestServiceThatWasDroppedMeanwhileIsNotFound(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	tx := b.begin()
+	tx.exec("select parley.drop_service('//test/Answerer')")
+	second := b.blocked("select parley.drop_service('//test/Answerer')")
+	contracts := b.blocked("select parley.alter_service('//test/Answerer', drop_contracts => array['//test/Work'])")
+	tx.commit()
+	second.requireRefusal(15151)
+	contracts.requireRefusal(15151)
 }

@@ -10,12 +10,19 @@
 
 create sequence parley._p_catalog_version;
 
+-- It is a lock of a table, and not an advisory one: that anybody could take, and hold against those who change
+-- something.
+create table parley._p_catalog_change (is_empty boolean not null constraint _p_catalog_change_is_empty check (false));
+
+comment on table parley._p_catalog_change is
+'Whoever changes the catalog holds a lock of it, ROW SHARE, until his transaction ends. It never holds a row.';
+
 create function parley._p_change_catalog() returns trigger
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform pg_advisory_xact_lock_shared(hashtextextended('parley catalog', 0));
+  lock table parley._p_catalog_change in row share mode;
   perform nextval('parley._p_catalog_version');
   return null;
 end
@@ -28,15 +35,13 @@ create function parley._p_is_catalog_changing() returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_key constant bigint := hashtextextended('parley catalog', 0);
 begin
   return exists (
     select
     from pg_locks as l
-    where l.locktype = 'advisory'
-      and l.objsubid = 1
-      and (l.classid::bigint << 32 | l.objid::bigint) = v_key
+    where l.locktype = 'relation'
+      and l.relation = 'parley._p_catalog_change'::regclass
+      and l.mode = 'RowShareLock'
       and l.database = parley._p_database_oid()
   );
 end

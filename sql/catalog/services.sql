@@ -140,6 +140,11 @@ declare
   v_dropped integer;
   v_name text;
 begin
+  if queue is not null or cardinality(drop_contracts) > 0 then
+    perform parley._p_forget_later_routes(name);
+    -- It may have been dropped, or moved, while we waited.
+    v_service := parley._p_find_service(v_caller, name, 'ALTER');
+  end if;
   if queue is null and deduplication_seconds is null
     and coalesce(cardinality(add_contracts), 0) + coalesce(cardinality(drop_contracts), 0) = 0 then
     found := parley._p_raise(8493, 'service', name);
@@ -197,6 +202,9 @@ declare
   v_service parley._p_service := parley._p_find_service(v_caller, name, 'CONTROL');
   v_priority text;
 begin
+  perform parley._p_forget_later_routes(name);
+  -- It may have been dropped while we waited.
+  v_service := parley._p_find_service(v_caller, name, 'CONTROL');
   select case
     when parley._p_is_visible(v_caller, 'database', 0, 0) then format('broker priority "%s"', p.name)
   end as name
@@ -219,5 +227,6 @@ $$;
 
 comment on function parley.drop_service(text, parley.caller) is
 'Drops a service with its endpoints and its waiting messages; the other sides of its open conversations get error -8470.
+Waits for first sends to and from it that are under way.
 Errors: 229 not allowed, 3716 a priority names it, 9663 system object, 15151 not found.
 Source: spec 2.5.';

@@ -216,7 +216,6 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  perform parley._p_forget_later_routes(service.name);
   -- Nobody may be on the way to the old queue: the far sides' rows are locked against their senders.
   perform from parley._p_endpoint as e
   where e.endpoint_id in (select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)
@@ -274,4 +273,5 @@ end
 $$;
 
 comment on function parley._p_move_service(parley._p_service, parley._p_queue) is
-'Moves a service, its waiting messages and the copies that retention keeps, in their order, to another queue.';
+'Moves a service, its waiting messages and the copies that retention keeps, in their order, to another queue. The caller
+has called _p_forget_later_routes.';

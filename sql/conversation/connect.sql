@@ -12,9 +12,11 @@ declare
   v_guid text := (select b.service_broker_guid::text from parley._p_broker as b);
   v_type record;
 begin
-  -- Who moves the service to another queue finds the new side there, or is done.
-  perform pg_advisory_xact_lock_shared(hashtextextended('parley routes ' || endpoint.far_service, 0));
   select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
+  if parley._p_keeps_snapshot() then
+    -- Fails when the service has been dropped or moved since.
+    perform from parley._p_service as s where s.service_id = v_service.service_id for key share;
+  end if;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
   insert into parley._p_conversation_group (conversation_group_id, service_id)
   values (gen_random_uuid(), v_service.service_id)
@@ -47,7 +49,8 @@ end
 $$;
 
 comment on function parley._p_connect(parley._p_endpoint) is
-'Creates the target''s endpoint of a conversation in this database and lets both sides know each other.';
+'Creates the target''s endpoint of a conversation in this database and lets both sides know each other. The caller has
+called _p_await_service before he asked whether the target is here.';
 
 create function parley._p_usual_type(
   service_contract_id integer, is_initiator boolean
@@ -108,19 +111,6 @@ comment on function parley._p_may_remember_routes(text) is
 'Reports whether what the next statement reads about rights and settings may be remembered at sides of a service. Until
 the transaction ends, who changes them waits for it in _p_forget_later_routes; while somebody changes them, and where
 the snapshot is an old one, nothing is remembered. Waits for nobody.';
-
-create function parley._p_forget_later_routes(service_name text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform pg_advisory_xact_lock(hashtextextended('parley routes ' || service_name, 0));
-end
-$$;
-
-comment on function parley._p_forget_later_routes(text) is
-'Waits for transactions that remember routes of a service by what they read before, so that the next statement finds
-these routes, and lets nobody remember others until this transaction ends.';
 
 create function parley._p_remember_route(caller oid, handle uuid) returns void
 language plpgsql

@@ -199,6 +199,7 @@ begin
   elsif endpoint.far_endpoint_id is not null then
     return null;
   end if;
+  perform parley._p_await_service(endpoint.far_service);
   return parley._p_absence(endpoint);
 end
 $$;

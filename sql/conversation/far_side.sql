@@ -166,6 +166,7 @@ begin
   end if;
   v_route := parley._p_find_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id);
   if v_route.address = 'LOCAL' then
+    perform parley._p_await_service(endpoint.far_service);
     v_reason := coalesce(v_route.status, parley._p_absence(endpoint));
     if v_reason is null then
       return parley._p_come_back(endpoint);

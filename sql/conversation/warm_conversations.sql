@@ -63,13 +63,15 @@ declare
   v_route record := parley._p_find_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id);
   v_service parley._p_service;
 begin
-  select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
   if v_route.address is distinct from 'LOCAL'
     or v_route.status is not null
-    or parley._p_delay_reason(endpoint) is not null
-    or parley._p_refuse_dialog(
-      v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name
-    ) is not null then
+    or parley._p_delay_reason(endpoint) is not null then
+    return;
+  end if;
+  select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
+  if parley._p_refuse_dialog(
+    v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name
+  ) is not null then
     return;
   end if;
   perform parley._p_connect(endpoint);
