@@ -3188,6 +3188,39 @@ comment on function parley.drop_queue(text, parley.caller) is
 Errors: 208 not found, 229 not allowed, 3716 still used, 9663 system object.
 Source: spec 2.4.';
 
+-- sql/catalog/service_locks.sql
+
+-- The lock of the name of a service: first sends share it; who takes the service away, or changes what was remembered
+-- of it, takes it alone (docs/architecture.md, "Lock order"). Who only tries it asks _p_may_remember_routes
+-- (conversation/connect.sql).
+
+create function parley._p_await_service(service_name text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_advisory_xact_lock_shared(hashtextextended('parley routes ' || service_name, 0));
+end
+$$;
+
+comment on function parley._p_await_service(text) is
+'Waits for whoever drops a service, moves it to another queue or changes what it accepts, so that the next statement
+finds what he leaves; until this transaction ends, who does so waits for it in _p_forget_later_routes, and finds the
+sides that it makes.';
+
+create function parley._p_forget_later_routes(service_name text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('parley routes ' || service_name, 0));
+end
+$$;
+
+comment on function parley._p_forget_later_routes(text) is
+'Waits for transactions that remember routes of a service by what they read before, so that the next statement finds
+these routes, and lets nobody remember others until this transaction ends.';
+
 -- sql/catalog/services.sql
 
 -- Services: named addresses, each bound to one queue, each with the contracts it accepts as target.
@@ -3332,6 +3365,11 @@ declare
   v_dropped integer;
   v_name text;
 begin
+  if queue is not null or cardinality(drop_contracts) > 0 then
+    perform parley._p_forget_later_routes(name);
+    -- It may have been dropped, or moved, while we waited.
+    v_service := parley._p_find_service(v_caller, name, 'ALTER');
+  end if;
   if queue is null and deduplication_seconds is null
     and coalesce(cardinality(add_contracts), 0) + coalesce(cardinality(drop_contracts), 0) = 0 then
     found := parley._p_raise(8493, 'service', name);
@@ -3389,6 +3427,9 @@ declare
   v_service parley._p_service := parley._p_find_service(v_caller, name, 'CONTROL');
   v_priority text;
 begin
+  perform parley._p_forget_later_routes(name);
+  -- It may have been dropped while we waited.
+  v_service := parley._p_find_service(v_caller, name, 'CONTROL');
   select case
     when parley._p_is_visible(v_caller, 'database', 0, 0) then format('broker priority "%s"', p.name)
   end as name
@@ -3411,6 +3452,7 @@ $$;
 
 comment on function parley.drop_service(text, parley.caller) is
 'Drops a service with its endpoints and its waiting messages; the other sides of its open conversations get error -8470.
+Waits for first sends to and from it that are under way.
 Errors: 229 not allowed, 3716 a priority names it, 9663 system object, 15151 not found.
 Source: spec 2.5.';
 
@@ -5006,12 +5048,19 @@ Source: spec 2.0.';
 
 create sequence parley._p_catalog_version;
 
+-- It is a lock of a table, and not an advisory one: that anybody could take, and hold against those who change
+-- something.
+create table parley._p_catalog_change (is_empty boolean not null constraint _p_catalog_change_is_empty check (false));
+
+comment on table parley._p_catalog_change is
+'Whoever changes the catalog holds a lock of it, ROW SHARE, until his transaction ends. It never holds a row.';
+
 create function parley._p_change_catalog() returns trigger
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform pg_advisory_xact_lock_shared(hashtextextended('parley catalog', 0));
+  lock table parley._p_catalog_change in row share mode;
   perform nextval('parley._p_catalog_version');
   return null;
 end
@@ -5024,15 +5073,13 @@ create function parley._p_is_catalog_changing() returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_key constant bigint := hashtextextended('parley catalog', 0);
 begin
   return exists (
     select
     from pg_locks as l
-    where l.locktype = 'advisory'
-      and l.objsubid = 1
-      and (l.classid::bigint << 32 | l.objid::bigint) = v_key
+    where l.locktype = 'relation'
+      and l.relation = 'parley._p_catalog_change'::regclass
+      and l.mode = 'RowShareLock'
       and l.database = parley._p_database_oid()
   );
 end
@@ -10205,6 +10252,7 @@ begin
   elsif endpoint.far_endpoint_id is not null then
     return null;
   end if;
+  perform parley._p_await_service(endpoint.far_service);
   return parley._p_absence(endpoint);
 end
 $$;
@@ -10277,9 +10325,11 @@ declare
   v_guid text := (select b.service_broker_guid::text from parley._p_broker as b);
   v_type record;
 begin
-  -- Who moves the service to another queue finds the new side there, or is done.
-  perform pg_advisory_xact_lock_shared(hashtextextended('parley routes ' || endpoint.far_service, 0));
   select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
+  if parley._p_keeps_snapshot() then
+    -- Fails when the service has been dropped or moved since.
+    perform from parley._p_service as s where s.service_id = v_service.service_id for key share;
+  end if;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
   insert into parley._p_conversation_group (conversation_group_id, service_id)
   values (gen_random_uuid(), v_service.service_id)
@@ -10312,7 +10362,8 @@ end
 $$;
 
 comment on function parley._p_connect(parley._p_endpoint) is
-'Creates the target''s endpoint of a conversation in this database and lets both sides know each other.';
+'Creates the target''s endpoint of a conversation in this database and lets both sides know each other. The caller has
+called _p_await_service before he asked whether the target is here.';
 
 create function parley._p_usual_type(
   service_contract_id integer, is_initiator boolean
@@ -10373,19 +10424,6 @@ comment on function parley._p_may_remember_routes(text) is
 'Reports whether what the next statement reads about rights and settings may be remembered at sides of a service. Until
 the transaction ends, who changes them waits for it in _p_forget_later_routes; while somebody changes them, and where
 the snapshot is an old one, nothing is remembered. Waits for nobody.';
-
-create function parley._p_forget_later_routes(service_name text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform pg_advisory_xact_lock(hashtextextended('parley routes ' || service_name, 0));
-end
-$$;
-
-comment on function parley._p_forget_later_routes(text) is
-'Waits for transactions that remember routes of a service by what they read before, so that the next statement finds
-these routes, and lets nobody remember others until this transaction ends.';
 
 create function parley._p_remember_route(caller oid, handle uuid) returns void
 language plpgsql
@@ -12228,7 +12266,6 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  perform parley._p_forget_later_routes(service.name);
   -- Nobody may be on the way to the old queue: the far sides' rows are locked against their senders.
   perform from parley._p_endpoint as e
   where e.endpoint_id in (select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)
@@ -12286,7 +12323,8 @@ end
 $$;
 
 comment on function parley._p_move_service(parley._p_service, parley._p_queue) is
-'Moves a service, its waiting messages and the copies that retention keeps, in their order, to another queue.';
+'Moves a service, its waiting messages and the copies that retention keeps, in their order, to another queue. The caller
+has called _p_forget_later_routes.';
 
 -- sql/conversation/timers.sql
 
@@ -13079,13 +13117,15 @@ declare
   v_route record := parley._p_find_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id);
   v_service parley._p_service;
 begin
-  select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
   if v_route.address is distinct from 'LOCAL'
     or v_route.status is not null
-    or parley._p_delay_reason(endpoint) is not null
-    or parley._p_refuse_dialog(
-      v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name
-    ) is not null then
+    or parley._p_delay_reason(endpoint) is not null then
+    return;
+  end if;
+  select * into v_service from parley._p_service as s where s.name = endpoint.far_service;
+  if parley._p_refuse_dialog(
+    v_service, endpoint.service_contract_name, endpoint.owner, endpoint.service_name
+  ) is not null then
     return;
   end if;
   perform parley._p_connect(endpoint);
@@ -13268,6 +13308,7 @@ begin
   end if;
   v_route := parley._p_find_route(endpoint.far_service, endpoint.far_broker_instance, endpoint.conversation_id);
   if v_route.address = 'LOCAL' then
+    perform parley._p_await_service(endpoint.far_service);
     v_reason := coalesce(v_route.status, parley._p_absence(endpoint));
     if v_reason is null then
       return parley._p_come_back(endpoint);
