@@ -72,6 +72,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newReceiveCommand(a),
 		newRequestCommand(a),
 		newSendCommand(a),
+		newMailCommand(a),
 		newServeCommand(a),
 		newServiceCommand(a),
 		newStatusCommand(a),

@@ -146,6 +146,7 @@ var withinReach = map[string]string{
 	"parley_mail._p_read_body(bigint,bigint,integer,integer,parley.caller)": asksTheRight,
 	"parley_mail._p_record_outcomes(bigint[],bigint[],bigint[],integer[],text[],integer[],text[],text[],text[],bigint[],bigint[]," +
 		"parley.caller)": asksTheRight,
+	"parley_mail._p_maintain(parley.caller)":                                             asksTheRight,
 	"parley_mail._p_renew(bigint[],interval,parley.caller)":                              asksTheRight,
 	"parley_mail._p_report_hops(text[],text[],timestamp with time zone[],parley.caller)": asksTheRight,
 

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// bodyCache keeps bodies of messages by number, up to a number of bytes. When it is full the oldest go first: they wait for a hop that does
-// not answer, and are read again when it does.
+// bodyCache keeps bodies of messages by number, up to a number of bytes. When it is full the oldest go first: they wait for a hop that
+// does not answer, and are read again when it does.
 type bodyCache struct {
 	limit int64
 
@@ -60,20 +60,6 @@ func (c *bodyCache) forget(id int64) {
 	if element, there := c.bodies[id]; there {
 		c.remove(element)
 	}
-}
-
-// shrinkTo drops the oldest bodies until at most so many bytes are left.
-func (c *bodyCache) shrinkTo(limit int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.shrink(limit)
-}
-
-// size is how many bytes are kept.
-func (c *bodyCache) size() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.bytes
 }
 
 func (c *bodyCache) shrink(limit int64) {

@@ -63,7 +63,8 @@ func Accept(ctx context.Context, db pgdb.DB, messages []Arriving) ([]int64, erro
 		}
 		envelopes[i], bodies[i] = string(envelope), message.Body
 	}
-	rows, err := db.Query(ctx, "select a.id from parley_mail._p_accept_envelopes($1::text[]::jsonb[], $2::bytea[]) as a (id)", envelopes, bodies)
+	rows, err := db.Query(ctx, "select a.id from parley_mail._p_accept_envelopes($1::text[]::jsonb[], $2::bytea[]) as a (id)",
+		envelopes, bodies)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "accept messages")
 	}

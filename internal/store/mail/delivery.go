@@ -171,3 +171,12 @@ func FinishReport(ctx context.Context, tx pgx.Tx, messageID int64) error {
 	}
 	return nil
 }
+
+// Maintain gives back what leases that are over held, informs senders of delays, gives up what waited too long, and removes what is not
+// needed any more.
+func Maintain(ctx context.Context, db pgdb.DB) error {
+	if _, err := db.Exec(ctx, "select parley_mail._p_maintain()"); err != nil {
+		return pgdb.StatementError(err, "maintain mail")
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/mail/server"
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+)
+
+// mailConnections is how many sessions mail transport has at once: receipt, categorizer, claims, outcomes and bodies.
+const mailConnections = 12
+
+func newMailCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mail",
+		Short: "Send and take in mail: configure it, run it, submit messages",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newMailServeCommand(a), newMailApplyCommand(a), newMailSendCommand(a))
+	return cmd
+}
+
+func newMailServeCommand(a *app) *cobra.Command {
+	s := &serving{}
+	var config server.Config
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run mail transport: receive by SMTP, categorize, send, report",
+		Long: `Run mail transport for a database until Ctrl-C or SIGTERM. What it does is configured in the database: see parley mail apply.
+
+Any number of daemons may work on one database. What one has in its hands when it is killed is sent by another when its lease is
+over, after five minutes at most. The role it logs in as needs the right SERVE:
+  select parley_mail.grant_right('SERVE', 'daemon');`,
+		Example: `  parley mail serve --dsn postgres://daemon@db1/shop
+  parley mail serve --dsn postgres://daemon@db1/shop --spool /var/spool/parley --body-cache 1073741824`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.openLog(s); err != nil {
+				return err
+			}
+			config.Logger = s.logger
+			return a.serveMail(cmd.Context(), config)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&config.SpoolFolder, "spool", "", "folder for large messages while they arrive (default that of the system)")
+	flags.Int64Var(&config.BodyCache, "body-cache", 512<<20, "memory for bodies between receipt and delivery, in bytes")
+	flags.StringArrayVar(&config.NameServers, "name-server", nil,
+		"name server as host:port, may be given several times (default those of the system)")
+	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
+	return cmd
+}
+
+func (a *app) serveMail(ctx context.Context, config server.Config) error {
+	dsn, err := a.resolveDSN(ctx)
+	if err != nil {
+		return err
+	}
+	connecting, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return fmt.Errorf("read the DSN: %w", err)
+	}
+	connecting.MaxConns = max(connecting.MaxConns, mailConnections)
+	connecting.AfterConnect = pinSearchPath
+	if connecting.ConnConfig.RuntimeParams["application_name"] == "" {
+		connecting.ConnConfig.RuntimeParams["application_name"] = "parley mail serve"
+	}
+	if config.Pool, err = pgxpool.NewWithConfig(ctx, connecting); err != nil {
+		return fmt.Errorf("prepare to connect: %w", err)
+	}
+	defer config.Pool.Close()
+	part, err := server.New(config)
+	if err != nil {
+		return fmt.Errorf("prepare mail transport: %w", err)
+	}
+	err = daemon.Run(ctx, []daemon.Part{part}, func() { config.Logger.Info("mail transport runs") })
+	config.Logger.Info("mail transport has stopped")
+	return err
+}
+
+func newMailApplyCommand(a *app) *cobra.Command {
+	var dryRun, prune bool
+	cmd := &cobra.Command{
+		Use:   "apply FILE",
+		Short: "Make the configuration of mail what a file says",
+		Long: `Make the configuration of mail what a file says: {"kind": {"name": {"setting": value}}}. A file of - is standard input.
+Daemons use what they can of it within seconds; the addresses on which they listen, from their next start on.
+
+The kinds and settings are in the view parley_mail.setting_definitions.`,
+		Example: `  parley mail apply mail.json --dry-run
+  parley mail apply mail.json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			written, err := readFileOrInput(a, args[0])
+			if err != nil {
+				return err
+			}
+			if !json.Valid(written) {
+				return fmt.Errorf("%s is no JSON: give {\"kind\": {\"name\": {\"setting\": value}}}", args[0])
+			}
+			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]mailstore.Change, error) {
+				return mailstore.Apply(ctx, db, written, dryRun, prune)
+			}, writeMailChanges)
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would change, and change nothing")
+	cmd.Flags().BoolVar(&prune, "prune", false, "drop what the file does not name")
+	return cmd
+}
+
+func readFileOrInput(a *app, name string) ([]byte, error) {
+	if name == "-" {
+		written, err := io.ReadAll(a.stdin)
+		if err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		return written, nil
+	}
+	written, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the file: %w", err)
+	}
+	return written, nil
+}
+
+func writeMailChanges(out io.Writer, changes []mailstore.Change) error {
+	if len(changes) == 0 {
+		_, err := fmt.Fprintln(out, "nothing changes")
+		return err
+	}
+	table := newTable(out)
+	fmt.Fprintln(table, "ACTION\tKIND\tNAME\tSETTINGS")
+	for _, change := range changes {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", change.Action, change.Kind, oneLine(change.Name, 0), oneLine(string(change.Settings), 0))
+	}
+	return table.Flush()
+}
+
+// sentMail is what mail send prints for programs; a stable format.
+type sentMail struct {
+	MessageID int64 `json:"message_id"`
+}
+
+func newMailSendCommand(a *app) *cobra.Command {
+	var message mailstore.Submission
+	var raw string
+	cmd := &cobra.Command{
+		Use:   "send --from ADDRESS --to ADDRESS [TEXT]",
+		Short: "Submit a message",
+		Long: `Submit a message, as select parley_mail.send(...) does. The text is the argument or comes from standard input; with --raw a whole
+message with its header comes from a file, or from standard input for -.`,
+		Example: `  parley mail send --from shop@example.org --to ann@example.com --subject 'Order 7' 'Thank you.'
+  parley mail send --from shop@example.org --to ann@example.com --raw message.eml`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := readMailBody(a, &message, raw, args); err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			return a.withConnection(ctx, func(conn *pgx.Conn) error {
+				id, err := mailstore.Submit(ctx, conn, message)
+				if err != nil {
+					return fmt.Errorf("submit the message: %w", err)
+				}
+				if a.json {
+					return encodeJSON(cmd.OutOrStdout(), sentMail{MessageID: id})
+				}
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
+				return err
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&message.Sender, "from", "", "sender, as address or Name <address>")
+	flags.StringArrayVar(&message.Recipients, "to", nil, "recipient, may be given several times")
+	flags.StringVar(&message.Subject, "subject", "", "subject")
+	flags.StringVar(&raw, "raw", "", "file with a whole message; - is standard input")
+	flags.StringVar(&message.IdempotencyKey, "idempotency-key", "", "a second message with the same key is the first one")
+	return cmd
+}
+
+func readMailBody(a *app, message *mailstore.Submission, raw string, args []string) error {
+	switch {
+	case message.Sender == "" || len(message.Recipients) == 0:
+		return usagef("give --from and --to")
+	case raw != "" && (len(args) > 0 || message.Subject != ""):
+		return usagef("--raw is a whole message: give no text and no --subject")
+	case len(args) == 1:
+		message.Text = args[0]
+		return nil
+	}
+	name := raw
+	if name == "" {
+		name = "-"
+	}
+	written, err := readFileOrInput(a, name)
+	if err != nil {
+		return err
+	}
+	if raw == "" {
+		message.Text = string(written)
+		return nil
+	}
+	if len(written) == 0 {
+		return errors.New("the message is empty")
+	}
+	message.Raw = written
+	return nil
+}

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley/internal/mail/groupcommit"
+	"github.com/parley-broker/parley/internal/mail/message"
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+)
+
+const (
+	// smallBody is the size up to which a body travels with its envelope, in bytes; larger ones are written in chunks.
+	smallBody = 1 << 20
+	// chunkSize is the size of a chunk, in bytes.
+	chunkSize = 512 << 10
+)
+
+// arrivals accepts messages that have arrived.
+type arrivals struct {
+	pool   *pgxpool.Pool
+	bodies *bodyCache
+	// accepted is called after each commit.
+	accepted func()
+}
+
+// accept stores a batch in one transaction. When it returns without an error the messages are durable.
+func (a *arrivals) accept(ctx context.Context, batch []groupcommit.Arrival) (ids []int64, err error) {
+	kept := make([][]byte, len(batch))
+	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+		messages := make([]mailstore.Arriving, len(batch))
+		for i, arrival := range batch {
+			messages[i] = arriving(arrival.Envelope, arrival.Body.Size())
+			if kept[i], err = a.body(ctx, tx, arrival, &messages[i]); err != nil {
+				return err
+			}
+		}
+		ids, err = mailstore.Accept(ctx, tx, messages)
+		return err //nolint:wrapcheck // Wrapped below.
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store messages that have arrived: %w", err)
+	}
+	for i, id := range ids {
+		if kept[i] != nil {
+			a.bodies.keep(id, kept[i])
+		}
+	}
+	a.accepted()
+	return ids, nil
+}
+
+// body gives a message its body, or writes that in chunks, and returns it where it is in memory.
+func (a *arrivals) body(ctx context.Context, tx pgx.Tx, arrival groupcommit.Arrival, into *mailstore.Arriving) ([]byte, error) {
+	whole, inMemory := arrival.Body.Bytes()
+	if inMemory && len(whole) <= smallBody {
+		into.Body = whole
+		return whole, nil
+	}
+	id, content, err := mailstore.BeginBody(ctx, tx, chunkSize)
+	if err != nil {
+		return nil, fmt.Errorf("begin a body: %w", err)
+	}
+	into.MessageID, into.ContentID = id, content
+	sum, reader, chunk := sha256.New(), arrival.Body.Reader(), make([]byte, chunkSize)
+	size := int64(0)
+	for number := 0; ; number++ {
+		n, err := io.ReadFull(reader, chunk)
+		if n > 0 {
+			sum.Write(chunk[:n])
+			size += int64(n)
+			if err := mailstore.AppendBody(ctx, tx, content, number, chunk[:n]); err != nil {
+				return nil, fmt.Errorf("write a body: %w", err)
+			}
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read a body: %w", err)
+		}
+	}
+	if err := mailstore.FinishBody(ctx, tx, content, size, sum.Sum(nil)); err != nil {
+		return nil, fmt.Errorf("finish a body: %w", err)
+	}
+	if inMemory {
+		return whole, nil
+	}
+	return nil, nil
+}
+
+// isAlone is whether an error may be that of one message of a batch: the server refused it, and would refuse it again.
+func isAlone(err error) bool {
+	refused, is := errors.AsType[*pgconn.PgError](err)
+	return is && (strings.HasPrefix(refused.Code, "22") || strings.HasPrefix(refused.Code, "23") || strings.HasPrefix(refused.Code, "P"))
+}
+
+// arriving writes an envelope as the database takes it.
+func arriving(e message.Envelope, size int64) mailstore.Arriving {
+	received := e.ReceivedAt
+	a := mailstore.Arriving{
+		Sender: e.Sender, Return: e.Return, EnvelopeID: e.EnvelopeID, Source: e.Source, Connector: e.Connector, Helo: e.Helo,
+		AuthenticatedAs: e.AuthenticatedAs, Directionality: strings.ToUpper(e.Directionality), Size: size,
+		HeaderMessageID: e.HeaderMessageID, Subject: e.Subject, IsEightBit: e.BodyType != "" && e.BodyType != "7BIT",
+		HasUTF8Addresses: e.IsUTF8, Verdicts: e.Verdicts, NetworkMessageID: e.NetworkMessageID, ReceivedAt: &received,
+		IdempotencyKey: e.IdempotencyKey, Quarantine: e.Quarantine,
+	}
+	if e.Peer.IsValid() {
+		a.SourceIP = e.Peer.String()
+	}
+	priorities := map[string]int{"high": 0, "low": 2}
+	if priority, is := priorities[e.Priority]; is {
+		a.Priority = &priority
+	}
+	for _, recipient := range e.Recipients {
+		a.Recipients = append(a.Recipients, recipient.Address)
+		a.Notify = append(a.Notify, given(recipient.Notify))
+		a.OriginalRecipients = append(a.OriginalRecipients, given(recipient.Original))
+	}
+	return a
+}
+
+// given is nil for what was not given.
+func given(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/mail/message"
+	"github.com/parley-broker/parley/internal/mail/report"
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+)
+
+// makeReports makes the delivery reports that are due, each in one transaction with the removal of what it is about.
+func (s *Server) makeReports(ctx context.Context) (made int, err error) {
+	for ctx.Err() == nil {
+		var found bool
+		err := pgx.BeginFunc(ctx, s.config.Pool, func(tx pgx.Tx) error {
+			due, err := mailstore.DueReport(ctx, tx)
+			if err != nil || due == nil {
+				return err //nolint:wrapcheck // Wrapped below.
+			}
+			found = true
+			return s.makeReport(ctx, tx, due)
+		})
+		if err != nil {
+			return made, fmt.Errorf("make a delivery report: %w", err)
+		}
+		if !found {
+			return made, nil
+		}
+		made++
+	}
+	return made, nil
+}
+
+func (s *Server) makeReport(ctx context.Context, tx pgx.Tx, due *mailstore.Report) error {
+	settings := s.settings.Load()
+	now := time.Now()
+	id := message.NewNetworkMessageID(now)
+	original := s.deliveries.open(ctx, mailstore.Claimed{Body: due.Body, Content: due.Content, BodyHolder: due.BodyHolder})
+	defer func() { _ = original.Close() }()
+	written := report.Report{
+		Action: report.Action(strings.ToLower(due.Action)), ReportingMTA: settings.fqdn, Postmaster: settings.postmaster, To: due.Sender,
+		EnvelopeID: due.EnvelopeID, ReceivedFrom: due.Helo, Arrived: due.ReceivedAt, Date: now, MessageID: id + "@" + settings.fqdn,
+		Original:    original,
+		HeadersOnly: due.Action != "FAILED" || due.Return == "HDRS" || due.Size > settings.reportLimit,
+	}
+	for i, address := range due.Addresses {
+		recipient := report.Recipient{
+			Final: address, Original: due.Originals[i], Status: due.Statuses[i], Text: due.Texts[i], Remote: due.Hosts[i],
+			Code: int(due.Codes[i]), LogID: due.NetworkMessageID,
+		}
+		if due.AttemptedAt[i] != nil {
+			recipient.LastAttempt = *due.AttemptedAt[i]
+		}
+		if due.Action == "DELAYED" {
+			recipient.RetryUntil = due.ExpiresAt
+		}
+		written.Recipients = append(written.Recipients, recipient)
+	}
+	var body bytes.Buffer
+	if err := written.Write(&body); err != nil {
+		return fmt.Errorf("write it: %w", err)
+	}
+	_, err := mailstore.Accept(ctx, tx, []mailstore.Arriving{{
+		Recipients: []string{due.Sender}, Source: "DSN", Size: int64(body.Len()), Body: body.Bytes(), NetworkMessageID: id,
+		HeaderMessageID: "<" + written.MessageID + ">", Subject: "delivery report", ParentMessageID: due.MessageID, ReceivedAt: &now,
+		Directionality: "ORIGINATING",
+	}})
+	if err != nil {
+		return fmt.Errorf("accept it: %w", err)
+	}
+	if err := mailstore.FinishReport(ctx, tx, due.MessageID); err != nil {
+		return fmt.Errorf("finish it: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley/internal/backoff"
+	"github.com/parley-broker/parley/internal/mail/groupcommit"
+	"github.com/parley-broker/parley/internal/mail/nexthop"
+	"github.com/parley-broker/parley/internal/mail/receive"
+	"github.com/parley-broker/parley/internal/mail/send"
+	"github.com/parley-broker/parley/internal/mail/spool"
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+)
+
+const (
+	// categorizedAtOnce bounds the items of one call of the categorizer.
+	categorizedAtOnce = 100
+	// maintenanceInterval is how often delays, expiry and leases are seen to, and reports made.
+	maintenanceInterval = 2 * time.Second
+	// configurationInterval is how often the configuration is read again.
+	configurationInterval = 5 * time.Second
+	// scanInterval is how often the database is asked for work that nothing has announced.
+	scanInterval = time.Second
+	// grace is how long messages that are being received may take when the daemon stops.
+	grace = 30 * time.Second
+)
+
+// Config says what mail transport works with. Only Pool is needed.
+type Config struct {
+	// Pool leads to the database, as a role that holds the right SERVE.
+	Pool *pgxpool.Pool
+	// Name distinguishes this daemon from others; "" means host and process id.
+	Name string
+	// SpoolFolder holds large messages while they arrive; "" means that of the system.
+	SpoolFolder string
+	// BodyCache is how much memory bodies may take between receipt and delivery, in bytes; 0 means 512 MB.
+	BodyCache int64
+	// NameServers are asked for next hops, as host:port; none means those of the machine.
+	NameServers []string
+	Logger      *slog.Logger
+}
+
+// Server is mail transport as a part of a daemon.
+type Server struct {
+	config     Config
+	host       string
+	settings   atomic.Pointer[settings]
+	bodies     *bodyCache
+	deliveries *deliveries
+	resolver   *nexthop.Resolver
+	receiver   *receive.Server
+	committer  *groupcommit.Committer
+	dispatcher *send.Dispatcher
+	// submitted and queued have a token when something may wait to be categorized, and to be sent.
+	submitted, queued chan struct{}
+}
+
+// New checks the configuration. Nothing runs before [Server.Run].
+func New(config Config) (*Server, error) {
+	if config.Pool == nil {
+		return nil, errors.New("mail: Pool is missing")
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	config.Name = cmp.Or(config.Name, fmt.Sprintf("%s:%d", host, os.Getpid()))
+	config.BodyCache = cmp.Or(config.BodyCache, 512<<20)
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	resolver, err := nexthop.New(nexthop.Config{Servers: config.NameServers, Logger: config.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("mail: %w", err)
+	}
+	s := &Server{
+		config: config, host: host, bodies: newBodyCache(config.BodyCache), resolver: resolver,
+		submitted: make(chan struct{}, 1), queued: make(chan struct{}, 1),
+	}
+	s.deliveries = &deliveries{pool: config.Pool, holder: config.Name, bodies: s.bodies}
+	arriving := &arrivals{pool: config.Pool, bodies: s.bodies, accepted: func() { signal(s.submitted) }}
+	s.committer = groupcommit.New(arriving.accept, groupcommit.Options{IsAlone: isAlone})
+	s.receiver = &receive.Server{
+		Accepter: s.committer, Spool: spool.New(config.SpoolFolder, smallBody*4, config.BodyCache), Log: config.Logger, Grace: grace,
+		Credentials: credentials{s},
+	}
+	s.dispatcher, err = send.NewDispatcher(send.Config{
+		Store: s.deliveries, Wake: s.queued, Interval: scanInterval, Logger: config.Logger, Carriers: s.carriers(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mail: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Server) carriers() map[string]send.Carrier {
+	smtp := &send.SMTPCarrier{
+		Resolver: s.resolver, Logger: s.config.Logger,
+		Connector: func(name string) (send.Connector, bool) {
+			connector, known := s.settings.Load().connectors[name]
+			return connector, known
+		},
+		Self: func(name string) bool { return name == s.settings.Load().fqdn },
+	}
+	mailboxes := &send.MailboxCarrier{Store: func(name string) (send.MailboxStore, bool) {
+		store, known := s.settings.Load().stores[name]
+		return store, known
+	}}
+	return map[string]send.Carrier{"DNS": smtp, "SMART_HOST": smtp, "MAILBOX": mailboxes}
+}
+
+// signal sends a token to whoever waits for it.
+func signal(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}
+
+// Prepare reads the configuration for the first time.
+func (s *Server) Prepare(ctx context.Context) error { return s.readSettings(ctx) }
+
+// Close gives back what Prepare has opened.
+func (s *Server) Close() {}
+
+// Run receives, categorizes and sends until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	listeners, err := receive.Listen(ctx, s.settings.Load().receive)
+	if err != nil {
+		return fmt.Errorf("mail: %w", err)
+	}
+	var parts sync.WaitGroup
+	parts.Go(func() { s.repeat(ctx, "messages cannot be categorized", s.submitted, scanInterval, s.categorize) })
+	parts.Go(func() { s.repeat(ctx, "mail cannot be maintained", nil, maintenanceInterval, s.maintain) })
+	parts.Go(func() {
+		s.repeat(ctx, "the configuration of mail cannot be read", nil, configurationInterval, func(ctx context.Context) (bool, error) {
+			return false, s.readSettings(ctx)
+		})
+	})
+	parts.Go(func() { _ = s.dispatcher.Run(ctx) })
+	err = s.receiver.Run(ctx, listeners)
+	s.committer.Close()
+	parts.Wait()
+	if err != nil {
+		return fmt.Errorf("mail: %w", err)
+	}
+	return nil
+}
+
+// repeat does something until ctx ends: at once again while there is more, and otherwise when it is woken or the interval is over. What
+// fails is logged and tried again.
+func (s *Server) repeat(
+	ctx context.Context, failure string, wake <-chan struct{}, interval time.Duration, do func(context.Context) (more bool, err error),
+) {
+	failures := backoff.NewFailures(s.config.Logger, failure)
+	for ctx.Err() == nil {
+		pause := interval
+		more, err := do(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			pause = failures.Failed(err)
+		default:
+			failures.Succeeded()
+			if more {
+				continue
+			}
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// categorize categorizes what waits, and says whether more may.
+func (s *Server) categorize(ctx context.Context) (bool, error) {
+	done, err := mailstore.Categorize(ctx, s.config.Pool, categorizedAtOnce, 0)
+	if err != nil {
+		return false, fmt.Errorf("categorize: %w", err)
+	}
+	if done.SetAside > 0 {
+		s.config.Logger.Warn("messages were set aside because they cannot be categorized", "messages", done.SetAside)
+	}
+	if done.Messages > 0 {
+		signal(s.queued)
+	}
+	return done.Messages+done.Failed > 0, nil
+}
+
+// maintain sees to leases, delays and expiry, and makes reports.
+func (s *Server) maintain(ctx context.Context) (bool, error) {
+	if err := mailstore.Maintain(ctx, s.config.Pool); err != nil {
+		return false, fmt.Errorf("maintain: %w", err)
+	}
+	made, err := s.makeReports(ctx)
+	if made > 0 {
+		signal(s.submitted)
+	}
+	return false, err
+}
+
+// readSettings reads the configuration, and uses it where it is new. Bindings of receive connectors are used from the next start on.
+func (s *Server) readSettings(ctx context.Context) error {
+	text, err := mailstore.Configuration(ctx, s.config.Pool)
+	if err != nil {
+		return fmt.Errorf("read the configuration of mail: %w", err)
+	}
+	fresh, err := readSettings(text, s.host)
+	if err != nil {
+		return err
+	}
+	if used := s.settings.Load(); used != nil && used.version == fresh.version {
+		return nil
+	}
+	if err := s.receiver.Configure(fresh.receive); err != nil {
+		return fmt.Errorf("use the configuration of mail: %w", err)
+	}
+	s.settings.Store(fresh)
+	s.config.Logger.Info("the configuration of mail is in use", "version", fresh.version)
+	return nil
+}
+
+// credentials are the users of the configuration.
+type credentials struct{ server *Server }
+
+// Verifier is what a user is verified with.
+func (c credentials) Verifier(_ context.Context, user string) (receive.Verifier, error) {
+	written, known := c.server.settings.Load().verifiers[user]
+	if !known {
+		return receive.Verifier{}, receive.ErrUnknownUser
+	}
+	verifier, err := receive.ParseVerifier(written)
+	if err != nil {
+		return receive.Verifier{}, fmt.Errorf("read the verifier of %s: %w", user, err)
+	}
+	return verifier, nil
+}

@@ -1,0 +1,287 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	netsmtp "net/smtp"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley/internal/mail/server"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// relay is a host on loopback that takes mail, and refuses recipients whose name begins with "no".
+type relay struct {
+	mu       sync.Mutex
+	messages []string
+}
+
+func (r *relay) NewSession(*smtp.Conn) (smtp.Session, error) { return &session{relay: r}, nil }
+
+type session struct {
+	relay *relay
+	to    []string
+}
+
+func (s *session) Mail(string, *smtp.MailOptions) error { return nil }
+func (s *session) Reset()                               { s.to = nil }
+func (s *session) Logout() error                        { return nil }
+
+func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
+	if strings.HasPrefix(to, "no") {
+		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
+	}
+	s.to = append(s.to, to)
+	return nil
+}
+
+func (s *session) Data(body io.Reader) error {
+	content, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	s.relay.mu.Lock()
+	defer s.relay.mu.Unlock()
+	s.relay.messages = append(s.relay.messages, strings.Join(s.to, ",")+"\n"+string(content))
+	return nil
+}
+
+func (r *relay) serve(t *testing.T) string {
+	t.Helper()
+	listener := listen(t)
+	host := smtp.NewServer(r)
+	host.Domain, host.ErrorLog = "relay.example", discardLog{}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = host.Serve(listener) })
+	t.Cleanup(func() { _ = host.Close(); serving.Wait() })
+	return listener.Addr().String()
+}
+
+type discardLog struct{}
+
+func (discardLog) Printf(string, ...any) {}
+func (discardLog) Println(...any)        {}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}
+
+// hub is a mail server with its database.
+type hub struct {
+	*testing.T
+	pool    *pgxpool.Pool
+	relay   *relay
+	address string
+	mailbox string
+}
+
+func newHub(t *testing.T) *hub {
+	t.Helper()
+	h := &hub{T: t, pool: parleytest.Database(t), relay: &relay{}, mailbox: t.TempDir()}
+	free := listen(t)
+	h.address = free.Addr().String()
+	relayHost, relayPort, err := net.SplitHostPort(h.relay.serve(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.exec(`select parley_mail.apply($1::jsonb)`, fmt.Sprintf(`{
+		"organization": {"organization": {"default_domain": "example.org", "fqdn": "hub.example.org"}},
+		"accepted domain": {"example.org": {}},
+		"mailbox store": {"local": {"driver": "MAILDIR", "address": %q}},
+		"mailbox": {"ann@example.org": {"store": "local"}},
+		"receive connector": {"inbound": {"usage": "INTERNET", "bindings": [%q], "remote_ranges": ["127.0.0.0/8"], "tls": "OFF"}},
+		"send connector": {"outbound": {"address_spaces": [{"pattern": "*"}], "routing": "SMART_HOST", "tls": "OFF",
+			"smart_hosts": [{"host": %q, "port": %s}]}}
+	}`, h.mailbox+"/{local}", h.address, "["+relayHost+"]", relayPort))
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *hub) exec(statement string, arguments ...any) {
+	h.Helper()
+	if _, err := h.pool.Exec(h.Context(), statement, arguments...); err != nil {
+		h.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// start runs a daemon until the test ends, or stop is called.
+func (h *hub) start() (stop func()) {
+	h.Helper()
+	s, err := server.New(server.Config{Pool: h.pool, SpoolFolder: h.TempDir(), NameServers: []string{"127.0.0.1:1"}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		h.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.Context()))
+	if err := s.Prepare(ctx); err != nil {
+		cancel()
+		h.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			h.Errorf("the server ended with %v", err)
+		}
+	})
+	h.Cleanup(stop)
+	return stop
+}
+
+// await waits until something is there.
+func (h *hub) await(what string, is func() bool) {
+	h.Helper()
+	limit := time.NewTimer(2 * time.Minute)
+	defer limit.Stop()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for !is() {
+		select {
+		case <-limit.C:
+			h.Fatalf("%s did not come; lanes: %s", what, h.text(`select coalesce(jsonb_agg(to_jsonb(l))::text, '') from parley_store.lanes as l`))
+		case <-ticker.C:
+		}
+	}
+}
+
+func (h *hub) text(query string) (text string) {
+	h.Helper()
+	if err := h.pool.QueryRow(h.Context(), query).Scan(&text); err != nil {
+		h.Fatal(err)
+	}
+	return text
+}
+
+// inbox are the messages that the mailbox of ann holds.
+func (h *hub) inbox() (messages []string) {
+	h.Helper()
+	found, err := filepath.Glob(filepath.Join(h.mailbox, "ann", "new", "*"))
+	if err != nil {
+		h.Fatal(err)
+	}
+	for _, path := range found {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			h.Fatal(err)
+		}
+		messages = append(messages, string(content))
+	}
+	return messages
+}
+
+func (h *hub) relayed() []string {
+	h.relay.mu.Lock()
+	defer h.relay.mu.Unlock()
+	return append([]string(nil), h.relay.messages...)
+}
+
+func (h *hub) empty() bool {
+	return h.text(`select (select count(*) from parley_mail._p_message) || ' ' || (select count(*) from parley_mail._p_recipient) || ' '
+		|| (select count(*) from parley_store.work_items) || ' ' || (select count(*) from parley_mail._p_report)`) == "0 0 0 0"
+}
+
+func TestMailFromOutsideComesIntoTheMailbox(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.start()
+	letter := "From: bob@b.example\r\nTo: ann@example.org\r\nSubject: hello\r\n\r\n..dots\r\nbody\r\n"
+	large := "From: bob@b.example\r\nTo: ann@example.org\r\nSubject: large\r\n\r\n" + strings.Repeat(strings.Repeat("x", 70)+"\r\n", 60_000)
+	h.await("the listener", func() bool {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", h.address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	for _, text := range []string{letter, large} {
+		if err := netsmtp.SendMail(h.address, nil, "bob@b.example", []string{"ann@example.org"}, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.await("the mail", func() bool { return len(h.inbox()) == 2 })
+	for _, message := range h.inbox() {
+		if !strings.HasSuffix(message, letter) && !strings.HasSuffix(message, large) {
+			t.Errorf("arrived: %.400q", message)
+		}
+		if !strings.Contains(message, "Return-Path: <bob@b.example>\r\n") || !strings.Contains(message, "Received: from") {
+			t.Errorf("the header is %.600q", message)
+		}
+	}
+	if err := netsmtp.SendMail(h.address, nil, "bob@b.example", []string{"else@c.example"}, []byte(letter)); err == nil ||
+		!strings.Contains(err.Error(), "550") {
+		t.Errorf("relaying for an outsider: %v", err)
+	}
+	h.await("the end", h.empty)
+}
+
+func TestMailOfATransactionLeavesWithItsCommit(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.start()
+	h.exec(`do $$ begin
+		begin
+			perform parley_mail.send('ann@example.org', array['x@c.example'], subject => 'rolled back', text => 'no');
+			raise exception 'no order';
+		exception when raise_exception then null;
+		end;
+		perform parley_mail.send('ann@example.org', array['x@c.example', 'y@d.example'], subject => 'confirmed', text => 'yes');
+	end $$`)
+	h.await("the mail", func() bool { return len(h.relayed()) > 0 })
+	h.await("the end", h.empty)
+	relayed := strings.Join(h.relayed(), "\n")
+	if strings.Contains(relayed, "rolled back") || strings.Count(relayed, "Subject: confirmed") != 1 {
+		t.Errorf("relayed: %q", relayed)
+	}
+	if !strings.HasPrefix(relayed, "x@c.example,y@d.example\n") {
+		t.Errorf("recipients of one next hop do not travel together: %.100q", relayed)
+	}
+}
+
+func TestSenderLearnsOfWhatCannotBeDelivered(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.start()
+	h.exec(`select parley_mail.send('ann@example.org', array['nobody@c.example', 'x@c.example', 'absent@example.org'], subject => 'hello', text => 'hello')`)
+	h.await("the reports", func() bool {
+		all := strings.Join(h.inbox(), "\n")
+		return strings.Contains(all, "nobody@c.example") && strings.Contains(all, "absent@example.org")
+	})
+	for _, wanted := range []string{
+		"Return-Path: <>\r\n", "Content-Type: multipart/report", "Final-Recipient: rfc822; nobody@c.example", "550 5.1.1 no such user",
+		"Final-Recipient: rfc822; absent@example.org", "Subject: hello", "Action: failed",
+	} {
+		if all := strings.Join(h.inbox(), "\n"); !strings.Contains(all, wanted) {
+			t.Errorf("the reports do not have %q: %s", wanted, all)
+		}
+	}
+	h.await("the end", h.empty)
+}
+
+func TestMailWaitsForAHostThatIsAwayAndForADaemon(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	stop := h.start()
+	stop()
+	h.exec(`select parley_mail.send('ann@example.org', array['x@c.example'], subject => 'later', text => 'later')`)
+	h.start()
+	h.await("the mail", func() bool { return len(h.relayed()) == 1 })
+	h.await("the end", h.empty)
+}
