@@ -160,7 +160,6 @@ var withinReach = map[string]string{
 	"parley_mail._p_queues(parley.caller)":                      asksTheCaller,
 	"parley_mail._p_waiting_recipients(parley.caller)":          asksTheCaller,
 	"parley_mail._p_deliver_to_services(integer,parley.caller)": asksTheRight,
-	"parley_mail._p_maintain(parley.caller)":                    asksTheRight,
 
 	"parley._p_caller_ticket: SELECT": "gives the reader a ticket in his own name, and no other",
 
