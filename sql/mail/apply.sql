@@ -109,6 +109,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  found := parley_mail._p_require_set_up();
   return (
     select jsonb_build_object(
       'version', v.version,
@@ -139,7 +140,7 @@ $$;
 comment on function parley_mail._p_configuration(parley.caller) is
 'Gives the whole configuration for a daemon: {"version", "ranges": [{connector, binding, low, high}], "objects": {kind:
 {name: settings}}} with defaults and secrets, and without the directory, which is asked address by address.
-Errors: PM001 the caller does not hold SERVE.';
+Errors: PM001 the caller does not hold SERVE, PM005 there is none.';
 
 create function parley_mail._p_objects(caller parley.caller default parley.current_caller())
 returns table (

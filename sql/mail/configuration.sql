@@ -39,6 +39,7 @@ begin
   update parley_mail._p_configuration_version as v
   set version = v.version + 1, changed_at = clock_timestamp()
   returning v.version into v_version;
+  perform parley_mail._p_set_up();
   perform pg_notify('parley_mail', v_version::text);
   return v_version;
 end

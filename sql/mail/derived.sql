@@ -99,6 +99,7 @@ create table parley_mail._p_organization (
   max_recipients integer not null,
   expiry_seconds integer[] not null,
   max_high_priority_size bigint not null,
+  is_set_up boolean not null default false,
   is_refusing boolean not null default false,
   refusing_since timestamptz,
   refusing_reason text
@@ -106,7 +107,8 @@ create table parley_mail._p_organization (
 
 comment on table parley_mail._p_organization is
 'One row: settings of the organization that each submission reads. expiry_seconds by priority, from high to low.
-is_refusing: submission is refused because resources are short.';
+is_set_up: what mail has in the broker and in the store is
+there (mail/set_up.sql). is_refusing: submission is refused because resources are short.';
 
 insert into parley_mail._p_organization (
   settings, max_send_size, max_recipients, expiry_seconds, max_high_priority_size

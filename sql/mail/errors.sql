@@ -27,6 +27,8 @@ from (values
   (4, 'absent', '%1$s "%2$s" does not exist', 'Names are compared without regard to case.',
     'See parley_mail.objects, or create it with parley_mail.create_object.'),
   (4, 'in use', '%1$s "%2$s" is in use', 'It is named by %3$s.', 'Change or drop that first.'),
+  (5, 'set up', 'mail is not configured in this database', null,
+    'Say what mail is ours and where it goes: parley mail apply FILE, or select parley_mail.apply(...).'),
   (10, 'address', '"%1$s" is no mail address', '%2$s', 'Write it as local-part@domain, or Name <local-part@domain>.'),
   (10, 'no recipients', 'a message needs a recipient', null, 'Give at least one address in recipients.'),
   (10, 'too many recipients', 'a message cannot have %1$s recipients', 'At most %2$s are allowed.',

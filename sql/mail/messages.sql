@@ -99,13 +99,6 @@ each other; what others have not committed yet is not counted, so that what is u
 
 create index _p_submitted_at on parley_mail._p_submitted (role, at);
 
-select parley_store.add_system('mail');
-
--- What fails twice is set aside: mail/poison.sql.
-select parley.create_queue(
-  'parley_mail_submission', kind => 'simple', poison_rollbacks => 2, caller => parley.current_caller()
-);
-
 create function parley_mail.set_quota(
   role text, messages_per_minute integer default null, bytes_per_minute bigint default null,
   is_exempt_from_pressure boolean default false, caller parley.caller default parley.current_caller()

@@ -4,15 +4,6 @@
 -- resumes them, which has them categorized again, or removes them. The item's subject is the message, its data the
 -- reason.
 
-select parley_store.set_retry_policy(
-  'mail_store', 'STEPS', '5 minutes', jitter => 0.2, expires_after => '90 days', notice_after => '30 days'
-);
-
-select parley_store.set_lane('mail', 'POISON/-/-', is_permanent => true);
-select parley_store.set_lane('mail', 'UNREACHABLE/-/-', is_permanent => true);
-select parley_store.suspend_lane('mail', 'POISON/-/-', reason => 'permanent');
-select parley_store.suspend_lane('mail', 'UNREACHABLE/-/-', reason => 'permanent');
-
 create function parley_mail._p_set_aside(message_ids bigint[], reason text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

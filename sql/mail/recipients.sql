@@ -37,15 +37,6 @@ add column delay_reported_at timestamptz;
 
 create index _p_message_undelayed on parley_mail._p_message (priority, received_at) where delay_reported_at is null;
 
-select parley_store.add_system('mail');
-select parley_store.add_system('mail_service');
-
--- That a message is deferred is not the failure of its next hop: it has intervals of its own. The first is
--- short, for hosts that refuse whom they do not know yet.
-select parley_store.set_retry_policy(
-  'mail_message', 'STEPS', '15 minutes', '{1, 1}', '{1 minute, 5 minutes}', jitter => 0.2, expires_after => '90 days'
-);
-
 create function parley_mail._p_remove_finished(message_ids bigint[]) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -34,8 +34,9 @@ begin
       from parley_mail._p_right as r
       where r.name = 'SEND' and (r.grantee = 0::regrole or pg_has_role(_p_submitter_of.caller, r.grantee, 'usage'))
     ),
-    o.is_refusing and q.is_exempt_from_pressure is not true, o.refusing_reason, o.default_domain, o.max_send_size,
-    o.max_recipients, o.expiry_seconds, o.max_high_priority_size, q.messages_per_minute, q.bytes_per_minute,
+    not o.is_set_up or (o.is_refusing and q.is_exempt_from_pressure is not true), o.refusing_reason,
+    o.default_domain, o.max_send_size, o.max_recipients, o.expiry_seconds, o.max_high_priority_size,
+    q.messages_per_minute, q.bytes_per_minute,
     q.role is not null
   into v_submitter
   from parley_mail._p_organization as o
@@ -50,6 +51,7 @@ begin
     found := parley_mail._p_require(caller, 'SEND');
   end if;
   if v_submitter.is_refusing then
+    found := parley_mail._p_require_set_up();
     found := parley_mail._p_raise('pressure', coalesce(v_submitter.reason, 'Resources are short.'));
   end if;
   return v_submitter;
@@ -58,7 +60,7 @@ $$;
 
 comment on function parley_mail._p_submitter_of(oid) is
 'Gives what applies to a role that submits.
-Errors: PM001 it may not send, PM014 resources are short.';
+Errors: PM001 it may not send, PM005 mail is not configured, PM014 resources are short.';
 
 create function parley_mail._p_count_against_quota(submitter parley_mail._p_submitter, messages integer, bytes bigint)
 returns boolean

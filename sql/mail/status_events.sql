@@ -3,15 +3,6 @@
 -- The message type is parley_mail/Status, a JSON object; it is sent in the transaction that records the outcome, in
 -- the name of the service parley_mail/Status, over a conversation of the pool.
 
-select parley.create_message_type('parley_mail/Status', caller => parley.current_caller());
-select parley.create_contract(
-  'parley_mail/Status', array['parley_mail/Status'], sent_by => 'INITIATOR', caller => parley.current_caller()
-);
-select parley.create_queue('parley_mail_status', caller => parley.current_caller());
-select parley.create_service(
-  'parley_mail/Status', 'parley_mail_status', array['parley_mail/Status'], caller => parley.current_caller()
-);
-
 create function parley_mail._p_require_status_service(role oid, service text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
