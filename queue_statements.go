@@ -8,8 +8,9 @@ import (
 
 // QueueSettings are those of a queue. What is nil stays as it is; when a queue is created, the broker's defaults hold for it.
 type QueueSettings struct {
-	Status                *bool // off: nothing is received, and what arrives waits with its senders
-	Retention             *bool // keep copies of messages until their conversation ends
+	Kind                  *string // DIALOG or SIMPLE; only when the queue is created
+	Status                *bool   // off: nothing is received, and what arrives waits with its senders
+	Retention             *bool   // keep copies of messages until their conversation ends
 	PoisonMessageHandling *bool
 	PoisonAction          *string // SET_ASIDE or DISABLE_QUEUE
 	PoisonRollbacks       *int32  // 1 to 15
@@ -24,6 +25,7 @@ type QueueSettings struct {
 func (s QueueSettings) call(function, queue string) pgdb.Call {
 	c := pgdb.Call{Function: function}
 	c.Give("queue", "text", queue)
+	pgdb.Give(&c, "kind", "text", s.Kind)
 	pgdb.Give(&c, "status", "boolean", s.Status)
 	pgdb.Give(&c, "retention", "boolean", s.Retention)
 	pgdb.Give(&c, "poison_message_handling", "boolean", s.PoisonMessageHandling)

@@ -41,7 +41,7 @@ func newPoisonListCommand(a *app) *cobra.Command {
 those of queues that you may receive from.
 
 With --failing those are listed whose last failure was reported and is not over, or whose message a web address did not
-accept, but that are not set aside yet.`,
+accept, but that are not set aside yet. Messages of simple queues are listed by parley poison messages.`,
 		Example: `  parley poison list
   parley poison list --queue shop --json | jq '.[] | {conversation_handle, sqlstate, error}'`,
 		Args: cobra.NoArgs,
@@ -49,9 +49,21 @@ accept, but that are not set aside yet.`,
 			if filter.Limit < 0 {
 				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
 			}
+			var messages bool
 			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.PoisonConversation, error) {
+				failed, err := parley.ReadFailedMessages(ctx, db,
+					parley.FailedMessageFilter{Queue: filter.Queue, Failing: filter.Failing, Limit: 1})
+				if err != nil {
+					return nil, err
+				}
+				messages = len(failed) > 0
 				return parley.ReadPoisonConversations(ctx, db, filter)
-			}, func(out io.Writer, found []parley.PoisonConversation) error { return writePoison(out, found, filter) })
+			}, func(out io.Writer, found []parley.PoisonConversation) error {
+				if err := writePoison(out, found, filter); err != nil || !messages {
+					return err
+				}
+				return a.mentionMessages(filter.Failing)
+			})
 		},
 	}
 	flags := cmd.Flags()
@@ -60,6 +72,16 @@ accept, but that are not set aside yet.`,
 	flags.IntVar(&filter.Limit, "limit", 100, "list at most so many; 0 for all")
 	a.completeFlag(cmd, "queue", completeQueues)
 	return cmd
+}
+
+// mentionMessages says where the messages of simple queues are listed, because they are not among the conversations.
+func (a *app) mentionMessages(failing bool) error {
+	are, flag := "are set aside", ""
+	if failing {
+		are, flag = "are failing", " --failing"
+	}
+	_, err := fmt.Fprintf(a.stderr, "messages of simple queues %s: parley poison messages%s lists them\n", are, flag)
+	return err
 }
 
 func writePoison(out io.Writer, found []parley.PoisonConversation, filter parley.PoisonFilter) error {

@@ -43,7 +43,7 @@ func (a *app) changeObject(cmd *cobra.Command, change objectChange, run func(con
 // newQueueSettingsCommand makes create or alter, which take the same flags.
 func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 	var off, retention, poison, activation bool
-	var action, procedure, executeAs, owner string
+	var kind, action, procedure, executeAs, owner string
 	var rollbacks, most int32
 	var window time.Duration
 	cmd := &cobra.Command{
@@ -61,6 +61,7 @@ func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 				DeduplicationSeconds:  given(cmd, "deduplication-window", int32(window.Seconds())),
 			}
 			if verb == "create" {
+				settings.Kind = given(cmd, "kind", strings.ToUpper(kind))
 				settings.Status = given(cmd, "off", !off)
 				settings.Authorization = given(cmd, "owner", owner)
 				return a.changeObject(cmd, objectChange{"queue", args[0], "created"}, func(ctx context.Context, conn *pgx.Conn) error {
@@ -87,8 +88,9 @@ func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 	flags.DurationVar(&window, "deduplication-window", 0, "for how long a key of parley put --once counts in a simple queue (default 5m)")
 	if verb == "create" {
 		cmd.Use, cmd.Short = "create QUEUE", "Create a queue"
-		cmd.Example = "  parley queue create shop\n" +
+		cmd.Example = "  parley queue create shop\n  parley queue create jobs --kind simple\n" +
 			"  parley queue create shop --procedure public.read_shop --max-readers 4 --execute-as OWNER"
+		flags.StringVar(&kind, "kind", "dialog", "dialog for messages of conversations; simple for parley put and take")
 		flags.BoolVar(&off, "off", false, "create it switched off")
 		flags.StringVar(&owner, "owner", "", "role that owns it (default the current one)")
 		return cmd

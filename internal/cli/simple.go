@@ -19,8 +19,8 @@ func newPutCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put QUEUE BODY",
 		Short: "Put a message into a simple queue",
-		Long: `Put a message into a simple queue: one that was created with parley.create_queue(queue, kind => 'SIMPLE'). Messages with
-the same key are taken in the order in which they were put.`,
+		Long: `Put a message into a simple queue: one that was created with parley queue create --kind simple. Messages with the
+same key are taken in the order in which they were put.`,
 		Example: `  parley put jobs 'resize 17.png'
   parley put jobs 'remind 17' --delay 1h --key 17`,
 		Args: cobra.ExactArgs(2),
@@ -77,15 +77,20 @@ func dueIn(ctx context.Context, db parley.DB, delay time.Duration) (due time.Tim
 
 func newTakeCommand(a *app) *cobra.Command {
 	var count int
+	var follow bool
 	var timeout time.Duration
 	var way string
 	cmd := &cobra.Command{
 		Use:   "take QUEUE",
 		Short: "Take messages from a simple queue and print them",
 		Long: `Take messages from a simple queue, print each body on a line, and commit when all of them are printed. When that fails,
-or on Ctrl-C, they stay in the queue, and a rollback is counted.`,
+or on Ctrl-C, they stay in the queue, and a rollback is counted.
+
+With --follow it goes on until Ctrl-C, or until nothing came within --timeout. Each --count messages are then a transaction
+of their own, and with --json each message is an object on a line.`,
 		Example: `  parley take jobs
-  parley take jobs --count 100 --timeout 30s --json`,
+  parley take jobs --count 100 --timeout 30s --json
+  parley take jobs --follow | while read -r job; do echo "$job"; done`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkBody(way); err != nil {
@@ -101,6 +106,9 @@ or on Ctrl-C, they stay in the queue, and a rollback is counted.`,
 				return err
 			}
 			defer closeConnection(ctx, conn)
+			if follow {
+				return a.keepTaking(ctx, conn, cmd.OutOrStdout(), takeLoop{args[0], count, timeout, way})
+			}
 			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 				messages, err := parley.Take(ctx, tx, args[0], count, options...)
 				if err != nil {
@@ -112,6 +120,7 @@ or on Ctrl-C, they stay in the queue, and a rollback is counted.`,
 	}
 	set := cmd.Flags()
 	set.IntVar(&count, "count", 1, "take at most so many messages")
+	set.BoolVarP(&follow, "follow", "f", false, "go on taking until Ctrl-C, or until --timeout has passed without a message")
 	set.DurationVar(&timeout, "timeout", 0, "wait so long for a message, such as 30s; negative for ever")
 	set.StringVar(&way, "body", bodyText, "show bodies as text, hex or json")
 	a.completeArgument(cmd, completeQueues, 1)
@@ -130,12 +139,16 @@ type shownTaken struct {
 	Body         any       `json:"body"`
 }
 
+func showTaken(m parley.TakenMessage, way string) shownTaken {
+	encoding, body := encodeBody(m.Body, way)
+	return shownTaken{m.MessageID, m.Key, m.Priority, m.EnqueuedAt, m.TraceContext, len(m.Body), encoding, body}
+}
+
 func (a *app) printTaken(out io.Writer, messages []parley.TakenMessage, way string) error {
 	if a.json {
 		shown := []shownTaken{}
 		for _, m := range messages {
-			encoding, body := encodeBody(m.Body, way)
-			shown = append(shown, shownTaken{m.MessageID, m.Key, m.Priority, m.EnqueuedAt, m.TraceContext, len(m.Body), encoding, body})
+			shown = append(shown, showTaken(m, way))
 		}
 		return encodeJSON(out, shown)
 	}
