@@ -253,16 +253,14 @@ begin
   if not found or pg_sequence_last_value('parley._p_broker_switch') is not null then
     return false;
   end if;
+  if exists (select from parley._p_retained as r where r.endpoint_id = endpoint.endpoint_id)
+    or exists (select from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id) then
+    perform parley._p_discard_messages(endpoint.endpoint_id);
+  end if;
   with discarded_messages as (
     delete from parley._p_message as m where m.endpoint_id = endpoint.endpoint_id
-  ), discarded_copies as (
-    delete from parley._p_retained as r where r.endpoint_id = endpoint.endpoint_id
-  ), discarded_progress as (
-    delete from parley._p_copy_progress as p where p.endpoint_id = endpoint.endpoint_id
   ), discarded_alarms as (
     delete from parley._p_alarm as a where a.endpoint_id = endpoint.endpoint_id
-  ), discarded_expedited as (
-    delete from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id
   ), ended as (
     update parley._p_endpoint as e
     set state = case when e.endpoint_id = endpoint.endpoint_id then 'DO' else 'DI' end, state_since = clock_timestamp(),

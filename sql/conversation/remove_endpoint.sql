@@ -98,20 +98,18 @@ begin
   if near.has_delayed or far.has_delayed then
     perform parley._p_drop_delayed_sends(near.endpoint_id), parley._p_drop_delayed_sends(far.endpoint_id);
   end if;
+  if exists (select from parley._p_retained as r where r.endpoint_id = any (v_ids))
+    or exists (select from parley._p_expedited as x where x.endpoint_id = any (v_ids))
+    or exists (select from parley._p_transmission as t where t.endpoint_id = any (v_ids)) then
+    perform parley._p_discard_messages(near.endpoint_id), parley._p_discard_messages(far.endpoint_id);
+    delete from parley._p_transmission as t where t.endpoint_id = any (v_ids);
+  end if;
   with removed_messages as (
     delete from parley._p_message as m where m.endpoint_id = any (v_ids)
-  ), removed_copies as (
-    delete from parley._p_retained as r where r.endpoint_id = any (v_ids)
-  ), removed_copy_progress as (
-    delete from parley._p_copy_progress as p where p.endpoint_id = any (v_ids)
   ), removed_alarms as (
     delete from parley._p_alarm as a where a.endpoint_id = any (v_ids)
-  ), removed_expedited as (
-    delete from parley._p_expedited as x where x.endpoint_id = any (v_ids)
   ), removed_progress as (
     delete from parley._p_receive_progress as p where p.endpoint_id = any (v_ids)
-  ), removed_transmission as (
-    delete from parley._p_transmission as t where t.endpoint_id = any (v_ids)
   ), removed_endpoints as (
     delete from parley._p_endpoint as e where e.endpoint_id = any (v_ids)
   ), removed_groups as (
