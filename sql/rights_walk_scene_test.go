@@ -32,6 +32,11 @@ const walkScene = `
 	select q.queue_id, 1024, 5, 5 from parley._p_queue as q where q.name = 'Jobs';
 	update parley._p_message as m set lane = parley._p_set_aside_lane(s.queue_id)
 	from parley._p_set_aside_message as s where m.position = 1024 and parley._p_owner_of_lane(m.lane) = s.queue_id;
+	insert into parley._p_message_failure (queue_id, position, key_id, failed_at, error)
+	select q.queue_id, m.position, m.endpoint_id, now(), 'TOPSECRET 8'
+	from parley._p_queue as q
+	join parley._p_message as m on parley._p_owner_of_lane(m.lane) = q.queue_id and m.position <> 1024
+	where q.name = 'Jobs';
 `
 
 // literals are arguments by name; what is not here is made from its type.

@@ -131,6 +131,7 @@ begin
     and q.priorities operator(pg_catalog.&) (1 operator(pg_catalog.<<) new.priority) operator(pg_catalog.<>) 0
     and new.bodies is null
     and new.deliver_at is null
+    and coalesce(pg_catalog.length(new.message_key), 0) operator(pg_catalog.<=) 256
     and (
       pg_catalog.pg_has_role(new.caller, q.owner, 'usage')
       or exists (
