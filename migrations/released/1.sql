@@ -11655,20 +11655,18 @@ begin
   if near.has_delayed or far.has_delayed then
     perform parley._p_drop_delayed_sends(near.endpoint_id), parley._p_drop_delayed_sends(far.endpoint_id);
   end if;
+  if exists (select from parley._p_retained as r where r.endpoint_id = any (v_ids))
+    or exists (select from parley._p_expedited as x where x.endpoint_id = any (v_ids))
+    or exists (select from parley._p_transmission as t where t.endpoint_id = any (v_ids)) then
+    perform parley._p_discard_messages(near.endpoint_id), parley._p_discard_messages(far.endpoint_id);
+    delete from parley._p_transmission as t where t.endpoint_id = any (v_ids);
+  end if;
   with removed_messages as (
     delete from parley._p_message as m where m.endpoint_id = any (v_ids)
-  ), removed_copies as (
-    delete from parley._p_retained as r where r.endpoint_id = any (v_ids)
-  ), removed_copy_progress as (
-    delete from parley._p_copy_progress as p where p.endpoint_id = any (v_ids)
   ), removed_alarms as (
     delete from parley._p_alarm as a where a.endpoint_id = any (v_ids)
-  ), removed_expedited as (
-    delete from parley._p_expedited as x where x.endpoint_id = any (v_ids)
   ), removed_progress as (
     delete from parley._p_receive_progress as p where p.endpoint_id = any (v_ids)
-  ), removed_transmission as (
-    delete from parley._p_transmission as t where t.endpoint_id = any (v_ids)
   ), removed_endpoints as (
     delete from parley._p_endpoint as e where e.endpoint_id = any (v_ids)
   ), removed_groups as (
@@ -11949,16 +11947,14 @@ begin
   if not found or pg_sequence_last_value('parley._p_broker_switch') is not null then
     return false;
   end if;
+  if exists (select from parley._p_retained as r where r.endpoint_id = endpoint.endpoint_id)
+    or exists (select from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id) then
+    perform parley._p_discard_messages(endpoint.endpoint_id);
+  end if;
   with discarded_messages as (
     delete from parley._p_message as m where m.endpoint_id = endpoint.endpoint_id
-  ), discarded_copies as (
-    delete from parley._p_retained as r where r.endpoint_id = endpoint.endpoint_id
-  ), discarded_progress as (
-    delete from parley._p_copy_progress as p where p.endpoint_id = endpoint.endpoint_id
   ), discarded_alarms as (
     delete from parley._p_alarm as a where a.endpoint_id = endpoint.endpoint_id
-  ), discarded_expedited as (
-    delete from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id
   ), ended as (
     update parley._p_endpoint as e
     set state = case when e.endpoint_id = endpoint.endpoint_id then 'DO' else 'DI' end, state_since = clock_timestamp(),
@@ -21450,6 +21446,7 @@ begin
     and q.priorities operator(pg_catalog.&) (1 operator(pg_catalog.<<) new.priority) operator(pg_catalog.<>) 0
     and new.bodies is null
     and new.deliver_at is null
+    and coalesce(pg_catalog.length(new.message_key), 0) operator(pg_catalog.<=) 256
     and (
       pg_catalog.pg_has_role(new.caller, q.owner, 'usage')
       or exists (
@@ -34832,6 +34829,8 @@ from (values
   (4, 'absent', '%1$s "%2$s" does not exist', 'Names are compared without regard to case.',
     'See parley_mail.objects, or create it with parley_mail.create_object.'),
   (4, 'in use', '%1$s "%2$s" is in use', 'It is named by %3$s.', 'Change or drop that first.'),
+  (5, 'set up', 'mail is not configured in this database', null,
+    'Say what mail is ours and where it goes: parley mail apply FILE, or select parley_mail.apply(...).'),
   (10, 'address', '"%1$s" is no mail address', '%2$s', 'Write it as local-part@domain, or Name <local-part@domain>.'),
   (10, 'no recipients', 'a message needs a recipient', null, 'Give at least one address in recipients.'),
   (10, 'too many recipients', 'a message cannot have %1$s recipients', 'At most %2$s are allowed.',
@@ -36046,6 +36045,7 @@ create table parley_mail._p_organization (
   max_recipients integer not null,
   expiry_seconds integer[] not null,
   max_high_priority_size bigint not null,
+  is_set_up boolean not null default false,
   is_refusing boolean not null default false,
   refusing_since timestamptz,
   refusing_reason text
@@ -36053,7 +36053,8 @@ create table parley_mail._p_organization (
 
 comment on table parley_mail._p_organization is
 'One row: settings of the organization that each submission reads. expiry_seconds by priority, from high to low.
-is_refusing: submission is refused because resources are short.';
+is_set_up: what mail has in the broker and in the store is
+there (mail/set_up.sql). is_refusing: submission is refused because resources are short.';
 
 insert into parley_mail._p_organization (
   settings, max_send_size, max_recipients, expiry_seconds, max_high_priority_size
@@ -36487,6 +36488,72 @@ comment on function parley_mail._p_require_unused(text, text) is
 'Refuses to drop what another object names.
 Errors: PM004.';
 
+-- sql/mail/set_up.sql
+
+-- What mail has in the broker and in the store: made with the first change of its configuration, so that a database
+-- that has no mail shows none of it among its queues and services.
+--
+-- parley_mail_submission   messages that wait to be categorized; what fails twice is set aside (mail/poison.sql)
+-- parley_mail/Status       the service that sends status events (mail/status_events.sql)
+-- mail, mail_service       the systems of the store (mail/recipients.sql)
+
+create function parley_mail._p_set_up() returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley_mail._p_organization as o set is_set_up = true where not o.is_set_up;
+  if not found then
+    return false;
+  end if;
+  perform parley.create_queue(
+    'parley_mail_submission', kind => 'simple', poison_rollbacks => 2, caller => parley.current_caller()
+  );
+  perform parley.create_message_type('parley_mail/Status', caller => parley.current_caller());
+  perform parley.create_contract(
+    'parley_mail/Status', array['parley_mail/Status'], sent_by => 'INITIATOR', caller => parley.current_caller()
+  );
+  perform parley.create_queue('parley_mail_status', caller => parley.current_caller());
+  perform parley.create_service(
+    'parley_mail/Status', 'parley_mail_status', array['parley_mail/Status'], caller => parley.current_caller()
+  );
+  perform parley_store.add_system('mail');
+  perform parley_store.add_system('mail_service');
+  -- That a message is deferred is not the failure of its next hop: it has intervals of its own. The first is short, for
+  -- hosts that refuse whom they do not know yet.
+  perform parley_store.set_retry_policy(
+    'mail_message', 'STEPS', '15 minutes', '{1, 1}', '{1 minute, 5 minutes}', jitter => 0.2, expires_after => '90 days'
+  );
+  perform parley_store.set_retry_policy(
+    'mail_store', 'STEPS', '5 minutes', jitter => 0.2, expires_after => '90 days', notice_after => '30 days'
+  );
+  perform parley_store.set_lane('mail', 'POISON/-/-', is_permanent => true);
+  perform parley_store.set_lane('mail', 'UNREACHABLE/-/-', is_permanent => true);
+  perform parley_store.suspend_lane('mail', 'POISON/-/-', reason => 'permanent');
+  perform parley_store.suspend_lane('mail', 'UNREACHABLE/-/-', reason => 'permanent');
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_set_up() is
+'Makes what mail has in the broker and in the store, once; reports whether it did. Two sessions wait for each other.';
+
+create function parley_mail._p_require_set_up() returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not exists (select from parley_mail._p_organization as o where o.is_set_up) then
+    found := parley_mail._p_raise('set up');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_set_up() is
+'Refuses while mail has no configuration.
+Errors: PM005.';
+
 -- sql/mail/configuration.sql
 
 -- How mail transport is configured: object by object, or as a whole by a file.
@@ -36530,6 +36597,7 @@ begin
   update parley_mail._p_configuration_version as v
   set version = v.version + 1, changed_at = clock_timestamp()
   returning v.version into v_version;
+  perform parley_mail._p_set_up();
   perform pg_notify('parley_mail', v_version::text);
   return v_version;
 end
@@ -36816,6 +36884,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  found := parley_mail._p_require_set_up();
   return (
     select jsonb_build_object(
       'version', v.version,
@@ -36846,7 +36915,7 @@ $$;
 comment on function parley_mail._p_configuration(parley.caller) is
 'Gives the whole configuration for a daemon: {"version", "ranges": [{connector, binding, low, high}], "objects": {kind:
 {name: settings}}} with defaults and secrets, and without the directory, which is asked address by address.
-Errors: PM001 the caller does not hold SERVE.';
+Errors: PM001 the caller does not hold SERVE, PM005 there is none.';
 
 create function parley_mail._p_objects(caller parley.caller default parley.current_caller())
 returns table (
@@ -37536,15 +37605,6 @@ Arguments: content, a message; name, of letters and hyphens.';
 -- The message type is parley_mail/Status, a JSON object; it is sent in the transaction that records the outcome, in
 -- the name of the service parley_mail/Status, over a conversation of the pool.
 
-select parley.create_message_type('parley_mail/Status', caller => parley.current_caller());
-select parley.create_contract(
-  'parley_mail/Status', array['parley_mail/Status'], sent_by => 'INITIATOR', caller => parley.current_caller()
-);
-select parley.create_queue('parley_mail_status', caller => parley.current_caller());
-select parley.create_service(
-  'parley_mail/Status', 'parley_mail_status', array['parley_mail/Status'], caller => parley.current_caller()
-);
-
 create function parley_mail._p_require_status_service(role oid, service text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -37684,13 +37744,6 @@ each other; what others have not committed yet is not counted, so that what is u
 
 create index _p_submitted_at on parley_mail._p_submitted (role, at);
 
-select parley_store.add_system('mail');
-
--- What fails twice is set aside: mail/poison.sql.
-select parley.create_queue(
-  'parley_mail_submission', kind => 'simple', poison_rollbacks => 2, caller => parley.current_caller()
-);
-
 create function parley_mail.set_quota(
   role text, messages_per_minute integer default null, bytes_per_minute bigint default null,
   is_exempt_from_pressure boolean default false, caller parley.caller default parley.current_caller()
@@ -37779,8 +37832,9 @@ begin
       from parley_mail._p_right as r
       where r.name = 'SEND' and (r.grantee = 0::regrole or pg_has_role(_p_submitter_of.caller, r.grantee, 'usage'))
     ),
-    o.is_refusing and q.is_exempt_from_pressure is not true, o.refusing_reason, o.default_domain, o.max_send_size,
-    o.max_recipients, o.expiry_seconds, o.max_high_priority_size, q.messages_per_minute, q.bytes_per_minute,
+    not o.is_set_up or (o.is_refusing and q.is_exempt_from_pressure is not true), o.refusing_reason,
+    o.default_domain, o.max_send_size, o.max_recipients, o.expiry_seconds, o.max_high_priority_size,
+    q.messages_per_minute, q.bytes_per_minute,
     q.role is not null
   into v_submitter
   from parley_mail._p_organization as o
@@ -37795,6 +37849,7 @@ begin
     found := parley_mail._p_require(caller, 'SEND');
   end if;
   if v_submitter.is_refusing then
+    found := parley_mail._p_require_set_up();
     found := parley_mail._p_raise('pressure', coalesce(v_submitter.reason, 'Resources are short.'));
   end if;
   return v_submitter;
@@ -37803,7 +37858,7 @@ $$;
 
 comment on function parley_mail._p_submitter_of(oid) is
 'Gives what applies to a role that submits.
-Errors: PM001 it may not send, PM014 resources are short.';
+Errors: PM001 it may not send, PM005 mail is not configured, PM014 resources are short.';
 
 create function parley_mail._p_count_against_quota(submitter parley_mail._p_submitter, messages integer, bytes bigint)
 returns boolean
@@ -38394,15 +38449,6 @@ add column is_eight_bit boolean not null default false,
 add column delay_reported_at timestamptz;
 
 create index _p_message_undelayed on parley_mail._p_message (priority, received_at) where delay_reported_at is null;
-
-select parley_store.add_system('mail');
-select parley_store.add_system('mail_service');
-
--- That a message is deferred is not the failure of its next hop: it has intervals of its own. The first is
--- short, for hosts that refuse whom they do not know yet.
-select parley_store.set_retry_policy(
-  'mail_message', 'STEPS', '15 minutes', '{1, 1}', '{1 minute, 5 minutes}', jitter => 0.2, expires_after => '90 days'
-);
 
 create function parley_mail._p_remove_finished(message_ids bigint[]) returns integer
 language plpgsql
@@ -39131,15 +39177,6 @@ Source: spec mail 8.3.';
 -- They wait in the lane POISON/-/-, which is suspended: nobody claims from it, and nothing in it expires. An operator
 -- resumes them, which has them categorized again, or removes them. The item's subject is the message, its data the
 -- reason.
-
-select parley_store.set_retry_policy(
-  'mail_store', 'STEPS', '5 minutes', jitter => 0.2, expires_after => '90 days', notice_after => '30 days'
-);
-
-select parley_store.set_lane('mail', 'POISON/-/-', is_permanent => true);
-select parley_store.set_lane('mail', 'UNREACHABLE/-/-', is_permanent => true);
-select parley_store.suspend_lane('mail', 'POISON/-/-', reason => 'permanent');
-select parley_store.suspend_lane('mail', 'UNREACHABLE/-/-', reason => 'permanent');
 
 create function parley_mail._p_set_aside(message_ids bigint[], reason text) returns void
 language plpgsql
