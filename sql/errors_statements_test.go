@@ -67,7 +67,7 @@ var conversationRefusals = []refusal{
 	{number: 8402, because: "timeout null", statement: `select parley.begin_conversation_timer(public.h('talking'), null)`},
 	{number: 8410, because: "timer after the lifetime", statement: `select parley.begin_conversation_timer(public.h('talking'), 3600)`},
 	{number: 8410, because: "sent after the lifetime", statement: `select parley.send_at(public.h('talking'), '//test/Request', 'x', now() + interval '1 hour')`},
-	{number: 8402, because: "never due", statement: `select parley.put('Simple', 'x'::text, deliver_at => 'infinity')`},
+	{number: 8402, because: "never due", statement: `select parley.put('Simple', 'x'::bytea, deliver_at => 'infinity')`},
 	{number: 8426, because: "timer on unknown", statement: `select parley.begin_conversation_timer(gen_random_uuid(), 1)`},
 	{number: 8458, because: "timer after own end", statement: `select parley.begin_conversation_timer(public.h('ended'), 1)`},
 	{number: 8458, because: "timer after an error", statement: `select parley.begin_conversation_timer(public.h('failed'), 1)`},

@@ -40661,6 +40661,9 @@ declare
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   select o.settings into v_settings from parley_mail._p_organization as o;
+  return query
+  select m.task, m.done
+  from parley_store.maintain(coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s') as m;
   return query select 'delays'::text, parley_mail._p_report_delays();
   return query select 'expired'::text, parley_mail._p_expire_waiting();
   delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';
@@ -40688,9 +40691,9 @@ end
 $$;
 
 comment on function parley_mail._p_maintain(parley.caller) is
-'Does what time asks for: notices of delay, expiry, old idempotency keys, poison. Call it every few seconds, and
-parley_store.maintain besides.
-Errors: PM001 the role does not hold SERVE.';
+'Does what time asks for: leases that ran out, notices of delay, expiry, old idempotency keys, poison. Call it every few
+seconds.
+Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.';
 
 -- sql/mail/grants.sql
 

@@ -61,8 +61,8 @@ type Server struct {
 	receiver   *receive.Server
 	committer  *groupcommit.Committer
 	dispatcher *send.Dispatcher
-	// submitted and queued have a token when something may wait to be categorized, and to be sent.
-	submitted, queued chan struct{}
+	// submitted, queued and local have a token when something may wait to be categorized, to be sent, and for services of the database.
+	submitted, queued, local chan struct{}
 }
 
 // New checks the configuration. Nothing runs before [Server.Run].
@@ -86,6 +86,7 @@ func New(config Config) (*Server, error) {
 	s := &Server{
 		config: config, host: host, bodies: newBodyCache(config.BodyCache), resolver: resolver,
 		submitted: make(chan struct{}, 1), queued: make(chan struct{}, 1),
+		local: make(chan struct{}, 1),
 	}
 	s.deliveries = &deliveries{pool: config.Pool, holder: config.Name, bodies: s.bodies}
 	arriving := &arrivals{pool: config.Pool, bodies: s.bodies, accepted: func() { signal(s.submitted) }}
@@ -116,7 +117,8 @@ func (s *Server) carriers() map[string]send.Carrier {
 		store, known := s.settings.Load().stores[name]
 		return store, known
 	}}
-	return map[string]send.Carrier{"DNS": smtp, "SMART_HOST": smtp, "MAILBOX": mailboxes}
+	signed := signingCarrier{Carrier: smtp, settings: s.settings.Load}
+	return map[string]send.Carrier{"DNS": signed, "SMART_HOST": signed, "MAILBOX": mailboxes}
 }
 
 // signal sends a token to whoever waits for it.
@@ -141,6 +143,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	var parts sync.WaitGroup
 	parts.Go(func() { s.repeat(ctx, "messages cannot be categorized", s.submitted, scanInterval, s.categorize) })
+	parts.Go(func() {
+		s.repeat(ctx, "mail cannot be delivered to services", s.local, scanInterval, s.deliverToServices)
+	})
 	parts.Go(func() { s.repeat(ctx, "mail cannot be maintained", nil, maintenanceInterval, s.maintain) })
 	parts.Go(func() {
 		s.repeat(ctx, "the configuration of mail cannot be read", nil, configurationInterval, func(ctx context.Context) (bool, error) {
@@ -198,8 +203,18 @@ func (s *Server) categorize(ctx context.Context) (bool, error) {
 	}
 	if done.Messages > 0 {
 		signal(s.queued)
+		signal(s.local)
 	}
 	return done.Messages+done.Failed > 0, nil
+}
+
+// deliverToServices delivers to services and tables of the database, and says whether more may wait.
+func (s *Server) deliverToServices(ctx context.Context) (bool, error) {
+	delivered, err := mailstore.DeliverToServices(ctx, s.config.Pool, categorizedAtOnce)
+	if err != nil {
+		return false, fmt.Errorf("deliver: %w", err)
+	}
+	return delivered > 0, nil
 }
 
 // maintain sees to leases, delays and expiry, and makes reports.

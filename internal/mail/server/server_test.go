@@ -14,10 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/emersion/go-msgauth/dkim"
 	"github.com/emersion/go-smtp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/mail/server"
+	"github.com/parley-broker/parley/internal/mail/signing"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -100,11 +102,13 @@ func newHub(t *testing.T) *hub {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.exec(`create table public.orders (sender text, subject text)`)
 	h.exec(`select parley_mail.apply($1::jsonb)`, fmt.Sprintf(`{
 		"organization": {"organization": {"default_domain": "example.org", "fqdn": "hub.example.org"}},
 		"accepted domain": {"example.org": {}},
 		"mailbox store": {"local": {"driver": "MAILDIR", "address": %q}},
 		"mailbox": {"ann@example.org": {"store": "local"}},
+		"service binding": {"orders": {"pattern": "orders@example.org", "table": "public.orders"}},
 		"receive connector": {"inbound": {"usage": "INTERNET", "bindings": [%q], "remote_ranges": ["127.0.0.0/8"], "tls": "OFF"}},
 		"send connector": {"outbound": {"address_spaces": [{"pattern": "*"}], "routing": "SMART_HOST", "tls": "OFF",
 			"smart_hosts": [{"host": %q, "port": %s}]}}
@@ -284,4 +288,62 @@ func TestMailWaitsForAHostThatIsAwayAndForADaemon(t *testing.T) {
 	h.start()
 	h.await("the mail", func() bool { return len(h.relayed()) == 1 })
 	h.await("the end", h.empty)
+}
+
+func TestMailForATableIsARowOnce(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.start()
+	h.exec(`select parley_mail.send('ann@example.org', array['orders@example.org'], subject => 'seven', text => 'seven')`)
+	h.await("the row", func() bool { return h.text(`select count(*)::text from public.orders`) != "0" })
+	h.await("the end", h.empty)
+	if got := h.text(`select string_agg(sender || ' ' || subject, ', ') from public.orders`); got != "ann@example.org seven" {
+		t.Errorf("rows: %s", got)
+	}
+}
+
+func TestMailOfADaemonThatWasKilledIsAnothersWhenTheLeaseIsOver(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.exec(`select parley_mail.send('ann@example.org', array['x@c.example'], subject => 'hello', text => 'hello')`)
+	h.exec(`select parley_mail._p_categorize()`)
+	h.await("the claim", func() bool {
+		return h.text(`select count(*)::text from parley_mail._p_claim(10, 10, '1 minute', 'killed')`) == "1"
+	})
+	h.start()
+	h.exec(`update parley_store._p_lease set until = now() - interval '1 second'`)
+	h.await("the mail", func() bool { return len(h.relayed()) == 1 })
+	h.await("the end", h.empty)
+}
+
+func TestMailIsSignedWithTheKeyOfItsDomain(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	private, record, err := signing.NewKey("ed25519")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.exec(`select parley_mail.create_object('signing key', 'first', jsonb_build_object('domain', 'example.org', 'selector', 's1',
+		'algorithm', 'ED25519-SHA256', 'private_key', $1::text))`, string(private))
+	h.start()
+	h.exec(`select parley_mail.send('Ann <ann@example.org>', array['x@c.example'], subject => 'hello', text => 'hello')`)
+	h.exec(`select parley_mail.send('bob@other.example', array['x@c.example'], subject => 'hello', text => 'hello')`)
+	h.await("the mail", func() bool { return len(h.relayed()) == 2 })
+	for _, relayed := range h.relayed() {
+		_, text, _ := strings.Cut(relayed, "\n")
+		found, err := dkim.VerifyWithOptions(strings.NewReader(text), &dkim.VerifyOptions{
+			LookupTXT: func(string) ([]string, error) { return []string{record}, nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ours := strings.Contains(text, "ann@example.org"); ours != (len(found) == 1) {
+			t.Errorf("%d signatures of %.300q", len(found), text)
+		}
+		for _, signature := range found {
+			if signature.Err != nil || signature.Domain != "example.org" {
+				t.Errorf("signature of %s: %v", signature.Domain, signature.Err)
+			}
+		}
+	}
 }

@@ -23,7 +23,9 @@ type settings struct {
 	reportLimit int64
 	receive     *receive.Configuration
 	connectors  map[string]send.Connector
-	stores      map[string]send.MailboxStore
+	// signs is whether what a connector sends is signed.
+	signs  map[string]bool
+	stores map[string]send.MailboxStore
 	// keys sign for each domain.
 	keys      map[string][]signing.Key
 	verifiers map[string]string
@@ -146,7 +148,8 @@ func readSettings(text json.RawMessage, host string) (*settings, error) {
 	own := all.Objects.Organization["organization"]
 	s := &settings{
 		version: all.Version, fqdn: first(own.FQDN, own.DefaultDomain, host), reportLimit: own.DSNReturnLimit,
-		connectors: make(map[string]send.Connector), stores: make(map[string]send.MailboxStore), keys: make(map[string][]signing.Key),
+		connectors: make(map[string]send.Connector), signs: make(map[string]bool),
+		stores: make(map[string]send.MailboxStore), keys: make(map[string][]signing.Key),
 		verifiers: make(map[string]string),
 	}
 	s.postmaster = first(own.Postmaster, "postmaster@"+first(own.DefaultDomain, s.fqdn))
@@ -164,7 +167,7 @@ func readSettings(text json.RawMessage, host string) (*settings, error) {
 		if err != nil {
 			return nil, fmt.Errorf("send connector %q: %w", name, err)
 		}
-		s.connectors[name] = connector
+		s.connectors[name], s.signs[name] = connector, written.Sign
 	}
 	for name, written := range all.Objects.Stores {
 		s.stores[name] = written.store(s.fqdn)

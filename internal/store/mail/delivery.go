@@ -180,3 +180,11 @@ func Maintain(ctx context.Context, db pgdb.DB) error {
 	}
 	return nil
 }
+
+// DeliverToServices delivers messages to services and tables of the database, at most so many, and returns how many it delivered.
+func DeliverToServices(ctx context.Context, db pgdb.DB, messages int) (delivered int, err error) {
+	if err := db.QueryRow(ctx, "select parley_mail._p_deliver_to_services($1::integer)", messages).Scan(&delivered); err != nil {
+		return 0, pgdb.StatementError(err, "deliver to services")
+	}
+	return delivered, nil
+}
