@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/mail/send"
@@ -83,32 +84,41 @@ func (d *deliveries) Renew(ctx context.Context, leases []int64, lease time.Durat
 	return nil
 }
 
-// Record records outcomes, and then reports of hops: what was not tried has to be back in its lane before that waits.
+// Record records outcomes, and then reports of hops, in one transaction: what was not tried has to be back in its lane before that waits.
 func (d *deliveries) Record(ctx context.Context, outcomes []send.Outcome, hops []send.HopReport) (refused int, err error) {
-	if len(outcomes) > 0 {
-		if refused, err = mailstore.RecordOutcomes(ctx, d.pool, columns(outcomes)); err != nil {
-			return 0, fmt.Errorf("record outcomes: %w", err)
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		if len(outcomes) > 0 {
+			if refused, err = mailstore.RecordOutcomes(ctx, tx, columns(outcomes)); err != nil {
+				return fmt.Errorf("record outcomes: %w", err)
+			}
 		}
-		for _, outcome := range outcomes {
-			d.bodies.forget(outcome.Delivery.MessageID)
+		if len(hops) > 0 {
+			if err := mailstore.ReportHops(ctx, tx, reportsOf(hops)); err != nil {
+				return fmt.Errorf("report next hops: %w", err)
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return 0, err //nolint:wrapcheck // What failed is said above, or it is the commit.
 	}
-	if len(hops) == 0 {
-		return refused, nil
+	for _, outcome := range outcomes {
+		d.bodies.forget(outcome.Delivery.MessageID)
 	}
-	var reports mailstore.Hops
+	return refused, nil
+}
+
+// reportsOf writes reports of hops as the statement takes them.
+func reportsOf(hops []send.HopReport) (reports mailstore.Hops) {
 	for _, hop := range hops {
 		text := ""
 		if hop.Failure != nil {
-			text = strings.TrimSpace(fmt.Sprintf("%s %s", hop.Failure.Enhanced, hop.Failure.Text))
+			text = strings.TrimSpace(hop.Failure.Enhanced + " " + hop.Failure.Text)
 		}
 		reports.Lanes, reports.Errors = append(reports.Lanes, laneOf(hop.Hop)), append(reports.Errors, text)
 		reports.Began = append(reports.Began, hop.Began)
 	}
-	if err := mailstore.ReportHops(ctx, d.pool, reports); err != nil {
-		return refused, fmt.Errorf("report next hops: %w", err)
-	}
-	return refused, nil
+	return reports
 }
 
 // columns writes outcomes as the statement takes them.
