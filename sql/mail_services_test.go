@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -66,6 +67,42 @@ func TestMailThatABindingRefusesWaitsOrFails(t *testing.T) {
 	refusal := b.refusesMail(3, `select parley_mail.create_object('service binding', 'trap', '{"pattern": "trap@example.org", "table": "public.trap"}')`)
 	if !strings.Contains(refusal.Detail, "owner") {
 		t.Errorf("refused by %q", refusal.Detail)
+	}
+}
+
+func TestBindingNeedsTheRightsOfItsAuthor(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	role := b.role("administrator")
+	b.exec("select parley_mail.grant_right('ADMINISTER', $1)", role)
+	s := b.as(role)
+	b.exec("select parley.create_queue('secret')")
+	b.exec("select parley.create_service('//secret', 'secret', array['DEFAULT'])")
+	bind := func(service, from string) string {
+		return fmt.Sprintf(`select parley_mail.create_object('service binding', 'secret',
+			'{"pattern": "secret@example.org", "service": %q, "from_service": %q}')`, service, from)
+	}
+	for statement, detail := range map[string]string{
+		bind("//secret", "parley_mail/Status"): "may not send",
+		bind("//elsewhere", "//secret"):        "not yours",
+		bind("//elsewhere", "//none"):          "not yours",
+	} {
+		if refusal := s.refusesMail(3, statement); !strings.Contains(refusal.Detail, detail) {
+			t.Errorf("refused by %q, want %q", refusal.Detail, detail)
+		}
+	}
+	b.exec("select parley.grant('SEND', 'service', '//secret', $1)", role)
+	s.exec(bind("//secret", "parley_mail/Status"))
+}
+
+func TestNamesInQueuesHaveNoSeparator(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	for kind, settings := range map[string]string{
+		"send connector": `{"address_spaces": [{"pattern": "*"}]}`, "mailbox store": `{"address": "unix:/run/lmtp"}`,
+		"service binding": `{"pattern": "a@example.org", "service": "//a", "from_service": "parley_mail/Status"}`,
+	} {
+		b.refusesMail(3, `select parley_mail.create_object($1, 'a/b', $2)`, kind, settings)
 	}
 }
 

@@ -35808,6 +35808,9 @@ begin
     return 'organization';
   elsif coalesce(length(name), 0) not between 1 and 128 or name ~ '[[:cntrl:]]' then
     found := parley_mail._p_raise('name', kind, coalesce(left(name, 200), 'null'), 'a text of 1 to 128 characters');
+  elsif kind in ('send connector', 'mailbox store', 'service binding') and strpos(name, '/') > 0 then
+    -- It stands in the names of queues, KIND/CONNECTOR/NAME.
+    found := parley_mail._p_raise('name', kind, left(name, 200), 'a text without "/"');
   end if;
   return name;
 end
@@ -36377,7 +36380,26 @@ begin
     found := parley_mail._p_contradicts('service binding', name, 'itself', 'It says not in whose name to send.',
       'Give from_service, a service of this database.');
   end if;
-  -- Delivery inserts with the rights of the schema's owner: whoever binds the table must be allowed to insert himself.
+  -- Delivery begins dialogs and inserts with the rights of the schema's owner: whoever binds must be allowed to do it
+  -- himself. The service of status events is that of mail itself.
+  if settings ->> 'from_service' <> 'parley_mail/Status' and not exists (
+    select
+    from parley.services as s
+    where s.name = settings ->> 'from_service' and pg_has_role(caller, s.principal_id, 'usage')
+  ) then
+    found := parley_mail._p_contradicts('service binding', name, 'its setting from_service',
+      'There is no such service, or it is not yours.',
+      'Name a service of this database that you own, or parley_mail/Status.');
+  end if;
+  if exists (
+    select
+    from parley.services as s
+    where s.name = settings ->> 'service'
+      and parley_mail._p_may_send_to(caller, s.service_id, s.principal_id) is not true
+  ) then
+    found := parley_mail._p_contradicts('service binding', name, 'its setting service', 'You may not send to it.',
+      'Have its owner grant you SEND on it.');
+  end if;
   if settings ->> 'table' is not null and (
     to_regclass(settings ->> 'table') is null
     or has_table_privilege(caller, to_regclass(settings ->> 'table')::oid, 'insert') is not true
@@ -36397,7 +36419,8 @@ end
 $$;
 
 comment on function parley_mail._p_check_binding(oid, text, jsonb) is
-'Refuses a service binding that contradicts itself, or names a table into which its author may not insert.
+'Refuses a service binding that contradicts itself, or names a table into which its author may not insert, a service to
+which he may not send, or one in whose name he may not.
 Errors: PM003.';
 
 create function parley_mail._p_check_other(kind text, name text, settings jsonb, secrets jsonb) returns boolean
@@ -36948,7 +36971,8 @@ from (
     ('permission group', 'Anonymous', '{"principals": ["ANONYMOUS"],
       "rights": ["SUBMIT", "ANY_SENDER", "AUTHORITATIVE_DOMAIN_SENDER", "ACCEPT_ROUTING_HEADERS"]}'),
     ('permission group', 'Users', '{"principals": ["AUTHENTICATED"],
-      "rights": ["SUBMIT", "ANY_RECIPIENT", "BYPASS_ANTI_SPAM", "ACCEPT_ROUTING_HEADERS"]}'),
+      "rights": ["SUBMIT", "AUTHORITATIVE_DOMAIN_SENDER", "ANY_RECIPIENT", "AUTHENTICATED_FLAG", "BYPASS_ANTI_SPAM",
+      "ACCEPT_ROUTING_HEADERS"]}'),
     ('permission group', 'Peer servers', '{"principals": ["PEER_SERVER", "IP_TRUSTED"],
       "rights": ["SUBMIT", "ANY_RECIPIENT", "ANY_SENDER", "AUTHORITATIVE_DOMAIN_SENDER", "AUTHENTICATED_FLAG",
       "BYPASS_ANTI_SPAM", "BYPASS_SIZE_LIMIT", "ACCEPT_ROUTING_HEADERS", "ACCEPT_ORGANIZATION_HEADERS",
@@ -36956,7 +36980,8 @@ from (
     ('permission group', 'Externally secured', '{"principals": ["IP_TRUSTED"],
       "rights": ["SUBMIT", "ANY_RECIPIENT", "ANY_SENDER", "AUTHORITATIVE_DOMAIN_SENDER", "AUTHENTICATED_FLAG",
       "BYPASS_ANTI_SPAM", "BYPASS_SIZE_LIMIT", "ACCEPT_ROUTING_HEADERS"]}'),
-    ('permission group', 'Partners', '{"principals": ["PARTNER"], "rights": ["SUBMIT", "ACCEPT_ROUTING_HEADERS"]}'),
+    ('permission group', 'Partners', '{"principals": ["PARTNER"],
+      "rights": ["SUBMIT", "ANY_SENDER", "ACCEPT_ROUTING_HEADERS"]}'),
     ('organization', 'organization', '{}')
 ) as g (kind, name, settings);
 
@@ -37605,6 +37630,22 @@ Arguments: content, a message; name, of letters and hyphens.';
 -- The message type is parley_mail/Status, a JSON object; it is sent in the transaction that records the outcome, in
 -- the name of the service parley_mail/Status, over a conversation of the pool.
 
+create function parley_mail._p_may_send_to(role oid, service_id integer, owner oid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  -- As for any conversation: its owner, or who was granted SEND on it.
+  select coalesce(pg_has_role(role, owner, 'usage') or exists (
+    select
+    from parley.permissions as p
+    where p.class = 'service' and p.object_id = $2 and p.permission in ('SEND', 'CONTROL')
+      and case when p.grantee = 'PUBLIC' then true else pg_has_role(role, p.grantee, 'usage') end
+  ), false)
+$$;
+
+comment on function parley_mail._p_may_send_to(oid, integer, oid) is
+'Reports whether a role may send to a service of this database.';
+
 create function parley_mail._p_require_status_service(role oid, service text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -37624,13 +37665,7 @@ begin
   ) then
     found := parley_mail._p_raise('service', service, 'It does not accept the contract.');
   end if;
-  -- As for any conversation: its owner, or who was granted SEND on it.
-  if (pg_has_role(role, v_service.principal_id, 'usage') or exists (
-    select
-    from parley.permissions as p
-    where p.class = 'service' and p.object_id = v_service.service_id and p.permission in ('SEND', 'CONTROL')
-      and case when p.grantee = 'PUBLIC' then true else pg_has_role(role, p.grantee, 'usage') end
-  )) is not true then
+  if parley_mail._p_may_send_to(role, v_service.service_id, v_service.principal_id) is not true then
     found := parley_mail._p_raise('service', service, format('Role %I may not send to it.', pg_get_userbyid(role)));
   end if;
   return true;

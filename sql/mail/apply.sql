@@ -173,7 +173,8 @@ from (
     ('permission group', 'Anonymous', '{"principals": ["ANONYMOUS"],
       "rights": ["SUBMIT", "ANY_SENDER", "AUTHORITATIVE_DOMAIN_SENDER", "ACCEPT_ROUTING_HEADERS"]}'),
     ('permission group', 'Users', '{"principals": ["AUTHENTICATED"],
-      "rights": ["SUBMIT", "ANY_RECIPIENT", "BYPASS_ANTI_SPAM", "ACCEPT_ROUTING_HEADERS"]}'),
+      "rights": ["SUBMIT", "AUTHORITATIVE_DOMAIN_SENDER", "ANY_RECIPIENT", "AUTHENTICATED_FLAG", "BYPASS_ANTI_SPAM",
+      "ACCEPT_ROUTING_HEADERS"]}'),
     ('permission group', 'Peer servers', '{"principals": ["PEER_SERVER", "IP_TRUSTED"],
       "rights": ["SUBMIT", "ANY_RECIPIENT", "ANY_SENDER", "AUTHORITATIVE_DOMAIN_SENDER", "AUTHENTICATED_FLAG",
       "BYPASS_ANTI_SPAM", "BYPASS_SIZE_LIMIT", "ACCEPT_ROUTING_HEADERS", "ACCEPT_ORGANIZATION_HEADERS",
@@ -181,7 +182,8 @@ from (
     ('permission group', 'Externally secured', '{"principals": ["IP_TRUSTED"],
       "rights": ["SUBMIT", "ANY_RECIPIENT", "ANY_SENDER", "AUTHORITATIVE_DOMAIN_SENDER", "AUTHENTICATED_FLAG",
       "BYPASS_ANTI_SPAM", "BYPASS_SIZE_LIMIT", "ACCEPT_ROUTING_HEADERS"]}'),
-    ('permission group', 'Partners', '{"principals": ["PARTNER"], "rights": ["SUBMIT", "ACCEPT_ROUTING_HEADERS"]}'),
+    ('permission group', 'Partners', '{"principals": ["PARTNER"],
+      "rights": ["SUBMIT", "ANY_SENDER", "ACCEPT_ROUTING_HEADERS"]}'),
     ('organization', 'organization', '{}')
 ) as g (kind, name, settings);
 

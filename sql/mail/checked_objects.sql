@@ -167,7 +167,26 @@ begin
     found := parley_mail._p_contradicts('service binding', name, 'itself', 'It says not in whose name to send.',
       'Give from_service, a service of this database.');
   end if;
-  -- Delivery inserts with the rights of the schema's owner: whoever binds the table must be allowed to insert himself.
+  -- Delivery begins dialogs and inserts with the rights of the schema's owner: whoever binds must be allowed to do it
+  -- himself. The service of status events is that of mail itself.
+  if settings ->> 'from_service' <> 'parley_mail/Status' and not exists (
+    select
+    from parley.services as s
+    where s.name = settings ->> 'from_service' and pg_has_role(caller, s.principal_id, 'usage')
+  ) then
+    found := parley_mail._p_contradicts('service binding', name, 'its setting from_service',
+      'There is no such service, or it is not yours.',
+      'Name a service of this database that you own, or parley_mail/Status.');
+  end if;
+  if exists (
+    select
+    from parley.services as s
+    where s.name = settings ->> 'service'
+      and parley_mail._p_may_send_to(caller, s.service_id, s.principal_id) is not true
+  ) then
+    found := parley_mail._p_contradicts('service binding', name, 'its setting service', 'You may not send to it.',
+      'Have its owner grant you SEND on it.');
+  end if;
   if settings ->> 'table' is not null and (
     to_regclass(settings ->> 'table') is null
     or has_table_privilege(caller, to_regclass(settings ->> 'table')::oid, 'insert') is not true
@@ -187,7 +206,8 @@ end
 $$;
 
 comment on function parley_mail._p_check_binding(oid, text, jsonb) is
-'Refuses a service binding that contradicts itself, or names a table into which its author may not insert.
+'Refuses a service binding that contradicts itself, or names a table into which its author may not insert, a service to
+which he may not send, or one in whose name he may not.
 Errors: PM003.';
 
 create function parley_mail._p_check_other(kind text, name text, settings jsonb, secrets jsonb) returns boolean

@@ -65,6 +65,9 @@ begin
     return 'organization';
   elsif coalesce(length(name), 0) not between 1 and 128 or name ~ '[[:cntrl:]]' then
     found := parley_mail._p_raise('name', kind, coalesce(left(name, 200), 'null'), 'a text of 1 to 128 characters');
+  elsif kind in ('send connector', 'mailbox store', 'service binding') and strpos(name, '/') > 0 then
+    -- It stands in the names of queues, KIND/CONNECTOR/NAME.
+    found := parley_mail._p_raise('name', kind, left(name, 200), 'a text without "/"');
   end if;
   return name;
 end

@@ -3,6 +3,22 @@
 -- The message type is parley_mail/Status, a JSON object; it is sent in the transaction that records the outcome, in
 -- the name of the service parley_mail/Status, over a conversation of the pool.
 
+create function parley_mail._p_may_send_to(role oid, service_id integer, owner oid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  -- As for any conversation: its owner, or who was granted SEND on it.
+  select coalesce(pg_has_role(role, owner, 'usage') or exists (
+    select
+    from parley.permissions as p
+    where p.class = 'service' and p.object_id = $2 and p.permission in ('SEND', 'CONTROL')
+      and case when p.grantee = 'PUBLIC' then true else pg_has_role(role, p.grantee, 'usage') end
+  ), false)
+$$;
+
+comment on function parley_mail._p_may_send_to(oid, integer, oid) is
+'Reports whether a role may send to a service of this database.';
+
 create function parley_mail._p_require_status_service(role oid, service text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -22,13 +38,7 @@ begin
   ) then
     found := parley_mail._p_raise('service', service, 'It does not accept the contract.');
   end if;
-  -- As for any conversation: its owner, or who was granted SEND on it.
-  if (pg_has_role(role, v_service.principal_id, 'usage') or exists (
-    select
-    from parley.permissions as p
-    where p.class = 'service' and p.object_id = v_service.service_id and p.permission in ('SEND', 'CONTROL')
-      and case when p.grantee = 'PUBLIC' then true else pg_has_role(role, p.grantee, 'usage') end
-  )) is not true then
+  if parley_mail._p_may_send_to(role, v_service.service_id, v_service.principal_id) is not true then
     found := parley_mail._p_raise('service', service, format('Role %I may not send to it.', pg_get_userbyid(role)));
   end if;
   return true;
