@@ -38,6 +38,7 @@ type Connector struct {
 	IsClearAuth bool     // AUTH without TLS, on networks that are trusted
 
 	Groups       []Group
+	Rights       map[Group]Rights  // what peers of a group may do here; nothing means what the specification says
 	Grants       map[string]Rights // more rights for users by name
 	TrustedRange []netip.Prefix    // peers who are PeerServers by their address
 	IsSecured    bool              // the network secures this connector: every peer is ExternallySecured

@@ -50,7 +50,12 @@ func (r Rights) Has(needed Rights) bool { return r&needed == needed }
 func (c *Connector) rightsOf(groups []Group, user string) (rights Rights) {
 	for _, group := range groups {
 		for _, admitted := range c.Groups {
-			if admitted == group {
+			if admitted != group {
+				continue
+			}
+			if own, isSet := c.Rights[group]; isSet {
+				rights |= own
+			} else {
 				rights |= groupRights[group]
 			}
 		}

@@ -347,3 +347,43 @@ func TestMailIsSignedWithTheKeyOfItsDomain(t *testing.T) {
 		}
 	}
 }
+
+func TestConfigurationThatAsksForWhatIsNotDoneIsRefused(t *testing.T) {
+	t.Parallel()
+	for kind, settings := range map[string][2]string{
+		"organization":      {"organization", `{"redirect_all_to": "test@example.org"}`},
+		"receive connector": {"inbound", `{"dmarc": "ENFORCE"}`},
+		"send connector":    {"outbound", `{"rates": [{"key": "DOMAIN", "messages": 1, "per": 60}]}`},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := newHub(t)
+			h.exec(`select parley_mail.alter_object($1, $2, $3::jsonb)`, kind, settings[0], settings[1])
+			s, err := server.New(server.Config{Pool: h.pool, NameServers: []string{"127.0.0.1:1"}, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "does not act on") {
+				t.Errorf("prepared with %v", err)
+			}
+		})
+	}
+}
+
+func TestRightsOfPeersAreThoseOfTheirGroup(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.exec(`select parley_mail.alter_object('permission group', 'Anonymous', '{"rights": ["ACCEPT_ROUTING_HEADERS"]}')`)
+	h.start()
+	h.await("the listener", func() bool {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", h.address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	err := netsmtp.SendMail(h.address, nil, "bob@b.example", []string{"ann@example.org"}, []byte("Subject: x\r\n\r\nx\r\n"))
+	if err == nil || !strings.HasPrefix(err.Error(), "5") {
+		t.Errorf("a peer without the right to submit: %v", err)
+	}
+}

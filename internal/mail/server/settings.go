@@ -53,68 +53,76 @@ type organization struct {
 	DefaultDomain  string `json:"default_domain"`
 	FQDN           string `json:"fqdn"`
 	Postmaster     string `json:"postmaster"`
+	RedirectAllTo  string `json:"redirect_all_to"`
 	DSNReturnLimit int64  `json:"dsn_return_limit"`
 }
 
 type receiveConnector struct {
-	Enabled               bool     `json:"enabled"`
-	Usage                 string   `json:"usage"`
-	Bindings              []string `json:"bindings"`
-	RemoteRanges          []string `json:"remote_ranges"`
-	FQDN                  string   `json:"fqdn"`
-	Banner                string   `json:"banner"`
-	ProtocolLog           string   `json:"protocol_log"`
-	MaxConnections        int      `json:"max_connections"`
-	PerSource             int      `json:"max_connections_per_source"`
-	PerSourcePercent      int      `json:"max_connections_per_source_percent"`
-	ConnectionRate        int      `json:"connection_rate"`
-	ConnectionTimeout     int      `json:"connection_timeout"`
-	InactivityTimeout     int      `json:"inactivity_timeout"`
-	MessageRate           int      `json:"message_rate"`
-	MaxMessageSize        int64    `json:"max_message_size"`
-	SizeMode              string   `json:"size_mode"`
-	MaxHeaderSize         int      `json:"max_header_size"`
-	MaxRecipients         int      `json:"max_recipients"`
-	MaxHops               int      `json:"max_hops"`
-	MaxLocalHops          int      `json:"max_local_hops"`
-	MaxProtocolErrors     int      `json:"max_protocol_errors"`
-	MaxAuthFailures       int      `json:"max_authentication_failures"`
-	AuthenticationLockout int      `json:"authentication_lockout"`
-	Tarpit                int      `json:"tarpit"`
-	MaxPipelined          int      `json:"max_pipelined_commands"`
-	MaxCommandLine        int      `json:"max_command_line"`
-	MaxTextLine           int      `json:"max_text_line"`
-	BareLineEnds          string   `json:"bare_line_ends"`
-	TLS                   string   `json:"tls"`
-	ImplicitTLS           bool     `json:"implicit_tls"`
-	TLSDomains            []string `json:"tls_domains"`
-	CertificateFile       string   `json:"certificate_file"`
-	CertificateKeyFile    string   `json:"certificate_key_file"`
-	Authentication        []string `json:"authentication"`
-	AuthenticationWithout bool     `json:"authentication_without_tls"`
-	PermissionGroups      []string `json:"permission_groups"`
+	Enabled               bool              `json:"enabled"`
+	Usage                 string            `json:"usage"`
+	Bindings              []string          `json:"bindings"`
+	RemoteRanges          []string          `json:"remote_ranges"`
+	FQDN                  string            `json:"fqdn"`
+	Banner                string            `json:"banner"`
+	ProtocolLog           string            `json:"protocol_log"`
+	MaxConnections        int               `json:"max_connections"`
+	PerSource             int               `json:"max_connections_per_source"`
+	PerSourcePercent      int               `json:"max_connections_per_source_percent"`
+	ConnectionRate        int               `json:"connection_rate"`
+	ConnectionTimeout     int               `json:"connection_timeout"`
+	InactivityTimeout     int               `json:"inactivity_timeout"`
+	MessageRate           int               `json:"message_rate"`
+	MaxMessageSize        int64             `json:"max_message_size"`
+	SizeMode              string            `json:"size_mode"`
+	MaxHeaderSize         int               `json:"max_header_size"`
+	MaxRecipients         int               `json:"max_recipients"`
+	MaxHops               int               `json:"max_hops"`
+	MaxLocalHops          int               `json:"max_local_hops"`
+	MaxProtocolErrors     int               `json:"max_protocol_errors"`
+	MaxAuthFailures       int               `json:"max_authentication_failures"`
+	AuthenticationLockout int               `json:"authentication_lockout"`
+	Tarpit                int               `json:"tarpit"`
+	MaxPipelined          int               `json:"max_pipelined_commands"`
+	MaxCommandLine        int               `json:"max_command_line"`
+	MaxTextLine           int               `json:"max_text_line"`
+	BareLineEnds          string            `json:"bare_line_ends"`
+	TLS                   string            `json:"tls"`
+	ImplicitTLS           bool              `json:"implicit_tls"`
+	TLSDomains            []string          `json:"tls_domains"`
+	CertificateFile       string            `json:"certificate_file"`
+	CertificateKeyFile    string            `json:"certificate_key_file"`
+	Authentication        []string          `json:"authentication"`
+	AuthenticationWithout bool              `json:"authentication_without_tls"`
+	Milters               []json.RawMessage `json:"milters"`
+	SPF                   string            `json:"spf"`
+	DMARC                 string            `json:"dmarc"`
+	BlockLists            []string          `json:"block_lists"`
+	PermissionGroups      []string          `json:"permission_groups"`
 }
 
 type permissionGroup struct {
-	Principals []string `json:"principals"`
+	Principals  []string `json:"principals"`
+	Credentials []string `json:"credentials"`
+	Rights      []string `json:"rights"`
 }
 
 type sendConnector struct {
-	Enabled   bool        `json:"enabled"`
-	Routing   string      `json:"routing"`
-	Smart     []smartHost `json:"smart_hosts"`
-	Port      int         `json:"port"`
-	Username  string      `json:"username"`
-	Password  string      `json:"password"`
-	TLS       string      `json:"tls"`
-	Implicit  bool        `json:"implicit_tls"`
-	TLSDomain string      `json:"tls_domain"`
-	Each      int         `json:"max_messages_per_connection"`
-	Inactive  int         `json:"inactivity_timeout"`
-	Connect   int         `json:"connect_timeout"`
-	Helo      string      `json:"helo"`
-	Sources   []string    `json:"source_addresses"`
-	Sign      bool        `json:"sign"`
+	Enabled   bool              `json:"enabled"`
+	Routing   string            `json:"routing"`
+	Smart     []smartHost       `json:"smart_hosts"`
+	Port      int               `json:"port"`
+	Username  string            `json:"username"`
+	Password  string            `json:"password"`
+	TLS       string            `json:"tls"`
+	Implicit  bool              `json:"implicit_tls"`
+	TLSDomain string            `json:"tls_domain"`
+	Each      int               `json:"max_messages_per_connection"`
+	Inactive  int               `json:"inactivity_timeout"`
+	Connect   int               `json:"connect_timeout"`
+	Helo      string            `json:"helo"`
+	Sources   []string          `json:"source_addresses"`
+	Rates     []json.RawMessage `json:"rates"`
+	Sign      bool              `json:"sign"`
 }
 
 type smartHost struct {
@@ -135,8 +143,9 @@ type signingKey struct {
 }
 
 type credential struct {
-	Enabled  bool   `json:"enabled"`
-	Verifier string `json:"verifier"`
+	AllowedSenders []string `json:"allowed_senders"`
+	Enabled        bool     `json:"enabled"`
+	Verifier       string   `json:"verifier"`
 }
 
 // readSettings reads a configuration. What cannot be used is an error: nothing of a configuration is used in part.
@@ -144,6 +153,9 @@ func readSettings(text json.RawMessage, host string) (*settings, error) {
 	var all written
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, fmt.Errorf("read the configuration of mail: %w", err)
+	}
+	if err := all.refuseUnkept(); err != nil {
+		return nil, err
 	}
 	own := all.Objects.Organization["organization"]
 	s := &settings{
@@ -186,7 +198,7 @@ func readSettings(text json.RawMessage, host string) (*settings, error) {
 	}
 	for name, written := range all.Objects.Credentials {
 		if written.Enabled && written.Verifier != "" {
-			s.verifiers[strings.ToLower(name)] = written.Verifier
+			s.verifiers[name] = written.Verifier
 		}
 	}
 	return s, nil
@@ -229,13 +241,8 @@ func (r receiveConnector) connector(name, fqdn string, groups map[string]permiss
 	}
 	c.TLS, c.Implicit, c.TLSDomains = receive.TLSMode(strings.ToLower(r.TLS)), r.ImplicitTLS, r.TLSDomains
 	c.Mechanisms, c.IsClearAuth = r.Authentication, r.AuthenticationWithout
-	if len(r.PermissionGroups) > 0 {
-		c.Groups = nil
-	}
-	for _, group := range r.PermissionGroups {
-		for _, principal := range groups[group].Principals {
-			c.Groups = append(c.Groups, principals[principal])
-		}
+	if err := admit(c, r.PermissionGroups, groups); err != nil {
+		return nil, err
 	}
 	c.Limits = receive.Limits{
 		Connections: r.MaxConnections, ConnectionsPerSource: r.PerSource, PercentPerSource: r.PerSourcePercent,
