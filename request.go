@@ -182,7 +182,10 @@ func inTransaction(ctx context.Context, db Beginner, work func(tx pgx.Tx) error)
 		_ = tx.Rollback(undo)
 		return err
 	}
-	if err := tx.Commit(ctx); err != nil {
+	// A commit that is cancelled may have happened: then nobody would end the conversation.
+	committing, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyPatience)
+	defer cancel()
+	if err := tx.Commit(committing); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil

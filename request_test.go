@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
@@ -162,24 +163,63 @@ func TestRequestIsGivenUp(t *testing.T) {
 		if _, err := request(t.Context(), ask("x"), 0); err == nil {
 			t.Error("no time-out was not refused")
 		}
-		// The target learns of both, behind the request itself where it was faster.
-		failures := 0
-		parleytest.Until(t, "the Errors", func() bool {
-			for _, message := range must[[]parley.Message](t)(parley.Receive(t.Context(), pool, "target")) {
-				if !message.IsError() {
-					continue
-				}
-				failure := must[*parley.ConversationError](t)(parley.ParseError(message.MessageBody))
-				if failure.Code != parley.RequestGivenUp {
-					t.Errorf("the target received error %d", failure.Code)
-				}
-				requireNoError(t, parley.EndConversation(t.Context(), pool, message.ConversationHandle))
-				failures++
+		// The target learns of it.
+		for range 2 {
+			messages := must[[]parley.Message](t)(parley.Receive(t.Context(), pool, "target"))
+			if len(messages) == 0 || !messages[0].IsError() {
+				t.Fatalf("the target received %+v", messages)
 			}
-			return failures == 2
-		})
+			failure := must[*parley.ConversationError](t)(parley.ParseError(messages[0].MessageBody))
+			if failure.Code != parley.RequestGivenUp {
+				t.Errorf("the target received error %d", failure.Code)
+			}
+			requireNoError(t, parley.EndConversation(t.Context(), pool, messages[0].ConversationHandle))
+		}
 		requireNoConversations(t, pool)
 	})
+}
+
+func TestRequestThatIsCancelledWhileItIsCommittedIsGivenUp(t *testing.T) {
+	t.Parallel()
+	bothRequesters(t, func(t *testing.T, pool *pgxpool.Pool, request requester) {
+		// The commit waits for as long as somebody holds the lock.
+		for _, statement := range []string{
+			`create function public.wait() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(408); return null; end $$`,
+			`create constraint trigger wait after insert on parley._p_message deferrable initially deferred for each row execute function public.wait()`,
+		} {
+			must[pgconn.CommandTag](t)(pool.Exec(t.Context(), statement))
+		}
+		holder := must[*pgxpool.Conn](t)(pool.Acquire(t.Context()))
+		defer holder.Release()
+		must[pgconn.CommandTag](t)(holder.Exec(t.Context(), "select pg_advisory_lock(408)"))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		reason := errors.New("nobody cares")
+		done := make(chan error, 1)
+		go func() {
+			_, err := request(ctx, ask("cancelled"), parleytest.Patience)
+			done <- err
+		}()
+		parleytest.Until(t, "the commit", func() bool {
+			return must[bool](t)(scanned[bool](holder.QueryRow(t.Context(), `
+				select exists (select from pg_locks where locktype = 'advisory' and objid = 408 and not granted)`)))
+		})
+		cancel(reason)
+		must[pgconn.CommandTag](t)(holder.Exec(t.Context(), "select pg_advisory_unlock(408)"))
+		if err := parleytest.Receive(t, done, "the end of the request"); !errors.Is(err, reason) {
+			t.Errorf("got %v, want the cause of ctx", err)
+		}
+		messages := must[[]parley.Message](t)(parley.Receive(t.Context(), pool, "target"))
+		if len(messages) == 0 || !messages[0].IsError() {
+			t.Fatalf("the target received %+v", messages)
+		}
+		requireNoError(t, parley.EndConversation(t.Context(), pool, messages[0].ConversationHandle))
+		requireNoConversations(t, pool)
+	})
+}
+
+func scanned[T any](row pgx.Row) (value T, err error) {
+	err = row.Scan(&value)
+	return value, err
 }
 
 // What crashes after it has sent leaves a dialog that ends by its lifetime.
