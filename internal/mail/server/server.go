@@ -61,6 +61,7 @@ type Server struct {
 	receiver   *receive.Server
 	committer  *groupcommit.Committer
 	dispatcher *send.Dispatcher
+	pressure   *pressure
 	// submitted, queued and local have a token when something may wait to be categorized, to be sent, and for services of the database.
 	submitted, queued, local chan struct{}
 }
@@ -85,6 +86,7 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{
 		config: config, host: host, bodies: newBodyCache(config.BodyCache), resolver: resolver,
+		pressure: &pressure{},
 		submitted: make(chan struct{}, 1), queued: make(chan struct{}, 1),
 		local: make(chan struct{}, 1),
 	}
@@ -93,10 +95,11 @@ func New(config Config) (*Server, error) {
 	s.committer = groupcommit.New(arriving.accept, groupcommit.Options{IsAlone: isAlone})
 	s.receiver = &receive.Server{
 		Accepter: s.committer, Spool: spool.New(config.SpoolFolder, smallBody*4, config.BodyCache), Log: config.Logger, Grace: grace,
-		Credentials: credentials{s},
+		Credentials: credentials{s}, Governor: s.pressure,
 	}
 	s.dispatcher, err = send.NewDispatcher(send.Config{
 		Store: s.deliveries, Wake: s.queued, Interval: scanInterval, Logger: config.Logger, Carriers: s.carriers(),
+		Paused: s.pressure.stopsSending,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("mail: %w", err)

@@ -44,6 +44,8 @@ type Handler struct {
 	// MaySend reports whether a user may use a sender; nothing means any.
 	MaySend      func(user string, sender message.Address) bool
 	MessageBytes int64 // of a request: 36 MB
+	// IsRejected reports whether pressure has messages refused (section 14.3); nothing means never.
+	IsRejected func() bool
 	Recipients   int   // 200
 }
 
@@ -58,6 +60,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if status != http.StatusOK {
 		w.Header().Set("WWW-Authenticate", `Basic realm="mail", charset="UTF-8"`)
 		h.fail(w, status, "authenticate as a user who may submit mail")
+		return
+	}
+	if h.IsRejected != nil && h.IsRejected() {
+		w.Header().Set("Retry-After", "30")
+		h.fail(w, http.StatusServiceUnavailable, "resources are short, try again later")
 		return
 	}
 	most := h.MessageBytes

@@ -131,6 +131,10 @@ func TestSameKeyIsOneMessage(t *testing.T) {
 	if status, _ := post(t, h, "application/json", text); status != http.StatusServiceUnavailable {
 		t.Errorf("while the store is away the answer is %d", status)
 	}
+	h.IsRejected = func() bool { return true }
+	if status, answer := post(t, h, "application/json", text); status != http.StatusServiceUnavailable || !strings.Contains(answer, "resources") {
+		t.Errorf("under pressure the answer is %d %s", status, answer)
+	}
 }
 
 func TestRequestsThatAreWrongAreRefused(t *testing.T) {

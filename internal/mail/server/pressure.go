@@ -1,0 +1,81 @@
+package server
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-broker/parley/internal/mail/receive"
+)
+
+// The actions under pressure, by their names in the database: what is not done, or done, while resources are short (spec mail 14.3).
+const (
+	actTarpit          = "tarpit"
+	actRefuseAnonymous = "refuse anonymous senders"
+	actRefuseUsers     = "refuse users"
+	actRefuseNodes     = "refuse own nodes"
+	actRefuseFolders   = "refuse folders and HTTP"
+	actPauseResubmit   = "pause resubmission"
+	actDehydrate       = "dehydrate bodies"
+	actFlushCaches     = "flush caches"
+	actStopSending     = "stop sending"
+)
+
+// The tarpit of MAIL FROM: its first delay, by how much each poll changes it, and the most (spec mail 14.3).
+const (
+	tarpitFirst = 10 * time.Second
+	tarpitStep  = 5 * time.Second
+	tarpitMost  = 55 * time.Second
+)
+
+// pressure says what the parts of mail do and do not do while resources are short. Any goroutine may ask.
+type pressure struct {
+	// isActive reports whether an action is to be taken now; nil means that none is.
+	isActive func(action string) bool
+	// delay is that of the tarpit, in nanoseconds.
+	delay atomic.Int64
+}
+
+var _ receive.Governor = (*pressure)(nil)
+
+func (p *pressure) takes(action string) bool { return p.isActive != nil && p.isActive(action) }
+
+// Pressure is what a peer of a class meets at MAIL FROM. While our own nodes are refused everybody is; until then senders in our own domains
+// pass, wherever they come from.
+func (p *pressure) Pressure(class receive.PeerClass, isOurSender bool) receive.Pressure {
+	met := receive.Pressure{Delay: time.Duration(p.delay.Load())}
+	switch {
+	case p.takes(actRefuseNodes):
+		met.IsRefused = true
+	case isOurSender:
+	case class == receive.AnonymousPeer:
+		met.IsRefused = p.takes(actRefuseAnonymous)
+	case class == receive.UserPeer:
+		met.IsRefused = p.takes(actRefuseUsers)
+	}
+	return met
+}
+
+// refusesFolders reports whether the pickup folder, the replay folder and HTTP take nothing: what they have waits.
+func (p *pressure) refusesFolders() bool { return p.takes(actRefuseFolders) }
+
+// pausesResubmission reports whether nothing that waits in a queue is categorized anew.
+func (p *pressure) pausesResubmission() bool { return p.takes(actPauseResubmit) }
+
+// stopsSending reports whether nothing is claimed for next hops; what is under way is finished.
+func (p *pressure) stopsSending() bool { return p.takes(actStopSending) }
+
+// ease sets the delay of MAIL FROM after a poll: it grows with each under pressure and falls with each that is not, step by step.
+func (p *pressure) ease() {
+	delay := time.Duration(p.delay.Load())
+	switch isTarpit := p.takes(actTarpit); {
+	case isTarpit && delay == 0:
+		delay = tarpitFirst
+	case isTarpit:
+		delay = min(delay+tarpitStep, tarpitMost)
+	case delay <= tarpitFirst:
+		delay = 0
+	default:
+		delay -= tarpitStep
+	}
+	p.delay.Store(int64(delay))
+}
