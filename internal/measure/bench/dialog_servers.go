@@ -9,7 +9,7 @@ import (
 )
 
 // dialogSettings are for a server with all those sessions: 150 that send, and the daemons' and readers' of up to 100 databases.
-var dialogSettings = map[string]string{"max_connections": "1200"}
+var dialogSettings = map[string]string{"max_connections": "2000"}
 
 // openServers makes a folder for daemons, and servers unless there is a DSN.
 func (b *bench) openServers(ctx context.Context) (err error) {
