@@ -54,7 +54,10 @@ func newScenarioCommand(a *app, scenario bench.Scenario) *cobra.Command {
 	flags.DurationVar(&config.Duration, "duration", 5*time.Second, "time of a run that has no end of its own")
 	flags.DurationVar(&config.WarmUp, "warm-up", time.Second, "time before such a run that does not count")
 	flags.IntVar(&config.Repeat, "repeat", 3, "runs of each kind, in turns, of which the median counts")
-	if scenario.MakesServers {
+	switch {
+	case scenario.IsMail:
+		addMailBenchFlags(cmd, &config)
+	case scenario.MakesServers:
 		addDialogFlags(cmd, &config.Dialog)
 	}
 	return cmd
@@ -121,7 +124,7 @@ func writeReport(out io.Writer, report bench.Report) error {
 	if report.Paper != "" {
 		fmt.Fprintf(out, "\nThe paper: %s\n", report.Paper)
 	}
-	return nil
+	return writeMailFigures(out, report)
 }
 
 func writeMachine(out io.Writer, m machine.Machine, settings map[string]any) {

@@ -19,6 +19,8 @@ type Scenario struct {
 	Variants []Variant
 	// MakesServers reports that it makes private servers of its own when Config has no DSN.
 	MakesServers bool
+	// IsMail reports that it takes MailOptions, and that its variants have sizes of their own.
+	IsMail bool
 	// Paper is what the seed paper has measured of the kind, or "".
 	Paper   string
 	measure func(ctx context.Context, b *bench) ([]Result, error)
@@ -32,7 +34,9 @@ type Variant struct {
 
 // Scenarios lists what can be measured.
 func Scenarios() []Scenario {
-	return []Scenario{sendScenario(), receiveScenario(), simpleScenario(), lifeScenario(), decayScenario(), dialogScenario(), storeScenario()}
+	return []Scenario{
+		sendScenario(), receiveScenario(), simpleScenario(), lifeScenario(), decayScenario(), dialogScenario(), storeScenario(), mailScenario(),
+	}
 }
 
 // bench is one run of a scenario.
@@ -51,7 +55,9 @@ type bench struct {
 
 // Run measures the scenario. It makes databases of its own on the server and drops them before it returns, also when ctx ends.
 func (s Scenario) Run(ctx context.Context, config Config) (report Report, err error) {
-	config.Size = or(config.Size, DefaultSize)
+	if !s.IsMail {
+		config.Size = or(config.Size, DefaultSize)
+	}
 	if err := config.Check(s); err != nil {
 		return Report{}, err
 	}
@@ -73,6 +79,9 @@ func (s Scenario) Run(ctx context.Context, config Config) (report Report, err er
 		err = errors.Join(err, cluster.cleanUp(ctx))
 	}()
 	report.Scenario, report.Paper = s.Name, s.Paper
+	if s.IsMail {
+		report.Seed = mailSeed()
+	}
 	if report.Machine, err = machine.Read(ctx, cluster.admin); err != nil {
 		return Report{}, err
 	}

@@ -25,6 +25,8 @@ type Config struct {
 	Repeat int
 	// Dialog counts for dialogs between databases only.
 	Dialog DialogOptions
+	// Mail counts for mail only.
+	Mail MailOptions
 	// Progress, if set, receives what is done now.
 	Progress func(text string)
 }
@@ -49,6 +51,8 @@ func (c Config) Check(scenario Scenario) error {
 		{"warm-up", int(c.WarmUp), 0},
 		{"readers", c.Dialog.Readers, 0},
 		{"rate", c.Dialog.Rate, 0},
+		{"run-messages", c.Mail.Messages, 0},
+		{"destinations", c.Mail.Destinations, 0},
 	} {
 		if number.value < number.least {
 			return fmt.Errorf("%s must be at least %d", number.name, number.least)

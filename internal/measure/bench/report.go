@@ -13,6 +13,8 @@ type Report struct {
 	Ratios map[string]float64 `json:"ratios"`
 	// Paper is what the seed paper has measured of the kind, if it has.
 	Paper string `json:"paper,omitempty"`
+	// Seed is the table that the seed has of mail, which is printed beside ours.
+	Seed []SeedColumn `json:"seed,omitempty"`
 }
 
 // Result is what one system did under one variant.
@@ -37,13 +39,19 @@ type Result struct {
 	// ProcessorMSPerMinute is what one session used of a processor, where that was measured.
 	ProcessorMSPerMinute *float64 `json:"processor_ms_per_minute,omitempty"`
 
+	// Figures are those of mail, by their names in MailFigures: the medians of the runs.
+	Figures map[string]float64 `json:"figures,omitempty"`
+
 	// base is the operation of the same variant that this one is compared with, if it is not the bare INSERT.
 	base string
+	// isRelayed reports that it came in and went out by SMTP, and is compared with Postfix.
+	isRelayed bool
 }
 
 const (
-	systemParley = "parley"
-	systemInsert = "insert"
+	systemParley  = "parley"
+	systemInsert  = "insert"
+	systemPostfix = "postfix"
 
 	phaseFresh = "fresh"
 	phaseAged  = "aged"
@@ -56,6 +64,10 @@ func (r Result) RatioKey() string {
 		return r.Variant + ":" + r.Operation + "/" + r.base
 	case r.Phase == phaseAged:
 		return r.Variant + ":" + r.Operation + "/" + phaseFresh
+	case r.isRelayed && r.System == systemParley:
+		return r.Variant + ":" + r.System + "/" + systemPostfix
+	case r.isRelayed:
+		return ""
 	case r.Phase == "" && r.System != systemInsert:
 		return r.Variant + ":" + r.System + "/" + systemInsert
 	}
@@ -69,6 +81,9 @@ func (r Result) isBaseOf(above Result) bool {
 	}
 	if r.Variant != above.Variant || r.Operation != above.Operation {
 		return false
+	}
+	if above.isRelayed {
+		return r.System == systemPostfix
 	}
 	return r.Phase == phaseFresh && above.Phase == phaseAged || r.System == systemInsert && above.System != systemInsert && above.Phase == ""
 }

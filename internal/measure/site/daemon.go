@@ -28,6 +28,9 @@ type DaemonConfig struct {
 	Listens bool
 	// Args are further flags of parley serve.
 	Args []string
+	// Mail has it run mail transport instead, for the one database of DSNs: it is ready when ReadyAt, host:port, takes connections.
+	Mail    bool
+	ReadyAt string
 }
 
 // Daemon is a running parley serve, a process of its own.
@@ -81,6 +84,9 @@ var asking = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 func startOnce(ctx context.Context, config DaemonConfig) (*Daemon, error) {
 	d := &Daemon{config: config, log: filepath.Join(config.Folder, config.Name+".log"), ended: make(chan struct{})}
+	if config.Mail {
+		return d, d.startMail(ctx)
+	}
 	var err error
 	if d.http, err = freeAddress(ctx); err != nil {
 		return nil, err
@@ -106,6 +112,17 @@ func startOnce(ctx context.Context, config DaemonConfig) (*Daemon, error) {
 		return nil, errors.Join(err, d.Stop(ctx))
 	}
 	return d, nil
+}
+
+// startMail starts it as the daemon of mail.
+func (d *Daemon) startMail(ctx context.Context) error {
+	if err := d.start(append([]string{"mail", "serve", "--dsn", d.config.DSNs[0]}, d.config.Args...)); err != nil {
+		return err
+	}
+	if err := d.awaitReady(ctx); err != nil {
+		return errors.Join(err, d.Stop(ctx))
+	}
+	return nil
 }
 
 func (d *Daemon) start(args []string) error {
@@ -137,15 +154,8 @@ func (d *Daemon) awaitReady(ctx context.Context) error {
 	poll := time.NewTicker(readyPoll)
 	defer poll.Stop()
 	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.http+"/readyz", http.NoBody)
-		if err != nil {
-			return fmt.Errorf("ask whether daemon %s is ready: %w", d.config.Name, err)
-		}
-		if answer, err := asking.Do(request); err == nil {
-			_ = answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return nil
-			}
+		if isReady, err := d.isReady(ctx); err != nil || isReady {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -155,6 +165,26 @@ func (d *Daemon) awaitReady(ctx context.Context) error {
 		case <-poll.C:
 		}
 	}
+}
+
+func (d *Daemon) isReady(ctx context.Context) (bool, error) {
+	if d.config.Mail {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", d.config.ReadyAt)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil, nil
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.http+"/readyz", http.NoBody)
+	if err != nil {
+		return false, fmt.Errorf("ask whether daemon %s is ready: %w", d.config.Name, err)
+	}
+	answer, err := asking.Do(request)
+	if err != nil {
+		return false, nil //nolint:nilerr // It does not answer yet.
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode == http.StatusOK, nil
 }
 
 // Name is what it was called in its configuration.
@@ -198,7 +228,9 @@ func (d *Daemon) Stop(context.Context) error {
 	return fmt.Errorf("daemon %s was killed, as it did not stop within %v", d.config.Name, stopTimeout)
 }
 
-// freeAddress finds a port of this machine that nobody listens on.
+// FreeAddress finds a port of this machine that nobody listens on, as host:port.
+func FreeAddress(ctx context.Context) (string, error) { return freeAddress(ctx) }
+
 func freeAddress(ctx context.Context) (string, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
