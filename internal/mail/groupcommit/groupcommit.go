@@ -26,6 +26,7 @@ type Batch func(ctx context.Context, arrivals []Arrival) ([]int64, error)
 // Options are how messages are collected. Zero values are the defaults.
 type Options struct {
 	Most       int              // messages of a batch: 40
+	Bytes      int64            // bytes of a batch, beyond which no further message is added: 8 MB
 	Wait       time.Duration    // how long a message waits for others while batches are under way: 100 ms
 	Concurrent int              // batches under way at a time: 2
 	Limit      time.Duration    // how long a batch may take: 60 s
@@ -62,13 +63,14 @@ var ErrClosed = errors.New("no more messages are taken: the server is stopping")
 // New gives a Committer over a function that stores a batch.
 func New(batch Batch, options Options) *Committer {
 	options.Most = orDefault(options.Most, 40)
+	options.Bytes = orDefault(options.Bytes, 8<<20)
 	options.Wait = orDefault(options.Wait, 100*time.Millisecond)
 	options.Concurrent = orDefault(options.Concurrent, 2)
 	options.Limit = orDefault(options.Limit, time.Minute)
 	return &Committer{batch: batch, options: options}
 }
 
-func orDefault[T int | time.Duration](value, standard T) T {
+func orDefault[T int | int64 | time.Duration](value, standard T) T {
 	if value == 0 {
 		return standard
 	}
@@ -114,12 +116,12 @@ func (c *Committer) Close() {
 func (c *Committer) startDue() {
 	for len(c.waiting) > 0 && c.underWay < c.options.Concurrent {
 		left := c.options.Wait - time.Since(c.waiting[0].since)
-		isDue := c.isClosed || c.underWay == 0 || len(c.waiting) >= c.options.Most || left <= 0
+		n, isFull := c.next()
+		isDue := c.isClosed || c.underWay == 0 || isFull || left <= 0
 		if !isDue {
 			c.startLater(left)
 			return
 		}
-		n := min(len(c.waiting), c.options.Most)
 		entries := c.waiting[:n:n]
 		c.waiting = c.waiting[n:]
 		c.underWay++
@@ -127,6 +129,21 @@ func (c *Committer) startDue() {
 		c.running.Add(1)
 		go c.run(entries)
 	}
+}
+
+// next gives how many messages the next batch has now, and whether it takes no more. The caller holds mu.
+func (c *Committer) next() (n int, isFull bool) {
+	bytes := int64(0)
+	for _, e := range c.waiting[:min(len(c.waiting), c.options.Most)] {
+		if bytes >= c.options.Bytes {
+			break
+		}
+		if e.arrival.Body != nil {
+			bytes += e.arrival.Body.Size()
+		}
+		n++
+	}
+	return n, n == c.options.Most || bytes >= c.options.Bytes
 }
 
 // startLater has the oldest message go when it has waited long enough. The caller holds mu.

@@ -2,7 +2,6 @@ package send
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -11,32 +10,22 @@ import (
 // readFailed begins the text of a failure to read the body, which is not the host's.
 const readFailed = "read the message"
 
+// bodyPiece is how much of a body is written under one deadline, in bytes.
+const bodyPiece = 64 << 10
+
 // writeBody sends a body whose lines end with CRLF: a dot at the beginning of a line is doubled, and a line with one dot ends it
 // (RFC 5321 section 4.5.2). A deadline for each piece bounds a host that takes nothing.
 func (c *Connection) writeBody(body io.Reader) error {
-	buffer := make([]byte, 64<<10)
-	last := [2]byte{'\r', '\n'}
-	for {
-		n, err := body.Read(buffer)
-		if n > 0 {
-			if err := c.conn.SetDeadline(time.Now().Add(c.timeouts().Command)); err != nil {
-				return fmt.Errorf("set a deadline: %w", err)
-			}
-			if err := c.writeStuffed(buffer[:n], last[1] == '\n'); err != nil {
-				return fmt.Errorf("send the message: %w", err)
-			}
-			tail := append(last[:], buffer[max(0, n-2):n]...)
-			copy(last[:], tail[len(tail)-2:])
+	writer := &bodyWriter{connection: c, last: [2]byte{'\r', '\n'}}
+	// A body that is in memory is written as it is there, without a copy.
+	if _, err := io.CopyBuffer(writer, body, make([]byte, bodyPiece)); err != nil {
+		if writer.err != nil {
+			return writer.err
 		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", readFailed, err)
-		}
+		return fmt.Errorf("%s: %w", readFailed, err)
 	}
 	end := "\r\n.\r\n"
-	if last == [2]byte{'\r', '\n'} {
+	if writer.last == [2]byte{'\r', '\n'} {
 		end = ".\r\n"
 	}
 	if _, err := c.writer.WriteString(end); err != nil {
@@ -46,6 +35,37 @@ func (c *Connection) writeBody(body io.Reader) error {
 		return fmt.Errorf("send the message: %w", err)
 	}
 	return nil
+}
+
+// bodyWriter sends what is written to it as a part of a body.
+type bodyWriter struct {
+	connection *Connection
+	last       [2]byte // that were sent
+	err        error   // of the connection
+}
+
+// Write sends a part of a body.
+func (w *bodyWriter) Write(part []byte) (written int, err error) {
+	for len(part) > 0 && w.err == nil {
+		piece := part[:min(len(part), bodyPiece)]
+		if err := w.connection.conn.SetDeadline(time.Now().Add(w.connection.timeouts().Command)); err != nil {
+			w.err = fmt.Errorf("set a deadline: %w", err)
+			break
+		}
+		if err := w.connection.writeStuffed(piece, w.last[1] == '\n'); err != nil {
+			w.err = fmt.Errorf("send the message: %w", err)
+			break
+		}
+		if len(piece) > 1 {
+			w.last[0] = piece[len(piece)-2]
+		} else {
+			w.last[0] = w.last[1]
+		}
+		w.last[1] = piece[len(piece)-1]
+		written += len(piece)
+		part = part[len(piece):]
+	}
+	return written, w.err
 }
 
 // writeStuffed writes a piece of a body; begins is whether it begins a line.

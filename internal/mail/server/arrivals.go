@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/mail/groupcommit"
 	"github.com/parley-broker/parley/internal/mail/message"
+	"github.com/parley-broker/parley/internal/mail/spool"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
@@ -34,7 +35,7 @@ type arrivals struct {
 
 // accept stores a batch in one transaction. When it returns without an error the messages are durable.
 func (a *arrivals) accept(ctx context.Context, batch []groupcommit.Arrival) (ids []int64, err error) {
-	kept := make([][]byte, len(batch))
+	kept := make([]spool.Pieces, len(batch))
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		messages := make([]mailstore.Arriving, len(batch))
 		for i, arrival := range batch {
@@ -59,11 +60,12 @@ func (a *arrivals) accept(ctx context.Context, batch []groupcommit.Arrival) (ids
 }
 
 // body gives a message its body, or writes that in chunks, and returns it where it is in memory.
-func (a *arrivals) body(ctx context.Context, tx pgx.Tx, arrival groupcommit.Arrival, into *mailstore.Arriving) ([]byte, error) {
-	whole, inMemory := arrival.Body.Bytes()
-	if inMemory && len(whole) <= smallBody {
-		into.Body = whole
-		return whole, nil
+func (a *arrivals) body(ctx context.Context, tx pgx.Tx, arrival groupcommit.Arrival, into *mailstore.Arriving) (spool.Pieces, error) {
+	pieces, inMemory := arrival.Body.Pieces()
+	if inMemory && pieces.Size() <= smallBody {
+		pieces = spool.Pieces{pieces.Whole()}
+		into.Body = pieces[0]
+		return pieces, nil
 	}
 	id, content, err := mailstore.BeginBody(ctx, tx, chunkSize)
 	if err != nil {
@@ -91,10 +93,7 @@ func (a *arrivals) body(ctx context.Context, tx pgx.Tx, arrival groupcommit.Arri
 	if err := mailstore.FinishBody(ctx, tx, content, size, sum.Sum(nil)); err != nil {
 		return nil, fmt.Errorf("finish a body: %w", err)
 	}
-	if inMemory {
-		return whole, nil
-	}
-	return nil, nil
+	return pieces, nil
 }
 
 // isAlone is whether an error may be that of one message of a batch: the server refused it, and would refuse it again.

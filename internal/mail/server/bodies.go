@@ -4,10 +4,16 @@ import (
 	"container/list"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/parley-broker/parley/internal/mail/spool"
 )
 
-// bodyCache keeps bodies of messages by number, up to a number of bytes. When it is full the oldest go first: they wait for a hop that
-// does not answer, and are read again when it does.
+// bodyStale is how long a body may wait before it makes room for others: it is for a hop that does not answer.
+const bodyStale = 30 * time.Second
+
+// bodyCache keeps bodies of messages by number, up to a number of bytes. When it is full what is stale goes; else what comes is not kept:
+// those that came before leave before, and to drop one of them for each that comes would have all of them read again.
 type bodyCache struct {
 	limit int64
 
@@ -21,7 +27,9 @@ type bodyCache struct {
 
 type keptBody struct {
 	id    int64
-	bytes []byte
+	body  spool.Pieces
+	bytes int64
+	since time.Time
 }
 
 func newBodyCache(limit int64) *bodyCache {
@@ -29,19 +37,26 @@ func newBodyCache(limit int64) *bodyCache {
 }
 
 // keep keeps a body, which nobody changes from now on.
-func (c *bodyCache) keep(id int64, body []byte) {
+func (c *bodyCache) keep(id int64, body spool.Pieces) {
+	size := body.Size()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, there := c.bodies[id]; there || int64(len(body)) > c.limit/4 {
+	if _, there := c.bodies[id]; there || size > c.limit/4 {
 		return
 	}
-	c.bodies[id] = c.order.PushBack(keptBody{id: id, bytes: body})
-	c.bytes += int64(len(body))
-	c.shrink(c.limit)
+	for c.bytes+size > c.limit {
+		oldest := c.order.Front()
+		if time.Since(oldest.Value.(keptBody).since) < bodyStale {
+			return
+		}
+		c.remove(oldest)
+	}
+	c.bodies[id] = c.order.PushBack(keptBody{id: id, body: body, bytes: size, since: time.Now()})
+	c.bytes += size
 }
 
 // of is a body, or nil.
-func (c *bodyCache) of(id int64) []byte {
+func (c *bodyCache) of(id int64) spool.Pieces {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	element, there := c.bodies[id]
@@ -50,7 +65,7 @@ func (c *bodyCache) of(id int64) []byte {
 		return nil
 	}
 	c.hits.Add(1)
-	return element.Value.(keptBody).bytes
+	return element.Value.(keptBody).body
 }
 
 // forget drops a body.
@@ -62,15 +77,9 @@ func (c *bodyCache) forget(id int64) {
 	}
 }
 
-func (c *bodyCache) shrink(limit int64) {
-	for c.bytes > limit {
-		c.remove(c.order.Front())
-	}
-}
-
 func (c *bodyCache) remove(element *list.Element) {
 	kept := element.Value.(keptBody)
 	c.order.Remove(element)
 	delete(c.bodies, kept.id)
-	c.bytes -= int64(len(kept.bytes))
+	c.bytes -= kept.bytes
 }

@@ -71,7 +71,7 @@ func (d *deliveries) open(ctx context.Context, c mailstore.Claimed) io.ReadClose
 		return io.NopCloser(bytes.NewReader(c.Body))
 	}
 	if kept := d.bodies.of(c.BodyHolder); kept != nil {
-		return io.NopCloser(bytes.NewReader(kept))
+		return io.NopCloser(kept.Reader())
 	}
 	return &storedBody{ctx: ctx, pool: d.pool, content: c.Content, holder: c.BodyHolder}
 }

@@ -94,7 +94,7 @@ func New(config Config) (*Server, error) {
 	arriving := &arrivals{pool: config.Pool, bodies: s.bodies, accepted: func() { signal(s.submitted) }}
 	s.committer = groupcommit.New(arriving.accept, groupcommit.Options{IsAlone: isAlone})
 	s.receiver = &receive.Server{
-		Accepter: s.committer, Spool: spool.New(config.SpoolFolder, smallBody*4, config.BodyCache), Log: config.Logger, Grace: grace,
+		Accepter: s.committer, Spool: spool.New(config.SpoolFolder, config.BodyCache/8, config.BodyCache), Log: config.Logger, Grace: grace,
 		Credentials: credentials{s}, Governor: s.pressure,
 	}
 	s.dispatcher, err = send.NewDispatcher(send.Config{

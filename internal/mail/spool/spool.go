@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"slices"
 	"sync/atomic"
 )
 
@@ -32,7 +34,8 @@ func (s *Spool) InMemory() int64 { return s.inMemory.Load() }
 type Body struct {
 	spool    *Spool
 	head     []byte
-	tail     []byte // what is in memory
+	tail     [][]byte // what is in memory, in pieces, so that nothing is copied when it grows
+	kept     int64    // bytes of tail
 	reserved int64
 	file     *os.File // what came after tail
 	written  int64
@@ -57,7 +60,7 @@ func (b *Body) Write(p []byte) (int, error) {
 		return 0, ErrClosed
 	}
 	if b.file == nil && b.reserve(int64(len(p))) {
-		b.tail = append(b.tail, p...)
+		b.keep(p)
 		b.written += int64(len(p))
 		return len(p), nil
 	}
@@ -74,9 +77,31 @@ func (b *Body) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// The sizes of pieces: they double.
+const (
+	pieceLeast = 4 << 10
+	pieceMost  = 512 << 10
+)
+
+// keep appends to what is in memory.
+func (b *Body) keep(p []byte) {
+	for len(p) > 0 {
+		last := len(b.tail) - 1
+		if last < 0 || len(b.tail[last]) == cap(b.tail[last]) {
+			b.tail = append(b.tail, make([]byte, 0, min(max(b.kept, pieceLeast), pieceMost)))
+			last++
+		}
+		piece := b.tail[last]
+		n := min(len(p), cap(piece)-len(piece))
+		b.tail[last] = append(piece, p[:n]...)
+		b.kept += int64(n)
+		p = p[n:]
+	}
+}
+
 // reserve takes room in memory for so many more bytes, or none.
 func (b *Body) reserve(more int64) bool {
-	if int64(len(b.tail))+more > b.spool.BodyMemory {
+	if b.kept+more > b.spool.BodyMemory {
 		return false
 	}
 	if b.spool.inMemory.Add(more) > b.spool.Memory {
@@ -115,25 +140,53 @@ func (b *Body) Reader() io.Reader { return io.MultiReader(bytes.NewReader(b.head
 
 // Tail reads what was written, without the head.
 func (b *Body) Tail() io.Reader {
-	if b.file == nil {
-		return bytes.NewReader(b.tail)
+	readers := make([]io.Reader, 0, len(b.tail)+1)
+	for _, piece := range b.tail {
+		readers = append(readers, bytes.NewReader(piece))
 	}
-	return io.MultiReader(bytes.NewReader(b.tail), io.NewSectionReader(b.file, 0, b.written-int64(len(b.tail))))
+	if b.file != nil {
+		readers = append(readers, io.NewSectionReader(b.file, 0, b.written-b.kept))
+	}
+	return io.MultiReader(readers...)
 }
 
-// Bytes gives head and body in one piece, which the caller may keep, or false where part of it is in a file.
-func (b *Body) Bytes() ([]byte, bool) {
+// Pieces gives head and body as they are in memory, or false where part of it is in a file. The caller may keep them, and changes nothing.
+func (b *Body) Pieces() (Pieces, bool) {
 	if b.file != nil {
 		return nil, false
 	}
-	all := make([]byte, 0, len(b.head)+len(b.tail))
-	return append(append(all, b.head...), b.tail...), true
+	return append(Pieces{b.head}, b.tail...), true
+}
+
+// Pieces are the bytes of a message, in their order.
+type Pieces [][]byte
+
+// Size is how many bytes they are.
+func (p Pieces) Size() (size int64) {
+	for _, piece := range p {
+		size += int64(len(piece))
+	}
+	return size
+}
+
+// Whole gives them in one piece.
+func (p Pieces) Whole() []byte {
+	if len(p) == 1 {
+		return p[0]
+	}
+	return slices.Concat(p...)
+}
+
+// Reader reads them from the beginning, without a copy for who takes them by WriteTo.
+func (p Pieces) Reader() io.Reader {
+	buffers := net.Buffers(slices.Clone(p))
+	return &buffers
 }
 
 // Truncate drops all that was written, not the head.
 func (b *Body) Truncate() error {
 	b.spool.inMemory.Add(-b.reserved)
-	b.tail, b.reserved, b.written = nil, 0, 0
+	b.tail, b.kept, b.reserved, b.written = nil, 0, 0, 0
 	if b.file == nil {
 		return nil
 	}

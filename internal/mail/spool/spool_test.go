@@ -38,8 +38,12 @@ func TestBodyStaysInMemoryUpToTheLimit(t *testing.T) {
 		}
 		body.SetHead([]byte("head"))
 		requireContent(t, body, "head"+all.String())
-		if _, isWhole := body.Bytes(); isWhole != (i < 2) {
+		pieces, isWhole := body.Pieces()
+		if isWhole != (i < 2) {
 			t.Errorf("after piece %d the body is in memory: %v", i, isWhole)
+		}
+		if isWhole && (string(pieces.Whole()) != "head"+all.String() || pieces.Size() != body.Size()) {
+			t.Errorf("after piece %d the body in memory is %q", i, pieces.Whole())
 		}
 	}
 	if s.InMemory() != 100 {
@@ -74,6 +78,29 @@ func TestMemoryOfAllBodiesIsBounded(t *testing.T) {
 	}
 	if err := errors.Join(first.Close(), second.Close()); err != nil || s.InMemory() != 0 {
 		t.Errorf("%d bytes are left: %v", s.InMemory(), err)
+	}
+}
+
+func TestBodyGrowsInMemoryInPieces(t *testing.T) {
+	t.Parallel()
+	body := spool.New(t.TempDir(), 4<<20, 4<<20).Open()
+	var all bytes.Buffer
+	for i := range 300 {
+		piece := bytes.Repeat([]byte{byte(i)}, 1+i*37%9000)
+		all.Write(piece)
+		if _, err := body.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	requireContent(t, body, all.String())
+	pieces, isWhole := body.Pieces()
+	if !isWhole || !bytes.Equal(pieces.Whole(), all.Bytes()) {
+		t.Errorf("%d bytes in %d pieces are not what was written", pieces.Size(), len(pieces))
+	}
+	for range 2 {
+		if got, err := io.ReadAll(pieces.Reader()); err != nil || !bytes.Equal(got, all.Bytes()) {
+			t.Errorf("%d bytes were read: %v", len(got), err)
+		}
 	}
 }
 
