@@ -31,6 +31,13 @@ func TestBeginDialogDefaults(t *testing.T) {
 	b := newWorld(t)
 	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Answerer')")
 	equal(b.session, "DEFAULT", "select service_contract_name from parley.conversation_endpoints where conversation_handle = $1", handle)
+	// Null is the default too, however it is begun.
+	for _, call := range []string{
+		"select parley.begin_dialog('//test/Asker', '//test/Answerer', encryption => null)",
+		"select parley.begin_and_send('//test/Asker', '//test/Answerer', encryption => null)",
+	} {
+		equal(b.session, true, "select is_encrypted from parley._p_endpoint where conversation_handle = $1", value[string](b.session, call))
+	}
 	// 2147483647 seconds, about 68 years. More do not fit into an interval literal of version 14.
 	equal(b.session, true, `
 		select lifetime between now() + 2147483500 * interval '1 second' and now() + 2147483800 * interval '1 second'

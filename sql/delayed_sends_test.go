@@ -2,6 +2,7 @@ package sql_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -217,4 +218,57 @@ func TestEndAtRepeatableReadComesBehindWhatItDoesNotSee(t *testing.T) {
 	b.requireAnswered()
 	b.makeSendsDue()
 	b.requireAnswered(request+" unseen", endDialog+" ")
+}
+
+// What the end of the other side has overtaken takes no room of the queue.
+func TestWhatCanNoLongerBeSentForLaterTakesNoRoom(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.quota("messages => 1")
+	handle, other := b.dialog(), b.dialog()
+	b.send(handle, request, "now")
+	b.answered()
+	id := b.sendAt(handle, "later", 1000)
+	b.refuses(10928, "select parley.send_at($1::uuid, $2, 'x', clock_timestamp() + interval '1 hour')", other, request)
+	b.end(b.farHandle(handle))
+	equal(b.session, 0, "select delayed_messages from parley.queue_backlogs() where queue_name = 'Answering'")
+	equal(b.session, false, "select parley.reschedule_send($1::uuid, $2, clock_timestamp() + interval '1 hour')", handle, id)
+	equal(b.session, false, "select parley.withdraw_send($1::uuid, $2)", handle, id)
+	b.sendAt(other, "later", 1000)
+}
+
+// A side that has ended and waits for what it sent for later is not stuck, unless nobody sends it when it is due.
+func TestMessagesForLaterAreExplained(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	open, ended := b.dialog(), b.dialog()
+	for _, handle := range []string{open, ended} {
+		b.sendAt(handle, "later", 1000)
+	}
+	b.end(ended)
+	stuck := "select string_agg(remedy, ' ') from parley.stuck_conversations where conversation_handle = $1"
+	for _, handle := range []string{open, ended} {
+		equal(b.session, true, "select ("+stuck+") is null", handle)
+		equal(b.session, true, `
+			select bool_or(answer like '%Sent for later (parley.delayed_sends): 1, the first due at%.') and not bool_or(is_finding)
+			from parley.explain_conversation($1)`, handle)
+		equal(b.session, true, `
+			select bool_or(event = 'message for later' and message_type_name = $2 and body_bytes = 5)
+			from parley.trace_conversation($1)`, handle, request)
+	}
+	b.exec("update parley._p_delayed_send as d set due_at = d.due_at - interval '1 day', try_at = d.due_at - interval '1 day'")
+	for _, handle := range []string{open, ended} {
+		equal(b.session, "select parley.fire_timers();", stuck, handle)
+		equal(b.session, true, "select bool_or(answer like '%A daemon sends it, or parley.fire_timers.') from parley.explain_conversation($1)", handle)
+	}
+	b.exec("select parley.create_queue('jobs', kind => 'SIMPLE'), parley.put('jobs', 'late', deliver_at => now() + interval '1 hour')")
+	b.exec("update parley._p_delayed_message set due_at = now() - interval '1 day'")
+	if late := b.requireFinding(runtime, "timers-late"); !strings.Contains(late.Cause, "(4)") {
+		t.Errorf("late are %q", late.Cause)
+	}
+	b.exec("select parley.fire_timers()")
+	b.requireNoFinding(runtime, "timers-late")
+	equal(b.session, true, "select ("+stuck+") is null", open)
+	b.requireAnswered(request + " later")
+	b.requireAnswered(request+" later", endDialog+" ")
 }

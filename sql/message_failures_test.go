@@ -136,6 +136,9 @@ func TestRefusedBatchComesApart(t *testing.T) {
 	tx.rollback()
 	equal(b.session, "0 f", `
 		select concat_ws(' ', attempts, is_set_aside) from parley.fail_message_delivery('jobs', $1, 'answered 410', is_final => true)`, ids)
+	// Named twice is once, and null the default.
+	equal(b.session, "0 f", `
+		select concat_ws(' ', attempts, is_set_aside) from parley.fail_message_delivery('jobs', $1, 'again', is_attempt => null)`, append(ids, ids...))
 	for _, want := range []string{"x:1", "x:2"} {
 		equal(b.session, 1, "select parley.finish_message_delivery('jobs', $1)", b.requireDelivered(5, want))
 	}

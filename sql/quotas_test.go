@@ -197,6 +197,17 @@ func TestQuotaOfASimpleQueue(t *testing.T) {
 	b.exec("select parley.set_queue_quota('Simple', bytes => 4)")
 	b.exec(later, 1)
 	b.refuses(10928, later, 1)
+	// Nothing keeps them out when they are due, so nobody fills a queue with what comes in a moment, again and again.
+	b.exec("update parley._p_delayed_message set due_at = now()")
+	b.exec("select parley.fire_timers()")
+	equal(b.session, 7, "select waiting_messages from parley.simple_queues")
+	b.exec(later, 1)
+	b.refuses(10928, later, 1)
+	b.exec("select parley.set_queue_quota('Simple', messages => 3)")
+	b.refuses(10928, later, 1)
+	b.exec("select parley.take('Simple', 3)")
+	b.exec(later, 1)
+	b.refuses(10928, later, 1)
 }
 
 func TestQuotaSaysThatItIsNearlyUsedUp(t *testing.T) {

@@ -185,7 +185,7 @@ as $$
     )
     select $1, u.position, k.id, clock_timestamp(), case when $3 then '38000' else '08006' end, left($4, 2000),
       left($5, 4096), 1, $3::integer, clock_timestamp()
-    from unnest($2) as u (position)
+    from (select distinct unnest($2)) as u (position)
     cross join lateral parley._p_key_of_message($1, u.position) as k (id)
     where k.id is not null
     order by u.position
@@ -246,6 +246,7 @@ declare
   v_longest interval;
 begin
   is_set_aside := false;
+  is_attempt := coalesce(is_attempt, true);
   select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
   if v_activation.first_retry_ms is not null then
     perform parley._p_remove_old_failures(v_queue.queue_id);

@@ -173,7 +173,8 @@ begin
   )
   values (
     v_group_id, 'SO', true, v_is_alone, v_parts.priority, v_parts.service_id, v_parts.service_contract_id, from_service,
-    contract, gen_random_uuid(), v_parts.owner, to_service, _p_begin_dialog.broker_instance, encryption, v_lifetime
+    contract, gen_random_uuid(), v_parts.owner, to_service, _p_begin_dialog.broker_instance, coalesce(encryption, true),
+    v_lifetime
   )
   returning * into v_endpoint;
   if not v_parts.is_here then
@@ -239,10 +240,10 @@ comment on function parley.begin_dialog(text, text, text, text, integer, boolean
 notice names one that is like it.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the
 target database, CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether
-messages that leave the database must be encrypted; related_conversation, a handle whose group to join, or
-related_conversation_group, the group itself, created when unknown; deduplication_key, 1 to 256 characters: when it was
-used for a dialog from this service before, no longer ago than deduplication_seconds of the service, none is begun, and
-the handle of the first is returned (null: always begin one).
+messages that leave the database must be encrypted (null: they must); related_conversation, a handle whose group to
+join, or related_conversation_group, the group itself, created when unknown; deduplication_key, 1 to 256 characters:
+when it was used for a dialog from this service before, no longer ago than deduplication_seconds of the service, none is
+begun, and the handle of the first is returned (null: always begin one).
 Errors: 229 not allowed, 8402 deduplication_key empty or too long,
 8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing,
 8413 broker_instance malformed, 8414 unusable group, 8417 contract missing, 8423 from_service not found, 8425 contract

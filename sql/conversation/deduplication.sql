@@ -142,6 +142,8 @@ as $$
 declare
   v_service_id integer := (parley._p_parts_of_dialog(caller, from_service, to_service, contract)).service_id;
 begin
+  -- Before any row, as SEND does: who waits for a key may have sent, and keeps the switch from being thrown.
+  perform pg_sequence_last_value('parley._p_broker_switch');
   return parley._p_use_key(
     v_service_id, 'BEGIN', key,
     (select s.deduplication_seconds from parley._p_service as s where s.service_id = v_service_id)

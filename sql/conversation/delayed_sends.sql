@@ -73,6 +73,8 @@ begin
   from (
     select coalesce(octet_length(d.body), 0) as bytes
     from parley._p_delayed_send as d
+    -- What the other side's end has overtaken is dropped when it is due.
+    join parley._p_endpoint as e on e.endpoint_id = d.endpoint_id and e.state in ('SO', 'CO', 'DO')
     where d.far_queue_id = queue.queue_id
     limit queue.quota_messages + 1
   ) as o;

@@ -154,7 +154,7 @@ from (
     ('conversation-not-used', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks',
       'Dialogs were begun, and nothing was ever sent.'),
     ('timers-late', 'RUNTIME', 'WARNING', null, interval '10 seconds', '_p_find_late_timers',
-      'Timers or ends of lifetimes are overdue: nobody fires them.'),
+      'Timers, ends of lifetimes or messages for later are overdue: nobody fires or sends them.'),
     ('tombstones', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_tombstones',
       'Closed conversations are remembered past their time: nobody fires timers.'),
     ('sender-open', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_open_senders',

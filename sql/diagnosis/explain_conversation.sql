@@ -44,6 +44,23 @@ $$;
 comment on function parley._p_find_why_unreceived(parley._p_scope) is
 'Finds why messages that wait in a queue are not received.';
 
+create function parley._p_explain_not_due(endpoint_id bigint) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select format(
+      ' Sent for later (parley.delayed_sends): %s, the first due at %s.', count(*), date_trunc('second', min(d.due_at))
+    )
+    || case when min(d.due_at) < clock_timestamp() then ' A daemon sends it, or parley.fire_timers.' else '' end
+  from parley._p_delayed_send as d
+  where d.endpoint_id = $1 and d.message_type_id <> 2
+  having count(*) > 0
+$$;
+
+comment on function parley._p_explain_not_due(bigint) is
+'Says how many messages of one side wait for their time, and until when, as the end of a sentence; null when there are
+none.';
+
 create function parley.explain_conversation(conversation uuid, caller parley.caller default parley.current_caller())
 returns table (step integer, conversation_handle uuid, side text, answer text, is_finding boolean, cure text)
 language plpgsql security definer
@@ -82,9 +99,9 @@ begin
     answer := case
       when is_finding then 'Nothing that it has sent is committed.'
       else format(
-        'It is in state %s (%s) since %s. Of its messages, received: %s, waiting there: %s, on their way: %s.',
+        'It is in state %s (%s) since %s. Of its messages, received: %s, waiting there: %s, on their way: %s.%s',
         v_end.state, parley._p_state_name(v_end.state), date_trunc('second', v_end.state_since), v_received, v_waiting,
-        v_delayed
+        v_delayed, parley._p_explain_not_due(v_end.endpoint_id)
       )
     end;
     cure := null;

@@ -38,10 +38,10 @@ begin
   answer := format(
     'It is in state %s (%s) since %s. Its far side is in another database%s. Of its messages, acknowledged there: '
       || '%s, sent and not acknowledged: %s,'
-      || ' waiting to be sent: %s, without a way: %s. Received from there: %s.',
+      || ' waiting to be sent: %s, without a way: %s. Received from there: %s.%s',
     endpoint.state, parley._p_state_name(endpoint.state), date_trunc('second', endpoint.state_since),
     coalesce(', broker ' || endpoint.far_broker_instance, ''), v_here.given - v_transit, v_transit, v_lane, v_delayed,
-    v_here.expected
+    v_here.expected, parley._p_explain_not_due(endpoint.endpoint_id)
   );
   return next;
 

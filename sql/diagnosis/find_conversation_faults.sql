@@ -182,20 +182,35 @@ set search_path = pg_catalog, pg_temp
 as $$
   select 'timers-late', 'database', current_database()::text,
     format(
-      'Timers, ends of lifetimes or of abandoned conversations are overdue (%s): no daemon runs and nobody calls '
-        || 'fire_timers, or they are held.',
+      'Timers, ends of lifetimes or of abandoned conversations, or messages that were to come later are overdue (%s): '
+        || 'no daemon runs and nobody calls fire_timers, or they are held.',
       count(*)
     ),
-    min(coalesce(a.first_due_at, a.due_at)),
+    min(o.due_at),
     'select parley.fire_timers(10000);'
-  from parley._p_alarm as a
-  where (a.due_at < clock_timestamp() - scope.patience or a.first_due_at < clock_timestamp() - scope.patience)
-    and (scope.endpoint_ids is null or a.endpoint_id = any (scope.endpoint_ids))
+  from (
+    select coalesce(a.first_due_at, a.due_at) as due_at
+    from parley._p_alarm as a
+    where (a.due_at < clock_timestamp() - scope.patience or a.first_due_at < clock_timestamp() - scope.patience)
+      and (scope.endpoint_ids is null or a.endpoint_id = any (scope.endpoint_ids))
+    union all
+    -- What waits for room at its target is tried again all the time.
+    select d.due_at
+    from parley._p_delayed_send as d
+    where d.try_at < clock_timestamp() - scope.patience
+      and (scope.endpoint_ids is null or d.endpoint_id = any (scope.endpoint_ids))
+    union all
+    select d.due_at
+    from parley._p_delayed_message as d
+    where d.due_at < clock_timestamp() - scope.patience
+      and scope.endpoint_ids is null
+      and (scope.queue_ids is null or d.queue_id = any (scope.queue_ids))
+  ) as o
   having count(*) > 0
 $$;
 
 comment on function parley._p_find_late_timers(parley._p_scope) is
-'Finds out whether what is due has been so for longer than scope.patience.';
+'Finds out whether what is due, timers or messages, has been so for longer than scope.patience.';
 
 create function parley._p_find_tombstones(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)

@@ -52,10 +52,20 @@ as $$
     limit 1000
   ) as w
   join parley._p_destination as d on d.destination_id = parley._p_owner_of_lane(w.lane)
+  union all
+  select 10, d.due_at, 'message for later', d.message_type_id, d.body, format('delayed_id %s', d.delayed_id)
+  from (
+    select n.due_at, n.message_type_id, n.body, n.delayed_id
+    from parley._p_delayed_send as n
+    where n.endpoint_id = $1
+    order by n.due_at, n.delayed_id
+    limit 1000
+  ) as d
 $$;
 
 comment on function parley._p_trace_messages(bigint) is
-'Gives the events of messages that one side of a conversation still has: retained, waiting, delayed and in transit.';
+'Gives the events of messages that one side of a conversation still has: retained, waiting, delayed, in transit, and not
+due.';
 
 create function parley.trace_conversation(conversation uuid, caller parley.caller default parley.current_caller())
 returns table (
@@ -147,8 +157,8 @@ $$;
 
 comment on function parley.trace_conversation(uuid, parley.caller) is
 'Shows the history of a conversation in order, as far as the database remembers it: begun, received, waiting,
-delayed and retained messages, failures, states, who holds its group, timers and ends to come. At most 1,000
-waiting messages of each side.
+delayed and retained messages, failures, states, who holds its group, timers, messages for later and ends to come. At
+most 1,000 waiting messages of each side.
 Columns: at; conversation_handle and side, initiator or target; event; message_type_name and body_bytes of a message;
 detail. What was received and is not retained is counted at the time when its side was begun.
 Arguments: conversation, a handle, a conversation id, or a group, for all conversations in it.

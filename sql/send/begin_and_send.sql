@@ -82,7 +82,7 @@ declare
 begin
   -- The switch of the broker before any row, as SEND does; then as _p_may_remember_routes.
   if pg_sequence_last_value('parley._p_broker_switch') is null and broker_instance is null and lifetime = 2147483647
-    and deliver_at is null and deduplication_key is null
+    and encryption is not null and deliver_at is null and deduplication_key is null
     and (pg_sequence_last_value('parley._p_trace_until') > extract(epoch from v_now)) is not true
     and not parley._p_keeps_snapshot()
     and pg_try_advisory_xact_lock_shared(hashtextextended('parley routes ' || from_service, 0))

@@ -66,19 +66,23 @@ begin
   found := parley._p_require_permission(
     caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
   );
-  perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
+  select * into v_endpoint
+  from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
+  -- When the conversation is over nothing is sent any more.
   select * into v_message
   from parley._p_delayed_send as d
   where d.delayed_id = _p_lock_delayed_send.delayed_id
     and d.endpoint_id = v_endpoint.endpoint_id
     and d.message_type_id <> 2
+    and v_endpoint.state in ('CO', 'DO')
   for update;
   return v_message;
 end
 $$;
 
 comment on function parley._p_lock_delayed_send(oid, uuid, bigint) is
-'Finds a message that is not due yet, and locks its side of the conversation; a row of nulls when it is gone.
+'Finds a message that is not due yet, and locks its side of the conversation; a row of nulls when it is gone, or will
+not be sent because the conversation is over.
 Errors: 229, 8418, 8426.';
 
 create function parley.withdraw_send(

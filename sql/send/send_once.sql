@@ -40,6 +40,8 @@ begin
   found := parley._p_require_permission(
     caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
   );
+  -- Before any row, as SEND does.
+  perform pg_sequence_last_value('parley._p_broker_switch');
   v_first := parley._p_use_key(v_endpoint.service_id, 'SEND', key, v_seconds);
   if v_first.is_answered then
     return row(

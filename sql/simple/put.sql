@@ -27,19 +27,30 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_delayed record;
   v_waiting record;
+  v_is_full boolean;
 begin
   if queue.quota_sequence is null then
     return true;
   end if;
-  select count(*) as messages, coalesce(sum(o.bytes), 0) as bytes into v_waiting
+  select count(*) as messages, coalesce(sum(o.bytes), 0) as bytes into v_delayed
   from (
     select coalesce(octet_length(d.body), 0) as bytes
     from parley._p_delayed_message as d
     where d.queue_id = queue.queue_id
     limit queue.quota_messages + 1
   ) as o;
-  if v_waiting.messages > queue.quota_messages or v_waiting.bytes > queue.quota_bytes then
+  v_is_full := v_delayed.messages > queue.quota_messages or v_delayed.bytes > queue.quota_bytes;
+  -- Nothing refuses them when they are due: what waits then is at most as much again.
+  if v_is_full is not true and not (parley._p_has_room(queue, 0)).room then
+    v_waiting := parley._p_count_up_to(
+      queue, 2 * queue.quota_messages + 1 - v_delayed.messages, 2 * queue.quota_bytes + 1 - v_delayed.bytes::bigint
+    );
+    v_is_full := v_waiting.messages + v_delayed.messages > 2 * queue.quota_messages
+      or v_waiting.bytes + v_delayed.bytes > 2 * queue.quota_bytes;
+  end if;
+  if v_is_full then
     found := parley._p_raise(10928, 'quota', queue.lookup_name);
   end if;
   return true;
@@ -47,7 +58,8 @@ end
 $$;
 
 comment on function parley._p_require_room_for_delayed(parley._p_queue) is
-'Refuses what was just put, when more than the quota of the queue is not due yet. It counts that, up to the quota.
+'Refuses what was just put, when more than the quota of the queue is not due yet, or more than twice the quota with what
+waits already: nobody is refused when it is due. It counts, up to that.
 Errors: 10928.';
 
 create function parley._p_put(

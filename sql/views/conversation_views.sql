@@ -139,7 +139,7 @@ select
   e.state,
   case
     when a.endpoint_id is not null then a.set_aside_at
-    when e.state = 'CO' then coalesce(t.oldest, w.oldest)
+    when e.state = 'CO' then coalesce(t.oldest, w.oldest, d.due_at)
     else e.state_since
   end as state_since,
   w.waiting,
@@ -156,6 +156,8 @@ select
       then 'The other side has ended and everything was received, but this side was not ended.'
     when e.state = 'DI' then 'The other side has ended; messages wait to be received.'
     when e.state = 'ER' then 'The conversation has failed; its Error message was not answered by END CONVERSATION.'
+    when d.due_at < clock_timestamp() and w.waiting = 0 and e.state in ('CO', 'DO')
+      then 'Messages that were sent for later are due, and nobody sends them.'
     when e.state = 'DO' then 'This side has ended; the other side has not.'
     when e.state = 'CO' and t.oldest is not null then 'Messages cannot be delivered: ' || t.status
     when e.state = 'SO' then 'The dialog was begun, but nothing was sent.'
@@ -163,6 +165,8 @@ select
   end as reason,
   case
     when a.endpoint_id is not null then format('select parley.retry_poison(%L);', e.conversation_handle)
+    when d.due_at < clock_timestamp() and w.waiting = 0 and e.state in ('CO', 'DO')
+      then 'select parley.fire_timers();'
     when e.state = 'DO' then 'End the other side.'
     when e.state = 'CO' and t.oldest is not null then 'Create the target service, or end the conversation.'
     when w.waiting > 0 then 'Receive from the queue of the service.'
@@ -180,12 +184,23 @@ left join lateral (
   from parley._p_transmission as x
   where x.endpoint_id = p.endpoint_id
 ) as t on true
+left join lateral (
+  select min(x.due_at) as due_at
+  from parley._p_delayed_send as x
+  where p.has_delayed and x.endpoint_id = p.endpoint_id
+) as d on true
 left join parley._p_set_aside as a on a.endpoint_id = p.endpoint_id and e.state <> 'DO'
-where e.state in ('DI', 'DO', 'ER', 'SO') or t.oldest is not null or w.waiting > 0;
+where e.state in ('DI', 'ER', 'SO')
+  -- What is to come later keeps a side that has ended, and nobody has to do anything.
+  or e.state = 'DO' and (d.due_at < clock_timestamp()) is not false
+  or t.oldest is not null
+  or w.waiting > 0
+  or e.state = 'CO' and d.due_at < clock_timestamp() - interval '10 seconds';
 
 comment on view parley.stuck_conversations is
-'Conversations that wait for somebody: not ended, not read, not deliverable, set aside; with the reason, since when,
-and what to do. While both sides may send, state_since is the age of the oldest message that waits.';
+'Conversations that wait for somebody: not ended, not read, not deliverable, set aside, or with messages for later that
+are overdue; with the reason, since when, and what to do. While both sides may send, state_since is the age of the
+oldest message that waits.';
 
 create view parley.one_way_conversations with (security_barrier) as
 select e.conversation_handle, e.service_name, e.far_service, e.state_since

@@ -74,7 +74,11 @@ as $$
   ) + (
     select count(*)
     from (
-      select from parley._p_delayed_send as d where d.far_queue_id = $1 and d.message_type_id <> 2 limit 100000
+      select
+      from parley._p_delayed_send as d
+      join parley._p_endpoint as e on e.endpoint_id = d.endpoint_id and e.state in ('CO', 'DO')
+      where d.far_queue_id = $1 and d.message_type_id <> 2
+      limit 100000
     ) as s
   )
 $$;
