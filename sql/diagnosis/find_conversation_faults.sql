@@ -197,12 +197,12 @@ as $$
     -- What waits for room at its target is tried again all the time.
     select d.due_at
     from parley._p_delayed_send as d
-    where d.try_at < clock_timestamp() - scope.patience
+    where d.try_at < (select clock_timestamp() - scope.patience)
       and (scope.endpoint_ids is null or d.endpoint_id = any (scope.endpoint_ids))
     union all
     select d.due_at
     from parley._p_delayed_message as d
-    where d.due_at < clock_timestamp() - scope.patience
+    where d.due_at < (select clock_timestamp() - scope.patience)
       and scope.endpoint_ids is null
       and (scope.queue_ids is null or d.queue_id = any (scope.queue_ids))
   ) as o
