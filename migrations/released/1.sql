@@ -9078,7 +9078,8 @@ begin
   )
   values (
     v_group_id, 'SO', true, v_is_alone, v_parts.priority, v_parts.service_id, v_parts.service_contract_id, from_service,
-    contract, gen_random_uuid(), v_parts.owner, to_service, _p_begin_dialog.broker_instance, encryption, v_lifetime
+    contract, gen_random_uuid(), v_parts.owner, to_service, _p_begin_dialog.broker_instance, coalesce(encryption, true),
+    v_lifetime
   )
   returning * into v_endpoint;
   if not v_parts.is_here then
@@ -9144,10 +9145,10 @@ comment on function parley.begin_dialog(text, text, text, text, integer, boolean
 notice names one that is like it.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the
 target database, CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether
-messages that leave the database must be encrypted; related_conversation, a handle whose group to join, or
-related_conversation_group, the group itself, created when unknown; deduplication_key, 1 to 256 characters: when it was
-used for a dialog from this service before, no longer ago than deduplication_seconds of the service, none is begun, and
-the handle of the first is returned (null: always begin one).
+messages that leave the database must be encrypted (null: they must); related_conversation, a handle whose group to
+join, or related_conversation_group, the group itself, created when unknown; deduplication_key, 1 to 256 characters:
+when it was used for a dialog from this service before, no longer ago than deduplication_seconds of the service, none is
+begun, and the handle of the first is returned (null: always begin one).
 Errors: 229 not allowed, 8402 deduplication_key empty or too long,
 8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing,
 8413 broker_instance malformed, 8414 unusable group, 8417 contract missing, 8423 from_service not found, 8425 contract
@@ -9400,6 +9401,8 @@ as $$
 declare
   v_service_id integer := (parley._p_parts_of_dialog(caller, from_service, to_service, contract)).service_id;
 begin
+  -- Before any row, as SEND does: who waits for a key may have sent, and keeps the switch from being thrown.
+  perform pg_sequence_last_value('parley._p_broker_switch');
   return parley._p_use_key(
     v_service_id, 'BEGIN', key,
     (select s.deduplication_seconds from parley._p_service as s where s.service_id = v_service_id)
@@ -9725,6 +9728,8 @@ begin
   from (
     select coalesce(octet_length(d.body), 0) as bytes
     from parley._p_delayed_send as d
+    -- What the other side's end has overtaken is dropped when it is due.
+    join parley._p_endpoint as e on e.endpoint_id = d.endpoint_id and e.state in ('SO', 'CO', 'DO')
     where d.far_queue_id = queue.queue_id
     limit queue.quota_messages + 1
   ) as o;
@@ -18295,19 +18300,23 @@ begin
   found := parley._p_require_permission(
     caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
   );
-  perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
+  select * into v_endpoint
+  from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for no key update;
+  -- When the conversation is over nothing is sent any more.
   select * into v_message
   from parley._p_delayed_send as d
   where d.delayed_id = _p_lock_delayed_send.delayed_id
     and d.endpoint_id = v_endpoint.endpoint_id
     and d.message_type_id <> 2
+    and v_endpoint.state in ('CO', 'DO')
   for update;
   return v_message;
 end
 $$;
 
 comment on function parley._p_lock_delayed_send(oid, uuid, bigint) is
-'Finds a message that is not due yet, and locks its side of the conversation; a row of nulls when it is gone.
+'Finds a message that is not due yet, and locks its side of the conversation; a row of nulls when it is gone, or will
+not be sent because the conversation is over.
 Errors: 229, 8418, 8426.';
 
 create function parley.withdraw_send(
@@ -18553,7 +18562,7 @@ declare
 begin
   -- The switch of the broker before any row, as SEND does; then as _p_may_remember_routes.
   if pg_sequence_last_value('parley._p_broker_switch') is null and broker_instance is null and lifetime = 2147483647
-    and deliver_at is null and deduplication_key is null
+    and encryption is not null and deliver_at is null and deduplication_key is null
     and (pg_sequence_last_value('parley._p_trace_until') > extract(epoch from v_now)) is not true
     and not parley._p_keeps_snapshot()
     and pg_try_advisory_xact_lock_shared(hashtextextended('parley routes ' || from_service, 0))
@@ -18847,6 +18856,8 @@ begin
   found := parley._p_require_permission(
     caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
   );
+  -- Before any row, as SEND does.
+  perform pg_sequence_last_value('parley._p_broker_switch');
   v_first := parley._p_use_key(v_endpoint.service_id, 'SEND', key, v_seconds);
   if v_first.is_answered then
     return row(
@@ -21342,19 +21353,30 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_delayed record;
   v_waiting record;
+  v_is_full boolean;
 begin
   if queue.quota_sequence is null then
     return true;
   end if;
-  select count(*) as messages, coalesce(sum(o.bytes), 0) as bytes into v_waiting
+  select count(*) as messages, coalesce(sum(o.bytes), 0) as bytes into v_delayed
   from (
     select coalesce(octet_length(d.body), 0) as bytes
     from parley._p_delayed_message as d
     where d.queue_id = queue.queue_id
     limit queue.quota_messages + 1
   ) as o;
-  if v_waiting.messages > queue.quota_messages or v_waiting.bytes > queue.quota_bytes then
+  v_is_full := v_delayed.messages > queue.quota_messages or v_delayed.bytes > queue.quota_bytes;
+  -- Nothing refuses them when they are due: what waits then is at most as much again.
+  if v_is_full is not true and not (parley._p_has_room(queue, 0)).room then
+    v_waiting := parley._p_count_up_to(
+      queue, 2 * queue.quota_messages + 1 - v_delayed.messages, 2 * queue.quota_bytes + 1 - v_delayed.bytes::bigint
+    );
+    v_is_full := v_waiting.messages + v_delayed.messages > 2 * queue.quota_messages
+      or v_waiting.bytes + v_delayed.bytes > 2 * queue.quota_bytes;
+  end if;
+  if v_is_full then
     found := parley._p_raise(10928, 'quota', queue.lookup_name);
   end if;
   return true;
@@ -21362,7 +21384,8 @@ end
 $$;
 
 comment on function parley._p_require_room_for_delayed(parley._p_queue) is
-'Refuses what was just put, when more than the quota of the queue is not due yet. It counts that, up to the quota.
+'Refuses what was just put, when more than the quota of the queue is not due yet, or more than twice the quota with what
+waits already: nobody is refused when it is due. It counts, up to that.
 Errors: 10928.';
 
 create function parley._p_put(
@@ -24192,7 +24215,7 @@ as $$
     )
     select $1, u.position, k.id, clock_timestamp(), case when $3 then '38000' else '08006' end, left($4, 2000),
       left($5, 4096), 1, $3::integer, clock_timestamp()
-    from unnest($2) as u (position)
+    from (select distinct unnest($2)) as u (position)
     cross join lateral parley._p_key_of_message($1, u.position) as k (id)
     where k.id is not null
     order by u.position
@@ -24253,6 +24276,7 @@ declare
   v_longest interval;
 begin
   is_set_aside := false;
+  is_attempt := coalesce(is_attempt, true);
   select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
   if v_activation.first_retry_ms is not null then
     perform parley._p_remove_old_failures(v_queue.queue_id);
@@ -25271,7 +25295,11 @@ as $$
   ) + (
     select count(*)
     from (
-      select from parley._p_delayed_send as d where d.far_queue_id = $1 and d.message_type_id <> 2 limit 100000
+      select
+      from parley._p_delayed_send as d
+      join parley._p_endpoint as e on e.endpoint_id = d.endpoint_id and e.state in ('CO', 'DO')
+      where d.far_queue_id = $1 and d.message_type_id <> 2
+      limit 100000
     ) as s
   )
 $$;
@@ -25855,7 +25883,7 @@ select
   e.state,
   case
     when a.endpoint_id is not null then a.set_aside_at
-    when e.state = 'CO' then coalesce(t.oldest, w.oldest)
+    when e.state = 'CO' then coalesce(t.oldest, w.oldest, d.due_at)
     else e.state_since
   end as state_since,
   w.waiting,
@@ -25872,6 +25900,8 @@ select
       then 'The other side has ended and everything was received, but this side was not ended.'
     when e.state = 'DI' then 'The other side has ended; messages wait to be received.'
     when e.state = 'ER' then 'The conversation has failed; its Error message was not answered by END CONVERSATION.'
+    when d.due_at < clock_timestamp() and w.waiting = 0 and e.state in ('CO', 'DO')
+      then 'Messages that were sent for later are due, and nobody sends them.'
     when e.state = 'DO' then 'This side has ended; the other side has not.'
     when e.state = 'CO' and t.oldest is not null then 'Messages cannot be delivered: ' || t.status
     when e.state = 'SO' then 'The dialog was begun, but nothing was sent.'
@@ -25879,6 +25909,8 @@ select
   end as reason,
   case
     when a.endpoint_id is not null then format('select parley.retry_poison(%L);', e.conversation_handle)
+    when d.due_at < clock_timestamp() and w.waiting = 0 and e.state in ('CO', 'DO')
+      then 'select parley.fire_timers();'
     when e.state = 'DO' then 'End the other side.'
     when e.state = 'CO' and t.oldest is not null then 'Create the target service, or end the conversation.'
     when w.waiting > 0 then 'Receive from the queue of the service.'
@@ -25896,12 +25928,23 @@ left join lateral (
   from parley._p_transmission as x
   where x.endpoint_id = p.endpoint_id
 ) as t on true
+left join lateral (
+  select min(x.due_at) as due_at
+  from parley._p_delayed_send as x
+  where p.has_delayed and x.endpoint_id = p.endpoint_id
+) as d on true
 left join parley._p_set_aside as a on a.endpoint_id = p.endpoint_id and e.state <> 'DO'
-where e.state in ('DI', 'DO', 'ER', 'SO') or t.oldest is not null or w.waiting > 0;
+where e.state in ('DI', 'ER', 'SO')
+  -- What is to come later keeps a side that has ended, and nobody has to do anything.
+  or e.state = 'DO' and (d.due_at < clock_timestamp()) is not false
+  or t.oldest is not null
+  or w.waiting > 0
+  or e.state = 'CO' and d.due_at < clock_timestamp() - interval '10 seconds';
 
 comment on view parley.stuck_conversations is
-'Conversations that wait for somebody: not ended, not read, not deliverable, set aside; with the reason, since when,
-and what to do. While both sides may send, state_since is the age of the oldest message that waits.';
+'Conversations that wait for somebody: not ended, not read, not deliverable, set aside, or with messages for later that
+are overdue; with the reason, since when, and what to do. While both sides may send, state_since is the age of the
+oldest message that waits.';
 
 create view parley.one_way_conversations with (security_barrier) as
 select e.conversation_handle, e.service_name, e.far_service, e.state_since
@@ -27651,7 +27694,7 @@ from (
     ('conversation-not-used', 'RUNTIME', 'WARNING', null, interval '1 hour', '_p_find_leaks',
       'Dialogs were begun, and nothing was ever sent.'),
     ('timers-late', 'RUNTIME', 'WARNING', null, interval '10 seconds', '_p_find_late_timers',
-      'Timers or ends of lifetimes are overdue: nobody fires them.'),
+      'Timers, ends of lifetimes or messages for later are overdue: nobody fires or sends them.'),
     ('tombstones', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_tombstones',
       'Closed conversations are remembered past their time: nobody fires timers.'),
     ('sender-open', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_open_senders',
@@ -29156,20 +29199,35 @@ set search_path = pg_catalog, pg_temp
 as $$
   select 'timers-late', 'database', current_database()::text,
     format(
-      'Timers, ends of lifetimes or of abandoned conversations are overdue (%s): no daemon runs and nobody calls '
-        || 'fire_timers, or they are held.',
+      'Timers, ends of lifetimes or of abandoned conversations, or messages that were to come later are overdue (%s): '
+        || 'no daemon runs and nobody calls fire_timers, or they are held.',
       count(*)
     ),
-    min(coalesce(a.first_due_at, a.due_at)),
+    min(o.due_at),
     'select parley.fire_timers(10000);'
-  from parley._p_alarm as a
-  where (a.due_at < clock_timestamp() - scope.patience or a.first_due_at < clock_timestamp() - scope.patience)
-    and (scope.endpoint_ids is null or a.endpoint_id = any (scope.endpoint_ids))
+  from (
+    select coalesce(a.first_due_at, a.due_at) as due_at
+    from parley._p_alarm as a
+    where (a.due_at < clock_timestamp() - scope.patience or a.first_due_at < clock_timestamp() - scope.patience)
+      and (scope.endpoint_ids is null or a.endpoint_id = any (scope.endpoint_ids))
+    union all
+    -- What waits for room at its target is tried again all the time.
+    select d.due_at
+    from parley._p_delayed_send as d
+    where d.try_at < (select clock_timestamp() - scope.patience)
+      and (scope.endpoint_ids is null or d.endpoint_id = any (scope.endpoint_ids))
+    union all
+    select d.due_at
+    from parley._p_delayed_message as d
+    where d.due_at < (select clock_timestamp() - scope.patience)
+      and scope.endpoint_ids is null
+      and (scope.queue_ids is null or d.queue_id = any (scope.queue_ids))
+  ) as o
   having count(*) > 0
 $$;
 
 comment on function parley._p_find_late_timers(parley._p_scope) is
-'Finds out whether what is due has been so for longer than scope.patience.';
+'Finds out whether what is due, timers or messages, has been so for longer than scope.patience.';
 
 create function parley._p_find_tombstones(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -29812,6 +29870,23 @@ $$;
 comment on function parley._p_find_why_unreceived(parley._p_scope) is
 'Finds why messages that wait in a queue are not received.';
 
+create function parley._p_explain_not_due(endpoint_id bigint) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select format(
+      ' Sent for later (parley.delayed_sends): %s, the first due at %s.', count(*), date_trunc('second', min(d.due_at))
+    )
+    || case when min(d.due_at) < clock_timestamp() then ' A daemon sends it, or parley.fire_timers.' else '' end
+  from parley._p_delayed_send as d
+  where d.endpoint_id = $1 and d.message_type_id <> 2
+  having count(*) > 0
+$$;
+
+comment on function parley._p_explain_not_due(bigint) is
+'Says how many messages of one side wait for their time, and until when, as the end of a sentence; null when there are
+none.';
+
 create function parley.explain_conversation(conversation uuid, caller parley.caller default parley.current_caller())
 returns table (step integer, conversation_handle uuid, side text, answer text, is_finding boolean, cure text)
 language plpgsql security definer
@@ -29850,9 +29925,9 @@ begin
     answer := case
       when is_finding then 'Nothing that it has sent is committed.'
       else format(
-        'It is in state %s (%s) since %s. Of its messages, received: %s, waiting there: %s, on their way: %s.',
+        'It is in state %s (%s) since %s. Of its messages, received: %s, waiting there: %s, on their way: %s.%s',
         v_end.state, parley._p_state_name(v_end.state), date_trunc('second', v_end.state_since), v_received, v_waiting,
-        v_delayed
+        v_delayed, parley._p_explain_not_due(v_end.endpoint_id)
       )
     end;
     cure := null;
@@ -29979,10 +30054,20 @@ as $$
     limit 1000
   ) as w
   join parley._p_destination as d on d.destination_id = parley._p_owner_of_lane(w.lane)
+  union all
+  select 10, d.due_at, 'message for later', d.message_type_id, d.body, format('delayed_id %s', d.delayed_id)
+  from (
+    select n.due_at, n.message_type_id, n.body, n.delayed_id
+    from parley._p_delayed_send as n
+    where n.endpoint_id = $1
+    order by n.due_at, n.delayed_id
+    limit 1000
+  ) as d
 $$;
 
 comment on function parley._p_trace_messages(bigint) is
-'Gives the events of messages that one side of a conversation still has: retained, waiting, delayed and in transit.';
+'Gives the events of messages that one side of a conversation still has: retained, waiting, delayed, in transit, and not
+due.';
 
 create function parley.trace_conversation(conversation uuid, caller parley.caller default parley.current_caller())
 returns table (
@@ -30074,8 +30159,8 @@ $$;
 
 comment on function parley.trace_conversation(uuid, parley.caller) is
 'Shows the history of a conversation in order, as far as the database remembers it: begun, received, waiting,
-delayed and retained messages, failures, states, who holds its group, timers and ends to come. At most 1,000
-waiting messages of each side.
+delayed and retained messages, failures, states, who holds its group, timers, messages for later and ends to come. At
+most 1,000 waiting messages of each side.
 Columns: at; conversation_handle and side, initiator or target; event; message_type_name and body_bytes of a message;
 detail. What was received and is not retained is counted at the time when its side was begun.
 Arguments: conversation, a handle, a conversation id, or a group, for all conversations in it.
@@ -30123,10 +30208,10 @@ begin
   answer := format(
     'It is in state %s (%s) since %s. Its far side is in another database%s. Of its messages, acknowledged there: '
       || '%s, sent and not acknowledged: %s,'
-      || ' waiting to be sent: %s, without a way: %s. Received from there: %s.',
+      || ' waiting to be sent: %s, without a way: %s. Received from there: %s.%s',
     endpoint.state, parley._p_state_name(endpoint.state), date_trunc('second', endpoint.state_since),
     coalesce(', broker ' || endpoint.far_broker_instance, ''), v_here.given - v_transit, v_transit, v_lane, v_delayed,
-    v_here.expected
+    v_here.expected, parley._p_explain_not_due(endpoint.endpoint_id)
   );
   return next;
 
