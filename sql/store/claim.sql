@@ -72,7 +72,9 @@ $$;
 comment on function parley_store._p_claim_range(bigint, integer, xid8, bigint, xid8, integer, bigint) is
 'Claims the first free items of a lane that were put by transactions of a range; gives how many.';
 
-create function parley_store._p_claim_items(lane_id bigint, items integer, lease_id bigint) returns integer
+create function parley_store._p_claim_items(
+  lane_id bigint, items integer, lease_id bigint, is_turned boolean default false
+) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -84,10 +86,13 @@ declare
   v_claimed integer := 0;
 begin
   for v_priority in
-    select distinct p.priority
-    from parley_store._p_lane_priority as p
-    where p.lane_id = _p_claim_items.lane_id
-    order by p.priority desc
+    select o.priority
+    from (
+      select distinct p.priority, (p.priority - 1) % 10 as class
+      from parley_store._p_lane_priority as p
+      where p.lane_id = _p_claim_items.lane_id
+    ) as o
+    order by case when is_turned then o.class else -o.class end, o.priority desc
   loop
     v_before := v_claimed;
     v_mark := parley_store._p_newest_mark(lane_id, v_priority);
@@ -116,8 +121,10 @@ begin
 end
 $$;
 
-comment on function parley_store._p_claim_items(bigint, integer, bigint) is
-'Claims items of a lane, the highest priority first, and within it in their order; gives how many.';
+comment on function parley_store._p_claim_items(bigint, integer, bigint, boolean) is
+'Claims items of a lane, the highest priority first, and within it in their order, those that were given back before
+others; gives how many.
+Arguments: lane_id; items, how many at most; lease_id; is_turned, begin with the lowest priority.';
 
 create function parley_store._p_open_lease(lane_id bigint, lease interval, holder text) returns bigint
 language plpgsql
@@ -140,11 +147,12 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select
-    f.lease_id, l.lane, f.item_id, f.subject, f.priority, f.attempts, f.since, f.expires_at, f.data, f.last_error
+    f.lease_id, l.lane, f.item_id, f.subject, ((f.priority - 1) % 10 + 1)::smallint, f.attempts, f.since, f.expires_at,
+    f.data, f.last_error
   from parley_store._p_in_flight as f
   join parley_store._p_lane as l using (lane_id)
   where f.lease_id = any (lease_ids)
-  order by f.lease_id, f.priority desc, f.put_by, f.item_id
+  order by f.lease_id, (f.priority - 1) % 10 desc, f.priority desc, f.put_by, f.item_id
 $$;
 
 comment on function parley_store._p_claimed(bigint[]) is 'Gives the items of some leases.';
@@ -164,12 +172,13 @@ begin
   found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
   -- Where leases are counted one at a time comes to the count.
   select * into v_state from parley_store._p_lane_state as s where s.lane_id = v_lane_id;
-  if v_state.lease_max is not null then
+  if parley_store._p_leases_allowed(v_state) is not null then
     perform from parley_store._p_lane_state as s where s.lane_id = v_lane_id for update;
   end if;
   if v_state.suspended_at is not null
     or v_state.next_attempt_at > clock_timestamp()
-    or v_state.lease_max <= (select count(*) from parley_store._p_lease as e where e.lane_id = v_lane_id) then
+    or parley_store._p_leases_allowed(v_state)
+    <= (select count(*) from parley_store._p_lease as e where e.lane_id = v_lane_id) then
     return;
   end if;
   v_lease_id := parley_store._p_open_lease(v_lane_id, lease, coalesce(holder, ''));
@@ -203,9 +212,24 @@ $$;
 comment on function parley_store._p_due_work(text) is
 'Puts the items of a token of due ones at the end of their lane, and gives the lane.';
 
+create function parley_store._p_is_passed_by(lane_id bigint, beginnings text[]) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select
+    from parley_store._p_lane as l
+    cross join unnest(beginnings) as b (beginning)
+    where l.lane_id = _p_is_passed_by.lane_id and starts_with(l.lane, b.beginning)
+  )
+$$;
+
+comment on function parley_store._p_is_passed_by(bigint, text[]) is
+'Reports whether the name of a lane begins in one of some ways.';
+
 create function parley_store.claim_work(
   system text, items integer default 100, lanes integer default 1, lease interval default '1 minute',
-  holder text default '', timeout integer default 0, each integer default null
+  holder text default '', timeout integer default 0, each integer default null, passed_by text[] default null
 ) returns setof parley_store.claimed_item
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -240,11 +264,20 @@ begin
       end if;
       v_state := parley_store._p_take_token(split_part(v_token, ' ', 2)::bigint, split_part(v_token, ' ', 3)::bigint);
       continue when v_state.lane_id is null;
+      if passed_by is not null and parley_store._p_is_passed_by(v_state.lane_id, passed_by) then
+        perform parley_store._p_schedule(
+          v_state.lane_id, clock_timestamp() + (0.1 + 0.2 * random()) * interval '1 second'
+        );
+        continue;
+      end if;
       v_wanted := least(v_left, each);
       v_claimed := 0;
       if v_wanted > 0 then
         v_lease_id := parley_store._p_open_lease(v_state.lane_id, lease, coalesce(holder, ''));
-        v_claimed := parley_store._p_claim_items(v_state.lane_id, v_wanted, v_lease_id);
+        -- So that the lowest never starves: one of ten claims of a lane begins with it.
+        v_claimed := parley_store._p_claim_items(
+          v_state.lane_id, v_wanted, v_lease_id, v_state.token_number % 10 = 9 and v_state.lease_max is distinct from 1
+        );
         v_left := v_left - v_claimed;
         if v_claimed > 0 then
           v_leases := v_leases || v_lease_id;
@@ -262,10 +295,11 @@ begin
 end
 $$;
 
-comment on function parley_store.claim_work(text, integer, integer, interval, text, integer, integer) is
+comment on function parley_store.claim_work(text, integer, integer, interval, text, integer, integer, text[]) is
 'Claims items of the lanes whose turn it is, each lane under a lease of its own. Commit it before the work is done. It
 may give nothing although something waits, when a lane was left or is being changed: ask again.
 Arguments: system; items, how many of all lanes, 1 to 10,000; lanes, how many, 1 to 1,000; lease, how long they are the
 caller''s, 1 second to 1 day; holder, a name for who works on them; timeout, milliseconds to wait for work (0: do not
-wait); each, how many items of one lane (null: as many as of all).
+wait); each, how many items of one lane (null: as many as of all); passed_by, beginnings of the names of lanes that are
+left to others for now.
 Errors: PS001, PS002, PS009 not READ COMMITTED, and those of parley.take.';

@@ -13,14 +13,20 @@ declare
 begin
   select * into v_state from parley_store._p_lane_state as s where s.lane_id = v_lane_id for update;
   -- A failure of before the last success, or of an attempt that others have reported already, says nothing new.
-  if failed_at is null or failed_at < v_state.succeeded_at or v_state.next_attempt_at > failed_at then
+  if failed_at is null or failed_at < v_state.succeeded_at
+    or v_state.failures > 0 and v_state.next_attempt_at > failed_at then
     return v_state.next_attempt_at;
   end if;
-  -- Items expire, lanes do not.
-  v_next := parley_store.next_attempt(v_state.retry_policy, v_state.failures + 1, null);
+  -- Items expire, lanes do not. A lane that was put off is not tried before that time either.
+  v_next := greatest(
+    parley_store.next_attempt(v_state.retry_policy, v_state.failures + 1, null), v_state.next_attempt_at
+  );
   update parley_store._p_lane_state as s
   set failures = s.failures + 1, failing_since = coalesce(s.failing_since, failed_at), next_attempt_at = v_next,
-    last_error = error
+    last_error = error,
+    lease_limit = case
+      when s.lease_start is not null then greatest(least(coalesce(s.lease_limit, s.lease_start), s.lease_max) / 2, 1)
+    end
   where s.lane_id = v_lane_id;
   if v_state.suspended_at is null then
     perform parley_store._p_schedule(v_lane_id, v_next);
@@ -42,34 +48,76 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lane_id bigint := parley_store._p_lane_id(system, lane);
-  v_was_waiting boolean;
+  v_state parley_store._p_lane_state;
 begin
-  -- The row is written when something changes, and once in ten seconds.
-  perform
+  -- The row is written when something changes, and once in ten seconds; in one while the number of leases grows.
+  select * into v_state
   from parley_store._p_lane_state as s
   where s.lane_id = v_lane_id
-    and (s.failures > 0 or s.succeeded_at is null or s.succeeded_at < clock_timestamp() - interval '10 seconds')
+    and (
+      s.failures > 0 or s.succeeded_at is null or s.succeeded_at < clock_timestamp() - interval '10 seconds'
+      or s.lease_start is not null
+      and coalesce(s.lease_limit, s.lease_start) < coalesce(s.lease_max, 100000)
+      and s.succeeded_at < clock_timestamp() - interval '1 second'
+    )
   for update;
   if not found then
     return;
   end if;
-  select s.next_attempt_at > clock_timestamp() and s.suspended_at is null into v_was_waiting
-  from parley_store._p_lane_state as s
-  where s.lane_id = v_lane_id;
+  -- After a failure it begins where the failure has left it; otherwise there is one more.
   update parley_store._p_lane_state as s
-  set failures = 0, failing_since = null, next_attempt_at = null, succeeded_at = clock_timestamp()
+  set failures = 0, failing_since = null,
+    next_attempt_at = case when v_state.failures = 0 then s.next_attempt_at end,
+    succeeded_at = clock_timestamp(),
+    lease_limit = case
+      when s.lease_start is null then null
+      when v_state.succeeded_at is null or v_state.failures > 0 then coalesce(s.lease_limit, s.lease_start)
+      else least(coalesce(s.lease_limit, s.lease_start) + 1, coalesce(s.lease_max, 100000))
+    end
   where s.lane_id = v_lane_id;
-  if v_was_waiting then
+  if v_state.suspended_at is null
+    and (v_state.is_blocked or v_state.failures > 0 and v_state.next_attempt_at > clock_timestamp()) then
     perform parley_store._p_schedule(v_lane_id, null);
   end if;
 end
 $$;
 
 comment on function parley_store.succeed_lane(text, text) is
-'Reports that the next hop of a lane was reached: its count of failures begins anew.
+'Reports that the next hop of a lane was reached: its count of failures begins anew, and where the number of its leases
+adapts there may be one more, at most each second.
 Arguments: system; lane.
 Errors: PS006.
-Source: spec hub-transport 8.1.';
+Source: spec hub-transport 8.1, 11.2.';
+
+create function parley_store.postpone_lane(system text, lane text, until timestamptz, reason text default null)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane_id bigint := parley_store._p_lane_id(system, lane);
+  v_state parley_store._p_lane_state;
+begin
+  select * into v_state from parley_store._p_lane_state as s where s.lane_id = v_lane_id for update;
+  if until is null or until <= greatest(clock_timestamp(), v_state.next_attempt_at) then
+    return false;
+  end if;
+  update parley_store._p_lane_state as s
+  set next_attempt_at = until, last_error = coalesce(reason, s.last_error)
+  where s.lane_id = v_lane_id;
+  if v_state.suspended_at is null then
+    perform parley_store._p_schedule(v_lane_id, until);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_store.postpone_lane(text, text, timestamptz, text) is
+'Has nothing claimed from a lane until a time, without a failure of its next hop: because of a rate, say. False when it
+waits as long already.
+Arguments: system; lane; until; reason.
+Errors: PS006.
+Source: spec hub-transport 11.3.';
 
 create function parley_store.retry_lane(system text, lane text, done_by text default null) returns boolean
 language plpgsql

@@ -39,6 +39,8 @@ create table parley_store._p_lane_state (
   is_permanent boolean not null default false,
   is_blocked boolean not null default false,
   lease_max integer,
+  lease_start integer,
+  lease_limit integer,
   retry_policy text not null default 'default' references parley_store._p_retry_policy,
   suspended_at timestamptz,
   suspended_for text,
@@ -54,6 +56,11 @@ comment on column parley_store._p_lane_state.is_scheduled is
 'A token of it is in the queue, or will be put there by who has it.';
 comment on column parley_store._p_lane_state.token_number is 'That of the token that counts.';
 comment on column parley_store._p_lane_state.is_blocked is 'It has no token because lease_max leases are out.';
+
+comment on column parley_store._p_lane_state.lease_start is
+'Where the number of leases that may be out begins, where it adapts to what the next hop bears; null: it does not.';
+
+comment on column parley_store._p_lane_state.lease_limit is 'The number that has come of that; null: lease_start.';
 
 comment on column parley_store._p_lane_state.activated_to is
 'The newest activation when it was left last: for a newer one a token waits.';
@@ -74,27 +81,49 @@ create table parley_store._p_lane_priority (
   priority smallint not null
 );
 
-comment on table parley_store._p_lane_priority is 'Which priorities were used in a lane.';
+comment on table parley_store._p_lane_priority is
+'Which priorities were used in a lane. Those above 10 are of items that were given back: they stand in front of the
+others of the priority that is 10 less.';
 
 create index on parley_store._p_lane_priority (lane_id, priority);
+
+create function parley_store._p_leases_allowed(state parley_store._p_lane_state) returns integer
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when state.lease_start is null then state.lease_max
+    when state.failures > 0 then 1
+    else least(state.lease_max, coalesce(state.lease_limit, state.lease_start))
+  end
+$$;
+
+comment on function parley_store._p_leases_allowed(parley_store._p_lane_state) is
+'Gives how many leases of a lane may be out; null: any number. Where it adapts, a next hop that failed is tried by one
+until it is reached.';
 
 create view parley_store.lanes as
 select
   l.lane_id, l.system, l.lane, l.created_at,
   case
     when s.suspended_at is not null then 'SUSPENDED'
+    when s.next_attempt_at > clock_timestamp() and s.failures = 0 then 'POSTPONED'
     when s.next_attempt_at > clock_timestamp() then 'RETRY'
     when s.is_scheduled then 'ACTIVE'
     else 'READY'
   end as status,
   s.is_permanent, s.lease_max, s.retry_policy, s.suspended_at, s.suspended_for, s.failures, s.failing_since,
-  s.next_attempt_at, s.last_error, s.succeeded_at, s.visited_at
+  s.next_attempt_at, s.last_error, s.succeeded_at, s.visited_at, s.lease_start,
+  parley_store._p_leases_allowed(s) as leases_allowed
 from parley_store._p_lane as l
 join parley_store._p_lane_state as s using (lane_id);
 
 comment on view parley_store.lanes is 'The lanes that there are, and how they are doing.';
 comment on column parley_store.lanes.status is
-'SUSPENDED by an operator; RETRY: the last attempt failed and the next is not due; ACTIVE: it has work; READY: empty.';
+'SUSPENDED by an operator; RETRY: the last attempt failed and the next is not due; POSTPONED: it was put off without a
+failure; ACTIVE: it has work; READY: empty.';
+comment on column parley_store.lanes.leases_allowed is
+'How many leases may be out now, where lease_max is not what counts.';
 
 create function parley_store.add_system(system text) returns void
 language plpgsql
@@ -166,7 +195,7 @@ comment on function parley_store._p_make_lanes(text, text[]) is 'Makes those of 
 
 create function parley_store.set_lane(
   system text, lane text, is_permanent boolean default null, lease_max integer default null,
-  retry_policy text default null
+  retry_policy text default null, lease_start integer default null
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -181,6 +210,9 @@ begin
   if lease_max is not null then
     found := parley_store._p_require_range('lease_max', lease_max, 0, 100000);
   end if;
+  if lease_start is not null then
+    found := parley_store._p_require_range('lease_start', lease_start, 0, 100000);
+  end if;
   if retry_policy is not null then
     found := (parley_store._p_policy(retry_policy)).policy is not null;
   end if;
@@ -190,14 +222,16 @@ begin
   set
     is_permanent = coalesce(set_lane.is_permanent, s.is_permanent),
     lease_max = case when set_lane.lease_max is null then s.lease_max else nullif(set_lane.lease_max, 0) end,
-    retry_policy = coalesce(set_lane.retry_policy, s.retry_policy)
+    retry_policy = coalesce(set_lane.retry_policy, s.retry_policy),
+    lease_start = case when set_lane.lease_start is null then s.lease_start else nullif(set_lane.lease_start, 0) end
   where s.lane_id = v_lane_id;
 end
 $$;
 
-comment on function parley_store.set_lane(text, text, boolean, integer, text) is
+comment on function parley_store.set_lane(text, text, boolean, integer, text, integer) is
 'Makes a lane, or changes what it is given; null leaves a setting as it is.
 Arguments: system; lane; is_permanent, whether it stays when it is empty; lease_max, how many leases of it may be out at
 a time (0: any number; 1: its items are worked on in their order); retry_policy, for its failures and those of its
-items.
+items; lease_start, with how many leases to begin where their number adapts to what the next hop bears (0: it does not):
+it grows with successes up to lease_max, is halved by each failure, and is one while the next hop fails.
 Errors: PS001, PS002, PS007.';

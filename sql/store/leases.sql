@@ -88,6 +88,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_items integer;
+  v_priorities integer[];
 begin
   perform from parley_store._p_lane as l where l.lane_id = lease.lane_id for key share;
   with returned as (
@@ -103,10 +104,18 @@ begin
       item_id, lane_id, priority, subject, attempts, since, expires_at, data, last_error, reason
     )
     select
-      r.item_id, r.lane_id, least(r.priority, 10), r.subject, r.attempts, r.since, r.expires_at, r.data, r.last_error,
-      r.reason
+      r.item_id, r.lane_id, (r.priority - 1) % 10 + 1, r.subject, r.attempts, r.since, r.expires_at, r.data,
+      r.last_error, r.reason
     from returned as r
     where r.is_to_suspend
+  ),
+
+  removed as (
+    insert into parley_store._p_lane_change (lane_id, priority, went, tried)
+    select r.lane_id, (r.priority - 1) % 10 + 1, count(*), -count(*) filter (where r.attempts > 0)
+    from returned as r
+    where r.is_to_suspend is false
+    group by 1, 2
   ),
 
   -- Numbered anew in their order: what was claimed before stands in front of what was claimed after it.
@@ -115,17 +124,19 @@ begin
       lane_id, priority, item_id, subject, attempts, since, expires_at, data, last_error
     )
     select
-      r.lane_id, case when at_front then 11 else least(r.priority, 10) end,
+      r.lane_id, (r.priority - 1) % 10 + case when at_front then 11 else 1 end,
       nextval('parley_store._p_item_id'), r.subject, r.attempts, r.since, r.expires_at, r.data, r.last_error
     from (select * from returned as o where o.is_to_suspend is null order by o.priority desc, o.put_by, o.item_id) as r
   )
 
-  select count(*)::integer into v_items from returned as r;
+  select count(*)::integer, array_agg(distinct (r.priority - 1) % 10 + 11) into v_items, v_priorities
+  from returned as r;
   if at_front then
     insert into parley_store._p_lane_priority (lane_id, priority)
-    select lease.lane_id, 11
+    select lease.lane_id, p.priority
+    from unnest(v_priorities) as p (priority)
     where not exists (
-      select from parley_store._p_lane_priority as p where p.lane_id = lease.lane_id and p.priority = 11
+      select from parley_store._p_lane_priority as o where o.lane_id = lease.lane_id and o.priority = p.priority
     );
   end if;
   perform parley_store._p_wake_lanes(array[lease.lane_id]);
@@ -165,9 +176,20 @@ declare
   v_lease parley_store._p_lease := parley_store._p_hold_lease(lease_id);
   v_completed integer;
 begin
-  delete from parley_store._p_in_flight as f
-  where f.lease_id = v_lease.lease_id and (items is null or f.item_id = any (items));
-  get diagnostics v_completed = row_count;
+  with done as (
+    delete from parley_store._p_in_flight as f
+    where f.lease_id = v_lease.lease_id and (items is null or f.item_id = any (items))
+    returning f.lane_id, (f.priority - 1) % 10 + 1 as priority, f.attempts
+  ),
+
+  changed as (
+    insert into parley_store._p_lane_change (lane_id, priority, went, tried)
+    select d.lane_id, d.priority, count(*), -count(*) filter (where d.attempts > 0)
+    from done as d
+    group by d.lane_id, d.priority
+  )
+
+  select count(*)::integer into v_completed from done as d;
   perform parley_store._p_end_lease(v_lease);
   return v_completed;
 end
@@ -193,7 +215,8 @@ end
 $$;
 
 comment on function parley_store.release_work(bigint, bigint[]) is
-'Gives items back that were not tried, in front of all others of their lane and in their order; no attempt is counted.
+'Gives items back that were not tried, in front of all others of their priority and in their order; no attempt is
+counted.
 Arguments: lease_id; items, null for all that are left of the lease.
 Errors: PS005 the lease is over.';
 
@@ -211,10 +234,22 @@ begin
   if due_at is null then
     found := parley_store._p_raise('missing', 'due_at');
   end if;
-  update parley_store._p_in_flight as f
-  set attempts = f.attempts + counts::integer, last_error = coalesce(error, f.last_error)
-  where f.lease_id = v_lease.lease_id and (items is null or f.item_id = any (items));
-  get diagnostics v_returned = row_count;
+  with failed as (
+    update parley_store._p_in_flight as f
+    set attempts = f.attempts + counts::integer, last_error = coalesce(error, f.last_error)
+    where f.lease_id = v_lease.lease_id and (items is null or f.item_id = any (items))
+    returning f.lane_id, (f.priority - 1) % 10 + 1 as priority, f.attempts
+  ),
+
+  changed as (
+    insert into parley_store._p_lane_change (lane_id, priority, tried)
+    select f.lane_id, f.priority, count(*)
+    from failed as f
+    where counts and f.attempts = 1
+    group by f.lane_id, f.priority
+  )
+
+  select count(*)::integer into v_returned from failed as f;
   with returned as (
     delete from parley_store._p_in_flight as f
     where f.lease_id = v_lease.lease_id
@@ -228,7 +263,7 @@ begin
       item_id, lane_id, due_at, priority, subject, attempts, since, expires_at, data, last_error
     )
     select
-      r.item_id, r.lane_id, delay_work.due_at, least(r.priority, 10), r.subject, r.attempts, r.since, r.expires_at,
+      r.item_id, r.lane_id, delay_work.due_at, (r.priority - 1) % 10 + 1, r.subject, r.attempts, r.since, r.expires_at,
       r.data, r.last_error
     from returned as r
     returning item_id

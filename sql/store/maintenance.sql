@@ -9,6 +9,7 @@ as $$
 begin
   found := parley_store._p_require_read_committed();
   return query select 'leases expired', parley_store.expire_leases();
+  return query select 'lane counts', parley_store.fold_lane_counts();
   return query select 'lanes repaired', parley_store.repair_lanes();
   return query select 'lanes removed', parley_store.remove_idle_lanes(1000, lane_idle);
   return query

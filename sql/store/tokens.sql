@@ -62,7 +62,7 @@ begin
   end if;
   -- A lane that is suspended or blocked stays scheduled without a token; who resumes it gives it one.
   if v_state.suspended_at is not null
-    or v_state.lease_max <= (
+    or parley_store._p_leases_allowed(v_state) <= (
       select count(*) from parley_store._p_lease as e where e.lane_id = v_state.lane_id
     ) then
     update parley_store._p_lane_state as s

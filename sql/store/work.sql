@@ -7,7 +7,7 @@
 -- Where in a lane to scan for the first of them is said by its mark (lane_marks.sql).
 --
 -- Locks: rows of _p_lane for key share; items by who claims, skip locked.
--- Cost of put_work: four statements for a batch.
+-- Cost of put_work: five statements for a batch.
 
 create sequence parley_store._p_item_id cache 64;
 
@@ -63,7 +63,7 @@ create table parley_store._p_delayed_item (
 
 comment on table parley_store._p_delayed_item is 'Items that are not due yet.';
 
-create index on parley_store._p_delayed_item (lane_id);
+create index on parley_store._p_delayed_item (lane_id, item_id);
 create index on parley_store._p_delayed_item (due_at);
 
 create table parley_store._p_suspended_item (
@@ -197,7 +197,7 @@ comment on function parley_store._p_lock_lanes(text, text[], integer) is
 
 create function parley_store.put_work(
   system text, lanes text[], subjects bigint[], data bytea[] default null, priority integer default 5,
-  deliver_at timestamptz default null, expires_at timestamptz default null
+  deliver_at timestamptz default null, expires_at timestamptz default null, weights bigint[] default null
 ) returns bigint[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -220,6 +220,10 @@ begin
   into v_lanes, v_items
   from unnest(lanes) with ordinality as u (name, n)
   join unnest(v_names, v_ids) as i (name, lane_id) on i.name = u.name;
+  insert into parley_store._p_lane_change (lane_id, priority, came, weight)
+  select i.lane_id, put_work.priority, count(*), coalesce(sum(i.weight), 0)
+  from unnest(v_lanes, weights) as i (lane_id, weight)
+  group by i.lane_id;
   if deliver_at > clock_timestamp() then
     insert into parley_store._p_delayed_item (
       item_id, lane_id, due_at, priority, subject, attempts, since, expires_at, data
@@ -245,13 +249,13 @@ end
 $$;
 
 comment on function parley_store.put_work(
-  text, text[], bigint[], bytea[], integer, timestamptz, timestamptz
+  text, text[], bigint[], bytea[], integer, timestamptz, timestamptz, bigint[]
 ) is
 'Puts items of work into lanes, in this transaction, and gives their numbers in the order of the arrays. A lane that
 does not exist is made. It waits for nobody who puts or claims.
 Arguments: system; lanes, one for each item; subjects, numbers of the system''s own; data, null or one for each item, up
 to a few hundred bytes; priority, 10 first, 1 last; deliver_at, not before that time (null: now); expires_at, after
-which they are given up (null: never).
+which they are given up (null: never); weights, null or one for each item, such as bytes: for the counts alone.
 Errors: PS001, PS002, and those of parley.put when the system''s queue is disabled.';
 
 create function parley_store._p_require_work(lanes text[], subjects bigint[], data bytea[]) returns boolean

@@ -17,8 +17,9 @@
 
 create view parley_store.work_items as
 select
-  l.system, l.lane, 'WAITING' as state, i.item_id, i.subject, least(i.priority, 10) as priority, i.attempts, i.since,
-  null::timestamptz as due_at, i.expires_at, i.last_error, null as reason, null::bigint as lease_id, i.data
+  l.system, l.lane, 'WAITING' as state, i.item_id, i.subject, ((i.priority - 1) % 10 + 1)::smallint as priority,
+  i.attempts, i.since, null::timestamptz as due_at, i.expires_at, i.last_error, null as reason,
+  null::bigint as lease_id, i.data
 from parley_store._p_item as i
 join parley_store._p_lane as l using (lane_id)
 union all
@@ -29,8 +30,8 @@ from parley_store._p_delayed_item as d
 join parley_store._p_lane as l using (lane_id)
 union all
 select
-  l.system, l.lane, 'IN_FLIGHT', f.item_id, f.subject, least(f.priority, 10), f.attempts, f.since, null, f.expires_at,
-  f.last_error, f.reason, f.lease_id, f.data
+  l.system, l.lane, 'IN_FLIGHT', f.item_id, f.subject, ((f.priority - 1) % 10 + 1)::smallint, f.attempts, f.since,
+  null, f.expires_at, f.last_error, f.reason, f.lease_id, f.data
 from parley_store._p_in_flight as f
 join parley_store._p_lane as l using (lane_id)
 union all
@@ -160,7 +161,7 @@ begin
   delete from parley_store._p_item as i
   using picked as p
   where i.ctid = p.row_id
-  returning i.item_id, i.lane_id, least(i.priority, 10)::smallint, i.subject, i.attempts, i.since, i.expires_at,
+  returning i.item_id, i.lane_id, ((i.priority - 1) % 10 + 1)::smallint, i.subject, i.attempts, i.since, i.expires_at,
     i.data, i.last_error, null::text, clock_timestamp();
   return query
   with picked as materialized (
@@ -311,6 +312,12 @@ begin
     delete from parley_store._p_suspended_item as u where u.item_id = any (v_items) returning u.item_id
   )
   select coalesce(v_gone, '{}') || coalesce(array_agg(r.item_id), '{}') into v_gone from removed as r;
+  insert into parley_store._p_lane_change (lane_id, priority, went, tried)
+  select l.lane_id, w.priority, count(*), -count(*) filter (where w.attempts > 0)
+  from unnest(v_matching) as w
+  join parley_store._p_lane as l on l.system = w.system and l.lane = w.lane
+  where w.item_id = any (v_gone)
+  group by l.lane_id, w.priority;
   update parley_store._p_in_flight as f
   set is_to_suspend = false, reason = 'removed'
   where f.item_id = any (v_items) and f.is_to_suspend is distinct from false;
@@ -355,7 +362,8 @@ begin
       order by o.priority, o.put_by, o.item_id
       limit items
     ) as i
-    where l.system = claim_expired.system and (s.failures > 0 or s.suspended_at is not null)
+    where l.system = claim_expired.system
+      and (s.failures > 0 or s.suspended_at is not null or s.next_attempt_at > clock_timestamp())
       and i.expires_at < clock_timestamp()
     group by l.lane_id
     limit items
@@ -381,8 +389,8 @@ end
 $$;
 
 comment on function parley_store.claim_expired(text, integer, interval, text) is
-'Claims items whose time is over and whose lanes are in retry or suspended, from which nothing else is claimed: for the
-system to give them up. Items of other lanes come by claim_work, with their expires_at.
+'Claims items whose time is over and whose lanes are in retry, put off or suspended, from which nothing else is claimed:
+for the system to give them up. Items of other lanes come by claim_work, with their expires_at.
 Arguments: as claim_work.
 Errors: PS001, PS002.
 Source: spec hub-transport 8.3.';
