@@ -28,7 +28,7 @@ func newMailCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newMailServeCommand(a), newMailApplyCommand(a), newMailSendCommand(a))
+	cmd.AddCommand(newMailServeCommand(a), newMailApplyCommand(a), newMailSendCommand(a), newMailKeyCommand(a))
 	return cmd
 }
 

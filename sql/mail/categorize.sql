@@ -125,35 +125,13 @@ create function parley_mail._p_make_lanes(rows parley_mail._p_resolved[]) return
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_lane record;
 begin
-  for v_lane in
+  perform parley_mail._p_set_hops(array(
     select distinct r.lane
     from unnest(rows) as r
-    where r.status is null and r.lane not like 'SERVICE/%'
+    where r.status is null
       and not exists (select from parley_store.lanes as l where l.system = 'mail' and l.lane = r.lane)
-    order by r.lane
-  loop
-    perform parley_store.set_lane(
-      'mail', v_lane.lane, lease_max => s.lease_max,
-      retry_policy => case
-        when v_lane.lane like 'MAILBOX/%' then 'mail_store'
-        when exists (select from parley_store.retry_policies as p where p.policy = s.retry_policy) then s.retry_policy
-      end
-    )
-    from (
-      select
-        coalesce(max(coalesce(
-          (o.settings ->> 'max_connections_per_domain')::integer,
-          case o.kind when 'mailbox store' then (o.settings ->> 'max_connections')::integer end
-        )), 20) as lease_max,
-        max(o.settings ->> 'retry_policy') as retry_policy
-      from parley_mail._p_object as o
-      where o.name = split_part(v_lane.lane, '/', 2)
-        and o.kind = case when v_lane.lane like 'MAILBOX/%' then 'mailbox store' else 'send connector' end
-    ) as s;
-  end loop;
+  ));
 end
 $$;
 
@@ -175,21 +153,21 @@ begin
   perform parley_mail._p_make_lanes(rows);
   for v_work in
     select w.system, w.priority, array_agg(w.lane order by w.n) as lanes, array_agg(w.target_id order by w.n) as ids,
-      w.expires_at
+      array_agg(w.size order by w.n) as sizes, w.expires_at
     from (
       select
         case when r.lane like 'SERVICE/%' then 'mail_service' else 'mail' end as system, m.priority, r.lane,
-        r.target_id, min(r.target_id) as n, date_trunc('second', m.expires_at) as expires_at
+        r.target_id, min(r.target_id) as n, m.size, date_trunc('second', m.expires_at) as expires_at
       from unnest(rows) as r
       join parley_mail._p_message as m on m.message_id = r.target_id
       where r.part is not null and r.status is null
-      group by r.lane, r.target_id, m.priority, m.expires_at
+      group by r.lane, r.target_id, m.priority, m.size, m.expires_at
     ) as w
     group by w.system, w.priority, w.expires_at
   loop
     perform parley_store.put_work(
       v_work.system, v_work.lanes, v_work.ids, priority => parley_mail._p_priority_of_item(v_work.priority),
-      expires_at => v_work.expires_at
+      expires_at => v_work.expires_at, weights => v_work.sizes
     );
   end loop;
   select array_agg(r.target_id) as ids, array_agg(r.ordinal) as ordinals, array_agg(r.status) as statuses,
@@ -238,6 +216,14 @@ begin
     v_events.events, v_events.ids, v_events.addresses, null, v_events.reasons, null, v_events.sources
   );
   perform parley_mail._p_queue_up(v_rows);
+  insert into parley_mail._p_report (message_id, ordinal, action, address, original_recipient, status, attempted_at)
+  select m.message_id, r.ordinal, 'EXPANDED', r.address, r.original, '2.0.0', clock_timestamp()
+  from parley_mail._p_message as m
+  cross join unnest(m.recipients, m.notify, m.original_recipients) with ordinality
+    as r (address, notify, original, ordinal)
+  join parley_mail._p_directory_entry as d on d.address = lower(r.address) and d.kind = 'distribution group'
+  where m.message_id = any (message_ids) and parley_mail._p_wants_report(m.sender, r.notify, 'EXPANDED')
+  on conflict do nothing;
   -- What has nobody to go to, such as mail to an empty group, is finished.
   perform parley_mail._p_remove_finished(array(
     select i.id

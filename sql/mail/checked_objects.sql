@@ -140,7 +140,11 @@ begin
     found := parley_mail._p_contradicts('send connector', name, 'itself', 'authentication needs a name and a password.',
       'Give username and password.');
   end if;
-  return true;
+  if settings ->> 'tls' = 'DOMAIN' and settings ->> 'tls_domain' is null then
+    found := parley_mail._p_contradicts('send connector', name, 'itself', 'tls is DOMAIN, and there is none.',
+      'Give tls_domain, the name that the certificate must carry.');
+  end if;
+  return parley_mail._p_check_rates(name, settings) and parley_mail._p_check_retry_rules(name, settings);
 end
 $$;
 

@@ -3,11 +3,13 @@
 -- A claim is a lease of parley_store on items of one lane. No transaction stays open while messages are sent.
 
 create function parley_mail._p_claim(
-  hops integer, each integer, lease interval, holder text, caller parley.caller default parley.current_caller()
+  hops integer, each integer, lease interval, holder text, passed_by text[] default null,
+  caller parley.caller default parley.current_caller()
 ) returns table (
   lease_id bigint, item_id bigint, lane text, message_id bigint, network_message_id uuid, sender text, ret text,
   envid text, size bigint, content_id bigint, body_holder bigint, body bytea, is_eight_bit boolean,
-  has_utf8_addresses boolean, ordinals integer[], addresses text[], notify text[], original_recipients text[]
+  has_utf8_addresses boolean, ordinals integer[], addresses text[], notify text[], original_recipients text[],
+  n bigint
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -18,13 +20,18 @@ declare
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   v_claimed := array(
-    select w from parley_store.claim_work('mail', hops * each, hops, lease, holder, each => _p_claim.each) as w
+    select w
+    from parley_store.claim_work(
+      'mail', hops * each, hops, lease, holder, each => _p_claim.each, passed_by => _p_claim.passed_by
+    ) as w
   );
   return query
   select
     c.lease_id, c.item_id, c.lane, m.message_id, m.network_message_id, m.sender, m.ret, m.envid, m.size, b.content_id,
-    b.message_id, b.body, m.is_eight_bit, m.has_utf8_addresses, r.ordinals, r.addresses, r.notify, r.originals
-  from unnest(v_claimed) as c
+    b.message_id, b.body, m.is_eight_bit, m.has_utf8_addresses, r.ordinals, r.addresses, r.notify, r.originals,
+    c.n
+  from unnest(v_claimed) with ordinality
+    as c (lease_id, lane, item_id, subject, priority, attempts, since, expires_at, data, last_error, n)
   join parley_mail._p_message as m on m.message_id = c.subject
   join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
   cross join lateral (
@@ -50,10 +57,12 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_claim(integer, integer, interval, text, parley.caller) is
+comment on function parley_mail._p_claim(integer, integer, interval, text, text[], parley.caller) is
 'Claims messages of the next hops whose turn it is, those of each under a lease of its own, with the recipients that are
-reached by it. Commit before they are sent. A body of up to 8,000 bytes is given; a larger one is read by _p_read_body.
-Arguments: hops, how many; each, how many messages of one; lease, for how long; holder, a name for the daemon.
+reached by it; n is their order. Commit before they are sent. A body of up to 8,000 bytes is given; a larger one is read
+by _p_read_body.
+Arguments: hops, how many; each, how many messages of one; lease, for how long; holder, a name for the daemon;
+passed_by, beginnings of queues that this daemon leaves to others now, such as DNS/internet/.
 Errors: PM001 the role does not hold SERVE, PS002.
 Source: spec mail 1, 11.2.';
 

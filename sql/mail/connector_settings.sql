@@ -179,13 +179,20 @@ from (values
   ('send connector', 'dns_servers', 'texts', '[]', null, null, null, false, false, ''),
   ('send connector', 'protocol_log', 'choice', '"NONE"', null, null, 'NONE VERBOSE', false, false, ''),
   ('send connector', 'rates', 'objects', '[]', null, null, null, false, false,
-    'token buckets: [{"key": "DOMAIN", "match": "example.com", "messages": 100, "per": 60}]'),
+    'token buckets: [{"key": "DOMAIN", "match": "example.com", "messages": 100, "per": 60}]; key DOMAIN, HOST, '
+    || 'SENDER_DOMAIN, ROLE, TAG or SOURCE'),
+  ('send connector', 'initial_connections', 'integer', '5', 0, 10000, null, false, false,
+    'with how many connections to a domain to begin; one more for each success, half for a failure; 0: '
+    || 'max_connections_per_domain at once'),
+  ('send connector', 'retry_rules', 'objects', '[]', null, null, null, false, false,
+    'policies for some messages, the first that fits: [{"domain": "*.example.com", "priority": "HIGH", '
+    || '"status": "4.2", "policy": "quick"}]'),
   ('send connector', 'retry_policy', 'text', null, null, null, null, false, false,
     'name of a retry policy of parley_store; null: that of mail'),
   ('send connector', 'sign', 'boolean', 'true', null, null, null, false, false,
     'sign by DKIM, where there is a key of the senders domain'),
-  ('send connector', 'keep_headers', 'choices', '[]', null, null, 'ROUTING ORGANIZATION FOREST', false, false,
-    'internal headers that leave')
+  ('send connector', 'keep_headers', 'choices', '["ROUTING"]', null, null, 'ROUTING ORGANIZATION FOREST', false, false,
+    'headers that leave: Received and Resent-*, and those in which our nodes write to each other')
 ) as d (kind, setting, type, default_value, least, largest, choices, is_required, is_secret, remark);
 
 comment on view parley_mail._p_connector_setting is

@@ -201,6 +201,7 @@ begin
     perform parley_mail._p_derive_directory(kind, name, settings);
   elsif kind = 'send connector' then
     perform parley_mail._p_derive_connector(name, settings);
+    perform parley_mail._p_derive_rates(name, settings);
   elsif kind = 'accepted domain' then
     insert into parley_mail._p_accepted_domain (domain, type) values (_p_derive.name, settings ->> 'type');
   elsif kind = 'service binding' then
@@ -251,6 +252,7 @@ begin
   delete from parley_mail._p_group_member as m
   where kind = 'distribution group' and m.entry = _p_forget_derived.name;
   delete from parley_mail._p_address_space as s where kind = 'send connector' and s.connector = _p_forget_derived.name;
+  delete from parley_mail._p_rate as r where kind = 'send connector' and r.connector = _p_forget_derived.name;
   delete from parley_mail._p_accepted_domain as d where kind = 'accepted domain' and d.domain = _p_forget_derived.name;
   delete from parley_mail._p_service_pattern as p where kind = 'service binding' and p.binding = _p_forget_derived.name;
   delete from parley_mail._p_receive_range as r

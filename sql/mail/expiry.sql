@@ -5,9 +5,16 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_delays constant interval[] := array[interval '30 minutes', interval '4 hours', interval '8 hours'];
+  v_settings jsonb;
+  v_delays interval[];
   v_reported integer;
 begin
+  select o.settings into v_settings from parley_mail._p_organization as o;
+  v_delays := array[
+    coalesce((v_settings ->> 'delay_notice_high')::integer, 1800) * interval '1 second',
+    coalesce((v_settings ->> 'delay_notice')::integer, 14400) * interval '1 second',
+    coalesce((v_settings ->> 'delay_notice_low')::integer, 28800) * interval '1 second'
+  ];
   with due as (
     select m.message_id, m.sender
     from generate_series(0, 2) as p (priority)
@@ -41,6 +48,14 @@ begin
     join parley_mail._p_recipient as r using (message_id)
     left join parley_store.lanes as l on l.system = 'mail' and l.lane = r.lane
     where parley_mail._p_wants_report(d.sender, r.notify, 'DELAYED')
+      and coalesce((v_settings ->> case
+        when exists (
+          select
+          from parley_mail._p_accepted_domain as a
+          where a.domain = any (parley_mail._p_domain_patterns(parley_mail._p_domain_of(d.sender)))
+        ) then 'delay_notice_internal'
+        else 'delay_notice_external'
+      end)::boolean, true)
     on conflict do nothing
   )
 
@@ -50,8 +65,8 @@ end
 $$;
 
 comment on function parley_mail._p_report_delays(integer) is
-'Has senders informed, once a message, of what is still waiting: after 30 minutes for priority HIGH, 4 hours for NORMAL,
-8 hours for LOW. Gives how many messages it was about.
+'Has senders informed, once a message, of what is still waiting, after what the settings delay_notice, delay_notice_high
+and delay_notice_low say. Gives how many messages it was about.
 Arguments: messages, how many of each priority at most.
 Source: spec mail 8.3, 10.';
 

@@ -193,7 +193,12 @@ begin
   select o.settings into v_settings from parley_mail._p_organization as o;
   return query
   select m.task, m.done
-  from parley_store.maintain(coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s') as m;
+  from parley_store.maintain(
+    coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
+    coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s'
+  ) as m;
+  return query select 'configuration'::text, parley_mail._p_follow_configuration();
+  return query select 'resubmitted'::text, parley_mail._p_resubmit_retrying();
   return query select 'delays'::text, parley_mail._p_report_delays();
   return query select 'expired'::text, parley_mail._p_expire_waiting();
   delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';
@@ -202,6 +207,8 @@ begin
   get diagnostics done = row_count;
   task := 'idempotency keys';
   return next;
+  delete from parley_mail._p_report_rate as r where r.hour < clock_timestamp() - interval '2 hours';
+  delete from parley_mail._p_rate_bucket as b where b.reserved_to < clock_timestamp() - interval '2 days';
   -- What took servers down with it while it was categorized.
   done := 0;
   for v_dead in

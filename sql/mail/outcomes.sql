@@ -125,20 +125,15 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_deferred bigint[];
   v_completed bigint[];
-  v_reason text;
+  v_group record;
 begin
-  select
-    array_agg(g.item) filter (where g.is_final), array_agg(g.item) filter (where not g.is_final),
-    min(g.reason) filter (where not g.is_final)
-  into v_completed, v_deferred, v_reason
+  select array_agg(g.item) into v_completed
   from (
-    select
-      u.item, bool_and(u.outcome in ('DELIVERED', 'RELAYED', 'FAILED')) as is_final,
-      min(concat_ws(' ', u.status, u.reason)) filter (where u.outcome in ('DEFERRED', 'UNKNOWN')) as reason
-    from unnest(items, outcomes, statuses, texts) as u (item, outcome, status, reason)
+    select u.item
+    from unnest(items, outcomes) as u (item, outcome)
     group by u.item
+    having bool_and(u.outcome in ('DELIVERED', 'RELAYED', 'FAILED'))
   ) as g;
   -- First what is refused when the lease is over.
   if v_completed is not null then
@@ -150,11 +145,24 @@ begin
   if message_ids is not null then
     perform parley_mail._p_finish_recipients(message_ids, ordinals, outcomes, codes, statuses, texts, hosts);
   end if;
-  if v_deferred is not null then
+  for v_group in
+    select d.policy, array_agg(d.item) as items, min(d.reason) as reason
+    from (
+      select u.item, min(concat_ws(' ', u.status, u.reason)) as reason,
+        parley_mail._p_message_policy(min(r.lane), min(m.priority), min(u.status)) as policy
+      from unnest(items, message_ids, ordinals, outcomes, statuses, texts)
+        as u (item, message_id, ordinal, outcome, status, reason)
+      join parley_mail._p_message as m on m.message_id = u.message_id
+      join parley_mail._p_recipient as r on r.message_id = u.message_id and r.ordinal = u.ordinal
+      where u.outcome in ('DEFERRED', 'UNKNOWN')
+      group by u.item
+    ) as d
+    group by d.policy
+  loop
     perform parley_mail._p_expire_items(
-      lease_id, parley_store.retry_work(lease_id, v_deferred, v_reason, 'mail_message')
+      lease_id, parley_store.retry_work(lease_id, v_group.items, v_group.reason, v_group.policy)
     );
-  end if;
+  end loop;
   if v_completed is not null then
     perform parley_mail._p_remove_finished(array(select distinct u.id from unnest(message_ids) as u (id)));
   end if;

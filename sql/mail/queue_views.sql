@@ -1,37 +1,70 @@
 -- What operators see: queues, messages, recipients (spec mail 7, 17). Each view is for who holds VIEW.
 
+create function parley_mail._p_submission_queue() returns table (
+  messages bigint, oldest_at timestamptz, bytes bigint
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not exists (select from parley_mail._p_organization as o where o.is_set_up) then
+    return;
+  end if;
+  -- An item is a message or several: how many, and how large, is what the first hundred show.
+  return query
+  select
+    case when b.items <= s.items then s.messages else b.items * s.messages / nullif(s.items, 0) end::bigint,
+    b.oldest_at,
+    case when b.items <= s.items then s.bytes else b.items * s.bytes / nullif(s.items, 0) end::bigint
+  from (
+    select k.waiting_messages as items, k.oldest_enqueue_time as oldest_at
+    from parley.queue_backlogs('parley_mail_submission', caller => parley.current_caller()) as k
+  ) as b
+  cross join (
+    select count(distinct p.message_id) as items, count(*) as messages, coalesce(sum(m.size), 0) as bytes
+    from parley.peek_messages('parley_mail_submission', 100, caller => parley.current_caller()) as p
+    cross join unnest(string_to_array(convert_from(p.body, 'UTF8'), ' ')::bigint[]) as i (id)
+    join parley_mail._p_message as m on m.message_id = i.id
+  ) as s;
+end
+$$;
+
+comment on function parley_mail._p_submission_queue() is
+'Gives how much waits to be categorized: exactly up to a hundred items of the queue, and beyond that an estimate.';
+
 create function parley_mail._p_queues(caller parley.caller default parley.current_caller())
 returns table (
   queue text, delivery_type text, connector text, next_hop text, status text, messages bigint, deferred bigint,
   next_retry_at timestamptz, failing_since timestamptz, failures integer, last_error text, suspended_for text,
-  oldest_at timestamptz, bytes bigint
+  oldest_at timestamptz, bytes bigint, high bigint, normal bigint, low bigint, incoming_rate numeric,
+  outgoing_rate numeric, velocity numeric, connections integer, max_connections integer, succeeded_at timestamptz
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select l.lane, split_part(l.lane, '/', 1), split_part(l.lane, '/', 2), split_part(l.lane, '/', 3), l.status,
-    w.messages, w.deferred, l.next_attempt_at, l.failing_since, l.failures, l.last_error, l.suspended_for, w.oldest_at,
-    w.bytes
+  select l.lane, split_part(l.lane, '/', 1), split_part(l.lane, '/', 2), split_part(l.lane, '/', 3),
+    case
+      when l.status in ('SUSPENDED', 'RETRY') then l.status
+      when l.status = 'POSTPONED' then 'READY'
+      when w.leases > 0 and (l.failures > 0 or l.succeeded_at is null) then 'CONNECTING'
+      when w.leases > 0 or w.items > 0 then 'ACTIVE'
+      else 'READY'
+    end,
+    w.items, w.tried, l.next_attempt_at, l.failing_since, l.failures, l.last_error, l.suspended_for, w.oldest_at,
+    w.weight, coalesce((w.by_priority ->> '10')::bigint, 0), coalesce((w.by_priority ->> '5')::bigint, 0),
+    coalesce((w.by_priority ->> '1')::bigint, 0), round(w.incoming_rate, 3), round(w.outgoing_rate, 3),
+    round(w.outgoing_rate - w.incoming_rate, 3), w.leases, l.leases_allowed, l.succeeded_at
   from parley_store.lanes as l
-  cross join lateral (
-    select count(*) as messages, count(*) filter (where i.attempts > 0) as deferred, min(i.since) as oldest_at,
-      coalesce(sum(m.size), 0)::bigint as bytes
-    from parley_store.work_items as i
-    left join parley_mail._p_message as m on m.message_id = i.subject
-    where i.system = l.system and i.lane = l.lane
-  ) as w
+  join parley_store.lane_counts as w using (lane_id)
   where l.system in ('mail', 'mail_service') and parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
   union all
   select 'SUBMISSION/-/-', 'SUBMISSION', '-', '-',
-    case when o.submission_suspended_at is null then 'READY' else 'SUSPENDED' end, w.messages, 0, null, null, 0, null,
-    null, w.oldest_at, w.bytes
+    case
+      when o.submission_suspended_at is not null then 'SUSPENDED' when w.messages > 0 then 'ACTIVE' else 'READY'
+    end,
+    w.messages, 0, null, null, 0, null, null, w.oldest_at, w.bytes, null, null, null, null, null, null, null, null, null
   from parley_mail._p_organization as o
-  cross join (
-    select count(*) as messages, min(m.received_at) as oldest_at, coalesce(sum(m.size), 0)::bigint as bytes
-    from parley.peek_messages('parley_mail_submission', null, caller => parley.current_caller()) as p
-    cross join unnest(string_to_array(convert_from(p.body, 'UTF8'), ' ')::bigint[]) as i (id)
-    join parley_mail._p_message as m on m.message_id = i.id
-  ) as w
+  cross join parley_mail._p_submission_queue() as w
   where parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
 $$;
 
@@ -39,13 +72,20 @@ comment on function parley_mail._p_queues(parley.caller) is 'Gives what parley_m
 
 create view parley_mail.queues as
 select q.queue, q.delivery_type, q.connector, q.next_hop, q.status, q.messages, q.deferred, q.next_retry_at,
-  q.failing_since, q.failures, q.last_error, q.suspended_for, q.oldest_at, q.bytes
+  q.failing_since, q.failures, q.last_error, q.suspended_for, q.oldest_at, q.bytes, q.high, q.normal, q.low,
+  q.incoming_rate, q.outgoing_rate, q.velocity, q.connections, q.max_connections, q.succeeded_at
 from parley_mail._p_queues() as q;
 
 comment on view parley_mail.queues is
-'Queues by next hop, with the submission queue, for who holds VIEW. Reading it counts what waits.
-Columns: status ACTIVE, READY, RETRY or SUSPENDED; messages, what waits or is under way; deferred, of these what was
-tried; next_retry_at, failing_since, failures, last_error, of the connection; oldest_at; bytes.';
+'Queues by next hop, with the submission queue, for who holds VIEW; from counters, so that reading it costs no more the
+more waits.
+Columns: status ACTIVE, CONNECTING, READY, RETRY or SUSPENDED; messages, what waits or is under way; deferred, of these
+what was tried; next_retry_at, of a queue in RETRY, or of one that was put off by a rate; failing_since, failures,
+last_error, of the connection; oldest_at; bytes, by the mean size of what came; high, normal, low, messages of each
+priority; incoming_rate and outgoing_rate, messages a second over the last minute; velocity, the second without the
+first: negative when the queue grows; connections, which are out, of max_connections that are allowed now; succeeded_at,
+when the next hop was reached last. Of the submission queue messages and bytes are estimates beyond a hundred.
+Source: spec mail 7.';
 
 create function parley_mail._p_waiting_recipients(caller parley.caller default parley.current_caller())
 returns table (

@@ -1,10 +1,21 @@
 -- Delivery status notifications: what is to be reported to senders, until the report is made.
 --
 -- The outcome of a recipient puts a row here where the sender wants a report. Rows of one message and one action that
--- come within two seconds are one report. A daemon composes it (internal/mail/report) and accepts it as a message, in
--- the transaction that removes the rows: so each is made once.
+-- come within the setting dsn_window are one report. A daemon composes it (internal/mail/report) and accepts it as a
+-- message, in the transaction that removes the rows: so each is made once.
 --
 -- Never reported: what has the null sender, recipients with NOTIFY=NEVER, an action that was not asked for.
+
+create function parley_mail._p_report_window() returns interval
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce((o.settings ->> 'dsn_window')::integer, 5) * interval '1 second' from parley_mail._p_organization as o
+$$;
+
+comment on function parley_mail._p_report_window() is
+'Gives how long reports about one message are collected.
+Source: spec mail 8.3.';
 
 create table parley_mail._p_report (
   message_id bigint not null,
@@ -17,7 +28,7 @@ create table parley_mail._p_report (
   reason text,
   host text,
   attempted_at timestamptz,
-  due_at timestamptz not null default clock_timestamp() + interval '2 seconds',
+  due_at timestamptz not null default clock_timestamp() + parley_mail._p_report_window(),
   primary key (message_id, action, ordinal)
 );
 
@@ -138,76 +149,3 @@ comment on function parley_mail._p_fail_recipients(bigint[], integer[], text[], 
 is left. Gives how many. What is left of their work items is the caller''s to complete.
 Arguments: message_ids and ordinals, which recipients; statuses, codes of RFC 3463; texts, why; source, what gave up.
 Source: spec mail 9.';
-
-create function parley_mail._p_due_report(caller parley.caller default parley.current_caller())
-returns table (
-  message_id bigint, action text, sender text, ret text, envid text, received_at timestamptz, helo text, size bigint,
-  content_id bigint, body_holder bigint, body bytea, network_message_id uuid, expires_at timestamptz,
-  addresses text[], original_recipients text[], statuses text[], codes integer[], reasons text[], hosts text[],
-  attempted_at timestamptz[]
-)
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_due record;
-begin
-  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  select p.message_id, p.action into v_due
-  from parley_mail._p_report as p
-  where p.due_at <= clock_timestamp()
-  order by p.due_at
-  limit 1
-  for update skip locked;
-  if not found then
-    return;
-  end if;
-  return query
-  with reported as (
-    delete from parley_mail._p_report as p
-    where p.message_id = v_due.message_id and p.action = v_due.action
-    returning p.ordinal, p.address, p.original_recipient, p.status, p.code, p.reason, p.host, p.attempted_at
-  ),
-
-  together as (
-    select
-      array_agg(r.address order by r.ordinal) as addresses,
-      array_agg(r.original_recipient order by r.ordinal) as original_recipients,
-      array_agg(r.status order by r.ordinal) as statuses, array_agg(r.code order by r.ordinal) as codes,
-      array_agg(r.reason order by r.ordinal) as reasons, array_agg(r.host order by r.ordinal) as hosts,
-      array_agg(r.attempted_at order by r.ordinal) as attempts
-    from reported as r
-  )
-
-  select
-    m.message_id, v_due.action, m.sender, m.ret, m.envid, m.received_at, m.helo, m.size, b.content_id, b.message_id,
-    b.body, m.network_message_id, m.expires_at, t.addresses, t.original_recipients, t.statuses, t.codes, t.reasons,
-    t.hosts, t.attempts
-  from parley_mail._p_message as m
-  join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
-  cross join together as t
-  where m.message_id = v_due.message_id;
-end
-$$;
-
-comment on function parley_mail._p_due_report(parley.caller) is
-'Takes a report that is to be made now, with the message that it is about; no row when there is none. In the same
-transaction the caller accepts the report as a message and calls _p_finish_report; after a rollback it is to be made
-again.
-Errors: PM001 the role does not hold SERVE.
-Source: spec mail 9.';
-
-create function parley_mail._p_finish_report(message_id bigint, caller parley.caller default parley.current_caller())
-returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  perform parley_mail._p_remove_finished(array[message_id]);
-end
-$$;
-
-comment on function parley_mail._p_finish_report(bigint, parley.caller) is
-'Removes the message that a report was about, when nothing else needs it.
-Errors: PM001 the role does not hold SERVE.';

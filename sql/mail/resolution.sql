@@ -76,11 +76,52 @@ comment on type parley_mail._p_reached is
 'An address that was reached from a recipient of a message. key: it in lower case; is_final: it gets the message;
 status: it is refused.';
 
+create function parley_mail._p_is_redirected(address text, redirect text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_patterns text[];
+begin
+  if redirect is null or address = lower(redirect) then
+    return false;
+  end if;
+  v_patterns := parley_mail._p_domain_patterns(parley_mail._p_domain_of(address));
+  return not exists (select from parley_mail._p_accepted_domain as a where a.domain = any (v_patterns))
+    and parley_mail._p_bound(address, v_patterns) is null;
+end
+$$;
+
+comment on function parley_mail._p_is_redirected(text, text) is
+'Reports whether mail for an address outside goes to another one, because the organization only tests.
+Arguments: address, in lower case; redirect, the setting redirect_all_to.
+Source: spec mail 20.';
+
+create function parley_mail._p_notify_of_members(notify text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when notify ~ 'SUCCESS' then coalesce(
+      nullif(array_to_string(array_remove(string_to_array(notify, ','), 'SUCCESS'), ','), ''), 'NEVER'
+    )
+    else notify
+  end
+$$;
+
+comment on function parley_mail._p_notify_of_members(text) is
+'Gives which reports are made about members of a group: that it was expanded is the success of the message to it.
+Source: RFC 3461 section 5.2.7.';
+
 create function parley_mail._p_reach(message_ids bigint[]) returns setof parley_mail._p_reached
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  with recursive message as (
+  with recursive organization as (
+    select o.settings ->> 'redirect_all_to' as redirect from parley_mail._p_organization as o
+  ),
+
+  message as (
     select
       m.message_id, m.sender, m.recipients, m.notify,
       m.directionality = 'ORIGINATING' or m.source = 'DSN' as is_internal,
@@ -103,16 +144,21 @@ as $$
     union
     select
       r.message_id, r.ordinal, t.address, lower(t.address),
-      case when d.kind = 'distribution group' and d.report_to = 'NONE' then 'NEVER' else r.notify end,
+      case
+        when d.kind = 'distribution group' and d.report_to = 'NONE' then 'NEVER'
+        when d.kind = 'distribution group' and d.entry = r.key then parley_mail._p_notify_of_members(r.notify)
+        else r.notify
+      end,
       case when d.kind = 'distribution group' and d.report_to = 'MANAGER' then d.manager else r.envelope_sender end,
       case
         when d.kind = 'distribution group' and d.entry = r.key or r.event = 'EXPAND' then 'EXPAND'
-        when d.kind = 'mailbox' and d.entry = r.key or r.event = 'REDIRECT' then 'REDIRECT'
+        when d.kind = 'mailbox' and d.entry = r.key or d.address is null or r.event = 'REDIRECT' then 'REDIRECT'
         else 'RESOLVE'
       end
     from reached as r
     join message as m on m.message_id = r.message_id
-    join parley_mail._p_directory_entry as d on d.address = r.key
+    cross join organization as o
+    left join parley_mail._p_directory_entry as d on d.address = r.key
     cross join lateral (
       select d.entry as address where d.entry <> r.key
       union all
@@ -123,6 +169,8 @@ as $$
       select f.address
       from unnest(d.forward_to) as f (address)
       where d.kind = 'mailbox' and d.entry = r.key and d.forwarding <> 'NONE'
+      union all
+      select o.redirect where d.address is null and parley_mail._p_is_redirected(r.key, o.redirect)
     ) as t
     where m.refused is null and parley_mail._p_restriction(d, m.sender, m.is_internal, m.size) is null
   )
@@ -130,9 +178,11 @@ as $$
   select
     r.message_id, r.ordinal, r.address, r.key, r.notify, r.envelope_sender, r.event, d.kind, d.store,
     coalesce(m.refused, parley_mail._p_restriction(d, m.sender, m.is_internal, m.size)),
-    d.address is null or (d.kind = 'mailbox' and d.entry = r.key and d.forwarding <> 'ONLY')
+    d.address is null and not parley_mail._p_is_redirected(r.key, o.redirect)
+    or (d.kind = 'mailbox' and d.entry = r.key and d.forwarding <> 'ONLY')
   from reached as r
   join message as m on m.message_id = r.message_id
+  cross join organization as o
   left join parley_mail._p_directory_entry as d on d.address = r.key
 $$;
 

@@ -29,8 +29,11 @@ type Target struct {
 	// ImplicitTLS is whether the connection is encrypted from its first byte (RFC 8314).
 	ImplicitTLS bool
 	TLS         TLSPolicy
-	// Hello is the name by which this host introduces itself.
-	Hello string
+	// Hello is the name by which this host introduces itself. With OldHello it does so by HELO, to hosts that choke on EHLO.
+	Hello    string
+	OldHello bool
+	// Recipients bounds those of one transaction; 0 means as many as a message has.
+	Recipients int
 	// Source is the address from which to connect; the zero value leaves it to the system.
 	Source netip.Addr
 	// Certificate is shown to the host; nil for none.
@@ -180,15 +183,21 @@ func (c *Connection) command(line string) (reply, error) {
 // hello introduces this host and learns what the other can do. A host that does not know EHLO gets HELO.
 func (c *Connection) hello() error {
 	verb := "EHLO "
-	if c.target.LMTP {
+	switch {
+	case c.target.LMTP:
 		verb = "LHLO "
+	case c.target.OldHello:
+		verb = "HELO "
 	}
 	answered, err := c.command(verb + c.target.Hello)
 	if err != nil {
 		return err
 	}
 	c.extensions = make(map[string]string)
-	if !c.target.LMTP && (answered.code == 500 || answered.code == 502) {
+	if c.target.OldHello && !c.target.LMTP {
+		answered.lines = nil
+	}
+	if !c.target.LMTP && !c.target.OldHello && (answered.code == 500 || answered.code == 502) {
 		if answered, err = c.command("HELO " + c.target.Hello); err != nil {
 			return err
 		}
@@ -288,6 +297,14 @@ func (c *Connection) Encrypted() bool { return c.encrypted }
 
 // Messages is how many messages were sent.
 func (c *Connection) Messages() int { return c.messages }
+
+// Ends are the name of the host and the address from which the connection comes.
+func (c *Connection) Ends() (host, source string) {
+	if local, is := c.conn.LocalAddr().(*net.TCPAddr); is {
+		source = local.AddrPort().Addr().Unmap().String()
+	}
+	return c.target.Host, source
+}
 
 // Usable is whether another message can be sent.
 func (c *Connection) Usable() bool { return !c.broken }

@@ -56,8 +56,11 @@ type HopReport struct {
 // Store is what the dispatcher asks of the database.
 type Store interface {
 	// Claim claims messages of at most hops next hops, at most each of one. How many claims of one hop there are side by side is bounded
-	// by the database.
-	Claim(ctx context.Context, hops, each int, lease time.Duration) ([]Batch, error)
+	// by the database. Hops whose names, KIND/CONNECTOR/NAME, begin with one of passedBy are left to others.
+	Claim(ctx context.Context, hops, each int, lease time.Duration, passedBy []string) ([]Batch, error)
+	// Permit gives the items of a batch that may be sent now, by the rates of their connector. The others are put off, and no more under
+	// the lease. Host and source are the ends of the connection, "" where there is none yet.
+	Permit(ctx context.Context, batch Batch, host, source string) (items []int64, err error)
 	// Renew keeps leases of what is not yet finished.
 	Renew(ctx context.Context, leases []int64, lease time.Duration) error
 	// Record records outcomes and reports of hops in one transaction. Outcomes whose lease is over are refused, and counted.
@@ -77,6 +80,8 @@ type Way interface {
 	Send(ctx context.Context, message Message) []Result
 	Usable() bool
 	Messages() int
+	// Ends are the name of the host and the address from which the way comes; "" where there is none.
+	Ends() (host, source string)
 	Close()
 }
 
@@ -86,6 +91,10 @@ type Limits struct {
 	MessagesEach int
 	// Idle is how long a connection without work is kept; 0 means 5 s.
 	Idle time.Duration
+	// Connections bounds those of this daemon for the connector; 0 means any number.
+	Connections int
+	// IsRated is whether there are rates for the connector, and IsRatedByHost whether one asks to which host the connection is.
+	IsRated, IsRatedByHost bool
 }
 
 // Config says what a dispatcher works with.
@@ -103,6 +112,8 @@ type Config struct {
 	Connections int
 	// Each bounds the messages of one claim of a hop; 0 means 20.
 	Each int
+	// PassedBy are the beginnings of names of hops that this daemon does not reach; nil means none.
+	PassedBy func() []string
 	// Paused says whether nothing is to be sent, because the machine is under pressure; nil means never.
 	Paused func() bool
 	Logger *slog.Logger
@@ -116,12 +127,18 @@ type Dispatcher struct {
 	config   Config
 	recorder *recorder
 	idle     *idleWays
+	slots    *slots
 	freed    chan struct{}
 
-	mu      sync.Mutex
-	leases  map[int64]struct{}
+	mu     sync.Mutex
+	leases map[int64]struct{}
+	// claimed is how many batches of each connector are under way.
+	claimed map[string]claimedOf
 	workers sync.WaitGroup
 }
+
+// claimedOf is how many batches of a connector are under way, of how many.
+type claimedOf struct{ batches, most int }
 
 // NewDispatcher makes a dispatcher. Nothing is sent before [Dispatcher.Run].
 func NewDispatcher(config Config) (*Dispatcher, error) {
@@ -139,7 +156,8 @@ func NewDispatcher(config Config) (*Dispatcher, error) {
 		config.Logger = slog.Default()
 	}
 	return &Dispatcher{
-		config: config, leases: make(map[int64]struct{}), freed: make(chan struct{}, 1), idle: newIdleWays(),
+		config: config, leases: make(map[int64]struct{}), freed: make(chan struct{}, 1), idle: newIdleWays(), slots: newSlots(),
+		claimed:  make(map[string]claimedOf),
 		recorder: newRecorder(config.Store, config.Logger),
 	}, nil
 }
@@ -182,13 +200,22 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 
 // claim claims what there are free connections for, and starts a worker for each batch. It returns how many there were.
 func (d *Dispatcher) claim(ctx context.Context) (int, error) {
+	var passedBy []string
+	if d.config.PassedBy != nil {
+		passedBy = d.config.PassedBy()
+	}
 	d.mu.Lock()
 	free := d.config.Connections - len(d.leases)
+	for connector, claimed := range d.claimed {
+		if claimed.most > 0 && claimed.batches >= claimed.most {
+			passedBy = append(passedBy, connector)
+		}
+	}
 	d.mu.Unlock()
 	if free <= 0 || d.config.Paused() {
 		return 0, nil
 	}
-	batches, err := d.config.Store.Claim(ctx, min(free, hopsAtOnce), d.config.Each, d.config.Lease)
+	batches, err := d.config.Store.Claim(ctx, min(free, hopsAtOnce), d.config.Each, d.config.Lease, passedBy)
 	if err != nil {
 		return 0, err //nolint:wrapcheck // The store says what it could not do.
 	}
@@ -196,10 +223,12 @@ func (d *Dispatcher) claim(ctx context.Context) (int, error) {
 	defer d.mu.Unlock()
 	for _, batch := range batches {
 		d.leases[batch.Lease] = struct{}{}
+		d.count(batch.Hop, 1)
 		d.workers.Go(func() {
 			d.work(ctx, batch)
 			d.mu.Lock()
 			delete(d.leases, batch.Lease)
+			d.count(batch.Hop, -1)
 			d.mu.Unlock()
 			select {
 			case d.freed <- struct{}{}:
@@ -208,6 +237,19 @@ func (d *Dispatcher) claim(ctx context.Context) (int, error) {
 		})
 	}
 	return len(batches), nil
+}
+
+// count counts batches of a connector that are under way. The caller holds mu.
+func (d *Dispatcher) count(hop Hop, more int) {
+	connector := connectorOf(hop)
+	claimed := d.claimed[connector]
+	claimed.batches += more
+	if carrier, known := d.config.Carriers[hop.Kind]; known {
+		claimed.most = carrier.Limits(hop).Connections
+	}
+	if d.claimed[connector] = claimed; claimed.batches <= 0 {
+		delete(d.claimed, connector)
+	}
 }
 
 // keepLeases renews what is under way until ctx ends.

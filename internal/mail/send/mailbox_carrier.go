@@ -14,9 +14,11 @@ type MailboxStore struct {
 	Network, Address string
 	// Root and Path are where Maildirs stand, as in [maildir.Store].
 	Root, Path string
-	Hello      string
-	Limits     Limits
-	Timeouts   Timeouts
+	// FullIsPermanent is whether a mailbox that is full fails at once (5.2.2), instead of being tried until the message expires.
+	FullIsPermanent bool
+	Hello           string
+	Limits          Limits
+	Timeouts        Timeouts
 }
 
 // MailboxCarrier delivers into mailbox stores, by LMTP or into Maildirs.
@@ -40,13 +42,34 @@ func (m *MailboxCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
 	case !known:
 		return nil, &OpenError{Result{Enhanced: "4.3.5", Text: fmt.Sprintf("the mailbox store %s is gone", hop.Connector), HostFailed: true}}
 	case store.Address != "":
-		return Open(ctx, Target{
+		opened, err := Open(ctx, Target{
 			Host: hop.Connector, Network: store.Network, Address: store.Address, LMTP: true, TLS: TLSPolicy{Mode: TLSOff}, Hello: store.Hello,
 			Timeouts: store.Timeouts,
 		})
+		if err != nil {
+			return nil, err
+		}
+		if store.FullIsPermanent {
+			return fullIsPermanent{opened}, nil
+		}
+		return opened, nil
 	default:
 		return &maildirs{name: hop.Connector, store: maildir.Store{Root: store.Root, Path: store.Path}}, nil
 	}
+}
+
+// fullIsPermanent gives up what a store defers because a mailbox is full.
+type fullIsPermanent struct{ Way }
+
+// Send sends a message.
+func (f fullIsPermanent) Send(ctx context.Context, message Message) []Result {
+	results := f.Way.Send(ctx, message)
+	for i := range results {
+		if results[i].Class == Deferred && results[i].Enhanced == "4.2.2" {
+			results[i].Class, results[i].Enhanced = Failed, "5.2.2"
+		}
+	}
+	return results
 }
 
 // maildirs is the way into a store of Maildirs.
@@ -95,6 +118,9 @@ func (m *maildirs) Usable() bool { return true }
 
 // Messages is how many were delivered.
 func (m *maildirs) Messages() int { return m.messages }
+
+// Ends are nothing: there is no host.
+func (m *maildirs) Ends() (host, source string) { return m.name, "" }
 
 // Close does nothing: there is nothing open.
 func (m *maildirs) Close() {}

@@ -3,6 +3,7 @@ package send
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,8 +21,9 @@ import (
 
 // Connector is a send connector: how hosts are reached (spec section 11.1).
 type Connector struct {
-	// SmartHosts take the mail of all domains, tried in random order; none means the exchangers of each domain. [address] is a literal.
-	SmartHosts []string
+	// SmartHosts take the mail of all domains, tried in Order; none means the exchangers of each domain. [address] is a literal.
+	SmartHosts []SmartHost
+	Order      HostOrder
 	// Port is that of the hosts; 0 means 25.
 	Port int
 	// ImplicitTLS, TLS, Names and DANE say how connections are secured. With DANE, hosts whose records are signed must show what these
@@ -30,16 +32,43 @@ type Connector struct {
 	TLS         TLSMode
 	Names       []string
 	DANE        bool
-	// Hello is the name by which this host introduces itself.
-	Hello string
-	// Source4 and Source6 are the addresses from which to connect; zero values leave it to the system.
-	Source4, Source6 netip.Addr
-	// User and Password prove who we are, once the connection is encrypted; "" for nothing.
-	User, Password string
-	Certificate    *tls.Certificate
-	Limits         Limits
-	Timeouts       Timeouts
+	// Hello is the name by which this host introduces itself, by HELO with OldHello.
+	Hello    string
+	OldHello bool
+	// Recipients bounds those of one transaction; 0 means as many as a message has.
+	Recipients int
+	// Resolver finds hosts; nil means that of the carrier.
+	Resolver *nexthop.Resolver
+	// UsesMTASTS is whether policies that domains publish are held.
+	UsesMTASTS bool
+	// Source4 and Source6 are the addresses from which to connect, one of them at random; none leaves it to the system.
+	Source4, Source6 []netip.Addr
+	// Mechanism is PLAIN, LOGIN or SCRAM-SHA-256, by which User and Password prove who we are; "" for nothing. PLAIN and LOGIN are used
+	// once the connection is encrypted.
+	Mechanism, User, Password string
+	Certificate               *tls.Certificate
+	// RootCAs are trusted; nil means those of the machine.
+	RootCAs  *x509.CertPool
+	Limits   Limits
+	Timeouts Timeouts
 }
+
+// SmartHost is a host that takes the mail of all domains: a name or [address], with a port of its own or not. Of hosts in the order
+// weighted one of twice the weight comes first twice as often.
+type SmartHost struct {
+	Name   string
+	Weight int
+}
+
+// HostOrder says in which order smart hosts are tried.
+type HostOrder int
+
+// The orders.
+const (
+	RandomOrder HostOrder = iota
+	WeightedOrder
+	ListedOrder
+)
 
 // SMTPCarrier reaches hosts by SMTP.
 type SMTPCarrier struct {
@@ -101,28 +130,48 @@ func (s *SMTPCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
 // hosts are those to try, and what the domain asks of them.
 func (s *SMTPCarrier) hosts(ctx context.Context, hop Hop, connector Connector) ([]nexthop.Host, *DomainPolicy, error) {
 	if len(connector.SmartHosts) > 0 {
-		hosts := make([]nexthop.Host, len(connector.SmartHosts))
-		for i, name := range connector.SmartHosts {
-			hosts[i] = nexthop.Host{Name: name}
-		}
-		rand.Shuffle(len(hosts), func(i, j int) { hosts[i], hosts[j] = hosts[j], hosts[i] })
-		return hosts, nil, nil
+		return connector.smartHosts(), nil, nil
 	}
-	hosts, err := s.Resolver.Exchangers(ctx, hop.Name, s.Self)
+	hosts, err := s.resolver(connector).Exchangers(ctx, hop.Name, s.Self)
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the exchangers of %s: %w", hop.Name, err)
 	}
 	var policy *DomainPolicy
-	if s.Domain != nil {
+	if s.Domain != nil && connector.UsesMTASTS {
 		policy = s.Domain(ctx, hop.Name)
 	}
-	if policy != nil && policy.Enforce {
-		hosts = slices.DeleteFunc(hosts, func(host nexthop.Host) bool { return !named(policy.Hosts, host.Name) })
-		if len(hosts) == 0 {
-			return nil, nil, &handshakeError{fmt.Errorf("no exchanger of %s is one that its MTA-STS policy names", hop.Name)}
-		}
-	}
 	return hosts, policy, nil
+}
+
+func (s *SMTPCarrier) resolver(connector Connector) *nexthop.Resolver {
+	if connector.Resolver != nil {
+		return connector.Resolver
+	}
+	return s.Resolver
+}
+
+// smartHosts are the smart hosts in the order in which they are tried now.
+func (c Connector) smartHosts() []nexthop.Host {
+	left := slices.Clone(c.SmartHosts)
+	if c.Order == RandomOrder {
+		rand.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
+	}
+	hosts := make([]nexthop.Host, 0, len(left))
+	for len(left) > 0 {
+		next := 0
+		if c.Order == WeightedOrder {
+			sum := 0
+			for _, host := range left {
+				sum += max(host.Weight, 1)
+			}
+			for at := rand.IntN(sum); at >= max(left[next].Weight, 1); next++ {
+				at -= max(left[next].Weight, 1)
+			}
+		}
+		hosts = append(hosts, nexthop.Host{Name: left[next].Name})
+		left = slices.Delete(left, next, next+1)
+	}
+	return hosts
 }
 
 // named is whether a name is among patterns.
@@ -150,7 +199,7 @@ func (s *SMTPCarrier) connectHost(
 			return nil, fmt.Errorf("%q is no port", own)
 		}
 	}
-	addresses, secure, err := s.Resolver.Addresses(ctx, name)
+	addresses, secure, err := s.resolver(connector).Addresses(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", name, err)
 	}
@@ -162,7 +211,8 @@ func (s *SMTPCarrier) connectHost(
 	for _, address := range addresses {
 		target := Target{
 			Host: strings.Trim(name, "[]"), Address: netip.AddrPortFrom(address, uint16(port)).String(),
-			ImplicitTLS: connector.ImplicitTLS, TLS: tlsPolicy, Hello: connector.Hello, Source: connector.source(address),
+			ImplicitTLS: connector.ImplicitTLS, TLS: tlsPolicy, Hello: connector.Hello, OldHello: connector.OldHello,
+			Recipients: connector.Recipients, Source: connector.source(address),
 			Certificate: connector.Certificate, Timeouts: connector.Timeouts, Authenticate: connector.authenticate(),
 		}
 		connection, err := Open(ctx, target)
@@ -183,13 +233,13 @@ func (s *SMTPCarrier) connectHost(
 func (s *SMTPCarrier) tlsPolicy(
 	ctx context.Context, connector Connector, policy *DomainPolicy, host nexthop.Host, secure bool, port int,
 ) (TLSPolicy, error) {
-	asked := TLSPolicy{Mode: connector.TLS, Names: connector.Names}
-	if connector.User != "" && asked.Mode == TLSOpportunistic {
+	asked := TLSPolicy{Mode: connector.TLS, Names: connector.Names, RootCAs: connector.RootCAs}
+	if (connector.Mechanism == "PLAIN" || connector.Mechanism == "LOGIN") && asked.Mode == TLSOpportunistic {
 		// A password does not go in clear unless the connector says that nothing is encrypted.
 		asked.Mode = TLSRequired
 	}
 	if connector.DANE && secure && (host.Secure || len(connector.SmartHosts) > 0) {
-		records, err := s.Resolver.TLSA(ctx, host.Name, port)
+		records, err := s.resolver(connector).TLSA(ctx, strings.TrimSuffix(host.Name, ":"+strconv.Itoa(port)), port)
 		if err != nil {
 			return TLSPolicy{}, fmt.Errorf("find which certificate %s shows: %w", host.Name, err)
 		}
@@ -200,22 +250,39 @@ func (s *SMTPCarrier) tlsPolicy(
 			return TLSPolicy{Mode: TLSRequired}, nil
 		}
 	}
+	switch {
+	case policy == nil || named(policy.Hosts, host.Name):
+	case policy.Enforce:
+		return TLSPolicy{}, &handshakeError{fmt.Errorf("the host %s is none that the MTA-STS policy of the domain names", host.Name)}
+	default:
+		s.Logger.WarnContext(ctx, "a host is none that the MTA-STS policy of its domain names; the policy is for tests", "host", host.Name)
+	}
 	if policy != nil && policy.Enforce && asked.Mode != TLSVerified {
-		return TLSPolicy{Mode: TLSVerified}, nil
+		return TLSPolicy{Mode: TLSVerified, RootCAs: connector.RootCAs}, nil
 	}
 	return asked, nil
 }
 
 func (c Connector) source(address netip.Addr) netip.Addr {
+	sources := c.Source6
 	if address.Is4() {
-		return c.Source4
+		sources = c.Source4
 	}
-	return c.Source6
+	if len(sources) == 0 {
+		return netip.Addr{}
+	}
+	return sources[rand.IntN(len(sources))]
 }
 
 func (c Connector) authenticate() func() sasl.Client {
-	if c.User == "" {
+	switch c.Mechanism {
+	case "":
 		return nil
+	case "LOGIN":
+		return func() sasl.Client { return &loginClient{answers: []string{c.User, c.Password}} }
+	case "SCRAM-SHA-256":
+		return func() sasl.Client { return newScramClient(c.User, c.Password) }
+	default:
+		return func() sasl.Client { return sasl.NewPlainClient("", c.User, c.Password) }
 	}
-	return func() sasl.Client { return sasl.NewPlainClient("", c.User, c.Password) }
 }

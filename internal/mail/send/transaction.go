@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -51,11 +52,25 @@ func (c *Connection) Send(ctx context.Context, message Message) []Result {
 		left[i] = i
 	}
 	for len(left) > 0 {
-		again := c.transaction(ctx, message, left, results)
-		if len(again) == len(left) || c.broken {
+		now, later := left, []int(nil)
+		if most := c.target.Recipients; most > 0 && len(left) > most {
+			now, later = left[:most:most], left[most:]
+		}
+		again := c.transaction(ctx, message, now, results)
+		if c.broken {
+			for _, i := range later {
+				results[i] = Result{Enhanced: "4.4.2", Text: "the connection was lost before this recipient was tried", Host: c.target.Host}
+			}
 			break
 		}
-		left = again
+		if len(again) == len(now) {
+			// The host has no room for any of them; the rest would fare no better.
+			for _, i := range later {
+				results[i] = results[again[0]]
+			}
+			break
+		}
+		left = slices.Concat(again, later)
 	}
 	c.messages++
 	return results

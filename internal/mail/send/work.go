@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 )
 
@@ -20,8 +20,28 @@ func (d *Dispatcher) work(ctx context.Context, batch Batch) {
 		return
 	}
 	limits := carrier.Limits(batch.Hop)
+	connector := connectorOf(batch.Hop)
+	used, free := d.slots.take(ctx, connector, limits.Connections)
+	if !free {
+		d.giveBack(batch, batch.Deliveries)
+		return
+	}
+	defer d.slots.give(connector)
+	if limits.IsRated && !limits.IsRatedByHost {
+		if batch.Deliveries = d.permitted(ctx, batch, nil); len(batch.Deliveries) == 0 {
+			return
+		}
+	}
 	each, idle := cmp.Or(limits.MessagesEach, 20), cmp.Or(limits.Idle, 5*time.Second)
 	way := d.idle.take(batch.Hop)
+	if limits.Connections > 0 {
+		d.idle.bound(connector, limits.Connections-used)
+	}
+	d.carry(ctx, batch, carrier, way, each, idle, limits.IsRatedByHost)
+}
+
+// carry sends the messages of a batch over a way that is open, or over others that it opens.
+func (d *Dispatcher) carry(ctx context.Context, batch Batch, carrier Carrier, way Way, each int, idle time.Duration, isRated bool) {
 	defer func() {
 		if way != nil && way.Usable() && way.Messages() < each && ctx.Err() == nil {
 			d.idle.keep(batch.Hop, way, idle)
@@ -29,7 +49,8 @@ func (d *Dispatcher) work(ctx context.Context, batch Batch) {
 			way.Close()
 		}
 	}()
-	for i, delivery := range batch.Deliveries {
+	for i := 0; i < len(batch.Deliveries); i++ {
+		delivery := batch.Deliveries[i]
 		if ctx.Err() != nil {
 			d.giveBack(batch, batch.Deliveries[i:])
 			return
@@ -50,6 +71,12 @@ func (d *Dispatcher) work(ctx context.Context, batch Batch) {
 			way = opened
 			d.recorder.report(HopReport{Hop: batch.Hop, Began: began})
 		}
+		if isRated {
+			isRated = false
+			batch.Deliveries = d.permitted(ctx, Batch{Lease: batch.Lease, Hop: batch.Hop, Deliveries: batch.Deliveries[i:]}, way)
+			i = -1
+			continue
+		}
 		began := time.Now()
 		results := way.Send(ctx, delivery.Message)
 		d.recorder.add(Outcome{Lease: batch.Lease, Delivery: delivery, Results: results})
@@ -59,6 +86,24 @@ func (d *Dispatcher) work(ctx context.Context, batch Batch) {
 			return
 		}
 	}
+}
+
+// permitted are the messages that may be sent now, by the rates of their connector; the others are put off. Where nobody can be asked
+// all go back.
+func (d *Dispatcher) permitted(ctx context.Context, batch Batch, way Way) []Delivery {
+	host, source := "", ""
+	if way != nil {
+		host, source = way.Ends()
+	}
+	allowed, err := d.config.Store.Permit(ctx, batch, host, source)
+	if err != nil {
+		if ctx.Err() == nil {
+			d.config.Logger.Warn("the rates of a connector cannot be read; its messages wait", "connector", batch.Hop.Connector, "error", err)
+		}
+		d.giveBack(batch, batch.Deliveries)
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(batch.Deliveries), func(delivery Delivery) bool { return !slices.Contains(allowed, delivery.Item) })
 }
 
 // hostFailure is why nothing more is sent to a host: it said that it closes the connection, and took nothing. A connection that only
@@ -112,79 +157,4 @@ func repeated(result Result, times int) []Result {
 		results[i] = result
 	}
 	return results
-}
-
-// idleWays are open ways that wait for another message to their hop.
-type idleWays struct {
-	mu     sync.Mutex
-	ways   map[Hop][]*idleWay
-	closed bool
-}
-
-type idleWay struct {
-	way   Way
-	timer *time.Timer
-}
-
-func newIdleWays() *idleWays { return &idleWays{ways: make(map[Hop][]*idleWay)} }
-
-// take is an open way to a hop, or nil.
-func (w *idleWays) take(hop Hop) Way {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for kept := w.ways[hop]; len(kept) > 0; kept = w.ways[hop] {
-		last := kept[len(kept)-1]
-		w.forget(hop, last)
-		if last.timer.Stop() {
-			return last.way
-		}
-	}
-	return nil
-}
-
-// keep keeps a way for a while, and then closes it.
-func (w *idleWays) keep(hop Hop, way Way, idle time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		way.Close()
-		return
-	}
-	kept := &idleWay{way: way}
-	kept.timer = time.AfterFunc(idle, func() {
-		w.mu.Lock()
-		w.forget(hop, kept)
-		w.mu.Unlock()
-		way.Close()
-	})
-	w.ways[hop] = append(w.ways[hop], kept)
-}
-
-// forget removes a way. The caller holds mu.
-func (w *idleWays) forget(hop Hop, gone *idleWay) {
-	kept := w.ways[hop]
-	for i, way := range kept {
-		if way == gone {
-			w.ways[hop] = append(kept[:i], kept[i+1:]...)
-			break
-		}
-	}
-	if len(w.ways[hop]) == 0 {
-		delete(w.ways, hop)
-	}
-}
-
-// close closes all.
-func (w *idleWays) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	for _, kept := range w.ways {
-		for _, way := range kept {
-			if way.timer.Stop() {
-				way.way.Close()
-			}
-		}
-	}
-	clear(w.ways)
 }

@@ -28,8 +28,8 @@ type deliveries struct {
 var _ send.Store = (*deliveries)(nil)
 
 // Claim claims messages, and groups them by their lease.
-func (d *deliveries) Claim(ctx context.Context, hops, each int, lease time.Duration) ([]send.Batch, error) {
-	claimed, err := mailstore.Claim(ctx, d.pool, hops, each, lease, d.holder)
+func (d *deliveries) Claim(ctx context.Context, hops, each int, lease time.Duration, passedBy []string) ([]send.Batch, error) {
+	claimed, err := mailstore.Claim(ctx, d.pool, hops, each, lease, d.holder, passedBy)
 	if err != nil {
 		return nil, fmt.Errorf("claim messages: %w", err)
 	}
@@ -74,6 +74,19 @@ func (d *deliveries) open(ctx context.Context, c mailstore.Claimed) io.ReadClose
 		return io.NopCloser(kept.Reader())
 	}
 	return &storedBody{ctx: ctx, pool: d.pool, content: c.Content, holder: c.BodyHolder}
+}
+
+// Permit gives what of a batch may be sent now.
+func (d *deliveries) Permit(ctx context.Context, batch send.Batch, host, source string) ([]int64, error) {
+	items, messages := make([]int64, len(batch.Deliveries)), make([]int64, len(batch.Deliveries))
+	for i, delivery := range batch.Deliveries {
+		items[i], messages[i] = delivery.Item, delivery.MessageID
+	}
+	permitted, err := mailstore.Permit(ctx, d.pool, laneOf(batch.Hop), batch.Lease, items, messages, host, source)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the rates: %w", err)
+	}
+	return permitted, nil
 }
 
 // Renew keeps leases.

@@ -50,11 +50,6 @@ func (w *written) refuseUnkept() error {
 	refuse := func(kind, name, setting string) {
 		wrong = append(wrong, fmt.Errorf("%s %q: the daemon does not act on %s yet; remove the setting", kind, name, setting))
 	}
-	for name, o := range w.Objects.Organization {
-		if o.RedirectAllTo != "" {
-			refuse("organization", name, "redirect_all_to")
-		}
-	}
 	for name, r := range w.Objects.Receive {
 		for setting, isSet := range map[string]bool{
 			"milters": len(r.Milters) > 0, "spf REJECT": r.SPF == "REJECT", "dmarc ENFORCE": r.DMARC == "ENFORCE",
@@ -63,11 +58,6 @@ func (w *written) refuseUnkept() error {
 			if isSet && r.Enabled {
 				refuse("receive connector", name, setting)
 			}
-		}
-	}
-	for name, s := range w.Objects.Send {
-		if len(s.Rates) > 0 && s.Enabled {
-			refuse("send connector", name, "rates")
 		}
 	}
 	for name, c := range w.Objects.Credentials {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,8 +67,13 @@ func (s *Server) makeReport(ctx context.Context, tx pgx.Tx, due *mailstore.Repor
 	if err := written.Write(&body); err != nil {
 		return fmt.Errorf("write it: %w", err)
 	}
+	recipients := []string{due.Sender}
+	if !strings.EqualFold(due.Sender, settings.postmaster) &&
+		slices.ContainsFunc(due.Statuses, func(status string) bool { return slices.Contains(settings.reportCopies, status) }) {
+		recipients = append(recipients, settings.postmaster)
+	}
 	_, err := mailstore.Accept(ctx, tx, []mailstore.Arriving{{
-		Recipients: []string{due.Sender}, Source: "DSN", Size: int64(body.Len()), Body: body.Bytes(), NetworkMessageID: id,
+		Recipients: recipients, Source: "DSN", Size: int64(body.Len()), Body: body.Bytes(), NetworkMessageID: id,
 		HeaderMessageID: "<" + written.MessageID + ">", Subject: "delivery report", ParentMessageID: due.MessageID, ReceivedAt: &now,
 		Directionality: "ORIGINATING",
 	}})

@@ -3,9 +3,11 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -45,6 +47,10 @@ type Config struct {
 	SpoolFolder string
 	// BodyCache is how much memory bodies may take between receipt and delivery, in bytes; 0 means 512 MB.
 	BodyCache int64
+	// PolicyClient reads the MTA-STS policies of domains; nil means one that trusts what the machine does. RootCAs are trusted by
+	// connections whose hosts have to prove their names; nil means those of the machine.
+	PolicyClient *http.Client
+	RootCAs      *x509.CertPool
 	// NameServers are asked for next hops, as host:port; none means those of the machine.
 	NameServers []string
 	Logger      *slog.Logger
@@ -100,6 +106,7 @@ func New(config Config) (*Server, error) {
 	s.dispatcher, err = send.NewDispatcher(send.Config{
 		Store: s.deliveries, Wake: s.queued, Interval: scanInterval, Logger: config.Logger, Carriers: s.carriers(),
 		Paused: s.pressure.stopsSending,
+		PassedBy: func() []string { return s.settings.Load().sending.passedBy(config.Name, host) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("mail: %w", err)
@@ -111,17 +118,18 @@ func (s *Server) carriers() map[string]send.Carrier {
 	smtp := &send.SMTPCarrier{
 		Resolver: s.resolver, Logger: s.config.Logger,
 		Connector: func(name string) (send.Connector, bool) {
-			connector, known := s.settings.Load().connectors[name]
+			connector, known := s.settings.Load().sending.connectors[name]
 			return connector, known
 		},
-		Self: func(name string) bool { return name == s.settings.Load().fqdn },
+		Self:   func(name string) bool { return s.settings.Load().isOwn(name, s.host) },
+		Domain: s.policies(),
 	}
 	mailboxes := &send.MailboxCarrier{Store: func(name string) (send.MailboxStore, bool) {
 		store, known := s.settings.Load().stores[name]
 		return store, known
 	}}
-	signed := signingCarrier{Carrier: smtp, settings: s.settings.Load}
-	return map[string]send.Carrier{"DNS": signed, "SMART_HOST": signed, "MAILBOX": mailboxes}
+	leaving := leavingCarrier{Carrier: smtp, settings: s.settings.Load}
+	return map[string]send.Carrier{"DNS": leaving, "SMART_HOST": leaving, "MAILBOX": mailboxes}
 }
 
 // signal sends a token to whoever waits for it.
@@ -238,11 +246,16 @@ func (s *Server) readSettings(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the configuration of mail: %w", err)
 	}
-	fresh, err := readSettings(text, s.host)
+	used := s.settings.Load()
+	var kept *sending
+	if used != nil {
+		kept = used.sending
+	}
+	fresh, err := readSettings(text, s.host, s.config.RootCAs, kept)
 	if err != nil {
 		return err
 	}
-	if used := s.settings.Load(); used != nil && used.version == fresh.version {
+	if used != nil && used.version == fresh.version {
 		return nil
 	}
 	if err := s.receiver.Configure(fresh.receive); err != nil {

@@ -104,7 +104,7 @@ func newHub(t *testing.T) *hub {
 	}
 	h.exec(`create table public.orders (sender text, subject text)`)
 	h.exec(`select parley_mail.apply($1::jsonb)`, fmt.Sprintf(`{
-		"organization": {"organization": {"default_domain": "example.org", "fqdn": "hub.example.org"}},
+		"organization": {"organization": {"default_domain": "example.org", "fqdn": "hub.example.org", "dsn_window": 2}},
 		"accepted domain": {"example.org": {}},
 		"mailbox store": {"local": {"driver": "MAILDIR", "address": %q}},
 		"mailbox": {"ann@example.org": {"store": "local"}},
@@ -351,9 +351,7 @@ func TestMailIsSignedWithTheKeyOfItsDomain(t *testing.T) {
 func TestConfigurationThatAsksForWhatIsNotDoneIsRefused(t *testing.T) {
 	t.Parallel()
 	for kind, settings := range map[string][2]string{
-		"organization":      {"organization", `{"redirect_all_to": "test@example.org"}`},
 		"receive connector": {"inbound", `{"dmarc": "ENFORCE"}`},
-		"send connector":    {"outbound", `{"rates": [{"key": "DOMAIN", "messages": 1, "per": 60}]}`},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -21,11 +22,11 @@ type settings struct {
 	postmaster string
 	// reportLimit is the size from which on a report returns headers alone.
 	reportLimit int64
-	receive     *receive.Configuration
-	connectors  map[string]send.Connector
-	// signs is whether what a connector sends is signed.
-	signs  map[string]bool
-	stores map[string]send.MailboxStore
+	// reportCopies are codes whose reports are copied to the postmaster.
+	reportCopies []string
+	receive      *receive.Configuration
+	sending      *sending
+	stores       map[string]send.MailboxStore
 	// keys sign for each domain.
 	keys      map[string][]signing.Key
 	verifiers map[string]string
@@ -50,11 +51,11 @@ type written struct {
 }
 
 type organization struct {
-	DefaultDomain  string `json:"default_domain"`
-	FQDN           string `json:"fqdn"`
-	Postmaster     string `json:"postmaster"`
-	RedirectAllTo  string `json:"redirect_all_to"`
-	DSNReturnLimit int64  `json:"dsn_return_limit"`
+	DefaultDomain  string   `json:"default_domain"`
+	FQDN           string   `json:"fqdn"`
+	Postmaster     string   `json:"postmaster"`
+	DSNReturnLimit int64    `json:"dsn_return_limit"`
+	DSNCopies      []string `json:"dsn_copies"`
 }
 
 type receiveConnector struct {
@@ -106,33 +107,11 @@ type permissionGroup struct {
 	Rights      []string `json:"rights"`
 }
 
-type sendConnector struct {
-	Enabled   bool              `json:"enabled"`
-	Routing   string            `json:"routing"`
-	Smart     []smartHost       `json:"smart_hosts"`
-	Port      int               `json:"port"`
-	Username  string            `json:"username"`
-	Password  string            `json:"password"`
-	TLS       string            `json:"tls"`
-	Implicit  bool              `json:"implicit_tls"`
-	TLSDomain string            `json:"tls_domain"`
-	Each      int               `json:"max_messages_per_connection"`
-	Inactive  int               `json:"inactivity_timeout"`
-	Connect   int               `json:"connect_timeout"`
-	Helo      string            `json:"helo"`
-	Sources   []string          `json:"source_addresses"`
-	Rates     []json.RawMessage `json:"rates"`
-	Sign      bool              `json:"sign"`
-}
-
-type smartHost struct {
-	Host string `json:"host"`
-	Port int    `json:"port"`
-}
-
 type mailboxStore struct {
-	Driver  string `json:"driver"`
-	Address string `json:"address"`
+	Driver          string `json:"driver"`
+	Address         string `json:"address"`
+	FullIsPermanent bool   `json:"full_is_permanent"`
+	MaxConnections  int    `json:"max_connections"`
 }
 
 type signingKey struct {
@@ -148,8 +127,9 @@ type credential struct {
 	Verifier       string   `json:"verifier"`
 }
 
-// readSettings reads a configuration. What cannot be used is an error: nothing of a configuration is used in part.
-func readSettings(text json.RawMessage, host string) (*settings, error) {
+// readSettings reads a configuration. What cannot be used is an error: nothing of a configuration is used in part. Of used, which may be
+// nil, is kept what has not changed.
+func readSettings(text json.RawMessage, host string, roots *x509.CertPool, used *sending) (*settings, error) {
 	var all written
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, fmt.Errorf("read the configuration of mail: %w", err)
@@ -160,8 +140,8 @@ func readSettings(text json.RawMessage, host string) (*settings, error) {
 	own := all.Objects.Organization["organization"]
 	s := &settings{
 		version: all.Version, fqdn: first(own.FQDN, own.DefaultDomain, host), reportLimit: own.DSNReturnLimit,
-		connectors: make(map[string]send.Connector), signs: make(map[string]bool),
-		stores: make(map[string]send.MailboxStore), keys: make(map[string][]signing.Key),
+		reportCopies: own.DSNCopies,
+		stores:       make(map[string]send.MailboxStore), keys: make(map[string][]signing.Key),
 		verifiers: make(map[string]string),
 	}
 	s.postmaster = first(own.Postmaster, "postmaster@"+first(own.DefaultDomain, s.fqdn))
@@ -174,12 +154,9 @@ func readSettings(text json.RawMessage, host string) (*settings, error) {
 		s.receive.Connectors = append(s.receive.Connectors, connector)
 	}
 	slices.SortFunc(s.receive.Connectors, func(a, b *receive.Connector) int { return strings.Compare(a.Name, b.Name) })
-	for name, written := range all.Objects.Send {
-		connector, err := written.connector(s.fqdn)
-		if err != nil {
-			return nil, fmt.Errorf("send connector %q: %w", name, err)
-		}
-		s.connectors[name], s.signs[name] = connector, written.Sign
+	var err error
+	if s.sending, err = readSending(all.Objects.Send, s.fqdn, roots, used); err != nil {
+		return nil, err
 	}
 	for name, written := range all.Objects.Stores {
 		s.stores[name] = written.store(s.fqdn)
@@ -256,60 +233,18 @@ func (r receiveConnector) connector(name, fqdn string, groups map[string]permiss
 	return c, nil
 }
 
-func (w sendConnector) connector(fqdn string) (send.Connector, error) {
-	c := send.Connector{
-		Port: w.Port, ImplicitTLS: w.Implicit, Hello: first(w.Helo, fqdn), User: w.Username, Password: w.Password, DANE: w.TLS == "DANE",
-		Limits:   send.Limits{MessagesEach: w.Each},
-		Timeouts: send.Timeouts{Connect: seconds(w.Connect), Command: seconds(w.Inactive), Data: seconds(w.Inactive)},
-	}
-	switch w.TLS {
-	case "DOMAIN":
-		c.TLS, c.Names = send.TLSVerified, []string{w.TLSDomain}
-	case "CERTIFICATE":
-		c.TLS = send.TLSVerified
-	case "DANE":
-		c.TLS = send.TLSOpportunistic
-	default:
-		mode, err := send.ParseTLSMode(w.TLS)
-		if err != nil {
-			return send.Connector{}, fmt.Errorf("read its TLS mode: %w", err)
-		}
-		c.TLS = mode
-	}
-	if w.Routing == "SMART_HOST" {
-		for _, host := range w.Smart {
-			name := host.Host
-			if host.Port != 0 {
-				name = fmt.Sprintf("%s:%d", name, host.Port)
-			}
-			c.SmartHosts = append(c.SmartHosts, name)
-		}
-	}
-	for _, source := range w.Sources {
-		address, err := netip.ParseAddr(source)
-		if err != nil {
-			return send.Connector{}, fmt.Errorf("source address %q: %w", source, err)
-		}
-		if address.Is4() {
-			c.Source4 = address
-		} else {
-			c.Source6 = address
-		}
-	}
-	return c, nil
-}
-
 func (w mailboxStore) store(fqdn string) send.MailboxStore {
+	limits := send.Limits{Connections: w.MaxConnections}
 	if w.Driver == "MAILDIR" {
 		root, path, found := strings.Cut(w.Address, "{")
 		if found {
 			path = "{" + path
 		}
-		return send.MailboxStore{Root: root, Path: path}
+		return send.MailboxStore{Root: root, Path: path, Limits: limits}
 	}
 	network, address := "tcp", w.Address
 	if path, is := strings.CutPrefix(w.Address, "unix:"); is {
 		network, address = "unix", path
 	}
-	return send.MailboxStore{Network: network, Address: address, Hello: fqdn}
+	return send.MailboxStore{Network: network, Address: address, Hello: fqdn, FullIsPermanent: w.FullIsPermanent, Limits: limits}
 }

@@ -50,7 +50,7 @@ func TestAcceptedMessagesComeToTheirNextHop(t *testing.T) {
 	if err != nil || done != (mailstore.Categorized{Messages: 2}) {
 		t.Fatalf("categorized %+v: %v", done, err)
 	}
-	claimed, err := mailstore.Claim(t.Context(), db, 10, 10, time.Minute, "test")
+	claimed, err := mailstore.Claim(t.Context(), db, 10, 10, time.Minute, "test", nil)
 	if err != nil || len(claimed) != 2 {
 		t.Fatalf("claimed %+v: %v", claimed, err)
 	}

@@ -32,15 +32,18 @@ type Claimed struct {
 	Addresses, Notify, Originals []string
 }
 
-// Claim claims messages of at most hops next hops, at most each of one, until the lease is over or renewed.
-func Claim(ctx context.Context, db pgdb.DB, hops, each int, lease time.Duration, holder string) ([]Claimed, error) {
+// Claim claims messages of at most hops next hops, at most each of one, until the lease is over or renewed. Lanes whose names begin with
+// one of passedBy are left to others.
+func Claim(
+	ctx context.Context, db pgdb.DB, hops, each int, lease time.Duration, holder string, passedBy []string,
+) ([]Claimed, error) {
 	rows, err := db.Query(ctx, `
 		select lease_id, item_id, lane, message_id, network_message_id::text, sender, coalesce(ret, ''), coalesce(envid, ''), size, body,
 			coalesce(content_id, 0), body_holder, is_eight_bit, has_utf8_addresses, ordinals, addresses,
 			array(select coalesce(n, '') from unnest(notify) with ordinality as u (n, o) order by o),
 			array(select coalesce(n, '') from unnest(original_recipients) with ordinality as u (n, o) order by o)
-		from parley_mail._p_claim($1::integer, $2::integer, $3::interval, $4::text)
-		order by lease_id, item_id`, hops, each, lease, holder)
+		from parley_mail._p_claim($1::integer, $2::integer, $3::interval, $4::text, $5::text[])
+		order by lease_id, n`, hops, each, lease, holder, passedBy)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "claim messages")
 	}

@@ -1,0 +1,224 @@
+package send_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-broker/parley/internal/mail/send"
+)
+
+// queue is a store that gives the batches of a test, one each claim.
+type queue struct {
+	batches chan send.Batch
+	permits []int64
+
+	mu       sync.Mutex
+	passedBy []string
+	outcomes []send.Outcome
+	reports  []send.HopReport
+	recorded chan struct{}
+}
+
+func newQueue() *queue {
+	return &queue{batches: make(chan send.Batch, 100), recorded: make(chan struct{}, 1000)}
+}
+
+func (q *queue) Claim(_ context.Context, _, _ int, _ time.Duration, passedBy []string) ([]send.Batch, error) {
+	q.mu.Lock()
+	q.passedBy = append(q.passedBy, passedBy...)
+	q.mu.Unlock()
+	select {
+	case batch := <-q.batches:
+		return []send.Batch{batch}, nil
+	default:
+		return nil, nil
+	}
+}
+
+func (q *queue) Permit(context.Context, send.Batch, string, string) ([]int64, error) {
+	return q.permits, nil
+}
+func (q *queue) Renew(context.Context, []int64, time.Duration) error { return nil }
+
+func (q *queue) Record(_ context.Context, outcomes []send.Outcome, hops []send.HopReport) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.outcomes, q.reports = append(q.outcomes, outcomes...), append(q.reports, hops...)
+	for range outcomes {
+		q.recorded <- struct{}{}
+	}
+	return 0, nil
+}
+
+// road is a carrier whose ways deliver everything, and answer 421 to what says so.
+type road struct {
+	limits send.Limits
+	mu     sync.Mutex
+	opened int
+	// held is what each message waits for; nil for nothing.
+	held chan struct{}
+}
+
+type roadWay struct {
+	road     *road
+	messages int
+}
+
+func (r *road) Limits(send.Hop) send.Limits { return r.limits }
+
+func (r *road) Connect(context.Context, send.Hop) (send.Way, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opened++
+	return &roadWay{road: r}, nil
+}
+
+func (w *roadWay) Send(ctx context.Context, message send.Message) []send.Result {
+	if w.road.held != nil {
+		select {
+		case <-w.road.held:
+		case <-ctx.Done():
+		}
+	}
+	w.messages++
+	if message.ID == "closes" {
+		return []send.Result{{Class: send.Deferred, Code: 421, HostFailed: true}}
+	}
+	return []send.Result{{Class: send.Delivered, Code: 250}}
+}
+func (w *roadWay) Usable() bool                { return true }
+func (w *roadWay) Messages() int               { return w.messages }
+func (w *roadWay) Ends() (host, source string) { return "mx.b.example", "" }
+func (w *roadWay) Close()                      {}
+func (r *road) connections() int { r.mu.Lock(); defer r.mu.Unlock(); return r.opened }
+
+func hopTo(connector, name string) send.Hop {
+	return send.Hop{Kind: "DNS", Connector: connector, Name: name}
+}
+
+func (q *queue) put(hop send.Hop, ids ...string) {
+	batch := send.Batch{Lease: int64(len(q.batches) + 1), Hop: hop}
+	for i, id := range ids {
+		batch.Deliveries = append(batch.Deliveries, send.Delivery{Item: int64(i + 1), Ordinals: []int32{1}, Message: send.Message{ID: id}})
+	}
+	q.batches <- batch
+}
+
+// dispatch runs a dispatcher until the test ends, or stop is called.
+func dispatch(t *testing.T, q *queue, r *road) (stop func()) {
+	t.Helper()
+	d, err := send.NewDispatcher(send.Config{Store: q, Carriers: map[string]send.Carrier{"DNS": r}, Interval: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = d.Run(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-ended })
+	t.Cleanup(stop)
+	return stop
+}
+
+func (q *queue) await(t *testing.T, outcomes int) {
+	t.Helper()
+	for range outcomes {
+		select {
+		case <-q.recorded:
+		case <-time.After(time.Minute):
+			t.Fatal("an outcome did not come")
+		}
+	}
+}
+
+func TestConnectionCarriesAsManyMessagesAsItMay(t *testing.T) {
+	t.Parallel()
+	q, r := newQueue(), &road{limits: send.Limits{MessagesEach: 3, Idle: time.Hour}}
+	q.put(hopTo("internet", "b.example"), "1", "2", "3", "4", "5", "6", "7")
+	dispatch(t, q, r)
+	q.await(t, 7)
+	if n := r.connections(); n != 3 {
+		t.Errorf("%d connections for 7 messages of 3 each", n)
+	}
+}
+
+func TestConnectionIsKeptForTheNextMessages(t *testing.T) {
+	t.Parallel()
+	q, r := newQueue(), &road{limits: send.Limits{MessagesEach: 10, Idle: time.Hour}}
+	stop := dispatch(t, q, r)
+	for range 3 {
+		q.put(hopTo("internet", "b.example"), "1", "2")
+		q.await(t, 2)
+	}
+	// The way is put back when the worker ends, which may be after the next batch was begun.
+	if n := r.connections(); n > 2 {
+		t.Errorf("%d connections for 6 messages one after the other", n)
+	}
+	q.put(hopTo("internet", "c.example"), "1")
+	q.await(t, 1)
+	stop()
+}
+
+func TestMessagesBehindOneThatClosesTheConnectionGoBackUntried(t *testing.T) {
+	t.Parallel()
+	q, r := newQueue(), &road{}
+	q.put(hopTo("internet", "b.example"), "1", "closes", "3", "4")
+	stop := dispatch(t, q, r)
+	q.await(t, 4)
+	stop()
+	tried := 0
+	for _, outcome := range q.outcomes {
+		if outcome.Results != nil {
+			tried++
+		}
+	}
+	if failed := slices.ContainsFunc(q.reports, func(r send.HopReport) bool { return r.Failure != nil }); tried != 2 || !failed {
+		t.Errorf("%d messages were tried; the host failed: %v", tried, failed)
+	}
+}
+
+func TestWhatMayNotLeaveNowIsNotTouched(t *testing.T) {
+	t.Parallel()
+	for _, byHost := range []bool{false, true} {
+		q, r := newQueue(), &road{limits: send.Limits{IsRated: true, IsRatedByHost: byHost}}
+		q.permits = []int64{1, 3}
+		q.put(hopTo("internet", "b.example"), "1", "2", "3", "4")
+		stop := dispatch(t, q, r)
+		q.await(t, 2)
+		stop()
+		if len(q.outcomes) != 2 || q.outcomes[0].Delivery.Item != 1 || q.outcomes[1].Delivery.Item != 3 {
+			t.Errorf("by host %v: outcomes %+v", byHost, q.outcomes)
+		}
+	}
+}
+
+// A connector that has all its connections takes no more work, and other connectors go on.
+func TestConnectorThatIsFullIsPassedBy(t *testing.T) {
+	t.Parallel()
+	q, r := newQueue(), &road{limits: send.Limits{Connections: 1}, held: make(chan struct{})}
+	q.put(hopTo("full", "a.example"), "1")
+	q.put(hopTo("full", "b.example"), "1")
+	q.put(hopTo("other", "b.example"), "1")
+	dispatch(t, q, r)
+	deadline := time.After(time.Minute)
+	for {
+		q.mu.Lock()
+		passedBy := slices.Clone(q.passedBy)
+		q.mu.Unlock()
+		if slices.Contains(passedBy, "DNS/full/") && slices.Contains(passedBy, "DNS/other/") {
+			break
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("passed by %v", passedBy)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if n := r.connections(); n > 2 {
+		t.Errorf("%d connections of connectors that may have one each", n)
+	}
+	close(r.held)
+	q.await(t, 3)
+}

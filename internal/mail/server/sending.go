@@ -1,0 +1,248 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley/internal/mail/message"
+	"github.com/parley-broker/parley/internal/mail/mtasts"
+	"github.com/parley-broker/parley/internal/mail/nexthop"
+	"github.com/parley-broker/parley/internal/mail/receive"
+	"github.com/parley-broker/parley/internal/mail/send"
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+)
+
+type sendConnector struct {
+	Enabled        bool        `json:"enabled"`
+	Routing        string      `json:"routing"`
+	Smart          []smartHost `json:"smart_hosts"`
+	SmartOrder     string      `json:"smart_host_order"`
+	Port           int         `json:"port"`
+	Authentication string      `json:"authentication"`
+	Username       string      `json:"username"`
+	Password       string      `json:"password"`
+	TLS            string      `json:"tls"`
+	Implicit       bool        `json:"implicit_tls"`
+	TLSDomain      string      `json:"tls_domain"`
+	MTASTS         bool        `json:"mta_sts"`
+	Each           int         `json:"max_messages_per_connection"`
+	MaxConnections int         `json:"max_connections"`
+	MaxRecipients  int         `json:"max_recipients_per_message"`
+	Inactive       int         `json:"inactivity_timeout"`
+	Connect        int         `json:"connect_timeout"`
+	Helo           string      `json:"helo"`
+	ForceHelo      bool        `json:"force_helo"`
+	Sources        []string    `json:"source_addresses"`
+	Nodes          []string    `json:"source_nodes"`
+	DNSServers     []string    `json:"dns_servers"`
+	Rates          []rate      `json:"rates"`
+	Sign           bool        `json:"sign"`
+	KeepHeaders    []string    `json:"keep_headers"`
+}
+
+type smartHost struct {
+	Host   string `json:"host"`
+	Port   int    `json:"port"`
+	Weight int    `json:"weight"`
+}
+
+type rate struct {
+	Key string `json:"key"`
+}
+
+// leaving is what is done to messages that leave by a connector.
+type leaving struct {
+	signs bool
+	// keeps says which of the fields stay in which our own nodes write to each other.
+	keeps message.Trusted
+}
+
+// sending is what the parts that send take from a configuration.
+type sending struct {
+	connectors map[string]send.Connector
+	leaving    map[string]leaving
+	// nodes are the daemons that use a connector, where not all do.
+	nodes map[string][]string
+	kinds map[string]string
+	// resolvers are those of connectors with name servers of their own, by these.
+	resolvers map[string]*nexthop.Resolver
+}
+
+// readSending reads send connectors. Resolvers of used, which may be nil, are used on, with what they know.
+func readSending(connectors map[string]sendConnector, fqdn string, roots *x509.CertPool, used *sending) (*sending, error) {
+	s := &sending{
+		connectors: make(map[string]send.Connector), leaving: make(map[string]leaving), nodes: make(map[string][]string),
+		kinds: make(map[string]string), resolvers: make(map[string]*nexthop.Resolver),
+	}
+	for name, written := range connectors {
+		connector, err := written.connector(fqdn)
+		if err != nil {
+			return nil, fmt.Errorf("send connector %q: %w", name, err)
+		}
+		connector.RootCAs = roots
+		if servers := strings.Join(written.DNSServers, " "); servers != "" {
+			resolver := s.resolvers[servers]
+			if resolver == nil && used != nil {
+				resolver = used.resolvers[servers]
+			}
+			if resolver == nil {
+				if resolver, err = nexthop.New(nexthop.Config{Servers: withPorts(written.DNSServers, "53")}); err != nil {
+					return nil, fmt.Errorf("send connector %q: %w", name, err)
+				}
+			}
+			s.resolvers[servers], connector.Resolver = resolver, resolver
+		}
+		s.connectors[name] = connector
+		s.leaving[name] = leaving{signs: written.Sign, keeps: message.Trusted{
+			Routing:      slices.Contains(written.KeepHeaders, "ROUTING"),
+			Organization: slices.Contains(written.KeepHeaders, "ORGANIZATION"),
+			Forest:       slices.Contains(written.KeepHeaders, "FOREST"),
+		}}
+		s.kinds[name] = written.Routing
+		if len(written.Nodes) > 0 {
+			s.nodes[name] = written.Nodes
+		}
+	}
+	return s, nil
+}
+
+// passedBy are the beginnings of queues whose connectors are used by other daemons than this one, which has some names.
+func (s *sending) passedBy(names ...string) (beginnings []string) {
+	for connector, nodes := range s.nodes {
+		if !slices.ContainsFunc(nodes, func(node string) bool { return slices.Contains(names, node) }) {
+			beginnings = append(beginnings, s.kinds[connector]+"/"+connector+"/")
+		}
+	}
+	return beginnings
+}
+
+// isOwn is whether a name is one of this host: mail does not go there.
+func (s *settings) isOwn(name, host string) bool {
+	return strings.EqualFold(name, s.fqdn) || strings.EqualFold(name, host) ||
+		slices.ContainsFunc(s.receive.Connectors, func(c *receive.Connector) bool { return strings.EqualFold(c.FQDN, name) })
+}
+
+// withPorts adds the usual port to addresses without one.
+func withPorts(servers []string, port string) []string {
+	completed := make([]string, len(servers))
+	for i, server := range servers {
+		if _, _, err := net.SplitHostPort(server); err != nil {
+			server = net.JoinHostPort(strings.Trim(server, "[]"), port)
+		}
+		completed[i] = server
+	}
+	return completed
+}
+
+func (w sendConnector) connector(fqdn string) (send.Connector, error) {
+	c := send.Connector{
+		Port: w.Port, ImplicitTLS: w.Implicit, Hello: first(w.Helo, fqdn), OldHello: w.ForceHelo, Recipients: w.MaxRecipients,
+		User: w.Username, Password: w.Password, DANE: w.TLS == "DANE", UsesMTASTS: w.MTASTS,
+		Limits:   send.Limits{MessagesEach: w.Each, Connections: w.MaxConnections, IsRated: len(w.Rates) > 0},
+		Timeouts: send.Timeouts{Connect: seconds(w.Connect), Command: seconds(w.Inactive), Data: seconds(w.Inactive)},
+	}
+	if w.Authentication != "NONE" {
+		c.Mechanism = w.Authentication
+	}
+	c.Limits.IsRatedByHost = slices.ContainsFunc(w.Rates, func(r rate) bool {
+		return strings.EqualFold(r.Key, "HOST") || strings.EqualFold(r.Key, "SOURCE")
+	})
+	if err := w.secure(&c); err != nil {
+		return send.Connector{}, err
+	}
+	if w.Routing == "SMART_HOST" {
+		c.Order = map[string]send.HostOrder{"WEIGHTED": send.WeightedOrder, "LISTED": send.ListedOrder}[w.SmartOrder]
+		for _, host := range w.Smart {
+			name := host.Host
+			if host.Port != 0 {
+				name = fmt.Sprintf("%s:%d", name, host.Port)
+			}
+			c.SmartHosts = append(c.SmartHosts, send.SmartHost{Name: name, Weight: host.Weight})
+		}
+	}
+	for _, source := range w.Sources {
+		address, err := netip.ParseAddr(source)
+		if err != nil {
+			return send.Connector{}, fmt.Errorf("source address %q: %w", source, err)
+		}
+		if address.Is4() {
+			c.Source4 = append(c.Source4, address)
+		} else {
+			c.Source6 = append(c.Source6, address)
+		}
+	}
+	return c, nil
+}
+
+// secure says how connections are secured.
+func (w sendConnector) secure(c *send.Connector) error {
+	switch w.TLS {
+	case "DOMAIN":
+		c.TLS, c.Names = send.TLSVerified, []string{w.TLSDomain}
+	case "CERTIFICATE":
+		c.TLS = send.TLSVerified
+	case "DANE":
+		c.TLS = send.TLSOpportunistic
+	default:
+		mode, err := send.ParseTLSMode(w.TLS)
+		if err != nil {
+			return fmt.Errorf("read its TLS mode: %w", err)
+		}
+		c.TLS = mode
+	}
+	return nil
+}
+
+// policyKeeper keeps MTA-STS policies in the database, so that they outlast the daemon.
+type policyKeeper struct{ pool *pgxpool.Pool }
+
+var _ mtasts.Keeper = policyKeeper{}
+
+// Kept is the policy of a domain, or nil.
+func (k policyKeeper) Kept(ctx context.Context, domain string) (*mtasts.Policy, error) {
+	kept, err := mailstore.KeptPolicy(ctx, k.pool, domain)
+	if err != nil || kept == nil {
+		return nil, err //nolint:wrapcheck // The statement says what it could not do.
+	}
+	var policy mtasts.Policy
+	if err := json.Unmarshal(kept, &policy); err != nil {
+		return nil, fmt.Errorf("read the kept policy of %s: %w", domain, err)
+	}
+	return &policy, nil
+}
+
+// Keep keeps a policy.
+func (k policyKeeper) Keep(ctx context.Context, domain string, policy mtasts.Policy) error {
+	written, err := json.Marshal(policy)
+	if err != nil {
+		return fmt.Errorf("write the policy of %s: %w", domain, err)
+	}
+	return mailstore.KeepPolicy(ctx, k.pool, domain, written, policy.Until) //nolint:wrapcheck // The statement says what it could not do.
+}
+
+// policies are what domains ask of those who send to them.
+func (s *Server) policies() func(ctx context.Context, domain string) *send.DomainPolicy {
+	known := &mtasts.Policies{
+		Text: s.resolver.Text, Client: s.config.PolicyClient, Keeper: policyKeeper{s.config.Pool}, Logger: s.config.Logger,
+	}
+	if known.Client == nil {
+		known.Client = &http.Client{Timeout: time.Minute}
+	}
+	return func(ctx context.Context, domain string) *send.DomainPolicy {
+		policy := known.Of(ctx, domain)
+		if policy == nil {
+			return nil
+		}
+		return &send.DomainPolicy{Hosts: policy.Hosts, Enforce: policy.Mode == mtasts.ModeEnforce}
+	}
+}

@@ -1,0 +1,140 @@
+-- Reports that are due: which are made when, and how many (spec mail 9).
+
+alter table parley_mail._p_message
+add column reports smallint not null default 0,
+add column reported_at timestamptz;
+
+create table parley_mail._p_report_rate (
+  sender text not null,
+  hour timestamptz not null,
+  reports integer not null,
+  primary key (sender, hour)
+);
+
+comment on table parley_mail._p_report_rate is 'How many reports each sender got in an hour; rows go after two hours.';
+
+create index _p_report_rate_hour on parley_mail._p_report_rate (hour);
+
+create function parley_mail._p_may_report(message_id bigint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_most integer;
+  v_sender text;
+begin
+  select coalesce((o.settings ->> 'dsn_rate')::integer, 100) into v_most from parley_mail._p_organization as o;
+  select lower(m.sender) into v_sender
+  from parley_mail._p_message as m
+  where m.message_id = _p_may_report.message_id;
+  insert into parley_mail._p_report_rate as r (sender, hour, reports)
+  values (coalesce(v_sender, ''), date_trunc('hour', clock_timestamp()), 1)
+  on conflict on constraint _p_report_rate_pkey do update
+  set reports = r.reports + 1 where r.reports < v_most;
+  if not found then
+    perform parley_mail._p_track(
+      array['DROP'], array[_p_may_report.message_id], array[v_sender], null, array['too many reports in an hour'], null,
+      array['DSN']
+    );
+    return false;
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_may_report(bigint) is
+'Counts a report to the sender of a message; false when he has got as many in this hour as the setting dsn_rate says.
+Source: spec mail 9.';
+
+create function parley_mail._p_due_report(caller parley.caller default parley.current_caller())
+returns table (
+  message_id bigint, action text, sender text, ret text, envid text, received_at timestamptz, helo text, size bigint,
+  content_id bigint, body_holder bigint, body bytea, network_message_id uuid, expires_at timestamptz,
+  addresses text[], original_recipients text[], statuses text[], codes integer[], reasons text[], hosts text[],
+  attempted_at timestamptz[]
+)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_due record;
+  v_next timestamptz;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  loop
+    select p.message_id, p.action into v_due
+    from parley_mail._p_report as p
+    where p.due_at <= clock_timestamp()
+    order by p.due_at
+    limit 1
+    for update skip locked;
+    if not found then
+      return;
+    end if;
+    -- Recipients that fail one after the other do not make a report each.
+    select m.reported_at + parley_mail._p_report_window() * (2 ^ least(m.reports, 10)) into v_next
+    from parley_mail._p_message as m
+    where m.message_id = v_due.message_id;
+    if v_next > clock_timestamp() then
+      update parley_mail._p_report as p
+      set due_at = v_next
+      where p.message_id = v_due.message_id and p.action = v_due.action;
+      continue;
+    end if;
+    exit when parley_mail._p_may_report(v_due.message_id);
+    delete from parley_mail._p_report as p where p.message_id = v_due.message_id and p.action = v_due.action;
+    perform parley_mail._p_remove_finished(array[v_due.message_id]);
+  end loop;
+  return query
+  with reported as (
+    delete from parley_mail._p_report as p
+    where p.message_id = v_due.message_id and p.action = v_due.action
+    returning p.ordinal, p.address, p.original_recipient, p.status, p.code, p.reason, p.host, p.attempted_at
+  ),
+
+  together as (
+    select
+      array_agg(r.address order by r.ordinal) as addresses,
+      array_agg(r.original_recipient order by r.ordinal) as original_recipients,
+      array_agg(r.status order by r.ordinal) as statuses, array_agg(r.code order by r.ordinal) as codes,
+      array_agg(r.reason order by r.ordinal) as reasons, array_agg(r.host order by r.ordinal) as hosts,
+      array_agg(r.attempted_at order by r.ordinal) as attempts
+    from reported as r
+  )
+
+  select
+    m.message_id, v_due.action, m.sender, m.ret, m.envid, m.received_at, m.helo, m.size, b.content_id, b.message_id,
+    b.body, m.network_message_id, m.expires_at, t.addresses, t.original_recipients, t.statuses, t.codes, t.reasons,
+    t.hosts, t.attempts
+  from parley_mail._p_message as m
+  join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
+  cross join together as t
+  where m.message_id = v_due.message_id;
+end
+$$;
+
+comment on function parley_mail._p_due_report(parley.caller) is
+'Takes a report that is to be made now, with the message that it is about; no row when there is none. Reports about one
+message come further apart each time, and those to one sender are no more than the setting dsn_rate says. In the same
+transaction the caller accepts the report as a message and calls _p_finish_report; after a rollback it is to be made
+again.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 9.';
+
+create function parley_mail._p_finish_report(message_id bigint, caller parley.caller default parley.current_caller())
+returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  update parley_mail._p_message as m
+  set reports = least(m.reports + 1, 10000), reported_at = clock_timestamp()
+  where m.message_id = _p_finish_report.message_id;
+  perform parley_mail._p_remove_finished(array[message_id]);
+end
+$$;
+
+comment on function parley_mail._p_finish_report(bigint, parley.caller) is
+'Removes the message that a report was about, when nothing else needs it.
+Errors: PM001 the role does not hold SERVE.';

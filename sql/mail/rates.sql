@@ -1,0 +1,285 @@
+-- Rates: how many messages may leave in a time, by destination, sender or source (spec mail 11.3).
+--
+-- A rate of a send connector is a token bucket for each value of its key: it holds up to "burst" tokens, "messages" (or
+-- "recipients") of them come in "per" seconds, and a message that leaves takes one. The buckets are rows, so all
+-- daemons share them; a connector without rates has none, and nothing is asked.
+--
+-- What finds no token is put off and no attempt is counted: the whole queue, where the rate is one of where it leads
+-- (DOMAIN, HOST, SOURCE), or else the message (SENDER_DOMAIN, ROLE, TAG). It gets a time at which its tokens will have
+-- come, behind those that were put off before it (reserved_to): so a backlog comes back at the rate and not at once.
+--
+-- Locks: buckets in the order of their keys, then the lease. Cost: four statements for a batch of messages, only where
+-- there are rates.
+
+create table parley_mail._p_rate (
+  connector text not null,
+  ordinal integer not null,
+  key text not null,
+  match text,
+  amount integer not null,
+  is_of_recipients boolean not null,
+  per integer not null,
+  burst integer not null,
+  primary key (connector, ordinal)
+);
+
+comment on table parley_mail._p_rate is
+'Rates of send connectors: amount messages or recipients in per seconds, burst at once. match: the value for which it
+is; *.d is one bucket for all below d; null: a bucket for each value.';
+
+create table parley_mail._p_rate_bucket (
+  connector text not null,
+  key text not null,
+  value text not null,
+  per integer not null,
+  tokens double precision not null,
+  filled_at timestamptz not null,
+  reserved_to timestamptz not null,
+  primary key (connector, key, value, per)
+) with (fillfactor = 50);
+
+comment on table parley_mail._p_rate_bucket is
+'Token buckets: how many tokens there were at filled_at, and up to when those to come are promised.';
+
+create function parley_mail._p_is_rate(rate jsonb) returns boolean
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    upper(rate ->> 'key') in ('DOMAIN', 'HOST', 'SENDER_DOMAIN', 'ROLE', 'TAG', 'SOURCE')
+    and (rate ? 'messages') <> (rate ? 'recipients')
+    and coalesce(rate ->> 'messages', rate ->> 'recipients') ~ '^[1-9][0-9]{0,8}$'
+    and rate ->> 'per' ~ '^[1-9][0-9]{0,5}$'
+    and coalesce(rate ->> 'burst', '1') ~ '^[1-9][0-9]{0,8}$'
+    and rate - array['key', 'match', 'messages', 'recipients', 'per', 'burst'] = '{}', false
+  )
+$$;
+
+comment on function parley_mail._p_is_rate(jsonb) is 'Reports whether an element of the setting rates is well-formed.';
+
+create function parley_mail._p_derive_rates(connector text, settings jsonb) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  delete from parley_mail._p_rate as r where r.connector = _p_derive_rates.connector;
+  insert into parley_mail._p_rate (connector, ordinal, key, match, amount, is_of_recipients, per, burst)
+  select _p_derive_rates.connector, s.n, upper(s.v ->> 'key'), lower(s.v ->> 'match'),
+    coalesce(s.v ->> 'messages', s.v ->> 'recipients')::integer, s.v ? 'recipients', (s.v ->> 'per')::integer,
+    coalesce(s.v ->> 'burst', s.v ->> 'messages', s.v ->> 'recipients')::integer
+  from jsonb_array_elements(settings -> 'rates') with ordinality as s (v, n)
+  -- What is malformed is refused when the change is complete.
+  where parley_mail._p_is_rate(s.v)
+$$;
+
+comment on function parley_mail._p_derive_rates(text, jsonb) is 'Writes the rates of a send connector.';
+
+create function parley_mail._p_check_rates(name text, settings jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_rate jsonb;
+begin
+  for v_rate in select s.v from jsonb_array_elements(settings -> 'rates') as s (v) loop
+    if not parley_mail._p_is_rate(v_rate) then
+      found := parley_mail._p_contradicts('send connector', name, 'itself', format('%s is no rate.', v_rate),
+        'Write {"key": "DOMAIN", "match": "example.com", "messages": 100, "per": 60}: key is DOMAIN, HOST, '
+        || 'SENDER_DOMAIN, ROLE, TAG or SOURCE, messages (or recipients) in per seconds, match and burst as you like.');
+    end if;
+  end loop;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_rates(text, jsonb) is
+'Refuses rates of a send connector that are malformed.
+Errors: PM003.';
+
+create type parley_mail._p_demand as (
+  item bigint,
+  key text,
+  value text,
+  per integer,
+  cost integer,
+  amount integer,
+  burst integer
+);
+
+comment on type parley_mail._p_demand is 'That a message takes cost tokens of a bucket.';
+
+create function parley_mail._p_demands(
+  connector text, lane text, items bigint[], message_ids bigint[], host text, source text
+) returns setof parley_mail._p_demand
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select distinct u.item, r.key, case when r.match like '*.%' then r.match else v.value end, r.per,
+    case when r.is_of_recipients then p.recipients else 1 end, r.amount, r.burst
+  from unnest(items, message_ids) as u (item, message_id)
+  join parley_mail._p_message as m on m.message_id = u.message_id
+  cross join lateral (
+    select array_agg(distinct parley_mail._p_domain_of(o.address)) as domains, count(*)::integer as recipients
+    from parley_mail._p_recipient as o
+    where o.message_id = u.message_id and o.lane = _p_demands.lane
+  ) as p
+  join parley_mail._p_rate as r on r.connector = _p_demands.connector
+  cross join lateral (
+    select lower(a.value) as value
+    from unnest(case r.key
+      when 'DOMAIN' then p.domains
+      when 'HOST' then array[_p_demands.host]
+      when 'SENDER_DOMAIN' then array[parley_mail._p_domain_of(m.sender)]
+      when 'ROLE' then array[coalesce(pg_get_userbyid(m.submitted_by), m.authenticated_as)]
+      when 'TAG' then array[m.tag]
+      when 'SOURCE' then array[_p_demands.source]
+    end) as a (value)
+    where a.value is not null
+  ) as v
+  where r.match is null or r.match = v.value or r.match like '*.%' and v.value like '%' || substr(r.match, 2)
+$$;
+
+comment on function parley_mail._p_demands(text, text, bigint[], bigint[], text, text) is
+'Gives of which buckets some messages take tokens.';
+
+create function parley_mail._p_lock_buckets(connector text, demands parley_mail._p_demand[], now timestamptz)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley_mail._p_rate_bucket (connector, key, value, per, tokens, filled_at, reserved_to)
+  select distinct _p_lock_buckets.connector, d.key, d.value, d.per, d.burst, now, now
+  from unnest(demands) as d
+  order by 2, 3, 4
+  on conflict do nothing;
+  perform
+  from parley_mail._p_rate_bucket as b
+  where b.connector = _p_lock_buckets.connector
+    and (b.key, b.value, b.per) in (select d.key, d.value, d.per from unnest(demands) as d)
+  order by b.key, b.value, b.per
+  for update;
+  update parley_mail._p_rate_bucket as b
+  set tokens = least(
+      d.burst,
+      b.tokens + greatest(extract(epoch from clock_timestamp() - b.filled_at), 0) * d.amount::double precision / d.per
+    ),
+    filled_at = clock_timestamp()
+  from (select distinct e.key, e.value, e.per, e.amount, e.burst from unnest(demands) as e) as d
+  where b.connector = _p_lock_buckets.connector and b.key = d.key and b.value = d.value and b.per = d.per;
+end
+$$;
+
+comment on function parley_mail._p_lock_buckets(text, parley_mail._p_demand[], timestamptz) is
+'Makes the buckets that there are not yet, locks all, in one order, and fills in what has come since.';
+
+create function parley_mail._p_put_off(
+  connector text, demands parley_mail._p_demand[], item bigint, messages integer
+) returns timestamptz
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  with reserved as (
+    update parley_mail._p_rate_bucket as b
+    set reserved_to = greatest(b.reserved_to, clock_timestamp())
+      + least(d.cost * messages, d.burst) * d.per / d.amount::double precision * interval '1 second'
+    from unnest(demands) as d
+    where d.item = _p_put_off.item and b.connector = _p_put_off.connector
+      and b.key = d.key and b.value = d.value and b.per = d.per and b.tokens < least(d.cost, d.burst)
+    returning b.reserved_to
+  )
+  select max(r.reserved_to) from reserved as r
+$$;
+
+comment on function parley_mail._p_put_off(text, parley_mail._p_demand[], bigint, integer) is
+'Gives when a message, and so many others of its kind, will have their tokens, behind those that were put off before.';
+
+create function parley_mail._p_permit(
+  lane text, lease_id bigint, items bigint[], message_ids bigint[], host text, source text,
+  caller parley.caller default parley.current_caller()
+) returns bigint[]
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_connector constant text := split_part(lane, '/', 2);
+  v_demands parley_mail._p_demand[];
+  v_item bigint;
+  v_lacking text;
+  v_due timestamptz;
+  v_permitted bigint[] := '{}'::bigint[];
+  v_delayed jsonb := '{}'::jsonb;
+  v_expired bigint[] := '{}'::bigint[];
+  v_expires timestamptz;
+  v_group record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  v_demands := array(
+    select d from parley_mail._p_demands(v_connector, lane, items, message_ids, host, source) as d
+  );
+  if cardinality(v_demands) = 0 then
+    return items;
+  end if;
+  perform parley_mail._p_lock_buckets(v_connector, v_demands, clock_timestamp());
+  foreach v_item in array items loop
+    v_lacking := null;
+    select d.key into v_lacking
+    from unnest(v_demands) as d
+    join parley_mail._p_rate_bucket as b
+      on b.connector = v_connector and b.key = d.key and b.value = d.value and b.per = d.per
+    where d.item = v_item and b.tokens < least(d.cost, d.burst)
+    order by (d.key in ('HOST', 'SOURCE') or d.key = 'DOMAIN' and lane like 'DNS/%') desc, d.key
+    limit 1;
+    if v_lacking is not null then
+      select m.expires_at into v_expires
+      from parley_mail._p_message as m
+      where m.message_id = message_ids[array_position(items, v_item)];
+    end if;
+    if v_lacking is null then
+      update parley_mail._p_rate_bucket as b
+      set tokens = b.tokens - d.cost
+      from unnest(v_demands) as d
+      where d.item = v_item and b.connector = v_connector and b.key = d.key and b.value = d.value and b.per = d.per;
+      v_permitted := v_permitted || v_item;
+    elsif v_expires <= clock_timestamp() then
+      v_expired := v_expired || v_item;
+    elsif v_lacking in ('HOST', 'SOURCE') or v_lacking = 'DOMAIN' and lane like 'DNS/%' then
+      -- What is left would find no token either.
+      v_due := parley_mail._p_put_off(
+        v_connector, v_demands, v_item, cardinality(items) - array_position(items, v_item) + 1
+      );
+      perform parley_store.release_work(lease_id, array(
+        select i.id
+        from unnest(items) as i (id)
+        where i.id <> all (v_permitted || v_expired) and not jsonb_path_exists(
+          v_delayed, '$.* ? (@[*] == $id)', jsonb_build_object('id', i.id)
+        )
+      ));
+      perform parley_store.postpone_lane('mail', lane, v_due, format('rate by %s', v_lacking));
+      exit;
+    else
+      v_due := least(
+        date_trunc('second', parley_mail._p_put_off(v_connector, v_demands, v_item, 1)) + interval '1 second', v_expires
+      );
+      v_delayed := jsonb_set(
+        v_delayed, array[v_due::text], coalesce(v_delayed -> v_due::text, '[]'::jsonb) || to_jsonb(v_item)
+      );
+    end if;
+  end loop;
+  perform parley_mail._p_expire_items(lease_id, v_expired);
+  for v_group in select e.key as due, e.value as items from jsonb_each(v_delayed) as e order by e.key loop
+    perform parley_store.delay_work(
+      lease_id, array(select i.id::bigint from jsonb_array_elements_text(v_group.items) as i (id)),
+      v_group.due::timestamptz, 'rate', false
+    );
+  end loop;
+  return v_permitted;
+end
+$$;
+
+comment on function parley_mail._p_permit(text, bigint, bigint[], bigint[], text, text, parley.caller) is
+'Takes tokens for claimed messages that are to be sent now, and gives the items that got theirs. The others are no more
+under the lease: they are put off, no attempt counted, or their queue is; those whose time is over are given up.
+Arguments: lane; lease_id; items and message_ids, in the order in which they are sent; host and source, the name of the
+host to which the connection is and the address from which it comes, null where there is none yet.
+Errors: PM001 the role does not hold SERVE, PS005 the lease is over.
+Source: spec mail 11.3.';

@@ -1,0 +1,233 @@
+package sql_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestQueueShowsWhatIsInItFromCounters(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	show := func(want string) {
+		t.Helper()
+		equal(b.session, want, `select concat_ws(' ', status, messages, deferred, high, normal, low, bytes > 0, incoming_rate > 0, outgoing_rate > 0,
+			velocity = outgoing_rate - incoming_rate, connections, max_connections, oldest_at is not null) from parley_mail.queues where queue = 'DNS/internet/b.example'`)
+	}
+	for _, priority := range []string{"HIGH", "NORMAL", "NORMAL", "LOW"} {
+		b.exec(`select parley_mail.send('ann@example.org', array['one@b.example'], subject => 'x', text => 'x', priority => $1)`, priority)
+	}
+	equal(b.session, "ACTIVE 4 t", `select concat_ws(' ', status, messages, bytes > 0) from parley_mail.queues where queue = 'SUBMISSION/-/-'`)
+	for range 3 {
+		b.exec("select parley_mail._p_categorize(1000)")
+	}
+	show("ACTIVE 4 0 1 2 1 t t f t 0 5 t")
+	batch := b.claimMail(1, 10)
+	show("CONNECTING 4 0 1 2 1 t t f t 1 5 f")
+	b.exec(`select parley_mail._p_report_hops('{DNS/internet/b.example}', array[null], array[now()])`)
+	show("ACTIVE 4 0 1 2 1 t t f t 1 5 f")
+	b.outcomes(batch[0], "DELIVERED")
+	b.outcomes(batch[1], "DEFERRED")
+	show("ACTIVE 3 1 0 2 1 t t t t 1 5 t")
+	b.exec(`select parley_store.fold_lane_counts()`)
+	show("ACTIVE 3 1 0 2 1 t t t t 1 5 t")
+	b.exec(`select parley_mail._p_report_hops('{DNS/internet/b.example}', '{no answer}', array[clock_timestamp()])`)
+	equal(b.session, "RETRY 1 1", `select concat_ws(' ', status, failures, max_connections) from parley_mail.queues where queue = 'DNS/internet/b.example'`)
+	equal(b.session, "SUSPENDED SUSPENDED", `select string_agg(status, ' ') from parley_mail.queues where queue in ('POISON/-/-', 'UNREACHABLE/-/-')`)
+}
+
+func TestQueuesAreReadWithoutReadingTheirItems(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec(`select parley_store.put_work('mail', array_agg('DNS/internet/d' || n % 20 || '.example'), array_agg(n::bigint))
+		from generate_series(1, 100000) as n`)
+	b.exec(`select parley_store.fold_lane_counts()`)
+	b.exec(`analyze`)
+	equal(b.session, int64(100000), `select sum(messages)::bigint from parley_mail.queues where queue like 'DNS/%'`)
+	// The items take up some 1,300 blocks.
+	b.requireFewReads(500, `select count(*) from parley_mail.queues where messages > 0`)
+}
+
+func TestRetryPolicyIsThatOfTheConnectorTheStoreOrARule(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec(`select parley_store.set_retry_policy('quick', 'STEPS', '10 seconds', jitter => 0, expires_after => '1 day')`)
+	b.exec(`select parley_store.set_retry_policy('rare', 'STEPS', '5 hours', jitter => 0, expires_after => '10 days', notice_after => '6 hours')`)
+	b.apply(`{
+		"send connector": {"internet": {"address_spaces": [{"pattern": "*"}], "retry_policy": "rare", "max_connections_per_domain": 7,
+			"retry_rules": [{"domain": "*.quick.example", "policy": "quick"}, {"status": "4.2.2", "policy": "rare"}, {"priority": "HIGH", "policy": "quick"}]}},
+		"mailbox store": {"local": {"address": "unix:/run/lmtp", "retry_policy": "quick"}}
+	}`)
+	b.exec(`select parley_mail.send('ann@example.org', array['x@b.example', 'x@a.quick.example', 'bob@example.org'], subject => 'x', text => 'x')`)
+	b.categorize("1 0 0")
+	equal(b.session, "DNS/internet/a.quick.example quick 7, DNS/internet/b.example rare 7, MAILBOX/local/- quick 20",
+		`select string_agg(format('%s %s %s', lane, retry_policy, lease_max), ', ' order by lane) from parley_store.lanes where not is_permanent`)
+	for _, c := range []struct {
+		lane, status, want string
+		priority           int
+	}{
+		{"DNS/internet/b.example", "4.2.0", "mail_message", 1},
+		{"DNS/internet/b.example", "4.2.2", "rare", 1},
+		{"DNS/internet/b.example", "4.2.22", "mail_message", 1},
+		{"DNS/internet/b.example", "4.5.0", "quick", 0},
+		{"DNS/internet/a.quick.example", "4.2.2", "quick", 1},
+		{"MAILBOX/local/-", "4.2.2", "mail_message", 0},
+	} {
+		equal(b.session, c.want, `select parley_mail._p_message_policy($1, $2, $3)`, c.lane, c.priority, c.status)
+	}
+	// The policy that counts is the one by which a message is tried again.
+	b.delivery("DNS/internet/a.quick.example", "", "one@a.quick.example")
+	b.exec(`delete from parley_mail._p_recipient where lane not like 'DNS/%quick%'`)
+	for _, c := range b.claimMail(10, 10) {
+		b.outcomes(c, "DEFERRED")
+	}
+	equal(b.session, 2, `select count(*)::int from parley_store.work_items where state = 'DELAYED' and due_at < now() + interval '11 seconds'`)
+	// Queues follow the configuration.
+	b.exec(`select parley_mail.alter_object('send connector', 'internet', '{"max_connections_per_domain": 3, "retry_policy": null}')`)
+	b.exec(`select parley_mail._p_maintain()`)
+	equal(b.session, "default 3 3", `select concat_ws(' ', retry_policy, lease_max, lease_start) from parley_store.lanes where lane = 'DNS/internet/b.example'`)
+	b.refusesMail(3, `select parley_mail.alter_object('send connector', 'internet', '{"retry_rules": [{"status": "5.1", "policy": "quick"}]}')`)
+}
+
+// Hosts that do not know a sender yet defer him, and take him some minutes later: so the first interval is short, and one message that is
+// deferred does not stop the others of its queue.
+func TestDeferredMessageIsTriedSoonAndItsQueueGoesOn(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.delivery("DNS/internet/b.example", "", "one@b.example")
+	b.outcomes(b.claimMail(1, 1)[0], "DEFERRED")
+	equal(b.session, true, `select due_at between now() + interval '40 seconds' and now() + interval '80 seconds' from parley_store.work_items`)
+	b.delivery("DNS/internet/b.example", "", "two@b.example")
+	if next := b.claimMail(1, 10); len(next) != 1 || next[0].Addresses[0] != "two@b.example" {
+		t.Errorf("claimed %+v", next)
+	}
+}
+
+func TestQueueThatFailsForLongIsCategorizedAnew(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec(`select parley_mail.send('ann@example.org', array['x@b.example', 'x@c.example'], subject => 'x', text => 'x')`)
+	b.categorize("1 0 0")
+	b.exec(`select parley_mail._p_report_hops('{DNS/internet/b.example}', '{no answer}', array[clock_timestamp()])`)
+	b.exec(`select parley_mail._p_maintain()`)
+	equal(b.session, "0 0 0", `select concat_ws(' ', categorized, failed, set_aside) from parley_mail._p_categorize(10)`)
+	b.exec(`update parley_store._p_lane_state set failing_since = now() - interval '11 hours' where failures > 0`)
+	b.exec(`update parley_store._p_item set since = now() - interval '11 hours'`)
+	b.exec(`select parley_mail._p_maintain()`)
+	equal(b.session, "0 0 0", `select concat_ws(' ', categorized, failed, set_aside) from parley_mail._p_categorize(10)`)
+	b.exec(`update parley_store._p_lane_state set failing_since = now() - interval '13 hours' where failures > 0`)
+	b.exec(`update parley_store._p_item set since = now() - interval '13 hours'`)
+	// Meanwhile there is another way.
+	b.exec(`select parley_mail.create_object('send connector', 'better', '{"address_spaces": [{"pattern": "b.example"}]}')`)
+	b.exec(`select parley_mail._p_maintain()`)
+	b.categorize("1 0 0")
+	if got := b.recipients(); got != "DNS/better/b.example x@b.example; DNS/internet/c.example x@c.example" {
+		t.Errorf("recipients: %s", got)
+	}
+	equal(b.session, true, `select exists (select from parley_store.tracking where event = 'RESUBMIT')`)
+}
+
+func TestUnreachableMailIsCategorizedAnewWhenTheConfigurationChanges(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec(`select parley_mail.drop_object('send connector', 'internet')`)
+	b.exec(`select parley_mail._p_maintain()`)
+	b.exec(`select parley_mail.send('ann@example.org', array['x@b.example'], subject => 'x', text => 'x')`)
+	b.categorize("1 0 0")
+	if got := b.recipients(); got != "UNREACHABLE/-/- x@b.example" {
+		t.Fatalf("recipients: %s", got)
+	}
+	b.exec(`select parley_mail._p_maintain()`)
+	b.categorize("0 0 0")
+	b.exec(`select parley_mail.create_object('send connector', 'new', '{"address_spaces": [{"pattern": "*"}]}')`)
+	b.exec(`select parley_mail._p_maintain()`)
+	b.categorize("1 0 0")
+	if got := b.recipients(); got != "DNS/new/b.example x@b.example" {
+		t.Errorf("recipients: %s", got)
+	}
+}
+
+func TestInTestModeNothingLeavesButToOneAddress(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec(`select parley_mail.alter_object('organization', 'organization', '{"redirect_all_to": "tests@catcher.example"}')`)
+	b.exec(`select parley_mail.send('ann@example.org', array['x@b.example', 'y@c.example', 'bob@example.org', 'tests@catcher.example'], subject => 'x', text => 'x')`)
+	b.categorize("1 0 0")
+	if got := b.recipients(); got != "DNS/internet/catcher.example tests@catcher.example; MAILBOX/local/- bob@example.org" {
+		t.Errorf("recipients: %s", got)
+	}
+	// One of ours, and the addresses that it stands for.
+	b.exec(`select parley_mail.alter_object('organization', 'organization', '{"redirect_all_to": "a@example.org"}')`)
+	b.exec(`delete from parley_mail._p_recipient`)
+	b.exec(`select parley_mail.send('ann@example.org', array['x@b.example'], subject => 'x', text => 'x')`)
+	b.categorize("1 0 0")
+	if got := b.recipients(); got != "MAILBOX/local/- ann@example.org" {
+		t.Errorf("recipients: %s", got)
+	}
+}
+
+func TestReportsKeepToTheirSettings(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.apply(`{"organization": {"organization": {"dsn_window": 20, "dsn_rate": 2, "delay_notice": 60, "delay_notice_external": false}},
+		"distribution group": {"all@example.org": {"members": ["bob@example.org", "ann@example.org"]}}}`)
+	// That a group was expanded is what is reported of it; not what becomes of its members.
+	group := value[int64](b.session, `select parley_mail.send('ann@example.org', array['all@example.org'], subject => 'x', text => 'x', notify => 'SUCCESS,DELAY')`)
+	b.categorize("1 0 0")
+	if got := b.leftOf(group); !strings.HasSuffix(got, "reports EXPANDED") {
+		t.Errorf("of a group: %s", got)
+	}
+	equal(b.session, "DELAY DELAY", `select string_agg(notify, ' ') from parley_mail._p_recipient where message_id = $1`, group)
+	b.exec(`delete from parley_mail._p_report`)
+	b.exec(`delete from parley_store._p_item`)
+	b.exec(`delete from parley_mail._p_recipient`)
+	fail := func() int64 {
+		id := b.delivery("DNS/internet/b.example", "", "one@b.example")
+		b.outcomes(b.claimMail(1, 1)[0], "FAILED")
+		return id
+	}
+	first := fail()
+	equal(b.session, true, `select due_at between now() + interval '15 seconds' and now() + interval '25 seconds' from parley_mail._p_report`)
+	const take = `select message_id from parley_mail._p_due_report()`
+	b.exec(`update parley_mail._p_report set due_at = now()`)
+	if got := values[int64](b.session, take); len(got) != 1 || got[0] != first {
+		t.Fatalf("due: %v", got)
+	}
+	b.exec(`select parley_mail._p_finish_report($1)`, first)
+	// What fails of the same message afterwards is collected for longer.
+	id := b.delivery("DNS/internet/b.example", "", "one@b.example", "two@b.example")
+	c := b.claimMail(1, 1)[0]
+	b.outcomes(c, "FAILED", "DEFERRED")
+	b.exec(`update parley_mail._p_report set due_at = now()`)
+	b.exec(take)
+	b.exec(`select parley_mail._p_finish_report($1)`, id)
+	b.exec(`select parley_mail._p_fail_recipients(array[$1::bigint], '{2}', '{5.0.0}', '{no}')`, id)
+	b.exec(`update parley_mail._p_report set due_at = now()`)
+	if got := values[int64](b.session, take); len(got) != 0 {
+		t.Errorf("a second report about one message comes at once: %v", got)
+	}
+	equal(b.session, true, `select due_at between now() + interval '30 seconds' and now() + interval '45 seconds' from parley_mail._p_report`)
+	// Two reports in an hour are what a sender gets; the third is dropped.
+	b.exec(`delete from parley_mail._p_report`)
+	third := fail()
+	b.exec(`update parley_mail._p_report set due_at = now()`)
+	if got := values[int64](b.session, take); len(got) != 0 {
+		t.Errorf("a third report to one sender: %v", got)
+	}
+	if got := b.leftOf(third); !strings.HasPrefix(got, "0 message") || !strings.HasSuffix(got, "reports none") {
+		t.Errorf("left of what is not reported: %s", got)
+	}
+	// Notices of delay come when the setting says, and only to whom it says.
+	inside := b.delivery("DNS/internet/d.example", "", "one@d.example")
+	outside := b.delivery("DNS/internet/d.example", "", "two@d.example")
+	b.exec(`update parley_mail._p_message set sender = 'x@outside.example' where message_id = $1`, outside)
+	b.exec(`update parley_mail._p_message set received_at = now() - interval '59 seconds'`)
+	b.exec(`select parley_mail._p_report_delays()`)
+	if got := b.leftOf(inside); !strings.HasSuffix(got, "reports none") {
+		t.Errorf("before its time: %s", got)
+	}
+	b.exec(`update parley_mail._p_message set received_at = now() - interval '61 seconds'`)
+	b.exec(`select parley_mail._p_report_delays()`)
+	if got := b.leftOf(inside) + b.leftOf(outside); strings.Count(got, "reports DELAYED") != 1 || !strings.HasSuffix(got, "reports none") {
+		t.Errorf("after its time: %s", got)
+	}
+}
