@@ -32309,6 +32309,8 @@ create table parley_store._p_lane_state (
   is_permanent boolean not null default false,
   is_blocked boolean not null default false,
   lease_max integer,
+  lease_start integer,
+  lease_limit integer,
   retry_policy text not null default 'default' references parley_store._p_retry_policy,
   suspended_at timestamptz,
   suspended_for text,
@@ -32324,6 +32326,11 @@ comment on column parley_store._p_lane_state.is_scheduled is
 'A token of it is in the queue, or will be put there by who has it.';
 comment on column parley_store._p_lane_state.token_number is 'That of the token that counts.';
 comment on column parley_store._p_lane_state.is_blocked is 'It has no token because lease_max leases are out.';
+
+comment on column parley_store._p_lane_state.lease_start is
+'Where the number of leases that may be out begins, where it adapts to what the next hop bears; null: it does not.';
+
+comment on column parley_store._p_lane_state.lease_limit is 'The number that has come of that; null: lease_start.';
 
 comment on column parley_store._p_lane_state.activated_to is
 'The newest activation when it was left last: for a newer one a token waits.';
@@ -32344,27 +32351,49 @@ create table parley_store._p_lane_priority (
   priority smallint not null
 );
 
-comment on table parley_store._p_lane_priority is 'Which priorities were used in a lane.';
+comment on table parley_store._p_lane_priority is
+'Which priorities were used in a lane. Those above 10 are of items that were given back: they stand in front of the
+others of the priority that is 10 less.';
 
 create index on parley_store._p_lane_priority (lane_id, priority);
+
+create function parley_store._p_leases_allowed(state parley_store._p_lane_state) returns integer
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when state.lease_start is null then state.lease_max
+    when state.failures > 0 then 1
+    else least(state.lease_max, coalesce(state.lease_limit, state.lease_start))
+  end
+$$;
+
+comment on function parley_store._p_leases_allowed(parley_store._p_lane_state) is
+'Gives how many leases of a lane may be out; null: any number. Where it adapts, a next hop that failed is tried by one
+until it is reached.';
 
 create view parley_store.lanes as
 select
   l.lane_id, l.system, l.lane, l.created_at,
   case
     when s.suspended_at is not null then 'SUSPENDED'
+    when s.next_attempt_at > clock_timestamp() and s.failures = 0 then 'POSTPONED'
     when s.next_attempt_at > clock_timestamp() then 'RETRY'
     when s.is_scheduled then 'ACTIVE'
     else 'READY'
   end as status,
   s.is_permanent, s.lease_max, s.retry_policy, s.suspended_at, s.suspended_for, s.failures, s.failing_since,
-  s.next_attempt_at, s.last_error, s.succeeded_at, s.visited_at
+  s.next_attempt_at, s.last_error, s.succeeded_at, s.visited_at, s.lease_start,
+  parley_store._p_leases_allowed(s) as leases_allowed
 from parley_store._p_lane as l
 join parley_store._p_lane_state as s using (lane_id);
 
 comment on view parley_store.lanes is 'The lanes that there are, and how they are doing.';
 comment on column parley_store.lanes.status is
-'SUSPENDED by an operator; RETRY: the last attempt failed and the next is not due; ACTIVE: it has work; READY: empty.';
+'SUSPENDED by an operator; RETRY: the last attempt failed and the next is not due; POSTPONED: it was put off without a
+failure; ACTIVE: it has work; READY: empty.';
+comment on column parley_store.lanes.leases_allowed is
+'How many leases may be out now, where lease_max is not what counts.';
 
 create function parley_store.add_system(system text) returns void
 language plpgsql
@@ -32436,7 +32465,7 @@ comment on function parley_store._p_make_lanes(text, text[]) is 'Makes those of 
 
 create function parley_store.set_lane(
   system text, lane text, is_permanent boolean default null, lease_max integer default null,
-  retry_policy text default null
+  retry_policy text default null, lease_start integer default null
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -32451,6 +32480,9 @@ begin
   if lease_max is not null then
     found := parley_store._p_require_range('lease_max', lease_max, 0, 100000);
   end if;
+  if lease_start is not null then
+    found := parley_store._p_require_range('lease_start', lease_start, 0, 100000);
+  end if;
   if retry_policy is not null then
     found := (parley_store._p_policy(retry_policy)).policy is not null;
   end if;
@@ -32460,16 +32492,18 @@ begin
   set
     is_permanent = coalesce(set_lane.is_permanent, s.is_permanent),
     lease_max = case when set_lane.lease_max is null then s.lease_max else nullif(set_lane.lease_max, 0) end,
-    retry_policy = coalesce(set_lane.retry_policy, s.retry_policy)
+    retry_policy = coalesce(set_lane.retry_policy, s.retry_policy),
+    lease_start = case when set_lane.lease_start is null then s.lease_start else nullif(set_lane.lease_start, 0) end
   where s.lane_id = v_lane_id;
 end
 $$;
 
-comment on function parley_store.set_lane(text, text, boolean, integer, text) is
+comment on function parley_store.set_lane(text, text, boolean, integer, text, integer) is
 'Makes a lane, or changes what it is given; null leaves a setting as it is.
 Arguments: system; lane; is_permanent, whether it stays when it is empty; lease_max, how many leases of it may be out at
 a time (0: any number; 1: its items are worked on in their order); retry_policy, for its failures and those of its
-items.
+items; lease_start, with how many leases to begin where their number adapts to what the next hop bears (0: it does not):
+it grows with successes up to lease_max, is halved by each failure, and is one while the next hop fails.
 Errors: PS001, PS002, PS007.';
 
 -- sql/store/work.sql
@@ -32483,7 +32517,7 @@ Errors: PS001, PS002, PS007.';
 -- Where in a lane to scan for the first of them is said by its mark (lane_marks.sql).
 --
 -- Locks: rows of _p_lane for key share; items by who claims, skip locked.
--- Cost of put_work: four statements for a batch.
+-- Cost of put_work: five statements for a batch.
 
 create sequence parley_store._p_item_id cache 64;
 
@@ -32539,7 +32573,7 @@ create table parley_store._p_delayed_item (
 
 comment on table parley_store._p_delayed_item is 'Items that are not due yet.';
 
-create index on parley_store._p_delayed_item (lane_id);
+create index on parley_store._p_delayed_item (lane_id, item_id);
 create index on parley_store._p_delayed_item (due_at);
 
 create table parley_store._p_suspended_item (
@@ -32673,7 +32707,7 @@ comment on function parley_store._p_lock_lanes(text, text[], integer) is
 
 create function parley_store.put_work(
   system text, lanes text[], subjects bigint[], data bytea[] default null, priority integer default 5,
-  deliver_at timestamptz default null, expires_at timestamptz default null
+  deliver_at timestamptz default null, expires_at timestamptz default null, weights bigint[] default null
 ) returns bigint[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -32696,6 +32730,10 @@ begin
   into v_lanes, v_items
   from unnest(lanes) with ordinality as u (name, n)
   join unnest(v_names, v_ids) as i (name, lane_id) on i.name = u.name;
+  insert into parley_store._p_lane_change (lane_id, priority, came, weight)
+  select i.lane_id, put_work.priority, count(*), coalesce(sum(i.weight), 0)
+  from unnest(v_lanes, weights) as i (lane_id, weight)
+  group by i.lane_id;
   if deliver_at > clock_timestamp() then
     insert into parley_store._p_delayed_item (
       item_id, lane_id, due_at, priority, subject, attempts, since, expires_at, data
@@ -32721,13 +32759,13 @@ end
 $$;
 
 comment on function parley_store.put_work(
-  text, text[], bigint[], bytea[], integer, timestamptz, timestamptz
+  text, text[], bigint[], bytea[], integer, timestamptz, timestamptz, bigint[]
 ) is
 'Puts items of work into lanes, in this transaction, and gives their numbers in the order of the arrays. A lane that
 does not exist is made. It waits for nobody who puts or claims.
 Arguments: system; lanes, one for each item; subjects, numbers of the system''s own; data, null or one for each item, up
 to a few hundred bytes; priority, 10 first, 1 last; deliver_at, not before that time (null: now); expires_at, after
-which they are given up (null: never).
+which they are given up (null: never); weights, null or one for each item, such as bytes: for the counts alone.
 Errors: PS001, PS002, and those of parley.put when the system''s queue is disabled.';
 
 create function parley_store._p_require_work(lanes text[], subjects bigint[], data bytea[]) returns boolean
@@ -32953,6 +32991,243 @@ $$;
 comment on function parley_store._p_has_work(bigint) is
 'Reports whether items wait in a lane, claimed or not by a transaction that is open.';
 
+-- sql/store/lane_counts.sql
+
+-- Counts of lanes: how much waits in each, how much comes and goes, without counting items.
+--
+-- Whoever puts work, completes or removes it appends a row to _p_lane_change; nobody waits for anybody. Now and then
+-- the rows of transactions that have ended are added up in _p_lane_count and, for the rates, in _p_lane_rate. Who reads
+-- adds the few rows that are not added up yet.
+--
+-- Invariants, and what keeps each:
+--   each change counts once   folded_to: what transactions before it have appended is in the sums and gone; those after
+--     it are not. It moves to the oldest transaction that was running, under a lock on its row, in the transaction that
+--     adds up
+--   no scan over what is gone   it begins at folded_to, in the index; an old snapshot costs space, not time
+-- Cost: a row for each call that puts or completes work, for each lane and priority that it touches.
+
+create table parley_store._p_lane_change (
+  changed_by xid8 not null default pg_current_xact_id(),
+  change_id bigint generated always as identity,
+  lane_id bigint not null,
+  priority smallint not null,
+  came integer not null default 0,
+  went integer not null default 0,
+  tried integer not null default 0,
+  weight bigint not null default 0,
+  at timestamptz not null default clock_timestamp(),
+  primary key (changed_by, change_id)
+);
+
+comment on table parley_store._p_lane_change is
+'What came to lanes and went, until it is added up. tried: how many items more have a failed attempt; weight: that of
+what came, in units of the system.';
+
+create table parley_store._p_lane_count (
+  lane_id bigint not null references parley_store._p_lane on delete cascade,
+  priority smallint not null,
+  items bigint not null,
+  tried bigint not null,
+  came bigint not null,
+  weight bigint not null,
+  primary key (lane_id, priority)
+) with (fillfactor = 50);
+
+comment on table parley_store._p_lane_count is
+'How many items a lane has, and of these how many have a failed attempt; came and weight: of all that ever came.';
+
+create table parley_store._p_lane_rate (
+  lane_id bigint not null references parley_store._p_lane on delete cascade,
+  slot timestamptz not null,
+  came bigint not null,
+  went bigint not null,
+  primary key (lane_id, slot)
+) with (fillfactor = 50);
+
+comment on table parley_store._p_lane_rate is 'What came to a lane and went in ten seconds, for the last two minutes.';
+
+create index on parley_store._p_lane_rate (slot);
+
+create table parley_store._p_lane_fold (
+  is_only boolean primary key default true check (is_only),
+  folded_to xid8 not null,
+  system_identifier bigint not null
+);
+
+comment on table parley_store._p_lane_fold is 'One row: changes of transactions before folded_to are added up.';
+
+insert into parley_store._p_lane_fold (folded_to, system_identifier) values ('0', 0);
+
+create function parley_store._p_folded_to() returns xid8
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when f.system_identifier = (select c.system_identifier from pg_control_system() as c) then f.folded_to
+    else '0'::xid8
+  end
+  from parley_store._p_lane_fold as f
+$$;
+
+comment on function parley_store._p_folded_to() is
+'Gives the first transaction whose changes are not added up. On another server, where numbers differ, all that is left
+is not.';
+
+create function parley_store.fold_lane_counts() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_from xid8;
+  v_to xid8;
+  v_folded integer;
+begin
+  found := parley_store._p_require_read_committed();
+  perform from parley_store._p_lane_fold as f for update skip locked;
+  if not found then
+    return 0;
+  end if;
+  v_from := parley_store._p_folded_to();
+  v_to := pg_snapshot_xmin(pg_current_snapshot());
+  with gone as (
+    delete from parley_store._p_lane_change as c
+    where c.changed_by >= v_from and c.changed_by < v_to
+    returning c.lane_id, c.priority, c.came, c.went, c.tried, c.weight, c.at
+  ),
+
+  counted as (
+    insert into parley_store._p_lane_count as o (lane_id, priority, items, tried, came, weight)
+    select g.lane_id, g.priority, sum(g.came - g.went), sum(g.tried), sum(g.came), sum(g.weight)
+    from gone as g
+    where exists (select from parley_store._p_lane as l where l.lane_id = g.lane_id)
+    group by g.lane_id, g.priority
+    order by g.lane_id, g.priority
+    on conflict on constraint _p_lane_count_pkey do update
+    set items = o.items + excluded.items, tried = o.tried + excluded.tried, came = o.came + excluded.came,
+      weight = o.weight + excluded.weight
+  ),
+
+  rated as (
+    insert into parley_store._p_lane_rate as r (lane_id, slot, came, went)
+    select g.lane_id, date_bin('10 seconds', g.at, '2000-01-01'), sum(g.came), sum(g.went)
+    from gone as g
+    where g.at > clock_timestamp() - interval '2 minutes'
+      and exists (select from parley_store._p_lane as l where l.lane_id = g.lane_id)
+    group by 1, 2
+    having sum(g.came) > 0 or sum(g.went) > 0
+    on conflict on constraint _p_lane_rate_pkey do update
+    set came = r.came + excluded.came, went = r.went + excluded.went
+  )
+
+  select count(*)::integer into v_folded from gone as g;
+  update parley_store._p_lane_fold as f
+  set folded_to = v_to, system_identifier = (select c.system_identifier from pg_control_system() as c)
+  where f.folded_to <> v_to;
+  delete from parley_store._p_lane_rate as r where r.slot < clock_timestamp() - interval '2 minutes';
+  return v_folded;
+end
+$$;
+
+comment on function parley_store.fold_lane_counts() is
+'Adds up what came to lanes and went; gives how many changes. One does it at a time, others have nothing to do.
+Errors: PS009 not READ COMMITTED.
+Source: spec hub-transport 7.';
+
+create function parley_store.oldest_in_lane(lane_id bigint) returns timestamptz
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+  v_priority integer;
+  v_mark parley_store._p_lane_mark;
+  v_since timestamptz;
+  v_oldest timestamptz;
+begin
+  for v_priority in
+    select distinct p.priority from parley_store._p_lane_priority as p where p.lane_id = oldest_in_lane.lane_id
+  loop
+    v_mark := parley_store._p_newest_mark(lane_id, v_priority);
+    select i.since into v_since
+    from parley_store._p_item as i
+    where i.lane_id = oldest_in_lane.lane_id and i.priority = v_priority
+      and (i.put_by, i.item_id) >= (v_mark.from_xact, v_mark.from_item)
+    order by i.put_by, i.item_id
+    limit 1;
+    v_oldest := least(v_oldest, v_since);
+  end loop;
+  select d.since into v_since
+  from parley_store._p_delayed_item as d
+  where d.lane_id = oldest_in_lane.lane_id
+  order by d.item_id
+  limit 1;
+  return least(v_oldest, v_since);
+end
+$$;
+
+comment on function parley_store.oldest_in_lane(bigint) is
+'Gives when the first item of a lane came that waits or is delayed: the oldest, but for what was given back.';
+
+create view parley_store.lane_counts as
+with folded as materialized (
+  select parley_store._p_folded_to() as folded_to
+),
+
+left_over as (
+  select c.lane_id, c.priority, c.came, c.went, c.tried, c.weight, c.at
+  from folded as f
+  join parley_store._p_lane_change as c on c.changed_by >= f.folded_to
+),
+
+counted as (
+  select a.lane_id, a.priority, sum(a.items)::bigint as items, sum(a.tried)::bigint as tried,
+    sum(a.came)::bigint as came, sum(a.weight)::bigint as weight
+  from (
+    select o.lane_id, o.priority, o.items, o.tried, o.came, o.weight from parley_store._p_lane_count as o
+    union all
+    select l.lane_id, l.priority, l.came - l.went, l.tried, l.came, l.weight from left_over as l
+  ) as a
+  group by a.lane_id, a.priority
+),
+
+rated as (
+  select a.lane_id, sum(a.came) / 60.0 as came, sum(a.went) / 60.0 as went
+  from (
+    select r.lane_id, r.came, r.went
+    from parley_store._p_lane_rate as r
+    where r.slot > clock_timestamp() - interval '1 minute'
+    union all
+    select l.lane_id, l.came, l.went from left_over as l where l.at > clock_timestamp() - interval '1 minute'
+  ) as a
+  group by a.lane_id
+)
+
+select
+  l.lane_id, l.system, l.lane, coalesce(t.items, 0) as items, coalesce(t.tried, 0) as tried,
+  coalesce(t.by_priority, '{}'::jsonb) as by_priority, coalesce(t.weight, 0) as weight,
+  coalesce(r.came, 0) as incoming_rate, coalesce(r.went, 0) as outgoing_rate, coalesce(e.leases, 0) as leases,
+  case when t.items > 0 then parley_store.oldest_in_lane(l.lane_id) end as oldest_at
+from parley_store._p_lane as l
+left join (
+  select c.lane_id, greatest(sum(c.items), 0)::bigint as items, greatest(sum(c.tried), 0)::bigint as tried,
+    jsonb_object_agg(c.priority, c.items) filter (where c.items > 0) as by_priority,
+    (greatest(sum(c.items), 0) * sum(c.weight) / nullif(sum(c.came), 0))::bigint as weight
+  from counted as c
+  group by c.lane_id
+) as t using (lane_id)
+left join rated as r using (lane_id)
+left join (
+  select o.lane_id, count(*)::integer as leases from parley_store._p_lease as o group by o.lane_id
+) as e using (lane_id);
+
+comment on view parley_store.lane_counts is
+'How much is in each lane, waiting, delayed, in flight or suspended, from counters.
+Columns: items; tried, how many of them have a failed attempt; by_priority, items of each priority; weight, items times
+the mean weight of all that came; incoming_rate and outgoing_rate, items a second over the last minute; leases that are
+out; oldest_at, but for what was given back.';
+
 -- sql/store/tokens.sql
 
 -- Tokens: messages of a simple queue that say that a lane has work, or that items are due.
@@ -33019,7 +33294,7 @@ begin
   end if;
   -- A lane that is suspended or blocked stays scheduled without a token; who resumes it gives it one.
   if v_state.suspended_at is not null
-    or v_state.lease_max <= (
+    or parley_store._p_leases_allowed(v_state) <= (
       select count(*) from parley_store._p_lease as e where e.lane_id = v_state.lane_id
     ) then
     update parley_store._p_lane_state as s
@@ -33160,7 +33435,9 @@ $$;
 comment on function parley_store._p_claim_range(bigint, integer, xid8, bigint, xid8, integer, bigint) is
 'Claims the first free items of a lane that were put by transactions of a range; gives how many.';
 
-create function parley_store._p_claim_items(lane_id bigint, items integer, lease_id bigint) returns integer
+create function parley_store._p_claim_items(
+  lane_id bigint, items integer, lease_id bigint, is_turned boolean default false
+) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -33172,10 +33449,13 @@ declare
   v_claimed integer := 0;
 begin
   for v_priority in
-    select distinct p.priority
-    from parley_store._p_lane_priority as p
-    where p.lane_id = _p_claim_items.lane_id
-    order by p.priority desc
+    select o.priority
+    from (
+      select distinct p.priority, (p.priority - 1) % 10 as class
+      from parley_store._p_lane_priority as p
+      where p.lane_id = _p_claim_items.lane_id
+    ) as o
+    order by case when is_turned then o.class else -o.class end, o.priority desc
   loop
     v_before := v_claimed;
     v_mark := parley_store._p_newest_mark(lane_id, v_priority);
@@ -33204,8 +33484,10 @@ begin
 end
 $$;
 
-comment on function parley_store._p_claim_items(bigint, integer, bigint) is
-'Claims items of a lane, the highest priority first, and within it in their order; gives how many.';
+comment on function parley_store._p_claim_items(bigint, integer, bigint, boolean) is
+'Claims items of a lane, the highest priority first, and within it in their order, those that were given back before
+others; gives how many.
+Arguments: lane_id; items, how many at most; lease_id; is_turned, begin with the lowest priority.';
 
 create function parley_store._p_open_lease(lane_id bigint, lease interval, holder text) returns bigint
 language plpgsql
@@ -33228,11 +33510,12 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select
-    f.lease_id, l.lane, f.item_id, f.subject, f.priority, f.attempts, f.since, f.expires_at, f.data, f.last_error
+    f.lease_id, l.lane, f.item_id, f.subject, ((f.priority - 1) % 10 + 1)::smallint, f.attempts, f.since, f.expires_at,
+    f.data, f.last_error
   from parley_store._p_in_flight as f
   join parley_store._p_lane as l using (lane_id)
   where f.lease_id = any (lease_ids)
-  order by f.lease_id, f.priority desc, f.put_by, f.item_id
+  order by f.lease_id, (f.priority - 1) % 10 desc, f.priority desc, f.put_by, f.item_id
 $$;
 
 comment on function parley_store._p_claimed(bigint[]) is 'Gives the items of some leases.';
@@ -33252,12 +33535,13 @@ begin
   found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
   -- Where leases are counted one at a time comes to the count.
   select * into v_state from parley_store._p_lane_state as s where s.lane_id = v_lane_id;
-  if v_state.lease_max is not null then
+  if parley_store._p_leases_allowed(v_state) is not null then
     perform from parley_store._p_lane_state as s where s.lane_id = v_lane_id for update;
   end if;
   if v_state.suspended_at is not null
     or v_state.next_attempt_at > clock_timestamp()
-    or v_state.lease_max <= (select count(*) from parley_store._p_lease as e where e.lane_id = v_lane_id) then
+    or parley_store._p_leases_allowed(v_state)
+    <= (select count(*) from parley_store._p_lease as e where e.lane_id = v_lane_id) then
     return;
   end if;
   v_lease_id := parley_store._p_open_lease(v_lane_id, lease, coalesce(holder, ''));
@@ -33291,9 +33575,24 @@ $$;
 comment on function parley_store._p_due_work(text) is
 'Puts the items of a token of due ones at the end of their lane, and gives the lane.';
 
+create function parley_store._p_is_passed_by(lane_id bigint, beginnings text[]) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select
+    from parley_store._p_lane as l
+    cross join unnest(beginnings) as b (beginning)
+    where l.lane_id = _p_is_passed_by.lane_id and starts_with(l.lane, b.beginning)
+  )
+$$;
+
+comment on function parley_store._p_is_passed_by(bigint, text[]) is
+'Reports whether the name of a lane begins in one of some ways.';
+
 create function parley_store.claim_work(
   system text, items integer default 100, lanes integer default 1, lease interval default '1 minute',
-  holder text default '', timeout integer default 0, each integer default null
+  holder text default '', timeout integer default 0, each integer default null, passed_by text[] default null
 ) returns setof parley_store.claimed_item
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -33328,11 +33627,20 @@ begin
       end if;
       v_state := parley_store._p_take_token(split_part(v_token, ' ', 2)::bigint, split_part(v_token, ' ', 3)::bigint);
       continue when v_state.lane_id is null;
+      if passed_by is not null and parley_store._p_is_passed_by(v_state.lane_id, passed_by) then
+        perform parley_store._p_schedule(
+          v_state.lane_id, clock_timestamp() + (0.1 + 0.2 * random()) * interval '1 second'
+        );
+        continue;
+      end if;
       v_wanted := least(v_left, each);
       v_claimed := 0;
       if v_wanted > 0 then
         v_lease_id := parley_store._p_open_lease(v_state.lane_id, lease, coalesce(holder, ''));
-        v_claimed := parley_store._p_claim_items(v_state.lane_id, v_wanted, v_lease_id);
+        -- So that the lowest never starves: one of ten claims of a lane begins with it.
+        v_claimed := parley_store._p_claim_items(
+          v_state.lane_id, v_wanted, v_lease_id, v_state.token_number % 10 = 9 and v_state.lease_max is distinct from 1
+        );
         v_left := v_left - v_claimed;
         if v_claimed > 0 then
           v_leases := v_leases || v_lease_id;
@@ -33350,12 +33658,13 @@ begin
 end
 $$;
 
-comment on function parley_store.claim_work(text, integer, integer, interval, text, integer, integer) is
+comment on function parley_store.claim_work(text, integer, integer, interval, text, integer, integer, text[]) is
 'Claims items of the lanes whose turn it is, each lane under a lease of its own. Commit it before the work is done. It
 may give nothing although something waits, when a lane was left or is being changed: ask again.
 Arguments: system; items, how many of all lanes, 1 to 10,000; lanes, how many, 1 to 1,000; lease, how long they are the
 caller''s, 1 second to 1 day; holder, a name for who works on them; timeout, milliseconds to wait for work (0: do not
-wait); each, how many items of one lane (null: as many as of all).
+wait); each, how many items of one lane (null: as many as of all); passed_by, beginnings of the names of lanes that are
+left to others for now.
 Errors: PS001, PS002, PS009 not READ COMMITTED, and those of parley.take.';
 
 -- sql/store/leases.sql
@@ -33450,6 +33759,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_items integer;
+  v_priorities integer[];
 begin
   perform from parley_store._p_lane as l where l.lane_id = lease.lane_id for key share;
   with returned as (
@@ -33465,10 +33775,18 @@ begin
       item_id, lane_id, priority, subject, attempts, since, expires_at, data, last_error, reason
     )
     select
-      r.item_id, r.lane_id, least(r.priority, 10), r.subject, r.attempts, r.since, r.expires_at, r.data, r.last_error,
-      r.reason
+      r.item_id, r.lane_id, (r.priority - 1) % 10 + 1, r.subject, r.attempts, r.since, r.expires_at, r.data,
+      r.last_error, r.reason
     from returned as r
     where r.is_to_suspend
+  ),
+
+  removed as (
+    insert into parley_store._p_lane_change (lane_id, priority, went, tried)
+    select r.lane_id, (r.priority - 1) % 10 + 1, count(*), -count(*) filter (where r.attempts > 0)
+    from returned as r
+    where r.is_to_suspend is false
+    group by 1, 2
   ),
 
   -- Numbered anew in their order: what was claimed before stands in front of what was claimed after it.
@@ -33477,17 +33795,19 @@ begin
       lane_id, priority, item_id, subject, attempts, since, expires_at, data, last_error
     )
     select
-      r.lane_id, case when at_front then 11 else least(r.priority, 10) end,
+      r.lane_id, (r.priority - 1) % 10 + case when at_front then 11 else 1 end,
       nextval('parley_store._p_item_id'), r.subject, r.attempts, r.since, r.expires_at, r.data, r.last_error
     from (select * from returned as o where o.is_to_suspend is null order by o.priority desc, o.put_by, o.item_id) as r
   )
 
-  select count(*)::integer into v_items from returned as r;
+  select count(*)::integer, array_agg(distinct (r.priority - 1) % 10 + 11) into v_items, v_priorities
+  from returned as r;
   if at_front then
     insert into parley_store._p_lane_priority (lane_id, priority)
-    select lease.lane_id, 11
+    select lease.lane_id, p.priority
+    from unnest(v_priorities) as p (priority)
     where not exists (
-      select from parley_store._p_lane_priority as p where p.lane_id = lease.lane_id and p.priority = 11
+      select from parley_store._p_lane_priority as o where o.lane_id = lease.lane_id and o.priority = p.priority
     );
   end if;
   perform parley_store._p_wake_lanes(array[lease.lane_id]);
@@ -33527,9 +33847,20 @@ declare
   v_lease parley_store._p_lease := parley_store._p_hold_lease(lease_id);
   v_completed integer;
 begin
-  delete from parley_store._p_in_flight as f
-  where f.lease_id = v_lease.lease_id and (items is null or f.item_id = any (items));
-  get diagnostics v_completed = row_count;
+  with done as (
+    delete from parley_store._p_in_flight as f
+    where f.lease_id = v_lease.lease_id and (items is null or f.item_id = any (items))
+    returning f.lane_id, (f.priority - 1) % 10 + 1 as priority, f.attempts
+  ),
+
+  changed as (
+    insert into parley_store._p_lane_change (lane_id, priority, went, tried)
+    select d.lane_id, d.priority, count(*), -count(*) filter (where d.attempts > 0)
+    from done as d
+    group by d.lane_id, d.priority
+  )
+
+  select count(*)::integer into v_completed from done as d;
   perform parley_store._p_end_lease(v_lease);
   return v_completed;
 end
@@ -33555,7 +33886,8 @@ end
 $$;
 
 comment on function parley_store.release_work(bigint, bigint[]) is
-'Gives items back that were not tried, in front of all others of their lane and in their order; no attempt is counted.
+'Gives items back that were not tried, in front of all others of their priority and in their order; no attempt is
+counted.
 Arguments: lease_id; items, null for all that are left of the lease.
 Errors: PS005 the lease is over.';
 
@@ -33573,10 +33905,22 @@ begin
   if due_at is null then
     found := parley_store._p_raise('missing', 'due_at');
   end if;
-  update parley_store._p_in_flight as f
-  set attempts = f.attempts + counts::integer, last_error = coalesce(error, f.last_error)
-  where f.lease_id = v_lease.lease_id and (items is null or f.item_id = any (items));
-  get diagnostics v_returned = row_count;
+  with failed as (
+    update parley_store._p_in_flight as f
+    set attempts = f.attempts + counts::integer, last_error = coalesce(error, f.last_error)
+    where f.lease_id = v_lease.lease_id and (items is null or f.item_id = any (items))
+    returning f.lane_id, (f.priority - 1) % 10 + 1 as priority, f.attempts
+  ),
+
+  changed as (
+    insert into parley_store._p_lane_change (lane_id, priority, tried)
+    select f.lane_id, f.priority, count(*)
+    from failed as f
+    where counts and f.attempts = 1
+    group by f.lane_id, f.priority
+  )
+
+  select count(*)::integer into v_returned from failed as f;
   with returned as (
     delete from parley_store._p_in_flight as f
     where f.lease_id = v_lease.lease_id
@@ -33590,7 +33934,7 @@ begin
       item_id, lane_id, due_at, priority, subject, attempts, since, expires_at, data, last_error
     )
     select
-      r.item_id, r.lane_id, delay_work.due_at, least(r.priority, 10), r.subject, r.attempts, r.since, r.expires_at,
+      r.item_id, r.lane_id, delay_work.due_at, (r.priority - 1) % 10 + 1, r.subject, r.attempts, r.since, r.expires_at,
       r.data, r.last_error
     from returned as r
     returning item_id
@@ -33734,14 +34078,20 @@ declare
 begin
   select * into v_state from parley_store._p_lane_state as s where s.lane_id = v_lane_id for update;
   -- A failure of before the last success, or of an attempt that others have reported already, says nothing new.
-  if failed_at is null or failed_at < v_state.succeeded_at or v_state.next_attempt_at > failed_at then
+  if failed_at is null or failed_at < v_state.succeeded_at
+    or v_state.failures > 0 and v_state.next_attempt_at > failed_at then
     return v_state.next_attempt_at;
   end if;
-  -- Items expire, lanes do not.
-  v_next := parley_store.next_attempt(v_state.retry_policy, v_state.failures + 1, null);
+  -- Items expire, lanes do not. A lane that was put off is not tried before that time either.
+  v_next := greatest(
+    parley_store.next_attempt(v_state.retry_policy, v_state.failures + 1, null), v_state.next_attempt_at
+  );
   update parley_store._p_lane_state as s
   set failures = s.failures + 1, failing_since = coalesce(s.failing_since, failed_at), next_attempt_at = v_next,
-    last_error = error
+    last_error = error,
+    lease_limit = case
+      when s.lease_start is not null then greatest(least(coalesce(s.lease_limit, s.lease_start), s.lease_max) / 2, 1)
+    end
   where s.lane_id = v_lane_id;
   if v_state.suspended_at is null then
     perform parley_store._p_schedule(v_lane_id, v_next);
@@ -33763,34 +34113,76 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lane_id bigint := parley_store._p_lane_id(system, lane);
-  v_was_waiting boolean;
+  v_state parley_store._p_lane_state;
 begin
-  -- The row is written when something changes, and once in ten seconds.
-  perform
+  -- The row is written when something changes, and once in ten seconds; in one while the number of leases grows.
+  select * into v_state
   from parley_store._p_lane_state as s
   where s.lane_id = v_lane_id
-    and (s.failures > 0 or s.succeeded_at is null or s.succeeded_at < clock_timestamp() - interval '10 seconds')
+    and (
+      s.failures > 0 or s.succeeded_at is null or s.succeeded_at < clock_timestamp() - interval '10 seconds'
+      or s.lease_start is not null
+      and coalesce(s.lease_limit, s.lease_start) < coalesce(s.lease_max, 100000)
+      and s.succeeded_at < clock_timestamp() - interval '1 second'
+    )
   for update;
   if not found then
     return;
   end if;
-  select s.next_attempt_at > clock_timestamp() and s.suspended_at is null into v_was_waiting
-  from parley_store._p_lane_state as s
-  where s.lane_id = v_lane_id;
+  -- After a failure it begins where the failure has left it; otherwise there is one more.
   update parley_store._p_lane_state as s
-  set failures = 0, failing_since = null, next_attempt_at = null, succeeded_at = clock_timestamp()
+  set failures = 0, failing_since = null,
+    next_attempt_at = case when v_state.failures = 0 then s.next_attempt_at end,
+    succeeded_at = clock_timestamp(),
+    lease_limit = case
+      when s.lease_start is null then null
+      when v_state.succeeded_at is null or v_state.failures > 0 then coalesce(s.lease_limit, s.lease_start)
+      else least(coalesce(s.lease_limit, s.lease_start) + 1, coalesce(s.lease_max, 100000))
+    end
   where s.lane_id = v_lane_id;
-  if v_was_waiting then
+  if v_state.suspended_at is null
+    and (v_state.is_blocked or v_state.failures > 0 and v_state.next_attempt_at > clock_timestamp()) then
     perform parley_store._p_schedule(v_lane_id, null);
   end if;
 end
 $$;
 
 comment on function parley_store.succeed_lane(text, text) is
-'Reports that the next hop of a lane was reached: its count of failures begins anew.
+'Reports that the next hop of a lane was reached: its count of failures begins anew, and where the number of its leases
+adapts there may be one more, at most each second.
 Arguments: system; lane.
 Errors: PS006.
-Source: spec hub-transport 8.1.';
+Source: spec hub-transport 8.1, 11.2.';
+
+create function parley_store.postpone_lane(system text, lane text, until timestamptz, reason text default null)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane_id bigint := parley_store._p_lane_id(system, lane);
+  v_state parley_store._p_lane_state;
+begin
+  select * into v_state from parley_store._p_lane_state as s where s.lane_id = v_lane_id for update;
+  if until is null or until <= greatest(clock_timestamp(), v_state.next_attempt_at) then
+    return false;
+  end if;
+  update parley_store._p_lane_state as s
+  set next_attempt_at = until, last_error = coalesce(reason, s.last_error)
+  where s.lane_id = v_lane_id;
+  if v_state.suspended_at is null then
+    perform parley_store._p_schedule(v_lane_id, until);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_store.postpone_lane(text, text, timestamptz, text) is
+'Has nothing claimed from a lane until a time, without a failure of its next hop: because of a rate, say. False when it
+waits as long already.
+Arguments: system; lane; until; reason.
+Errors: PS006.
+Source: spec hub-transport 11.3.';
 
 create function parley_store.retry_lane(system text, lane text, done_by text default null) returns boolean
 language plpgsql
@@ -33977,8 +34369,9 @@ Source: spec hub-transport 2.';
 
 create view parley_store.work_items as
 select
-  l.system, l.lane, 'WAITING' as state, i.item_id, i.subject, least(i.priority, 10) as priority, i.attempts, i.since,
-  null::timestamptz as due_at, i.expires_at, i.last_error, null as reason, null::bigint as lease_id, i.data
+  l.system, l.lane, 'WAITING' as state, i.item_id, i.subject, ((i.priority - 1) % 10 + 1)::smallint as priority,
+  i.attempts, i.since, null::timestamptz as due_at, i.expires_at, i.last_error, null as reason,
+  null::bigint as lease_id, i.data
 from parley_store._p_item as i
 join parley_store._p_lane as l using (lane_id)
 union all
@@ -33989,8 +34382,8 @@ from parley_store._p_delayed_item as d
 join parley_store._p_lane as l using (lane_id)
 union all
 select
-  l.system, l.lane, 'IN_FLIGHT', f.item_id, f.subject, least(f.priority, 10), f.attempts, f.since, null, f.expires_at,
-  f.last_error, f.reason, f.lease_id, f.data
+  l.system, l.lane, 'IN_FLIGHT', f.item_id, f.subject, ((f.priority - 1) % 10 + 1)::smallint, f.attempts, f.since,
+  null, f.expires_at, f.last_error, f.reason, f.lease_id, f.data
 from parley_store._p_in_flight as f
 join parley_store._p_lane as l using (lane_id)
 union all
@@ -34120,7 +34513,7 @@ begin
   delete from parley_store._p_item as i
   using picked as p
   where i.ctid = p.row_id
-  returning i.item_id, i.lane_id, least(i.priority, 10)::smallint, i.subject, i.attempts, i.since, i.expires_at,
+  returning i.item_id, i.lane_id, ((i.priority - 1) % 10 + 1)::smallint, i.subject, i.attempts, i.since, i.expires_at,
     i.data, i.last_error, null::text, clock_timestamp();
   return query
   with picked as materialized (
@@ -34271,6 +34664,12 @@ begin
     delete from parley_store._p_suspended_item as u where u.item_id = any (v_items) returning u.item_id
   )
   select coalesce(v_gone, '{}') || coalesce(array_agg(r.item_id), '{}') into v_gone from removed as r;
+  insert into parley_store._p_lane_change (lane_id, priority, went, tried)
+  select l.lane_id, w.priority, count(*), -count(*) filter (where w.attempts > 0)
+  from unnest(v_matching) as w
+  join parley_store._p_lane as l on l.system = w.system and l.lane = w.lane
+  where w.item_id = any (v_gone)
+  group by l.lane_id, w.priority;
   update parley_store._p_in_flight as f
   set is_to_suspend = false, reason = 'removed'
   where f.item_id = any (v_items) and f.is_to_suspend is distinct from false;
@@ -34315,7 +34714,8 @@ begin
       order by o.priority, o.put_by, o.item_id
       limit items
     ) as i
-    where l.system = claim_expired.system and (s.failures > 0 or s.suspended_at is not null)
+    where l.system = claim_expired.system
+      and (s.failures > 0 or s.suspended_at is not null or s.next_attempt_at > clock_timestamp())
       and i.expires_at < clock_timestamp()
     group by l.lane_id
     limit items
@@ -34341,8 +34741,8 @@ end
 $$;
 
 comment on function parley_store.claim_expired(text, integer, interval, text) is
-'Claims items whose time is over and whose lanes are in retry or suspended, from which nothing else is claimed: for the
-system to give them up. Items of other lanes come by claim_work, with their expires_at.
+'Claims items whose time is over and whose lanes are in retry, put off or suspended, from which nothing else is claimed:
+for the system to give them up. Items of other lanes come by claim_work, with their expires_at.
 Arguments: as claim_work.
 Errors: PS001, PS002.
 Source: spec hub-transport 8.3.';
@@ -34796,6 +35196,7 @@ as $$
 begin
   found := parley_store._p_require_read_committed();
   return query select 'leases expired', parley_store.expire_leases();
+  return query select 'lane counts', parley_store.fold_lane_counts();
   return query select 'lanes repaired', parley_store.repair_lanes();
   return query select 'lanes removed', parley_store.remove_idle_lanes(1000, lane_idle);
   return query
@@ -35379,13 +35780,20 @@ from (values
   ('send connector', 'dns_servers', 'texts', '[]', null, null, null, false, false, ''),
   ('send connector', 'protocol_log', 'choice', '"NONE"', null, null, 'NONE VERBOSE', false, false, ''),
   ('send connector', 'rates', 'objects', '[]', null, null, null, false, false,
-    'token buckets: [{"key": "DOMAIN", "match": "example.com", "messages": 100, "per": 60}]'),
+    'token buckets: [{"key": "DOMAIN", "match": "example.com", "messages": 100, "per": 60}]; key DOMAIN, HOST, '
+    || 'SENDER_DOMAIN, ROLE, TAG or SOURCE'),
+  ('send connector', 'initial_connections', 'integer', '5', 0, 10000, null, false, false,
+    'with how many connections to a domain to begin; one more for each success, half for a failure; 0: '
+    || 'max_connections_per_domain at once'),
+  ('send connector', 'retry_rules', 'objects', '[]', null, null, null, false, false,
+    'policies for some messages, the first that fits: [{"domain": "*.example.com", "priority": "HIGH", '
+    || '"status": "4.2", "policy": "quick"}]'),
   ('send connector', 'retry_policy', 'text', null, null, null, null, false, false,
     'name of a retry policy of parley_store; null: that of mail'),
   ('send connector', 'sign', 'boolean', 'true', null, null, null, false, false,
     'sign by DKIM, where there is a key of the senders domain'),
-  ('send connector', 'keep_headers', 'choices', '[]', null, null, 'ROUTING ORGANIZATION FOREST', false, false,
-    'internal headers that leave')
+  ('send connector', 'keep_headers', 'choices', '["ROUTING"]', null, null, 'ROUTING ORGANIZATION FOREST', false, false,
+    'headers that leave: Received and Resent-*, and those in which our nodes write to each other')
 ) as d (kind, setting, type, default_value, least, largest, choices, is_required, is_secret, remark);
 
 comment on view parley_mail._p_connector_setting is
@@ -36235,6 +36643,7 @@ begin
     perform parley_mail._p_derive_directory(kind, name, settings);
   elsif kind = 'send connector' then
     perform parley_mail._p_derive_connector(name, settings);
+    perform parley_mail._p_derive_rates(name, settings);
   elsif kind = 'accepted domain' then
     insert into parley_mail._p_accepted_domain (domain, type) values (_p_derive.name, settings ->> 'type');
   elsif kind = 'service binding' then
@@ -36285,6 +36694,7 @@ begin
   delete from parley_mail._p_group_member as m
   where kind = 'distribution group' and m.entry = _p_forget_derived.name;
   delete from parley_mail._p_address_space as s where kind = 'send connector' and s.connector = _p_forget_derived.name;
+  delete from parley_mail._p_rate as r where kind = 'send connector' and r.connector = _p_forget_derived.name;
   delete from parley_mail._p_accepted_domain as d where kind = 'accepted domain' and d.domain = _p_forget_derived.name;
   delete from parley_mail._p_service_pattern as p where kind = 'service binding' and p.binding = _p_forget_derived.name;
   delete from parley_mail._p_receive_range as r
@@ -36438,7 +36848,11 @@ begin
     found := parley_mail._p_contradicts('send connector', name, 'itself', 'authentication needs a name and a password.',
       'Give username and password.');
   end if;
-  return true;
+  if settings ->> 'tls' = 'DOMAIN' and settings ->> 'tls_domain' is null then
+    found := parley_mail._p_contradicts('send connector', name, 'itself', 'tls is DOMAIN, and there is none.',
+      'Give tls_domain, the name that the certificate must carry.');
+  end if;
+  return parley_mail._p_check_rates(name, settings) and parley_mail._p_check_retry_rules(name, settings);
 end
 $$;
 
@@ -38621,10 +39035,21 @@ no fork. Gives how many.';
 -- Delivery status notifications: what is to be reported to senders, until the report is made.
 --
 -- The outcome of a recipient puts a row here where the sender wants a report. Rows of one message and one action that
--- come within two seconds are one report. A daemon composes it (internal/mail/report) and accepts it as a message, in
--- the transaction that removes the rows: so each is made once.
+-- come within the setting dsn_window are one report. A daemon composes it (internal/mail/report) and accepts it as a
+-- message, in the transaction that removes the rows: so each is made once.
 --
 -- Never reported: what has the null sender, recipients with NOTIFY=NEVER, an action that was not asked for.
+
+create function parley_mail._p_report_window() returns interval
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce((o.settings ->> 'dsn_window')::integer, 5) * interval '1 second' from parley_mail._p_organization as o
+$$;
+
+comment on function parley_mail._p_report_window() is
+'Gives how long reports about one message are collected.
+Source: spec mail 8.3.';
 
 create table parley_mail._p_report (
   message_id bigint not null,
@@ -38637,7 +39062,7 @@ create table parley_mail._p_report (
   reason text,
   host text,
   attempted_at timestamptz,
-  due_at timestamptz not null default clock_timestamp() + interval '2 seconds',
+  due_at timestamptz not null default clock_timestamp() + parley_mail._p_report_window(),
   primary key (message_id, action, ordinal)
 );
 
@@ -38759,6 +39184,56 @@ is left. Gives how many. What is left of their work items is the caller''s to co
 Arguments: message_ids and ordinals, which recipients; statuses, codes of RFC 3463; texts, why; source, what gave up.
 Source: spec mail 9.';
 
+-- sql/mail/due_reports.sql
+
+-- Reports that are due: which are made when, and how many (spec mail 9).
+
+alter table parley_mail._p_message
+add column reports smallint not null default 0,
+add column reported_at timestamptz;
+
+create table parley_mail._p_report_rate (
+  sender text not null,
+  hour timestamptz not null,
+  reports integer not null,
+  primary key (sender, hour)
+);
+
+comment on table parley_mail._p_report_rate is 'How many reports each sender got in an hour; rows go after two hours.';
+
+create index _p_report_rate_hour on parley_mail._p_report_rate (hour);
+
+create function parley_mail._p_may_report(message_id bigint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_most integer;
+  v_sender text;
+begin
+  select coalesce((o.settings ->> 'dsn_rate')::integer, 100) into v_most from parley_mail._p_organization as o;
+  select lower(m.sender) into v_sender
+  from parley_mail._p_message as m
+  where m.message_id = _p_may_report.message_id;
+  insert into parley_mail._p_report_rate as r (sender, hour, reports)
+  values (coalesce(v_sender, ''), date_trunc('hour', clock_timestamp()), 1)
+  on conflict on constraint _p_report_rate_pkey do update
+  set reports = r.reports + 1 where r.reports < v_most;
+  if not found then
+    perform parley_mail._p_track(
+      array['DROP'], array[_p_may_report.message_id], array[v_sender], null, array['too many reports in an hour'], null,
+      array['DSN']
+    );
+    return false;
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_may_report(bigint) is
+'Counts a report to the sender of a message; false when he has got as many in this hour as the setting dsn_rate says.
+Source: spec mail 9.';
+
 create function parley_mail._p_due_report(caller parley.caller default parley.current_caller())
 returns table (
   message_id bigint, action text, sender text, ret text, envid text, received_at timestamptz, helo text, size bigint,
@@ -38771,17 +39246,33 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_due record;
+  v_next timestamptz;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  select p.message_id, p.action into v_due
-  from parley_mail._p_report as p
-  where p.due_at <= clock_timestamp()
-  order by p.due_at
-  limit 1
-  for update skip locked;
-  if not found then
-    return;
-  end if;
+  loop
+    select p.message_id, p.action into v_due
+    from parley_mail._p_report as p
+    where p.due_at <= clock_timestamp()
+    order by p.due_at
+    limit 1
+    for update skip locked;
+    if not found then
+      return;
+    end if;
+    -- Recipients that fail one after the other do not make a report each.
+    select m.reported_at + parley_mail._p_report_window() * (2 ^ least(m.reports, 10)) into v_next
+    from parley_mail._p_message as m
+    where m.message_id = v_due.message_id;
+    if v_next > clock_timestamp() then
+      update parley_mail._p_report as p
+      set due_at = v_next
+      where p.message_id = v_due.message_id and p.action = v_due.action;
+      continue;
+    end if;
+    exit when parley_mail._p_may_report(v_due.message_id);
+    delete from parley_mail._p_report as p where p.message_id = v_due.message_id and p.action = v_due.action;
+    perform parley_mail._p_remove_finished(array[v_due.message_id]);
+  end loop;
   return query
   with reported as (
     delete from parley_mail._p_report as p
@@ -38811,7 +39302,8 @@ end
 $$;
 
 comment on function parley_mail._p_due_report(parley.caller) is
-'Takes a report that is to be made now, with the message that it is about; no row when there is none. In the same
+'Takes a report that is to be made now, with the message that it is about; no row when there is none. Reports about one
+message come further apart each time, and those to one sender are no more than the setting dsn_rate says. In the same
 transaction the caller accepts the report as a message and calls _p_finish_report; after a rollback it is to be made
 again.
 Errors: PM001 the role does not hold SERVE.
@@ -38824,6 +39316,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  update parley_mail._p_message as m
+  set reports = least(m.reports + 1, 10000), reported_at = clock_timestamp()
+  where m.message_id = _p_finish_report.message_id;
   perform parley_mail._p_remove_finished(array[message_id]);
 end
 $$;
@@ -38839,11 +39334,13 @@ Errors: PM001 the role does not hold SERVE.';
 -- A claim is a lease of parley_store on items of one lane. No transaction stays open while messages are sent.
 
 create function parley_mail._p_claim(
-  hops integer, each integer, lease interval, holder text, caller parley.caller default parley.current_caller()
+  hops integer, each integer, lease interval, holder text, passed_by text[] default null,
+  caller parley.caller default parley.current_caller()
 ) returns table (
   lease_id bigint, item_id bigint, lane text, message_id bigint, network_message_id uuid, sender text, ret text,
   envid text, size bigint, content_id bigint, body_holder bigint, body bytea, is_eight_bit boolean,
-  has_utf8_addresses boolean, ordinals integer[], addresses text[], notify text[], original_recipients text[]
+  has_utf8_addresses boolean, ordinals integer[], addresses text[], notify text[], original_recipients text[],
+  n bigint
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -38854,13 +39351,18 @@ declare
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   v_claimed := array(
-    select w from parley_store.claim_work('mail', hops * each, hops, lease, holder, each => _p_claim.each) as w
+    select w
+    from parley_store.claim_work(
+      'mail', hops * each, hops, lease, holder, each => _p_claim.each, passed_by => _p_claim.passed_by
+    ) as w
   );
   return query
   select
     c.lease_id, c.item_id, c.lane, m.message_id, m.network_message_id, m.sender, m.ret, m.envid, m.size, b.content_id,
-    b.message_id, b.body, m.is_eight_bit, m.has_utf8_addresses, r.ordinals, r.addresses, r.notify, r.originals
-  from unnest(v_claimed) as c
+    b.message_id, b.body, m.is_eight_bit, m.has_utf8_addresses, r.ordinals, r.addresses, r.notify, r.originals,
+    c.n
+  from unnest(v_claimed) with ordinality
+    as c (lease_id, lane, item_id, subject, priority, attempts, since, expires_at, data, last_error, n)
   join parley_mail._p_message as m on m.message_id = c.subject
   join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
   cross join lateral (
@@ -38886,10 +39388,12 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_claim(integer, integer, interval, text, parley.caller) is
+comment on function parley_mail._p_claim(integer, integer, interval, text, text[], parley.caller) is
 'Claims messages of the next hops whose turn it is, those of each under a lease of its own, with the recipients that are
-reached by it. Commit before they are sent. A body of up to 8,000 bytes is given; a larger one is read by _p_read_body.
-Arguments: hops, how many; each, how many messages of one; lease, for how long; holder, a name for the daemon.
+reached by it; n is their order. Commit before they are sent. A body of up to 8,000 bytes is given; a larger one is read
+by _p_read_body.
+Arguments: hops, how many; each, how many messages of one; lease, for how long; holder, a name for the daemon;
+passed_by, beginnings of queues that this daemon leaves to others now, such as DNS/internet/.
 Errors: PM001 the role does not hold SERVE, PS002.
 Source: spec mail 1, 11.2.';
 
@@ -38945,6 +39449,294 @@ comment on function parley_mail._p_read_body(bigint, bigint, integer, integer, p
 Arguments: content_id and body_holder, as _p_claim gives them; from_number and to_number, the first and the last chunk,
 from 0 on.
 Errors: PM001 the role does not hold SERVE, PS003.';
+
+-- sql/mail/rates.sql
+
+-- Rates: how many messages may leave in a time, by destination, sender or source (spec mail 11.3).
+--
+-- A rate of a send connector is a token bucket for each value of its key: it holds up to "burst" tokens, "messages" (or
+-- "recipients") of them come in "per" seconds, and a message that leaves takes one. The buckets are rows, so all
+-- daemons share them; a connector without rates has none, and nothing is asked.
+--
+-- What finds no token is put off and no attempt is counted: the whole queue, where the rate is one of where it leads
+-- (DOMAIN, HOST, SOURCE), or else the message (SENDER_DOMAIN, ROLE, TAG). It gets a time at which its tokens will have
+-- come, behind those that were put off before it (reserved_to): so a backlog comes back at the rate and not at once.
+--
+-- Locks: buckets in the order of their keys, then the lease. Cost: four statements for a batch of messages, only where
+-- there are rates.
+
+create table parley_mail._p_rate (
+  connector text not null,
+  ordinal integer not null,
+  key text not null,
+  match text,
+  amount integer not null,
+  is_of_recipients boolean not null,
+  per integer not null,
+  burst integer not null,
+  primary key (connector, ordinal)
+);
+
+comment on table parley_mail._p_rate is
+'Rates of send connectors: amount messages or recipients in per seconds, burst at once. match: the value for which it
+is; *.d is one bucket for all below d; null: a bucket for each value.';
+
+create table parley_mail._p_rate_bucket (
+  connector text not null,
+  key text not null,
+  value text not null,
+  per integer not null,
+  tokens double precision not null,
+  filled_at timestamptz not null,
+  reserved_to timestamptz not null,
+  primary key (connector, key, value, per)
+) with (fillfactor = 50);
+
+comment on table parley_mail._p_rate_bucket is
+'Token buckets: how many tokens there were at filled_at, and up to when those to come are promised.';
+
+create function parley_mail._p_is_rate(rate jsonb) returns boolean
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    upper(rate ->> 'key') in ('DOMAIN', 'HOST', 'SENDER_DOMAIN', 'ROLE', 'TAG', 'SOURCE')
+    and (rate ? 'messages') <> (rate ? 'recipients')
+    and coalesce(rate ->> 'messages', rate ->> 'recipients') ~ '^[1-9][0-9]{0,8}$'
+    and rate ->> 'per' ~ '^[1-9][0-9]{0,5}$'
+    and coalesce(rate ->> 'burst', '1') ~ '^[1-9][0-9]{0,8}$'
+    and rate - array['key', 'match', 'messages', 'recipients', 'per', 'burst'] = '{}', false
+  )
+$$;
+
+comment on function parley_mail._p_is_rate(jsonb) is 'Reports whether an element of the setting rates is well-formed.';
+
+create function parley_mail._p_derive_rates(connector text, settings jsonb) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  delete from parley_mail._p_rate as r where r.connector = _p_derive_rates.connector;
+  insert into parley_mail._p_rate (connector, ordinal, key, match, amount, is_of_recipients, per, burst)
+  select _p_derive_rates.connector, s.n, upper(s.v ->> 'key'), lower(s.v ->> 'match'),
+    coalesce(s.v ->> 'messages', s.v ->> 'recipients')::integer, s.v ? 'recipients', (s.v ->> 'per')::integer,
+    coalesce(s.v ->> 'burst', s.v ->> 'messages', s.v ->> 'recipients')::integer
+  from jsonb_array_elements(settings -> 'rates') with ordinality as s (v, n)
+  -- What is malformed is refused when the change is complete.
+  where parley_mail._p_is_rate(s.v)
+$$;
+
+comment on function parley_mail._p_derive_rates(text, jsonb) is 'Writes the rates of a send connector.';
+
+create function parley_mail._p_check_rates(name text, settings jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_rate jsonb;
+begin
+  for v_rate in select s.v from jsonb_array_elements(settings -> 'rates') as s (v) loop
+    if not parley_mail._p_is_rate(v_rate) then
+      found := parley_mail._p_contradicts('send connector', name, 'itself', format('%s is no rate.', v_rate),
+        'Write {"key": "DOMAIN", "match": "example.com", "messages": 100, "per": 60}: key is DOMAIN, HOST, '
+        || 'SENDER_DOMAIN, ROLE, TAG or SOURCE, messages (or recipients) in per seconds, match and burst as you like.');
+    end if;
+  end loop;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_rates(text, jsonb) is
+'Refuses rates of a send connector that are malformed.
+Errors: PM003.';
+
+create type parley_mail._p_demand as (
+  item bigint,
+  key text,
+  value text,
+  per integer,
+  cost integer,
+  amount integer,
+  burst integer
+);
+
+comment on type parley_mail._p_demand is 'That a message takes cost tokens of a bucket.';
+
+create function parley_mail._p_demands(
+  connector text, lane text, items bigint[], message_ids bigint[], host text, source text
+) returns setof parley_mail._p_demand
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select distinct u.item, r.key, case when r.match like '*.%' then r.match else v.value end, r.per,
+    case when r.is_of_recipients then p.recipients else 1 end, r.amount, r.burst
+  from unnest(items, message_ids) as u (item, message_id)
+  join parley_mail._p_message as m on m.message_id = u.message_id
+  cross join lateral (
+    select array_agg(distinct parley_mail._p_domain_of(o.address)) as domains, count(*)::integer as recipients
+    from parley_mail._p_recipient as o
+    where o.message_id = u.message_id and o.lane = _p_demands.lane
+  ) as p
+  join parley_mail._p_rate as r on r.connector = _p_demands.connector
+  cross join lateral (
+    select lower(a.value) as value
+    from unnest(case r.key
+      when 'DOMAIN' then p.domains
+      when 'HOST' then array[_p_demands.host]
+      when 'SENDER_DOMAIN' then array[parley_mail._p_domain_of(m.sender)]
+      when 'ROLE' then array[coalesce(pg_get_userbyid(m.submitted_by), m.authenticated_as)]
+      when 'TAG' then array[m.tag]
+      when 'SOURCE' then array[_p_demands.source]
+    end) as a (value)
+    where a.value is not null
+  ) as v
+  where r.match is null or r.match = v.value or r.match like '*.%' and v.value like '%' || substr(r.match, 2)
+$$;
+
+comment on function parley_mail._p_demands(text, text, bigint[], bigint[], text, text) is
+'Gives of which buckets some messages take tokens.';
+
+create function parley_mail._p_lock_buckets(connector text, demands parley_mail._p_demand[], now timestamptz)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into parley_mail._p_rate_bucket (connector, key, value, per, tokens, filled_at, reserved_to)
+  select distinct _p_lock_buckets.connector, d.key, d.value, d.per, d.burst, now, now
+  from unnest(demands) as d
+  order by 2, 3, 4
+  on conflict do nothing;
+  perform
+  from parley_mail._p_rate_bucket as b
+  where b.connector = _p_lock_buckets.connector
+    and (b.key, b.value, b.per) in (select d.key, d.value, d.per from unnest(demands) as d)
+  order by b.key, b.value, b.per
+  for update;
+  update parley_mail._p_rate_bucket as b
+  set tokens = least(
+      d.burst,
+      b.tokens + greatest(extract(epoch from clock_timestamp() - b.filled_at), 0) * d.amount::double precision / d.per
+    ),
+    filled_at = clock_timestamp()
+  from (select distinct e.key, e.value, e.per, e.amount, e.burst from unnest(demands) as e) as d
+  where b.connector = _p_lock_buckets.connector and b.key = d.key and b.value = d.value and b.per = d.per;
+end
+$$;
+
+comment on function parley_mail._p_lock_buckets(text, parley_mail._p_demand[], timestamptz) is
+'Makes the buckets that there are not yet, locks all, in one order, and fills in what has come since.';
+
+create function parley_mail._p_put_off(
+  connector text, demands parley_mail._p_demand[], item bigint, messages integer
+) returns timestamptz
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  with reserved as (
+    update parley_mail._p_rate_bucket as b
+    set reserved_to = greatest(b.reserved_to, clock_timestamp())
+      + least(d.cost * messages, d.burst) * d.per / d.amount::double precision * interval '1 second'
+    from unnest(demands) as d
+    where d.item = _p_put_off.item and b.connector = _p_put_off.connector
+      and b.key = d.key and b.value = d.value and b.per = d.per and b.tokens < least(d.cost, d.burst)
+    returning b.reserved_to
+  )
+  select max(r.reserved_to) from reserved as r
+$$;
+
+comment on function parley_mail._p_put_off(text, parley_mail._p_demand[], bigint, integer) is
+'Gives when a message, and so many others of its kind, will have their tokens, behind those that were put off before.';
+
+create function parley_mail._p_permit(
+  lane text, lease_id bigint, items bigint[], message_ids bigint[], host text, source text,
+  caller parley.caller default parley.current_caller()
+) returns bigint[]
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_connector constant text := split_part(lane, '/', 2);
+  v_demands parley_mail._p_demand[];
+  v_item bigint;
+  v_lacking text;
+  v_due timestamptz;
+  v_permitted bigint[] := '{}'::bigint[];
+  v_delayed jsonb := '{}'::jsonb;
+  v_expired bigint[] := '{}'::bigint[];
+  v_expires timestamptz;
+  v_group record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  v_demands := array(
+    select d from parley_mail._p_demands(v_connector, lane, items, message_ids, host, source) as d
+  );
+  if cardinality(v_demands) = 0 then
+    return items;
+  end if;
+  perform parley_mail._p_lock_buckets(v_connector, v_demands, clock_timestamp());
+  foreach v_item in array items loop
+    v_lacking := null;
+    select d.key into v_lacking
+    from unnest(v_demands) as d
+    join parley_mail._p_rate_bucket as b
+      on b.connector = v_connector and b.key = d.key and b.value = d.value and b.per = d.per
+    where d.item = v_item and b.tokens < least(d.cost, d.burst)
+    order by (d.key in ('HOST', 'SOURCE') or d.key = 'DOMAIN' and lane like 'DNS/%') desc, d.key
+    limit 1;
+    if v_lacking is not null then
+      select m.expires_at into v_expires
+      from parley_mail._p_message as m
+      where m.message_id = message_ids[array_position(items, v_item)];
+    end if;
+    if v_lacking is null then
+      update parley_mail._p_rate_bucket as b
+      set tokens = b.tokens - d.cost
+      from unnest(v_demands) as d
+      where d.item = v_item and b.connector = v_connector and b.key = d.key and b.value = d.value and b.per = d.per;
+      v_permitted := v_permitted || v_item;
+    elsif v_expires <= clock_timestamp() then
+      v_expired := v_expired || v_item;
+    elsif v_lacking in ('HOST', 'SOURCE') or v_lacking = 'DOMAIN' and lane like 'DNS/%' then
+      -- What is left would find no token either.
+      v_due := parley_mail._p_put_off(
+        v_connector, v_demands, v_item, cardinality(items) - array_position(items, v_item) + 1
+      );
+      perform parley_store.release_work(lease_id, array(
+        select i.id
+        from unnest(items) as i (id)
+        where i.id <> all (v_permitted || v_expired) and not jsonb_path_exists(
+          v_delayed, '$.* ? (@[*] == $id)', jsonb_build_object('id', i.id)
+        )
+      ));
+      perform parley_store.postpone_lane('mail', lane, v_due, format('rate by %s', v_lacking));
+      exit;
+    else
+      v_due := least(
+        date_trunc('second', parley_mail._p_put_off(v_connector, v_demands, v_item, 1)) + interval '1 second', v_expires
+      );
+      v_delayed := jsonb_set(
+        v_delayed, array[v_due::text], coalesce(v_delayed -> v_due::text, '[]'::jsonb) || to_jsonb(v_item)
+      );
+    end if;
+  end loop;
+  perform parley_mail._p_expire_items(lease_id, v_expired);
+  for v_group in select e.key as due, e.value as items from jsonb_each(v_delayed) as e order by e.key loop
+    perform parley_store.delay_work(
+      lease_id, array(select i.id::bigint from jsonb_array_elements_text(v_group.items) as i (id)),
+      v_group.due::timestamptz, 'rate', false
+    );
+  end loop;
+  return v_permitted;
+end
+$$;
+
+comment on function parley_mail._p_permit(text, bigint, bigint[], bigint[], text, text, parley.caller) is
+'Takes tokens for claimed messages that are to be sent now, and gives the items that got theirs. The others are no more
+under the lease: they are put off, no attempt counted, or their queue is; those whose time is over are given up.
+Arguments: lane; lease_id; items and message_ids, in the order in which they are sent; host and source, the name of the
+host to which the connection is and the address from which it comes, null where there is none yet.
+Errors: PM001 the role does not hold SERVE, PS005 the lease is over.
+Source: spec mail 11.3.';
 
 -- sql/mail/outcomes.sql
 
@@ -39075,20 +39867,15 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_deferred bigint[];
   v_completed bigint[];
-  v_reason text;
+  v_group record;
 begin
-  select
-    array_agg(g.item) filter (where g.is_final), array_agg(g.item) filter (where not g.is_final),
-    min(g.reason) filter (where not g.is_final)
-  into v_completed, v_deferred, v_reason
+  select array_agg(g.item) into v_completed
   from (
-    select
-      u.item, bool_and(u.outcome in ('DELIVERED', 'RELAYED', 'FAILED')) as is_final,
-      min(concat_ws(' ', u.status, u.reason)) filter (where u.outcome in ('DEFERRED', 'UNKNOWN')) as reason
-    from unnest(items, outcomes, statuses, texts) as u (item, outcome, status, reason)
+    select u.item
+    from unnest(items, outcomes) as u (item, outcome)
     group by u.item
+    having bool_and(u.outcome in ('DELIVERED', 'RELAYED', 'FAILED'))
   ) as g;
   -- First what is refused when the lease is over.
   if v_completed is not null then
@@ -39100,11 +39887,24 @@ begin
   if message_ids is not null then
     perform parley_mail._p_finish_recipients(message_ids, ordinals, outcomes, codes, statuses, texts, hosts);
   end if;
-  if v_deferred is not null then
+  for v_group in
+    select d.policy, array_agg(d.item) as items, min(d.reason) as reason
+    from (
+      select u.item, min(concat_ws(' ', u.status, u.reason)) as reason,
+        parley_mail._p_message_policy(min(r.lane), min(m.priority), min(u.status)) as policy
+      from unnest(items, message_ids, ordinals, outcomes, statuses, texts)
+        as u (item, message_id, ordinal, outcome, status, reason)
+      join parley_mail._p_message as m on m.message_id = u.message_id
+      join parley_mail._p_recipient as r on r.message_id = u.message_id and r.ordinal = u.ordinal
+      where u.outcome in ('DEFERRED', 'UNKNOWN')
+      group by u.item
+    ) as d
+    group by d.policy
+  loop
     perform parley_mail._p_expire_items(
-      lease_id, parley_store.retry_work(lease_id, v_deferred, v_reason, 'mail_message')
+      lease_id, parley_store.retry_work(lease_id, v_group.items, v_group.reason, v_group.policy)
     );
-  end if;
+  end loop;
   if v_completed is not null then
     perform parley_mail._p_remove_finished(array(select distinct u.id from unnest(message_ids) as u (id)));
   end if;
@@ -39215,9 +40015,16 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_delays constant interval[] := array[interval '30 minutes', interval '4 hours', interval '8 hours'];
+  v_settings jsonb;
+  v_delays interval[];
   v_reported integer;
 begin
+  select o.settings into v_settings from parley_mail._p_organization as o;
+  v_delays := array[
+    coalesce((v_settings ->> 'delay_notice_high')::integer, 1800) * interval '1 second',
+    coalesce((v_settings ->> 'delay_notice')::integer, 14400) * interval '1 second',
+    coalesce((v_settings ->> 'delay_notice_low')::integer, 28800) * interval '1 second'
+  ];
   with due as (
     select m.message_id, m.sender
     from generate_series(0, 2) as p (priority)
@@ -39251,6 +40058,14 @@ begin
     join parley_mail._p_recipient as r using (message_id)
     left join parley_store.lanes as l on l.system = 'mail' and l.lane = r.lane
     where parley_mail._p_wants_report(d.sender, r.notify, 'DELAYED')
+      and coalesce((v_settings ->> case
+        when exists (
+          select
+          from parley_mail._p_accepted_domain as a
+          where a.domain = any (parley_mail._p_domain_patterns(parley_mail._p_domain_of(d.sender)))
+        ) then 'delay_notice_internal'
+        else 'delay_notice_external'
+      end)::boolean, true)
     on conflict do nothing
   )
 
@@ -39260,8 +40075,8 @@ end
 $$;
 
 comment on function parley_mail._p_report_delays(integer) is
-'Has senders informed, once a message, of what is still waiting: after 30 minutes for priority HIGH, 4 hours for NORMAL,
-8 hours for LOW. Gives how many messages it was about.
+'Has senders informed, once a message, of what is still waiting, after what the settings delay_notice, delay_notice_high
+and delay_notice_low say. Gives how many messages it was about.
 Arguments: messages, how many of each priority at most.
 Source: spec mail 8.3, 10.';
 
@@ -39668,11 +40483,52 @@ comment on type parley_mail._p_reached is
 'An address that was reached from a recipient of a message. key: it in lower case; is_final: it gets the message;
 status: it is refused.';
 
+create function parley_mail._p_is_redirected(address text, redirect text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_patterns text[];
+begin
+  if redirect is null or address = lower(redirect) then
+    return false;
+  end if;
+  v_patterns := parley_mail._p_domain_patterns(parley_mail._p_domain_of(address));
+  return not exists (select from parley_mail._p_accepted_domain as a where a.domain = any (v_patterns))
+    and parley_mail._p_bound(address, v_patterns) is null;
+end
+$$;
+
+comment on function parley_mail._p_is_redirected(text, text) is
+'Reports whether mail for an address outside goes to another one, because the organization only tests.
+Arguments: address, in lower case; redirect, the setting redirect_all_to.
+Source: spec mail 20.';
+
+create function parley_mail._p_notify_of_members(notify text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when notify ~ 'SUCCESS' then coalesce(
+      nullif(array_to_string(array_remove(string_to_array(notify, ','), 'SUCCESS'), ','), ''), 'NEVER'
+    )
+    else notify
+  end
+$$;
+
+comment on function parley_mail._p_notify_of_members(text) is
+'Gives which reports are made about members of a group: that it was expanded is the success of the message to it.
+Source: RFC 3461 section 5.2.7.';
+
 create function parley_mail._p_reach(message_ids bigint[]) returns setof parley_mail._p_reached
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  with recursive message as (
+  with recursive organization as (
+    select o.settings ->> 'redirect_all_to' as redirect from parley_mail._p_organization as o
+  ),
+
+  message as (
     select
       m.message_id, m.sender, m.recipients, m.notify,
       m.directionality = 'ORIGINATING' or m.source = 'DSN' as is_internal,
@@ -39695,16 +40551,21 @@ as $$
     union
     select
       r.message_id, r.ordinal, t.address, lower(t.address),
-      case when d.kind = 'distribution group' and d.report_to = 'NONE' then 'NEVER' else r.notify end,
+      case
+        when d.kind = 'distribution group' and d.report_to = 'NONE' then 'NEVER'
+        when d.kind = 'distribution group' and d.entry = r.key then parley_mail._p_notify_of_members(r.notify)
+        else r.notify
+      end,
       case when d.kind = 'distribution group' and d.report_to = 'MANAGER' then d.manager else r.envelope_sender end,
       case
         when d.kind = 'distribution group' and d.entry = r.key or r.event = 'EXPAND' then 'EXPAND'
-        when d.kind = 'mailbox' and d.entry = r.key or r.event = 'REDIRECT' then 'REDIRECT'
+        when d.kind = 'mailbox' and d.entry = r.key or d.address is null or r.event = 'REDIRECT' then 'REDIRECT'
         else 'RESOLVE'
       end
     from reached as r
     join message as m on m.message_id = r.message_id
-    join parley_mail._p_directory_entry as d on d.address = r.key
+    cross join organization as o
+    left join parley_mail._p_directory_entry as d on d.address = r.key
     cross join lateral (
       select d.entry as address where d.entry <> r.key
       union all
@@ -39715,6 +40576,8 @@ as $$
       select f.address
       from unnest(d.forward_to) as f (address)
       where d.kind = 'mailbox' and d.entry = r.key and d.forwarding <> 'NONE'
+      union all
+      select o.redirect where d.address is null and parley_mail._p_is_redirected(r.key, o.redirect)
     ) as t
     where m.refused is null and parley_mail._p_restriction(d, m.sender, m.is_internal, m.size) is null
   )
@@ -39722,9 +40585,11 @@ as $$
   select
     r.message_id, r.ordinal, r.address, r.key, r.notify, r.envelope_sender, r.event, d.kind, d.store,
     coalesce(m.refused, parley_mail._p_restriction(d, m.sender, m.is_internal, m.size)),
-    d.address is null or (d.kind = 'mailbox' and d.entry = r.key and d.forwarding <> 'ONLY')
+    d.address is null and not parley_mail._p_is_redirected(r.key, o.redirect)
+    or (d.kind = 'mailbox' and d.entry = r.key and d.forwarding <> 'ONLY')
   from reached as r
   join message as m on m.message_id = r.message_id
+  cross join organization as o
   left join parley_mail._p_directory_entry as d on d.address = r.key
 $$;
 
@@ -39888,6 +40753,149 @@ the most specific (d before -- before *.d before *), the lowest cost, the fewest
 Arguments: address; store, the mailbox store of a mailbox of ours; size, 0 for messages that are exempt from limits.
 Source: spec mail 6.2.';
 
+-- sql/mail/hops.sql
+
+-- Next hops: with which limits and policies a queue works, and how it follows the configuration (spec mail 8.1, 11).
+
+create function parley_mail._p_check_retry_rules(name text, settings jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_rule jsonb;
+begin
+  for v_rule in select s.v from jsonb_array_elements(settings -> 'retry_rules') as s (v) loop
+    if not coalesce(
+      v_rule ->> 'policy' <> ''
+      and coalesce(upper(v_rule ->> 'priority'), 'LOW') in ('HIGH', 'NORMAL', 'LOW')
+      and coalesce(v_rule ->> 'status', '4') ~ E'^4(\\.[0-9]{1,3}(\\.[0-9]{1,3})?)?$'
+      and not exists (
+        select from jsonb_object_keys(v_rule) as k (key) where k.key not in ('domain', 'priority', 'status', 'policy')
+      ), false
+    ) then
+      found := parley_mail._p_contradicts('send connector', name, 'itself', format('%s is no retry rule.', v_rule),
+        'Write {"domain": "*.example.com", "priority": "HIGH", "status": "4.2", "policy": "quick"}: policy is a retry '
+        || 'policy of parley_store, and each condition may be left out.');
+    end if;
+  end loop;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_retry_rules(text, jsonb) is
+'Refuses retry rules of a send connector that are malformed.
+Errors: PM003.';
+
+create function parley_mail._p_existing_policy(policy text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select p.policy from parley_store.retry_policies as p where p.policy = _p_existing_policy.policy
+$$;
+
+comment on function parley_mail._p_existing_policy(text) is 'Gives a retry policy that there is; null otherwise.';
+
+create function parley_mail._p_message_policy(lane text, priority integer, status text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce((
+    select parley_mail._p_existing_policy(r.v ->> 'policy')
+    from parley_mail._p_object as o
+    cross join jsonb_array_elements(o.settings -> 'retry_rules') with ordinality as r (v, n)
+    where lane !~ '^(MAILBOX|SERVICE)/' and o.kind = 'send connector' and o.name = split_part(lane, '/', 2)
+      and (
+        r.v ->> 'domain' is null
+        or lower(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
+      )
+      and coalesce(upper(r.v ->> 'priority') = (array['HIGH', 'NORMAL', 'LOW'])[priority + 1], true)
+      and coalesce(starts_with(status || '.', (r.v ->> 'status') || '.'), true)
+    order by r.n
+    limit 1
+  ), 'mail_message')
+$$;
+
+comment on function parley_mail._p_message_policy(text, integer, text) is
+'Gives the retry policy of a message that was deferred: that of the first of the rules of its connector that fits.
+Arguments: lane; priority, 0 to 2; status, a code of RFC 3463.
+Source: spec mail 8.1.';
+
+create type parley_mail._p_hop_settings as (lease_max integer, lease_start integer, retry_policy text);
+
+comment on type parley_mail._p_hop_settings is
+'How many connections to a next hop there may be, with how many to begin (0: with all), and the policy of failures.';
+
+create function parley_mail._p_settings_of_hop(lane text) returns parley_mail._p_hop_settings
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_is_store constant boolean := lane like 'MAILBOX/%';
+  v_given jsonb;
+  v_hop parley_mail._p_hop_settings;
+begin
+  select o.settings into v_given
+  from parley_mail._p_object as o
+  where o.name = split_part(lane, '/', 2)
+    and o.kind = case when v_is_store then 'mailbox store' else 'send connector' end;
+  v_hop.lease_max := coalesce(
+    (v_given ->> case when v_is_store then 'max_connections' else 'max_connections_per_domain' end)::integer, 20
+  );
+  v_hop.lease_start := case
+    when v_is_store then 0 else least(coalesce((v_given ->> 'initial_connections')::integer, 5), v_hop.lease_max)
+  end;
+  -- A rule for every message of a domain is for its connections too.
+  v_hop.retry_policy := coalesce(
+    case when not v_is_store then (
+      select parley_mail._p_existing_policy(r.v ->> 'policy')
+      from jsonb_array_elements(v_given -> 'retry_rules') with ordinality as r (v, n)
+      where not r.v ?| array['priority', 'status'] and r.v ? 'domain'
+        and lower(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
+      order by r.n
+      limit 1
+    ) end,
+    parley_mail._p_existing_policy(v_given ->> 'retry_policy'),
+    case when v_is_store then 'mail_store' else 'default' end
+  );
+  return v_hop;
+end
+$$;
+
+comment on function parley_mail._p_settings_of_hop(text) is
+'Gives with which limits and policy a queue works, by its connector or mailbox store.
+Source: spec mail 8.1, 11.1, 12.1.';
+
+create function parley_mail._p_set_hops(lanes text[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane record;
+  v_set integer := 0;
+begin
+  for v_lane in
+    select u.lane, s.lease_max, s.lease_start, s.retry_policy
+    from (select distinct o.lane from unnest(lanes) as o (lane)) as u
+    cross join lateral parley_mail._p_settings_of_hop(u.lane) as s
+    where u.lane !~ '^(SERVICE|POISON|UNREACHABLE)/'
+    order by u.lane
+  loop
+    perform parley_store.set_lane(
+      'mail', v_lane.lane, lease_max => v_lane.lease_max, retry_policy => v_lane.retry_policy,
+      lease_start => v_lane.lease_start
+    );
+    v_set := v_set + 1;
+  end loop;
+  return v_set;
+end
+$$;
+
+comment on function parley_mail._p_set_hops(text[]) is
+'Gives queues the limits and policies of their connectors or stores, and makes those that there are not; gives how
+many.';
+
+alter table parley_mail._p_organization add column followed_version bigint not null default 0;
+
 -- sql/mail/categorize.sql
 
 -- The categorizer: from the submission queue into lanes (spec mail 5, 6).
@@ -40017,35 +41025,13 @@ create function parley_mail._p_make_lanes(rows parley_mail._p_resolved[]) return
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_lane record;
 begin
-  for v_lane in
+  perform parley_mail._p_set_hops(array(
     select distinct r.lane
     from unnest(rows) as r
-    where r.status is null and r.lane not like 'SERVICE/%'
+    where r.status is null
       and not exists (select from parley_store.lanes as l where l.system = 'mail' and l.lane = r.lane)
-    order by r.lane
-  loop
-    perform parley_store.set_lane(
-      'mail', v_lane.lane, lease_max => s.lease_max,
-      retry_policy => case
-        when v_lane.lane like 'MAILBOX/%' then 'mail_store'
-        when exists (select from parley_store.retry_policies as p where p.policy = s.retry_policy) then s.retry_policy
-      end
-    )
-    from (
-      select
-        coalesce(max(coalesce(
-          (o.settings ->> 'max_connections_per_domain')::integer,
-          case o.kind when 'mailbox store' then (o.settings ->> 'max_connections')::integer end
-        )), 20) as lease_max,
-        max(o.settings ->> 'retry_policy') as retry_policy
-      from parley_mail._p_object as o
-      where o.name = split_part(v_lane.lane, '/', 2)
-        and o.kind = case when v_lane.lane like 'MAILBOX/%' then 'mailbox store' else 'send connector' end
-    ) as s;
-  end loop;
+  ));
 end
 $$;
 
@@ -40067,21 +41053,21 @@ begin
   perform parley_mail._p_make_lanes(rows);
   for v_work in
     select w.system, w.priority, array_agg(w.lane order by w.n) as lanes, array_agg(w.target_id order by w.n) as ids,
-      w.expires_at
+      array_agg(w.size order by w.n) as sizes, w.expires_at
     from (
       select
         case when r.lane like 'SERVICE/%' then 'mail_service' else 'mail' end as system, m.priority, r.lane,
-        r.target_id, min(r.target_id) as n, date_trunc('second', m.expires_at) as expires_at
+        r.target_id, min(r.target_id) as n, m.size, date_trunc('second', m.expires_at) as expires_at
       from unnest(rows) as r
       join parley_mail._p_message as m on m.message_id = r.target_id
       where r.part is not null and r.status is null
-      group by r.lane, r.target_id, m.priority, m.expires_at
+      group by r.lane, r.target_id, m.priority, m.size, m.expires_at
     ) as w
     group by w.system, w.priority, w.expires_at
   loop
     perform parley_store.put_work(
       v_work.system, v_work.lanes, v_work.ids, priority => parley_mail._p_priority_of_item(v_work.priority),
-      expires_at => v_work.expires_at
+      expires_at => v_work.expires_at, weights => v_work.sizes
     );
   end loop;
   select array_agg(r.target_id) as ids, array_agg(r.ordinal) as ordinals, array_agg(r.status) as statuses,
@@ -40130,6 +41116,14 @@ begin
     v_events.events, v_events.ids, v_events.addresses, null, v_events.reasons, null, v_events.sources
   );
   perform parley_mail._p_queue_up(v_rows);
+  insert into parley_mail._p_report (message_id, ordinal, action, address, original_recipient, status, attempted_at)
+  select m.message_id, r.ordinal, 'EXPANDED', r.address, r.original, '2.0.0', clock_timestamp()
+  from parley_mail._p_message as m
+  cross join unnest(m.recipients, m.notify, m.original_recipients) with ordinality
+    as r (address, notify, original, ordinal)
+  join parley_mail._p_directory_entry as d on d.address = lower(r.address) and d.kind = 'distribution group'
+  where m.message_id = any (message_ids) and parley_mail._p_wants_report(m.sender, r.notify, 'EXPANDED')
+  on conflict do nothing;
   -- What has nobody to go to, such as mail to an empty group, is finished.
   perform parley_mail._p_remove_finished(array(
     select i.id
@@ -40509,38 +41503,71 @@ Source: spec mail 12.2.';
 
 -- What operators see: queues, messages, recipients (spec mail 7, 17). Each view is for who holds VIEW.
 
+create function parley_mail._p_submission_queue() returns table (
+  messages bigint, oldest_at timestamptz, bytes bigint
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not exists (select from parley_mail._p_organization as o where o.is_set_up) then
+    return;
+  end if;
+  -- An item is a message or several: how many, and how large, is what the first hundred show.
+  return query
+  select
+    case when b.items <= s.items then s.messages else b.items * s.messages / nullif(s.items, 0) end::bigint,
+    b.oldest_at,
+    case when b.items <= s.items then s.bytes else b.items * s.bytes / nullif(s.items, 0) end::bigint
+  from (
+    select k.waiting_messages as items, k.oldest_enqueue_time as oldest_at
+    from parley.queue_backlogs('parley_mail_submission', caller => parley.current_caller()) as k
+  ) as b
+  cross join (
+    select count(distinct p.message_id) as items, count(*) as messages, coalesce(sum(m.size), 0) as bytes
+    from parley.peek_messages('parley_mail_submission', 100, caller => parley.current_caller()) as p
+    cross join unnest(string_to_array(convert_from(p.body, 'UTF8'), ' ')::bigint[]) as i (id)
+    join parley_mail._p_message as m on m.message_id = i.id
+  ) as s;
+end
+$$;
+
+comment on function parley_mail._p_submission_queue() is
+'Gives how much waits to be categorized: exactly up to a hundred items of the queue, and beyond that an estimate.';
+
 create function parley_mail._p_queues(caller parley.caller default parley.current_caller())
 returns table (
   queue text, delivery_type text, connector text, next_hop text, status text, messages bigint, deferred bigint,
   next_retry_at timestamptz, failing_since timestamptz, failures integer, last_error text, suspended_for text,
-  oldest_at timestamptz, bytes bigint
+  oldest_at timestamptz, bytes bigint, high bigint, normal bigint, low bigint, incoming_rate numeric,
+  outgoing_rate numeric, velocity numeric, connections integer, max_connections integer, succeeded_at timestamptz
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select l.lane, split_part(l.lane, '/', 1), split_part(l.lane, '/', 2), split_part(l.lane, '/', 3), l.status,
-    w.messages, w.deferred, l.next_attempt_at, l.failing_since, l.failures, l.last_error, l.suspended_for, w.oldest_at,
-    w.bytes
+  select l.lane, split_part(l.lane, '/', 1), split_part(l.lane, '/', 2), split_part(l.lane, '/', 3),
+    case
+      when l.status in ('SUSPENDED', 'RETRY') then l.status
+      when l.status = 'POSTPONED' then 'READY'
+      when w.leases > 0 and (l.failures > 0 or l.succeeded_at is null) then 'CONNECTING'
+      when w.leases > 0 or w.items > 0 then 'ACTIVE'
+      else 'READY'
+    end,
+    w.items, w.tried, l.next_attempt_at, l.failing_since, l.failures, l.last_error, l.suspended_for, w.oldest_at,
+    w.weight, coalesce((w.by_priority ->> '10')::bigint, 0), coalesce((w.by_priority ->> '5')::bigint, 0),
+    coalesce((w.by_priority ->> '1')::bigint, 0), round(w.incoming_rate, 3), round(w.outgoing_rate, 3),
+    round(w.outgoing_rate - w.incoming_rate, 3), w.leases, l.leases_allowed, l.succeeded_at
   from parley_store.lanes as l
-  cross join lateral (
-    select count(*) as messages, count(*) filter (where i.attempts > 0) as deferred, min(i.since) as oldest_at,
-      coalesce(sum(m.size), 0)::bigint as bytes
-    from parley_store.work_items as i
-    left join parley_mail._p_message as m on m.message_id = i.subject
-    where i.system = l.system and i.lane = l.lane
-  ) as w
+  join parley_store.lane_counts as w using (lane_id)
   where l.system in ('mail', 'mail_service') and parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
   union all
   select 'SUBMISSION/-/-', 'SUBMISSION', '-', '-',
-    case when o.submission_suspended_at is null then 'READY' else 'SUSPENDED' end, w.messages, 0, null, null, 0, null,
-    null, w.oldest_at, w.bytes
+    case
+      when o.submission_suspended_at is not null then 'SUSPENDED' when w.messages > 0 then 'ACTIVE' else 'READY'
+    end,
+    w.messages, 0, null, null, 0, null, null, w.oldest_at, w.bytes, null, null, null, null, null, null, null, null, null
   from parley_mail._p_organization as o
-  cross join (
-    select count(*) as messages, min(m.received_at) as oldest_at, coalesce(sum(m.size), 0)::bigint as bytes
-    from parley.peek_messages('parley_mail_submission', null, caller => parley.current_caller()) as p
-    cross join unnest(string_to_array(convert_from(p.body, 'UTF8'), ' ')::bigint[]) as i (id)
-    join parley_mail._p_message as m on m.message_id = i.id
-  ) as w
+  cross join parley_mail._p_submission_queue() as w
   where parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
 $$;
 
@@ -40548,13 +41575,20 @@ comment on function parley_mail._p_queues(parley.caller) is 'Gives what parley_m
 
 create view parley_mail.queues as
 select q.queue, q.delivery_type, q.connector, q.next_hop, q.status, q.messages, q.deferred, q.next_retry_at,
-  q.failing_since, q.failures, q.last_error, q.suspended_for, q.oldest_at, q.bytes
+  q.failing_since, q.failures, q.last_error, q.suspended_for, q.oldest_at, q.bytes, q.high, q.normal, q.low,
+  q.incoming_rate, q.outgoing_rate, q.velocity, q.connections, q.max_connections, q.succeeded_at
 from parley_mail._p_queues() as q;
 
 comment on view parley_mail.queues is
-'Queues by next hop, with the submission queue, for who holds VIEW. Reading it counts what waits.
-Columns: status ACTIVE, READY, RETRY or SUSPENDED; messages, what waits or is under way; deferred, of these what was
-tried; next_retry_at, failing_since, failures, last_error, of the connection; oldest_at; bytes.';
+'Queues by next hop, with the submission queue, for who holds VIEW; from counters, so that reading it costs no more the
+more waits.
+Columns: status ACTIVE, CONNECTING, READY, RETRY or SUSPENDED; messages, what waits or is under way; deferred, of these
+what was tried; next_retry_at, of a queue in RETRY, or of one that was put off by a rate; failing_since, failures,
+last_error, of the connection; oldest_at; bytes, by the mean size of what came; high, normal, low, messages of each
+priority; incoming_rate and outgoing_rate, messages a second over the last minute; velocity, the second without the
+first: negative when the queue grows; connections, which are out, of max_connections that are allowed now; succeeded_at,
+when the next hop was reached last. Of the submission queue messages and bytes are estimates beyond a hundred.
+Source: spec mail 7.';
 
 create function parley_mail._p_waiting_recipients(caller parley.caller default parley.current_caller())
 returns table (
@@ -40585,6 +41619,186 @@ from parley_mail._p_waiting_recipients() as r;
 comment on view parley_mail.waiting_recipients is
 'Recipients whose outcome is not final, and what was tried: all for who holds VIEW, those of one''s own submissions for
 others.';
+
+-- sql/mail/transport_policies.sql
+
+-- What domains ask of those who send mail to them (MTA-STS), kept so that it outlasts the daemon that read it.
+
+create table parley_mail._p_transport_policy (
+  domain text primary key,
+  policy jsonb not null,
+  until timestamptz not null,
+  kept_at timestamptz not null default clock_timestamp()
+);
+
+comment on table parley_mail._p_transport_policy is 'MTA-STS policies of domains, until they end.';
+
+create function parley_mail._p_kept_policy(domain text, caller parley.caller default parley.current_caller())
+returns jsonb
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  return (
+    select p.policy
+    from parley_mail._p_transport_policy as p
+    where p.domain = lower(_p_kept_policy.domain) and p.until > clock_timestamp()
+  );
+end
+$$;
+
+comment on function parley_mail._p_kept_policy(text, parley.caller) is
+'Gives the MTA-STS policy of a domain that is kept and not over; null when there is none.
+Arguments: domain.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 20.';
+
+create function parley_mail._p_keep_policy(
+  domain text, policy jsonb, until timestamptz, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  delete from parley_mail._p_transport_policy as p where p.until < clock_timestamp() - interval '1 day';
+  insert into parley_mail._p_transport_policy as p (domain, policy, until)
+  values (lower(_p_keep_policy.domain), _p_keep_policy.policy, _p_keep_policy.until)
+  on conflict on constraint _p_transport_policy_pkey do update
+  set policy = excluded.policy, until = excluded.until, kept_at = clock_timestamp();
+end
+$$;
+
+comment on function parley_mail._p_keep_policy(text, jsonb, timestamptz, parley.caller) is
+'Keeps the MTA-STS policy of a domain.
+Arguments: domain; policy, as the daemon writes it; until, when it ends.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 20.';
+
+-- sql/mail/resubmission.sql
+
+-- Resubmission: messages that wait are categorized anew when that may help (spec mail 8.2).
+
+create function parley_mail._p_resubmit_queue(queue text, older interval, messages integer default 1000)
+returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+begin
+  v_ids := array(
+    select distinct w.subject
+    from parley_store.remove_work('mail', jsonb_build_object(
+      'lane', queue, 'state', jsonb_build_array('WAITING', 'DELAYED'), 'older', older::text
+    ), messages, 'parley_mail') as w
+  );
+  if v_ids = '{}' then
+    return 0;
+  end if;
+  -- Who is still waiting in this queue is all that is left to resolve of a message that was categorized.
+  update parley_mail._p_message as m
+  set recipients = r.addresses, notify = r.notify, original_recipients = r.originals, crash_count = 0
+  from (
+    select p.message_id, array_agg(p.address order by p.ordinal) as addresses,
+      array_agg(p.notify order by p.ordinal) as notify, array_agg(p.original_recipient order by p.ordinal) as originals
+    from parley_mail._p_recipient as p
+    where p.message_id = any (v_ids) and p.lane = queue
+    group by p.message_id
+  ) as r
+  where m.message_id = r.message_id;
+  delete from parley_mail._p_recipient as p where p.message_id = any (v_ids) and p.lane = queue;
+  perform parley_mail._p_submit(v_ids, 1::smallint, null);
+  perform parley_mail._p_track(
+    array_fill('RESUBMIT'::text, array[cardinality(v_ids)]), v_ids, null, null,
+    array_fill(queue, array[cardinality(v_ids)]), null, array_fill('QUEUE'::text, array[cardinality(v_ids)])
+  );
+  return cardinality(v_ids);
+end
+$$;
+
+comment on function parley_mail._p_resubmit_queue(text, interval, integer) is
+'Has messages of a queue categorized anew that have waited there for so long; not those that are suspended. Gives how
+many.
+Arguments: queue; older; messages, how many at most.
+Source: spec mail 8.2.';
+
+create function parley_mail._p_resubmit_retrying(queues integer default 3) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_after interval;
+  v_queue text;
+  v_resubmitted integer := 0;
+begin
+  select coalesce((o.settings ->> 'resubmit_after')::integer, 43200) * interval '1 second' into v_after
+  from parley_mail._p_organization as o;
+  if v_after <= interval '0' then
+    return 0;
+  end if;
+  -- Only what has waited so long since it was categorized: so it comes back here once in that time.
+  for v_queue in
+    select l.lane
+    from parley_store.lanes as l
+    where l.system = 'mail' and l.failing_since < clock_timestamp() - v_after and l.suspended_at is null
+      and parley_store.oldest_in_lane(l.lane_id) < clock_timestamp() - v_after
+    order by l.failing_since
+    limit queues
+  loop
+    v_resubmitted := v_resubmitted + parley_mail._p_resubmit_queue(v_queue, v_after);
+  end loop;
+  return v_resubmitted;
+end
+$$;
+
+comment on function parley_mail._p_resubmit_retrying(integer) is
+'Has messages categorized anew whose queue has failed for as long as the setting resubmit_after says, without one
+success; gives how many.
+Arguments: queues, how many at most.
+Source: spec mail 8.2.';
+
+create function parley_mail._p_follow_configuration() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_version bigint;
+  v_lanes text[];
+begin
+  select v.version into v_version from parley_mail._p_configuration_version as v;
+  perform from parley_mail._p_organization as o
+  where o.is_set_up and o.followed_version < v_version
+  for update skip locked;
+  if not found then
+    return 0;
+  end if;
+  select array_agg(l.lane) into v_lanes
+  from parley_store.lanes as l
+  cross join lateral parley_mail._p_settings_of_hop(l.lane) as s
+  where l.system = 'mail' and l.lane !~ '^(POISON|UNREACHABLE)/'
+    and (l.lease_max, l.retry_policy, l.lease_start) is distinct from
+      (s.lease_max, s.retry_policy, nullif(s.lease_start, 0));
+  perform parley_mail._p_set_hops(v_lanes);
+  -- Unless an operator has said that what is unreachable stays there.
+  if exists (
+    select from parley_store.lanes as l
+    where l.system = 'mail' and l.lane = 'UNREACHABLE/-/-' and l.suspended_for = 'permanent'
+  ) then
+    while parley_mail._p_resubmit_queue('UNREACHABLE/-/-', interval '0', 10000) > 0 loop
+      null;
+    end loop;
+  end if;
+  update parley_mail._p_organization as o set followed_version = v_version;
+  return 1;
+end
+$$;
+
+comment on function parley_mail._p_follow_configuration() is
+'Gives queues the limits and policies of a new configuration, and has what is unreachable categorized anew; 0 when the
+configuration is not new.
+Source: spec mail 6.2, 8.2.';
 
 -- sql/mail/operations.sql
 
@@ -40783,7 +41997,12 @@ begin
   select o.settings into v_settings from parley_mail._p_organization as o;
   return query
   select m.task, m.done
-  from parley_store.maintain(coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s') as m;
+  from parley_store.maintain(
+    coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
+    coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s'
+  ) as m;
+  return query select 'configuration'::text, parley_mail._p_follow_configuration();
+  return query select 'resubmitted'::text, parley_mail._p_resubmit_retrying();
   return query select 'delays'::text, parley_mail._p_report_delays();
   return query select 'expired'::text, parley_mail._p_expire_waiting();
   delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';
@@ -40792,6 +42011,8 @@ begin
   get diagnostics done = row_count;
   task := 'idempotency keys';
   return next;
+  delete from parley_mail._p_report_rate as r where r.hour < clock_timestamp() - interval '2 hours';
+  delete from parley_mail._p_rate_bucket as b where b.reserved_to < clock_timestamp() - interval '2 days';
   -- What took servers down with it while it was categorized.
   done := 0;
   for v_dead in
