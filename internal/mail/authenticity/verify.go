@@ -250,7 +250,7 @@ func (v *Verifier) evaluate(
 
 // record gives the record of a domain, or that of its organization.
 func (v *Verifier) record(ctx context.Context, domain string) (record *dmarc.Record, isOrganization bool, err error) {
-	options := &dmarc.LookupOptions{LookupTXT: func(name string) ([]string, error) { return v.Resolver.LookupTXT(ctx, name) }}
+	options := &dmarc.LookupOptions{LookupTXT: func(name string) ([]string, error) { return v.lookupPolicy(ctx, name) }}
 	record, err = dmarc.LookupWithOptions(domain, options)
 	organization := organizationOf(domain)
 	if errors.Is(err, dmarc.ErrNoPolicy) && organization != domain {
