@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -228,6 +229,65 @@ func TestReportsKeepToTheirSettings(t *testing.T) {
 	b.exec(`update parley_mail._p_message set received_at = now() - interval '61 seconds'`)
 	b.exec(`select parley_mail._p_report_delays()`)
 	if got := b.leftOf(inside) + b.leftOf(outside); strings.Count(got, "reports DELAYED") != 1 || !strings.HasSuffix(got, "reports none") {
+		t.Errorf("after its time: %s", got)
+	}
+}
+
+// A message that is submitted again from one queue after the other, while what else it has is delivered, gets to everybody once.
+func TestMessageThatIsSubmittedAgainLosesNobody(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	id := value[int64](b.session, `select parley_mail.send('ann@example.org', array['x@b.example', 'y@b.example', 'x@c.example', 'x@d.example'],
+		subject => 'x', text => 'x', notify => 'FAILURE')`)
+	b.categorize("1 0 0")
+	b.exec(`select parley_mail._p_resubmit_queue('DNS/internet/b.example', '0')`)
+	b.exec(`select parley_mail._p_resubmit_queue('DNS/internet/c.example', '0')`)
+	batch := b.claimMail(10, 10)
+	if len(batch) != 1 || batch[0].Lane != "DNS/internet/d.example" {
+		t.Fatalf("claimed %+v", batch)
+	}
+	b.outcomes(batch[0], "DELIVERED")
+	if got := b.leftOf(id); got != "1 message, 0 recipients, 0 items, reports none" {
+		t.Fatalf("before it is categorized: %s", got)
+	}
+	b.categorize("1 0 0")
+	b.categorize("0 0 0")
+	if got := b.recipients(); got != "DNS/internet/b.example x@b.example,y@b.example; DNS/internet/c.example x@c.example" {
+		t.Errorf("recipients: %s", got)
+	}
+	equal(b.session, "FAILURE FAILURE FAILURE", `select string_agg(notify, ' ') from parley_mail._p_recipient`)
+	for _, c := range b.claimMail(10, 10) {
+		b.outcomes(c, slices.Repeat([]string{"DELIVERED"}, len(c.Addresses))...)
+	}
+	if got := b.leftOf(id); got != "0 message, 0 recipients, 0 items, reports none" {
+		t.Errorf("at the end: %s", got)
+	}
+}
+
+func TestMailboxThatHasMovedIsFoundAnew(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.apply(`{"mailbox store": {"other": {"address": "unix:/run/other"}}}`)
+	id := value[int64](b.session, `select parley_mail.send('ann@example.org', array['bob@example.org', 'ann@example.org'], subject => 'x', text => 'x')`)
+	b.categorize("1 0 0")
+	b.apply(`{"mailbox": {"ann@example.org": {"store": "other"}}}`)
+	batch := b.claimMail(1, 1)
+	outcomes := map[string]string{"ann@example.org": "REROUTED", "bob@example.org": "DELIVERED"}
+	b.outcomes(batch[0], outcomes[batch[0].Addresses[0]], outcomes[batch[0].Addresses[1]])
+	if got := b.leftOf(id); got != "1 message, 0 recipients, 0 items, reports none" {
+		t.Errorf("left: %s", got)
+	}
+	equal(b.session, true, `select next_due_at between now() + interval '4 minutes' and now() + interval '6 minutes'
+		from parley.simple_queues where queue_name = 'parley_mail_submission'`)
+	b.exec(`select parley_mail._p_categorize_batch(array[$1::bigint])`, id)
+	if got := b.recipients(); got != "MAILBOX/other/- ann@example.org" {
+		t.Errorf("recipients: %s", got)
+	}
+	// Not for ever.
+	b.exec(`update parley_mail._p_message set expires_at = now()`)
+	b.exec(`update parley_store._p_item set expires_at = now()`)
+	b.outcomes(b.claimMail(1, 1)[0], "REROUTED")
+	if got := b.leftOf(id); got != "1 message, 0 recipients, 0 items, reports FAILED" {
 		t.Errorf("after its time: %s", got)
 	}
 }

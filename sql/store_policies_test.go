@@ -21,6 +21,15 @@ func TestTheDefaultPolicyHasThreePhases(t *testing.T) {
 	equal(b.session, true, "select parley_store.next_attempt('default', 50, f - interval '2 days' + interval '1 s', f) = f + interval '1 s' from now() as f")
 }
 
+// What failed together does not come back together.
+func TestIntervalsAreSpread(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	equal(b.session, true, `select count(distinct n) > 90 and min(n) between interval '51 seconds' and interval '57 seconds'
+			and max(n) between interval '63 seconds' and interval '69 seconds'
+		from (select parley_store.next_attempt('default', 1, '2026-01-01', '2026-01-01') - '2026-01-01'::timestamptz as n from generate_series(1, 100)) as i`)
+}
+
 func TestExponentialPolicies(t *testing.T) {
 	t.Parallel()
 	b := newStore(t)

@@ -149,7 +149,7 @@ var withinReach = map[string]string{
 	"parley_mail._p_read_body(bigint,bigint,integer,integer,parley.caller)":         asksTheRight,
 	"parley_mail._p_record_outcomes(bigint[],bigint[],bigint[],integer[],text[],integer[],text[],text[],text[],bigint[],bigint[]," +
 		"parley.caller)": asksTheRight,
-	"parley_mail._p_maintain(parley.caller)":                                             asksTheRight,
+	"parley_mail._p_maintain(boolean,parley.caller)":                                     asksTheRight,
 	"parley_mail._p_renew(bigint[],interval,parley.caller)":                              asksTheRight,
 	"parley_mail._p_report_hops(text[],text[],timestamp with time zone[],parley.caller)": asksTheRight,
 
@@ -161,6 +161,7 @@ var withinReach = map[string]string{
 	"parley_mail._p_categorize(integer,integer,parley.caller)":       asksTheRight,
 
 	"parley_mail._p_queues(parley.caller)":                      asksTheCaller,
+	"parley_mail._p_oldest_in(text,parley.caller)":              asksTheCaller,
 	"parley_mail._p_waiting_recipients(parley.caller)":          asksTheCaller,
 	"parley_mail._p_deliver_to_services(integer,parley.caller)": asksTheRight,
 

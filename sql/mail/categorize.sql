@@ -197,6 +197,10 @@ declare
 begin
   select coalesce((o.settings ->> 'expansion_size_limit')::integer, 1000) into v_part_size
   from parley_mail._p_organization as o;
+  -- From here on the recipients of these messages are not added to.
+  update parley_mail._p_message as m
+  set is_resubmitted = false
+  where m.message_id = any (message_ids) and m.is_resubmitted;
   v_rows := parley_mail._p_fork(array(select r from parley_mail._p_placed(message_ids, v_part_size) as r));
   select array_agg(e.event) as events, array_agg(e.message_id) as ids, array_agg(e.address) as addresses,
     array_agg(e.source) as sources, array_agg(e.reason) as reasons

@@ -22,6 +22,7 @@ begin
       select l.message_id, l.sender
       from parley_mail._p_message as l
       where l.delay_reported_at is null
+        and not l.is_resubmitted
         and l.priority = p.priority
         and l.received_at < clock_timestamp() - v_delays[p.priority + 1]
       order by l.received_at

@@ -107,19 +107,7 @@ begin
     ) as w
     where message_ids is null or w.subject = any (message_ids)
   );
-  -- Who is still waiting in this queue is all that is left to resolve of a message that was categorized.
-  update parley_mail._p_message as m
-  set recipients = r.addresses, notify = r.notify, original_recipients = r.originals, crash_count = 0
-  from (
-    select p.message_id, array_agg(p.address order by p.ordinal) as addresses,
-      array_agg(p.notify order by p.ordinal) as notify, array_agg(p.original_recipient order by p.ordinal) as originals
-    from parley_mail._p_recipient as p
-    where p.message_id = any (v_ids) and p.lane = _p_resubmit.queue
-    group by p.message_id
-  ) as r
-  where m.message_id = r.message_id;
-  delete from parley_mail._p_recipient as p where p.message_id = any (v_ids) and p.lane = _p_resubmit.queue;
-  perform parley_mail._p_submit(v_ids, 1::smallint, null);
+  perform parley_mail._p_submit_again(v_ids, array_fill(queue, array[cardinality(v_ids)]));
   return cardinality(v_ids);
 end
 $$;
@@ -180,7 +168,9 @@ nothing.
 Errors: PM001 not allowed.
 Source: spec mail 17.';
 
-create function parley_mail._p_maintain(caller parley.caller default parley.current_caller())
+create function parley_mail._p_maintain(
+  resubmits boolean default true, caller parley.caller default parley.current_caller()
+)
 returns table (task text, done integer)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -197,8 +187,10 @@ begin
     coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
     coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s'
   ) as m;
-  return query select 'configuration'::text, parley_mail._p_follow_configuration();
-  return query select 'resubmitted'::text, parley_mail._p_resubmit_retrying();
+  if resubmits is not false then
+    return query select 'configuration'::text, parley_mail._p_follow_configuration();
+    return query select 'resubmitted'::text, parley_mail._p_resubmit_retrying();
+  end if;
   return query select 'delays'::text, parley_mail._p_report_delays();
   return query select 'expired'::text, parley_mail._p_expire_waiting();
   delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';
@@ -227,7 +219,8 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_maintain(parley.caller) is
+comment on function parley_mail._p_maintain(boolean, parley.caller) is
 'Does what time asks for: leases that ran out, notices of delay, expiry, old idempotency keys, poison. Call it every few
 seconds.
+Arguments: resubmits, whether messages may be categorized anew, which waits while resources are short.
 Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.';

@@ -83,7 +83,7 @@ comment on function parley_mail._p_finish_recipients(
 'Writes what became of recipients: rows of those whose outcome is final go, others have an attempt counted; reports to
 senders; events.
 Arguments: an element for each recipient; outcomes, DELIVERED, RELAYED (to a host that makes no reports), FAILED,
-DEFERRED or UNKNOWN.';
+DEFERRED, UNKNOWN, or REROUTED (to be categorized anew, because the mailbox is elsewhere now).';
 
 create function parley_mail._p_expire_items(lease_id bigint, items bigint[]) returns integer
 language plpgsql
@@ -128,12 +128,21 @@ declare
   v_completed bigint[];
   v_group record;
 begin
+  -- What is over is not taken elsewhere: it is given up like what is deferred.
+  outcomes := array(
+    select case
+        when u.outcome = 'REROUTED' and m.expires_at <= clock_timestamp() then 'DEFERRED' else u.outcome
+      end
+    from unnest(outcomes, message_ids) with ordinality as u (outcome, id, n)
+    left join parley_mail._p_message as m on m.message_id = u.id
+    order by u.n
+  );
   select array_agg(g.item) into v_completed
   from (
     select u.item
     from unnest(items, outcomes) as u (item, outcome)
     group by u.item
-    having bool_and(u.outcome in ('DELIVERED', 'RELAYED', 'FAILED'))
+    having bool_and(u.outcome in ('DELIVERED', 'RELAYED', 'FAILED', 'REROUTED'))
   ) as g;
   -- First what is refused when the lease is over.
   if v_completed is not null then
@@ -144,6 +153,16 @@ begin
   end if;
   if message_ids is not null then
     perform parley_mail._p_finish_recipients(message_ids, ordinals, outcomes, codes, statuses, texts, hosts);
+  end if;
+  -- Not at once: the directory may learn later than the store that a mailbox has moved.
+  select array_agg(u.id) as ids, array_agg(u.ordinal) as ordinals, array_agg(r.lane) as queues into v_group
+  from unnest(message_ids, ordinals, outcomes) as u (id, ordinal, outcome)
+  join parley_mail._p_recipient as r on r.message_id = u.id and r.ordinal = u.ordinal
+  where u.outcome = 'REROUTED';
+  if v_group.ids is not null then
+    perform parley_mail._p_submit_again(
+      v_group.ids, v_group.queues, v_group.ordinals, clock_timestamp() + interval '5 minutes'
+    );
   end if;
   for v_group in
     select d.policy, array_agg(d.item) as items, min(d.reason) as reason

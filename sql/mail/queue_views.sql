@@ -1,7 +1,7 @@
 -- What operators see: queues, messages, recipients (spec mail 7, 17). Each view is for who holds VIEW.
 
 create function parley_mail._p_submission_queue() returns table (
-  messages bigint, oldest_at timestamptz, bytes bigint
+  messages bigint, bytes bigint
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -14,10 +14,9 @@ begin
   return query
   select
     case when b.items <= s.items then s.messages else b.items * s.messages / nullif(s.items, 0) end::bigint,
-    b.oldest_at,
     case when b.items <= s.items then s.bytes else b.items * s.bytes / nullif(s.items, 0) end::bigint
   from (
-    select k.waiting_messages as items, k.oldest_enqueue_time as oldest_at
+    select k.waiting_messages as items
     from parley.queue_backlogs('parley_mail_submission', caller => parley.current_caller()) as k
   ) as b
   cross join (
@@ -36,7 +35,7 @@ create function parley_mail._p_queues(caller parley.caller default parley.curren
 returns table (
   queue text, delivery_type text, connector text, next_hop text, status text, messages bigint, deferred bigint,
   next_retry_at timestamptz, failing_since timestamptz, failures integer, last_error text, suspended_for text,
-  oldest_at timestamptz, bytes bigint, high bigint, normal bigint, low bigint, incoming_rate numeric,
+  bytes bigint, high bigint, normal bigint, low bigint, incoming_rate numeric,
   outgoing_rate numeric, velocity numeric, connections integer, max_connections integer, succeeded_at timestamptz
 )
 language sql stable security definer
@@ -50,7 +49,7 @@ as $$
       when w.leases > 0 or w.items > 0 then 'ACTIVE'
       else 'READY'
     end,
-    w.items, w.tried, l.next_attempt_at, l.failing_since, l.failures, l.last_error, l.suspended_for, w.oldest_at,
+    w.items, w.tried, l.next_attempt_at, l.failing_since, l.failures, l.last_error, l.suspended_for,
     w.weight, coalesce((w.by_priority ->> '10')::bigint, 0), coalesce((w.by_priority ->> '5')::bigint, 0),
     coalesce((w.by_priority ->> '1')::bigint, 0), round(w.incoming_rate, 3), round(w.outgoing_rate, 3),
     round(w.outgoing_rate - w.incoming_rate, 3), w.leases, l.leases_allowed, l.succeeded_at
@@ -62,7 +61,7 @@ as $$
     case
       when o.submission_suspended_at is not null then 'SUSPENDED' when w.messages > 0 then 'ACTIVE' else 'READY'
     end,
-    w.messages, 0, null, null, 0, null, null, w.oldest_at, w.bytes, null, null, null, null, null, null, null, null, null
+    w.messages, 0, null, null, 0, null, null, w.bytes, null, null, null, null, null, null, null, null, null
   from parley_mail._p_organization as o
   cross join parley_mail._p_submission_queue() as w
   where parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
@@ -70,9 +69,36 @@ $$;
 
 comment on function parley_mail._p_queues(parley.caller) is 'Gives what parley_mail.queues shows.';
 
+create function parley_mail._p_oldest_in(queue text, caller parley.caller default parley.current_caller())
+returns timestamptz
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley_mail._p_holds(parley.caller_role(caller), 'VIEW') then
+    return null;
+  elsif queue = 'SUBMISSION/-/-' then
+    return (
+      select k.oldest_enqueue_time
+      from parley.queue_backlogs('parley_mail_submission', caller => parley.current_caller()) as k
+    );
+  end if;
+  return (
+    select parley_store.oldest_in_lane(l.lane_id)
+    from parley_store.lanes as l
+    where l.system in ('mail', 'mail_service') and l.lane = queue
+  );
+end
+$$;
+
+comment on function parley_mail._p_oldest_in(text, parley.caller) is
+'Gives since when the oldest message of a queue waits; null for who does not hold VIEW. It is asked for the queues alone
+that a query shows.';
+
 create view parley_mail.queues as
 select q.queue, q.delivery_type, q.connector, q.next_hop, q.status, q.messages, q.deferred, q.next_retry_at,
-  q.failing_since, q.failures, q.last_error, q.suspended_for, q.oldest_at, q.bytes, q.high, q.normal, q.low,
+  q.failing_since, q.failures, q.last_error, q.suspended_for,
+  case when q.messages > 0 then parley_mail._p_oldest_in(q.queue) end as oldest_at, q.bytes, q.high, q.normal, q.low,
   q.incoming_rate, q.outgoing_rate, q.velocity, q.connections, q.max_connections, q.succeeded_at
 from parley_mail._p_queues() as q;
 

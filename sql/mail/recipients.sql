@@ -8,7 +8,8 @@
 --
 -- Invariants, and what keeps each:
 --   a recipient has an item   row and item are written in one transaction, and removed in one
---   a message stays as long as a recipient, a report or a fork needs it   _p_remove_finished
+--   a message stays as long as a recipient, a report or a fork needs it, or it is to be categorized anew
+--     _p_remove_finished
 
 create table parley_mail._p_recipient (
   message_id bigint not null,
@@ -59,6 +60,7 @@ begin
   with removed as (
     delete from parley_mail._p_message as m
     where m.message_id = any (v_ids)
+      and not m.is_resubmitted
       and not exists (select from parley_mail._p_recipient as r where r.message_id = m.message_id)
       and not exists (select from parley_mail._p_report as r where r.message_id = m.message_id)
       and not exists (select from parley_mail._p_message as f where f.body_message_id = m.message_id)

@@ -17,19 +17,7 @@ begin
   if v_ids = '{}' then
     return 0;
   end if;
-  -- Who is still waiting in this queue is all that is left to resolve of a message that was categorized.
-  update parley_mail._p_message as m
-  set recipients = r.addresses, notify = r.notify, original_recipients = r.originals, crash_count = 0
-  from (
-    select p.message_id, array_agg(p.address order by p.ordinal) as addresses,
-      array_agg(p.notify order by p.ordinal) as notify, array_agg(p.original_recipient order by p.ordinal) as originals
-    from parley_mail._p_recipient as p
-    where p.message_id = any (v_ids) and p.lane = queue
-    group by p.message_id
-  ) as r
-  where m.message_id = r.message_id;
-  delete from parley_mail._p_recipient as p where p.message_id = any (v_ids) and p.lane = queue;
-  perform parley_mail._p_submit(v_ids, 1::smallint, null);
+  perform parley_mail._p_submit_again(v_ids, array_fill(queue, array[cardinality(v_ids)]));
   perform parley_mail._p_track(
     array_fill('RESUBMIT'::text, array[cardinality(v_ids)]), v_ids, null, null,
     array_fill(queue, array[cardinality(v_ids)]), null, array_fill('QUEUE'::text, array[cardinality(v_ids)])

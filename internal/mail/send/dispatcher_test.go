@@ -93,7 +93,12 @@ func (w *roadWay) Usable() bool                { return true }
 func (w *roadWay) Messages() int               { return w.messages }
 func (w *roadWay) Ends() (host, source string) { return "mx.b.example", "" }
 func (w *roadWay) Close()                      {}
-func (r *road) connections() int { r.mu.Lock(); defer r.mu.Unlock(); return r.opened }
+
+func (r *road) connections() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.opened
+}
 
 func hopTo(connector, name string) send.Hop {
 	return send.Hop{Kind: "DNS", Connector: connector, Name: name}

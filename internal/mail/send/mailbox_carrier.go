@@ -49,23 +49,26 @@ func (m *MailboxCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
 		if err != nil {
 			return nil, err
 		}
-		if store.FullIsPermanent {
-			return fullIsPermanent{opened}, nil
-		}
-		return opened, nil
+		return answered{Way: opened, fullIsPermanent: store.FullIsPermanent}, nil
 	default:
 		return &maildirs{name: hop.Connector, store: maildir.Store{Root: store.Root, Path: store.Path}}, nil
 	}
 }
 
-// fullIsPermanent gives up what a store defers because a mailbox is full.
-type fullIsPermanent struct{ Way }
+// answered understands what mailbox stores answer: that a mailbox has moved, and that one is full.
+type answered struct {
+	Way
+	fullIsPermanent bool
+}
 
 // Send sends a message.
-func (f fullIsPermanent) Send(ctx context.Context, message Message) []Result {
-	results := f.Way.Send(ctx, message)
-	for i := range results {
-		if results[i].Class == Deferred && results[i].Enhanced == "4.2.2" {
+func (a answered) Send(ctx context.Context, message Message) []Result {
+	results := a.Way.Send(ctx, message)
+	for i, result := range results {
+		switch {
+		case result.Code == 551 || result.Enhanced == "5.1.6" || result.Enhanced == "4.1.6":
+			results[i].Class = Rerouted
+		case result.Class == Deferred && result.Enhanced == "4.2.2" && a.fullIsPermanent:
 			results[i].Class, results[i].Enhanced = Failed, "5.2.2"
 		}
 	}

@@ -19,11 +19,13 @@ const (
 	Failed
 	// Unknown is for a message that was sent whole and got no reply: it may have been delivered.
 	Unknown
+	// Rerouted recipients are elsewhere: their way is to be found anew.
+	Rerouted
 )
 
 // String is the name of the class.
 func (c Class) String() string {
-	return [...]string{"deferred", "delivered", "failed", "unknown"}[c]
+	return [...]string{"deferred", "delivered", "failed", "unknown", "rerouted"}[c]
 }
 
 // Result says what became of one recipient.

@@ -163,6 +163,8 @@ func outcomeOf(result send.Result) string {
 		return "FAILED"
 	case result.Class == send.Unknown:
 		return "UNKNOWN"
+	case result.Class == send.Rerouted:
+		return "REROUTED"
 	default:
 		return "DEFERRED"
 	}

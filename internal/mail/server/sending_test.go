@@ -282,3 +282,28 @@ func TestReportIsCopiedToThePostmasterWhereThatIsAsked(t *testing.T) {
 	}
 	h.await("the end", h.empty)
 }
+
+// What a sender asked to learn: that it was delivered, relayed to a host that makes no reports, expanded; and that it is late.
+func TestSenderLearnsOfSuccessWhereHeAsks(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.exec(`select parley_mail.apply('{"distribution group": {"all@example.org": {"members": ["ann@example.org"]}}}')`)
+	h.exec(`select parley_mail.send('ann@example.org', array['x@c.example', 'ann@example.org', 'all@example.org'], subject => 'asked', text => 'body',
+		notify => 'SUCCESS,FAILURE', ret => 'HDRS', envid => 'order-7')`)
+	h.exec(`select parley_mail.send('ann@example.org', array['y@late.example'], subject => 'late', text => 'body')`)
+	h.exec(`select parley_mail.alter_object('send connector', 'outbound', '{"address_spaces": [{"pattern": "c.example"}]}')`)
+	h.exec(`update parley_mail._p_message set received_at = now() - interval '5 hours' where subject = 'late'`)
+	h.run(server.Config{NameServers: []string{"127.0.0.1:1"}})
+	h.await("the reports", func() bool {
+		all := strings.Join(h.inbox(), "\n")
+		return strings.Count(all, "Auto-Submitted: auto-replied") == 4
+	})
+	for _, wanted := range []string{
+		"Action: relayed\r\n", "Final-Recipient: rfc822; x@c.example", "Action: delivered\r\n", "Action: expanded\r\n",
+		"Final-Recipient: rfc822; all@example.org", "Action: delayed\r\n", "Will-Retry-Until: ", "Original-Envelope-Id: order-7", "text/rfc822-headers",
+	} {
+		if all := strings.Join(h.inbox(), "\n"); !strings.Contains(all, wanted) {
+			t.Errorf("the reports do not have %q: %s", wanted, all)
+		}
+	}
+}

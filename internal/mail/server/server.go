@@ -92,7 +92,7 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{
 		config: config, host: host, bodies: newBodyCache(config.BodyCache), resolver: resolver,
-		pressure: &pressure{},
+		pressure:  &pressure{},
 		submitted: make(chan struct{}, 1), queued: make(chan struct{}, 1),
 		local: make(chan struct{}, 1),
 	}
@@ -105,7 +105,7 @@ func New(config Config) (*Server, error) {
 	}
 	s.dispatcher, err = send.NewDispatcher(send.Config{
 		Store: s.deliveries, Wake: s.queued, Interval: scanInterval, Logger: config.Logger, Carriers: s.carriers(),
-		Paused: s.pressure.stopsSending,
+		Paused:   s.pressure.stopsSending,
 		PassedBy: func() []string { return s.settings.Load().sending.passedBy(config.Name, host) },
 	})
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *Server) deliverToServices(ctx context.Context) (bool, error) {
 
 // maintain sees to leases, delays and expiry, and makes reports.
 func (s *Server) maintain(ctx context.Context) (bool, error) {
-	if err := mailstore.Maintain(ctx, s.config.Pool); err != nil {
+	if err := mailstore.Maintain(ctx, s.config.Pool, !s.pressure.pausesResubmission()); err != nil {
 		return false, fmt.Errorf("maintain: %w", err)
 	}
 	made, err := s.makeReports(ctx)

@@ -70,7 +70,7 @@ func Renew(ctx context.Context, db pgdb.DB, leases []int64, lease time.Duration)
 type Outcomes struct {
 	Leases, Items, Messages []int64
 	Ordinals                []int32
-	// Outcomes are DELIVERED, RELAYED, FAILED, DEFERRED or UNKNOWN.
+	// Outcomes are DELIVERED, RELAYED, FAILED, DEFERRED, UNKNOWN or REROUTED.
 	Outcomes []string
 	// Codes are replies such as 250, or 0; Statuses are codes of RFC 3463.
 	Codes                         []int32
@@ -176,9 +176,9 @@ func FinishReport(ctx context.Context, tx pgx.Tx, messageID int64) error {
 }
 
 // Maintain gives back what leases that are over held, informs senders of delays, gives up what waited too long, and removes what is not
-// needed any more.
-func Maintain(ctx context.Context, db pgdb.DB) error {
-	if _, err := db.Exec(ctx, "select parley_mail._p_maintain()"); err != nil {
+// needed any more. With resubmits, messages are categorized anew when that may help.
+func Maintain(ctx context.Context, db pgdb.DB, resubmits bool) error {
+	if _, err := db.Exec(ctx, "select parley_mail._p_maintain($1::boolean)", resubmits); err != nil {
 		return pgdb.StatementError(err, "maintain mail")
 	}
 	return nil
