@@ -38955,7 +38955,8 @@ Source: spec mail 4.3.';
 --
 -- Invariants, and what keeps each:
 --   a recipient has an item   row and item are written in one transaction, and removed in one
---   a message stays as long as a recipient, a report or a fork needs it   _p_remove_finished
+--   a message stays as long as a recipient, a report or a fork needs it, or it is to be categorized anew
+--     _p_remove_finished
 
 create table parley_mail._p_recipient (
   message_id bigint not null,
@@ -39006,6 +39007,7 @@ begin
   with removed as (
     delete from parley_mail._p_message as m
     where m.message_id = any (v_ids)
+      and not m.is_resubmitted
       and not exists (select from parley_mail._p_recipient as r where r.message_id = m.message_id)
       and not exists (select from parley_mail._p_report as r where r.message_id = m.message_id)
       and not exists (select from parley_mail._p_message as f where f.body_message_id = m.message_id)
@@ -39029,6 +39031,81 @@ $$;
 comment on function parley_mail._p_remove_finished(bigint[]) is
 'Removes those of some categorized messages that nothing needs any more, with their bodies: no recipient, no report and
 no fork. Gives how many.';
+
+-- sql/mail/submitted_again.sql
+
+-- Messages that are submitted once more: those of their recipients that wait somewhere are categorized anew.
+--
+-- The row of the message has the recipients that are still to be categorized. When it is submitted again, from another
+-- queue say, before the categorizer has come to it, these are added to, and its one item in the submission queue stands
+-- for all.
+--
+-- Invariants, and what keeps each:
+--   no recipient is lost or gets the message twice   is_resubmitted, which is set, and taken back by the categorizer,
+--     under a lock on the row of the message, before the recipients are read
+
+alter table parley_mail._p_message add column is_resubmitted boolean not null default false;
+
+create function parley_mail._p_submit_again(
+  message_ids bigint[], queues text[], ordinals integer[] default null, not_before timestamptz default null
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_pending bigint[];
+  v_group record;
+begin
+  perform
+  from parley_mail._p_message as m
+  where m.message_id = any (message_ids)
+  order by m.message_id
+  for update;
+  select coalesce(array_agg(m.message_id), '{}') into v_pending
+  from parley_mail._p_message as m
+  where m.message_id = any (message_ids) and m.is_resubmitted;
+  with taken as (
+    delete from parley_mail._p_recipient as p
+    using unnest(message_ids, queues, ordinals) as u (message_id, queue, ordinal)
+    where p.message_id = u.message_id and p.lane = u.queue and (ordinals is null or p.ordinal = u.ordinal)
+    returning p.message_id, p.ordinal, p.address, p.notify, p.original_recipient
+  )
+
+  update parley_mail._p_message as m
+  set recipients = case when m.is_resubmitted then m.recipients else '{}' end || r.addresses,
+    notify = case
+        when m.is_resubmitted then coalesce(m.notify, array_fill(null::text, array[cardinality(m.recipients)]))
+        else '{}'
+      end || r.notify,
+    original_recipients = case
+        when m.is_resubmitted
+          then coalesce(m.original_recipients, array_fill(null::text, array[cardinality(m.recipients)]))
+        else '{}'
+      end || r.originals,
+    is_resubmitted = true, crash_count = 0
+  from (
+    select t.message_id, array_agg(t.address order by t.ordinal) as addresses,
+      array_agg(t.notify order by t.ordinal) as notify, array_agg(t.original_recipient order by t.ordinal) as originals
+    from taken as t
+    group by t.message_id
+  ) as r
+  where m.message_id = r.message_id;
+  for v_group in
+    select m.priority, array_agg(m.message_id order by m.message_id) as ids
+    from parley_mail._p_message as m
+    where m.message_id = any (message_ids) and m.message_id <> all (v_pending)
+    group by m.priority
+  loop
+    perform parley_mail._p_submit(v_group.ids, v_group.priority, not_before);
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_submit_again(bigint[], text[], integer[], timestamptz) is
+'Has recipients of messages categorized anew that wait in some queues. Their work items are the caller''s to remove.
+Arguments: message_ids and queues, an element for each message and queue; ordinals, null for all recipients there, or
+one for each element; not_before, not before that time (null: now).
+Source: spec mail 8.2.';
 
 -- sql/mail/reports.sql
 
@@ -39825,7 +39902,7 @@ comment on function parley_mail._p_finish_recipients(
 'Writes what became of recipients: rows of those whose outcome is final go, others have an attempt counted; reports to
 senders; events.
 Arguments: an element for each recipient; outcomes, DELIVERED, RELAYED (to a host that makes no reports), FAILED,
-DEFERRED or UNKNOWN.';
+DEFERRED, UNKNOWN, or REROUTED (to be categorized anew, because the mailbox is elsewhere now).';
 
 create function parley_mail._p_expire_items(lease_id bigint, items bigint[]) returns integer
 language plpgsql
@@ -39870,12 +39947,21 @@ declare
   v_completed bigint[];
   v_group record;
 begin
+  -- What is over is not taken elsewhere: it is given up like what is deferred.
+  outcomes := array(
+    select case
+        when u.outcome = 'REROUTED' and m.expires_at <= clock_timestamp() then 'DEFERRED' else u.outcome
+      end
+    from unnest(outcomes, message_ids) with ordinality as u (outcome, id, n)
+    left join parley_mail._p_message as m on m.message_id = u.id
+    order by u.n
+  );
   select array_agg(g.item) into v_completed
   from (
     select u.item
     from unnest(items, outcomes) as u (item, outcome)
     group by u.item
-    having bool_and(u.outcome in ('DELIVERED', 'RELAYED', 'FAILED'))
+    having bool_and(u.outcome in ('DELIVERED', 'RELAYED', 'FAILED', 'REROUTED'))
   ) as g;
   -- First what is refused when the lease is over.
   if v_completed is not null then
@@ -39886,6 +39972,16 @@ begin
   end if;
   if message_ids is not null then
     perform parley_mail._p_finish_recipients(message_ids, ordinals, outcomes, codes, statuses, texts, hosts);
+  end if;
+  -- Not at once: the directory may learn later than the store that a mailbox has moved.
+  select array_agg(u.id) as ids, array_agg(u.ordinal) as ordinals, array_agg(r.lane) as queues into v_group
+  from unnest(message_ids, ordinals, outcomes) as u (id, ordinal, outcome)
+  join parley_mail._p_recipient as r on r.message_id = u.id and r.ordinal = u.ordinal
+  where u.outcome = 'REROUTED';
+  if v_group.ids is not null then
+    perform parley_mail._p_submit_again(
+      v_group.ids, v_group.queues, v_group.ordinals, clock_timestamp() + interval '5 minutes'
+    );
   end if;
   for v_group in
     select d.policy, array_agg(d.item) as items, min(d.reason) as reason
@@ -40032,6 +40128,7 @@ begin
       select l.message_id, l.sender
       from parley_mail._p_message as l
       where l.delay_reported_at is null
+        and not l.is_resubmitted
         and l.priority = p.priority
         and l.received_at < clock_timestamp() - v_delays[p.priority + 1]
       order by l.received_at
@@ -41097,6 +41194,10 @@ declare
 begin
   select coalesce((o.settings ->> 'expansion_size_limit')::integer, 1000) into v_part_size
   from parley_mail._p_organization as o;
+  -- From here on the recipients of these messages are not added to.
+  update parley_mail._p_message as m
+  set is_resubmitted = false
+  where m.message_id = any (message_ids) and m.is_resubmitted;
   v_rows := parley_mail._p_fork(array(select r from parley_mail._p_placed(message_ids, v_part_size) as r));
   select array_agg(e.event) as events, array_agg(e.message_id) as ids, array_agg(e.address) as addresses,
     array_agg(e.source) as sources, array_agg(e.reason) as reasons
@@ -41504,7 +41605,7 @@ Source: spec mail 12.2.';
 -- What operators see: queues, messages, recipients (spec mail 7, 17). Each view is for who holds VIEW.
 
 create function parley_mail._p_submission_queue() returns table (
-  messages bigint, oldest_at timestamptz, bytes bigint
+  messages bigint, bytes bigint
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -41517,10 +41618,9 @@ begin
   return query
   select
     case when b.items <= s.items then s.messages else b.items * s.messages / nullif(s.items, 0) end::bigint,
-    b.oldest_at,
     case when b.items <= s.items then s.bytes else b.items * s.bytes / nullif(s.items, 0) end::bigint
   from (
-    select k.waiting_messages as items, k.oldest_enqueue_time as oldest_at
+    select k.waiting_messages as items
     from parley.queue_backlogs('parley_mail_submission', caller => parley.current_caller()) as k
   ) as b
   cross join (
@@ -41539,7 +41639,7 @@ create function parley_mail._p_queues(caller parley.caller default parley.curren
 returns table (
   queue text, delivery_type text, connector text, next_hop text, status text, messages bigint, deferred bigint,
   next_retry_at timestamptz, failing_since timestamptz, failures integer, last_error text, suspended_for text,
-  oldest_at timestamptz, bytes bigint, high bigint, normal bigint, low bigint, incoming_rate numeric,
+  bytes bigint, high bigint, normal bigint, low bigint, incoming_rate numeric,
   outgoing_rate numeric, velocity numeric, connections integer, max_connections integer, succeeded_at timestamptz
 )
 language sql stable security definer
@@ -41553,7 +41653,7 @@ as $$
       when w.leases > 0 or w.items > 0 then 'ACTIVE'
       else 'READY'
     end,
-    w.items, w.tried, l.next_attempt_at, l.failing_since, l.failures, l.last_error, l.suspended_for, w.oldest_at,
+    w.items, w.tried, l.next_attempt_at, l.failing_since, l.failures, l.last_error, l.suspended_for,
     w.weight, coalesce((w.by_priority ->> '10')::bigint, 0), coalesce((w.by_priority ->> '5')::bigint, 0),
     coalesce((w.by_priority ->> '1')::bigint, 0), round(w.incoming_rate, 3), round(w.outgoing_rate, 3),
     round(w.outgoing_rate - w.incoming_rate, 3), w.leases, l.leases_allowed, l.succeeded_at
@@ -41565,7 +41665,7 @@ as $$
     case
       when o.submission_suspended_at is not null then 'SUSPENDED' when w.messages > 0 then 'ACTIVE' else 'READY'
     end,
-    w.messages, 0, null, null, 0, null, null, w.oldest_at, w.bytes, null, null, null, null, null, null, null, null, null
+    w.messages, 0, null, null, 0, null, null, w.bytes, null, null, null, null, null, null, null, null, null
   from parley_mail._p_organization as o
   cross join parley_mail._p_submission_queue() as w
   where parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
@@ -41573,9 +41673,36 @@ $$;
 
 comment on function parley_mail._p_queues(parley.caller) is 'Gives what parley_mail.queues shows.';
 
+create function parley_mail._p_oldest_in(queue text, caller parley.caller default parley.current_caller())
+returns timestamptz
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley_mail._p_holds(parley.caller_role(caller), 'VIEW') then
+    return null;
+  elsif queue = 'SUBMISSION/-/-' then
+    return (
+      select k.oldest_enqueue_time
+      from parley.queue_backlogs('parley_mail_submission', caller => parley.current_caller()) as k
+    );
+  end if;
+  return (
+    select parley_store.oldest_in_lane(l.lane_id)
+    from parley_store.lanes as l
+    where l.system in ('mail', 'mail_service') and l.lane = queue
+  );
+end
+$$;
+
+comment on function parley_mail._p_oldest_in(text, parley.caller) is
+'Gives since when the oldest message of a queue waits; null for who does not hold VIEW. It is asked for the queues alone
+that a query shows.';
+
 create view parley_mail.queues as
 select q.queue, q.delivery_type, q.connector, q.next_hop, q.status, q.messages, q.deferred, q.next_retry_at,
-  q.failing_since, q.failures, q.last_error, q.suspended_for, q.oldest_at, q.bytes, q.high, q.normal, q.low,
+  q.failing_since, q.failures, q.last_error, q.suspended_for,
+  case when q.messages > 0 then parley_mail._p_oldest_in(q.queue) end as oldest_at, q.bytes, q.high, q.normal, q.low,
   q.incoming_rate, q.outgoing_rate, q.velocity, q.connections, q.max_connections, q.succeeded_at
 from parley_mail._p_queues() as q;
 
@@ -41697,19 +41824,7 @@ begin
   if v_ids = '{}' then
     return 0;
   end if;
-  -- Who is still waiting in this queue is all that is left to resolve of a message that was categorized.
-  update parley_mail._p_message as m
-  set recipients = r.addresses, notify = r.notify, original_recipients = r.originals, crash_count = 0
-  from (
-    select p.message_id, array_agg(p.address order by p.ordinal) as addresses,
-      array_agg(p.notify order by p.ordinal) as notify, array_agg(p.original_recipient order by p.ordinal) as originals
-    from parley_mail._p_recipient as p
-    where p.message_id = any (v_ids) and p.lane = queue
-    group by p.message_id
-  ) as r
-  where m.message_id = r.message_id;
-  delete from parley_mail._p_recipient as p where p.message_id = any (v_ids) and p.lane = queue;
-  perform parley_mail._p_submit(v_ids, 1::smallint, null);
+  perform parley_mail._p_submit_again(v_ids, array_fill(queue, array[cardinality(v_ids)]));
   perform parley_mail._p_track(
     array_fill('RESUBMIT'::text, array[cardinality(v_ids)]), v_ids, null, null,
     array_fill(queue, array[cardinality(v_ids)]), null, array_fill('QUEUE'::text, array[cardinality(v_ids)])
@@ -41911,19 +42026,7 @@ begin
     ) as w
     where message_ids is null or w.subject = any (message_ids)
   );
-  -- Who is still waiting in this queue is all that is left to resolve of a message that was categorized.
-  update parley_mail._p_message as m
-  set recipients = r.addresses, notify = r.notify, original_recipients = r.originals, crash_count = 0
-  from (
-    select p.message_id, array_agg(p.address order by p.ordinal) as addresses,
-      array_agg(p.notify order by p.ordinal) as notify, array_agg(p.original_recipient order by p.ordinal) as originals
-    from parley_mail._p_recipient as p
-    where p.message_id = any (v_ids) and p.lane = _p_resubmit.queue
-    group by p.message_id
-  ) as r
-  where m.message_id = r.message_id;
-  delete from parley_mail._p_recipient as p where p.message_id = any (v_ids) and p.lane = _p_resubmit.queue;
-  perform parley_mail._p_submit(v_ids, 1::smallint, null);
+  perform parley_mail._p_submit_again(v_ids, array_fill(queue, array[cardinality(v_ids)]));
   return cardinality(v_ids);
 end
 $$;
@@ -41984,7 +42087,9 @@ nothing.
 Errors: PM001 not allowed.
 Source: spec mail 17.';
 
-create function parley_mail._p_maintain(caller parley.caller default parley.current_caller())
+create function parley_mail._p_maintain(
+  resubmits boolean default true, caller parley.caller default parley.current_caller()
+)
 returns table (task text, done integer)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -42001,8 +42106,10 @@ begin
     coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
     coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s'
   ) as m;
-  return query select 'configuration'::text, parley_mail._p_follow_configuration();
-  return query select 'resubmitted'::text, parley_mail._p_resubmit_retrying();
+  if resubmits is not false then
+    return query select 'configuration'::text, parley_mail._p_follow_configuration();
+    return query select 'resubmitted'::text, parley_mail._p_resubmit_retrying();
+  end if;
   return query select 'delays'::text, parley_mail._p_report_delays();
   return query select 'expired'::text, parley_mail._p_expire_waiting();
   delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';
@@ -42031,9 +42138,10 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_maintain(parley.caller) is
+comment on function parley_mail._p_maintain(boolean, parley.caller) is
 'Does what time asks for: leases that ran out, notices of delay, expiry, old idempotency keys, poison. Call it every few
 seconds.
+Arguments: resubmits, whether messages may be categorized anew, which waits while resources are short.
 Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.';
 
 -- sql/mail/grants.sql
