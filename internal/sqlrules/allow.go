@@ -160,6 +160,10 @@ var withinReach = map[string]string{
 	"parley_mail._p_finish_body(bigint,bigint,bytea,parley.caller)":  asksTheRight,
 	"parley_mail._p_categorize(integer,integer,parley.caller)":       asksTheRight,
 
+	"parley_mail._p_check_recipient(text,text,boolean,bigint,parley.caller)": asksTheRight,
+	"parley_mail._p_check_sender(text,parley.caller)":                        asksTheRight,
+	"parley_mail._p_may_submit(text,parley.caller)":                          asksTheRight,
+
 	"parley_mail._p_queues(parley.caller)":                      asksTheCaller,
 	"parley_mail._p_oldest_in(text,parley.caller)":              asksTheCaller,
 	"parley_mail._p_waiting_recipients(parley.caller)":          asksTheCaller,

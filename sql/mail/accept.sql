@@ -32,14 +32,16 @@ create type parley_mail._p_arriving as (
   network_message_id uuid,
   received_at timestamptz,
   idempotency_key text,
-  quarantine text
+  quarantine text,
+  content_hash text
 );
 
 comment on type parley_mail._p_arriving is
 'A message that arrived. message_id and content_id are those of _p_begin_body, null where body has the whole of it;
 source: SMTP, HTTP, PICKUP, REPLAY or DSN; directionality: INCOMING, or ORIGINATING from a sender of ours; expires_at
 null: by priority; parent_message_id, of a report the message that it is about; idempotency_key: a message that was
-accepted under it before is the same; quarantine: why it is set aside for an operator, null: it is not.';
+accepted under it before is the same; quarantine: why it is set aside for an operator, null: it is not; content_hash, in
+hexadecimal: with an idempotency key, of what has to be the same under that, null: anything.';
 
 create function parley_mail._p_begin_body(
   chunk_bytes integer default 524288, caller parley.caller default parley.current_caller()
@@ -102,6 +104,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_first bigint;
+  v_hash text;
   v_n integer;
 begin
   -- In one order, so that two who accept the same ones do not wait for each other.
@@ -112,12 +115,17 @@ begin
     order by messages[g.n].idempotency_key, g.n
   loop
     insert into parley_mail._p_idempotency (submitted_by, key, content_hash, message_id)
-    values (0, messages[v_n].idempotency_key, '', ids[v_n])
+    values (
+      0, messages[v_n].idempotency_key, decode(coalesce(messages[v_n].content_hash, ''), 'hex'), ids[v_n]
+    )
     on conflict on constraint _p_idempotency_pkey do nothing;
     if not found then
-      select k.message_id into v_first
+      select k.message_id, encode(k.content_hash, 'hex') into v_first, v_hash
       from parley_mail._p_idempotency as k
       where k.submitted_by = 0 and k.key = messages[v_n].idempotency_key;
+      if v_hash <> messages[v_n].content_hash then
+        found := parley_mail._p_raise('other content', messages[v_n].idempotency_key, v_first::text);
+      end if;
       ids[v_n] := -v_first;
     end if;
   end loop;
@@ -127,7 +135,8 @@ $$;
 
 comment on function parley_mail._p_first_accepted(parley_mail._p_arriving[], bigint[]) is
 'Gives the numbers of messages, and in the place of one that was accepted before under its key the number of that one,
-negative.';
+negative.
+Errors: PM011 another message was accepted under the key.';
 
 create function parley_mail._p_insert_arriving(messages parley_mail._p_arriving[], ids bigint[]) returns void
 language plpgsql

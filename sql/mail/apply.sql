@@ -123,7 +123,13 @@ begin
         select coalesce(jsonb_object_agg(k.kind, k.objects), '{}')
         from (
           select n.kind, (
-            select coalesce(jsonb_object_agg(o.name, parley_mail._p_effective(o.kind, o.settings) || o.secrets), '{}')
+            select coalesce(
+              jsonb_object_agg(o.name, parley_mail._p_effective(o.kind, o.settings) || o.secrets),
+              case n.kind
+                when 'organization' then jsonb_build_object(n.kind, parley_mail._p_effective(n.kind, '{}'))
+                else '{}'
+              end
+            )
             from parley_mail._p_object as o
             where o.kind = n.kind
           ) as objects

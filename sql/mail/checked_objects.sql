@@ -2,108 +2,6 @@
 -- the order in a file of configuration does not matter. Whoever changes holds the row of the version, so nothing that
 -- is checked here can change under our hands.
 
-create function parley_mail._p_contradicts(kind text, name text, what text, cause text, remedy text) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return parley_mail._p_raise('conflict', kind, name, what, cause, remedy);
-end
-$$;
-
-comment on function parley_mail._p_contradicts(text, text, text, text, text) is
-'Refuses an object that contradicts itself or another.
-Errors: PM003, always.';
-
-create function parley_mail._p_require_object(kind text, name text, setting text, wanted_kind text, wanted text)
-returns boolean
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if wanted is not null and not exists (
-    select from parley_mail._p_object as o where o.kind = wanted_kind and o.name = wanted
-  ) then
-    found := parley_mail._p_raise(
-      'conflict', kind, name, format('its setting %s', setting), format('There is no %s "%s".', wanted_kind, wanted),
-      format('Create the %s, or name another.', wanted_kind)
-    );
-  end if;
-  return true;
-end
-$$;
-
-comment on function parley_mail._p_require_object(text, text, text, text, text) is
-'Refuses an object that names another which does not exist; null names none.
-Errors: PM003.';
-
-create function parley_mail._p_check_ranges(name text) returns boolean
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_other record;
-begin
-  select o.connector, o.binding, format('%s-%s', host(m.low), host(m.high)) as mine,
-    format('%s-%s', host(o.low), host(o.high)) as others
-  into v_other
-  from parley_mail._p_receive_range as m
-  join parley_mail._p_receive_range as o on o.binding = m.binding and o.connector <> m.connector
-    and family(o.low) = family(m.low) and o.low <= m.high and m.low <= o.high
-  where m.connector = _p_check_ranges.name
-    and (
-      (o.low = m.low and o.high = m.high)
-      or not (o.low <= m.low and o.high >= m.high or m.low <= o.low and m.high >= o.high)
-    )
-  limit 1;
-  if found then
-    found := parley_mail._p_contradicts(
-      'receive connector', name, format('receive connector "%s"', v_other.connector),
-      format('On %s its range %s overlaps %s.', v_other.binding, v_other.mine, v_other.others),
-      'Let one range lie within the other, or let them not meet: the smallest range that has a peer wins.'
-    );
-  end if;
-  return true;
-end
-$$;
-
-comment on function parley_mail._p_check_ranges(text) is
-'Refuses a receive connector whose remote ranges overlap in part, or equal, those of another on the same binding.
-Errors: PM003.
-Source: spec mail 3.1.';
-
-create function parley_mail._p_check_receive_connector(name text, settings jsonb) returns boolean
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_group text;
-begin
-  if (settings ->> 'connection_timeout')::integer <= (settings ->> 'inactivity_timeout')::integer then
-    found := parley_mail._p_contradicts('receive connector', name, 'itself',
-      'connection_timeout is not longer than inactivity_timeout.', 'Let a whole connection live longer.');
-  end if;
-  if settings -> 'authentication' ?| array['PLAIN', 'LOGIN'] and settings ->> 'tls' = 'OFF'
-    and not (settings ->> 'implicit_tls')::boolean and not (settings ->> 'authentication_without_tls')::boolean then
-    found := parley_mail._p_contradicts('receive connector', name, 'itself',
-      'PLAIN and LOGIN would send passwords in clear text.',
-      'Turn tls on, or set authentication_without_tls where the network is trusted.');
-  end if;
-  if settings ->> 'tls' = 'MUTUAL' and settings -> 'tls_domains' = '[]' then
-    found := parley_mail._p_contradicts('receive connector', name, 'itself',
-      'tls is MUTUAL, and tls_domains is empty: nobody could prove a name.', 'Give tls_domains.');
-  end if;
-  for v_group in select g.name from jsonb_array_elements_text(settings -> 'permission_groups') as g (name) loop
-    found := parley_mail._p_require_object('receive connector', name, 'permission_groups', 'permission group', v_group);
-  end loop;
-  return parley_mail._p_check_ranges(name);
-end
-$$;
-
-comment on function parley_mail._p_check_receive_connector(text, jsonb) is
-'Refuses a receive connector that contradicts itself or another.
-Errors: PM003.';
-
 create function parley_mail._p_check_send_connector(name text, settings jsonb, secrets jsonb) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -265,6 +163,9 @@ declare
 begin
   return case object.kind
     when 'receive connector' then parley_mail._p_check_receive_connector(object.name, v_settings)
+    when 'pickup folder' then parley_mail._p_check_folder(object.kind, object.name, v_settings)
+    when 'replay folder' then parley_mail._p_check_folder(object.kind, object.name, v_settings)
+    when 'http listener' then parley_mail._p_check_http_listener(object.name, v_settings)
     when 'send connector' then parley_mail._p_check_send_connector(object.name, v_settings, object.secrets)
     when 'service binding' then parley_mail._p_check_binding(caller, object.name, v_settings)
     else parley_mail._p_check_other(object.kind, object.name, v_settings, object.secrets)

@@ -84,7 +84,10 @@ select c.kind, c.setting, c.type, c.default_value, c.least, c.largest, c.choices
 from parley_mail._p_connector_setting as c
 union all
 select d.kind, d.setting, d.type, d.default_value, d.least, d.largest, d.choices, d.is_required, d.is_secret, d.remark
-from parley_mail._p_directory_setting as d;
+from parley_mail._p_directory_setting as d
+union all
+select f.kind, f.setting, f.type, f.default_value, f.least, f.largest, f.choices, f.is_required, f.is_secret, f.remark
+from parley_mail._p_folder_setting as f;
 
 comment on view parley_mail.setting_definitions is
 'Each setting of each kind of object of mail transport.

@@ -24,7 +24,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select array[
     'organization', 'permission group', 'mailbox store', 'accepted domain', 'signing key', 'credential',
-    'receive connector', 'send connector', 'service binding', 'mailbox', 'distribution group', 'alias'
+    'receive connector', 'send connector', 'service binding', 'mailbox', 'distribution group', 'alias',
+    'pickup folder', 'replay folder', 'http listener'
   ]
 $$;
 
@@ -86,10 +87,10 @@ as $$
     values
       ('CLIENT', '{"bindings": ["0.0.0.0:587", "[::]:587"], "tls": "REQUIRED", "permission_groups": ["Users"],
         "authentication": ["PLAIN", "LOGIN", "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"], "message_rate": 60,
-        "message_rate_source": "USER", "spf": "OFF", "dmarc": "OFF"}'),
+        "message_rate_source": "USER", "spf": "OFF", "dmarc": "OFF", "refuse_reserved_domains": true}'),
       ('INTERNAL', '{"permission_groups": ["Peer servers"], "max_connections_per_source": 0, "tarpit": 0,
         "max_connections_per_source_percent": 100, "max_recipients": 5000, "spf": "OFF", "dmarc": "OFF"}'),
-      ('INTERNET', '{"permission_groups": ["Anonymous"], "message_rate": 600}'),
+      ('INTERNET', '{"permission_groups": ["Anonymous"], "message_rate": 600, "refuse_reserved_domains": true}'),
       ('PARTNER', '{"permission_groups": ["Partners"], "tls": "MUTUAL"}'),
       ('CUSTOM', '{}')
   ) as p (usage, settings)

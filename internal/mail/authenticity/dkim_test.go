@@ -87,17 +87,23 @@ type results struct {
 }
 
 // verify verifies a message that is written with newlines.
-func verify(t *testing.T, v *authenticity.Verifier, peer, sender, text string) (authenticity.Verdict, results) {
+func verify(
+	t *testing.T, v *authenticity.Verifier, peer, sender, text string, checks ...authenticity.Checks,
+) (authenticity.Verdict, results) {
 	t.Helper()
 	text = strings.ReplaceAll(text, "\n", "\r\n")
 	header, length, isComplete := message.ParseHeader([]byte(text))
 	if !isComplete {
 		t.Fatal("the header is not complete")
 	}
-	verdict := v.Verify(t.Context(), authenticity.Message{
+	m := authenticity.Message{
 		Peer: netip.MustParseAddr(peer), Helo: "client.example.com", Sender: sender, Identity: "mx.example.org", Header: header,
 		Body: func() io.Reader { return strings.NewReader(text[length:]) },
-	})
+	}
+	for _, c := range checks {
+		m.Checks = c
+	}
+	verdict := v.Verify(t.Context(), m)
 	var found results
 	if err := json.Unmarshal(verdict.Results, &found); err != nil {
 		t.Fatal(err)
@@ -176,7 +182,11 @@ func TestPolicyOfTheAuthorsDomainIsFollowed(t *testing.T) {
 		{"report", "198.51.100.1", "", "From: a@example.com\n\n", "fail", "refused"},
 	} {
 		for _, isEnforced := range []bool{true, false} {
-			verdict, found := verify(t, &authenticity.Verifier{Resolver: resolver, IsEnforced: isEnforced}, test.peer, test.sender, test.text)
+			checks := authenticity.Checks{}
+			if isEnforced {
+				checks.DMARC = authenticity.Enforce
+			}
+			verdict, found := verify(t, &authenticity.Verifier{Resolver: resolver}, test.peer, test.sender, test.text, checks)
 			outcome := "taken"
 			switch {
 			case verdict.IsRefused:

@@ -32,8 +32,6 @@ type Resolver interface {
 // Verifier verifies messages. Its fields are set before it is used.
 type Verifier struct {
 	Resolver Resolver
-	// IsEnforced has the DMARC policy of the sender's domain followed. Otherwise it is reported only.
-	IsEnforced bool
 	// Timeout bounds what DNS may take for one message: 20 s where it is zero.
 	Timeout time.Duration
 	// sample draws whether a message is among those to which a policy for a share applies; nothing means by chance.
@@ -44,28 +42,57 @@ type Verifier struct {
 const signaturesMax = 5
 
 // Verify verifies a message.
-func (v *Verifier) Verify(ctx context.Context, m Message) Verdict {
-	timeout := v.Timeout
-	if timeout == 0 {
-		timeout = 20 * time.Second
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (v *Verifier) Verify(ctx context.Context, m Message) (verdict Verdict) {
+	ctx, cancel := context.WithTimeout(ctx, v.timeout())
 	defer cancel()
-	sender := v.verifySPF(ctx, m)
-	signatures := v.verifyDKIM(ctx, m)
-	verdict, policy := v.verifyDMARC(ctx, m, sender, signatures)
-
-	results := []authres.Result{sender}
-	for _, signature := range signatures {
-		results = append(results, signature)
+	sender, signatures := &authres.SPFResult{Value: authres.ResultNone}, []*authres.DKIMResult(nil)
+	var results []authres.Result
+	switch {
+	case m.Checks.SPF == Off:
+	case m.SPF != nil:
+		sender = m.SPF.result
+	default:
+		sender = v.verifySPF(ctx, m)
 	}
-	if len(signatures) == 0 {
-		results = append(results, &authres.DKIMResult{Value: authres.ResultNone})
+	if m.Checks.SPF != Off {
+		results = append(results, sender)
 	}
-	results = append(results, policy)
+	if m.Checks.DKIM != Off {
+		signatures = v.verifyDKIM(ctx, m)
+		for _, signature := range signatures {
+			results = append(results, signature)
+		}
+		if len(signatures) == 0 {
+			results = append(results, &authres.DKIMResult{Value: authres.ResultNone})
+		}
+	}
+	policy := &authres.DMARCResult{Value: authres.ResultNone}
+	if m.Checks.DMARC != Off {
+		verdict, policy = v.verifyDMARC(ctx, m, sender, signatures)
+		results = append(results, policy)
+	}
 	verdict.Field = message.NewField(resultsField, authres.Format(m.Identity, results))
 	verdict.Results = summary(sender, signatures, policy)
 	return verdict
+}
+
+// VerifySender verifies by SPF whether a peer may use a sender.
+func (v *Verifier) VerifySender(ctx context.Context, m Message) SenderVerdict {
+	ctx, cancel := context.WithTimeout(ctx, v.timeout())
+	defer cancel()
+	result := v.verifySPF(ctx, m)
+	isEnforced := m.Checks.SPF == Enforce
+	return SenderVerdict{
+		IsRefused: isEnforced && result.Value == authres.ResultFail, IsDeferred: isEnforced && result.Value == authres.ResultTempError,
+		result: result,
+	}
+}
+
+func (v *Verifier) timeout() time.Duration {
+	if v.Timeout == 0 {
+		return 20 * time.Second
+	}
+	return v.Timeout
 }
 
 // summary gives the results as the store keeps them.
@@ -149,15 +176,15 @@ func (v *Verifier) verifyDMARC(
 	domains, isClear := authorDomains(m.Header)
 	if !isClear {
 		result = &authres.DMARCResult{Value: authres.ResultPermError, Reason: "no single From"}
-		return v.verdict(dmarc.PolicyReject, "the message has not one author"), result
+		return m.Checks.verdict(dmarc.PolicyReject, "the message has not one author"), result
 	}
 	result = &authres.DMARCResult{Value: authres.ResultNone}
 	for _, domain := range domains { // several authors of several domains: each of these may object
 		of, policy := v.evaluate(ctx, m, domain, sender, signatures)
 		if result = of; policy != "" {
-			verdict = v.verdict(policy, "the DMARC policy of "+domain+" is "+string(policy))
+			verdict = m.Checks.verdict(policy, "the DMARC policy of "+domain+" is "+string(policy))
 		}
-		if of.Value == authres.ResultTempError && v.IsEnforced {
+		if of.Value == authres.ResultTempError && m.Checks.DMARC == Enforce {
 			verdict = Verdict{IsDeferred: true, Reason: "DNS does not say whether " + domain + " stands for this message, try again later"}
 		}
 		if of.Value != authres.ResultPass {
@@ -168,9 +195,9 @@ func (v *Verifier) verifyDMARC(
 }
 
 // verdict follows a policy.
-func (v *Verifier) verdict(policy dmarc.Policy, reason string) Verdict {
+func (c Checks) verdict(policy dmarc.Policy, reason string) Verdict {
 	switch {
-	case !v.IsEnforced:
+	case c.DMARC != Enforce:
 		return Verdict{}
 	case policy == dmarc.PolicyReject:
 		return Verdict{IsRefused: true, Reason: reason}

@@ -48,6 +48,9 @@ func (h Header) Addressees(most int) (sender Address, recipients []Address, err 
 	return sender, recipients, nil
 }
 
+// Authors are the addresses of From.
+func (h Header) Authors() ([]Address, error) { return h.addresses("From") }
+
 // addresses reads all fields of a name.
 func (h Header) addresses(name string) (all []Address, err error) {
 	for _, field := range h.All(name) {

@@ -3,6 +3,7 @@ package milter
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,19 +26,30 @@ type Filter struct {
 	Name             string
 	Network, Address string // tcp and host:port, or unix and a path
 	Timeout          time.Duration
-	// IsOptional lets messages pass while the milter is out of reach. Otherwise they are deferred.
-	IsOptional bool
-	Log        *slog.Logger
+	// Default is what becomes of messages while the milter is out of reach, or fails; nothing means TempFail.
+	Default Default
+	Log     *slog.Logger
 
 	isOld atomic.Bool // the milter speaks an old version of the protocol, which cannot change the sender
 }
 
+// Default is what becomes of messages without their milter.
+type Default string
+
+// What may become of messages without their milter.
+const (
+	TempFail   Default = "TEMPFAIL"
+	Reject     Default = "REJECT"
+	Accept     Default = "ACCEPT"
+	Quarantine Default = "QUARANTINE"
+)
+
 // New gives a filter that is ready to be used.
-func New(name, network, address string, timeout time.Duration, isOptional bool, log *slog.Logger) *Filter {
+func New(name, network, address string, timeout time.Duration, without Default, log *slog.Logger) *Filter {
 	if timeout == 0 {
 		timeout = 30 * time.Second
 	}
-	return &Filter{Name: name, Network: network, Address: address, Timeout: timeout, IsOptional: isOptional, Log: log}
+	return &Filter{Name: name, Network: network, Address: address, Timeout: timeout, Default: without, Log: log}
 }
 
 // actions are what a milter may do.
@@ -51,11 +63,8 @@ func (f *Filter) Session(ctx context.Context) (receive.FilterSession, error) {
 		s, err = f.connect(ctx)
 	}
 	if err != nil {
-		if f.IsOptional {
-			f.Log.Warn("an optional milter is out of reach, and messages pass without it", "milter", f.Name, "error", err)
-			return nil, nil //nolint:nilnil // staying out of a session is no error
-		}
-		return nil, fmt.Errorf("milter %s at %s: %w", f.Name, f.Address, err)
+		f.Log.Warn("a milter is out of reach", "milter", f.Name, "address", f.Address, "messages", cmp.Or(f.Default, TempFail), "error", err)
+		return &session{filter: f, isBroken: true}, nil
 	}
 	return &session{filter: f, milter: s}, nil
 }
@@ -114,12 +123,21 @@ func (s *session) Handle(_ context.Context, event receive.Event, e *receive.Exch
 	return verdict
 }
 
-// broken is the verdict on events behind a failure.
+// broken is the verdict on events behind a failure. What was refused at MAIL has no more of them, and what was not goes through all.
 func (s *session) broken(event receive.Event) receive.Verdict {
-	if s.filter.IsOptional || event < receive.SenderGiven || event > receive.BeforeQueue {
+	if event < receive.SenderGiven || event > receive.BeforeQueue {
 		return receive.Verdict{}
 	}
-	return receive.Verdict{Action: receive.Refuse, Reply: receive.NewReply(451, 7, 1, "A filter failed, try again later")}
+	switch s.filter.Default {
+	case Accept:
+		return receive.Verdict{}
+	case Quarantine:
+		return receive.Verdict{Action: receive.Quarantine, Reason: "the filter " + s.filter.Name + " is out of reach"}
+	case Reject:
+		return receive.Verdict{Action: receive.Refuse, Reply: receive.NewReply(550, 7, 1, "A filter failed")}
+	default:
+		return receive.Verdict{Action: receive.Refuse, Reply: receive.NewReply(451, 7, 1, "A filter failed, try again later")}
+	}
 }
 
 func (s *session) pass(event receive.Event, e *receive.Exchange) (receive.Verdict, error) {
@@ -371,6 +389,9 @@ func fieldName(name string) string {
 
 // Close ends the session with the milter.
 func (s *session) Close() {
+	if s.milter == nil {
+		return
+	}
 	if err := s.milter.Close(); err != nil && !s.isBroken {
 		s.filter.Log.Debug("closing a milter session failed", "milter", s.filter.Name, "error", err)
 	}

@@ -92,7 +92,7 @@ type fixture struct {
 	server  *gomilter.Server
 }
 
-func start(t *testing.T, isOptional bool, respond map[string]gomilter.Response, change func(*gomilter.Modifier) error) *fixture {
+func start(t *testing.T, without milter.Default, respond map[string]gomilter.Response, change func(*gomilter.Modifier) error) *fixture {
 	t.Helper()
 	f := &fixture{t: t}
 	f.server = &gomilter.Server{
@@ -108,7 +108,7 @@ func start(t *testing.T, isOptional bool, respond map[string]gomilter.Response, 
 	}
 	go func() { _ = f.server.Serve(listener) }()
 	t.Cleanup(func() { _ = f.server.Close() })
-	filter := milter.New("test", "tcp", listener.Addr().String(), 10*time.Second, isOptional, slog.New(slog.DiscardHandler))
+	filter := milter.New("test", "tcp", listener.Addr().String(), 10*time.Second, without, slog.New(slog.DiscardHandler))
 	if f.session, err = filter.Session(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func (f *fixture) seen() []string {
 
 func TestMilterIsAskedAtEachStage(t *testing.T) {
 	t.Parallel()
-	f := start(t, false, nil, nil)
+	f := start(t, milter.TempFail, nil, nil)
 	e := exchange(t)
 	if verdict := f.run(e, slices.Concat(whole, whole[2:4], []receive.Event{receive.Aborted, receive.Disconnected})...); verdict.Action != receive.Continue {
 		t.Errorf("the verdict is %+v", verdict)
@@ -169,7 +169,7 @@ func TestMilterIsAskedAtEachStage(t *testing.T) {
 
 func TestMilterChangesTheMessage(t *testing.T) {
 	t.Parallel()
-	f := start(t, false, nil, func(m *gomilter.Modifier) error {
+	f := start(t, milter.TempFail, nil, func(m *gomilter.Modifier) error {
 		for _, err := range []error{
 			m.AddRecipient("g@h"), m.DeleteRecipient("C@d"), m.ChangeFrom("<new@b>"), m.AddHeader("X-Last", "a\r\n b"), m.InsertHeader(0, "X-First", "x\r\nY: z"),
 			m.ChangeHeader(2, "a", "five"), m.ChangeHeader(1, "B", ""), m.ChangeHeader(1, "C", "new"), m.ReplaceBody([]byte("one\r\n")), m.ReplaceBody([]byte("two\n")),
@@ -213,7 +213,7 @@ func TestMilterDecides(t *testing.T) {
 		"accept":          {"helo client", gomilter.RespAccept, receive.Continue, ""},
 		"accept message":  {"rcpt c@d", gomilter.RespAccept, receive.Continue, ""},
 	} {
-		f := start(t, false, map[string]gomilter.Response{test.at: test.response}, nil)
+		f := start(t, milter.TempFail, map[string]gomilter.Response{test.at: test.response}, nil)
 		verdict := f.run(exchange(t), whole...)
 		reply := ""
 		if verdict.Reply != nil {
@@ -230,17 +230,34 @@ func TestMilterDecides(t *testing.T) {
 	}
 }
 
-func TestMilterThatFailsDefersMessagesUnlessItIsOptional(t *testing.T) {
+func TestMessagesWithoutTheirMilterFareAsItsDefaultSays(t *testing.T) {
 	t.Parallel()
-	for _, isOptional := range []bool{false, true} {
-		f := start(t, isOptional, nil, func(*gomilter.Modifier) error { return io.ErrUnexpectedEOF })
-		verdict := f.run(exchange(t), whole...)
-		if isRefused := verdict.Action == receive.Refuse && verdict.Reply.Code == 451; isRefused == isOptional {
-			t.Errorf("optional %v: the verdict is %+v", isOptional, verdict)
+	for without, want := range map[milter.Default]string{
+		milter.TempFail: "451", milter.Reject: "550", milter.Accept: "taken", milter.Quarantine: "held", "": "451",
+	} {
+		f := start(t, without, nil, func(*gomilter.Modifier) error { return io.ErrUnexpectedEOF })
+		if got := outcome(f.run(exchange(t), whole...)); got != want {
+			t.Errorf("default %q, a milter that fails: %s", without, got)
 		}
-		filter := milter.New("test", "tcp", "127.0.0.1:1", time.Second, isOptional, slog.New(slog.DiscardHandler))
-		if session, err := filter.Session(t.Context()); (err == nil) != isOptional || session != nil {
-			t.Errorf("optional %v: a milter that is not there gave %v, %v", isOptional, session, err)
+		filter := milter.New("test", "tcp", "127.0.0.1:1", time.Second, without, slog.New(slog.DiscardHandler))
+		session, err := filter.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
+		if got := outcome(session.Handle(t.Context(), receive.SenderGiven, &receive.Exchange{})); got != want {
+			t.Errorf("default %q, a milter that is not there: %s", without, got)
+		}
+		session.Close()
+	}
+}
+
+func outcome(v receive.Verdict) string {
+	switch v.Action {
+	case receive.Refuse:
+		return fmt.Sprint(v.Reply.Code)
+	case receive.Quarantine:
+		return "held"
+	default:
+		return "taken"
 	}
 }

@@ -153,7 +153,18 @@ func (c *connection) verifyPassword(user, password string) error {
 	if err != nil {
 		return err
 	}
-	if password == "" || !v.Matches(password) {
+	isRight := password != ""
+	switch {
+	case !isRight:
+	case v.Login != nil:
+		if isRight, err = v.Login(c.ctx, password); err != nil {
+			c.server.Log.Error("a user could not be verified", "error", err)
+			return NewReply(454, 7, 0, "Users cannot be verified now, try again later")
+		}
+	default:
+		isRight = v.Matches(password)
+	}
+	if !isRight {
 		return c.errAuthFailed()
 	}
 	c.claimed = user
@@ -175,6 +186,9 @@ func newScramServer(c *connection, isPlus bool) (*scramServer, error) {
 		if err != nil {
 			s.temporary = err
 			return scram.StoredCredentials{}, err
+		}
+		if v.Login != nil {
+			v = unknownVerifier(c.server.secret, user)
 		}
 		return scram.StoredCredentials{
 			KeyFactors: scram.KeyFactors{Salt: string(v.Salt), Iters: v.Iterations}, StoredKey: v.StoredKey, ServerKey: v.ServerKey,

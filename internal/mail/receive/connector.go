@@ -1,12 +1,16 @@
 package receive
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/parley-broker/parley/internal/mail/authenticity"
 	"github.com/parley-broker/parley/internal/mail/message"
 )
 
@@ -25,25 +29,33 @@ const (
 type Connector struct {
 	Name         string
 	Bindings     []netip.AddrPort
-	RemoteRanges []netip.Prefix
+	RemoteRanges []Range
 	IsDisabled   bool
 	FQDN         string // our name in the banner, EHLO and Received
 	Banner       string // text of the banner; nothing means FQDN and ESMTP
 	IsVerbose    bool   // commands and replies are logged
 
-	TLS         TLSMode
-	Implicit    bool     // TLS from the first byte, as on port 465
-	TLSDomains  []string // names of which a client certificate must have one, for mutual TLS and for Partners
+	TLS        TLSMode
+	Implicit   bool     // TLS from the first byte, as on port 465
+	TLSDomains []string // names of which a client certificate must have one, for mutual TLS and for Partners
+	// Certificate chooses the certificate of a handshake; nothing means that of the server. ClientCAs verify the certificates of clients;
+	// nothing means those of the server.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	ClientCAs   *x509.CertPool
 	Mechanisms  []string // of AUTH: PLAIN, LOGIN, SCRAM-SHA-256, SCRAM-SHA-256-PLUS
 	IsClearAuth bool     // AUTH without TLS, on networks that are trusted
 
 	Groups       []Group
 	Rights       map[Group]Rights  // what peers of a group may do here; nothing means what the specification says
 	Grants       map[string]Rights // more rights for users by name
-	TrustedRange []netip.Prefix    // peers who are PeerServers by their address
-	IsSecured    bool              // the network secures this connector: every peer is ExternallySecured
-	ProxyRanges  []netip.Prefix    // peers who begin with a header of the PROXY protocol
-	XClientRange []netip.Prefix    // peers who may say XCLIENT
+	PeerServers  []Range           // peers who are PeerServers by their address
+	Secured      []Range           // networks whose peers are ExternallySecured
+	ProxyRanges  []Range           // peers who begin with a header of the PROXY protocol
+	XClientRange []Range           // peers who may say XCLIENT
+
+	Checks            authenticity.Checks
+	Filters           []Filter // asked before those of the server
+	IsReservedRefused bool     // recipients in domains that nobody can have
 
 	IsSubmission bool // Message-Id and Date are added
 	Limits       Limits
@@ -56,9 +68,11 @@ type Limits struct {
 	PercentPerSource      int // of Connections
 	ConnectionsPerMinute  int
 	MessagesPerMinute     int // per source
+	RateOf                RateSource
 	ConnectionTimeout     time.Duration
 	InactivityTimeout     time.Duration
 	MessageBytes          int64
+	IsSizeOff             bool // SIZE is not offered
 	IsSizeUnadvertised    bool // SIZE without its value
 	HeaderBytes           int
 	Recipients            int
@@ -72,6 +86,16 @@ type Limits struct {
 	TextLine, CommandLine int  // octets with CRLF
 	IsNormalizing         bool // bare CR and LF become CRLF instead of being refused
 }
+
+// RateSource is whose messages a rate counts.
+type RateSource int
+
+// What one source of messages is. Who is not authenticated counts by address.
+const (
+	RateOfAddress RateSource = iota
+	RateOfUser
+	RateOfBoth
+)
 
 // DefaultLimits are ours of section 3.2.
 func DefaultLimits() Limits {
@@ -97,7 +121,7 @@ const (
 )
 
 // everywhere are the ranges of a connector for all peers.
-var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+var everywhere = []Range{network(netip.MustParsePrefix("0.0.0.0/0")), network(netip.MustParsePrefix("::/0"))}
 
 // NewConnector gives a connector with the defaults of a usage.
 func NewConnector(name string, usage Usage) *Connector {
@@ -124,6 +148,32 @@ type Configuration struct {
 	Connectors      []*Connector
 	AcceptedDomains []string // example.com, or *.example.com for its subdomains
 	MaxConnections  int      // per node, over all connectors; 0 means no limit
+	// ReceiveBytes and SendBytes bound messages from outside and from inside beside what a connector says, and SendRecipients those from
+	// inside: the smaller number holds. 0 means no limit.
+	ReceiveBytes, SendBytes int64
+	SendRecipients          int
+	// Users are users by name about whom there is something to say.
+	Users map[string]User
+	// RoutedDomains have a way of their own, such as *.example: no recipient there is refused for its domain.
+	RoutedDomains []string
+}
+
+// User is what holds for somebody who has authenticated.
+type User struct {
+	Senders           []string // addresses or domains that he may send as; none means all
+	MessagesPerMinute int
+}
+
+// maySendAs reports whether the user may use a sender.
+func (u User) maySendAs(sender message.Address) bool {
+	return len(u.Senders) == 0 || slices.ContainsFunc(u.Senders, func(allowed string) bool {
+		return strings.EqualFold(allowed, sender.String()) || matchesDomain(allowed, sender.Domain)
+	})
+}
+
+// MaySendAs reports whether a user may use a sender.
+func (c *Configuration) MaySendAs(user string, sender message.Address) bool {
+	return c.Users[user].maySendAs(sender)
 }
 
 // Validate refuses what would not be what it seems. Two ranges are inside one another or apart, so only those that are the same compete.
@@ -158,8 +208,9 @@ func conflict(one, other *Connector) error {
 			return fmt.Errorf("receive connectors %q and %q share %s, and only one begins with TLS", one.Name, other.Name, binding)
 		}
 		for _, remote := range one.RemoteRanges {
-			if slices.Contains(other.RemoteRanges, remote.Masked()) || slices.Contains(other.RemoteRanges, remote) {
-				return fmt.Errorf("receive connectors %q and %q both have the range %s on %s", one.Name, other.Name, remote, binding)
+			if slices.Contains(other.RemoteRanges, remote) {
+				return fmt.Errorf("receive connectors %q and %q both have the range %s-%s on %s",
+					one.Name, other.Name, remote.First, remote.Last, binding)
 			}
 		}
 	}
@@ -168,14 +219,14 @@ func conflict(one, other *Connector) error {
 
 // match gives the connector of a binding whose range is the most specific one that contains the peer, or nil.
 func (c *Configuration) match(binding netip.AddrPort, peer netip.Addr) (found *Connector) {
-	longest := -1
+	var smallest Range
 	for _, connector := range c.Connectors {
 		if connector.IsDisabled || !slices.Contains(connector.Bindings, binding) {
 			continue
 		}
 		for _, remote := range connector.RemoteRanges {
-			if remote.Bits() > longest && remote.Contains(peer) {
-				longest, found = remote.Bits(), connector
+			if remote.Contains(peer) && (found == nil || remote.isWithin(smallest)) {
+				smallest, found = remote, connector
 			}
 		}
 	}
@@ -190,8 +241,4 @@ func (c *Configuration) isAccepted(domain string) bool {
 		}
 	}
 	return false
-}
-
-func contains(ranges []netip.Prefix, ip netip.Addr) bool {
-	return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(ip) })
 }

@@ -116,13 +116,24 @@ type Governor interface {
 	Pressure(class PeerClass, isOurSender bool) Pressure
 }
 
-// Directory knows which recipients exist.
+// Directory knows our recipients and senders. What it cannot find out is an error, and has the peer try again later.
 type Directory interface {
-	// Recipient gives nil for a recipient that is taken, or the reply for one that is not: 550 5.1.1, or 450 4.1.1 while it cannot be known.
-	Recipient(ctx context.Context, sender, recipient message.Address) *Reply
+	// Recipient gives nil for a recipient that is taken, or the reply for one that is not.
+	Recipient(ctx context.Context, asked RecipientQuery) (*Reply, error)
+	// Sender gives what holds for a sender in our domains; numbers are 0 where nothing does.
+	Sender(ctx context.Context, sender message.Address) (bytes int64, recipients int, err error)
 }
 
-// Verifier of what a message says of its origin.
-type authenticityVerifier interface {
+// RecipientQuery asks about a recipient in our domains.
+type RecipientQuery struct {
+	Sender, Recipient message.Address
+	IsOriginating     bool  // the sender is one of ours
+	Size              int64 // as it was announced, or 0; and 0 for messages without a limit
+}
+
+// originVerifier verifies what a message says of its origin.
+type originVerifier interface {
+	// VerifySender verifies by SPF whether the peer may use the sender, before there is a message.
+	VerifySender(ctx context.Context, m authenticity.Message) authenticity.SenderVerdict
 	Verify(ctx context.Context, m authenticity.Message) authenticity.Verdict
 }

@@ -134,6 +134,10 @@ func (o origin) Verify(_ context.Context, m authenticity.Message) authenticity.V
 	return o.verdict
 }
 
+func (o origin) VerifySender(context.Context, authenticity.Message) authenticity.SenderVerdict {
+	return authenticity.SenderVerdict{IsRefused: o.verdict.IsRefused, IsDeferred: o.verdict.IsDeferred}
+}
+
 func TestVerdictOnTheOriginIsFollowed(t *testing.T) {
 	t.Parallel()
 	for reply, v := range map[string]authenticity.Verdict{

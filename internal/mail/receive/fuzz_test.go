@@ -106,7 +106,7 @@ func TestAccountsForgetWhatNoLimitNeeds(t *testing.T) {
 	a, c, now := newAccounts(), NewConnector("c", Client), time.Unix(1e9, 0)
 	for i := range 1000 {
 		source := sourceOf(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}))
-		a.message(c, source, now)
+		a.message(c, source, "", 0, now)
 		a.authFailed(c.Limits, source, now)
 		if refused := a.connect(c, 0, source, now); refused != "" {
 			t.Fatal(refused)

@@ -17,10 +17,11 @@ func sourceOf(ip netip.Addr) netip.Prefix {
 	return prefix
 }
 
-// sourceKey is a source on a connector.
+// sourceKey is a source on a connector, or a user; with neither connector nor source it is the user wherever he comes from.
 type sourceKey struct {
 	connector string
 	source    netip.Prefix
+	user      string
 }
 
 // accounts counts connections, messages and failures of sources on this node. Time is passed in.
@@ -75,7 +76,7 @@ func (a *accounts) connect(c *Connector, nodeMax int, source netip.Prefix, now t
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sweep(now)
-	key, l := sourceKey{c.Name, source}, c.Limits
+	key, l := sourceKey{connector: c.Name, source: source}, c.Limits
 	perSource := l.ConnectionsPerSource
 	if share := l.Connections * l.PercentPerSource / 100; l.Connections > 0 && l.PercentPerSource > 0 && l.PercentPerSource < 100 {
 		if share = max(share, 1); perSource == 0 || share < perSource {
@@ -107,7 +108,7 @@ func bucket[K comparable](of map[K]*window, key K) *window {
 func (a *accounts) disconnect(c *Connector, source netip.Prefix) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	key := sourceKey{c.Name, source}
+	key := sourceKey{connector: c.Name, source: source}
 	a.open--
 	a.byConnector[c.Name]--
 	if a.byConnector[c.Name] == 0 {
@@ -119,14 +120,26 @@ func (a *accounts) disconnect(c *Connector, source netip.Prefix) {
 	}
 }
 
-// message counts a message of a source, and reports whether its rate allows it.
-func (a *accounts) message(c *Connector, source netip.Prefix, now time.Time) bool {
-	if c.Limits.MessagesPerMinute == 0 {
-		return true
-	}
+// message counts a message of a source and of a user, "" for nobody, and reports whether the rates allow it.
+func (a *accounts) message(c *Connector, source netip.Prefix, user string, ofUser int, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return bucket(a.messages, sourceKey{c.Name, source}).take(c.Limits.MessagesPerMinute, now)
+	isAllowed := true
+	take := func(key sourceKey, perMinute int) {
+		if perMinute > 0 && !bucket(a.messages, key).take(perMinute, now) {
+			isAllowed = false
+		}
+	}
+	if c.Limits.RateOf != RateOfUser || user == "" {
+		take(sourceKey{connector: c.Name, source: source}, c.Limits.MessagesPerMinute)
+	}
+	if c.Limits.RateOf != RateOfAddress && user != "" {
+		take(sourceKey{connector: c.Name, user: user}, c.Limits.MessagesPerMinute)
+	}
+	if user != "" {
+		take(sourceKey{user: user}, ofUser)
+	}
+	return isAllowed
 }
 
 // isLockedOut reports whether a source has failed to authenticate too often.
@@ -162,6 +175,26 @@ func (a *accounts) authSucceeded(source netip.Prefix) {
 	delete(a.failures, source)
 }
 
+// MayAuthenticate reports whether somebody may try to authenticate from an address, beside SMTP: he has not failed too often.
+func (s *Server) MayAuthenticate(ip netip.Addr) bool {
+	return !s.accounts.isLockedOut(sourceOf(ip), time.Now())
+}
+
+// Authenticated counts an authentication beside SMTP.
+func (s *Server) Authenticated(ip netip.Addr, isVerified bool) {
+	if isVerified {
+		s.accounts.authSucceeded(sourceOf(ip))
+		return
+	}
+	s.counters.AuthFailures.Add(1)
+	s.accounts.authFailed(DefaultLimits(), sourceOf(ip), time.Now())
+}
+
+// MaySubmit counts a message of a user beside SMTP, and reports whether his rate allows it; 0 means no limit.
+func (s *Server) MaySubmit(user string, perMinute int) bool {
+	return s.accounts.message(&Connector{}, netip.Prefix{}, user, perMinute, time.Now())
+}
+
 // sweep forgets what no limit depends on any more, so that the maps do not grow with every source that ever came. The caller holds mu.
 func (a *accounts) sweep(now time.Time) {
 	if now.Sub(a.swept) < time.Minute {
@@ -187,5 +220,5 @@ func (a *accounts) move(from *Connector, fromSource netip.Prefix, to *Connector,
 	defer a.mu.Unlock()
 	a.open++
 	a.byConnector[to.Name]++
-	a.bySource[sourceKey{to.Name, toSource}]++
+	a.bySource[sourceKey{connector: to.Name, source: toSource}]++
 }

@@ -2,7 +2,6 @@ package receive_test
 
 import (
 	"errors"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -202,9 +201,13 @@ func TestConfigurationThatIsAmbiguousIsRefused(t *testing.T) {
 	}
 }
 
-func prefixes(texts ...string) (all []netip.Prefix) {
+func prefixes(texts ...string) (all []receive.Range) {
 	for _, text := range texts {
-		all = append(all, netip.MustParsePrefix(text))
+		one, err := receive.ParseRange(text)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, one)
 	}
 	return all
 }

@@ -209,10 +209,11 @@ func (w *wire) hello() {
 	}
 	l := c.connector.Limits
 	switch {
-	case l.MessageBytes == 0 || l.IsSizeUnadvertised:
+	case l.IsSizeOff:
+	case c.messageBytes() == 0 || l.IsSizeUnadvertised:
 		lines = append(lines, "SIZE")
 	default:
-		lines = append(lines, "SIZE "+strconv.FormatInt(l.MessageBytes, 10))
+		lines = append(lines, "SIZE "+strconv.FormatInt(c.messageBytes(), 10))
 	}
 	if l.Recipients > 0 {
 		lines = append(lines, "LIMITS RCPTMAX="+strconv.Itoa(l.Recipients))
@@ -239,6 +240,9 @@ func (w *wire) hello() {
 // trace logs a line of the protocol where the connector is to.
 func (c *connection) trace(what string, line []byte) {
 	if c.connector.IsVerbose {
+		if what == "command" && len(line) > 5 && bytes.EqualFold(line[:5], []byte("AUTH ")) {
+			line = []byte("AUTH ...") // what stands behind the mechanism is a secret
+		}
 		c.server.Log.LogAttrs(c.ctx, levelProtocol, "smtp", slog.String("kind", what), c.attribute(), textAttribute(line))
 	}
 }

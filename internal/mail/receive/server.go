@@ -2,9 +2,7 @@ package receive
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -28,7 +26,7 @@ type Server struct {
 	Directory   Directory   // nothing means that every recipient in an accepted domain is taken
 	Governor    Governor    // nothing means no pressure
 	Filters     []Filter
-	Verifier    authenticityVerifier // nothing means that nothing is verified
+	Verifier    originVerifier // nothing means that nothing is verified
 	// Certificate chooses the certificate of a TLS handshake, by the name that was asked for. Nothing means that there is no TLS.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	ClientCAs   func(connector string) *tls.Config // nothing means the roots of the system; only ClientCAs of what it returns is used
@@ -46,6 +44,7 @@ type Server struct {
 	open          map[*connection]struct{}
 	wait          sync.WaitGroup
 	counters      Counters
+	listening     listening
 }
 
 // Counters are what the server has counted since it was made.
@@ -56,108 +55,15 @@ type Counters struct {
 // Counters gives the counters.
 func (s *Server) Counters() *Counters { return &s.counters }
 
-// Configure validates a configuration, and uses it for the connections that come from now on. Bindings are those of Run.
+// Configure validates a configuration, and uses it for the connections that come from now on. Bindings are used by Rebind.
 func (s *Server) Configure(configuration *Configuration) error {
 	if err := configuration.Validate(); err != nil {
 		return err
 	}
-	s.configuration.Store(configuration)
+	if s.configuration.Swap(configuration) == nil {
+		s.accounts = newAccounts()
+	}
 	return nil
-}
-
-// Listen opens the listeners of all bindings.
-func Listen(ctx context.Context, configuration *Configuration) (map[netip.AddrPort]net.Listener, error) {
-	listeners := map[netip.AddrPort]net.Listener{}
-	for _, connector := range configuration.Connectors {
-		for _, binding := range connector.Bindings {
-			if listeners[binding] != nil || connector.IsDisabled {
-				continue
-			}
-			listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", binding.String())
-			if err != nil {
-				for _, opened := range listeners {
-					err = errors.Join(err, opened.Close())
-				}
-				return nil, fmt.Errorf("listen for receive connector %q on %s: %w", connector.Name, binding, err)
-			}
-			listeners[binding] = listener
-		}
-	}
-	return listeners, nil
-}
-
-// Run serves the listeners, by the binding of the configuration that each stands for, until the context is cancelled. Then idle connections
-// are closed with 421, and messages under way have Grace to be taken. Configure comes first.
-func (s *Server) Run(ctx context.Context, listeners map[netip.AddrPort]net.Listener) error {
-	if s.configuration.Load() == nil {
-		return errors.New("receiving mail needs a configuration: call Configure first")
-	}
-	s.accounts, s.open, s.wires = newAccounts(), map[*connection]struct{}{}, make(chan net.Conn)
-	s.secret = make([]byte, 32)
-	_, _ = rand.Read(s.secret) // never fails
-	s.library = smtp.NewServer(smtp.BackendFunc(newLibrarySession))
-	s.library.MaxLineLength, s.library.AllowInsecureAuth = 0, true
-	s.library.EnableDSN, s.library.EnableSMTPUTF8, s.library.EnableBINARYMIME = true, true, true
-	s.library.ErrorLog = libraryLog{s.Log}
-
-	connectionsCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	var loops sync.WaitGroup
-	loops.Go(func() { _ = s.library.Serve(wireListener{s.wires}) })
-	for binding, listener := range listeners {
-		loops.Go(func() { s.acceptLoop(ctx, connectionsCtx, binding, listener) })
-	}
-	<-ctx.Done()
-	for _, listener := range listeners {
-		_ = listener.Close()
-	}
-	s.stopConnections(cancel)
-	close(s.wires)
-	loops.Wait()
-	return nil
-}
-
-// stopConnections has idle connections end now, and the others within Grace.
-func (s *Server) stopConnections(cancel context.CancelFunc) {
-	s.mu.Lock()
-	for c := range s.open {
-		c.closing()
-	}
-	s.mu.Unlock()
-	ended := make(chan struct{})
-	go func() { s.wait.Wait(); close(ended) }()
-	grace := time.NewTimer(s.Grace)
-	defer grace.Stop()
-	select {
-	case <-ended:
-		return
-	case <-grace.C:
-	}
-	cancel()
-	s.mu.Lock()
-	for c := range s.open {
-		_ = c.socket.Close()
-	}
-	s.mu.Unlock()
-	<-ended
-}
-
-func (s *Server) acceptLoop(ctx, connectionsCtx context.Context, binding netip.AddrPort, listener net.Listener) {
-	for ctx.Err() == nil {
-		socket, err := listener.Accept()
-		if err != nil {
-			if ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
-				s.Log.Error("accepting a connection failed", "binding", binding.String(), "error", err)
-				select { // no more files, most likely
-				case <-time.After(100 * time.Millisecond):
-				case <-ctx.Done():
-				}
-				continue
-			}
-			return
-		}
-		s.wait.Go(func() { s.serve(connectionsCtx, ctx, binding, socket) })
-	}
 }
 
 // serve admits a connection and serves it to its end.

@@ -18,7 +18,8 @@ type session struct {
 	helo string
 	tx   *transaction
 	// The address of the command that is being handled, as the wire has read it: the library takes the quotes off a local part.
-	path message.Address
+	path      message.Address
+	announced int64 // SIZE of MAIL
 }
 
 func newSession(w *wire) *session { return &session{wire: w} }
@@ -47,9 +48,8 @@ func (s *session) Logout() error {
 
 // prepareMail decides what the parameters of MAIL do not change.
 func (s *session) prepareMail(address message.Address, parameters string) *Reply {
-	c := s.wire.connection
-	s.path = address
-	limit := c.connector.Limits.MessageBytes
+	s.path, s.announced = address, 0
+	limit := s.wire.connection.messageBytes()
 	for parameter := range strings.FieldsSeq(parameters) {
 		digits, isSize := cutPrefixFold(parameter, "SIZE=")
 		if !isSize {
@@ -59,8 +59,8 @@ func (s *session) prepareMail(address message.Address, parameters string) *Reply
 		if err != nil {
 			return NewReply(501, 5, 4, "SIZE is a number")
 		}
-		if limit > 0 && size > uint64(limit) && !c.rights().Has(BypassSizeLimit) {
-			return NewReply(552, 3, 4, "The message is larger than this server takes")
+		if s.announced = int64(size); limit > 0 && s.announced > limit {
+			return errTooLarge()
 		}
 	}
 	if !s.wire.isExtended && strings.TrimSpace(parameters) != "" {
@@ -91,7 +91,7 @@ func (s *session) Mail(_ string, options *smtp.MailOptions) error {
 	if !sender.IsASCII() && !options.UTF8 {
 		return NewReply(553, 6, 7, "An address with characters beyond ASCII needs SMTPUTF8")
 	}
-	if !c.server.accounts.message(c.connector, c.source, time.Now()) {
+	if !c.server.accounts.message(c.connector, c.source, c.user, c.configuration.Users[c.user].MessagesPerMinute, time.Now()) {
 		return NewReply(450, 7, 1, "Too many messages in this minute, try again later")
 	}
 	if refusal := c.pressure(c.ctx, isOurs); refusal != nil {
@@ -104,6 +104,7 @@ func (s *session) Mail(_ string, options *smtp.MailOptions) error {
 	}
 	tx := &transaction{
 		connection: c, helo: s.helo, isExtended: s.wire.isExtended, sender: sender, isBinary: options.Body == smtp.BodyBinaryMIME,
+		announced: s.announced, most: c.messageBytes(),
 		envelope: message.Envelope{
 			NetworkMessageID: message.NewNetworkMessageID(now), Sender: sender.String(),
 			Return: string(options.Return), EnvelopeID: options.EnvelopeID,
@@ -111,9 +112,15 @@ func (s *session) Mail(_ string, options *smtp.MailOptions) error {
 			Peer: c.peer.Addr(), Helo: s.helo, AuthenticatedAs: c.user, Directionality: directionality,
 		},
 	}
+	if refusal := tx.limitBySender(isOurs); refusal != nil {
+		return refusal
+	}
 	if reply, verdict := c.server.filterWith(c.ctx, c, SenderGiven, tx); reply != nil {
 		s.disconnectIf(verdict)
 		return reply
+	}
+	if refusal := tx.verifySender(); refusal != nil {
+		return refusal
 	}
 	s.tx = tx
 	return nil
@@ -141,6 +148,8 @@ func (c *connection) senderRefusal(rights Rights, sender message.Address, isOurs
 		return NewReply(550, 7, 1, "This peer may not send under a domain of ours")
 	case !isOurs && !rights.Has(AnySender):
 		return NewReply(550, 7, 1, "The domain of the sender is none of ours")
+	case !c.configuration.Users[c.user].maySendAs(sender):
+		return errForeignSender()
 	}
 	return nil
 }
@@ -170,17 +179,8 @@ func (s *session) Rcpt(_ string, options *smtp.RcptOptions) error {
 	if most := c.connector.Limits.Recipients; most > 0 && len(tx.envelope.Recipients) >= most {
 		return NewReply(452, 5, 3, "Too many recipients: send the message to the others by itself")
 	}
-	isOurs := c.configuration.isAccepted(recipient.Domain)
-	switch {
-	case !isOurs && !c.rights().Has(AnyRecipient):
-		return NewReply(550, 7, 1, "Unable to relay")
-	case !recipient.IsASCII() && !tx.envelope.IsUTF8:
-		return NewReply(553, 6, 7, "An address with characters beyond ASCII needs SMTPUTF8")
-	}
-	if c.server.Directory != nil && isOurs {
-		if refusal := c.server.Directory.Recipient(c.ctx, tx.sender, recipient); refusal != nil {
-			return refusal
-		}
+	if refusal := tx.recipientRefusal(recipient); refusal != nil {
+		return refusal
 	}
 	given := message.Recipient{Address: recipient.String(), Notify: notifyText(options.Notify)}
 	if options.OriginalRecipient != "" {

@@ -14,7 +14,7 @@ const handshakeTimeout = 30 * time.Second
 // offersTLS reports whether STARTTLS is offered now.
 func (w *wire) offersTLS() bool {
 	c := w.connection
-	return c.tls == nil && c.connector.TLS != TLSOff && c.server.Certificate != nil
+	return c.tls == nil && c.connector.TLS != TLSOff && c.certificate() != nil
 }
 
 // needsTLS reports whether the peer must say STARTTLS before anything else.
@@ -47,16 +47,26 @@ func (w *wire) startTLS(argument string) {
 	c.server.announce(c.ctx, c, TLSStarted)
 }
 
+// certificate is what chooses the certificate of a handshake, or nil where there is none.
+func (c *connection) certificate() func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if c.connector.Certificate != nil {
+		return c.connector.Certificate
+	}
+	return c.server.Certificate
+}
+
 // handshake puts TLS on the socket.
 func (c *connection) handshake() bool {
-	if c.server.Certificate == nil {
+	if c.certificate() == nil {
 		c.server.Log.Error("a connector that begins with TLS has no certificate", "connector", c.connector.Name)
 		return false
 	}
-	configuration := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.server.Certificate}
+	configuration := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.certificate()}
 	if c.connector.TLS == TLSMutual || len(c.connector.TLSDomains) > 0 {
 		configuration.ClientAuth = tls.VerifyClientCertIfGiven
-		if c.server.ClientCAs != nil {
+		if c.connector.ClientCAs != nil {
+			configuration.ClientCAs = c.connector.ClientCAs
+		} else if c.server.ClientCAs != nil {
 			configuration.ClientCAs = c.server.ClientCAs(c.connector.Name).ClientCAs
 		}
 	}

@@ -18,15 +18,20 @@ import (
 
 // transaction is one message on its way in: from MAIL to the reply behind its data.
 type transaction struct {
-	connection  *connection
-	helo        string
-	isExtended  bool
-	sender      message.Address
-	envelope    message.Envelope
-	checker     *lineChecker // BDAT has begun
-	isFinished  bool
-	isDiscarded bool
-	isBinary    bool
+	connection *connection
+	helo       string
+	isExtended bool
+	sender     message.Address
+	announced  int64 // SIZE of MAIL
+	most       int64 // octets that the message may have; 0 means no limit
+	// mostRecipients is how many recipients the sender may have; 0 means no limit beside that of the connector.
+	mostRecipients int
+	spf            *authenticity.SenderVerdict // as it was verified at MAIL
+	envelope       message.Envelope
+	checker        *lineChecker // BDAT has begun
+	isFinished     bool
+	isDiscarded    bool
+	isBinary       bool
 
 	block   []byte // of the header, until it is complete
 	header  message.Header
@@ -44,8 +49,8 @@ const spoolChunk = 32 << 10
 func (t *transaction) Write(p []byte) (int, error) {
 	t.size += int64(len(p))
 	l := t.connection.connector.Limits
-	if l.MessageBytes > 0 && t.size > l.MessageBytes && !t.connection.rights().Has(BypassSizeLimit) {
-		t.refuse(NewReply(552, 3, 4, "The message is larger than this server takes"))
+	if t.most > 0 && t.size > t.most {
+		t.refuse(errTooLarge())
 	}
 	switch {
 	case t.isRefused():
@@ -90,6 +95,10 @@ func (t *transaction) endHeader(isEnd bool) {
 		return
 	}
 	t.header, t.hasBody = header, true
+	if refusal := t.authorRefusal(); refusal != nil {
+		t.refuse(refusal)
+		return
+	}
 	rest := t.block[length:]
 	t.block = t.block[:length:length]
 	t.spool(rest)
@@ -220,27 +229,6 @@ func (t *transaction) take() *Reply {
 		return NewReply(451, 3, 0, "The message could not be stored, try again later")
 	}
 	return NewReply(250, 6, 0, "Queued as "+id)
-}
-
-// verify has SPF, DKIM and DMARC verified, before anything of the message is changed.
-func (t *transaction) verify() {
-	c := t.connection
-	fqdn := c.connector.FQDN
-	if c.server.Verifier == nil || c.rights().Has(BypassFilters) {
-		t.header = authenticity.WithoutResults(t.header, fqdn)
-		return
-	}
-	verdict := c.server.Verifier.Verify(c.ctx, authenticity.Message{
-		Peer: c.peer.Addr(), Helo: t.helo, Sender: t.envelope.Sender, Identity: fqdn, Header: t.header, Body: t.body.Tail,
-	})
-	switch {
-	case verdict.IsDeferred:
-		t.refuse(NewReply(451, 7, 1, verdict.Reason))
-	case verdict.IsRefused:
-		t.refuse(NewReply(550, 7, 1, verdict.Reason))
-	}
-	t.envelope.Verdicts, t.envelope.Quarantine = verdict.Results, verdict.Quarantine
-	t.header = append(message.Header{verdict.Field}, authenticity.WithoutResults(t.header, fqdn)...)
 }
 
 // compose writes the header as it is stored: what the peer may not set is out, and how the message came is in.

@@ -28,6 +28,8 @@ var ErrUnknownUser = errors.New("no such user")
 type Verifier struct {
 	Iterations                 int
 	Salt, StoredKey, ServerKey []byte
+	// Login asks whether a password is right, where only somebody else knows; there are no keys then, and so no SCRAM.
+	Login func(ctx context.Context, password string) (bool, error)
 }
 
 // iterationsMax bounds what one verification may cost.

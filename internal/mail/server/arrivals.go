@@ -110,7 +110,7 @@ func arriving(e message.Envelope, size int64) mailstore.Arriving {
 		AuthenticatedAs: e.AuthenticatedAs, Directionality: strings.ToUpper(e.Directionality), Size: size,
 		HeaderMessageID: e.HeaderMessageID, Subject: e.Subject, IsEightBit: e.BodyType != "" && e.BodyType != "7BIT",
 		HasUTF8Addresses: e.IsUTF8, Verdicts: e.Verdicts, NetworkMessageID: e.NetworkMessageID, ReceivedAt: &received,
-		IdempotencyKey: e.IdempotencyKey, Quarantine: e.Quarantine,
+		IdempotencyKey: e.IdempotencyKey, ContentHash: e.ContentHash, Quarantine: e.Quarantine,
 	}
 	if e.Peer.IsValid() {
 		a.SourceIP = e.Peer.String()

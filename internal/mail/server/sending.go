@@ -23,6 +23,9 @@ import (
 )
 
 type sendConnector struct {
+	Spaces []struct {
+		Pattern string `json:"pattern"`
+	} `json:"address_spaces"`
 	Enabled        bool        `json:"enabled"`
 	Routing        string      `json:"routing"`
 	Smart          []smartHost `json:"smart_hosts"`

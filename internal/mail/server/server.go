@@ -68,6 +68,10 @@ type Server struct {
 	committer  *groupcommit.Committer
 	dispatcher *send.Dispatcher
 	pressure   *pressure
+	directory  *directory
+	equipment  equipment
+	// waysIn are the folders and HTTP listeners.
+	waysIn runs
 	// submitted, queued and local have a token when something may wait to be categorized, to be sent, and for services of the database.
 	submitted, queued, local chan struct{}
 }
@@ -99,9 +103,11 @@ func New(config Config) (*Server, error) {
 	s.deliveries = &deliveries{pool: config.Pool, holder: config.Name, bodies: s.bodies}
 	arriving := &arrivals{pool: config.Pool, bodies: s.bodies, accepted: func() { signal(s.submitted) }}
 	s.committer = groupcommit.New(arriving.accept, groupcommit.Options{IsAlone: isAlone})
+	s.directory, s.equipment = &directory{pool: config.Pool}, equipment{newResolver(config.NameServers), config.Logger}
 	s.receiver = &receive.Server{
 		Accepter: s.committer, Spool: spool.New(config.SpoolFolder, config.BodyCache/8, config.BodyCache), Log: config.Logger, Grace: grace,
-		Credentials: credentials{s}, Governor: s.pressure,
+		Credentials: credentials{config.Pool, s.credential}, Directory: s.directory, Verifier: newVerifier(s.equipment.resolver),
+		Governor: s.pressure,
 	}
 	s.dispatcher, err = send.NewDispatcher(send.Config{
 		Store: s.deliveries, Wake: s.queued, Interval: scanInterval, Logger: config.Logger, Carriers: s.carriers(),
@@ -160,11 +166,16 @@ func (s *Server) Run(ctx context.Context) error {
 	parts.Go(func() { s.repeat(ctx, "mail cannot be maintained", nil, maintenanceInterval, s.maintain) })
 	parts.Go(func() {
 		s.repeat(ctx, "the configuration of mail cannot be read", nil, configurationInterval, func(ctx context.Context) (bool, error) {
-			return false, s.readSettings(ctx)
+			if err := s.readSettings(ctx); err != nil {
+				return false, err
+			}
+			s.openWaysIn(ctx)
+			return false, nil
 		})
 	})
 	parts.Go(func() { _ = s.dispatcher.Run(ctx) })
 	err = s.receiver.Run(ctx, listeners)
+	s.waysIn.end()
 	s.committer.Close()
 	parts.Wait()
 	if err != nil {
@@ -240,7 +251,7 @@ func (s *Server) maintain(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// readSettings reads the configuration, and uses it where it is new. Bindings of receive connectors are used from the next start on.
+// readSettings reads the configuration, and uses it where it is new.
 func (s *Server) readSettings(ctx context.Context) error {
 	text, err := mailstore.Configuration(ctx, s.config.Pool)
 	if err != nil {
@@ -258,26 +269,14 @@ func (s *Server) readSettings(ctx context.Context) error {
 	if used != nil && used.version == fresh.version {
 		return nil
 	}
+	if err := s.equipment.equip(fresh); err != nil {
+		return fmt.Errorf("use the configuration of mail: %w", err)
+	}
 	if err := s.receiver.Configure(fresh.receive); err != nil {
 		return fmt.Errorf("use the configuration of mail: %w", err)
 	}
 	s.settings.Store(fresh)
+	s.directory.forget()
 	s.config.Logger.Info("the configuration of mail is in use", "version", fresh.version)
 	return nil
-}
-
-// credentials are the users of the configuration.
-type credentials struct{ server *Server }
-
-// Verifier is what a user is verified with.
-func (c credentials) Verifier(_ context.Context, user string) (receive.Verifier, error) {
-	written, known := c.server.settings.Load().verifiers[user]
-	if !known {
-		return receive.Verifier{}, receive.ErrUnknownUser
-	}
-	verifier, err := receive.ParseVerifier(written)
-	if err != nil {
-		return receive.Verifier{}, fmt.Errorf("read the verifier of %s: %w", user, err)
-	}
-	return verifier, nil
 }

@@ -4,9 +4,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,8 +25,12 @@ type settings struct {
 	sending      *sending
 	stores       map[string]send.MailboxStore
 	// keys sign for each domain.
-	keys      map[string][]signing.Key
-	verifiers map[string]string
+	keys map[string][]signing.Key
+	// receivers, folders and listeners are the ways in as they are written, and credentials the users that may log in.
+	receivers   map[string]receiveConnector
+	folders     map[string]folderSettings
+	listeners   map[string]listenerSettings
+	credentials map[string]credential
 }
 
 // The objects of the configuration, by kind, as parley_mail._p_configuration gives them. Durations are in seconds.
@@ -47,6 +48,9 @@ type written struct {
 		Stores       map[string]mailboxStore     `json:"mailbox store"`
 		Keys         map[string]signingKey       `json:"signing key"`
 		Credentials  map[string]credential       `json:"credential"`
+		Pickup       map[string]folderSettings   `json:"pickup folder"`
+		Replay       map[string]folderSettings   `json:"replay folder"`
+		Listeners    map[string]listenerSettings `json:"http listener"`
 	} `json:"objects"`
 }
 
@@ -56,55 +60,11 @@ type organization struct {
 	Postmaster     string   `json:"postmaster"`
 	DSNReturnLimit int64    `json:"dsn_return_limit"`
 	DSNCopies      []string `json:"dsn_copies"`
-}
-
-type receiveConnector struct {
-	Enabled               bool              `json:"enabled"`
-	Usage                 string            `json:"usage"`
-	Bindings              []string          `json:"bindings"`
-	RemoteRanges          []string          `json:"remote_ranges"`
-	FQDN                  string            `json:"fqdn"`
-	Banner                string            `json:"banner"`
-	ProtocolLog           string            `json:"protocol_log"`
-	MaxConnections        int               `json:"max_connections"`
-	PerSource             int               `json:"max_connections_per_source"`
-	PerSourcePercent      int               `json:"max_connections_per_source_percent"`
-	ConnectionRate        int               `json:"connection_rate"`
-	ConnectionTimeout     int               `json:"connection_timeout"`
-	InactivityTimeout     int               `json:"inactivity_timeout"`
-	MessageRate           int               `json:"message_rate"`
-	MaxMessageSize        int64             `json:"max_message_size"`
-	SizeMode              string            `json:"size_mode"`
-	MaxHeaderSize         int               `json:"max_header_size"`
-	MaxRecipients         int               `json:"max_recipients"`
-	MaxHops               int               `json:"max_hops"`
-	MaxLocalHops          int               `json:"max_local_hops"`
-	MaxProtocolErrors     int               `json:"max_protocol_errors"`
-	MaxAuthFailures       int               `json:"max_authentication_failures"`
-	AuthenticationLockout int               `json:"authentication_lockout"`
-	Tarpit                int               `json:"tarpit"`
-	MaxPipelined          int               `json:"max_pipelined_commands"`
-	MaxCommandLine        int               `json:"max_command_line"`
-	MaxTextLine           int               `json:"max_text_line"`
-	BareLineEnds          string            `json:"bare_line_ends"`
-	TLS                   string            `json:"tls"`
-	ImplicitTLS           bool              `json:"implicit_tls"`
-	TLSDomains            []string          `json:"tls_domains"`
-	CertificateFile       string            `json:"certificate_file"`
-	CertificateKeyFile    string            `json:"certificate_key_file"`
-	Authentication        []string          `json:"authentication"`
-	AuthenticationWithout bool              `json:"authentication_without_tls"`
-	Milters               []json.RawMessage `json:"milters"`
-	SPF                   string            `json:"spf"`
-	DMARC                 string            `json:"dmarc"`
-	BlockLists            []string          `json:"block_lists"`
-	PermissionGroups      []string          `json:"permission_groups"`
-}
-
-type permissionGroup struct {
-	Principals  []string `json:"principals"`
-	Credentials []string `json:"credentials"`
-	Rights      []string `json:"rights"`
+	MaxReceiveSize int64    `json:"max_receive_size"`
+	MaxSendSize    int64    `json:"max_send_size"`
+	MaxRecipients  int      `json:"max_recipients"`
+	MaxHops        int      `json:"max_hops"`
+	MaxLocalHops   int      `json:"max_local_hops"`
 }
 
 type mailboxStore struct {
@@ -121,12 +81,6 @@ type signingKey struct {
 	Enabled    bool   `json:"enabled"`
 }
 
-type credential struct {
-	AllowedSenders []string `json:"allowed_senders"`
-	Enabled        bool     `json:"enabled"`
-	Verifier       string   `json:"verifier"`
-}
-
 // readSettings reads a configuration. What cannot be used is an error: nothing of a configuration is used in part. Of used, which may be
 // nil, is kept what has not changed.
 func readSettings(text json.RawMessage, host string, roots *x509.CertPool, used *sending) (*settings, error) {
@@ -134,26 +88,16 @@ func readSettings(text json.RawMessage, host string, roots *x509.CertPool, used 
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, fmt.Errorf("read the configuration of mail: %w", err)
 	}
-	if err := all.refuseUnkept(); err != nil {
-		return nil, err
-	}
 	own := all.Objects.Organization["organization"]
 	s := &settings{
 		version: all.Version, fqdn: first(own.FQDN, own.DefaultDomain, host), reportLimit: own.DSNReturnLimit,
 		reportCopies: own.DSNCopies,
 		stores:       make(map[string]send.MailboxStore), keys: make(map[string][]signing.Key),
-		verifiers: make(map[string]string),
 	}
 	s.postmaster = first(own.Postmaster, "postmaster@"+first(own.DefaultDomain, s.fqdn))
-	s.receive = &receive.Configuration{AcceptedDomains: slices.Sorted(maps.Keys(all.Objects.Domains))}
-	for name, written := range all.Objects.Receive {
-		connector, err := written.connector(name, s.fqdn, all.Objects.Groups)
-		if err != nil {
-			return nil, fmt.Errorf("receive connector %q: %w", name, err)
-		}
-		s.receive.Connectors = append(s.receive.Connectors, connector)
+	if err := all.readReceiving(s); err != nil {
+		return nil, err
 	}
-	slices.SortFunc(s.receive.Connectors, func(a, b *receive.Connector) int { return strings.Compare(a.Name, b.Name) })
 	var err error
 	if s.sending, err = readSending(all.Objects.Send, s.fqdn, roots, used); err != nil {
 		return nil, err
@@ -173,11 +117,6 @@ func readSettings(text json.RawMessage, host string, roots *x509.CertPool, used 
 			Domain: written.Domain, Selector: written.Selector, Signer: signer,
 		})
 	}
-	for name, written := range all.Objects.Credentials {
-		if written.Enabled && written.Verifier != "" {
-			s.verifiers[name] = written.Verifier
-		}
-	}
 	return s, nil
 }
 
@@ -191,47 +130,6 @@ func first(values ...string) string {
 }
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
-
-// principals are the groups of peers that a permission group stands for.
-var principals = map[string]receive.Group{
-	"ANONYMOUS": receive.Anonymous, "AUTHENTICATED": receive.Users, "PEER_SERVER": receive.PeerServers, "PARTNER": receive.Partners,
-	"IP_TRUSTED": receive.ExternallySecured,
-}
-
-func (r receiveConnector) connector(name, fqdn string, groups map[string]permissionGroup) (*receive.Connector, error) {
-	c := receive.NewConnector(name, receive.Usage(strings.ToLower(r.Usage)))
-	c.IsDisabled, c.FQDN, c.Banner, c.IsVerbose = !r.Enabled, first(r.FQDN, fqdn), r.Banner, r.ProtocolLog == "VERBOSE"
-	for _, binding := range r.Bindings {
-		address, err := netip.ParseAddrPort(binding)
-		if err != nil {
-			return nil, fmt.Errorf("binding %q: %w", binding, err)
-		}
-		c.Bindings = append(c.Bindings, address)
-	}
-	c.RemoteRanges = nil
-	for _, remote := range r.RemoteRanges {
-		prefix, err := netip.ParsePrefix(remote)
-		if err != nil {
-			return nil, fmt.Errorf("remote range %q: %w", remote, err)
-		}
-		c.RemoteRanges = append(c.RemoteRanges, prefix)
-	}
-	c.TLS, c.Implicit, c.TLSDomains = receive.TLSMode(strings.ToLower(r.TLS)), r.ImplicitTLS, r.TLSDomains
-	c.Mechanisms, c.IsClearAuth = r.Authentication, r.AuthenticationWithout
-	if err := admit(c, r.PermissionGroups, groups); err != nil {
-		return nil, err
-	}
-	c.Limits = receive.Limits{
-		Connections: r.MaxConnections, ConnectionsPerSource: r.PerSource, PercentPerSource: r.PerSourcePercent,
-		ConnectionsPerMinute: r.ConnectionRate, MessagesPerMinute: r.MessageRate, ConnectionTimeout: seconds(r.ConnectionTimeout),
-		InactivityTimeout: seconds(r.InactivityTimeout), MessageBytes: r.MaxMessageSize, IsSizeUnadvertised: r.SizeMode != "ENABLED",
-		HeaderBytes: r.MaxHeaderSize, Recipients: r.MaxRecipients, Hops: r.MaxHops, LocalHops: r.MaxLocalHops,
-		ProtocolErrors: r.MaxProtocolErrors, FailedAuth: r.MaxAuthFailures, LockoutFailures: receive.DefaultLimits().LockoutFailures,
-		LockoutTime: seconds(r.AuthenticationLockout), Tarpit: seconds(r.Tarpit), PipelinedCommands: r.MaxPipelined,
-		TextLine: r.MaxTextLine, CommandLine: r.MaxCommandLine, IsNormalizing: r.BareLineEnds == "NORMALIZE",
-	}
-	return c, nil
-}
 
 func (w mailboxStore) store(fqdn string) send.MailboxStore {
 	limits := send.Limits{Connections: w.MaxConnections}

@@ -42,11 +42,13 @@ type Handler struct {
 	// Verify reports whether a user has this password, and whether he may submit. It is asked for each request.
 	Verify func(ctx context.Context, user, password string, peer netip.Addr) (isVerified bool, err error)
 	// MaySend reports whether a user may use a sender; nothing means any.
-	MaySend      func(user string, sender message.Address) bool
+	MaySend func(user string, sender message.Address) bool
+	// MaySubmit reports whether the rate of a user allows another message; nothing means always.
+	MaySubmit    func(user string) bool
 	MessageBytes int64 // of a request: 36 MB
 	// IsRejected reports whether pressure has messages refused (section 14.3); nothing means never.
 	IsRejected func() bool
-	Recipients   int   // 200
+	Recipients int // 200
 }
 
 // ServeHTTP answers 202 with the number of the message once it is durable.
@@ -65,6 +67,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.IsRejected != nil && h.IsRejected() {
 		w.Header().Set("Retry-After", "30")
 		h.fail(w, http.StatusServiceUnavailable, "resources are short, try again later")
+		return
+	}
+	if h.MaySubmit != nil && !h.MaySubmit(user) {
+		w.Header().Set("Retry-After", "60")
+		h.fail(w, http.StatusTooManyRequests, "too many messages in this minute, try again later")
 		return
 	}
 	most := h.MessageBytes
@@ -166,8 +173,14 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 	if err != nil {
 		return message.Envelope{}, err
 	}
-	if h.MaySend != nil && !h.MaySend(user, sender) {
-		return message.Envelope{}, errSender
+	authors, err := header.Authors()
+	if err != nil {
+		return message.Envelope{}, err
+	}
+	for _, one := range append(authors, sender) {
+		if h.MaySend != nil && !h.MaySend(user, one) {
+			return message.Envelope{}, errSender
+		}
 	}
 	envelope = message.Envelope{
 		NetworkMessageID: message.NewNetworkMessageID(now), Sender: sender.String(), ReceivedAt: now,

@@ -49,6 +49,8 @@ type Arriving struct {
 	ReceivedAt       *time.Time `json:"received_at,omitempty"`
 	// IdempotencyKey: a message that was accepted under it before is the same.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	// ContentHash is, in hexadecimal, that of what has to be the same under the key; "" for anything.
+	ContentHash string `json:"content_hash,omitempty"`
 	// Quarantine is why it is set aside for an operator; "" when it is not.
 	Quarantine string `json:"quarantine,omitempty"`
 }

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
@@ -41,35 +39,4 @@ func admit(c *receive.Connector, names []string, groups map[string]permissionGro
 		}
 	}
 	return nil
-}
-
-// refuseUnkept refuses a configuration that asks for what the daemon does not do, where doing without would let through what was to be held
-// back.
-func (w *written) refuseUnkept() error {
-	var wrong []error
-	refuse := func(kind, name, setting string) {
-		wrong = append(wrong, fmt.Errorf("%s %q: the daemon does not act on %s yet; remove the setting", kind, name, setting))
-	}
-	for name, r := range w.Objects.Receive {
-		for setting, isSet := range map[string]bool{
-			"milters": len(r.Milters) > 0, "spf REJECT": r.SPF == "REJECT", "dmarc ENFORCE": r.DMARC == "ENFORCE",
-			"block_lists": len(r.BlockLists) > 0,
-		} {
-			if isSet && r.Enabled {
-				refuse("receive connector", name, setting)
-			}
-		}
-	}
-	for name, c := range w.Objects.Credentials {
-		if len(c.AllowedSenders) > 0 && c.Enabled {
-			refuse("credential", name, "allowed_senders")
-		}
-	}
-	slices.SortFunc(wrong, func(a, b error) int {
-		if a.Error() < b.Error() {
-			return -1
-		}
-		return 1
-	})
-	return errors.Join(wrong...)
 }

@@ -1,0 +1,105 @@
+package receive
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// filter asks the filters of a connection about an event, and gives the reply of the first that refuses.
+func (s *Server) filter(ctx context.Context, c *connection, event Event) *Reply {
+	reply, _ := s.filterWith(ctx, c, event, nil)
+	return reply
+}
+
+// announce has filters know of an event that nobody replies to.
+func (s *Server) announce(ctx context.Context, c *connection, event Event) {
+	_ = s.filter(ctx, c, event)
+}
+
+// filterWith asks about an event of a message.
+func (s *Server) filterWith(ctx context.Context, c *connection, event Event, tx *transaction) (*Reply, Verdict) {
+	if len(s.Filters)+len(c.connector.Filters) == 0 || c.rights().Has(BypassFilters) && tx != nil {
+		return nil, Verdict{}
+	}
+	if c.filters == nil && event == Connected {
+		c.openFilters(ctx)
+	}
+	e := c.exchange
+	if e == nil {
+		return nil, Verdict{}
+	}
+	c.describe(e, tx)
+	for _, session := range c.filters {
+		verdict := session.Handle(ctx, event, e)
+		if tx != nil && event == DataEnded {
+			tx.header = e.Header
+		}
+		pause(c.ctx, verdict.Delay)
+		switch verdict.Action {
+		case Refuse, Disconnect:
+			reply := verdict.Reply
+			if reply == nil {
+				reply = NewReply(451, 7, 1, "Try again later")
+			}
+			return reply, verdict
+		case Quarantine:
+			if tx != nil {
+				tx.envelope.Quarantine = verdict.Reason
+			}
+		case Discard:
+			if tx != nil {
+				tx.isDiscarded = true
+			}
+		case Continue:
+		}
+	}
+	return nil, Verdict{}
+}
+
+func pause(ctx context.Context, duration time.Duration) {
+	if duration <= 0 {
+		return
+	}
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func (c *connection) openFilters(ctx context.Context) {
+	c.exchange = &Exchange{}
+	for _, f := range slices.Concat(c.connector.Filters, c.server.Filters) {
+		session, err := f.Session(ctx)
+		if err != nil {
+			c.server.Log.Error("a mail filter cannot be reached", "error", err)
+			session = unreachable{}
+		}
+		if session != nil {
+			c.filters = append(c.filters, session)
+		}
+	}
+}
+
+// unreachable stands for a filter that could not be reached: no message passes without it.
+type unreachable struct{}
+
+func (unreachable) Handle(_ context.Context, event Event, _ *Exchange) Verdict {
+	if event != SenderGiven { // a session without a message may go on
+		return Verdict{}
+	}
+	return Verdict{Action: Refuse, Reply: NewReply(451, 7, 1, "A filter is out of reach, try again later")}
+}
+
+func (unreachable) Close() {}
+
+func (c *connection) closeFilters() {
+	if len(c.filters) > 0 {
+		c.server.announce(c.ctx, c, Disconnected)
+	}
+	for _, session := range c.filters {
+		session.Close()
+	}
+}

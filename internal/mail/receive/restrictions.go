@@ -1,0 +1,137 @@
+package receive
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/parley-broker/parley/internal/mail/message"
+)
+
+func errTooLarge() *Reply {
+	return NewReply(552, 3, 4, "The message is larger than this server takes")
+}
+
+func errForeignSender() *Reply {
+	return NewReply(550, 7, 1, "You may not send under this address")
+}
+
+// stricter gives the smaller of two limits, of which 0 is none.
+func stricter[T int | int64](one, other T) T {
+	if one == 0 || other != 0 && other < one {
+		return other
+	}
+	return one
+}
+
+// messageBytes is how large a message of this peer may be, 0 without a limit: what the connector and the organization say, whichever is
+// less.
+func (c *connection) messageBytes() int64 {
+	rights := c.rights()
+	switch {
+	case rights.Has(BypassSizeLimit):
+		return 0
+	case rights.Has(AuthenticatedFlag):
+		return stricter(c.connector.Limits.MessageBytes, c.configuration.SendBytes)
+	default:
+		return stricter(c.connector.Limits.MessageBytes, c.configuration.ReceiveBytes)
+	}
+}
+
+// limitBySender takes what the directory says of a sender of ours who writes from inside, and refuses what is too large already. It says
+// how many recipients he may have instead of the organization, but how large a message may be beside it.
+func (t *transaction) limitBySender(isOurs bool) *Reply {
+	c := t.connection
+	if !c.rights().Has(AuthenticatedFlag) {
+		return nil
+	}
+	t.mostRecipients = c.configuration.SendRecipients
+	if c.server.Directory == nil || !isOurs {
+		return nil
+	}
+	bytes, recipients, err := c.server.Directory.Sender(c.ctx, t.sender)
+	if err != nil {
+		c.server.Log.Error("the directory cannot be asked for a sender", "error", err)
+		return NewReply(451, 3, 0, "The sender cannot be looked up now, try again later")
+	}
+	if recipients > 0 {
+		t.mostRecipients = recipients
+	}
+	if !c.rights().Has(BypassSizeLimit) {
+		t.most = stricter(t.most, bytes)
+	}
+	if t.most > 0 && t.announced > t.most {
+		return errTooLarge()
+	}
+	return nil
+}
+
+// recipientRefusal gives the reply to a recipient whom the message may not have.
+func (t *transaction) recipientRefusal(recipient message.Address) *Reply {
+	c := t.connection
+	isOurs := c.configuration.isAccepted(recipient.Domain)
+	switch {
+	case !isOurs && !c.rights().Has(AnyRecipient):
+		return NewReply(550, 7, 1, "Unable to relay")
+	case !recipient.IsASCII() && !t.envelope.IsUTF8:
+		return NewReply(553, 6, 7, "An address with characters beyond ASCII needs SMTPUTF8")
+	case t.mostRecipients > 0 && len(t.envelope.Recipients) >= t.mostRecipients:
+		return NewReply(550, 5, 3, "RESOLVER.ADR.RecipLimit; too many recipients")
+	case !isOurs && c.connector.IsReservedRefused && !c.configuration.isRouted(recipient.Domain):
+		if refusal := reservedRefusal(recipient.Domain); refusal != nil {
+			return refusal
+		}
+	}
+	if c.server.Directory == nil || !isOurs {
+		return nil
+	}
+	asked := RecipientQuery{
+		Sender: t.sender, Recipient: recipient, IsOriginating: t.envelope.Directionality == message.Originating, Size: t.announced,
+	}
+	if c.rights().Has(BypassSizeLimit) {
+		asked.Size = 0
+	}
+	refusal, err := c.server.Directory.Recipient(c.ctx, asked)
+	if err != nil {
+		c.server.Log.Error("the directory cannot be asked for a recipient", "error", err)
+		return NewReply(451, 3, 0, "The recipient cannot be looked up now, try again later")
+	}
+	return refusal
+}
+
+// isRouted reports whether a domain has a way of its own.
+func (c *Configuration) isRouted(domain string) bool {
+	return slices.ContainsFunc(c.RoutedDomains, func(pattern string) bool { return matchesDomain(pattern, domain) })
+}
+
+// reserved are the domains in which nobody has an address: those of RFC 2606 and RFC 6761.
+var reserved = []string{
+	"test", "*.test", "example", "*.example", "invalid", "*.invalid", "localhost", "*.localhost",
+	"example.com", "*.example.com", "example.net", "*.example.net", "example.org", "*.example.org",
+}
+
+// reservedRefusal gives the reply to a recipient in a domain to which no mail can get.
+func reservedRefusal(domain string) *Reply {
+	switch {
+	case slices.ContainsFunc(reserved, func(pattern string) bool { return matchesDomain(pattern, domain) }):
+		return NewReply(550, 1, 4, "The domain of the recipient is reserved: nobody has an address there")
+	case !strings.Contains(domain, ".") && !strings.HasPrefix(domain, "["):
+		return NewReply(550, 1, 6, "The domain of the recipient is one word, and no mail gets there")
+	}
+	return nil
+}
+
+// authorRefusal gives the reply to a message in whose From there is somebody as whom the user may not send.
+func (t *transaction) authorRefusal() *Reply {
+	user := t.connection.configuration.Users[t.connection.user]
+	if len(user.Senders) == 0 {
+		return nil
+	}
+	authors, err := t.header.Authors()
+	if err != nil || len(authors) == 0 {
+		return NewReply(550, 7, 1, "From has no address that can be read, and you may send under some only")
+	}
+	if slices.ContainsFunc(authors, func(author message.Address) bool { return !user.maySendAs(author) }) {
+		return errForeignSender()
+	}
+	return nil
+}

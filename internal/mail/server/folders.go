@@ -1,0 +1,167 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/parley-broker/parley/internal/mail/pickup"
+	"github.com/parley-broker/parley/internal/ownpath"
+)
+
+type folderSettings struct {
+	Enabled        bool     `json:"enabled"`
+	Path           string   `json:"path"`
+	Poll           int      `json:"poll"`
+	Rate           int      `json:"rate"`
+	MaxHeaderSize  int      `json:"max_header_size"`
+	MaxRecipients  int      `json:"max_recipients"`
+	MaxMessageSize int64    `json:"max_message_size"`
+	Nodes          []string `json:"nodes"`
+	isReplay       bool
+}
+
+// folders are the folders of files, of either kind, by kind and name.
+func (w *written) folders() map[string]folderSettings {
+	all := make(map[string]folderSettings)
+	for name, written := range w.Objects.Pickup {
+		all["pickup folder "+name] = written
+	}
+	for name, written := range w.Objects.Replay {
+		written.isReplay = true
+		all["replay folder "+name] = written
+	}
+	return all
+}
+
+// isOurs reports whether something is for this daemon: no machine or daemon is named, or we are.
+func (s *Server) isOurs(nodes []string) bool {
+	return len(nodes) == 0 || slices.Contains(nodes, s.host) || slices.Contains(nodes, s.config.Name)
+}
+
+// runs are parts of receiving that begin and end with the configuration: folders and listeners. Each is begun anew when what it is made of
+// has changed.
+type runs struct {
+	mu   sync.Mutex
+	open map[string]*run
+}
+
+type run struct {
+	as    any // what it was begun with
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+// adopt ends the runs that are no longer wanted as they are, and begins those that are new. begin gives what runs until its context ends;
+// nil where it cannot, which is tried again.
+func (r *runs) adopt(
+	ctx context.Context, wanted map[string]any, begin func(ctx context.Context, name string) (func(), error), log *slog.Logger,
+) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open == nil {
+		r.open = make(map[string]*run)
+	}
+	for name, one := range r.open {
+		if as, isWanted := wanted[name]; !isWanted || !reflect.DeepEqual(as, one.as) {
+			one.stop()
+			<-one.ended
+			delete(r.open, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if r.open[name] != nil {
+			continue
+		}
+		inner, stop := context.WithCancel(ctx)
+		do, err := begin(inner, name)
+		if err != nil {
+			stop()
+			log.Error("a way for mail to come in cannot be opened", "object", name, "error", err)
+			continue
+		}
+		one := &run{as: wanted[name], stop: stop, ended: make(chan struct{})}
+		r.open[name] = one
+		go func() { defer close(one.ended); do() }()
+	}
+}
+
+// end ends all runs and waits for them.
+func (r *runs) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, one := range r.open {
+		one.stop()
+		<-one.ended
+		delete(r.open, name)
+	}
+}
+
+// openWaysIn begins and ends folders and HTTP listeners as the configuration says, and listens where receive connectors do.
+func (s *Server) openWaysIn(ctx context.Context) {
+	used := s.settings.Load()
+	type way struct {
+		fqdn     string
+		folder   folderSettings
+		listener listenerSettings
+	}
+	wanted := make(map[string]any)
+	for name, written := range used.folders {
+		if written.Enabled && s.isOurs(written.Nodes) {
+			written.MaxMessageSize = lesser(written.MaxMessageSize, used.receive.SendBytes)
+			wanted[name] = way{fqdn: used.fqdn, folder: written}
+		}
+	}
+	for name, written := range used.listeners {
+		if written.Enabled && s.isOurs(written.Nodes) {
+			written.MaxMessageSize = lesser(written.MaxMessageSize, used.receive.SendBytes)
+			written.MaxRecipients = int(lesser(int64(written.MaxRecipients), int64(used.receive.SendRecipients)))
+			wanted["http listener "+name] = way{fqdn: used.fqdn, listener: written}
+		}
+	}
+	s.waysIn.adopt(ctx, wanted, func(ctx context.Context, name string) (func(), error) {
+		w, _ := wanted[name].(way) // it is one
+		if w.folder.Path != "" {
+			return s.folder(ctx, name, w.folder, w.fqdn)
+		}
+		return s.listener(ctx, name, w.listener, w.fqdn)
+	}, s.config.Logger)
+	if err := s.receiver.Rebind(ctx, used.receive); err != nil {
+		s.config.Logger.Error("a binding of a receive connector cannot be listened on", "error", err)
+	}
+}
+
+// lesser gives the smaller of two limits, of which 0 is none.
+func lesser(one, other int64) int64 {
+	if one == 0 || other != 0 && other < one {
+		return other
+	}
+	return one
+}
+
+// folder gives what takes files from a folder.
+func (s *Server) folder(ctx context.Context, name string, written folderSettings, fqdn string) (func(), error) {
+	if err := os.MkdirAll(written.Path, 0o750); err != nil {
+		return nil, err //nolint:wrapcheck // The path is named.
+	}
+	if written.isReplay {
+		if err := ownpath.Require("replay folder", filepath.Clean(written.Path)); err != nil {
+			return nil, err //nolint:wrapcheck // The folder is named.
+		}
+	}
+	folder := &pickup.Folder{
+		Path: written.Path, IsReplay: written.isReplay, FQDN: fqdn, Accepter: s.committer, Spool: s.receiver.Spool, Log: s.config.Logger,
+		IsRejected: s.pressure.refusesFolders, Poll: seconds(written.Poll), PerMinute: written.Rate, HeaderBytes: written.MaxHeaderSize,
+		Recipients: written.MaxRecipients, MessageBytes: written.MaxMessageSize,
+	}
+	return func() {
+		if err := folder.Run(ctx); err != nil {
+			s.config.Logger.Error("a folder of messages cannot be used", "object", name, "error", err)
+		}
+	}, nil
+}

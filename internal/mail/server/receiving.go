@@ -1,0 +1,112 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/parley-broker/parley/internal/mail/authenticity"
+	"github.com/parley-broker/parley/internal/mail/blocklist"
+	"github.com/parley-broker/parley/internal/mail/milter"
+	"github.com/parley-broker/parley/internal/mail/receive"
+)
+
+// equipment is what receive connectors need beside their settings.
+type equipment struct {
+	resolver *net.Resolver
+	log      *slog.Logger
+}
+
+// newResolver asks the name servers given, or those of the machine.
+func newResolver(servers []string) *net.Resolver {
+	if len(servers) == 0 {
+		return net.DefaultResolver
+	}
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, servers[rand.IntN(len(servers))])
+	}}
+}
+
+// newVerifier verifies what messages say of their origin.
+func newVerifier(resolver *net.Resolver) *authenticity.Verifier {
+	return &authenticity.Verifier{Resolver: resolver}
+}
+
+// equip gives connectors their certificates and filters. What cannot be read is an error: a connector without its certificate would have
+// peers speak in the clear.
+func (e equipment) equip(s *settings) error {
+	var wrong []error
+	for _, connector := range s.receive.Connectors {
+		if connector.IsDisabled {
+			continue
+		}
+		written := s.receivers[connector.Name]
+		if err := e.secure(connector, written, s); err != nil {
+			wrong = append(wrong, fmt.Errorf("receive connector %q: %w", connector.Name, err))
+		}
+		if len(written.BlockLists) > 0 {
+			connector.Filters = append(connector.Filters, &blocklist.Filter{Zones: written.BlockLists, Resolver: e.resolver, Log: e.log})
+		}
+		for i, m := range written.Milters {
+			name := fmt.Sprintf("%s, %d", connector.Name, i+1)
+			network, address := milterAddress(m.Address)
+			connector.Filters = append(connector.Filters,
+				milter.New(name, network, address, seconds(m.Timeout), milter.Default(m.DefaultAction), e.log))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// milterAddress reads inet:host:port or unix:/path.
+func milterAddress(written string) (network, address string) {
+	network, address, _ = strings.Cut(written, ":")
+	switch network {
+	case "inet":
+		network = "tcp"
+	case "inet6":
+		network = "tcp6"
+	}
+	return network, address
+}
+
+// secure gives a connector its certificates: its own first, which serves those who ask for no name that there is a certificate for, and
+// then those of the others.
+func (e equipment) secure(connector *receive.Connector, written receiveConnector, s *settings) error {
+	own := receive.CertificateFiles{Certificate: written.CertificateFile, Key: written.CertificateKeyFile}
+	var files []receive.CertificateFiles
+	if own.Certificate != "" {
+		files = append(files, own)
+	}
+	for _, other := range s.receive.Connectors {
+		file := s.receivers[other.Name]
+		if !other.IsDisabled && file.CertificateFile != "" && file.CertificateFile != own.Certificate {
+			files = append(files, receive.CertificateFiles{Certificate: file.CertificateFile, Key: file.CertificateKeyFile})
+		}
+	}
+	if len(files) > 0 {
+		certificates, err := receive.NewCertificates(e.log, files...)
+		if err != nil {
+			return fmt.Errorf("its certificate: %w", err)
+		}
+		connector.Certificate = certificates.Get
+	}
+	if written.ClientCAFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(written.ClientCAFile)
+	if err != nil {
+		return fmt.Errorf("the authorities of its peers: %w", err)
+	}
+	connector.ClientCAs = x509.NewCertPool()
+	if !connector.ClientCAs.AppendCertsFromPEM(text) {
+		return fmt.Errorf("the authorities of its peers: %s has no certificate in PEM", written.ClientCAFile)
+	}
+	return nil
+}

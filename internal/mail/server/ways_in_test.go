@@ -1,0 +1,143 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-broker/parley/internal/mail/server"
+)
+
+// Files and requests become messages, as the configuration says at the time.
+func TestMailComesInAsFilesAndOverHTTP(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	pickup, replay, address := t.TempDir(), t.TempDir(), free(t)
+	put := func(folder, name, text string) {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.exec(`select parley_mail.apply($1::jsonb)`, fmt.Sprintf(`{
+		"pickup folder": {"here": {"path": %q, "poll": 1}, "elsewhere": {"path": "/nowhere/pickup", "nodes": ["another machine"]}},
+		"replay folder": {"here": {"path": %q, "poll": 1}},
+		"http listener": {"here": {"bindings": [%q], "authentication_without_tls": true}},
+		"credential": {"ann": {"password": "secret", "allowed_senders": ["ann@example.org"]}, "bob": {"password": "secret", "message_rate": 2}}
+	}`, pickup, replay, address))
+	put(replay, "old.eml", "X-Sender: <>\nX-Receiver: <ann@example.org>\nX-EndOfInjectedXHeaders: x\nFrom: x@c.example\nSubject: replayed\n\nhello\n")
+	h.start()
+	subjects := func() string {
+		var found []string
+		for _, message := range h.inbox() {
+			for line := range strings.Lines(message) {
+				if strings.HasPrefix(line, "Subject: ") {
+					found = append(found, strings.TrimSpace(line[9:]))
+				}
+			}
+		}
+		return strings.Join(found, ",")
+	}
+	put(pickup, "one.new", "From: ann@example.org\nTo: ann@example.org\nSubject: picked up\nX-Parley-Organization-X: y\n\nhello\n")
+	if err := os.Rename(filepath.Join(pickup, "one.new"), filepath.Join(pickup, "one.eml")); err != nil {
+		t.Fatal(err)
+	}
+	h.await("the file", func() bool { return subjects() == "picked up" })
+	if strings.Contains(strings.Join(h.inbox(), ""), "X-Parley-Organization-X") {
+		t.Error("a file brought a field that is ours")
+	}
+	if _, err := os.Stat(filepath.Join(replay, "old.eml")); err != nil {
+		t.Errorf("the replay folder is on by default: %v", err)
+	}
+	h.exec(`select parley_mail.alter_object('replay folder', 'here', '{"enabled": true}')`)
+	h.await("the file that is replayed", func() bool { return strings.Contains(subjects(), "replayed") })
+
+	ask := func(method, path, user, key, text string) (int, string) {
+		request, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Idempotency-Key", key)
+		request.SetBasicAuth(user, "secret")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = answer.Body.Close() }()
+		content, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(content)
+	}
+	if status, _ := ask(http.MethodGet, "/healthz", "", "", ""); status != http.StatusOK {
+		t.Errorf("/healthz: %d", status)
+	}
+	const letter = `{"from": "%s", "to": ["ann@example.org"], "subject": "%s", "text": "hello"}`
+	first := ""
+	for _, attempt := range []struct {
+		user, key, author, subject string
+		status                     int
+	}{
+		{"ann", "1", "ann@example.org", "over HTTP", 202},
+		{"ann", "1", "ann@example.org", "over HTTP", 202},
+		{"ann", "1", "ann@example.org", "another", 409},
+		{"bob", "1", "bob@example.org", "of another user", 202},
+		{"bob", "2", "bob@example.org", "of another user", 202},
+		{"bob", "3", "bob@example.org", "too many", 429},
+		{"ann", "2", "bob@example.org", "foreign", 403},
+		{"eve", "3", "ann@example.org", "unknown", 401},
+	} {
+		status, answer := ask(http.MethodPost, "/messages", attempt.user, attempt.key, fmt.Sprintf(letter, attempt.author, attempt.subject))
+		if status != attempt.status {
+			t.Errorf("%+v: %d %s", attempt, status, answer)
+		}
+		if attempt.user == "ann" && status == 202 {
+			if first == "" {
+				first = answer
+			} else if answer != first {
+				t.Errorf("a key that was repeated is another message: %s, %s", first, answer)
+			}
+		}
+	}
+	h.await("the messages", func() bool {
+		return strings.Count(subjects(), "of another user") == 2 && strings.Contains(subjects(), "over HTTP")
+	})
+	if strings.Count(subjects(), "over HTTP") != 1 {
+		t.Errorf("arrived: %s", subjects())
+	}
+	h.await("the end", h.empty)
+}
+
+func TestReplayFolderThatOthersCanWriteToIsNotUsed(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	log := &record{}
+	h.logger = newLogger(log)
+	h.exec(`select parley_mail.create_object('replay folder', 'open', jsonb_build_object('path', $1::text, 'enabled', true))`, open)
+	h.start()
+	h.await("the refusal", func() bool { return strings.Contains(log.String(), "cannot be opened") })
+}
+
+func TestConnectorWithoutItsCertificateIsNotUsed(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.exec(`select parley_mail.alter_object('receive connector', 'inbound',
+		'{"tls": "OPPORTUNISTIC", "certificate_file": "/nowhere/cert.pem", "certificate_key_file": "/nowhere/key.pem"}')`)
+	s, err := server.New(server.Config{Pool: h.pool, NameServers: h.servers, Logger: h.logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Prepare(context.WithoutCancel(t.Context())); err == nil || !strings.Contains(err.Error(), "/nowhere/cert.pem") {
+		t.Errorf("prepared with %v", err)
+	}
+}

@@ -1,0 +1,47 @@
+package sql_test
+
+import "testing"
+
+// What would come back as a report is refused while the peer is still there, and only that.
+func TestMailForNobodyIsRefusedWhileThePeerIsThere(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec(`create table public.orders (sender text)`)
+	b.exec(`select parley_mail.apply('{
+		"accepted domain": {"relay.example.org": {"type": "INTERNAL_RELAY"}},
+		"mailbox": {"small@example.org": {"store": "local", "max_receive_size": 1024}, "shut@example.org": {"store": "local", "internal_senders_only": true}},
+		"distribution group": {"all@example.org": {"members": ["ann@example.org"], "reject_from": ["spam.example"]}},
+		"alias": {"first@example.org": {"target": "second@example.org"}, "second@example.org": {"target": "small@example.org"},
+			"lost@example.org": {"target": "nobody@example.org"}, "out@example.org": {"target": "x@elsewhere.example"}},
+		"service binding": {"orders": {"pattern": "orders+*@example.org", "table": "public.orders"}}
+	}')`)
+	for recipient, want := range map[string]string{
+		"ann@example.org": "- true", "A@Example.org": "- true", "nobody@example.org": "5.1.1 true", "x@relay.example.org": "- true",
+		"small@example.org": "5.2.3 false", "first@example.org": "5.2.3 false", "lost@example.org": "5.1.1 true", "out@example.org": "- true",
+		"shut@example.org": "5.7.1 false", "all@example.org": "5.7.1 false", "orders+7@example.org": "- true", "orders@example.org": "5.1.1 true",
+	} {
+		got := value[string](b.session, `select coalesce(status, '-') || ' ' || is_for_all from parley_mail._p_check_recipient($1, 'x@spam.example', false, 2000)`, recipient)
+		if got != want {
+			t.Errorf("%s: %s, want %s", recipient, got, want)
+		}
+	}
+	if got := value[string](b.session, `select coalesce(status, '-') from parley_mail._p_check_recipient('shut@example.org', 'ann@example.org', true, 0)`); got != "-" {
+		t.Errorf("a sender of ours: %s", got)
+	}
+	role := b.role("clerk")
+	may := func() string { return value[string](b.session, `select parley_mail._p_may_submit($1)::text`, role) }
+	before := may()
+	b.exec("select parley_mail.grant_right('SEND', $1)", role)
+	b.exec("alter role " + quote(role) + " login valid until 'infinity'")
+	if after := may(); before != "false" || after != "true" {
+		t.Errorf("a role may submit: %s, and with the right %s", before, after)
+	}
+	b.exec("alter role " + quote(role) + " valid until '2001-01-01'")
+	if late := may(); late != "false" {
+		t.Errorf("a role whose password has expired: %s", late)
+	}
+	other := b.as(b.role("other"))
+	other.refusesMail(1, "select parley_mail._p_check_recipient('ann@example.org', '', false, 0)")
+	other.refusesMail(1, "select parley_mail._p_check_sender('ann@example.org')")
+	other.refusesMail(1, "select parley_mail._p_may_submit('x')")
+}
