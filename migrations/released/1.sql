@@ -35716,14 +35716,23 @@ from (values
     'PEM, on the machine of the daemon'),
   ('receive connector', 'certificate_key_file', 'text', null, null, null, null, false, false,
     'PEM, on the machine of the daemon'),
+  ('receive connector', 'client_ca_file', 'text', null, null, null, null, false, false,
+    'PEM of the authorities that certificates of peers are verified by; null: those of the machine'),
   ('receive connector', 'authentication', 'choices', '[]', null, null,
     'PLAIN LOGIN SCRAM-SHA-256 SCRAM-SHA-256-PLUS', false, false, 'mechanisms'),
   ('receive connector', 'authentication_without_tls', 'boolean', 'false', null, null, null, false, false,
     'PLAIN and LOGIN in clear text: trusted networks only'),
   ('receive connector', 'permission_groups', 'texts', '[]', null, null, null, false, false,
     'names of permission groups whose rights peers have'),
+  ('receive connector', 'peer_server_networks', 'ranges', '[]', null, null, null, false, false,
+    'peers that are servers of this organization: the principal PEER_SERVER'),
+  ('receive connector', 'trusted_networks', 'ranges', '[]', null, null, null, false, false,
+    'peers whose network is secured otherwise: the principal IP_TRUSTED'),
+  ('receive connector', 'refuse_reserved_domains', 'boolean', 'false', null, null, null, false, false,
+    'refuse recipients in reserved domains (5.1.4) and in those of one word (5.1.6) that no address space names'),
   ('receive connector', 'milters', 'objects', '[]', null, null, null, false, false,
-    '[{"address": "inet:host:port", "default_action": "TEMPFAIL", "timeout": 30}]'),
+    '[{"address": "inet:host:port", "default_action": "TEMPFAIL", "timeout": 30}]; default_action is TEMPFAIL, '
+    || 'REJECT, QUARANTINE or ACCEPT; timeout in seconds'),
   ('receive connector', 'proxy_networks', 'ranges', '[]', null, null, null, false, false,
     'peers whose PROXY protocol is believed'),
   ('receive connector', 'xclient_networks', 'ranges', '[]', null, null, null, false, false,
@@ -35798,6 +35807,55 @@ from (values
 
 comment on view parley_mail._p_connector_setting is
 'Settings of the organization, of connectors and permission groups.';
+
+-- sql/mail/folder_settings.sql
+
+-- The settings of the other ways in: folders of files, and HTTP. A folder and a listener are of the machines that nodes
+-- names, or of all.
+--
+-- The replay folder believes the envelopes that stand in its files, so that whoever may write there sends as anybody:
+-- it is off until an administrator turns it on, and daemons refuse one that others can write to.
+-- Source: spec mail 4.1, 4.2, 4.4.
+
+create view parley_mail._p_folder_setting as
+select d.kind, d.setting, d.type, d.default_value::jsonb as default_value, d.least, d.largest,
+  string_to_array(d.choices, ' ') as choices, d.is_required, d.is_secret, d.remark
+from (values
+  ('pickup folder', 'enabled', 'boolean', 'true', null, null, null, false, false, ''),
+  ('pickup folder', 'path', 'text', null, null, null, null, true, false, 'full path, on the machine of the daemon'),
+  ('pickup folder', 'poll', 'seconds', '5', 1, 3600, null, false, false, 'how often it is polled'),
+  ('pickup folder', 'rate', 'integer', '100', 1, 1000000, null, false, false, 'files a minute'),
+  ('pickup folder', 'max_header_size', 'bytes', '65536', 1024, 67108864, null, false, false, ''),
+  ('pickup folder', 'max_recipients', 'integer', '100', 1, 100000, null, false, false, ''),
+  ('pickup folder', 'max_message_size', 'bytes', '37748736', 1024, 2147483647, null, false, false, ''),
+  ('pickup folder', 'nodes', 'texts', '[]', null, null, null, false, false,
+    'machines, or names of daemons, that take files from it; empty: all'),
+  ('replay folder', 'enabled', 'boolean', 'false', null, null, null, false, false,
+    'whoever may write into it sends as anybody'),
+  ('replay folder', 'path', 'text', null, null, null, null, true, false,
+    'full path, on the machine of the daemon, in which nobody else may write'),
+  ('replay folder', 'poll', 'seconds', '5', 1, 3600, null, false, false, 'how often it is polled'),
+  ('replay folder', 'rate', 'integer', '100', 1, 1000000, null, false, false, 'files a minute'),
+  ('replay folder', 'max_message_size', 'bytes', '37748736', 1024, 2147483647, null, false, false, ''),
+  ('replay folder', 'nodes', 'texts', '[]', null, null, null, false, false,
+    'machines, or names of daemons, that take files from it; empty: all'),
+  ('http listener', 'enabled', 'boolean', 'true', null, null, null, false, false, ''),
+  ('http listener', 'bindings', 'bindings', '["127.0.0.1:8025"]', null, null, null, false, false,
+    'local addresses and ports'),
+  ('http listener', 'certificate_file', 'text', null, null, null, null, false, false,
+    'PEM, on the machine of the daemon'),
+  ('http listener', 'certificate_key_file', 'text', null, null, null, null, false, false,
+    'PEM, on the machine of the daemon'),
+  ('http listener', 'authentication_without_tls', 'boolean', 'false', null, null, null, false, false,
+    'passwords in clear text: loopback and trusted networks only'),
+  ('http listener', 'max_message_size', 'bytes', '37748736', 1024, 2147483647, null, false, false, 'of a request'),
+  ('http listener', 'max_recipients', 'integer', '200', 1, 100000, null, false, false, ''),
+  ('http listener', 'nodes', 'texts', '[]', null, null, null, false, false,
+    'machines, or names of daemons, that listen; empty: all')
+) as d (kind, setting, type, default_value, least, largest, choices, is_required, is_secret, remark);
+
+comment on view parley_mail._p_folder_setting is
+'Settings of the pickup folder, the replay folder and of submission over HTTP.';
 
 -- sql/mail/directory_settings.sql
 
@@ -35887,7 +35945,10 @@ select c.kind, c.setting, c.type, c.default_value, c.least, c.largest, c.choices
 from parley_mail._p_connector_setting as c
 union all
 select d.kind, d.setting, d.type, d.default_value, d.least, d.largest, d.choices, d.is_required, d.is_secret, d.remark
-from parley_mail._p_directory_setting as d;
+from parley_mail._p_directory_setting as d
+union all
+select f.kind, f.setting, f.type, f.default_value, f.least, f.largest, f.choices, f.is_required, f.is_secret, f.remark
+from parley_mail._p_folder_setting as f;
 
 comment on view parley_mail.setting_definitions is
 'Each setting of each kind of object of mail transport.
@@ -36260,7 +36321,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select array[
     'organization', 'permission group', 'mailbox store', 'accepted domain', 'signing key', 'credential',
-    'receive connector', 'send connector', 'service binding', 'mailbox', 'distribution group', 'alias'
+    'receive connector', 'send connector', 'service binding', 'mailbox', 'distribution group', 'alias',
+    'pickup folder', 'replay folder', 'http listener'
   ]
 $$;
 
@@ -36322,10 +36384,10 @@ as $$
     values
       ('CLIENT', '{"bindings": ["0.0.0.0:587", "[::]:587"], "tls": "REQUIRED", "permission_groups": ["Users"],
         "authentication": ["PLAIN", "LOGIN", "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"], "message_rate": 60,
-        "message_rate_source": "USER", "spf": "OFF", "dmarc": "OFF"}'),
+        "message_rate_source": "USER", "spf": "OFF", "dmarc": "OFF", "refuse_reserved_domains": true}'),
       ('INTERNAL', '{"permission_groups": ["Peer servers"], "max_connections_per_source": 0, "tarpit": 0,
         "max_connections_per_source_percent": 100, "max_recipients": 5000, "spf": "OFF", "dmarc": "OFF"}'),
-      ('INTERNET', '{"permission_groups": ["Anonymous"], "message_rate": 600}'),
+      ('INTERNET', '{"permission_groups": ["Anonymous"], "message_rate": 600, "refuse_reserved_domains": true}'),
       ('PARTNER', '{"permission_groups": ["Partners"], "tls": "MUTUAL"}'),
       ('CUSTOM', '{}')
   ) as p (usage, settings)
@@ -36704,11 +36766,11 @@ $$;
 
 comment on function parley_mail._p_forget_derived(text, text) is 'Removes the rows that are derived from one object.';
 
--- sql/mail/checked_objects.sql
+-- sql/mail/checked_receiving.sql
 
--- What must hold between the settings of an object, and between objects: checked when a change is complete, so that
--- the order in a file of configuration does not matter. Whoever changes holds the row of the version, so nothing that
--- is checked here can change under our hands.
+-- What must hold between the settings of one object of receiving, and between it and others: receive connectors,
+-- folders and HTTP. Checked as mail/checked_objects.sql says.
+-- Source: spec mail 3.1, 3.4, 3.6, 4.
 
 create function parley_mail._p_contradicts(kind text, name text, what text, cause text, remedy text) returns boolean
 language plpgsql
@@ -36780,6 +36842,50 @@ comment on function parley_mail._p_check_ranges(text) is
 Errors: PM003.
 Source: spec mail 3.1.';
 
+create function parley_mail._p_check_milters(name text, milters jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_milter jsonb;
+begin
+  for v_milter in select m.v from jsonb_array_elements(milters) as m (v) loop
+    if not coalesce(
+      v_milter ->> 'address' ~ E'^(inet6?:([^]:[]+|\\[[0-9A-Fa-f:.]+\\]):[0-9]{1,5}|unix:/.+)$'
+      and coalesce(v_milter ->> 'default_action', 'TEMPFAIL') in ('TEMPFAIL', 'REJECT', 'QUARANTINE', 'ACCEPT')
+      and coalesce(v_milter ->> 'timeout', '30') ~ '^[1-9][0-9]{0,2}$'
+      and v_milter - array['address', 'default_action', 'timeout'] = '{}', false
+    ) then
+      found := parley_mail._p_contradicts('receive connector', name, 'itself', format('%s is no milter.', v_milter),
+        'Write {"address": "inet:127.0.0.1:8891", "default_action": "TEMPFAIL", "timeout": 30}: an address '
+        || 'inet:host:port or unix:/path, an action TEMPFAIL, REJECT, QUARANTINE or ACCEPT, and 1 to 999 seconds.');
+    end if;
+  end loop;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_milters(text, jsonb) is
+'Refuses a receive connector with a milter that cannot be used.
+Errors: PM003.';
+
+create function parley_mail._p_check_certificate(kind text, name text, settings jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if (settings ->> 'certificate_file' is null) <> (settings ->> 'certificate_key_file' is null) then
+    found := parley_mail._p_contradicts(kind, name, 'itself', 'A certificate needs its key, and a key its certificate.',
+      'Give both certificate_file and certificate_key_file.');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_certificate(text, text, jsonb) is
+'Refuses an object that names a certificate without its key, or a key alone.
+Errors: PM003.';
+
 create function parley_mail._p_check_receive_connector(name text, settings jsonb) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -36801,6 +36907,18 @@ begin
     found := parley_mail._p_contradicts('receive connector', name, 'itself',
       'tls is MUTUAL, and tls_domains is empty: nobody could prove a name.', 'Give tls_domains.');
   end if;
+  found := parley_mail._p_check_certificate('receive connector', name, settings);
+  if (settings ->> 'enabled')::boolean and settings ->> 'certificate_file' is null
+    and (settings ->> 'tls' in ('REQUIRED', 'MUTUAL') or (settings ->> 'implicit_tls')::boolean) then
+    found := parley_mail._p_contradicts('receive connector', name, 'itself',
+      'It cannot be used without TLS, and has no certificate.',
+      'Give certificate_file and certificate_key_file, or set tls to OPPORTUNISTIC or OFF.');
+  end if;
+  if settings ->> 'dmarc' = 'ENFORCE' and 'OFF' in (settings ->> 'spf', settings ->> 'dkim') then
+    found := parley_mail._p_contradicts('receive connector', name, 'itself',
+      'dmarc is ENFORCE, and what it stands on is not verified.', 'Set spf and dkim to RECORD.');
+  end if;
+  found := parley_mail._p_check_milters(name, settings -> 'milters');
   for v_group in select g.name from jsonb_array_elements_text(settings -> 'permission_groups') as g (name) loop
     found := parley_mail._p_require_object('receive connector', name, 'permission_groups', 'permission group', v_group);
   end loop;
@@ -36811,6 +36929,60 @@ $$;
 comment on function parley_mail._p_check_receive_connector(text, jsonb) is
 'Refuses a receive connector that contradicts itself or another.
 Errors: PM003.';
+
+create function parley_mail._p_check_folder(kind text, name text, settings jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_other record;
+begin
+  if settings ->> 'path' not like '/%' then
+    found := parley_mail._p_contradicts(kind, name, 'itself', format('"%s" is no full path.', settings ->> 'path'),
+      'Give a path that begins with "/".');
+  end if;
+  select o.kind, o.name into v_other
+  from parley_mail._p_object as o
+  where o.kind in ('pickup folder', 'replay folder')
+    and (o.kind, o.name) <> (_p_check_folder.kind, _p_check_folder.name)
+    and rtrim(o.settings ->> 'path', '/') = rtrim(_p_check_folder.settings ->> 'path', '/')
+  limit 1;
+  if found then
+    found := parley_mail._p_contradicts(kind, name, format('%s "%s"', v_other.kind, v_other.name),
+      'Both take files from one folder.', 'Give each a path of its own.');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_folder(text, text, jsonb) is
+'Refuses a folder without a full path, or with that of another.
+Errors: PM003.
+Source: spec mail 4.1, 4.2.';
+
+create function parley_mail._p_check_http_listener(name text, settings jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_check_certificate('http listener', name, settings);
+  if settings ->> 'certificate_file' is null and not (settings ->> 'authentication_without_tls')::boolean then
+    found := parley_mail._p_contradicts('http listener', name, 'itself', 'Passwords would be sent in clear text.',
+      'Give certificate_file and its key, or set authentication_without_tls where the network is trusted.');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_http_listener(text, jsonb) is
+'Refuses an HTTP listener that would have passwords sent in clear text.
+Errors: PM003.';
+
+-- sql/mail/checked_objects.sql
+
+-- What must hold between the settings of an object, and between objects: checked when a change is complete, so that
+-- the order in a file of configuration does not matter. Whoever changes holds the row of the version, so nothing that
+-- is checked here can change under our hands.
 
 create function parley_mail._p_check_send_connector(name text, settings jsonb, secrets jsonb) returns boolean
 language plpgsql stable
@@ -36973,6 +37145,9 @@ declare
 begin
   return case object.kind
     when 'receive connector' then parley_mail._p_check_receive_connector(object.name, v_settings)
+    when 'pickup folder' then parley_mail._p_check_folder(object.kind, object.name, v_settings)
+    when 'replay folder' then parley_mail._p_check_folder(object.kind, object.name, v_settings)
+    when 'http listener' then parley_mail._p_check_http_listener(object.name, v_settings)
     when 'send connector' then parley_mail._p_check_send_connector(object.name, v_settings, object.secrets)
     when 'service binding' then parley_mail._p_check_binding(caller, object.name, v_settings)
     else parley_mail._p_check_other(object.kind, object.name, v_settings, object.secrets)
@@ -37420,7 +37595,13 @@ begin
         select coalesce(jsonb_object_agg(k.kind, k.objects), '{}')
         from (
           select n.kind, (
-            select coalesce(jsonb_object_agg(o.name, parley_mail._p_effective(o.kind, o.settings) || o.secrets), '{}')
+            select coalesce(
+              jsonb_object_agg(o.name, parley_mail._p_effective(o.kind, o.settings) || o.secrets),
+              case n.kind
+                when 'organization' then jsonb_build_object(n.kind, parley_mail._p_effective(n.kind, '{}'))
+                else '{}'
+              end
+            )
             from parley_mail._p_object as o
             where o.kind = n.kind
           ) as objects
@@ -40297,14 +40478,16 @@ create type parley_mail._p_arriving as (
   network_message_id uuid,
   received_at timestamptz,
   idempotency_key text,
-  quarantine text
+  quarantine text,
+  content_hash text
 );
 
 comment on type parley_mail._p_arriving is
 'A message that arrived. message_id and content_id are those of _p_begin_body, null where body has the whole of it;
 source: SMTP, HTTP, PICKUP, REPLAY or DSN; directionality: INCOMING, or ORIGINATING from a sender of ours; expires_at
 null: by priority; parent_message_id, of a report the message that it is about; idempotency_key: a message that was
-accepted under it before is the same; quarantine: why it is set aside for an operator, null: it is not.';
+accepted under it before is the same; quarantine: why it is set aside for an operator, null: it is not; content_hash, in
+hexadecimal: with an idempotency key, of what has to be the same under that, null: anything.';
 
 create function parley_mail._p_begin_body(
   chunk_bytes integer default 524288, caller parley.caller default parley.current_caller()
@@ -40367,6 +40550,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_first bigint;
+  v_hash text;
   v_n integer;
 begin
   -- In one order, so that two who accept the same ones do not wait for each other.
@@ -40377,12 +40561,17 @@ begin
     order by messages[g.n].idempotency_key, g.n
   loop
     insert into parley_mail._p_idempotency (submitted_by, key, content_hash, message_id)
-    values (0, messages[v_n].idempotency_key, '', ids[v_n])
+    values (
+      0, messages[v_n].idempotency_key, decode(coalesce(messages[v_n].content_hash, ''), 'hex'), ids[v_n]
+    )
     on conflict on constraint _p_idempotency_pkey do nothing;
     if not found then
-      select k.message_id into v_first
+      select k.message_id, encode(k.content_hash, 'hex') into v_first, v_hash
       from parley_mail._p_idempotency as k
       where k.submitted_by = 0 and k.key = messages[v_n].idempotency_key;
+      if v_hash <> messages[v_n].content_hash then
+        found := parley_mail._p_raise('other content', messages[v_n].idempotency_key, v_first::text);
+      end if;
       ids[v_n] := -v_first;
     end if;
   end loop;
@@ -40392,7 +40581,8 @@ $$;
 
 comment on function parley_mail._p_first_accepted(parley_mail._p_arriving[], bigint[]) is
 'Gives the numbers of messages, and in the place of one that was accepted before under its key the number of that one,
-negative.';
+negative.
+Errors: PM011 another message was accepted under the key.';
 
 create function parley_mail._p_insert_arriving(messages parley_mail._p_arriving[], ids bigint[]) returns void
 language plpgsql
@@ -40992,6 +41182,124 @@ comment on function parley_mail._p_set_hops(text[]) is
 many.';
 
 alter table parley_mail._p_organization add column followed_version bigint not null default 0;
+
+-- sql/mail/session_checks.sql
+
+-- What a daemon asks while a peer is still connected, so that what would come back as a report is refused at once
+-- (spec mail 3.2, 3.6). Nothing is decided here that the categorizer does not decide in the same way later.
+--
+-- Cost: one or two probes of the directory; a daemon keeps an answer that is_for_all for some seconds.
+
+create type parley_mail._p_recipient_check as (status text, reason text, is_for_all boolean);
+
+comment on type parley_mail._p_recipient_check is
+'Whether a recipient is taken. status: null, or why not; is_for_all: it does not depend on sender and size.';
+
+create function parley_mail._p_check_recipient(
+  recipient text, sender text, is_internal boolean, size bigint, caller parley.caller default parley.current_caller()
+) returns parley_mail._p_recipient_check
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_check parley_mail._p_recipient_check;
+  v_entry parley_mail._p_directory_entry;
+  v_address text := lower(recipient);
+  v_patterns text[];
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  v_check.is_for_all := true;
+  -- An alias leads on, to any depth that the categorizer would follow; a circle of aliases is left to it.
+  for v_step in 1..20 loop
+    select e.* into v_entry from parley_mail._p_directory_entry as e where e.address = v_address;
+    if v_entry.address is null then
+      v_patterns := parley_mail._p_domain_patterns(parley_mail._p_domain_of(v_address));
+      if parley_mail._p_bound(v_address, v_patterns) is null and (
+        select a.type
+        from parley_mail._p_accepted_domain as a
+        where a.domain = any (v_patterns)
+        order by array_position(v_patterns, a.domain)
+        limit 1
+      ) = 'AUTHORITATIVE' then
+        v_check.status := '5.1.1';
+        v_check.reason := 'RESOLVER.ADR.ExRecipNotFound; not found';
+      end if;
+      return v_check;
+    end if;
+    v_check.is_for_all := v_check.is_for_all and v_entry.max_receive_size is null
+      and not v_entry.internal_senders_only and v_entry.accept_from = '{}' and v_entry.reject_from = '{}';
+    v_check.status := parley_mail._p_restriction(v_entry, sender, is_internal, size);
+    if v_check.status is not null then
+      v_check.reason := case v_check.status
+        when '5.2.3' then 'RESOLVER.RST.SizeLimit; message too large for this recipient'
+        else 'RESOLVER.RST.NotAuthorized; not allowed to send to this recipient'
+      end;
+      return v_check;
+    end if;
+    exit when v_entry.kind <> 'alias';
+    v_address := lower(v_entry.entry);
+  end loop;
+  return v_check;
+end
+$$;
+
+comment on function parley_mail._p_check_recipient(text, text, boolean, bigint, parley.caller) is
+'Reports whether a recipient in our domains would be refused by the directory.
+Arguments: recipient; sender, of the envelope; is_internal, whether he is one of ours; size, as announced, 0 where
+it was not.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 3.6, 6.1.';
+
+create type parley_mail._p_sender_check as (max_send_size bigint, max_recipients integer);
+
+comment on type parley_mail._p_sender_check is 'What holds for a sender of ours; null where nothing is said of him.';
+
+create function parley_mail._p_check_sender(sender text, caller parley.caller default parley.current_caller())
+returns parley_mail._p_sender_check
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_check parley_mail._p_sender_check;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  select e.max_send_size, e.max_recipients into v_check
+  from parley_mail._p_directory_entry as e
+  where e.address = lower(_p_check_sender.sender);
+  return v_check;
+end
+$$;
+
+comment on function parley_mail._p_check_sender(text, parley.caller) is
+'Gives the limits of a sender of ours.
+Arguments: sender, of the envelope.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 3.2.';
+
+create function parley_mail._p_may_submit(role text, caller parley.caller default parley.current_caller())
+returns boolean
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  return coalesce(
+    (
+      select r.rolcanlogin and coalesce(r.rolvaliduntil > clock_timestamp(), true)
+        and parley_mail._p_holds(r.oid, 'SEND')
+      from pg_roles as r
+      where r.rolname = _p_may_submit.role
+    ),
+    false
+  );
+end
+$$;
+
+comment on function parley_mail._p_may_submit(text, parley.caller) is
+'Reports whether a role of PostgreSQL may log in and holds SEND, so that a user who stands for it may submit.
+Arguments: role.
+Errors: PM001 the role of the caller does not hold SERVE.
+Source: spec mail 3.4.';
 
 -- sql/mail/categorize.sql
 
