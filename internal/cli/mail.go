@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -35,13 +37,15 @@ func newMailCommand(a *app) *cobra.Command {
 func newMailServeCommand(a *app) *cobra.Command {
 	s := &serving{}
 	var config server.Config
+	var bindings []string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run mail transport: receive by SMTP, categorize, send, report",
 		Long: `Run mail transport for a database until Ctrl-C or SIGTERM. What it does is configured in the database: see parley mail apply.
 
 Any number of daemons may work on one database. What one has in its hands when it is killed is sent by another when its lease is
-over, after five minutes at most. The role it logs in as needs the right SERVE:
+over, after five minutes at most (--lease). Several daemons on one machine need a binding each (--binding). The role it logs in as
+needs the right SERVE:
   select parley_mail.grant_right('SERVE', 'daemon');`,
 		Example: `  parley mail serve --dsn postgres://daemon@db1/shop
   parley mail serve --dsn postgres://daemon@db1/shop --spool /var/spool/parley --body-cache 1073741824`,
@@ -51,6 +55,16 @@ over, after five minutes at most. The role it logs in as needs the right SERVE:
 				return err
 			}
 			config.Logger = s.logger
+			for _, written := range bindings {
+				binding, err := netip.ParseAddrPort(written)
+				if err != nil {
+					return usagef("--binding %s: give address:port, as the receive connector has it", written)
+				}
+				config.Bindings = append(config.Bindings, binding)
+			}
+			if config.Lease != 0 && config.Lease < time.Second {
+				return usagef("--lease %v: give 1s or more", config.Lease)
+			}
 			return a.serveMail(cmd.Context(), config)
 		},
 	}
@@ -59,6 +73,9 @@ over, after five minutes at most. The role it logs in as needs the right SERVE:
 	flags.Int64Var(&config.BodyCache, "body-cache", 512<<20, "memory for bodies between receipt and delivery, in bytes")
 	flags.StringArrayVar(&config.NameServers, "name-server", nil,
 		"name server as host:port, may be given several times (default those of the system)")
+	flags.StringArrayVar(&bindings, "binding", nil,
+		"listen on this binding of the receive connectors only, may be given several times (default all)")
+	flags.DurationVar(&config.Lease, "lease", 5*time.Minute, "how long what a daemon was sending waits for others when it was killed")
 	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
 	return cmd

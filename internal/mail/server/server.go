@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -53,7 +54,11 @@ type Config struct {
 	RootCAs      *x509.CertPool
 	// NameServers are asked for next hops, as host:port; none means those of the machine.
 	NameServers []string
-	Logger      *slog.Logger
+	// Lease is how long what this daemon has in its hands is its own after it was killed; 0 means 5 minutes.
+	Lease time.Duration
+	// Bindings are those, of the bindings of receive connectors, that this daemon listens on; none means all.
+	Bindings []netip.AddrPort
+	Logger   *slog.Logger
 }
 
 // Server is mail transport as a part of a daemon.
@@ -110,7 +115,7 @@ func New(config Config) (*Server, error) {
 		Governor: s.pressure,
 	}
 	s.dispatcher, err = send.NewDispatcher(send.Config{
-		Store: s.deliveries, Wake: s.queued, Interval: scanInterval, Logger: config.Logger, Carriers: s.carriers(),
+		Store: s.deliveries, Wake: s.queued, Interval: scanInterval, Lease: config.Lease, Logger: config.Logger, Carriers: s.carriers(),
 		Paused:   s.pressure.stopsSending,
 		PassedBy: func() []string { return s.settings.Load().sending.passedBy(config.Name, host) },
 	})
@@ -154,7 +159,11 @@ func (s *Server) Close() {}
 
 // Run receives, categorizes and sends until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	listeners, err := receive.Listen(ctx, s.settings.Load().receive)
+	bound, err := bound(s.settings.Load().receive, s.config.Bindings)
+	if err != nil {
+		return fmt.Errorf("mail: %w", err)
+	}
+	listeners, err := receive.Listen(ctx, bound)
 	if err != nil {
 		return fmt.Errorf("mail: %w", err)
 	}
@@ -214,8 +223,11 @@ func (s *Server) repeat(
 	}
 }
 
-// categorize categorizes what waits, and says whether more may.
+// categorize categorizes what waits, and says whether more may. It ends what it has begun when the daemon stops: a rollback would count
+// against the messages, as if they had broken something.
 func (s *Server) categorize(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
 	done, err := mailstore.Categorize(ctx, s.config.Pool, categorizedAtOnce, 0)
 	if err != nil {
 		return false, fmt.Errorf("categorize: %w", err)
