@@ -3,7 +3,8 @@
 -- Items of the submission queue are taken in the transaction that writes what follows from them: recipients, forks,
 -- work items, failures, events. A daemon that dies in the middle leaves them as they were. What cannot be worked on is
 -- tried alone, so that it costs nobody else more than a repetition, and set aside after two failures; what takes the
--- server down with it is set aside by the queue, after two rollbacks.
+-- server down with it is set aside by the queue, after two rollbacks, tried again, and after two more set aside for
+-- good.
 -- Locks: items of the queue, skip locked. Cost: about a dozen statements for a batch, however many messages it has,
 -- and one for each distinct next hop.
 

@@ -201,7 +201,8 @@ begin
   return next;
   delete from parley_mail._p_report_rate as r where r.hour < clock_timestamp() - interval '2 hours';
   delete from parley_mail._p_rate_bucket as b where b.reserved_to < clock_timestamp() - interval '2 days';
-  -- What took servers down with it while it was categorized.
+  -- What was rolled back again and again while it was categorized. It may have been there by chance when servers were
+  -- killed: it is tried once more, by itself, before it is set aside.
   done := 0;
   for v_dead in
     select s.message_id, s.body
@@ -209,9 +210,8 @@ begin
     where s.queue_name = 'parley_mail_submission'
   loop
     perform parley.discard_message('parley_mail_submission', v_dead.message_id, caller => parley.current_caller());
-    perform parley_mail._p_set_aside(
-      string_to_array(convert_from(v_dead.body, 'UTF8'), ' ')::bigint[], 'The categorizer died of it twice.'
-    );
+    perform parley_mail._p_crashed(i.id, 'The categorizer died of it again and again.')
+    from unnest(string_to_array(convert_from(v_dead.body, 'UTF8'), ' ')::bigint[]) as i (id);
     done := done + 1;
   end loop;
   task := 'poison';

@@ -182,16 +182,13 @@ begin
       lease_id, parley_store.retry_work(lease_id, v_group.items, v_group.reason, v_group.policy)
     );
   end loop;
-  if v_completed is not null then
-    perform parley_mail._p_remove_finished(array(select distinct u.id from unnest(message_ids) as u (id)));
-  end if;
 end
 $$;
 
 comment on function parley_mail._p_record_lease(
   bigint, bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[]
 ) is
-'Records the outcomes under one lease.
+'Records the outcomes under one lease. The caller removes what is finished.
 Errors: PS005 the lease is over.';
 
 create function parley_mail._p_record_outcomes(
@@ -237,6 +234,8 @@ begin
       v_refused := v_refused + coalesce(cardinality(v_lease.items), 0);
     end;
   end loop;
+  -- All at once, so that messages are locked in their order: who delivers to services locks them too.
+  perform parley_mail._p_remove_finished(message_ids);
   return v_refused;
 end
 $$;

@@ -51,6 +51,6 @@ end
 $$;
 
 comment on function parley_mail._p_crashed(bigint, text) is
-'Counts that a message could not be categorized: it is tried once more after ten seconds, and then set aside. Gives
-whether it was.
+'Counts that a message could not be categorized, or that the queue has set it aside after two rollbacks: it is tried
+once more after ten seconds, and then set aside. Gives whether it was.
 Source: spec mail 5.';

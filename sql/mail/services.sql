@@ -211,13 +211,13 @@ begin
     ),
     array_fill(v_reason, array[v_count]), null
   );
-  perform parley_mail._p_remove_finished(array[item.subject]);
   return v_outcome = 'DELIVERED';
 end
 $$;
 
 comment on function parley_mail._p_deliver_item(parley_store.claimed_item) is
-'Delivers one message to a service or a table, or has it tried again; gives whether it was delivered.';
+'Delivers one message to a service or a table, or has it tried again; gives whether it was delivered. The caller removes
+what is finished.';
 
 create function parley_mail._p_deliver_to_services(
   messages integer default 100, caller parley.caller default parley.current_caller()
@@ -228,11 +228,15 @@ as $$
 declare
   v_item parley_store.claimed_item;
   v_delivered integer := 0;
+  v_subjects bigint[];
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   for v_item in select * from parley_store.claim_work('mail_service', messages, 100) as w loop
     v_delivered := v_delivered + parley_mail._p_deliver_item(v_item)::integer;
+    v_subjects := v_subjects || v_item.subject;
   end loop;
+  -- All at once, so that messages are locked in their order: who records outcomes locks them too.
+  perform parley_mail._p_remove_finished(v_subjects);
   return v_delivered;
 end
 $$;
