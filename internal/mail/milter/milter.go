@@ -302,11 +302,13 @@ func (s *session) change(e *receive.Exchange, changes []milter.ModifyAction) (ve
 		}
 	}
 	if isBodyChanged {
-		body = bytes.ReplaceAll(bytes.ReplaceAll(body, []byte("\r\n"), []byte("\n")), []byte("\n"), []byte("\r\n"))
+		var whole bytes.Buffer
+		ends := message.LineEnds{Write: func(p []byte) { whole.Write(p) }} // a CR by itself would be a line end to somebody else
+		ends.Add(body)
 		if err := e.Body.Truncate(); err != nil {
 			return verdict, err
 		}
-		if _, err := e.Body.Write(body); err != nil {
+		if _, err := e.Body.Write(whole.Bytes()); err != nil {
 			return verdict, err
 		}
 	}

@@ -170,6 +170,15 @@ func (h *hub) await(what string, is func() bool) {
 	}
 }
 
+// listens is whether a daemon takes connections.
+func (h *hub) listens() bool {
+	conn, err := new(net.Dialer).DialContext(h.Context(), "tcp", h.address)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil
+}
+
 func (h *hub) text(query string) (text string) {
 	h.Helper()
 	if err := h.pool.QueryRow(h.Context(), query).Scan(&text); err != nil {
@@ -212,13 +221,7 @@ func TestMailFromOutsideComesIntoTheMailbox(t *testing.T) {
 	h.start()
 	letter := "From: bob@b.example\r\nTo: ann@example.org\r\nSubject: hello\r\n\r\n..dots\r\nbody\r\n"
 	large := "From: bob@b.example\r\nTo: ann@example.org\r\nSubject: large\r\n\r\n" + strings.Repeat(strings.Repeat("x", 70)+"\r\n", 60_000)
-	h.await("the listener", func() bool {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", h.address)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err == nil
-	})
+	h.await("the listener", h.listens)
 	for _, text := range []string{letter, large} {
 		if err := netsmtp.SendMail(h.address, nil, "bob@b.example", []string{"ann@example.org"}, []byte(text)); err != nil {
 			t.Fatal(err)
@@ -357,13 +360,7 @@ func TestRightsOfPeersAreThoseOfTheirGroup(t *testing.T) {
 	h := newHub(t)
 	h.exec(`select parley_mail.alter_object('permission group', 'Anonymous', '{"rights": ["ACCEPT_ROUTING_HEADERS"]}')`)
 	h.start()
-	h.await("the listener", func() bool {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", h.address)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err == nil
-	})
+	h.await("the listener", h.listens)
 	err := netsmtp.SendMail(h.address, nil, "bob@b.example", []string{"ann@example.org"}, []byte("Subject: x\r\n\r\nx\r\n"))
 	if err == nil || !strings.HasPrefix(err.Error(), "5") {
 		t.Errorf("a peer without the right to submit: %v", err)
