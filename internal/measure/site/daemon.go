@@ -213,6 +213,13 @@ var errEnded = errors.New("nobody had stopped it")
 // Process is its process number.
 func (d *Daemon) Process() int { return d.process.Process.Pid }
 
+// Kill ends the process as the kernel does, without a word, and waits until it is gone.
+func (d *Daemon) Kill() {
+	_ = d.process.Process.Kill()
+	<-d.ended
+	_ = d.lifeline.Close()
+}
+
 // Stop asks the daemon to stop and waits for that, also when ctx has ended. A second Stop does nothing.
 func (d *Daemon) Stop(context.Context) error {
 	_ = d.lifeline.Close()
