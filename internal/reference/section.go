@@ -180,6 +180,7 @@ var sections = []section{
 		intro: "For the systems that stand on the broker: see [the page on the store](store.md). Its owner's alone.",
 		files: []string{
 			"store/schema.sql", "store/content.sql", "store/content_reading.sql", "store/content_generations.sql", "store/lanes.sql",
+			"store/lane_counts.sql",
 			"store/work.sql", "store/claim.sql", "store/leases.sql", "store/lane_operations.sql", "store/work_operations.sql",
 			"store/retry_policies.sql", "store/tracking.sql", "store/governor.sql", "store/maintenance.sql",
 		},
