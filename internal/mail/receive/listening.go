@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,7 +113,8 @@ func (s *Server) Rebind(ctx context.Context, configuration *Configuration) error
 		}
 	}
 	var failed []error
-	for binding, connector := range wanted {
+	for _, binding := range slices.SortedFunc(maps.Keys(wanted), netip.AddrPort.Compare) {
+		connector := wanted[binding]
 		if l.open[binding] != nil {
 			continue
 		}

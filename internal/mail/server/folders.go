@@ -47,8 +47,9 @@ func (s *Server) isOurs(nodes []string) bool {
 // runs are parts of receiving that begin and end with the configuration: folders and listeners. Each is begun anew when what it is made of
 // has changed.
 type runs struct {
-	mu   sync.Mutex
-	open map[string]*run
+	mu     sync.Mutex
+	open   map[string]*run
+	failed map[string]string // why what is wanted could not be begun
 }
 
 type run struct {
@@ -65,7 +66,7 @@ func (r *runs) adopt(
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.open == nil {
-		r.open = make(map[string]*run)
+		r.open, r.failed = make(map[string]*run), make(map[string]string)
 	}
 	for name, one := range r.open {
 		if as, isWanted := wanted[name]; !isWanted || !reflect.DeepEqual(as, one.as) {
@@ -82,9 +83,13 @@ func (r *runs) adopt(
 		do, err := begin(inner, name)
 		if err != nil {
 			stop()
-			log.Error("a way for mail to come in cannot be opened", "object", name, "error", err)
+			if r.failed[name] != err.Error() { // once, and not every few seconds
+				log.Error("a way for mail to come in cannot be opened, and is tried again", "object", name, "error", err)
+			}
+			r.failed[name] = err.Error()
 			continue
 		}
+		delete(r.failed, name)
 		one := &run{as: wanted[name], stop: stop, ended: make(chan struct{})}
 		r.open[name] = one
 		go func() { defer close(one.ended); do() }()
@@ -131,9 +136,13 @@ func (s *Server) openWaysIn(ctx context.Context) {
 		}
 		return s.listener(ctx, name, w.listener, w.fqdn)
 	}, s.config.Logger)
+	failure := ""
 	if err := s.receiver.Rebind(ctx, used.receive); err != nil {
-		s.config.Logger.Error("a binding of a receive connector cannot be listened on", "error", err)
+		if failure = err.Error(); failure != s.unbound {
+			s.config.Logger.Error("a binding of a receive connector cannot be listened on, and is tried again", "error", err)
+		}
 	}
+	s.unbound = failure
 }
 
 // lesser gives the smaller of two limits, of which 0 is none.

@@ -77,6 +77,8 @@ type Server struct {
 	equipment  equipment
 	// waysIn are the folders and HTTP listeners.
 	waysIn runs
+	// unbound is why a binding is not listened on, as it was logged last.
+	unbound string
 	// submitted, queued and local have a token when something may wait to be categorized, to be sent, and for services of the database.
 	submitted, queued, local chan struct{}
 }
