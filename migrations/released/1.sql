@@ -40182,16 +40182,13 @@ begin
       lease_id, parley_store.retry_work(lease_id, v_group.items, v_group.reason, v_group.policy)
     );
   end loop;
-  if v_completed is not null then
-    perform parley_mail._p_remove_finished(array(select distinct u.id from unnest(message_ids) as u (id)));
-  end if;
 end
 $$;
 
 comment on function parley_mail._p_record_lease(
   bigint, bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[]
 ) is
-'Records the outcomes under one lease.
+'Records the outcomes under one lease. The caller removes what is finished.
 Errors: PS005 the lease is over.';
 
 create function parley_mail._p_record_outcomes(
@@ -40237,6 +40234,8 @@ begin
       v_refused := v_refused + coalesce(cardinality(v_lease.items), 0);
     end;
   end loop;
+  -- All at once, so that messages are locked in their order: who delivers to services locks them too.
+  perform parley_mail._p_remove_finished(message_ids);
   return v_refused;
 end
 $$;
@@ -40438,8 +40437,8 @@ end
 $$;
 
 comment on function parley_mail._p_crashed(bigint, text) is
-'Counts that a message could not be categorized: it is tried once more after ten seconds, and then set aside. Gives
-whether it was.
+'Counts that a message could not be categorized, or that the queue has set it aside after two rollbacks: it is tried
+once more after ten seconds, and then set aside. Gives whether it was.
 Source: spec mail 5.';
 
 -- sql/mail/accept.sql
@@ -41308,7 +41307,8 @@ Source: spec mail 3.4.';
 -- Items of the submission queue are taken in the transaction that writes what follows from them: recipients, forks,
 -- work items, failures, events. A daemon that dies in the middle leaves them as they were. What cannot be worked on is
 -- tried alone, so that it costs nobody else more than a repetition, and set aside after two failures; what takes the
--- server down with it is set aside by the queue, after two rollbacks.
+-- server down with it is set aside by the queue, after two rollbacks, tried again, and after two more set aside for
+-- good.
 -- Locks: items of the queue, skip locked. Cost: about a dozen statements for a batch, however many messages it has,
 -- and one for each distinct next hop.
 
@@ -41876,13 +41876,13 @@ begin
     ),
     array_fill(v_reason, array[v_count]), null
   );
-  perform parley_mail._p_remove_finished(array[item.subject]);
   return v_outcome = 'DELIVERED';
 end
 $$;
 
 comment on function parley_mail._p_deliver_item(parley_store.claimed_item) is
-'Delivers one message to a service or a table, or has it tried again; gives whether it was delivered.';
+'Delivers one message to a service or a table, or has it tried again; gives whether it was delivered. The caller removes
+what is finished.';
 
 create function parley_mail._p_deliver_to_services(
   messages integer default 100, caller parley.caller default parley.current_caller()
@@ -41893,11 +41893,15 @@ as $$
 declare
   v_item parley_store.claimed_item;
   v_delivered integer := 0;
+  v_subjects bigint[];
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   for v_item in select * from parley_store.claim_work('mail_service', messages, 100) as w loop
     v_delivered := v_delivered + parley_mail._p_deliver_item(v_item)::integer;
+    v_subjects := v_subjects || v_item.subject;
   end loop;
+  -- All at once, so that messages are locked in their order: who records outcomes locks them too.
+  perform parley_mail._p_remove_finished(v_subjects);
   return v_delivered;
 end
 $$;
@@ -42428,7 +42432,8 @@ begin
   return next;
   delete from parley_mail._p_report_rate as r where r.hour < clock_timestamp() - interval '2 hours';
   delete from parley_mail._p_rate_bucket as b where b.reserved_to < clock_timestamp() - interval '2 days';
-  -- What took servers down with it while it was categorized.
+  -- What was rolled back again and again while it was categorized. It may have been there by chance when servers were
+  -- killed: it is tried once more, by itself, before it is set aside.
   done := 0;
   for v_dead in
     select s.message_id, s.body
@@ -42436,9 +42441,8 @@ begin
     where s.queue_name = 'parley_mail_submission'
   loop
     perform parley.discard_message('parley_mail_submission', v_dead.message_id, caller => parley.current_caller());
-    perform parley_mail._p_set_aside(
-      string_to_array(convert_from(v_dead.body, 'UTF8'), ' ')::bigint[], 'The categorizer died of it twice.'
-    );
+    perform parley_mail._p_crashed(i.id, 'The categorizer died of it again and again.')
+    from unnest(string_to_array(convert_from(v_dead.body, 'UTF8'), ' ')::bigint[]) as i (id);
     done := done + 1;
   end loop;
   task := 'poison';
