@@ -241,6 +241,7 @@ func TestRightsOfQuotas(t *testing.T) {
 	b.exec("select parley.grant('ALTER', 'queue', 'Answering', $1)", name)
 	outsider.exec("select parley.set_queue_quota('Answering', 1)")
 	b.refuses(8402, "select parley.set_queue_quota('Answering', 0)")
+	b.refuses(8402, "select parley.set_queue_quota('Answering', bytes => 9223372036854775807)")
 	b.refuses(8402, "select parley.set_queue_quota('Answering', bytes => -1)")
 	b.refuses(208, "select parley.set_queue_quota('None', 1)")
 	equal(b.session, "1", "select concat_ws(' ', quota_messages, quota_bytes) from parley.service_queues where name = 'Answering'")

@@ -52,7 +52,7 @@ from (values
   (5061, 'in use', 'the broker is in use', 'Open transactions send or receive; their process ids: %1$s.',
     'Try again when they have finished, or end them: select pg_terminate_backend(pid);'),
   (8402, 'quota', 'a queue cannot have a quota of %1$s messages and %2$s bytes', null,
-    'Give numbers from 1 on, or null for no limit.'),
+    'Give numbers from 1 to 1000000000000000, or null for no limit.'),
   (8402, 'range', '%1$s is %2$s', '%3$s to %4$s are allowed.', 'Give a number in that range.'),
   (8402, 'timeout', 'timeout is %1$s', 'Milliseconds from 0 on are allowed, and -1, which waits for ever.',
     'Give -1 to wait for ever.'),
