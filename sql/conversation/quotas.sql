@@ -207,4 +207,5 @@ comment on function parley.set_queue_quota(text, bigint, bigint, parley.caller) 
 from four fifths on. Messages from other servers wait there until there is room; EndDialog, Error and DialogTimer are
 never refused.
 Arguments: queue; messages, how many may wait; bytes, how long their bodies may be in all; null for no limit.
-Errors: 208 not found, 229 not allowed to ALTER it, 8402 below 1 or above 10^15, 9609 malformed name, 9663 system object.';
+Errors: 208 not found, 229 not allowed to ALTER it, 8402 below 1 or above 10^15,
+9609 malformed name, 9663 system object.';
