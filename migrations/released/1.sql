@@ -292,7 +292,7 @@ from (values
   (5061, 'in use', 'the broker is in use', 'Open transactions send or receive; their process ids: %1$s.',
     'Try again when they have finished, or end them: select pg_terminate_backend(pid);'),
   (8402, 'quota', 'a queue cannot have a quota of %1$s messages and %2$s bytes', null,
-    'Give numbers from 1 on, or null for no limit.'),
+    'Give numbers from 1 to 1000000000000000, or null for no limit.'),
   (8402, 'range', '%1$s is %2$s', '%3$s to %4$s are allowed.', 'Give a number in that range.'),
   (8402, 'timeout', 'timeout is %1$s', 'Milliseconds from 0 on are allowed, and -1, which waits for ever.',
     'Give -1 to wait for ever.'),
@@ -8181,7 +8181,8 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
   v_name text := format('_p_queue_%s_quota', v_queue.queue_id);
 begin
-  if least(messages, bytes) < 1 then
+  -- What is counted against them has to stay a number.
+  if least(messages, bytes) < 1 or greatest(messages, bytes) > 1000000000000000 then
     found := parley._p_raise(8402, 'quota', coalesce(messages::text, 'null'), coalesce(bytes::text, 'null'));
   end if;
   select * into v_queue from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
@@ -8212,7 +8213,8 @@ comment on function parley.set_queue_quota(text, bigint, bigint, parley.caller) 
 from four fifths on. Messages from other servers wait there until there is room; EndDialog, Error and DialogTimer are
 never refused.
 Arguments: queue; messages, how many may wait; bytes, how long their bodies may be in all; null for no limit.
-Errors: 208 not found, 229 not allowed to ALTER it, 8402 below 1, 9609 malformed name, 9663 system object.';
+Errors: 208 not found, 229 not allowed to ALTER it, 8402 below 1 or above 10^15,
+9609 malformed name, 9663 system object.';
 
 -- sql/conversation/append.sql
 
