@@ -42460,7 +42460,8 @@ Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.';
 
 -- sql/mail/grants.sql
 
--- What everybody may call and read: the interface. Each function of it asks for the caller's right itself.
+-- What everybody may call and read: the interface. Each function of it asks for the caller's right itself, and is not
+-- compiled.
 
 do $$
 declare
@@ -42491,6 +42492,15 @@ begin
       and p.proargtypes[p.pronargs - 1] = 'parley.caller'::regtype
   loop
     execute format('grant execute on function %s to public', v_function);
+  end loop;
+  -- Their statements join a handful of rows, and cost so much by the planner's reckoning that a server would compile
+  -- them at each call (jit = on is the default): two seconds for the categorizer, which needs 25 ms.
+  for v_function in
+    select p.oid::regprocedure
+    from pg_catalog.pg_proc as p
+    where p.pronamespace = 'parley_mail'::regnamespace and p.prosecdef
+  loop
+    execute format('alter function %s set jit = off', v_function);
   end loop;
 end
 $$;
