@@ -134,6 +134,21 @@ func TestCountsOfLanesAreThoseOfTheirItems(t *testing.T) {
 			t.Fatalf("after %s: %s", step, wrong)
 		}
 	}
+	// What has failed and is completed, removed or suspended in the end.
+	for _, end := range []string{
+		"select parley_store.complete_work(lease_id) from parley_store._p_lease", `select parley_store.remove_work('mail', '{}')`,
+		`select parley_store.suspend_work('mail', '{}', 'held')`,
+	} {
+		for _, step := range []string{
+			"select parley_store.put_work('mail', array['a', 'b'], array[1, 2])", "select parley_store.claim_work('mail', 10, 10)",
+			"select parley_store.retry_work(lease_id, null, 'later', 'soon') from parley_store._p_lease", `select parley_store.retry_work_now('mail', '{}')`,
+			"select parley_store.claim_work('mail', 10, 10)", end, "select parley_store.release_work(lease_id) from parley_store._p_lease",
+			`select parley_store.remove_work('mail', '{}')`,
+		} {
+			b.exec(step)
+			requireEqual(step)
+		}
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 120 {
 		step := []string{
