@@ -23,6 +23,28 @@ func TestALowPriorityDoesNotStarve(t *testing.T) {
 	}
 }
 
+// A backlog of one priority leaves room for the others, and goes on when it has room itself.
+func TestPrioritiesHaveSharesOfTheLeases(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.exec("select parley_store.set_lane('mail', 'a', lease_max => 10, priority_shares => '{20, 70, 70, 70, 70, 70, 70, 70, 70, 10}')")
+	b.exec("select parley_store.put_work('mail', array_fill('a'::text, array[50]), array(select generate_series(1, 50)), priority => 1)")
+	if n := b.leasesOut(); n != 2 {
+		t.Errorf("%d of 10 leases are of the lowest priority", n)
+	}
+	b.putWork("a", 100, 149)
+	b.exec("select parley_store.put_work('mail', array_fill('a'::text, array[50]), array(select generate_series(200, 249)), priority => 10)")
+	b.waitUntil("select exists (select from parley_store.claim_work('mail', 1, 1) where subject >= 200)")
+	for b.leasesOut() > 0 {
+	}
+	equal(b.session, "1 2, 5 7, 10 1", `select string_agg(p.priority || ' ' || p.n, ', ' order by p.priority)
+		from (select priority, count(*) as n from parley_store._p_lease group by priority) as p`)
+	b.exec("select parley_store.complete_work(lease_id) from parley_store._p_lease where priority = 1")
+	b.waitUntil("select exists (select from parley_store.claim_work('mail', 1, 1) where subject < 100)")
+	b.fails("PS002", "select parley_store.set_lane('mail', 'a', priority_shares => '{1, 2}')")
+	b.fails("PS002", "select parley_store.set_lane('mail', 'a', priority_shares => '{0, 1, 1, 1, 1, 1, 1, 1, 1, 1}')")
+}
+
 func TestReleasedWorkKeepsItsPriority(t *testing.T) {
 	t.Parallel()
 	b := newStore(t)

@@ -193,6 +193,10 @@ from (values
   ('send connector', 'initial_connections', 'integer', '5', 0, 10000, null, false, false,
     'with how many connections to a domain to begin; one more for each success, half for a failure; 0: '
     || 'max_connections_per_domain at once'),
+  ('send connector', 'high_share', 'integer', '15', 1, 100, null, false, false,
+    'percentage of the connections to a domain that may begin with messages of priority HIGH, at least one'),
+  ('send connector', 'normal_share', 'integer', '75', 1, 100, null, false, false, 'the same for NORMAL'),
+  ('send connector', 'low_share', 'integer', '10', 1, 100, null, false, false, 'the same for LOW'),
   ('send connector', 'retry_rules', 'objects', '[]', null, null, null, false, false,
     'policies for some messages, the first that fits: [{"domain": "*.example.com", "priority": "HIGH", '
     || '"status": "4.2", "policy": "quick"}]'),

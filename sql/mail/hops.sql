@@ -63,10 +63,13 @@ comment on function parley_mail._p_message_policy(text, integer, text) is
 Arguments: lane; priority, 0 to 2; status, a code of RFC 3463.
 Source: spec mail 8.1.';
 
-create type parley_mail._p_hop_settings as (lease_max integer, lease_start integer, retry_policy text);
+create type parley_mail._p_hop_settings as (
+  lease_max integer, lease_start integer, retry_policy text, priority_shares integer[]
+);
 
 comment on type parley_mail._p_hop_settings is
-'How many connections to a next hop there may be, with how many to begin (0: with all), and the policy of failures.';
+'How many connections to a next hop there may be, with how many to begin (0: with all), the policy of failures, and
+which share of the connections each priority may have.';
 
 create function parley_mail._p_settings_of_hop(lane text) returns parley_mail._p_hop_settings
 language plpgsql stable
@@ -86,6 +89,13 @@ begin
   );
   v_hop.lease_start := case
     when v_is_store then 0 else least(coalesce((v_given ->> 'initial_connections')::integer, 5), v_hop.lease_max)
+  end;
+  -- Priorities of items are 1, 5 and 10; there are no others.
+  v_hop.priority_shares := case
+    when v_is_store then array_fill(100, array[10])
+    else array_fill(coalesce((v_given ->> 'low_share')::integer, 10), array[1])
+      || array_fill(coalesce((v_given ->> 'normal_share')::integer, 75), array[8])
+      || coalesce((v_given ->> 'high_share')::integer, 15)
   end;
   -- A rule for every message of a domain is for its connections too.
   v_hop.retry_policy := coalesce(
@@ -117,7 +127,7 @@ declare
   v_set integer := 0;
 begin
   for v_lane in
-    select u.lane, s.lease_max, s.lease_start, s.retry_policy
+    select u.lane, s.lease_max, s.lease_start, s.retry_policy, s.priority_shares
     from (select distinct o.lane from unnest(lanes) as o (lane)) as u
     cross join lateral parley_mail._p_settings_of_hop(u.lane) as s
     where u.lane !~ '^(SERVICE|POISON|UNREACHABLE)/'
@@ -125,7 +135,7 @@ begin
   loop
     perform parley_store.set_lane(
       'mail', v_lane.lane, lease_max => v_lane.lease_max, retry_policy => v_lane.retry_policy,
-      lease_start => v_lane.lease_start
+      lease_start => v_lane.lease_start, priority_shares => v_lane.priority_shares
     );
     v_set := v_set + 1;
   end loop;

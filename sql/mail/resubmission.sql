@@ -86,8 +86,8 @@ begin
   from parley_store.lanes as l
   cross join lateral parley_mail._p_settings_of_hop(l.lane) as s
   where l.system = 'mail' and l.lane !~ '^(POISON|UNREACHABLE)/'
-    and (l.lease_max, l.retry_policy, l.lease_start) is distinct from
-      (s.lease_max, s.retry_policy, nullif(s.lease_start, 0));
+    and (l.lease_max, l.retry_policy, l.lease_start, l.priority_shares) is distinct from
+      (s.lease_max, s.retry_policy, nullif(s.lease_start, 0), s.priority_shares);
   perform parley_mail._p_set_hops(v_lanes);
   -- Unless an operator has said that what is unreachable stays there.
   if exists (

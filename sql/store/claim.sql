@@ -72,6 +72,27 @@ $$;
 comment on function parley_store._p_claim_range(bigint, integer, xid8, bigint, xid8, integer, bigint) is
 'Claims the first free items of a lane that were put by transactions of a range; gives how many.';
 
+create function parley_store._p_has_share(lane_id bigint, priority integer) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    (
+      select count(*)
+      from parley_store._p_lease as e
+      where e.lane_id = _p_has_share.lane_id and e.priority = (_p_has_share.priority - 1) % 10 + 1
+    ) < greatest(
+      ceil(parley_store._p_leases_allowed(s) * s.priority_shares[(_p_has_share.priority - 1) % 10 + 1] / 100.0), 1
+    ), true
+  )
+  from parley_store._p_lane_state as s
+  where s.lane_id = _p_has_share.lane_id
+$$;
+
+comment on function parley_store._p_has_share(bigint, integer) is
+'Reports whether one lease more of a lane may begin with a priority.
+Source: spec hub-transport 10.';
+
 create function parley_store._p_claim_items(
   lane_id bigint, items integer, lease_id bigint, is_turned boolean default false
 ) returns integer
@@ -84,7 +105,11 @@ declare
   v_other record;
   v_before integer;
   v_claimed integer := 0;
+  v_has_shares boolean;
 begin
+  select s.priority_shares is not null into v_has_shares
+  from parley_store._p_lane_state as s
+  where s.lane_id = _p_claim_items.lane_id;
   for v_priority in
     select o.priority
     from (
@@ -94,6 +119,7 @@ begin
     ) as o
     order by case when is_turned then o.class else -o.class end, o.priority desc
   loop
+    continue when v_claimed = 0 and v_has_shares and not parley_store._p_has_share(lane_id, v_priority);
     v_before := v_claimed;
     v_mark := parley_store._p_newest_mark(lane_id, v_priority);
     for v_other in
@@ -114,6 +140,11 @@ begin
     -- So often that a few hundred dead rows are passed by at most, as a rule.
     if random() < (v_claimed - v_before) / 256.0 or v_claimed = v_before and random() < 0.1 then
       perform parley_store._p_renew_mark(lane_id, v_priority, v_mark);
+    end if;
+    if v_has_shares and v_before = 0 and v_claimed > 0 then
+      update parley_store._p_lease as e
+      set priority = (v_priority - 1) % 10 + 1
+      where e.lease_id = _p_claim_items.lease_id;
     end if;
     exit when v_claimed = items;
   end loop;
@@ -212,6 +243,26 @@ $$;
 comment on function parley_store._p_due_work(text) is
 'Puts the items of a token of due ones at the end of their lane, and gives the lane.';
 
+create function parley_store._p_wait_for_share(lane_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform
+  from parley_store._p_lane_state as s
+  where s.lane_id = _p_wait_for_share.lane_id and s.is_scheduled
+    and exists (select from parley_store._p_lease as e where e.lane_id = s.lane_id);
+  if found then
+    perform parley_store._p_schedule(lane_id, clock_timestamp() + interval '250 milliseconds');
+    update parley_store._p_lane_state as s set is_blocked = true where s.lane_id = _p_wait_for_share.lane_id;
+  end if;
+end
+$$;
+
+comment on function parley_store._p_wait_for_share(bigint) is
+'Has a lane wait whose leases are as many of each priority as may be, though others may come: until one ends, or what
+has come meanwhile may have a share.';
+
 create function parley_store._p_is_passed_by(lane_id bigint, beginnings text[]) returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -286,6 +337,9 @@ begin
         end if;
       end if;
       perform parley_store._p_return_token(v_state.lane_id, v_claimed > 0, v_claimed < v_wanted);
+      if v_claimed = 0 and v_wanted > 0 and v_state.priority_shares is not null then
+        perform parley_store._p_wait_for_share(v_state.lane_id);
+      end if;
     end loop;
     -- What was taken may have led to nothing but another token. Nothing waits while this transaction holds what it has.
     exit when v_tokens = 0 or cardinality(v_leases) > 0;

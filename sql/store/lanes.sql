@@ -41,6 +41,7 @@ create table parley_store._p_lane_state (
   lease_max integer,
   lease_start integer,
   lease_limit integer,
+  priority_shares integer[],
   retry_policy text not null default 'default' references parley_store._p_retry_policy,
   suspended_at timestamptz,
   suspended_for text,
@@ -61,6 +62,9 @@ comment on column parley_store._p_lane_state.lease_start is
 'Where the number of leases that may be out begins, where it adapts to what the next hop bears; null: it does not.';
 
 comment on column parley_store._p_lane_state.lease_limit is 'The number that has come of that; null: lease_start.';
+
+comment on column parley_store._p_lane_state.priority_shares is
+'For each priority from 1 to 10 the percentage of the leases that may begin with it; null: all may.';
 
 comment on column parley_store._p_lane_state.activated_to is
 'The newest activation when it was left last: for a newer one a token waits.';
@@ -114,7 +118,7 @@ select
   end as status,
   s.is_permanent, s.lease_max, s.retry_policy, s.suspended_at, s.suspended_for, s.failures, s.failing_since,
   s.next_attempt_at, s.last_error, s.succeeded_at, s.visited_at, s.lease_start,
-  parley_store._p_leases_allowed(s) as leases_allowed
+  parley_store._p_leases_allowed(s) as leases_allowed, s.priority_shares
 from parley_store._p_lane as l
 join parley_store._p_lane_state as s using (lane_id);
 
@@ -195,7 +199,7 @@ comment on function parley_store._p_make_lanes(text, text[]) is 'Makes those of 
 
 create function parley_store.set_lane(
   system text, lane text, is_permanent boolean default null, lease_max integer default null,
-  retry_policy text default null, lease_start integer default null
+  retry_policy text default null, lease_start integer default null, priority_shares integer[] default null
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -213,6 +217,10 @@ begin
   if lease_start is not null then
     found := parley_store._p_require_range('lease_start', lease_start, 0, 100000);
   end if;
+  if priority_shares is not null then
+    found := parley_store._p_require_range('priority_shares', cardinality(priority_shares), 10, 10);
+    perform parley_store._p_require_range('priority_shares', u.share, 1, 100) from unnest(priority_shares) as u (share);
+  end if;
   if retry_policy is not null then
     found := (parley_store._p_policy(retry_policy)).policy is not null;
   end if;
@@ -223,15 +231,17 @@ begin
     is_permanent = coalesce(set_lane.is_permanent, s.is_permanent),
     lease_max = case when set_lane.lease_max is null then s.lease_max else nullif(set_lane.lease_max, 0) end,
     retry_policy = coalesce(set_lane.retry_policy, s.retry_policy),
-    lease_start = case when set_lane.lease_start is null then s.lease_start else nullif(set_lane.lease_start, 0) end
+    lease_start = case when set_lane.lease_start is null then s.lease_start else nullif(set_lane.lease_start, 0) end,
+    priority_shares = coalesce(set_lane.priority_shares, s.priority_shares)
   where s.lane_id = v_lane_id;
 end
 $$;
 
-comment on function parley_store.set_lane(text, text, boolean, integer, text, integer) is
+comment on function parley_store.set_lane(text, text, boolean, integer, text, integer, integer[]) is
 'Makes a lane, or changes what it is given; null leaves a setting as it is.
 Arguments: system; lane; is_permanent, whether it stays when it is empty; lease_max, how many leases of it may be out at
 a time (0: any number; 1: its items are worked on in their order); retry_policy, for its failures and those of its
 items; lease_start, with how many leases to begin where their number adapts to what the next hop bears (0: it does not):
-it grows with successes up to lease_max, is halved by each failure, and is one while the next hop fails.
+it grows with successes up to lease_max, is halved by each failure, and is one while the next hop fails;
+priority_shares, for each priority from 1 to 10 the percentage of leases that may begin with it, at least one lease.
 Errors: PS001, PS002, PS007.';

@@ -88,12 +88,14 @@ create table parley_store._p_lease (
   lease_id bigint generated always as identity primary key,
   lane_id bigint not null,
   holder text not null,
+  priority smallint,
   claimed_at timestamptz not null default clock_timestamp(),
   until timestamptz not null
 );
 
 comment on table parley_store._p_lease is
-'Who works on items, and until when they are his. lease_id grows: it is the fencing number.';
+'Who works on items, and until when they are his. lease_id grows: it is the fencing number. priority: that of the first
+of its items, where the lane has shares.';
 
 create index on parley_store._p_lease (lane_id);
 create index on parley_store._p_lease (until);

@@ -172,6 +172,8 @@ func TestRatesHoldForAllDaemonsTogether(t *testing.T) {
 type counting struct {
 	*relay
 	now, most atomic.Int64
+	// held is what a session waits for before it begins.
+	held chan struct{}
 }
 
 type countedSession struct {
@@ -183,6 +185,7 @@ func (c *counting) NewSession(*smtp.Conn) (smtp.Session, error) {
 	now := c.now.Add(1)
 	for most := c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); most = c.most.Load() {
 	}
+	<-c.held
 	return &countedSession{session: &session{relay: c.relay}, of: c}, nil
 }
 
@@ -194,7 +197,7 @@ func (s *countedSession) Logout() error {
 func TestConnectionsOfAConnectorAreBoundedInEachDaemon(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	c := &counting{relay: h.relay}
+	c := &counting{relay: h.relay, held: make(chan struct{})}
 	listener := listen(t)
 	host := smtp.NewServer(c)
 	host.Domain, host.ErrorLog = "relay.example", discardLog{}
@@ -204,10 +207,15 @@ func TestConnectionsOfAConnectorAreBoundedInEachDaemon(t *testing.T) {
 	z := h.byDNS(`{"max_connections": 2, "max_messages_per_connection": 3}`)
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	h.exec(`select parley_mail.alter_object('send connector', 'outbound', jsonb_build_object('port', $1::integer))`, port)
-	h.run(server.Config{NameServers: []string{z.address}})
 	for n := range 24 {
 		h.submit(fmt.Sprintf("x@d%d.example", n%8))
 	}
+	h.exec(`select parley_mail._p_categorize(100)`)
+	// All eight queues are claimed at once.
+	h.run(server.Config{NameServers: []string{z.address}})
+	h.await("as many connections as there may be", func() bool { return c.now.Load() >= 2 })
+	h.await("the claims", func() bool { return h.text(`select count(*)::text from parley_store._p_lease`) == "8" })
+	close(c.held)
 	h.await("the mail", h.empty)
 	// A connection that is closed is counted until the host has seen it.
 	if most := c.most.Load(); len(h.relayed()) != 24 || most < 1 || most > 3 {
