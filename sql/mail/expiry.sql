@@ -22,7 +22,8 @@ begin
       select l.message_id, l.sender
       from parley_mail._p_message as l
       where l.delay_reported_at is null
-        and not l.is_resubmitted
+        -- What is not categorized has nobody yet of whom a delay could be reported.
+        and exists (select from parley_mail._p_recipient as w where w.message_id = l.message_id)
         and l.priority = p.priority
         and l.received_at < clock_timestamp() - v_delays[p.priority + 1]
       order by l.received_at
