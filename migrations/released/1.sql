@@ -32313,6 +32313,7 @@ create table parley_store._p_lane_state (
   lease_max integer,
   lease_start integer,
   lease_limit integer,
+  priority_shares integer[],
   retry_policy text not null default 'default' references parley_store._p_retry_policy,
   suspended_at timestamptz,
   suspended_for text,
@@ -32333,6 +32334,9 @@ comment on column parley_store._p_lane_state.lease_start is
 'Where the number of leases that may be out begins, where it adapts to what the next hop bears; null: it does not.';
 
 comment on column parley_store._p_lane_state.lease_limit is 'The number that has come of that; null: lease_start.';
+
+comment on column parley_store._p_lane_state.priority_shares is
+'For each priority from 1 to 10 the percentage of the leases that may begin with it; null: all may.';
 
 comment on column parley_store._p_lane_state.activated_to is
 'The newest activation when it was left last: for a newer one a token waits.';
@@ -32386,7 +32390,7 @@ select
   end as status,
   s.is_permanent, s.lease_max, s.retry_policy, s.suspended_at, s.suspended_for, s.failures, s.failing_since,
   s.next_attempt_at, s.last_error, s.succeeded_at, s.visited_at, s.lease_start,
-  parley_store._p_leases_allowed(s) as leases_allowed
+  parley_store._p_leases_allowed(s) as leases_allowed, s.priority_shares
 from parley_store._p_lane as l
 join parley_store._p_lane_state as s using (lane_id);
 
@@ -32467,7 +32471,7 @@ comment on function parley_store._p_make_lanes(text, text[]) is 'Makes those of 
 
 create function parley_store.set_lane(
   system text, lane text, is_permanent boolean default null, lease_max integer default null,
-  retry_policy text default null, lease_start integer default null
+  retry_policy text default null, lease_start integer default null, priority_shares integer[] default null
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -32485,6 +32489,10 @@ begin
   if lease_start is not null then
     found := parley_store._p_require_range('lease_start', lease_start, 0, 100000);
   end if;
+  if priority_shares is not null then
+    found := parley_store._p_require_range('priority_shares', cardinality(priority_shares), 10, 10);
+    perform parley_store._p_require_range('priority_shares', u.share, 1, 100) from unnest(priority_shares) as u (share);
+  end if;
   if retry_policy is not null then
     found := (parley_store._p_policy(retry_policy)).policy is not null;
   end if;
@@ -32495,17 +32503,19 @@ begin
     is_permanent = coalesce(set_lane.is_permanent, s.is_permanent),
     lease_max = case when set_lane.lease_max is null then s.lease_max else nullif(set_lane.lease_max, 0) end,
     retry_policy = coalesce(set_lane.retry_policy, s.retry_policy),
-    lease_start = case when set_lane.lease_start is null then s.lease_start else nullif(set_lane.lease_start, 0) end
+    lease_start = case when set_lane.lease_start is null then s.lease_start else nullif(set_lane.lease_start, 0) end,
+    priority_shares = coalesce(set_lane.priority_shares, s.priority_shares)
   where s.lane_id = v_lane_id;
 end
 $$;
 
-comment on function parley_store.set_lane(text, text, boolean, integer, text, integer) is
+comment on function parley_store.set_lane(text, text, boolean, integer, text, integer, integer[]) is
 'Makes a lane, or changes what it is given; null leaves a setting as it is.
 Arguments: system; lane; is_permanent, whether it stays when it is empty; lease_max, how many leases of it may be out at
 a time (0: any number; 1: its items are worked on in their order); retry_policy, for its failures and those of its
 items; lease_start, with how many leases to begin where their number adapts to what the next hop bears (0: it does not):
-it grows with successes up to lease_max, is halved by each failure, and is one while the next hop fails.
+it grows with successes up to lease_max, is halved by each failure, and is one while the next hop fails;
+priority_shares, for each priority from 1 to 10 the percentage of leases that may begin with it, at least one lease.
 Errors: PS001, PS002, PS007.';
 
 -- sql/store/work.sql
@@ -32600,12 +32610,14 @@ create table parley_store._p_lease (
   lease_id bigint generated always as identity primary key,
   lane_id bigint not null,
   holder text not null,
+  priority smallint,
   claimed_at timestamptz not null default clock_timestamp(),
   until timestamptz not null
 );
 
 comment on table parley_store._p_lease is
-'Who works on items, and until when they are his. lease_id grows: it is the fencing number.';
+'Who works on items, and until when they are his. lease_id grows: it is the fencing number. priority: that of the first
+of its items, where the lane has shares.';
 
 create index on parley_store._p_lease (lane_id);
 create index on parley_store._p_lease (until);
@@ -33437,6 +33449,27 @@ $$;
 comment on function parley_store._p_claim_range(bigint, integer, xid8, bigint, xid8, integer, bigint) is
 'Claims the first free items of a lane that were put by transactions of a range; gives how many.';
 
+create function parley_store._p_has_share(lane_id bigint, priority integer) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    (
+      select count(*)
+      from parley_store._p_lease as e
+      where e.lane_id = _p_has_share.lane_id and e.priority = (_p_has_share.priority - 1) % 10 + 1
+    ) < greatest(
+      ceil(parley_store._p_leases_allowed(s) * s.priority_shares[(_p_has_share.priority - 1) % 10 + 1] / 100.0), 1
+    ), true
+  )
+  from parley_store._p_lane_state as s
+  where s.lane_id = _p_has_share.lane_id
+$$;
+
+comment on function parley_store._p_has_share(bigint, integer) is
+'Reports whether one lease more of a lane may begin with a priority.
+Source: spec hub-transport 10.';
+
 create function parley_store._p_claim_items(
   lane_id bigint, items integer, lease_id bigint, is_turned boolean default false
 ) returns integer
@@ -33449,7 +33482,11 @@ declare
   v_other record;
   v_before integer;
   v_claimed integer := 0;
+  v_has_shares boolean;
 begin
+  select s.priority_shares is not null into v_has_shares
+  from parley_store._p_lane_state as s
+  where s.lane_id = _p_claim_items.lane_id;
   for v_priority in
     select o.priority
     from (
@@ -33459,6 +33496,7 @@ begin
     ) as o
     order by case when is_turned then o.class else -o.class end, o.priority desc
   loop
+    continue when v_claimed = 0 and v_has_shares and not parley_store._p_has_share(lane_id, v_priority);
     v_before := v_claimed;
     v_mark := parley_store._p_newest_mark(lane_id, v_priority);
     for v_other in
@@ -33479,6 +33517,11 @@ begin
     -- So often that a few hundred dead rows are passed by at most, as a rule.
     if random() < (v_claimed - v_before) / 256.0 or v_claimed = v_before and random() < 0.1 then
       perform parley_store._p_renew_mark(lane_id, v_priority, v_mark);
+    end if;
+    if v_has_shares and v_before = 0 and v_claimed > 0 then
+      update parley_store._p_lease as e
+      set priority = (v_priority - 1) % 10 + 1
+      where e.lease_id = _p_claim_items.lease_id;
     end if;
     exit when v_claimed = items;
   end loop;
@@ -33577,6 +33620,26 @@ $$;
 comment on function parley_store._p_due_work(text) is
 'Puts the items of a token of due ones at the end of their lane, and gives the lane.';
 
+create function parley_store._p_wait_for_share(lane_id bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform
+  from parley_store._p_lane_state as s
+  where s.lane_id = _p_wait_for_share.lane_id and s.is_scheduled
+    and exists (select from parley_store._p_lease as e where e.lane_id = s.lane_id);
+  if found then
+    perform parley_store._p_schedule(lane_id, clock_timestamp() + interval '250 milliseconds');
+    update parley_store._p_lane_state as s set is_blocked = true where s.lane_id = _p_wait_for_share.lane_id;
+  end if;
+end
+$$;
+
+comment on function parley_store._p_wait_for_share(bigint) is
+'Has a lane wait whose leases are as many of each priority as may be, though others may come: until one ends, or what
+has come meanwhile may have a share.';
+
 create function parley_store._p_is_passed_by(lane_id bigint, beginnings text[]) returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -33651,6 +33714,9 @@ begin
         end if;
       end if;
       perform parley_store._p_return_token(v_state.lane_id, v_claimed > 0, v_claimed < v_wanted);
+      if v_claimed = 0 and v_wanted > 0 and v_state.priority_shares is not null then
+        perform parley_store._p_wait_for_share(v_state.lane_id);
+      end if;
     end loop;
     -- What was taken may have led to nothing but another token. Nothing waits while this transaction holds what it has.
     exit when v_tokens = 0 or cardinality(v_leases) > 0;
@@ -35796,6 +35862,10 @@ from (values
   ('send connector', 'initial_connections', 'integer', '5', 0, 10000, null, false, false,
     'with how many connections to a domain to begin; one more for each success, half for a failure; 0: '
     || 'max_connections_per_domain at once'),
+  ('send connector', 'high_share', 'integer', '15', 1, 100, null, false, false,
+    'percentage of the connections to a domain that may begin with messages of priority HIGH, at least one'),
+  ('send connector', 'normal_share', 'integer', '75', 1, 100, null, false, false, 'the same for NORMAL'),
+  ('send connector', 'low_share', 'integer', '10', 1, 100, null, false, false, 'the same for LOW'),
   ('send connector', 'retry_rules', 'objects', '[]', null, null, null, false, false,
     'policies for some messages, the first that fits: [{"domain": "*.example.com", "priority": "HIGH", '
     || '"status": "4.2", "policy": "quick"}]'),
@@ -40310,7 +40380,8 @@ begin
       select l.message_id, l.sender
       from parley_mail._p_message as l
       where l.delay_reported_at is null
-        and not l.is_resubmitted
+        -- What is not categorized has nobody yet of whom a delay could be reported.
+        and exists (select from parley_mail._p_recipient as w where w.message_id = l.message_id)
         and l.priority = p.priority
         and l.received_at < clock_timestamp() - v_delays[p.priority + 1]
       order by l.received_at
@@ -41108,10 +41179,13 @@ comment on function parley_mail._p_message_policy(text, integer, text) is
 Arguments: lane; priority, 0 to 2; status, a code of RFC 3463.
 Source: spec mail 8.1.';
 
-create type parley_mail._p_hop_settings as (lease_max integer, lease_start integer, retry_policy text);
+create type parley_mail._p_hop_settings as (
+  lease_max integer, lease_start integer, retry_policy text, priority_shares integer[]
+);
 
 comment on type parley_mail._p_hop_settings is
-'How many connections to a next hop there may be, with how many to begin (0: with all), and the policy of failures.';
+'How many connections to a next hop there may be, with how many to begin (0: with all), the policy of failures, and
+which share of the connections each priority may have.';
 
 create function parley_mail._p_settings_of_hop(lane text) returns parley_mail._p_hop_settings
 language plpgsql stable
@@ -41131,6 +41205,13 @@ begin
   );
   v_hop.lease_start := case
     when v_is_store then 0 else least(coalesce((v_given ->> 'initial_connections')::integer, 5), v_hop.lease_max)
+  end;
+  -- Priorities of items are 1, 5 and 10; there are no others.
+  v_hop.priority_shares := case
+    when v_is_store then array_fill(100, array[10])
+    else array_fill(coalesce((v_given ->> 'low_share')::integer, 10), array[1])
+      || array_fill(coalesce((v_given ->> 'normal_share')::integer, 75), array[8])
+      || coalesce((v_given ->> 'high_share')::integer, 15)
   end;
   -- A rule for every message of a domain is for its connections too.
   v_hop.retry_policy := coalesce(
@@ -41162,7 +41243,7 @@ declare
   v_set integer := 0;
 begin
   for v_lane in
-    select u.lane, s.lease_max, s.lease_start, s.retry_policy
+    select u.lane, s.lease_max, s.lease_start, s.retry_policy, s.priority_shares
     from (select distinct o.lane from unnest(lanes) as o (lane)) as u
     cross join lateral parley_mail._p_settings_of_hop(u.lane) as s
     where u.lane !~ '^(SERVICE|POISON|UNREACHABLE)/'
@@ -41170,7 +41251,7 @@ begin
   loop
     perform parley_store.set_lane(
       'mail', v_lane.lane, lease_max => v_lane.lease_max, retry_policy => v_lane.retry_policy,
-      lease_start => v_lane.lease_start
+      lease_start => v_lane.lease_start, priority_shares => v_lane.priority_shares
     );
     v_set := v_set + 1;
   end loop;
@@ -42207,8 +42288,8 @@ begin
   from parley_store.lanes as l
   cross join lateral parley_mail._p_settings_of_hop(l.lane) as s
   where l.system = 'mail' and l.lane !~ '^(POISON|UNREACHABLE)/'
-    and (l.lease_max, l.retry_policy, l.lease_start) is distinct from
-      (s.lease_max, s.retry_policy, nullif(s.lease_start, 0));
+    and (l.lease_max, l.retry_policy, l.lease_start, l.priority_shares) is distinct from
+      (s.lease_max, s.retry_policy, nullif(s.lease_start, 0), s.priority_shares);
   perform parley_mail._p_set_hops(v_lanes);
   -- Unless an operator has said that what is unreachable stays there.
   if exists (
