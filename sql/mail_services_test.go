@@ -129,8 +129,8 @@ func TestOperatorsOfMailQueues(t *testing.T) {
 	}
 	equal(o, true, "select parley_mail.suspend_queue('DNS/internet/example.com', 'for a test')")
 	equal(b.session, "DNS/internet/example.net", "select string_agg(lane, ' ') from parley_mail._p_claim(10, 10, '1 minute', 'x')")
-	equal(o, 1, "select parley_mail.remove_messages('DNS/internet/example.com', dry_run => true)")
-	equal(o, 1, "select parley_mail.remove_messages('DNS/internet/example.com')")
+	equal(o, 1, `select parley_mail.remove_messages('{"queue": "DNS/internet/example.com"}', dry_run => true)`)
+	equal(o, 1, `select parley_mail.remove_messages('{"queue": "DNS/internet/example.com"}')`)
 	equal(b.session, "x@example.com 5.7.0", "select address || ' ' || status from parley_mail._p_report")
 	equal(b.session, "y@example.net", "select string_agg(address, ' ') from parley_mail.waiting_recipients")
 	// What was unreachable is categorized anew, the rest of its message stays where it is.
@@ -148,7 +148,7 @@ func TestOperatorsOfMailQueues(t *testing.T) {
 	b.exec("select parley_mail._p_maintain()")
 	for _, statement := range []string{
 		"select parley_mail.suspend_queue('SUBMISSION')", "select parley_mail.resume_queue('SUBMISSION')", "select parley_mail.retry_queue('DNS/internet/example.com')",
-		"select parley_mail.remove_messages('DNS/internet/example.com')", "select parley_mail._p_maintain()", "select parley_mail._p_deliver_to_services()",
+		"select parley_mail._p_maintain()", "select parley_mail._p_deliver_to_services()",
 	} {
 		b.as(viewer).refusesMail(1, statement)
 	}

@@ -26,11 +26,14 @@ const mailConnections = 12
 func newMailCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mail",
-		Short: "Send and take in mail: configure it, run it, submit messages",
+		Short: "Send and take in mail: configure it, run it, submit messages, operate its queues",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newMailServeCommand(a), newMailApplyCommand(a), newMailSendCommand(a), newMailKeyCommand(a))
+	cmd.AddCommand(newMailServeCommand(a), newMailApplyCommand(a), newMailSendCommand(a), newMailQueuesCommand(a), newMailMessagesCommand(a),
+		newMailSuspendCommand(a), newMailResumeCommand(a), newMailRetryCommand(a), newMailResubmitCommand(a), newMailRemoveCommand(a),
+		newMailChangeCommand(a), newMailHoldCommand(a), newMailReleaseCommand(a), newMailExportCommand(a), newMailReadCommand(a),
+		newMailTrackCommand(a), newMailTestAddressCommand(a), newMailKeyCommand(a))
 	return cmd
 }
 

@@ -181,7 +181,8 @@ var sections = []section{
 		files: []string{
 			"store/schema.sql", "store/content.sql", "store/content_reading.sql", "store/content_generations.sql", "store/lanes.sql",
 			"store/lane_counts.sql",
-			"store/work.sql", "store/claim.sql", "store/leases.sql", "store/lane_operations.sql", "store/work_operations.sql",
+			"store/work.sql", "store/claim.sql", "store/leases.sql", "store/lost_leases.sql", "store/lane_operations.sql", "store/work_operations.sql",
+			"store/work_changes.sql", "store/lane_counts.sql",
 			"store/retry_policies.sql", "store/tracking.sql", "store/governor.sql", "store/maintenance.sql",
 		},
 	},
@@ -191,7 +192,9 @@ var sections = []section{
 			"and `select * from parley_mail.errors` lists them.",
 		files: []string{
 			"mail/submission.sql", "mail/send_batch.sql", "mail/render.sql", "mail/rights.sql", "mail/configuration.sql", "mail/apply.sql",
-			"mail/directory_settings.sql", "mail/messages.sql", "mail/queue_views.sql", "mail/operations.sql", "mail/errors.sql",
+			"mail/directory_settings.sql", "mail/messages.sql", "mail/queue_views.sql", "mail/operations.sql", "mail/message_filter.sql",
+			"mail/waiting_messages.sql", "mail/message_views.sql", "mail/message_operations.sql", "mail/remove_messages.sql",
+			"mail/export_messages.sql", "mail/held_domains.sql", "mail/test_address.sql", "mail/tracking.sql", "mail/errors.sql",
 		},
 	},
 }

@@ -164,6 +164,18 @@ var withinReach = map[string]string{
 	"parley_mail._p_check_sender(text,parley.caller)":                        asksTheRight,
 	"parley_mail._p_may_submit(text,parley.caller)":                          asksTheRight,
 
+	"parley_mail._p_begin_categorizing(integer,integer,parley.caller)": asksTheRight,
+	"parley_mail._p_categorize_begun(bigint,parley.caller)":            asksTheRight,
+	"parley_mail._p_give_back_begun(bigint,parley.caller)":             asksTheRight,
+	"parley_mail._p_claim_local(integer,interval,parley.caller)":       asksTheRight,
+	"parley_mail._p_deliver_local(bigint[],parley.caller)":             asksTheRight,
+	"parley_mail._p_release_local(bigint[],parley.caller)":             asksTheRight,
+
+	"parley_mail._p_held_domains(parley.caller)":     asksTheCaller,
+	"parley_mail._p_messages(parley.caller)":         asksTheCaller,
+	"parley_mail._p_sees_tracking(parley.caller)":    asksTheCaller,
+	"parley_mail._p_submitter_number(parley.caller)": asksTheCaller,
+
 	"parley_mail._p_queues(parley.caller)":                      asksTheCaller,
 	"parley_mail._p_oldest_in(text,parley.caller)":              asksTheCaller,
 	"parley_mail._p_waiting_recipients(parley.caller)":          asksTheCaller,

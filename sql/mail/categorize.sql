@@ -1,11 +1,9 @@
 -- The categorizer: from the submission queue into lanes (spec mail 5, 6).
 --
--- Items of the submission queue are taken in the transaction that writes what follows from them: recipients, forks,
--- work items, failures, events. A daemon that dies in the middle leaves them as they were. What cannot be worked on is
--- tried alone, so that it costs nobody else more than a repetition, and set aside after two failures; what takes the
--- server down with it is set aside by the queue, after two rollbacks, tried again, and after two more set aside for
--- good.
--- Locks: items of the queue, skip locked. Cost: about a dozen statements for a batch, however many messages it has,
+-- One transaction writes all that follows from some messages: recipients, forks, work items, failures, events. A daemon
+-- that dies in the middle leaves them as they were, and a row of mail/work_marks.sql. What cannot be worked on is tried
+-- alone, so that it costs nobody else more than a repetition, and set aside after two failures, or after two deaths.
+-- Locks: that row. Cost: about a dozen statements for a batch, however many messages it has,
 -- and one for each distinct next hop.
 
 alter table parley_mail._p_organization add column submission_suspended_at timestamptz;
@@ -101,8 +99,7 @@ begin
     join parley_mail._p_message as m on m.message_id = f.parent;
     perform parley_mail._p_track(
       array_fill('TRANSFER'::text, array[cardinality(v_forks.ids)]), v_forks.ids, null, null,
-      array(select 'of ' || p.parent from unnest(v_forks.parents) with ordinality as p (parent, n) order by p.n),
-      null, array_fill('ROUTING'::text, array[cardinality(v_forks.ids)])
+      null, null, array_fill('ROUTING'::text, array[cardinality(v_forks.ids)])
     );
   end if;
   return array(
@@ -133,6 +130,13 @@ begin
     where r.status is null
       and not exists (select from parley_store.lanes as l where l.system = 'mail' and l.lane = r.lane)
   ));
+  if exists (
+    select
+    from parley_mail._p_held_domain as h
+    join unnest(rows) as r on split_part(r.lane, '/', 3) = h.domain
+  ) then
+    perform parley_mail._p_suspend_held();
+  end if;
 end
 $$;
 
@@ -207,11 +211,11 @@ begin
     array_agg(e.source) as sources, array_agg(e.reason) as reasons
   into v_events
   from (
-    select case when m.source = 'SMTP' then 'RECEIVE' else 'SUBMIT' end as event, m.message_id, r.address, m.source,
-      null as reason
+    select case m.source when 'SMTP' then 'RECEIVE' when 'DSN' then 'DSN' else 'SUBMIT' end as event, m.message_id,
+      r.address, m.source, null as reason
     from parley_mail._p_message as m
     cross join unnest(m.recipients) as r (address)
-    where m.message_id = any (message_ids)
+    where m.message_id = any (message_ids) and m.resubmissions = 0
     union all
     select r.event, r.target_id, r.address, 'ROUTING', r.original_recipient
     from unnest(v_rows) as r
@@ -243,6 +247,45 @@ comment on function parley_mail._p_categorize_batch(bigint[]) is
 'Categorizes some messages; gives how many.
 Source: spec mail 6.';
 
+create function parley_mail._p_categorize_each(message_ids bigint[])
+returns table (categorized integer, failed integer, set_aside integer)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id bigint;
+  v_reason text;
+begin
+  categorized := 0;
+  failed := 0;
+  set_aside := 0;
+  begin
+    categorized := parley_mail._p_categorize_batch(message_ids);
+  exception
+    when transaction_rollback or insufficient_resources or operator_intervention or system_error then
+      raise;
+    when others then
+      foreach v_id in array message_ids loop
+        begin
+          categorized := categorized + parley_mail._p_categorize_batch(array[v_id]);
+        exception
+          when transaction_rollback or insufficient_resources or operator_intervention or system_error then
+            raise;
+          when others then
+            v_reason := format('%s (%s)', sqlerrm, sqlstate);
+            failed := failed + 1;
+            set_aside := set_aside + parley_mail._p_crashed(v_id, v_reason)::integer;
+        end;
+      end loop;
+  end;
+  return next;
+end
+$$;
+
+comment on function parley_mail._p_categorize_each(bigint[]) is
+'Categorizes messages, together or, where that fails, each by itself; gives how many were, how many failed and how many
+of these were set aside.';
+
 create function parley_mail._p_categorize(
   messages integer default 100, timeout integer default 0, caller parley.caller default parley.current_caller()
 ) returns table (categorized integer, failed integer, set_aside integer)
@@ -250,54 +293,18 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_ids bigint[];
-  v_id bigint;
-  v_reason text;
+  v_run_id bigint;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  categorized := 0;
-  failed := 0;
-  set_aside := 0;
-  if not exists (select from parley_mail._p_organization as o where o.submission_suspended_at is null) then
-    return next;
-    return;
-  end if;
-  v_ids := array(
-    select distinct i.id::bigint
-    from parley.take(
-      'parley_mail_submission', messages, timeout => _p_categorize.timeout, caller => parley.current_caller()
-    ) as t
-    cross join unnest(string_to_array(convert_from(t.body, 'UTF8'), ' ')) as i (id)
-    order by 1
-  );
-  if v_ids <> '{}' then
-    begin
-      categorized := parley_mail._p_categorize_batch(v_ids);
-    exception
-      when transaction_rollback or insufficient_resources or operator_intervention or system_error then
-        raise;
-      when others then
-        foreach v_id in array v_ids loop
-          begin
-            categorized := categorized + parley_mail._p_categorize_batch(array[v_id]);
-          exception
-            when transaction_rollback or insufficient_resources or operator_intervention or system_error then
-              raise;
-            when others then
-              v_reason := format('%s (%s)', sqlerrm, sqlstate);
-              failed := failed + 1;
-              set_aside := set_aside + parley_mail._p_crashed(v_id, v_reason)::integer;
-          end;
-        end loop;
-    end;
-  end if;
-  return next;
+  v_run_id := parley_mail._p_begin_categorizing(messages, timeout);
+  return query
+  select d.categorized, d.failed, d.set_aside from parley_mail._p_categorize_begun(v_run_id) as d;
 end
 $$;
 
 comment on function parley_mail._p_categorize(integer, integer, parley.caller) is
-'Categorizes messages that were submitted, the highest priority first, and gives how many were, how many failed and how
-many of these were set aside.
-Arguments: messages, how many items of the queue to take; timeout, milliseconds to wait for one (0: do not wait).
+'Categorizes messages that were submitted, in one transaction: for those who do not die. A daemon calls
+_p_begin_categorizing and _p_categorize_begun, in one transaction each.
+Arguments: as _p_begin_categorizing.
 Errors: PM001 the role does not hold SERVE, 9617 the queue is disabled.
 Source: spec mail 5, 6.';

@@ -1,13 +1,26 @@
--- What operators do to queues and messages (spec mail 17). Each asks for OPERATE and is audited.
+-- What operators do to queues (spec mail 17), and what has to be done now and then. Each asks for OPERATE and is
+-- audited.
 
 create function parley_mail._p_system_of(queue text) returns text
-language sql immutable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case when queue like 'SERVICE/%' then 'mail_service' else 'mail' end
+declare
+  v_system text;
+begin
+  select l.system into v_system
+  from parley_store.lanes as l
+  where l.system in ('mail', 'mail_service') and l.lane = queue;
+  if not found then
+    found := parley_mail._p_raise('queue', coalesce(queue, 'null'));
+  end if;
+  return v_system;
+end
 $$;
 
-comment on function parley_mail._p_system_of(text) is 'Gives the system of parley_store in which a queue is.';
+comment on function parley_mail._p_system_of(text) is
+'Gives the system of parley_store in which a queue is.
+Errors: PM006 no such queue.';
 
 create function parley_mail.suspend_queue(
   queue text, reason text default null, caller parley.caller default parley.current_caller()
@@ -38,7 +51,7 @@ $$;
 comment on function parley_mail.suspend_queue(text, text, parley.caller) is
 'Has nothing leave a queue any more; what is under way goes on, and new messages are taken. False when it was suspended.
 Arguments: queue, as parley_mail.queues shows it, or SUBMISSION; reason.
-Errors: PM001 not allowed, PS006 no such queue.
+Errors: PM001 not allowed, PM006 no such queue.
 Source: spec mail 17.';
 
 create function parley_mail.resume_queue(queue text, caller parley.caller default parley.current_caller())
@@ -57,7 +70,11 @@ begin
     where o.submission_suspended_at is not null;
     v_is_done := found;
   elsif queue in ('POISON/-/-', 'UNREACHABLE/-/-') then
-    v_is_done := parley_mail._p_resubmit(queue) > 0;
+    v_is_done := parley_mail._p_resubmit('mail', array(
+      select w.item_id from parley_mail._p_waiting_item as w
+      where w.queue = resume_queue.queue and w.state in ('WAITING', 'DELAYED')
+      order by w.item_id limit 10000
+    ), v_caller) > 0;
   else
     v_is_done := parley_store.resume_lane(parley_mail._p_system_of(queue), queue, pg_get_userbyid(v_caller));
   end if;
@@ -67,10 +84,10 @@ end
 $$;
 
 comment on function parley_mail.resume_queue(text, parley.caller) is
-'Has a suspended queue go on; what is in the queues POISON/-/- and UNREACHABLE/-/- is categorized anew. False when there
-was nothing to do.
+'Has a suspended queue go on; what is in the queues POISON/-/- and UNREACHABLE/-/- is categorized anew,
+10,000 messages in a call. False when there was nothing to do.
 Arguments: queue.
-Errors: PM001 not allowed, PS006 no such queue.
+Errors: PM001 not allowed, PM006 no such queue.
 Source: spec mail 8.2, 17.';
 
 create function parley_mail.retry_queue(queue text, caller parley.caller default parley.current_caller())
@@ -90,82 +107,7 @@ $$;
 comment on function parley_mail.retry_queue(text, parley.caller) is
 'Has the next hop of a queue in RETRY tried at once; false when it is in another state.
 Arguments: queue.
-Errors: PM001 not allowed, PS006 no such queue.
-Source: spec mail 17.';
-
-create function parley_mail._p_resubmit(queue text, message_ids bigint[] default null) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_ids bigint[];
-begin
-  v_ids := array(
-    select distinct w.subject
-    from parley_store.remove_work(
-      parley_mail._p_system_of(queue), jsonb_build_object('lane', queue), 10000
-    ) as w
-    where message_ids is null or w.subject = any (message_ids)
-  );
-  perform parley_mail._p_submit_again(v_ids, array_fill(queue, array[cardinality(v_ids)]));
-  return cardinality(v_ids);
-end
-$$;
-
-comment on function parley_mail._p_resubmit(text, bigint[]) is
-'Has messages of a queue categorized anew; gives how many.';
-
-create function parley_mail.remove_messages(
-  queue text, with_report boolean default true, dry_run boolean default false,
-  caller parley.caller default parley.current_caller()
-) returns integer
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley.caller_role(caller);
-  v_ids bigint[];
-  v_gone record;
-begin
-  found := parley_mail._p_require(v_caller, 'OPERATE');
-  if dry_run is not false then
-    return (
-      select count(distinct w.subject)
-      from parley_store.matching_work(parley_mail._p_system_of(queue), jsonb_build_object('lane', queue)) as w
-    );
-  end if;
-  v_ids := array(
-    select distinct w.subject
-    from parley_store.remove_work(
-      parley_mail._p_system_of(queue), jsonb_build_object('lane', queue), 10000, pg_get_userbyid(v_caller)
-    ) as w
-  );
-  if with_report is false then
-    delete from parley_mail._p_recipient as r where r.message_id = any (v_ids) and r.lane = queue;
-  else
-    select array_agg(r.message_id) as ids, array_agg(r.ordinal) as ordinals, array_agg('5.7.0'::text) as statuses,
-      array_agg('removed by an operator'::text) as reasons
-    into v_gone
-    from parley_mail._p_recipient as r
-    where r.message_id = any (v_ids) and r.lane = queue;
-    if v_gone.ids is not null then
-      perform parley_mail._p_fail_recipients(v_gone.ids, v_gone.ordinals, v_gone.statuses, v_gone.reasons, 'ADMIN');
-    end if;
-  end if;
-  perform parley_mail._p_remove_finished(v_ids);
-  perform parley_mail._p_record_audit(
-    v_caller, 'remove messages', queue, jsonb_build_object('messages', cardinality(v_ids), 'with_report', with_report)
-  );
-  return cardinality(v_ids);
-end
-$$;
-
-comment on function parley_mail.remove_messages(text, boolean, boolean, parley.caller) is
-'Removes messages from a queue, up to 10,000 at a time, and gives how many; what is under way is removed when it comes
-back without success.
-Arguments: queue, as parley_mail.queues shows it; with_report, whether senders are informed; dry_run, count and remove
-nothing.
-Errors: PM001 not allowed.
+Errors: PM001 not allowed, PM006 no such queue.
 Source: spec mail 17.';
 
 create function parley_mail._p_maintain(
@@ -181,12 +123,15 @@ declare
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   select o.settings into v_settings from parley_mail._p_organization as o;
+  return query select 'taken back'::text, parley_mail._p_take_back_lost();
   return query
   select m.task, m.done
   from parley_store.maintain(
     coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
     coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s'
   ) as m;
+  return query select 'removals'::text, parley_mail._p_finish_removals();
+  return query select 'held queues'::text, parley_mail._p_suspend_held();
   if resubmits is not false then
     return query select 'configuration'::text, parley_mail._p_follow_configuration();
     return query select 'resubmitted'::text, parley_mail._p_resubmit_retrying();

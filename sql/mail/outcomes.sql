@@ -47,7 +47,7 @@ begin
       as u (message_id, ordinal, outcome, code, status, reason, host, n)
     where r.message_id = u.message_id and r.ordinal = u.ordinal
       and u.outcome not in ('DELIVERED', 'RELAYED', 'FAILED')
-    returning r.message_id, r.address, u.outcome, u.status, u.reason, u.host, u.n
+    returning r.message_id, r.address, r.lane, u.outcome, u.status, u.reason, u.host, u.n
   ),
 
   happened as (
@@ -56,10 +56,12 @@ begin
         when f.outcome = 'FAILED' then 'FAIL' when f.lane ~ '^(MAILBOX|SERVICE)/' then 'DELIVER' else 'SEND'
       end as event,
       f.message_id, f.address, f.status, f.reason, f.host, f.n,
-      case when f.lane ~ '^(MAILBOX|SERVICE)/' then 'STOREDRIVER' else 'SMTP' end as source
+      case when f.lane ~ '^(MAILBOX|SERVICE)/' then 'STOREDRIVER' else 'SMTP' end as source,
+      split_part(f.lane, '/', 2) as connector
     from finished as f
     union all
-    select 'DEFER', d.message_id, d.address, d.status, d.reason, d.host, d.n, 'SMTP'
+    select 'DEFER', d.message_id, d.address, d.status, d.reason, d.host, d.n,
+      case when d.lane ~ '^(MAILBOX|SERVICE)/' then 'STOREDRIVER' else 'SMTP' end, split_part(d.lane, '/', 2)
     from deferred as d
   )
 
@@ -67,12 +69,12 @@ begin
     array_agg(h.event order by h.n) as events, array_agg(h.message_id order by h.n) as ids,
     array_agg(h.address order by h.n) as addresses, array_agg(h.status order by h.n) as statuses,
     array_agg(h.reason order by h.n) as reasons, array_agg(h.host order by h.n) as hosts,
-    array_agg(h.source order by h.n) as sources
+    array_agg(h.source order by h.n) as sources, array_agg(h.connector order by h.n) as connectors
   into v_events
   from happened as h;
   perform parley_mail._p_track(
     v_events.events, v_events.ids, v_events.addresses, v_events.statuses, v_events.reasons, v_events.hosts,
-    v_events.sources
+    v_events.sources, v_events.connectors
   );
 end
 $$;

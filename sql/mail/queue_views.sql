@@ -1,4 +1,4 @@
--- What operators see: queues, messages, recipients (spec mail 7, 17). Each view is for who holds VIEW.
+-- What operators see: queues, recipients (spec mail 7, 17). Each view is for who holds VIEW.
 
 create function parley_mail._p_submission_queue() returns table (
   messages bigint, bytes bigint

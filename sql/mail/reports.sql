@@ -53,52 +53,6 @@ Arguments: sender, empty for the null sender; notify, of the recipient; action, 
 EXPANDED.
 Source: RFC 3461 section 4.1; spec mail 9.';
 
-create function parley_mail._p_track(
-  events text[], message_ids bigint[], addresses text[], statuses text[], texts text[], hosts text[], sources text[]
-) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_events text[];
-  v_ids text[];
-  v_recipients jsonb;
-  v_fields jsonb;
-  v_sources text[];
-begin
-  select
-    array_agg(g.event order by g.first), array_agg(g.message_id::text order by g.first),
-    jsonb_agg(g.addresses order by g.first), jsonb_agg(g.fields order by g.first),
-    array_agg(g.source order by g.first)
-  into v_events, v_ids, v_recipients, v_fields, v_sources
-  from (
-    select
-      u.event, u.message_id, u.source, min(u.n) as first, jsonb_agg(u.address order by u.n) as addresses,
-      jsonb_strip_nulls(jsonb_build_object(
-        'status', min(u.status), 'text', min(u.text), 'server_hostname', min(u.host), 'sender', min(m.sender),
-        'network_message_id', min(m.network_message_id::text), 'header_message_id', min(m.header_message_id),
-        'bytes', min(m.size), 'seconds', round(extract(epoch from clock_timestamp() - min(m.received_at)), 3)
-      )) as fields
-    from unnest(events, message_ids, addresses, statuses, texts, hosts, sources) with ordinality
-      as u (event, message_id, address, status, text, host, source, n)
-    left join parley_mail._p_message as m using (message_id)
-    group by u.event, u.message_id, u.source, u.status, u.text, u.host
-  ) as g;
-  if v_events is null then
-    return 0;
-  end if;
-  perform parley_mail._p_send_status(events, message_ids, addresses, statuses, texts);
-  return parley_store.track(
-    'mail', v_events, v_ids, recipients => v_recipients, fields => v_fields, sources => v_sources
-  );
-end
-$$;
-
-comment on function parley_mail._p_track(text[], bigint[], text[], text[], text[], text[], text[]) is
-'Records events in the message tracking log: recipients of one message with the same event are one row. Gives how many.
-Arguments: an event, a message, an address and so on for each recipient; sources, such as SMTP or ROUTING.
-Source: spec mail 16.';
-
 create function parley_mail._p_fail_recipients(
   message_ids bigint[], ordinals integer[], statuses text[], texts text[], source text default 'ROUTING'
 ) returns integer

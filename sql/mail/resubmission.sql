@@ -5,24 +5,13 @@ returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_ids bigint[];
 begin
-  v_ids := array(
-    select distinct w.subject
-    from parley_store.remove_work('mail', jsonb_build_object(
+  return parley_mail._p_resubmit('mail', array(
+    select w.item_id
+    from parley_store.matching_work('mail', jsonb_build_object(
       'lane', queue, 'state', jsonb_build_array('WAITING', 'DELAYED'), 'older', older::text
-    ), messages, 'parley_mail') as w
-  );
-  if v_ids = '{}' then
-    return 0;
-  end if;
-  perform parley_mail._p_submit_again(v_ids, array_fill(queue, array[cardinality(v_ids)]));
-  perform parley_mail._p_track(
-    array_fill('RESUBMIT'::text, array[cardinality(v_ids)]), v_ids, null, null,
-    array_fill(queue, array[cardinality(v_ids)]), null, array_fill('QUEUE'::text, array[cardinality(v_ids)])
-  );
-  return cardinality(v_ids);
+    ), messages) as w
+  ), null);
 end
 $$;
 

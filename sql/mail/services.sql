@@ -1,8 +1,9 @@
 -- Delivery to services and tables of this database (spec mail 12.2).
 --
--- Work is claimed, done and completed in one transaction: the message is sent or the row inserted, the recipient is
--- delivered and the event recorded, or nothing of it. So it is delivered exactly once, whoever dies when. What one
--- binding refuses is tried again by itself.
+-- Work is claimed under a lease, in a transaction of its own, and done and completed in one: the message is sent or the
+-- row inserted, the recipient is delivered and the event recorded, or nothing of it. So it is delivered exactly once,
+-- whoever dies when; what somebody dies of twice is poison (mail/local_deliveries.sql). What one binding refuses is
+-- tried again by itself.
 
 create function parley_mail._p_unfolded_headers(content bytea) returns jsonb
 language sql immutable
@@ -201,6 +202,9 @@ begin
   v_count := cardinality(v_recipients.ordinals);
   if v_outcome = 'DEFERRED' then
     perform parley_store.retry_work(item.lease_id, array[item.item_id], v_reason, 'mail_message');
+    update parley_mail._p_message as m
+    set delivery_deaths = 0
+    where m.message_id = item.subject and m.delivery_deaths > 0;
   else
     perform parley_store.complete_work(item.lease_id, array[item.item_id]);
   end if;
@@ -218,31 +222,3 @@ $$;
 comment on function parley_mail._p_deliver_item(parley_store.claimed_item) is
 'Delivers one message to a service or a table, or has it tried again; gives whether it was delivered. The caller removes
 what is finished.';
-
-create function parley_mail._p_deliver_to_services(
-  messages integer default 100, caller parley.caller default parley.current_caller()
-) returns integer
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_item parley_store.claimed_item;
-  v_delivered integer := 0;
-  v_subjects bigint[];
-begin
-  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  for v_item in select * from parley_store.claim_work('mail_service', messages, 100) as w loop
-    v_delivered := v_delivered + parley_mail._p_deliver_item(v_item)::integer;
-    v_subjects := v_subjects || v_item.subject;
-  end loop;
-  -- All at once, so that messages are locked in their order: who records outcomes locks them too.
-  perform parley_mail._p_remove_finished(v_subjects);
-  return v_delivered;
-end
-$$;
-
-comment on function parley_mail._p_deliver_to_services(integer, parley.caller) is
-'Delivers messages to services and tables of this database, exactly once, in this transaction; gives how many.
-Arguments: messages, how many at most.
-Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.
-Source: spec mail 12.2.';

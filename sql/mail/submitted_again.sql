@@ -8,7 +8,9 @@
 --   no recipient is lost or gets the message twice   is_resubmitted, which is set, and taken back by the categorizer,
 --     under a lock on the row of the message, before the recipients are read
 
-alter table parley_mail._p_message add column is_resubmitted boolean not null default false;
+alter table parley_mail._p_message
+add column is_resubmitted boolean not null default false,
+add column resubmissions smallint not null default 0;
 
 create function parley_mail._p_submit_again(
   message_ids bigint[], queues text[], ordinals integer[] default null, not_before timestamptz default null
@@ -46,7 +48,7 @@ begin
           then coalesce(m.original_recipients, array_fill(null::text, array[cardinality(m.recipients)]))
         else '{}'
       end || r.originals,
-    is_resubmitted = true, crash_count = 0
+    is_resubmitted = true, resubmissions = least(m.resubmissions, 1000) + 1, crash_count = 0
   from (
     select t.message_id, array_agg(t.address order by t.ordinal) as addresses,
       array_agg(t.notify order by t.ordinal) as notify, array_agg(t.original_recipient order by t.ordinal) as originals

@@ -19,31 +19,33 @@ create view parley_store.work_items as
 select
   l.system, l.lane, 'WAITING' as state, i.item_id, i.subject, ((i.priority - 1) % 10 + 1)::smallint as priority,
   i.attempts, i.since, null::timestamptz as due_at, i.expires_at, i.last_error, null as reason,
-  null::bigint as lease_id, i.data
+  null::bigint as lease_id, i.data, null::boolean as is_to_suspend
 from parley_store._p_item as i
 join parley_store._p_lane as l using (lane_id)
 union all
 select
   l.system, l.lane, 'DELAYED', d.item_id, d.subject, d.priority, d.attempts, d.since, d.due_at, d.expires_at,
-  d.last_error, null, null, d.data
+  d.last_error, null, null, d.data, null
 from parley_store._p_delayed_item as d
 join parley_store._p_lane as l using (lane_id)
 union all
 select
   l.system, l.lane, 'IN_FLIGHT', f.item_id, f.subject, ((f.priority - 1) % 10 + 1)::smallint, f.attempts, f.since,
-  null, f.expires_at, f.last_error, f.reason, f.lease_id, f.data
+  null, f.expires_at, f.last_error, f.reason, f.lease_id, f.data, f.is_to_suspend
 from parley_store._p_in_flight as f
 join parley_store._p_lane as l using (lane_id)
 union all
 select
   l.system, l.lane, 'SUSPENDED', u.item_id, u.subject, u.priority, u.attempts, u.since, null, u.expires_at,
-  u.last_error, u.reason, null, u.data
+  u.last_error, u.reason, null, u.data, null
 from parley_store._p_suspended_item as u
 join parley_store._p_lane as l using (lane_id);
 
 comment on view parley_store.work_items is 'Every item of work: where it is and what has become of it so far.';
 comment on column parley_store.work_items.state is
 'WAITING to be claimed, DELAYED until due_at, IN_FLIGHT under lease_id, or SUSPENDED for a reason.';
+comment on column parley_store.work_items.is_to_suspend is
+'What an operator wants of an item in flight when it comes back without success: true suspend it, false remove it.';
 
 create function parley_store._p_require_filter(filter jsonb) returns boolean
 language plpgsql
@@ -192,7 +194,7 @@ declare
 begin
   select array_agg(m.item_id) into v_items
   from parley_store.matching_work(system, filter, null) as m
-  where m.state <> 'SUSPENDED' and (m.state <> 'IN_FLIGHT' or m.reason is null);
+  where m.state <> 'SUSPENDED' and m.is_to_suspend is null;
   if dry_run then
     return coalesce(cardinality(v_items), 0);
   end if;
@@ -306,7 +308,7 @@ declare
 begin
   select array_agg(m.item_id), array_agg(m) into v_items, v_matching
   from parley_store.matching_work(system, filter, top) as m
-  where m.state <> 'IN_FLIGHT' or m.reason is null;
+  where m.is_to_suspend is distinct from false;
   select array_agg(w.item_id) into v_gone from parley_store._p_delete_waiting(v_items) as w;
   with removed as (
     delete from parley_store._p_suspended_item as u where u.item_id = any (v_items) returning u.item_id

@@ -117,7 +117,8 @@ func New(config Config) (*Server, error) {
 		Governor: s.pressure,
 	}
 	s.dispatcher, err = send.NewDispatcher(send.Config{
-		Store: s.deliveries, Wake: s.queued, Interval: scanInterval, Lease: config.Lease, Logger: config.Logger, Carriers: s.carriers(),
+		Store: s.deliveries, Wake: s.queued, Interval: scanInterval, Lease: config.Lease, Logger: config.Logger,
+		Carriers: guarded(s.carriers(), config.Logger),
 		Paused:   s.pressure.stopsSending,
 		PassedBy: func() []string { return s.settings.Load().sending.passedBy(config.Name, host) },
 	})

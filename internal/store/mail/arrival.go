@@ -105,11 +105,28 @@ func FinishBody(ctx context.Context, db pgdb.DB, content, size int64, sha256 []b
 // Categorized is what the categorizer did: messages that have next hops, those that failed, and how many of these were set aside.
 type Categorized struct{ Messages, Failed, SetAside int }
 
-// Categorize categorizes messages that wait, at most so many items of the submission queue, and waits for one as long as wait.
+// workPatience bounds work on messages that has begun: it is not cut off when a daemon stops, because a message on which somebody was
+// cut off twice is taken for poison.
+const workPatience = 30 * time.Second
+
+// Categorize categorizes messages that wait, at most so many items of the submission queue, and waits for one as long as wait. It is two
+// transactions: the first records on what it works, so that it is known afterwards of what somebody died. db is no transaction.
 func Categorize(ctx context.Context, db pgdb.DB, items int, wait time.Duration) (c Categorized, err error) {
-	err = db.QueryRow(ctx, "select categorized, failed, set_aside from parley_mail._p_categorize($1::integer, $2::integer)",
-		items, wait.Milliseconds()).Scan(&c.Messages, &c.Failed, &c.SetAside)
+	var begun *int64
+	err = db.QueryRow(ctx, "select parley_mail._p_begin_categorizing($1::integer, $2::integer)", items, wait.Milliseconds()).Scan(&begun)
 	if err != nil {
+		return Categorized{}, pgdb.StatementError(err, "begin to categorize messages")
+	}
+	if begun == nil {
+		return Categorized{}, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workPatience)
+	defer cancel()
+	err = db.QueryRow(ctx, "select categorized, failed, set_aside from parley_mail._p_categorize_begun($1::bigint)", *begun).
+		Scan(&c.Messages, &c.Failed, &c.SetAside)
+	if err != nil {
+		// Nobody died. When this fails too, whoever comes next takes it for a death, of which a message survives one.
+		_, _ = db.Exec(ctx, "select parley_mail._p_give_back_begun($1::bigint)", *begun)
 		return Categorized{}, pgdb.StatementError(err, "categorize messages")
 	}
 	return c, nil

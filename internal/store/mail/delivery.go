@@ -184,9 +184,21 @@ func Maintain(ctx context.Context, db pgdb.DB, resubmits bool) error {
 	return nil
 }
 
-// DeliverToServices delivers messages to services and tables of the database, at most so many, and returns how many it delivered.
+// DeliverToServices delivers messages to services and tables of the database, at most so many, and returns how many it delivered. It is
+// two transactions, as [Categorize]; db is none.
 func DeliverToServices(ctx context.Context, db pgdb.DB, messages int) (delivered int, err error) {
-	if err := db.QueryRow(ctx, "select parley_mail._p_deliver_to_services($1::integer)", messages).Scan(&delivered); err != nil {
+	var leases []int64
+	if err := db.QueryRow(ctx, "select parley_mail._p_claim_local($1::integer)", messages).Scan(&leases); err != nil {
+		return 0, pgdb.StatementError(err, "claim messages for services")
+	}
+	if len(leases) == 0 {
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workPatience)
+	defer cancel()
+	if err := db.QueryRow(ctx, "select parley_mail._p_deliver_local($1::bigint[])", leases).Scan(&delivered); err != nil {
+		// Nobody died: see Categorize.
+		_, _ = db.Exec(ctx, "select parley_mail._p_release_local($1::bigint[])", leases)
 		return 0, pgdb.StatementError(err, "deliver to services")
 	}
 	return delivered, nil

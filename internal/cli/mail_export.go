@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+)
+
+// exportedAtOnce bounds the messages in memory.
+const exportedAtOnce = 10
+
+// exportedMail is what export prints for programs; a stable format.
+type exportedMail struct {
+	MessageID int64  `json:"message_id"`
+	Queue     string `json:"queue"`
+	File      string `json:"file"`
+	Bytes     int    `json:"bytes"`
+}
+
+func newMailExportCommand(a *app) *cobra.Command {
+	var filter mailFilterFlags
+	var folder string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "export {--all | --message ID ...} [--to FOLDER]",
+		Short: "Write suspended messages into files",
+		Long: `Write messages into files, one each, which a replay folder takes; they stay where they are. Only what is suspended is written,
+so that it is not sent meanwhile. You need the right READ_CONTENT, and each message stands in the audit.`,
+		Example: `  parley mail suspend --message 17 && parley mail export --message 17 --to saved`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if chosen := filter.filter(); len(chosen) == 0 != all {
+				return usagef("choose messages by --message, --queue or another flag, or all by --all")
+			}
+			ctx := cmd.Context()
+			return a.withConnection(ctx, func(conn *pgx.Conn) error {
+				written, err := a.writeExported(ctx, conn, cmd.OutOrStdout(), filter.filter(), folder)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return encodeJSON(cmd.OutOrStdout(), written)
+				}
+				if len(written) == 0 {
+					fmt.Fprintln(a.stderr, "nothing is suspended of what was chosen: parley mail suspend holds messages")
+				}
+				return nil
+			})
+		},
+	}
+	filter.add(a, cmd)
+	cmd.Flags().StringVar(&folder, "to", ".", "folder for the files, which must exist")
+	cmd.Flags().BoolVar(&all, "all", false, "all suspended messages")
+	return cmd
+}
+
+// writeExported writes messages into files, and gives what it has written.
+func (a *app) writeExported(
+	ctx context.Context, conn *pgx.Conn, out io.Writer, filter mailstore.Filter, folder string,
+) ([]exportedMail, error) {
+	written := []exportedMail{}
+	for after := int64(0); ; {
+		batch, err := mailstore.ExportMessages(ctx, conn, filter, exportedAtOnce, after)
+		if err != nil {
+			return nil, fmt.Errorf("export messages: %w", err)
+		}
+		for _, m := range batch {
+			file := filepath.Join(folder, filepath.Base(m.FileName))
+			if err := writeNewFile(file, m.Content); err != nil {
+				return nil, err
+			}
+			after = m.Bookmark
+			written = append(written, exportedMail{m.MessageID, m.Queue, file, len(m.Content)})
+			if !a.json {
+				fmt.Fprintln(out, file)
+			}
+		}
+		if len(batch) < exportedAtOnce {
+			return written, nil
+		}
+	}
+}
+
+// writeNewFile writes a file that is not there yet, for its owner's eyes alone.
+func writeNewFile(name string, content []byte) error {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("make the file: %w", err)
+	}
+	_, err = file.Write(content)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		_ = os.Remove(name)
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+func newMailReadCommand(a *app) *cobra.Command {
+	var body bool
+	var bytes int
+	cmd := &cobra.Command{
+		Use:   "read MESSAGE",
+		Short: "Show the header of a message, or more of it",
+		Long: `Show the header of a message that is under way, or with --body the whole of it. You need the right READ_CONTENT, and it stands
+in the audit that you read it.`,
+		Example: `  parley mail read 17
+  parley mail read 17 --body > 17.eml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil {
+				return usagef("%q is no number of a message: parley mail messages lists them", args[0])
+			}
+			if bytes < 1 {
+				return usagef("--bytes %d: give a positive number", bytes)
+			}
+			part := "HEADER"
+			if body {
+				part = "ALL"
+			}
+			ctx := cmd.Context()
+			return a.withConnection(ctx, func(conn *pgx.Conn) error {
+				content, err := mailstore.ReadMessage(ctx, conn, id, part, bytes)
+				if err != nil {
+					return fmt.Errorf("read the message: %w", err)
+				}
+				_, err = cmd.OutOrStdout().Write(content)
+				return err
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&body, "body", false, "the body as well")
+	cmd.Flags().IntVar(&bytes, "bytes", 1<<30, "at most so many bytes")
+	return cmd
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+)
+
+func newMailQueuesCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "queues",
+		Short: "List the queues of mail, by next hop",
+		Long: `List the queues of mail: one for each next hop, and SUBMISSION, UNREACHABLE and POISON. You need the right VIEW.
+
+A queue is ACTIVE while it has messages, CONNECTING while its next hop has not been reached yet, READY when it is empty, in RETRY when
+its next hop could not be reached, or SUSPENDED. Rates are messages a second over the last minute.`,
+		Example: `  parley mail queues
+  parley mail queues --json | jq '.[] | select(.status == "RETRY")'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return showAll(a, cmd, mailstore.Queues, writeMailQueues)
+		},
+	}
+}
+
+func writeMailQueues(out io.Writer, queues []mailstore.Queue) error {
+	if len(queues) == 0 {
+		_, err := fmt.Fprintln(out, "there are no queues, or you do not hold the right VIEW")
+		return err
+	}
+	table := newTable(out)
+	fmt.Fprintln(table, "QUEUE\tSTATUS\tMESSAGES\tDEFERRED\tIN/S\tOUT/S\tOLDEST\tNEXT RETRY\tLAST ERROR")
+	for _, q := range queues {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", oneLine(q.Queue, 0), q.Status, q.Messages, q.Deferred,
+			mailRate(q.IncomingRate), mailRate(q.OutgoingRate), moment(q.OldestAt), moment(q.NextRetryAt),
+			orNone(oneLine(orEmpty(q.LastError), bodyWidth)))
+	}
+	return table.Flush()
+}
+
+func mailRate(rate *float64) string {
+	if rate == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*rate, 'f', 1, 64)
+}
+
+func newMailMessagesCommand(a *app) *cobra.Command {
+	var filter mailFilterFlags
+	var limit int
+	var after string
+	cmd := &cobra.Command{
+		Use:   "messages",
+		Short: "List messages that wait",
+		Long: `List messages that wait, the oldest first: those that match each flag that is given. One that waits in several queues is listed
+for each. You need the right VIEW.`,
+		Example: `  parley mail messages --queue 'DNS/*' --status RETRY
+  parley mail messages --sender 'shop@*' --older-than 1h --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 {
+				return usagef("--limit %d: give a positive number", limit)
+			}
+			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]mailstore.WaitingMessage, error) {
+				return mailstore.FindMessages(ctx, db, filter.filter(), limit, after)
+			}, func(out io.Writer, found []mailstore.WaitingMessage) error {
+				return writeMailMessages(out, found, limit)
+			})
+		},
+	}
+	filter.add(a, cmd)
+	cmd.Flags().IntVar(&limit, "limit", 100, "list at most so many")
+	cmd.Flags().StringVar(&after, "after", "", "list those behind this bookmark, which ends the list before")
+	return cmd
+}
+
+func writeMailMessages(out io.Writer, found []mailstore.WaitingMessage, limit int) error {
+	if len(found) == 0 {
+		_, err := fmt.Fprintln(out, "no message")
+		return err
+	}
+	table := newTable(out)
+	fmt.Fprintln(table, "MESSAGE\tQUEUE\tSTATUS\tSENDER\tRECIPIENTS\tSIZE\tRECEIVED\tSUBJECT\tLAST ERROR")
+	for _, m := range found {
+		sender := m.Sender
+		if sender == "" {
+			sender = "<>"
+		}
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", m.MessageID, oneLine(m.Queue, 0), m.Status, oneLine(sender, 0),
+			mailRecipients(m.Recipients, m.RecipientCount), m.Size, moment(&m.ReceivedAt), orNone(oneLine(orEmpty(m.Subject), 40)),
+			orNone(oneLine(orEmpty(m.LastError), bodyWidth)))
+	}
+	if err := table.Flush(); err != nil || len(found) < limit {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%d shown; for the next ones: --after '%s'\n", limit, oneLine(found[len(found)-1].Bookmark, 0))
+	return err
+}
+
+// mailRecipients writes the first of so many recipients.
+func mailRecipients(addresses []string, count int) string {
+	switch {
+	case len(addresses) == 0:
+		return "-"
+	case count > 1:
+		return fmt.Sprintf("%s +%d", oneLine(addresses[0], 0), count-1)
+	}
+	return oneLine(addresses[0], 0)
+}

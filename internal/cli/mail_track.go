@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+)
+
+func newMailTrackCommand(a *app) *cobra.Command {
+	var filter mailstore.EventFilter
+	var since, until string
+	var asCSV bool
+	cmd := &cobra.Command{
+		Use:   "track",
+		Short: "Show what has happened to messages",
+		Long: `Show events of messages, the oldest first: those that match each flag that is given. You see all with the right VIEW, and
+otherwise those of what you have submitted.
+
+Times are spans such as 2h, counted back from now, or times as in RFC 3339. Without --message, --message-id or --since it is the last day.`,
+		Example: `  parley mail track --message 17
+  parley mail track --recipient 'ann@*' --event FAIL --since 48h
+  parley mail track --since 2026-11-01T00:00:00Z --csv > november.csv`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asCSV && a.json {
+				return usagef("give --csv or --json")
+			}
+			if filter.Limit < 0 {
+				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
+			}
+			if asCSV && !cmd.Flags().Changed("limit") {
+				filter.Limit = 0
+			}
+			if since == "" && filter.Message == 0 && filter.MessageID == "" {
+				since = "24h"
+			}
+			ctx := cmd.Context()
+			return a.withConnection(ctx, func(conn *pgx.Conn) (err error) {
+				if filter.Since, err = readMoment(ctx, conn, "since", since); err != nil {
+					return err
+				}
+				if filter.Until, err = readMoment(ctx, conn, "until", until); err != nil {
+					return err
+				}
+				if asCSV {
+					return writeEventsAsCSV(cmd.OutOrStdout(), func(each func(mailstore.Event) error) error {
+						return mailstore.Events(ctx, conn, filter, each)
+					})
+				}
+				events := []mailstore.Event{}
+				if err := mailstore.Events(ctx, conn, filter, func(e mailstore.Event) error {
+					events = append(events, e)
+					return nil
+				}); err != nil {
+					return fmt.Errorf("track messages: %w", err)
+				}
+				if a.json {
+					return encodeJSON(cmd.OutOrStdout(), events)
+				}
+				return writeEvents(cmd.OutOrStdout(), events, filter.Limit)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.Int64Var(&filter.Message, "message", 0, "of this message, by its number")
+	flags.StringVar(&filter.MessageID, "message-id", "", "of messages with this Message-ID in their header")
+	flags.StringVar(&filter.Sender, "sender", "", "of messages from this sender; * stands for anything")
+	flags.StringVar(&filter.Recipient, "recipient", "", "to this recipient; * stands for anything")
+	flags.StringVar(&filter.Event, "event", "", "events of this kind, such as FAIL")
+	flags.StringVar(&filter.Source, "source", "", "that this part has seen, such as SMTP or ADMIN")
+	flags.StringVar(&since, "since", "", "from then on")
+	flags.StringVar(&until, "until", "", "before then")
+	flags.IntVar(&filter.Limit, "limit", 1000, "show at most so many; 0 for all (with --csv that is the default)")
+	flags.BoolVar(&asCSV, "csv", false, "write comma-separated values, in the order of fields of message tracking logs")
+	return cmd
+}
+
+// readMoment reads a span, which is counted back from now, or a time; nil for none.
+func readMoment(ctx context.Context, conn *pgx.Conn, flag, text string) (*time.Time, error) {
+	if text == "" {
+		return nil, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if span, spanErr := time.ParseDuration(text); spanErr == nil {
+		at, err = dueIn(ctx, conn, -span)
+	} else if err != nil {
+		return nil, usagef("--%s %q: give a span such as 2h, or a time such as 2026-11-01T00:00:00Z", flag, text)
+	}
+	return &at, err
+}
+
+func writeEvents(out io.Writer, events []mailstore.Event, limit int) error {
+	if len(events) == 0 {
+		_, err := fmt.Fprintln(out, "no event")
+		return err
+	}
+	table := newTable(out)
+	fmt.Fprintln(table, "TIME\tEVENT\tSOURCE\tMESSAGE\tRECIPIENTS\tSTATUS\tSERVER\tTEXT")
+	for _, e := range events {
+		status := "-"
+		if len(e.RecipientStatus) > 0 {
+			status, _, _ = strings.Cut(e.RecipientStatus[0], " ")
+		}
+		text := orEmpty(e.SourceContext) + orEmpty(e.RelatedRecipient) + orEmpty(e.Reference)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.DateTime.Local().Format("2006-01-02 15:04:05.000"), e.EventID, e.Source,
+			orNone(orEmpty(e.InternalMessageID)), mailRecipients(e.RecipientAddress, e.RecipientCount), oneLine(status, 0),
+			orNone(oneLine(orEmpty(e.ServerHostname), 0)), orNone(oneLine(text, bodyWidth)))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return reportLimit(out, len(events), limit)
+}
+
+// trackingFields are the fields of message tracking logs, in their order.
+var trackingFields = []string{
+	"date-time", "client-ip", "client-hostname", "server-ip", "server-hostname", "source-context", "connector-id", "source", "event-id",
+	"internal-message-id", "message-id", "network-message-id", "recipient-address", "recipient-status", "total-bytes", "recipient-count",
+	"related-recipient-address", "reference", "message-subject", "sender-address", "return-path", "message-info", "directionality",
+	"original-client-ip", "original-server-ip", "custom-data", "traffic-type", "log-id", "schema-version",
+}
+
+func writeEventsAsCSV(out io.Writer, events func(func(mailstore.Event) error) error) error {
+	writer := csv.NewWriter(out)
+	if err := writer.Write(trackingFields); err != nil {
+		return fmt.Errorf("write events: %w", err)
+	}
+	err := events(func(e mailstore.Event) error {
+		bytes := ""
+		if e.TotalBytes != nil {
+			bytes = strconv.FormatInt(*e.TotalBytes, 10)
+		}
+		return writer.Write([]string{
+			e.DateTime.UTC().Format("2006-01-02T15:04:05.000Z"), orEmpty(e.ClientIP), orEmpty(e.ClientHostname), orEmpty(e.ServerIP),
+			orEmpty(e.ServerHostname), orEmpty(e.SourceContext), orEmpty(e.ConnectorID), e.Source, e.EventID, orEmpty(e.InternalMessageID),
+			orEmpty(e.MessageID), orEmpty(e.NetworkMessageID), strings.Join(e.RecipientAddress, ";"), strings.Join(e.RecipientStatus, ";"),
+			bytes, strconv.Itoa(e.RecipientCount), orEmpty(e.RelatedRecipient), orEmpty(e.Reference), orEmpty(e.MessageSubject),
+			orEmpty(e.SenderAddress), orEmpty(e.ReturnPath), orEmpty(e.MessageInfo), orEmpty(e.Directionality), orEmpty(e.OriginalClientIP),
+			orEmpty(e.OriginalServerIP), orEmpty(e.CustomData), orEmpty(e.TrafficType), orEmpty(e.LogID), orEmpty(e.SchemaVersion),
+		})
+	})
+	writer.Flush()
+	if err == nil {
+		err = writer.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("write events: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package mail
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
+)
+
+// Filter chooses messages that wait: an object of conditions, as parley_mail.find_messages takes it. The empty one is every message.
+type Filter map[string]any
+
+// Queue is what waits for one next hop.
+type Queue struct {
+	Queue       string     `json:"queue"`
+	Status      string     `json:"status"`
+	Messages    int64      `json:"messages"`
+	Deferred    int64      `json:"deferred"`
+	Bytes       int64      `json:"bytes"`
+	OldestAt    *time.Time `json:"oldest_at"`
+	NextRetryAt *time.Time `json:"next_retry_at"`
+	LastError   *string    `json:"last_error"`
+	SuspendedAs *string    `json:"suspended_for"`
+	// Messages a second over the last minute; the velocity is negative when the queue grows. Nil for the submission queue.
+	IncomingRate *float64 `json:"incoming_rate"`
+	OutgoingRate *float64 `json:"outgoing_rate"`
+	Velocity     *float64 `json:"velocity"`
+}
+
+// Queues gives the queues that there are, those in which most waits first.
+func Queues(ctx context.Context, db pgdb.DB) ([]Queue, error) {
+	return collect[Queue](ctx, db, "read the queues of mail", `
+		select queue, status, messages, deferred, bytes, oldest_at, next_retry_at, last_error, suspended_for, incoming_rate::float8,
+			outgoing_rate::float8, velocity::float8
+		from parley_mail.queues order by messages desc, queue`)
+}
+
+// WaitingMessage is a message in a queue.
+type WaitingMessage struct {
+	MessageID        int64      `json:"message_id"`
+	Queue            string     `json:"queue"`
+	Status           string     `json:"status"`
+	Sender           string     `json:"sender"`
+	Recipients       []string   `json:"recipients"`
+	RecipientCount   int        `json:"recipient_count"`
+	Subject          *string    `json:"subject"`
+	Size             int64      `json:"size"`
+	Priority         string     `json:"priority"`
+	Source           string     `json:"source"`
+	Tag              *string    `json:"tag"`
+	Attempts         int        `json:"attempts"`
+	NextAttemptAt    *time.Time `json:"next_attempt_at"`
+	LastError        *string    `json:"last_error"`
+	Reason           *string    `json:"reason"`
+	ReceivedAt       time.Time  `json:"received_at"`
+	ExpiresAt        time.Time  `json:"expires_at"`
+	NetworkMessageID string     `json:"network_message_id"`
+	HeaderMessageID  *string    `json:"header_message_id"`
+	ParentMessageID  *int64     `json:"parent_message_id"`
+	SubmittedBy      *string    `json:"submitted_by"`
+	Bookmark         string     `json:"bookmark"`
+}
+
+// FindMessages gives messages that wait, at most so many, behind a bookmark.
+func FindMessages(ctx context.Context, db pgdb.DB, filter Filter, top int, after string) ([]WaitingMessage, error) {
+	return collect[WaitingMessage](ctx, db, "find messages", `
+		select message_id, queue, status, sender, recipients, recipient_count, subject, size, priority, source, tag, attempts, next_attempt_at,
+			last_error, reason, received_at, expires_at, network_message_id::text, header_message_id, parent_message_id, submitted_by, bookmark
+		from parley_mail.find_messages($1::jsonb, $2::integer, nullif($3::text, ''))`, filter, top, after)
+}
+
+// Step says how much of an operation is done in one transaction: at most Top messages; or nothing, when it only counts.
+type Step struct {
+	Top    int
+	DryRun bool
+}
+
+// SuspendMessages holds messages, and gives how many.
+func SuspendMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step, reason string) (int, error) {
+	return number(ctx, db, "suspend messages",
+		"select parley_mail.suspend_messages($1::jsonb, nullif($4::text, ''), $2::integer, $3::boolean)", filter, step.Top, step.DryRun, reason)
+}
+
+// ResumeMessages has suspended messages go on.
+func ResumeMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step) (int, error) {
+	return number(ctx, db, "resume messages",
+		"select parley_mail.resume_messages($1::jsonb, $2::integer, $3::boolean)", filter, step.Top, step.DryRun)
+}
+
+// RetryMessages has messages that wait for their next attempt tried now.
+func RetryMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step) (int, error) {
+	return number(ctx, db, "retry messages",
+		"select parley_mail.retry_messages($1::jsonb, $2::integer, $3::boolean)", filter, step.Top, step.DryRun)
+}
+
+// ResubmitMessages has messages categorized anew.
+func ResubmitMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step) (int, error) {
+	return number(ctx, db, "resubmit messages",
+		"select parley_mail.resubmit_messages($1::jsonb, $2::integer, $3::boolean)", filter, step.Top, step.DryRun)
+}
+
+// RemoveMessages gives messages up, with a report to their senders or without.
+func RemoveMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step, withReport bool) (int, error) {
+	return number(ctx, db, "remove messages",
+		"select parley_mail.remove_messages($1::jsonb, $4::boolean, $2::integer, $3::boolean)", filter, step.Top, step.DryRun, withReport)
+}
+
+// MessageChange is what becomes different of messages; what is empty stays.
+type MessageChange struct {
+	Priority    string
+	Expires     *time.Time
+	NextAttempt *time.Time
+}
+
+// ChangeMessages changes messages that wait.
+func ChangeMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step, change MessageChange) (int, error) {
+	return number(ctx, db, "change messages", `
+		select parley_mail.change_messages($1::jsonb, nullif($4::text, ''), $5::timestamptz, $6::timestamptz, $2::integer, $3::boolean)`,
+		filter, step.Top, step.DryRun, change.Priority, change.Expires, change.NextAttempt)
+}
+
+// ChangeQueue suspends, resumes or retries a queue, and reports whether there was something to do.
+func ChangeQueue(ctx context.Context, db pgdb.DB, operation, queue, reason string) (isDone bool, err error) {
+	switch operation {
+	case "suspend":
+		err = db.QueryRow(ctx, "select parley_mail.suspend_queue($1::text, nullif($2::text, ''))", queue, reason).Scan(&isDone)
+	case "resume":
+		err = db.QueryRow(ctx, "select parley_mail.resume_queue($1::text)", queue).Scan(&isDone)
+	default:
+		err = db.QueryRow(ctx, "select parley_mail.retry_queue($1::text)", queue).Scan(&isDone)
+	}
+	if err != nil {
+		return false, pgdb.StatementError(err, operation+" a queue")
+	}
+	return isDone, nil
+}
+
+// HoldDomain has nothing leave for a domain; false when it was held.
+func HoldDomain(ctx context.Context, db pgdb.DB, domain, reason string) (isDone bool, err error) {
+	if err := db.QueryRow(ctx, "select parley_mail.hold_domain($1::text, nullif($2::text, ''))", domain, reason).Scan(&isDone); err != nil {
+		return false, pgdb.StatementError(err, "hold a domain")
+	}
+	return isDone, nil
+}
+
+// ReleaseDomain has mail for a domain leave again; false when it was not held.
+func ReleaseDomain(ctx context.Context, db pgdb.DB, domain string) (isDone bool, err error) {
+	if err := db.QueryRow(ctx, "select parley_mail.release_domain($1::text)", domain).Scan(&isDone); err != nil {
+		return false, pgdb.StatementError(err, "release a domain")
+	}
+	return isDone, nil
+}
+
+// Exported is a message as a file of the replay folder.
+type Exported struct {
+	MessageID int64
+	Queue     string
+	FileName  string
+	Content   []byte
+	Bookmark  int64
+}
+
+// ExportMessages gives suspended messages, at most so many, behind a bookmark.
+func ExportMessages(ctx context.Context, db pgdb.DB, filter Filter, top int, after int64) ([]Exported, error) {
+	return collect[Exported](ctx, db, "export messages", `
+		select message_id, queue, file_name, content, bookmark from parley_mail.export_messages($1::jsonb, $2::integer, $3::bigint)`,
+		filter, top, after)
+}
+
+// ReadMessage gives a part of a message: HEADER or ALL, at most so many bytes.
+func ReadMessage(ctx context.Context, db pgdb.DB, id int64, part string, bytes int) (content []byte, err error) {
+	err = db.QueryRow(ctx, "select parley_mail.read_message($1::bigint, $2::text, 0, $3::integer)", id, part, bytes).Scan(&content)
+	if err != nil {
+		return nil, pgdb.StatementError(err, "read a message")
+	}
+	return content, nil
+}
+
+// AddressTest is who would get a message to an address, and by which way.
+type AddressTest struct {
+	Recipient         string  `json:"recipient"`
+	ByWayOf           *string `json:"by_way_of"`
+	OriginalRecipient *string `json:"original_recipient"`
+	Queue             *string `json:"queue"`
+	DeliveryType      *string `json:"delivery_type"`
+	Connector         *string `json:"connector"`
+	NextHop           *string `json:"next_hop"`
+	QueueStatus       *string `json:"queue_status"`
+	IsHeld            bool    `json:"is_held"`
+	Status            *string `json:"status"`
+	Reason            *string `json:"reason"`
+}
+
+// TestAddress says what would become of a message, and sends none. A nil sender is the postmaster.
+func TestAddress(ctx context.Context, db pgdb.DB, address string, sender *string, size int64) ([]AddressTest, error) {
+	return collect[AddressTest](ctx, db, "test an address", `
+		select recipient, by_way_of, original_recipient, queue, delivery_type, connector, next_hop, queue_status, is_held, status, reason
+		from parley_mail.test_address($1::text, $2::text, $3::bigint)`, address, sender, size)
+}
+
+func collect[T any](ctx context.Context, db pgdb.DB, what, statement string, arguments ...any) ([]T, error) {
+	rows, err := db.Query(ctx, statement, inJSON(arguments)...)
+	if err != nil {
+		return nil, pgdb.StatementError(err, what)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+	if err != nil {
+		return nil, pgdb.StatementError(err, what)
+	}
+	return found, nil
+}
+
+func number(ctx context.Context, db pgdb.DB, what, statement string, arguments ...any) (n int, err error) {
+	if err := db.QueryRow(ctx, statement, inJSON(arguments)...).Scan(&n); err != nil {
+		return 0, pgdb.StatementError(err, what)
+	}
+	return n, nil
+}
+
+// inJSON writes the filter among arguments, which is the first.
+func inJSON(arguments []any) []any {
+	if len(arguments) == 0 {
+		return nil
+	}
+	filter, ok := arguments[0].(Filter)
+	if !ok {
+		return arguments
+	}
+	if filter == nil {
+		filter = Filter{}
+	}
+	written, err := json.Marshal(filter)
+	if err != nil {
+		written = []byte("null") // Refused by the database.
+	}
+	return append([]any{string(written)}, arguments[1:]...)
+}

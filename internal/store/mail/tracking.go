@@ -1,0 +1,100 @@
+package mail
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/pgdb"
+)
+
+// EventFilter chooses events of messages; what is empty is no condition. Texts in which * stands for anything are compared without
+// regard to case.
+type EventFilter struct {
+	// Message is the number of a message, MessageID that of its header.
+	Message           int64
+	MessageID         string
+	Sender, Recipient string
+	Event, Source     string
+	Since, Until      *time.Time
+	Limit             int // 0 for all
+}
+
+// Event is something that has happened to a message, with its fields in the order of message tracking logs.
+type Event struct {
+	DateTime          time.Time `json:"date_time"`
+	ClientIP          *string   `json:"client_ip"`
+	ClientHostname    *string   `json:"client_hostname"`
+	ServerIP          *string   `json:"server_ip"`
+	ServerHostname    *string   `json:"server_hostname"`
+	SourceContext     *string   `json:"source_context"`
+	ConnectorID       *string   `json:"connector_id"`
+	Source            string    `json:"source"`
+	EventID           string    `json:"event_id"`
+	InternalMessageID *string   `json:"internal_message_id"`
+	MessageID         *string   `json:"message_id"`
+	NetworkMessageID  *string   `json:"network_message_id"`
+	RecipientAddress  []string  `json:"recipient_address"`
+	RecipientStatus   []string  `json:"recipient_status"`
+	TotalBytes        *int64    `json:"total_bytes"`
+	RecipientCount    int       `json:"recipient_count"`
+	RelatedRecipient  *string   `json:"related_recipient_address"`
+	Reference         *string   `json:"reference"`
+	MessageSubject    *string   `json:"message_subject"`
+	SenderAddress     *string   `json:"sender_address"`
+	ReturnPath        *string   `json:"return_path"`
+	MessageInfo       *string   `json:"message_info"`
+	Directionality    *string   `json:"directionality"`
+	OriginalClientIP  *string   `json:"original_client_ip"`
+	OriginalServerIP  *string   `json:"original_server_ip"`
+	CustomData        *string   `json:"custom_data"`
+	TrafficType       *string   `json:"traffic_type"`
+	LogID             *string   `json:"log_id"`
+	SchemaVersion     *string   `json:"schema_version"`
+}
+
+// Events gives events of messages to each, the oldest first, as they arrive.
+func Events(ctx context.Context, db pgdb.DB, f EventFilter, each func(Event) error) error {
+	rows, err := db.Query(ctx, `
+		select date_time, client_ip, client_hostname, server_ip, server_hostname, source_context, connector_id, source, event_id,
+			internal_message_id, message_id, network_message_id, recipient_address, recipient_status, total_bytes, recipient_count,
+			related_recipient_address, reference, message_subject, sender_address, return_path, message_info, directionality,
+			original_client_ip, original_server_ip, custom_data::text, traffic_type, log_id, schema_version
+		from parley_mail.tracking
+		where ($1::bigint = 0 or internal_message_id = $1::bigint::text)
+			and ($2::text = '' or message_id = $2)
+			and ($3::text = '' or lower(sender_address) like $3 escape '!')
+			and ($4::text = '' or exists (select from unnest(recipient_address) as r (address) where lower(r.address) like $4 escape '!'))
+			and ($5::text = '' or event_id = upper($5))
+			and ($6::text = '' or source = upper($6))
+			and ($7::timestamptz is null or date_time >= $7)
+			and ($8::timestamptz is null or date_time < $8)
+		order by date_time, internal_message_id
+		limit nullif($9::integer, 0)`,
+		f.Message, f.MessageID, pattern(f.Sender), pattern(f.Recipient), f.Event, f.Source, f.Since, f.Until, f.Limit)
+	if err != nil {
+		return pgdb.StatementError(err, "read events of messages")
+	}
+	defer rows.Close()
+	for rows.Next() {
+		event, err := pgx.RowToStructByPos[Event](rows)
+		if err != nil {
+			return fmt.Errorf("read an event: %w", err)
+		}
+		if err := each(event); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return pgdb.StatementError(err, "read events of messages")
+	}
+	return nil
+}
+
+// pattern writes a text in which * stands for anything as LIKE has it.
+func pattern(text string) string { return likeEscapes.Replace(strings.ToLower(text)) }
+
+var likeEscapes = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_", "*", "%")

@@ -1,0 +1,116 @@
+-- What messages say, for who holds READ_CONTENT: exported whole, or read in part. Each read stands in the audit.
+--
+-- An exported message is a file for the replay folder (spec mail 4.2): the envelope as fields before the header. Only
+-- what is suspended is exported, so that it is not sent meanwhile; it stays where it is.
+
+create function parley_mail._p_envelope_fields(message_id bigint, queue text) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select convert_to(
+    'X-Sender: <' || m.sender || '>' || case when m.is_eight_bit then ' BODY=8BITMIME' else '' end
+      || coalesce(' RET=' || m.ret, '') || coalesce(' ENVID=' || substring(m.envid from E'^[!-~]+$'), '') || E'\r\n'
+      || r.fields
+      || E'X-CreatedBy: Parley\r\n'
+      || coalesce('X-HeloDomain: ' || substring(m.helo from E'^[!-~]+$') || E'\r\n', '')
+      || coalesce('X-SourceIPAddress: ' || host(m.source_ip) || E'\r\n', '')
+      || 'X-Source: ' || m.source || E'\r\n'
+      || E'X-EndOfInjectedXHeaders: 1\r\n', 'UTF8'
+  )
+  from parley_mail._p_message as m
+  cross join lateral (
+    select string_agg(
+      'X-Receiver: <' || a.address || '>' || coalesce(' NOTIFY=' || a.notify, '')
+        || coalesce(' ORCPT=' || substring(a.original from E'^[!-~]+$'), ''),
+      E'\r\n' order by a.n
+    ) || E'\r\n' as fields
+    from (
+      select p.address, p.notify, p.original_recipient as original, p.ordinal as n
+      from parley_mail._p_recipient as p
+      where p.message_id = m.message_id and p.lane = queue
+      union all
+      -- What was set aside before it was categorized.
+      select s.address, s.notify, s.original, s.n
+      from unnest(m.recipients, m.notify, m.original_recipients) with ordinality as s (address, notify, original, n)
+      where not exists (
+        select from parley_mail._p_recipient as p where p.message_id = m.message_id and p.lane = queue
+      )
+    ) as a
+  ) as r
+  where m.message_id = _p_envelope_fields.message_id
+$$;
+
+comment on function parley_mail._p_envelope_fields(bigint, text) is
+'Gives the envelope of a message in a queue as the fields with which a file of the replay folder begins.
+Source: spec mail 4.2.';
+
+create function parley_mail.export_messages(
+  filter jsonb, top integer default 10, after bigint default 0, caller parley.caller default parley.current_caller()
+) returns table (message_id bigint, queue text, file_name text, content bytea, bookmark bigint)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_item record;
+begin
+  found := parley_mail._p_require(v_caller, 'READ_CONTENT');
+  found := parley_mail._p_require_top(top);
+  for v_item in
+    select w.message_id, w.queue, w.item_id
+    from parley_mail._p_matching(filter, 'export', null) as w
+    where w.item_id > coalesce(after, 0)
+    order by w.item_id
+    limit top
+  loop
+    message_id := v_item.message_id;
+    queue := v_item.queue;
+    file_name := v_item.message_id || '-' || v_item.item_id || '.eml';
+    content := parley_mail._p_envelope_fields(v_item.message_id, v_item.queue)
+      || coalesce(parley_mail._p_body_of(v_item.message_id), '');
+    bookmark := v_item.item_id;
+    perform parley_mail._p_record_audit(
+      v_caller, 'export message', v_item.message_id::text, jsonb_build_object('queue', v_item.queue)
+    );
+    return next;
+  end loop;
+end
+$$;
+
+comment on function parley_mail.export_messages(jsonb, integer, bigint, parley.caller) is
+'Gives suspended messages as files of the replay folder; they stay where they are. What is not suspended is not given.
+Arguments: filter; top, how many at most; after, the bookmark of the last one that was given (0: from the beginning).
+Errors: PM001 the role does not hold READ_CONTENT, PM010 malformed filter.
+Source: spec mail 4.2, 17.';
+
+create function parley_mail.read_message(
+  message_id bigint, part text default 'HEADER', from_byte bigint default 0, bytes integer default 65536,
+  caller parley.caller default parley.current_caller()
+) returns bytea
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_body bytea;
+begin
+  found := parley_mail._p_require(v_caller, 'READ_CONTENT');
+  found := parley_mail._p_require_top(bytes);
+  v_body := parley_mail._p_body_of(message_id);
+  if v_body is null then
+    found := parley_mail._p_raise('message', coalesce(message_id::text, 'null'));
+  elsif upper(part) = 'HEADER' then
+    v_body := substring(v_body from 1 for position(E'\\x0d0a0d0a'::bytea in v_body || E'\\x0d0a0d0a'::bytea) + 1);
+  elsif coalesce(upper(part) <> 'ALL', true) then
+    found := parley_mail._p_raise('choice', 'part', coalesce(part, 'null'), 'HEADER, ALL');
+  end if;
+  perform parley_mail._p_record_audit(v_caller, 'read message', message_id::text, jsonb_build_object('part', part));
+  return substring(v_body from least(greatest(coalesce(from_byte, 0), 0), 2000000000)::integer + 1 for bytes);
+end
+$$;
+
+comment on function parley_mail.read_message(bigint, text, bigint, integer, parley.caller) is
+'Gives a part of what a message says.
+Arguments: message_id; part, HEADER, or ALL with the body; from_byte, where to begin; bytes, how many at most.
+Errors: PM001 the role does not hold READ_CONTENT, PM006 no such message, PM010.
+Source: spec mail 17.';

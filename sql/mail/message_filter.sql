@@ -1,0 +1,123 @@
+-- Which messages: the conditions by which operators choose them (spec mail 17).
+--
+-- A filter is a JSON object whose conditions must all hold; {} is every message that waits. A key that is not known is
+-- refused, because it would match too much. docs/mail-operations.md lists them.
+
+create type parley_mail._p_filter as (
+  queue text,
+  messages bigint[],
+  statuses text[],
+  sender text,
+  recipient text,
+  subject text,
+  tag text,
+  error text,
+  source text,
+  priority smallint,
+  before timestamptz,
+  larger bigint,
+  attempts integer
+);
+
+comment on type parley_mail._p_filter is
+'A filter as it is compared: texts are patterns of LIKE in lower case with ! before what stands for itself; before: came
+earlier than that. Null: no condition.';
+
+create function parley_mail._p_like(pattern text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select replace(replace(replace(replace(lower(pattern), '!', '!!'), '%', '!%'), '_', '!_'), '*', '%')
+$$;
+
+comment on function parley_mail._p_like(text) is 'Gives a pattern in which * stands for anything as LIKE has it.';
+
+create function parley_mail._p_listed(value jsonb) returns text[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case jsonb_typeof(value)
+    when 'array' then array(select e.value from jsonb_array_elements_text(value) as e (value))
+    else array[value #>> '{}']
+  end
+$$;
+
+comment on function parley_mail._p_listed(jsonb) is 'Gives the texts of a condition that is one or a list.';
+
+create function parley_mail._p_require_conditions(filter jsonb) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_known constant text[] := array[
+    'queue', 'messages', 'status', 'sender', 'recipient', 'subject', 'tag', 'error', 'source', 'priority', 'older',
+    'larger', 'attempts', 'not'
+  ];
+  v_statuses constant text[] := array['READY', 'ACTIVE', 'RETRY', 'SUSPENDED', 'PENDING_SUSPEND', 'PENDING_REMOVE'];
+  v_key text;
+begin
+  if jsonb_typeof(filter) is distinct from 'object' then
+    found := parley_mail._p_raise('filter', coalesce(filter::text, 'null'));
+  end if;
+  select k.key into v_key
+  from jsonb_each(filter) as k
+  where k.key <> all (v_known) or jsonb_typeof(k.value) = 'null'
+  order by 1
+  limit 1;
+  if found then
+    found := parley_mail._p_raise('condition', v_key, array_to_string(v_known, ', '));
+  elsif not upper((filter -> 'status')::text)::jsonb <@ to_jsonb(v_statuses) then
+    found := parley_mail._p_raise('choice', 'status', filter ->> 'status', array_to_string(v_statuses, ', '));
+  elsif filter -> 'not' ? 'not' then
+    found := parley_mail._p_raise('condition', 'not', 'not once');
+  elsif upper(filter ->> 'priority') not in ('HIGH', 'NORMAL', 'LOW') then
+    found := parley_mail._p_raise('choice', 'priority', filter ->> 'priority', 'HIGH, NORMAL, LOW');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_conditions(jsonb) is
+'Refuses a filter that is no object, or has a condition that is not known or null.
+Errors: PM010.';
+
+create function parley_mail._p_parsed_filter(filter jsonb) returns parley_mail._p_filter
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_filter parley_mail._p_filter;
+begin
+  found := parley_mail._p_require_conditions(filter);
+  v_filter.queue := parley_mail._p_like(
+    case upper(filter ->> 'queue')
+      when 'SUBMISSION' then 'SUBMISSION/-/-' when 'POISON' then 'POISON/-/-' when 'UNREACHABLE' then 'UNREACHABLE/-/-'
+      else filter ->> 'queue'
+    end
+  );
+  v_filter.sender := parley_mail._p_like(filter ->> 'sender');
+  v_filter.recipient := parley_mail._p_like(filter ->> 'recipient');
+  v_filter.subject := parley_mail._p_like(filter ->> 'subject');
+  v_filter.tag := parley_mail._p_like(filter ->> 'tag');
+  v_filter.error := '%' || parley_mail._p_like(filter ->> 'error') || '%';
+  v_filter.source := parley_mail._p_like(filter ->> 'source');
+  v_filter.statuses := case
+    when filter ? 'status' then parley_mail._p_listed(upper((filter -> 'status')::text)::jsonb)
+  end;
+  v_filter.priority := array_position(array['HIGH', 'NORMAL', 'LOW'], upper(filter ->> 'priority')) - 1;
+  begin
+    v_filter.messages := case when filter ? 'messages' then parley_mail._p_listed(filter -> 'messages')::bigint[] end;
+    v_filter.before := clock_timestamp() - (filter ->> 'older')::interval;
+    v_filter.larger := (filter ->> 'larger')::bigint;
+    v_filter.attempts := (filter ->> 'attempts')::integer;
+  exception
+    when data_exception then
+      found := parley_mail._p_raise('filter value', sqlerrm);
+  end;
+  return v_filter;
+end
+$$;
+
+comment on function parley_mail._p_parsed_filter(jsonb) is
+'Reads a filter.
+Errors: PM010 malformed.';

@@ -1,0 +1,267 @@
+-- What operators do to messages, by a filter (spec mail 8.2, 17): suspend, resume, retry, resubmit, remove, change.
+--
+-- Each asks for OPERATE, touches at most so many messages in a call, so that nobody waits for it, and is called until
+-- it gives 0. It stands in the audit with its filter and its count, and among the events of each message. What somebody
+-- claims just now is passed over. What is under way is suspended or removed when its attempt has failed.
+-- Locks: work items, skip locked.
+
+alter table parley_mail._p_recipient
+add column removal text check (removal in ('REPORT', 'SILENT'));
+
+comment on column parley_mail._p_recipient.removal is
+'Set while the message is under way: the recipient is given up, with a report or without, when the attempt fails.';
+
+create index _p_recipient_removal on parley_mail._p_recipient (message_id) where removal is not null;
+
+create function parley_mail._p_require_top(top integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if top is null or top < 1 then
+    found := parley_mail._p_raise('top', coalesce(top::text, 'null'));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_top(integer) is
+'Refuses a number of messages that is null or not positive.
+Errors: PM010.';
+
+create function parley_mail._p_track_operation(
+  event text, message_ids bigint[], queues text[], reason text, source text default 'ADMIN'
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_events record;
+begin
+  select array_agg(u.message_id order by u.n) as ids, array_agg(r.address order by u.n) as addresses,
+    count(*)::integer as events
+  into v_events
+  from unnest(message_ids, queues) with ordinality as u (message_id, queue, n)
+  left join parley_mail._p_recipient as r on r.message_id = u.message_id and r.lane = u.queue;
+  if v_events.events > 0 then
+    perform parley_mail._p_track(
+      array_fill(event, array[v_events.events]), v_events.ids, v_events.addresses, null,
+      array_fill(reason, array[v_events.events]), null, array_fill(source, array[v_events.events])
+    );
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_track_operation(text, bigint[], text[], text, text) is
+'Records what was done to messages in some queues, as an event of each.
+Arguments: event; message_ids and queues, one each; reason; source, who did it.';
+
+create function parley_mail._p_operate(
+  caller oid, operation text, filter jsonb, top integer, reason text default null
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_work record;
+  v_touched integer := 0;
+begin
+  for v_work in
+    select w.system, jsonb_build_object('items', jsonb_agg(w.item_id)) as items,
+      array_agg(w.message_id order by w.item_id) as ids, array_agg(w.queue order by w.item_id) as queues
+    from parley_mail._p_matching(filter, operation, top) as w
+    where w.queue <> 'POISON/-/-'
+    group by w.system
+    order by w.system
+  loop
+    if operation = 'suspend' then
+      v_touched := v_touched + parley_store.suspend_work(
+        v_work.system, v_work.items, reason, top, done_by => pg_get_userbyid(caller)
+      );
+    elsif operation = 'resume' then
+      v_touched := v_touched + parley_store.resume_work(
+        v_work.system, v_work.items, top, done_by => pg_get_userbyid(caller)
+      );
+    else
+      v_touched := v_touched + parley_store.retry_work_now(
+        v_work.system, v_work.items, top, done_by => pg_get_userbyid(caller)
+      );
+    end if;
+    if operation <> 'retry' then
+      perform parley_mail._p_track_operation(upper(operation), v_work.ids, v_work.queues, reason);
+    end if;
+  end loop;
+  return v_touched;
+end
+$$;
+
+comment on function parley_mail._p_operate(oid, text, jsonb, integer, text) is
+'Suspends, resumes or retries messages that a filter matches, but those of the queue of poison; gives how many.
+Errors: PM010.';
+
+create function parley_mail.suspend_messages(
+  filter jsonb, reason text default null, top integer default 1000, dry_run boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_messages integer;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  found := parley_mail._p_require_top(top);
+  if dry_run is not false then
+    return (select count(*) from parley_mail._p_matching(filter, 'suspend', null) as w);
+  end if;
+  v_messages := parley_mail._p_operate(v_caller, 'suspend', filter, top, reason);
+  perform parley_mail._p_record_audit(
+    v_caller, 'suspend messages', filter::text, jsonb_build_object('messages', v_messages, 'reason', reason)
+  );
+  return v_messages;
+end
+$$;
+
+comment on function parley_mail.suspend_messages(jsonb, text, integer, boolean, parley.caller) is
+'Holds messages in their queues: nothing of them leaves until they are resumed, and they do not expire. What is under
+way is held when its attempt has failed. Gives how many; call it until it gives 0.
+Arguments: filter, as docs/mail-operations.md lists its conditions; reason; top, how many in a call; dry_run, count all
+that match, and change nothing.
+Errors: PM001 not allowed, PM010 malformed filter.
+Source: spec mail 2, 17.';
+
+create function parley_mail.resume_messages(
+  filter jsonb, top integer default 1000, dry_run boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_messages integer;
+  v_poison bigint[];
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  found := parley_mail._p_require_top(top);
+  if dry_run is not false then
+    return (select count(*) from parley_mail._p_matching(filter, 'resume', null) as w);
+  end if;
+  v_poison := array(
+    select w.item_id from parley_mail._p_matching(filter, 'resume', top) as w where w.queue = 'POISON/-/-'
+  );
+  v_messages := parley_mail._p_resubmit('mail', v_poison, v_caller)
+    + parley_mail._p_operate(v_caller, 'resume', filter, top);
+  perform parley_mail._p_record_audit(
+    v_caller, 'resume messages', filter::text, jsonb_build_object('messages', v_messages)
+  );
+  return v_messages;
+end
+$$;
+
+comment on function parley_mail.resume_messages(jsonb, integer, boolean, parley.caller) is
+'Has suspended messages go on, at the end of their queues; what is poison or held in quarantine is categorized anew.
+Gives how many; call it until it gives 0.
+Arguments: as suspend_messages.
+Errors: PM001 not allowed, PM010 malformed filter.
+Source: spec mail 5, 17.';
+
+create function parley_mail.retry_messages(
+  filter jsonb, top integer default 1000, dry_run boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_messages integer;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  found := parley_mail._p_require_top(top);
+  if dry_run is not false then
+    return (select count(*) from parley_mail._p_matching(filter, 'retry', null) as w);
+  end if;
+  v_messages := parley_mail._p_operate(v_caller, 'retry', filter, top);
+  perform parley_mail._p_record_audit(
+    v_caller, 'retry messages', filter::text, jsonb_build_object('messages', v_messages)
+  );
+  return v_messages;
+end
+$$;
+
+comment on function parley_mail.retry_messages(jsonb, integer, boolean, parley.caller) is
+'Has messages that wait for their next attempt tried now; for a queue that could not be reached there is retry_queue.
+Gives how many; call it until it gives 0.
+Arguments: as suspend_messages.
+Errors: PM001 not allowed, PM010 malformed filter.
+Source: spec mail 17.';
+
+create function parley_mail.change_messages(
+  filter jsonb, priority text default null, expires timestamptz default null, next_attempt timestamptz default null,
+  top integer default 1000, dry_run boolean default false, caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_priority integer := array_position(array['HIGH', 'NORMAL', 'LOW'], upper(priority)) - 1;
+  v_work record;
+  v_messages integer := 0;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  found := parley_mail._p_require_top(top);
+  if priority is not null and v_priority is null then
+    found := parley_mail._p_raise('choice', 'priority', priority, 'HIGH, NORMAL, LOW');
+  elsif coalesce(priority, expires::text, next_attempt::text) is null then
+    found := parley_mail._p_raise('nothing to change');
+  end if;
+  for v_work in
+    select c.system, count(*)::integer as messages, array_agg(c.item_id) filter (where c.n <= top) as items,
+      array_agg(c.message_id) filter (where c.n <= top) as ids
+    from (
+      select w.system, w.item_id, w.message_id, row_number() over (order by w.item_id) as n
+      from parley_mail._p_matching(filter, 'change', null) as w
+      join parley_mail._p_message as m using (message_id)
+      -- What is so already is left alone, so that calling it again comes to an end.
+      where m.priority <> v_priority
+        or w.expires_at is distinct from coalesce(date_trunc('second', expires), w.expires_at)
+        or (
+          w.status <> 'SUSPENDED'
+          and case when w.state = 'DELAYED' then w.due_at <> next_attempt else next_attempt > clock_timestamp() end
+        )
+    ) as c
+    group by c.system
+    order by c.system
+  loop
+    if dry_run is not false then
+      v_messages := v_messages + v_work.messages;
+      continue;
+    end if;
+    v_messages := v_messages + parley_store.change_work(
+      v_work.system, v_work.items, parley_mail._p_priority_of_item(v_priority::smallint),
+      date_trunc('second', expires), next_attempt, pg_get_userbyid(v_caller)
+    );
+    update parley_mail._p_message as m
+    set priority = coalesce(v_priority, m.priority), expires_at = coalesce(date_trunc('second', expires), m.expires_at)
+    where m.message_id = any (v_work.ids);
+  end loop;
+  if dry_run is false then
+    perform parley_mail._p_record_audit(v_caller, 'change messages', filter::text, jsonb_build_object(
+      'messages', v_messages, 'priority', priority, 'expires', expires, 'next_attempt', next_attempt
+    ));
+  end if;
+  return v_messages;
+end
+$$;
+
+comment on function parley_mail.change_messages(
+  jsonb, text, timestamptz, timestamptz, integer, boolean, parley.caller
+) is
+'Changes the priority, the expiry or the time of the next attempt of messages that wait; those under way stay as they
+are. Gives how many; call it until it gives 0.
+Arguments: filter; priority, HIGH, NORMAL or LOW; expires; next_attempt; top, how many in a call; dry_run.
+Errors: PM001 not allowed, PM010 malformed filter or nothing to change.
+Source: spec mail 17.';

@@ -1,0 +1,127 @@
+-- Message tracking: what has happened to each message (spec mail 16).
+--
+-- Events are appended in the transaction that does what they report, those of one statement at once, and recipients of
+-- one message with the same event are one row. So they cost no commit of their own. No content is kept, and subjects
+-- only where track_subjects of the organization is on. A row says what it needs of its message, which is gone soon.
+
+create function parley_mail._p_track(
+  events text[], message_ids bigint[], addresses text[], statuses text[], texts text[], hosts text[], sources text[],
+  connectors text[] default null
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tracked record;
+  v_has_subjects boolean;
+begin
+  if events is null or events = '{}' then
+    return 0;
+  end if;
+  select coalesce((o.settings ->> 'track_subjects')::boolean, true) into v_has_subjects
+  from parley_mail._p_organization as o;
+  select
+    array_agg(g.event order by g.first) as events, array_agg(g.message_id::text order by g.first) as ids,
+    jsonb_agg(g.addresses order by g.first) as recipients, array_agg(g.source order by g.first) as sources,
+    -- A message that came is tracked when it is categorized, and came before.
+    array_agg(case when g.event in ('RECEIVE', 'SUBMIT', 'DSN') then m.received_at end order by g.first) as times,
+    jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+      'status', g.status, 'text', g.text, 'host', g.host, 'connector', coalesce(g.connector, m.connector),
+      'sender', m.sender, 'network_message_id', m.network_message_id, 'header_message_id', m.header_message_id,
+      'bytes', m.size, 'received_at', m.received_at, 'client_ip', host(m.source_ip), 'helo', m.helo,
+      'direction', m.directionality, 'submitted_by', m.submitted_by, 'parent', m.parent_message_id, 'tag', m.tag,
+      'came_by', m.source, 'subject', case when v_has_subjects then m.subject end
+    )) order by g.first) as fields
+  into v_tracked
+  from (
+    select
+      u.event, u.message_id, u.source, u.status, u.text, u.host, u.connector, min(u.n) as first,
+      jsonb_agg(u.address order by u.n) filter (where u.address is not null) as addresses
+    from unnest(events, message_ids, addresses, statuses, texts, hosts, sources, connectors) with ordinality
+      as u (event, message_id, address, status, text, host, source, connector, n)
+    group by u.event, u.message_id, u.source, u.status, u.text, u.host, u.connector
+  ) as g
+  left join parley_mail._p_message as m using (message_id);
+  perform parley_mail._p_send_status(events, message_ids, addresses, statuses, texts);
+  return parley_store.track(
+    'mail', v_tracked.events, v_tracked.ids, recipients => v_tracked.recipients, fields => v_tracked.fields,
+    sources => v_tracked.sources, times => v_tracked.times
+  );
+end
+$$;
+
+comment on function parley_mail._p_track(text[], bigint[], text[], text[], text[], text[], text[], text[]) is
+'Records events in the message tracking log: recipients of one message with the same event are one row. Gives how many.
+Arguments: an event, a message, an address and so on for each recipient; sources, such as SMTP or ROUTING; connectors,
+null for that by which the message came.
+Source: spec mail 16.';
+
+create function parley_mail._p_sees_tracking(caller parley.caller default parley.current_caller()) returns boolean
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
+$$;
+
+comment on function parley_mail._p_sees_tracking(parley.caller) is
+'Reports whether the caller sees the events of all messages.';
+
+create function parley_mail._p_submitter_number(caller parley.caller default parley.current_caller()) returns text
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.caller_role(caller)::text
+$$;
+
+comment on function parley_mail._p_submitter_number(parley.caller) is
+'Gives the number of the caller''s role, as events have it.';
+
+create view parley_mail.tracking with (security_barrier) as
+select
+  t.at as date_time,
+  case when t.event in ('RECEIVE', 'SUBMIT') then t.fields ->> 'client_ip' end as client_ip,
+  case when t.event in ('RECEIVE', 'SUBMIT') then t.fields ->> 'helo' end as client_hostname,
+  null::text as server_ip,
+  t.fields ->> 'host' as server_hostname,
+  case when t.event not in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT', 'TRANSFER')
+    then t.fields ->> 'text' end as source_context,
+  t.fields ->> 'connector' as connector_id,
+  t.source,
+  t.event as event_id,
+  t.message_id as internal_message_id,
+  t.fields ->> 'header_message_id' as message_id,
+  t.fields ->> 'network_message_id' as network_message_id,
+  t.recipients as recipient_address,
+  case when t.fields ? 'status'
+    then array_fill(concat_ws(' ', t.fields ->> 'status', t.fields ->> 'text'), array[cardinality(t.recipients)])
+  end as recipient_status,
+  (t.fields ->> 'bytes')::bigint as total_bytes,
+  cardinality(t.recipients) as recipient_count,
+  case when t.event in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT')
+    then regexp_replace(t.fields ->> 'text', '^rfc822;', '') end as related_recipient_address,
+  case when t.event in ('TRANSFER', 'DSN') then t.fields ->> 'parent' end as reference,
+  t.fields ->> 'subject' as message_subject,
+  t.fields ->> 'sender' as sender_address,
+  t.fields ->> 'sender' as return_path,
+  t.fields ->> 'received_at' as message_info,
+  t.fields ->> 'direction' as directionality,
+  t.fields ->> 'client_ip' as original_client_ip,
+  null::text as original_server_ip,
+  jsonb_strip_nulls(jsonb_build_object('tag', t.fields -> 'tag', 'came_by', t.fields -> 'came_by')) as custom_data,
+  'Email'::text as traffic_type,
+  null::text as log_id,
+  '1'::text as schema_version
+from parley_store.tracking as t
+where t.system = 'mail'
+  and (
+    (select parley_mail._p_sees_tracking())
+    or t.fields ->> 'submitted_by' = (select parley_mail._p_submitter_number())
+  );
+
+comment on view parley_mail.tracking is
+'Events of messages, in the order of fields that message tracking logs have: all for who holds VIEW, those of one''s own
+submissions for others. Name a date_time or an internal_message_id: without them all partitions are read.
+Columns: date_time; client_ip, client_hostname, from where it came; server_hostname, where it went; source_context, why;
+source, what saw it; event_id; internal_message_id, the number of the message; message_id, of its header;
+network_message_id, the same for forks; message_info, when it came first; reference, of a fork its parent and of a
+report what it is about; custom_data, the tag of the submitter and by what it came.';

@@ -1,0 +1,350 @@
+package sql_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// status gives what operators see of a message: the status in each of its queues.
+func (b *broker) statusOf(id int64) string {
+	b.Helper()
+	return value[string](b.session, `
+		select coalesce(string_agg(split_part(queue, '/', 1) || ' ' || status, ', ' order by queue), 'gone')
+		from parley_mail.messages where message_id = $1`, id)
+}
+
+// sent submits a message and categorizes it, and gives its number.
+func (b *broker) sent(subject string, recipients ...string) int64 {
+	b.Helper()
+	id := value[int64](b.session, "select parley_mail.send('ann', $1, $2, 'text', tag => 'T-' || $2)", recipients, subject)
+	b.exec("select parley_mail._p_categorize(100)")
+	return id
+}
+
+func TestFilterChoosesMessages(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.sent("one", "x@example.com", "bob@example.org")
+	b.sent("two", "y@example.com")
+	b.arriving("spam_mer@example.net", "ann@example.org")
+	b.exec("select parley_mail._p_categorize(100)")
+	b.exec("select parley_mail.send('ann', array['z@example.com'], 'three', 'text', priority => 'HIGH')")
+	b.exec("update parley_mail._p_message set received_at = received_at - interval '2 hours' where subject = 'two'")
+	b.exec("update parley_mail._p_recipient set attempts = 2, last_status = '4.2.2', last_text = 'Mailbox full' where address = 'bob@example.org'")
+	for filter, want := range map[string]string{
+		`{}`:                                             "one one three two -",
+		`{"queue": "DNS/*"}`:                             "one two",
+		`{"queue": "submission"}`:                        "three",
+		`{"sender": "spam_*"}`:                           "-",
+		`{"sender": "SPAMXMER@*"}`:                       "",
+		`{"recipient": "*@example.ORG"}`:                 "one -",
+		`{"subject": "T*"}`:                              "three two",
+		`{"tag": "t-one", "queue": "MAILBOX/*"}`:         "one",
+		`{"source": "smtp"}`:                             "-",
+		`{"priority": "high"}`:                           "three",
+		`{"older": "1 hour"}`:                            "two",
+		`{"error": "mailbox FULL"}`:                      "one",
+		`{"status": ["retry", "SUSPENDED"]}`:             "",
+		`{"status": "ready", "larger": 100000}`:          "",
+		`{"queue": "DNS/*", "not": {"older": "1 hour"}}`: "one",
+		`{"not": {"recipient": "*@example.com"}, "queue": "*/local/*"}`:     "one -",
+		`{"not": {"queue": "MAILBOX/*"}, "status": "READY", "source": "*"}`: "one two",
+	} {
+		got := value[string](b.session, `
+			select coalesce(string_agg(coalesce(subject, '-'), ' ' order by subject), '') from parley_mail.find_messages($1)`, filter)
+		if got != want {
+			t.Errorf("%s chooses %q, want %q", filter, got, want)
+		}
+	}
+	for _, filter := range []string{
+		`null`, `[]`, `7`, `{"quue": "x"}`, `{"sender": null}`, `{"status": "GONE"}`, `{"priority": "URGENT"}`, `{"older": "soon"}`, `{"messages": ["x"]}`,
+		`{"not": {"not": {}}}`, `{"not": 3}`, `{"larger": "big"}`,
+	} {
+		b.refusesMail(10, "select parley_mail.find_messages($1)", filter)
+		b.refusesMail(10, "select parley_mail.remove_messages($1)", filter)
+	}
+	b.refusesMail(10, "select parley_mail.find_messages(null)")
+	b.refusesMail(10, "select parley_mail.suspend_messages('{}', top => null)")
+	b.refusesMail(10, "select parley_mail.find_messages('{}', after => 'x')")
+	// Page by page the list is the same.
+	equal(b.session, value[string](b.session, "select string_agg(bookmark, ',') from parley_mail.find_messages('{}')"), `
+		with recursive page as (
+			select 0 as n, null::text as bookmark
+			union all
+			select p.n + 1, (select f.bookmark from parley_mail.find_messages('{}', 1, p.bookmark) as f) from page as p where p.n = 0 or p.bookmark is not null
+		)
+		select string_agg(bookmark, ',' order by n) from page`)
+}
+
+func TestMessagesAreSuspendedResumedAndRetried(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	id := b.sent("a", "x@example.com", "bob@example.org")
+	equal(b.session, 1, `select parley_mail.suspend_messages('{"queue": "DNS/*"}', 'wait', dry_run => true)`)
+	equal(b.session, 1, `select parley_mail.suspend_messages('{"queue": "DNS/*"}', 'wait')`)
+	equal(b.session, 0, `select parley_mail.suspend_messages('{"queue": "DNS/*"}', 'wait')`)
+	if got := b.statusOf(id); got != "DNS SUSPENDED, MAILBOX READY" {
+		t.Errorf("after suspend: %s", got)
+	}
+	claims := b.claimMail(10, 10)
+	if len(claims) != 1 || claims[0].Lane != "MAILBOX/local/-" {
+		t.Fatalf("claimed %v", claims)
+	}
+	if got := b.statusOf(id); got != "DNS SUSPENDED, MAILBOX ACTIVE" {
+		t.Errorf("after claim: %s", got)
+	}
+	// What is under way is suspended when its attempt has failed.
+	equal(b.session, 1, `select parley_mail.suspend_messages('{"queue": "MAILBOX/*"}')`)
+	if got := b.statusOf(id); got != "DNS SUSPENDED, MAILBOX PENDING_SUSPEND" {
+		t.Errorf("suspended under way: %s", got)
+	}
+	b.outcomes(claims[0], "DEFERRED")
+	if got := b.statusOf(id); got != "DNS SUSPENDED, MAILBOX SUSPENDED" {
+		t.Errorf("after the attempt: %s", got)
+	}
+	equal(b.session, 2, `select parley_mail.resume_messages(jsonb_build_object('messages', array[$1::bigint]))`, id)
+	claims = append(b.claimMail(10, 10), b.claimMail(10, 10)...)
+	for _, c := range claims {
+		b.outcomes(c, "DEFERRED")
+	}
+	if got := b.statusOf(id); got != "DNS RETRY, MAILBOX RETRY" {
+		t.Errorf("after failures: %s", got)
+	}
+	equal(b.session, 1, `select parley_mail.retry_messages('{"recipient": "bob@*"}')`)
+	if got := b.statusOf(id); got != "DNS RETRY, MAILBOX READY" {
+		t.Errorf("after retry: %s", got)
+	}
+	// Another time, priority and end.
+	equal(b.session, 2, `select parley_mail.change_messages('{}', priority => 'high', expires => '2099-01-01', next_attempt => '2098-01-01', dry_run => true)`)
+	equal(b.session, 2, `select parley_mail.change_messages('{}', priority => 'high', expires => '2099-01-01', next_attempt => '2098-01-01')`)
+	equal(b.session, 0, `select parley_mail.change_messages('{}', priority => 'high', expires => '2099-01-01', next_attempt => '2098-01-01')`)
+	equal(b.session, "HIGH RETRY 2099 2098,HIGH RETRY 2099 2098", `
+		select string_agg(concat_ws(' ', priority, status, extract(year from expires_at), extract(year from next_attempt_at)), ',') from parley_mail.messages`)
+	equal(b.session, 2, `select parley_mail.change_messages('{}', next_attempt => now())`)
+	if claims = append(b.claimMail(10, 10), b.claimMail(10, 10)...); len(claims) != 2 {
+		t.Errorf("claimed %v", claims)
+	}
+	b.refusesMail(10, `select parley_mail.change_messages('{}')`)
+	b.refusesMail(10, `select parley_mail.change_messages('{}', priority => 'URGENT')`)
+	equal(b.session, "RESUME,SUSPEND", `select string_agg(distinct event_id, ',') from parley_mail.tracking where source = 'ADMIN'`)
+	equal(b.session, "change messages,resume messages,retry messages,suspend messages", `select string_agg(distinct operation, ',' order by operation) from parley_mail.audit where operation like '% messages'`)
+}
+
+func TestMessagesAreRemovedWithAReportOrWithout(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	first, second, third := b.sent("a", "x@example.com"), b.sent("b", "x@example.com", "bob@example.org"), b.sent("c", "y@example.net")
+	b.exec("select parley_mail.send('ann', array['z@example.com'], 'waits', 'text')")
+	equal(b.session, 4, `select parley_mail.remove_messages('{}', dry_run => true)`)
+	equal(b.session, 1, `select parley_mail.remove_messages('{"subject": "a"}', with_report => false)`)
+	equal(b.session, "0 DROP", `select (select count(*) from parley_mail._p_report) || ' ' || (select string_agg(event_id, ' ') from parley_mail.tracking where source = 'ADMIN')`)
+	if got := b.statusOf(first); got != "gone" {
+		t.Errorf("removed: %s", got)
+	}
+	// In steps, until nothing is left.
+	equal(b.session, 1, `select parley_mail.remove_messages('{"subject": "b"}', top => 1)`)
+	equal(b.session, 1, `select parley_mail.remove_messages('{"subject": "b"}', top => 1)`)
+	equal(b.session, 0, `select parley_mail.remove_messages('{"subject": "b"}', top => 1)`)
+	equal(b.session, "bob@example.org x@example.com", `select string_agg(address, ' ' order by address) from parley_mail._p_report where message_id = $1 and status = '5.7.0'`, second)
+	// What is under way goes when the attempt has failed, and not before.
+	claims := b.claimMail(10, 10)
+	if len(claims) != 1 || claims[0].Message != third {
+		t.Fatalf("claimed %v", claims)
+	}
+	equal(b.session, 1, `select parley_mail.remove_messages('{"subject": "c"}')`)
+	b.exec("select parley_mail._p_maintain()")
+	if got := b.statusOf(third); got != "DNS PENDING_REMOVE" {
+		t.Errorf("removed under way: %s", got)
+	}
+	equal(b.session, 0, `select parley_mail.remove_messages('{"subject": "c"}')`)
+	b.outcomes(claims[0], "DEFERRED")
+	b.exec("select parley_mail._p_maintain()")
+	equal(b.session, "y@example.net 5.7.0", "select string_agg(address || ' ' || status, '') from parley_mail._p_report where message_id = $1", third)
+	equal(b.session, 0, "select count(*)::int from parley_mail._p_recipient")
+	// The submission queue is left alone.
+	b.refusesMail(6, `select parley_mail.remove_messages('{"queue": "SUBMISSION"}')`)
+	equal(b.session, "SUBMISSION/-/- READY", "select string_agg(queue || ' ' || status, ',') from parley_mail.messages")
+	b.refusesMail(6, `select parley_mail.suspend_queue('DNS/internet/nowhere.example')`)
+}
+
+func TestRemovalOfWhatIsDeliveredAfterAllComesTooLate(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	id := b.sent("a", "x@example.com")
+	claims := b.claimMail(10, 10)
+	equal(b.session, 1, `select parley_mail.remove_messages('{}')`)
+	b.outcomes(claims[0], "DELIVERED")
+	b.exec("select parley_mail._p_maintain()")
+	equal(b.session, "SEND", `select string_agg(event_id, ' ') from parley_mail.tracking where internal_message_id = $1::bigint::text and source <> 'SQL'`, id)
+	equal(b.session, 0, "select count(*)::int from parley_mail._p_report")
+}
+
+func TestMessagesAreCategorizedAnew(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.apply(`{"send connector": {"internet": {"enabled": false}, "net": {"address_spaces": [{"pattern": "example.net"}]}}}`)
+	id := b.sent("a", "x@example.com", "y@example.net")
+	b.exec("select parley_store.fail_lane('mail', 'DNS/net/example.net', 'no answer')")
+	if got := b.statusOf(id); got != "DNS RETRY, UNREACHABLE READY" {
+		t.Errorf("before: %s", got)
+	}
+	// What is suspended stays.
+	b.exec(`select parley_mail.suspend_messages('{"queue": "DNS/*"}')`)
+	equal(b.session, 1, `select parley_mail.resubmit_messages('{}')`)
+	b.apply(`{"send connector": {"internet": {"enabled": true}}}`)
+	b.categorize("1 0 0")
+	equal(b.session, "DNS/internet/example.com x@example.com; DNS/net/example.net y@example.net", "select $1::text", b.recipients())
+	b.exec(`select parley_mail.resume_messages('{}')`)
+	equal(b.session, 1, `select parley_mail.resubmit_messages('{"queue": "DNS/net/*"}')`)
+	b.categorize("1 0 0")
+	equal(b.session, 2, "select count(*)::int from parley_mail._p_recipient")
+	equal(b.session, "1 RESUBMIT 2,SUBMIT 1", `
+		select '1 ' || string_agg(event_id || ' ' || n, ',' order by event_id) from (
+			select event_id, count(*) as n from parley_mail.tracking where event_id in ('SUBMIT', 'RESUBMIT') group by 1) as e`)
+}
+
+func TestHeldDomainsWait(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	equal(b.session, true, "select parley_mail.hold_domain('Example.COM', 'their host is moving')")
+	id := b.sent("a", "x@example.com")
+	equal(b.session, "SUSPENDED domain held: example.com", "select status || ' ' || suspended_for from parley_store.lanes where lane = 'DNS/internet/example.com'")
+	if got := b.statusOf(id); got != "DNS READY" {
+		t.Errorf("held: %s", got)
+	}
+	if claims := b.claimMail(10, 10); len(claims) > 0 {
+		t.Errorf("claimed %v", claims)
+	}
+	equal(b.session, "example.com", "select string_agg(domain, ' ') from parley_mail.held_domains")
+	equal(b.session, true, "select parley_mail.release_domain('example.com')")
+	equal(b.session, false, "select parley_mail.release_domain('example.com')")
+	if claims := b.claimMail(10, 10); len(claims) != 1 {
+		t.Errorf("claimed %v", claims)
+	}
+	b.refusesMail(6, "select parley_mail.hold_domain(null)")
+	b.refusesMail(6, "select parley_mail.hold_domain('a/b')")
+}
+
+func TestSuspendedMessagesAreExportedForReplay(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	reader := b.role("reader")
+	b.exec("select parley_mail.grant_right('READ_CONTENT', $1)", reader)
+	r := b.as(reader)
+	id := value[int64](b.session, "select parley_mail.send('ann', array['x@example.com', 'y@example.com'], 'a', repeat('text ', 3000), notify => 'SUCCESS', ret => 'HDRS', envid => 'E1')")
+	b.exec("select parley_mail._p_categorize(100)")
+	equal(r, 0, "select count(*)::int from parley_mail.export_messages('{}')")
+	b.exec("select parley_mail.suspend_messages('{}')")
+	text := value[string](r, "select convert_from(content, 'UTF8') from parley_mail.export_messages('{}')")
+	const want = "X-Sender: <ann@example.org> RET=HDRS ENVID=E1\r\nX-Receiver: <x@example.com> NOTIFY=SUCCESS\r\nX-Receiver: <y@example.com> NOTIFY=SUCCESS\r\n" +
+		"X-CreatedBy: Parley\r\nX-Source: SQL\r\nX-EndOfInjectedXHeaders: 1\r\nDate: "
+	if !strings.HasPrefix(text, want) || !strings.Contains(text, "\r\nSubject: a\r\n") || len(text) < 15000 {
+		t.Errorf("exported %q", text[:min(len(text), 400)])
+	}
+	equal(b.session, 1, "select count(*)::int from parley_mail.messages where status = 'SUSPENDED'")
+	equal(r, 0, "select count(*)::int from parley_mail.export_messages('{}', after => (select max(bookmark) from parley_mail.export_messages('{}')))")
+	header := value[string](r, "select convert_from(parley_mail.read_message($1), 'UTF8')", id)
+	if !strings.Contains(header, "Subject: a\r\n") || strings.Contains(header, "text text") {
+		t.Errorf("the header is %q", header)
+	}
+	equal(r, "Subj", "select convert_from(parley_mail.read_message($1, 'ALL', $2, 4), 'UTF8')", id, int64(strings.Index(text, "Subject: ")-strings.Index(text, "Date: ")))
+	equal(b.session, true, "select count(*) filter (where operation = 'export message') >= 1 and count(*) filter (where operation = 'read message') = 2 from parley_mail.audit where role = $1 and object = $2::bigint::text", reader, id)
+	r.refusesMail(6, "select parley_mail.read_message(0)")
+	r.refusesMail(6, "select parley_mail.read_message(null)")
+	r.refusesMail(10, "select parley_mail.read_message($1, 'SECRET')", id)
+	b.as(b.role("other")).refusesMail(1, "select parley_mail.read_message($1)", id)
+}
+
+func TestAddressIsTestedWithoutSending(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.apply(`{
+		"mailbox": {"small@example.org": {"store": "local", "max_receive_size": 2000}},
+		"distribution group": {"all@example.org": {"members": ["ann@example.org", "x@example.com"]}}}`)
+	b.exec("select parley_mail.hold_domain('example.com')")
+	for _, c := range []struct{ call, want string }{
+		{"'a@example.org'", "ann@example.org RESOLVE MAILBOX local f"},
+		{"'Ann <ann@example.org>'", "ann@example.org MAILBOX local f"},
+		{"'all@example.org'", "ann@example.org EXPAND MAILBOX local f;x@example.com EXPAND DNS internet example.com t"},
+		{"'x@example.net'", "x@example.net DNS internet example.net f"},
+		{"'nobody@example.org'", "nobody@example.org f 5.1.1"},
+		{"'small@example.org', size => 5000", "small@example.org f 5.2.3"},
+	} {
+		equal(b.session, c.want, `select string_agg(concat_ws(' ', recipient, by_way_of, delivery_type, connector, next_hop, is_held, status), ';') from parley_mail.test_address(`+c.call+")")
+	}
+	equal(b.session, 0, "select count(*)::int from parley_mail._p_message")
+	b.refusesMail(10, "select parley_mail.test_address('nobody')")
+	b.refusesMail(10, "select parley_mail.test_address(null)")
+}
+
+func TestTrackingIsForViewersAndSubmitters(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	shop := b.sender("shop")
+	id := value[int64](shop, "select parley_mail.send('shop', array['a@example.org', 'nobody@example.org'], 'secret', 'text', tag => '7')")
+	other := b.arriving("x@example.com", "bob@example.org")
+	b.exec("select parley_mail._p_categorize(100)")
+	for _, c := range b.claimMail(10, 10) {
+		b.outcomes(c, "DELIVERED")
+	}
+	equal(shop, "DELIVER,FAIL,RESOLVE,SUBMIT", "select string_agg(event_id, ',' order by event_id) from parley_mail.tracking")
+	equal(shop, 0, "select count(*)::int from parley_mail.tracking where internal_message_id = $1::bigint::text", other)
+	equal(b.session, "DELIVER STOREDRIVER local,RECEIVE SMTP", `
+		select string_agg(concat_ws(' ', event_id, source, connector_id), ',' order by event_id) from parley_mail.tracking where internal_message_id = $1::bigint::text`, other)
+	equal(b.session, "secret shop@example.org ORIGINATING 7 a@example.org t", `
+		select concat_ws(' ', min(message_subject), min(sender_address), min(directionality), min(custom_data ->> 'tag'), min(related_recipient_address) filter (where event_id = 'RESOLVE'), min(message_info) is not null)
+		from parley_mail.tracking where internal_message_id = $1::bigint::text`, id)
+	equal(b.as(b.role("nobody")), 0, "select count(*)::int from parley_mail.tracking")
+	b.apply(`{"organization": {"organization": {"track_subjects": false}}}`)
+	id = value[int64](shop, "select parley_mail.send('shop', array['ann@example.org'], 'secret', 'text')")
+	b.exec("select parley_mail._p_categorize(100)")
+	equal(b.session, "true", "select bool_and(message_subject is null)::text from parley_mail.tracking where internal_message_id = $1::bigint::text", id)
+}
+
+func TestOperationsOfMailAskForTheRight(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.sent("a", "x@example.com")
+	viewer, nobody := b.role("viewer"), b.as(b.role("nobody"))
+	b.exec("select parley_mail.grant_right('VIEW', $1)", viewer)
+	v := b.as(viewer)
+	for _, statement := range []string{
+		"parley_mail.suspend_messages('{}')", "parley_mail.resume_messages('{}')", "parley_mail.retry_messages('{}')", "parley_mail.resubmit_messages('{}')",
+		"parley_mail.remove_messages('{}')", "parley_mail.change_messages('{}', priority => 'LOW')", "parley_mail.hold_domain('example.com')",
+		"parley_mail.release_domain('example.com')", "parley_mail.export_messages('{}')", "parley_mail.read_message(1)",
+	} {
+		v.refusesMail(1, "select "+statement)
+		nobody.refusesMail(1, "select "+statement)
+	}
+	for _, statement := range []string{"parley_mail.find_messages('{}')", "parley_mail.test_address('x@example.com')"} {
+		v.exec("select " + statement)
+		nobody.refusesMail(1, "select "+statement)
+	}
+	for _, view := range []string{"messages", "held_domains", "tracking", "queues"} {
+		equal(nobody, 0, "select count(*)::int from parley_mail."+view)
+	}
+	equal(v, 1, "select count(*)::int from parley_mail.messages")
+	equal(b.session, false, `
+		select bool_or(has_function_privilege($1::text, p.oid, 'execute')) from pg_proc as p
+		where p.pronamespace = 'parley_mail'::regnamespace and p.proname in ('_p_give_up', '_p_resubmit', '_p_matching', '_p_operate', '_p_listed_messages')`, viewer)
+}
+
+// Whoever is nobody may do nothing, and sees nothing.
+func TestOperationsOfMailRefuseANullCaller(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.sent("a", "x@example.com")
+	for _, call := range []string{
+		"suspend_messages('{}', caller => null)", "resume_messages('{}', caller => null)", "retry_messages('{}', caller => null)",
+		"resubmit_messages('{}', caller => null)", "remove_messages('{}', caller => null)", "change_messages('{}', priority => 'LOW', caller => null)",
+		"hold_domain('example.com', caller => null)", "release_domain('example.com', null)", "export_messages('{}', caller => null)",
+		"read_message(1, caller => null)", "find_messages('{}', caller => null)", "test_address('x@example.com', caller => null)",
+		"suspend_queue('SUBMISSION', caller => null)", "resume_queue('SUBMISSION', null)", "retry_queue('DNS/internet/example.com', null)",
+		"_p_begin_categorizing(caller => null)", "_p_categorize_begun(1, null)", "_p_claim_local(caller => null)", "_p_deliver_local('{}', null)",
+		"_p_messages(null)", "_p_held_domains(null)", "_p_sees_tracking(null)", "_p_submitter_number(null)", "_p_give_back_begun(1, null)", "_p_release_local('{}', null)",
+	} {
+		if _, err := b.db.Exec(t.Context(), "select parley_mail."+call); err == nil {
+			t.Errorf("%s was not refused", call)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package sql_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// died has a backend end in the midst of a transaction, as a crash would end it: nothing of the transaction is left, and nobody says why.
+func (b *broker) died(statement string, arguments ...any) {
+	b.Helper()
+	dying := b.begin()
+	pid := value[int](dying, "select pg_backend_pid()")
+	dying.exec(statement, arguments...)
+	equal(b.session, true, "select pg_terminate_backend($1)", pid)
+	b.waitUntil("select not exists (select from pg_stat_activity where pid = $1)", pid)
+	_, _ = dying.db.Exec(b.Context(), "rollback")
+}
+
+// begun takes messages from the submission queue, as a daemon does; 0 when there are none.
+func (b *broker) begun() int64 {
+	b.Helper()
+	return value[int64](b.session, "select coalesce(parley_mail._p_begin_categorizing(100), 0)")
+}
+
+func TestMessageOfWhichTwoCategorizersDieIsPoison(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	var ids [3]int64
+	for i := range ids {
+		ids[i] = b.arriving("x@example.com", fmt.Sprintf("y%d@example.net", i))
+	}
+	const categorize = "select parley_mail._p_categorize_begun($1)"
+	b.died(categorize, b.begun())
+	equal(b.session, "ACTIVE", "select string_agg(distinct status, ',') from parley_mail.messages")
+	// The record is not lost with the transaction, and is not somebody else's while it is new, or held.
+	if run := b.begun(); run != 0 {
+		t.Fatalf("run %d was taken over at once", run)
+	}
+	old := func() {
+		b.exec("update parley_mail._p_categorizing set begun_at = begun_at - interval '1 minute'")
+	}
+	old()
+	holder := b.begin()
+	holder.exec("select from parley_mail._p_categorizing for update")
+	if run := b.begun(); run != 0 {
+		t.Fatalf("run %d was taken over while somebody works on it", run)
+	}
+	holder.rollback()
+	// From then on each is categorized alone, one at a time.
+	first := b.begun()
+	if first == 0 || b.begun() != 0 {
+		t.Fatal("two suspects were begun at once")
+	}
+	poison := value[int64](b.session, "select message_ids[1] from parley_mail._p_categorizing where run_id = $1 and cardinality(message_ids) = 1", first)
+	b.died(categorize, first)
+	old()
+	for range 2 {
+		b.exec(categorize, b.begun())
+	}
+	equal(b.session, fmt.Sprint(poison, " SUSPENDED Who categorized it has died twice."), `
+		select message_id || ' ' || status || ' ' || last_error from parley_mail.messages where queue = 'POISON/-/-'`)
+	equal(b.session, 2, "select count(*)::int from parley_mail._p_recipient")
+	equal(b.session, 0, "select count(*)::int from parley_mail._p_categorizing")
+	equal(b.session, 1, "select count(*)::int from parley_mail.tracking where event_id = 'POISONMESSAGE'")
+	// An operator has it categorized anew, or removes it with a report.
+	equal(b.session, 1, `select parley_mail.resume_messages('{"queue": "POISON"}')`)
+	b.categorize("1 0 0")
+	equal(b.session, 3, "select count(*)::int from parley_mail._p_recipient")
+	_ = ids
+}
+
+func TestCategorizerThatFailsAndLivesCountsNoDeath(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	id := b.arriving("x@example.com", "y@example.net")
+	for range 3 {
+		run := b.begun()
+		dying := b.begin()
+		dying.exec("select parley_mail._p_categorize_begun($1)", run)
+		dying.rollback()
+		b.exec("select parley_mail._p_give_back_begun($1)", run)
+	}
+	b.categorize("1 0 0")
+	if got := b.statusOf(id); got != "DNS READY" {
+		t.Errorf("it is %s", got)
+	}
+}
+
+func TestMessageOfWhichTwoDeliveriesDieIsPoison(t *testing.T) {
+	t.Parallel()
+	b := newBoundMail(t)
+	for _, subject := range []string{"one", "two"} {
+		b.exec("select parley_mail.send('ann', array['inbox@example.org'], $1, 'text')", subject)
+	}
+	b.exec("select parley_mail._p_categorize()")
+	claim := func() []int64 {
+		b.Helper()
+		return value[[]int64](b.session, "select parley_mail._p_claim_local(100)")
+	}
+	const deliver = "select parley_mail._p_deliver_local($1)"
+	lose := func() {
+		b.Helper()
+		b.exec("update parley_store._p_lease set until = now() - interval '1 second'")
+		b.exec("select parley_mail._p_maintain()")
+	}
+	b.died(deliver, claim())
+	lose()
+	equal(b.session, 0, "select count(*)::int from public.inbox")
+	equal(b.session, 2, "select count(*)::int from parley_mail.tracking where event_id = 'LOAD'")
+	// Each alone: the one of which somebody dies again is poison, the other is delivered, once.
+	suspect := claim()
+	equal(b.session, 1, "select count(*)::int from parley_store.work_items where state = 'IN_FLIGHT'")
+	poison := value[int64](b.session, "select subject from parley_store.work_items where state = 'IN_FLIGHT'")
+	b.died(deliver, suspect)
+	lose()
+	equal(b.session, fmt.Sprint(poison, " SUSPENDED"), "select message_id || ' ' || status from parley_mail.messages where queue = 'POISON/-/-'")
+	for range 3 {
+		b.exec(deliver, claim())
+	}
+	equal(b.session, 1, "select count(*)::int from public.inbox")
+	equal(b.session, 1, `select parley_mail.remove_messages('{"queue": "POISON"}')`)
+	equal(b.session, "inbox@example.org 5.7.0", "select string_agg(address || ' ' || status, ',') from parley_mail._p_report")
+	equal(b.session, 0, "select count(*)::int from parley_mail._p_recipient")
+	// What could not be delivered, without a death, is given back.
+	b.exec("select parley_mail.send('ann', array['inbox@example.org'], 'three', 'text')")
+	b.exec("select parley_mail._p_categorize()")
+	for range 3 {
+		b.exec("select parley_mail._p_release_local($1)", claim())
+	}
+	b.exec(deliver, claim())
+	equal(b.session, 2, "select count(*)::int from public.inbox")
+}
