@@ -65,6 +65,9 @@ func (r *runs) adopt(
 ) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if ctx.Err() != nil { // all have ended, or are about to
+		return
+	}
 	if r.open == nil {
 		r.open, r.failed = make(map[string]*run), make(map[string]string)
 	}
@@ -137,7 +140,11 @@ func (s *Server) openWaysIn(ctx context.Context) {
 		return s.listener(ctx, name, w.listener, w.fqdn)
 	}, s.config.Logger)
 	failure := ""
-	if err := s.receiver.Rebind(ctx, used.receive); err != nil {
+	own, err := bound(used.receive, s.config.Bindings)
+	if err == nil {
+		err = s.receiver.Rebind(ctx, own)
+	}
+	if err != nil {
 		if failure = err.Error(); failure != s.unbound {
 			s.config.Logger.Error("a binding of a receive connector cannot be listened on, and is tried again", "error", err)
 		}
