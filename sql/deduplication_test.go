@@ -152,3 +152,16 @@ func TestKeysAreOfThoseWhoMaySend(t *testing.T) {
 		outsider.refuses(229, putOnce, "x", key)
 	}
 }
+
+func TestDeduplicationKeysAreShownToWhoMayReceive(t *testing.T) {
+	t.Parallel()
+	b := newJobs(t)
+	b.exec("select parley.put_once('jobs', 'a'::text, 'k')")
+	b.exec("select parley.put_once('jobs', 'a'::text, 'k')")
+	const shown = "select count(*) from parley.deduplication_keys where queue_name = 'jobs' and service_name is null and action = 'PUT' and key = 'k'"
+	equal(b.session, 1, shown+" and message_id is not null and expires_at > used_at")
+	outsider := b.as(b.role("outsider"))
+	equal(outsider, 0, shown)
+	b.makeKeysOld()
+	equal(b.session, 0, shown)
+}

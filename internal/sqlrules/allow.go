@@ -122,6 +122,7 @@ var withinReach = map[string]string{
 	"parley._p_failing_conversations(parley.caller)":                  asksTheCaller,
 	"parley._p_simple_queues(parley.caller)":                          asksTheCaller,
 	"parley._p_delayed_sends(parley.caller)":                          asksTheCaller,
+	"parley._p_deduplication_keys(parley.caller)":                     asksTheCaller,
 	"parley._p_set_aside_messages(parley.caller)":                     asksTheCaller,
 	"parley._p_delayed_messages(parley.caller)":                       asksTheCaller,
 	"parley._p_failing_messages(parley.caller)":                       asksTheCaller,

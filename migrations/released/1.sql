@@ -9416,6 +9416,40 @@ comment on function parley._p_use_key_to_begin(oid, text, text, text, text) is
 'Uses a key of a service for a dialog to be begun, after asking whether the caller may begin it.
 Errors: 229, 8402, 8423, 8425.';
 
+create function parley._p_deduplication_keys(caller parley.caller default parley.current_caller())
+returns table (
+  service_name text, queue_name text, action text, key text, used_at timestamptz, expires_at timestamptz,
+  conversation_handle uuid, message_id bigint, delayed_id bigint
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+begin
+  return query
+  select s.name, q.lookup_name, k.action, k.key, k.used_at, k.expires_at, k.conversation_handle, k.message_id,
+    k.delayed_id
+  from parley._p_deduplication_key as k
+  left join parley._p_service as s on s.service_id = k.object_id
+  join parley._p_queue as q on q.queue_id = coalesce(s.queue_id, k.object_id)
+  where k.is_answered
+    and k.expires_at > clock_timestamp()
+    and parley._p_has_permission(v_caller, 'RECEIVE', 'queue', q.queue_id, q.owner);
+end
+$$;
+
+comment on function parley._p_deduplication_keys(parley.caller) is 'Gives what parley.deduplication_keys shows.';
+
+create view parley.deduplication_keys as
+select k.service_name, k.queue_name, k.action, k.key, k.used_at, k.expires_at, k.conversation_handle, k.message_id,
+  k.delayed_id
+from parley._p_deduplication_keys() as k;
+
+comment on view parley.deduplication_keys is
+'Deduplication keys that still count, and what came of their first use. action is BEGIN, SEND or PUT; service_name is
+null where the key is of a simple queue. Of services and simple queues whose queue the role may receive from.';
+
 -- sql/conversation/copies.sql
 
 -- Copies of what is sent, for queues with retention (spec 5.2): status 3.
@@ -31121,6 +31155,7 @@ begin
   parley._p_delayed_messages(parley.caller), parley._p_delayed_sends(parley.caller) to public;
   grant execute on function parley._p_failing_messages(parley.caller) to public;
   grant execute on function parley._p_queue_quotas(parley.caller) to public;
+  grant execute on function parley._p_deduplication_keys(parley.caller) to public;
   grant execute on function parley._p_sees_poisoned(integer, parley.caller),
   parley._p_sees_set_aside(integer, parley.caller) to public;
 end

@@ -128,6 +128,7 @@ begin
   parley._p_delayed_messages(parley.caller), parley._p_delayed_sends(parley.caller) to public;
   grant execute on function parley._p_failing_messages(parley.caller) to public;
   grant execute on function parley._p_queue_quotas(parley.caller) to public;
+  grant execute on function parley._p_deduplication_keys(parley.caller) to public;
   grant execute on function parley._p_sees_poisoned(integer, parley.caller),
   parley._p_sees_set_aside(integer, parley.caller) to public;
 end
