@@ -181,8 +181,8 @@ var sections = []section{
 		files: []string{
 			"store/schema.sql", "store/content.sql", "store/content_reading.sql", "store/content_generations.sql", "store/lanes.sql",
 			"store/lane_counts.sql",
-			"store/work.sql", "store/claim.sql", "store/leases.sql", "store/lost_leases.sql", "store/lane_operations.sql", "store/work_operations.sql",
-			"store/work_changes.sql", "store/lane_counts.sql",
+			"store/work.sql", "store/claim.sql", "store/leases.sql", "store/lost_leases.sql", "store/leases_together.sql",
+			"store/lane_operations.sql", "store/work_operations.sql", "store/work_changes.sql",
 			"store/retry_policies.sql", "store/tracking.sql", "store/governor.sql", "store/maintenance.sql",
 		},
 	},

@@ -195,6 +195,14 @@ begin
     order by g.n
   );
   v_ids := parley_mail._p_first_accepted(messages, v_ids);
+  if exists (select from unnest(v_ids) as i (id) where i.id < 0) then
+    -- What was written for a message that is there already is not needed.
+    perform parley_store.release_content('mail', array(
+      select messages[i.n].message_id
+      from unnest(v_ids) with ordinality as i (id, n)
+      where i.id < 0 and messages[i.n].message_id is not null
+    ));
+  end if;
   perform parley_mail._p_insert_arriving(messages, v_ids);
   for v_next in
     select coalesce(messages[i.n].priority, 1::smallint) as priority, messages[i.n].quarantine as quarantine,
@@ -228,11 +236,33 @@ as $$
 declare
   v_messages parley_mail._p_arriving[];
   v_message parley_mail._p_arriving;
+  v_ids bigint[];
+  v_contents bigint[];
+  v_large integer := 0;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  -- Large bodies go where they are kept at once: an array of messages that has them is copied again and again.
+  v_ids := array(
+    select nextval('parley_mail._p_message_id') from unnest(bodies) as b (body) where octet_length(b.body) > 8000
+  );
+  if v_ids <> '{}' then
+    v_contents := parley_store.put_content('mail', v_ids, array(
+      select b.body
+      from unnest(bodies) with ordinality as b (body, n)
+      where octet_length(b.body) > 8000
+      order by b.n
+    ));
+  end if;
   for i in 1..cardinality(envelopes) loop
     v_message := jsonb_populate_record(null::parley_mail._p_arriving, envelopes[i]);
-    v_message.body := bodies[i];
+    if octet_length(bodies[i]) > 8000 then
+      v_large := v_large + 1;
+      v_message.message_id := v_ids[v_large];
+      v_message.content_id := v_contents[v_large];
+      v_message.size := coalesce(v_message.size, octet_length(bodies[i]));
+    else
+      v_message.body := bodies[i];
+    end if;
     v_messages[i] := v_message;
   end loop;
   return query select a.id from parley_mail._p_accept(v_messages, caller) as a (id);

@@ -9,9 +9,13 @@
 alter table parley_mail._p_organization add column submission_suspended_at timestamptz;
 
 create function parley_mail._p_placed(message_ids bigint[], part_size integer) returns setof parley_mail._p_resolved
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
+begin
+  return query
   with reached as materialized (
     select r.message_id, r.submitted_ordinal, r.address, r.original_recipient, r.notify, r.envelope_sender, r.store,
       r.status, r.reason, r.event
@@ -60,7 +64,8 @@ as $$
     from parley_mail._p_recipient as p
     where p.message_id = any (message_ids)
     group by p.message_id
-  ) as o on o.message_id = n.message_id
+  ) as o on o.message_id = n.message_id;
+end
 $$;
 
 comment on function parley_mail._p_placed(bigint[], integer) is

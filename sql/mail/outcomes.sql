@@ -193,6 +193,41 @@ comment on function parley_mail._p_record_lease(
 'Records the outcomes under one lease. The caller removes what is finished.
 Errors: PS005 the lease is over.';
 
+create function parley_mail._p_record_final(
+  leases bigint[], items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
+  statuses text[], texts text[], hosts text[]
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_held bigint[] := parley_store.complete_claimed(leases, items);
+  v_kept record;
+begin
+  select
+    array_agg(u.id order by u.n) as ids, array_agg(u.ordinal order by u.n) as ordinals,
+    array_agg(u.outcome order by u.n) as outcomes, array_agg(u.code order by u.n) as codes,
+    array_agg(u.status order by u.n) as statuses, array_agg(u.reason order by u.n) as texts,
+    array_agg(u.host order by u.n) as hosts
+  into v_kept
+  from unnest(leases, message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
+    as u (lease, id, ordinal, outcome, code, status, reason, host, n)
+  where u.lease = any (v_held);
+  if v_kept.ids is not null then
+    perform parley_mail._p_finish_recipients(
+      v_kept.ids, v_kept.ordinals, v_kept.outcomes, v_kept.codes, v_kept.statuses, v_kept.texts, v_kept.hosts
+    );
+    perform parley_mail._p_remove_finished(array(select distinct u.id from unnest(v_kept.ids) as u (id)));
+  end if;
+  return cardinality(leases) - coalesce(cardinality(v_kept.ids), 0);
+end
+$$;
+
+comment on function parley_mail._p_record_final(
+  bigint[], bigint[], bigint[], integer[], text[], integer[], text[], text[], text[]
+) is
+'Records outcomes under many leases that are all final; gives how many were refused because their lease is over.';
+
 create function parley_mail._p_record_outcomes(
   leases bigint[], items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
   statuses text[], texts text[], hosts text[], released_leases bigint[], released_items bigint[],
@@ -203,9 +238,34 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lease record;
+  v_final record;
+  v_mixed bigint[] := array(
+    select u.lease
+    from unnest(leases, outcomes) as u (lease, outcome)
+    where u.outcome not in ('DELIVERED', 'RELAYED', 'FAILED')
+    union
+    select u.lease from unnest(released_leases) as u (lease)
+  );
   v_refused integer := 0;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  -- Most leases have nothing but final outcomes: those are recorded together, however many they are.
+  select
+    array_agg(u.lease order by u.n) as leases, array_agg(u.item order by u.n) as items,
+    array_agg(u.id order by u.n) as ids, array_agg(u.ordinal order by u.n) as ordinals,
+    array_agg(u.outcome order by u.n) as outcomes, array_agg(u.code order by u.n) as codes,
+    array_agg(u.status order by u.n) as statuses, array_agg(u.reason order by u.n) as texts,
+    array_agg(u.host order by u.n) as hosts
+  into v_final
+  from unnest(leases, items, message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
+    as u (lease, item, id, ordinal, outcome, code, status, reason, host, n)
+  where u.lease <> all (v_mixed);
+  if v_final.leases is not null then
+    v_refused := parley_mail._p_record_final(
+      v_final.leases, v_final.items, v_final.ids, v_final.ordinals, v_final.outcomes, v_final.codes, v_final.statuses,
+      v_final.texts, v_final.hosts
+    );
+  end if;
   for v_lease in
     select
       coalesce(o.lease, r.lease) as lease, o.items, o.ids, o.ordinals, o.outcomes, o.codes, o.statuses, o.texts,
@@ -218,6 +278,7 @@ begin
         array_agg(u.reason order by u.n) as texts, array_agg(u.host order by u.n) as hosts
       from unnest(leases, items, message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
         as u (lease, item, id, ordinal, outcome, code, status, reason, host, n)
+      where u.lease = any (v_mixed)
       group by u.lease
     ) as o
     full join (

@@ -41,15 +41,21 @@ comment on function parley_mail._p_is_listed(text[], text) is
 create function parley_mail._p_restriction(
   entry parley_mail._p_directory_entry, sender text, is_internal boolean, size bigint
 ) returns text
-language sql immutable
+language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case
+begin
+  -- Most addresses have no entry.
+  if entry.address is null then
+    return null;
+  end if;
+  return case
     when entry.max_receive_size < size then '5.2.3'
     when entry.internal_senders_only and not is_internal then '5.7.1'
     when entry.reject_from <> '{}' and parley_mail._p_is_listed(entry.reject_from, sender) then '5.7.1'
     when entry.accept_from <> '{}' and not parley_mail._p_is_listed(entry.accept_from, sender) then '5.7.1'
-  end
+  end;
+end
 $$;
 
 comment on function parley_mail._p_restriction(parley_mail._p_directory_entry, text, boolean, bigint) is
@@ -114,9 +120,13 @@ comment on function parley_mail._p_notify_of_members(text) is
 Source: RFC 3461 section 5.2.7.';
 
 create function parley_mail._p_reach(message_ids bigint[]) returns setof parley_mail._p_reached
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
+begin
+  return query
   with recursive organization as (
     select o.settings ->> 'redirect_all_to' as redirect from parley_mail._p_organization as o
   ),
@@ -183,7 +193,8 @@ as $$
   from reached as r
   join message as m on m.message_id = r.message_id
   cross join organization as o
-  left join parley_mail._p_directory_entry as d on d.address = r.key
+  left join parley_mail._p_directory_entry as d on d.address = r.key;
+end
 $$;
 
 comment on function parley_mail._p_reach(bigint[]) is
@@ -191,9 +202,13 @@ comment on function parley_mail._p_reach(bigint[]) is
 Source: spec mail 6.1.';
 
 create function parley_mail._p_resolve(message_ids bigint[]) returns setof parley_mail._p_resolved
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
+begin
+  return query
   with reached as materialized (
     select r.message_id, r.ordinal, r.address, r.key, r.notify, r.envelope_sender, r.event, r.kind, r.store, r.status,
       r.is_final
@@ -237,7 +252,8 @@ as $$
     null::integer, null::integer, null::bigint, null::text
   from ended as e
   join submitted as s on s.message_id = e.message_id and s.ordinal = e.ordinal
-  window same_address as (partition by e.message_id, e.key order by (e.status is not null)::integer, e.ordinal)
+  window same_address as (partition by e.message_id, e.key order by (e.status is not null)::integer, e.ordinal);
+end
 $$;
 
 comment on function parley_mail._p_resolve(bigint[]) is

@@ -22,15 +22,18 @@ create table parley_mail._p_right (
 comment on table parley_mail._p_right is 'Who was granted which right; grantee 0 is everybody.';
 
 create function parley_mail._p_is_owner(role oid) returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select exists (
+begin
+  return exists (
     select
     from pg_namespace as n
     join pg_database as d on d.datname = current_database()
-    where n.nspname = 'parley_mail' and (pg_has_role(role, n.nspowner, 'usage') or pg_has_role(role, d.datdba, 'usage'))
-  )
+    where n.nspname = 'parley_mail'
+      and (pg_has_role(_p_is_owner.role, n.nspowner, 'usage') or pg_has_role(_p_is_owner.role, d.datdba, 'usage'))
+  );
+end
 $$;
 
 comment on function parley_mail._p_is_owner(oid) is

@@ -27,14 +27,18 @@ create type parley_mail._p_route as (lane text, retry_policy text, status text, 
 comment on type parley_mail._p_route is 'Where a recipient goes next; or, where status is set, why nowhere.';
 
 create function parley_mail._p_bound(address text, patterns text[]) returns text
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select 'SERVICE/' || p.binding || '/-'
-  from parley_mail._p_service_pattern as p
-  where p.domain = any (patterns) and parley_mail._p_matches_pattern(p.pattern, address)
-  order by array_position(patterns, p.domain), length(replace(p.pattern, '*', '')) desc, p.binding
-  limit 1
+begin
+  return (
+    select 'SERVICE/' || p.binding || '/-'
+    from parley_mail._p_service_pattern as p
+    where p.domain = any (patterns) and parley_mail._p_matches_pattern(p.pattern, address)
+    order by array_position(patterns, p.domain), length(replace(p.pattern, '*', '')) desc, p.binding
+    limit 1
+  );
+end
 $$;
 
 comment on function parley_mail._p_bound(text, text[]) is

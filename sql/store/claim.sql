@@ -174,16 +174,21 @@ $$;
 comment on function parley_store._p_open_lease(bigint, interval, text) is 'Begins a lease on items of a lane.';
 
 create function parley_store._p_claimed(lease_ids bigint[]) returns setof parley_store.claimed_item
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
+begin
+  return query
   select
     f.lease_id, l.lane, f.item_id, f.subject, ((f.priority - 1) % 10 + 1)::smallint, f.attempts, f.since, f.expires_at,
     f.data, f.last_error
   from parley_store._p_in_flight as f
   join parley_store._p_lane as l using (lane_id)
   where f.lease_id = any (lease_ids)
-  order by f.lease_id, (f.priority - 1) % 10 desc, f.priority desc, f.put_by, f.item_id
+  order by f.lease_id, (f.priority - 1) % 10 desc, f.priority desc, f.put_by, f.item_id;
+end
 $$;
 
 comment on function parley_store._p_claimed(bigint[]) is 'Gives the items of some leases.';

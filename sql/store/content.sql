@@ -185,9 +185,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ids bigint[];
-  v_id bigint;
   v_slot smallint;
-  v_large record;
 begin
   found := parley_store._p_require_holder(system, case when array_position(holders, null) is null then 0 end);
   if cardinality(holders) is distinct from cardinality(bodies) or cardinality(bodies) is null then
@@ -198,27 +196,28 @@ begin
   end if;
   select array_agg(nextval('parley_store._p_content_id') order by g.n) into v_ids
   from generate_series(1, cardinality(bodies)) as g (n);
-  insert into parley_store._p_content (content_id, bytes, sha256, body)
-  select v_ids[b.n], octet_length(b.body), sha256(b.body), b.body
+  if array_position(bodies, null) is not null then
+    found := parley_store._p_raise('missing', 'body');
+  end if;
+  if exists (select from unnest(bodies) as b (body) where octet_length(b.body) > 8000) then
+    v_slot := parley_store._p_current_slot();
+  end if;
+  insert into parley_store._p_content (content_id, slot, bytes, chunks, chunk_bytes, sha256, body)
+  select
+    v_ids[b.n], case when l.is_large then v_slot end, octet_length(b.body),
+    case when l.is_large then (octet_length(b.body) + 524287) / 524288 else 0 end, case when l.is_large then 524288 end,
+    sha256(b.body), case when not l.is_large then b.body end
   from unnest(bodies) with ordinality as b (body, n)
-  where octet_length(b.body) <= 8000;
-  for v_large in
-    select b.body, b.n
-    from unnest(bodies) with ordinality as b (body, n)
-    where (octet_length(b.body) <= 8000) is not true
-  loop
-    if v_large.body is null then
-      found := parley_store._p_raise('missing', 'body');
-    end if;
-    v_slot := coalesce(v_slot, parley_store._p_current_slot());
-    v_id := v_ids[v_large.n];
-    insert into parley_store._p_content (content_id, slot, bytes, chunks, chunk_bytes, sha256)
-    values (v_id, v_slot, octet_length(v_large.body), (octet_length(v_large.body) + 524287) / 524288, 524288,
-      sha256(v_large.body));
+  cross join lateral (select octet_length(b.body) > 8000 as is_large) as l;
+  if v_slot is not null then
     insert into parley_store._p_content_chunk (content_id, number, slot, body)
-    select v_id, k.n, v_slot, substr(v_large.body, k.n * 524288 + 1, 524288)
-    from generate_series(0, (octet_length(v_large.body) - 1) / 524288) as k (n);
-  end loop;
+    select
+      v_ids[b.n], k.n, v_slot,
+      case when octet_length(b.body) <= 524288 then b.body else substr(b.body, k.n * 524288 + 1, 524288) end
+    from unnest(bodies) with ordinality as b (body, n)
+    cross join generate_series(0, (octet_length(b.body) - 1) / 524288) as k (n)
+    where octet_length(b.body) > 8000;
+  end if;
   insert into parley_store._p_content_reference (content_id, system, holder)
   select i.content_id, put_content.system, i.holder
   from unnest(v_ids, holders) as i (content_id, holder);

@@ -119,6 +119,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// pace is how often messages are claimed, and outcomes recorded, at most: under load there are more of them at a time then.
+const pace = 10 * time.Millisecond
+
 // hopsAtOnce bounds the hops of one claim.
 const hopsAtOnce = 50
 
@@ -170,7 +173,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	beside.Go(func() { d.keepLeases(ctx) })
 	failures := backoff.NewFailures(d.config.Logger, "the messages to send cannot be claimed")
 	for ctx.Err() == nil {
-		pause := d.config.Interval
+		pause, began := d.config.Interval, time.Now()
 		claimed, err := d.claim(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -179,7 +182,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		default:
 			failures.Succeeded()
 			if claimed > 0 {
-				continue
+				pause = 0
 			}
 		}
 		timer := time.NewTimer(pause)
@@ -190,12 +193,26 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		timer.Stop()
+		rest(ctx, pace-time.Since(began))
 	}
 	d.workers.Wait()
 	d.idle.close()
 	stopRecording()
 	beside.Wait()
 	return nil
+}
+
+// rest waits for a while, or until ctx ends.
+func rest(ctx context.Context, pause time.Duration) {
+	if pause <= 0 {
+		return
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }
 
 // claim claims what there are free connections for, and starts a worker for each batch. It returns how many there were.

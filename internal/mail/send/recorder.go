@@ -80,7 +80,9 @@ func (r *recorder) run(ctx context.Context) {
 			cancel()
 			return
 		case <-r.filled:
+			began := time.Now()
 			r.drain(ctx)
+			rest(ctx, 2*pace-time.Since(began))
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 const (
 	// smallBody is the size up to which a body travels with its envelope, in bytes; larger ones are written in chunks.
-	smallBody = 1 << 20
+	smallBody = 128 << 10
 	// chunkSize is the size of a chunk, in bytes.
 	chunkSize = 512 << 10
 )

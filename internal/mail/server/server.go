@@ -32,6 +32,8 @@ const (
 	maintenanceInterval = 2 * time.Second
 	// configurationInterval is how often the configuration is read again.
 	configurationInterval = 5 * time.Second
+	// pace is how often a part works at most: under load it has more to do at a time then, and most of what it costs is for each time.
+	pace = 20 * time.Millisecond
 	// scanInterval is how often the database is asked for work that nothing has announced.
 	scanInterval = time.Second
 	// grace is how long messages that are being received may take when the daemon stops.
@@ -203,7 +205,7 @@ func (s *Server) repeat(
 ) {
 	failures := backoff.NewFailures(s.config.Logger, failure)
 	for ctx.Err() == nil {
-		pause := interval
+		pause, began := interval, time.Now()
 		more, err := do(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -220,6 +222,11 @@ func (s *Server) repeat(
 		select {
 		case <-ctx.Done():
 		case <-wake:
+			timer.Reset(pace - time.Since(began))
+			select {
+			case <-ctx.Done():
+			case <-timer.C:
+			}
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -240,9 +247,11 @@ func (s *Server) categorize(ctx context.Context) (bool, error) {
 	}
 	if done.Messages > 0 {
 		signal(s.queued)
-		signal(s.local)
+		if s.settings.Load().hasServices {
+			signal(s.local)
+		}
 	}
-	return done.Messages+done.Failed > 0, nil
+	return done.Messages+done.Failed >= categorizedAtOnce, nil
 }
 
 // deliverToServices delivers to services and tables of the database, and says whether more may wait.

@@ -31,6 +31,8 @@ type settings struct {
 	folders     map[string]folderSettings
 	listeners   map[string]listenerSettings
 	credentials map[string]credential
+	// hasServices is whether mail may go to services or tables of the database.
+	hasServices bool
 }
 
 // The objects of the configuration, by kind, as parley_mail._p_configuration gives them. Durations are in seconds.
@@ -51,6 +53,7 @@ type written struct {
 		Pickup       map[string]folderSettings   `json:"pickup folder"`
 		Replay       map[string]folderSettings   `json:"replay folder"`
 		Listeners    map[string]listenerSettings `json:"http listener"`
+		Services     map[string]struct{}         `json:"service binding"`
 	} `json:"objects"`
 }
 
@@ -94,6 +97,7 @@ func readSettings(text json.RawMessage, host string, roots *x509.CertPool, used 
 		reportCopies: own.DSNCopies,
 		stores:       make(map[string]send.MailboxStore), keys: make(map[string][]signing.Key),
 	}
+	s.hasServices = len(all.Objects.Services) > 0
 	s.postmaster = first(own.Postmaster, "postmaster@"+first(own.DefaultDomain, s.fqdn))
 	if err := all.readReceiving(s); err != nil {
 		return nil, err

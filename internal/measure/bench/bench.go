@@ -51,6 +51,9 @@ type bench struct {
 	places  []*bench
 	folder  *site.Folder
 	daemons int
+	isWarm  bool // the server has been warmed up
+	// serverSettings are those of the servers of our own.
+	serverSettings map[string]string
 }
 
 // Run measures the scenario. It makes databases of its own on the server and drops them before it returns, also when ctx ends.
@@ -62,6 +65,10 @@ func (s Scenario) Run(ctx context.Context, config Config) (report Report, err er
 		return Report{}, err
 	}
 	b := &bench{Config: config, stages: map[string]stage{}, settled: map[string]any{}}
+	b.serverSettings = dialogSettings
+	if s.IsMail {
+		b.serverSettings = mailSettings
+	}
 	if s.MakesServers {
 		defer func() { err = errors.Join(err, b.closeServers(ctx)) }()
 		if err := b.openServers(ctx); err != nil {

@@ -30,7 +30,7 @@ func (b *bench) openServers(ctx context.Context) (err error) {
 	}
 	b.progress("starting %d private servers", len(names))
 	b.servers, err = site.StartServers(ctx, b.folder, names, site.ServerConfig{
-		Version: b.Dialog.PostgresVersion, Settings: dialogSettings, Logger: b.Dialog.Logger,
+		Version: b.Dialog.PostgresVersion, Settings: b.serverSettings, Logger: b.Dialog.Logger,
 	})
 	if err != nil {
 		return err

@@ -97,7 +97,9 @@ func configureMail(ctx context.Context, conn *pgx.Conn, listen string, connector
 		}},
 		"permission group": map[string]any{"bench": map[string]any{
 			"principals": []string{"ANONYMOUS"},
-			"rights":     []string{"SUBMIT", "ANY_RECIPIENT", "ANY_SENDER", "AUTHORITATIVE_DOMAIN_SENDER", "ACCEPT_ROUTING_HEADERS"},
+			"rights": []string{
+				"SUBMIT", "ANY_RECIPIENT", "ANY_SENDER", "AUTHORITATIVE_DOMAIN_SENDER", "ACCEPT_ROUTING_HEADERS", "BYPASS_ANTI_SPAM",
+			},
 		}},
 		"receive connector": map[string]any{"bench": map[string]any{
 			"bindings": []string{listen}, "remote_ranges": []string{"127.0.0.0/8"}, "permission_groups": []string{"bench"}, "tls": "OFF",

@@ -39,6 +39,11 @@ type mailRelay interface {
 
 // relayMail relays the messages of a load and gives their rate, from the first that goes in to the last that comes out.
 func (b *bench) relayMail(ctx context.Context, system string, load mailLoad) (rate float64, figures map[string]float64, err error) {
+	if load.messages >= mailMessagesLeast {
+		if err := b.warmServer(ctx); err != nil {
+			return 0, nil, err
+		}
+	}
 	sinkAddress, err := site.FreeAddress(ctx)
 	if err != nil {
 		return 0, nil, err
