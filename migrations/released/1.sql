@@ -34168,6 +34168,45 @@ holders are refused from then on. It waits for nobody. Call it every few seconds
 Arguments: leases, how many at most.
 Errors: PS002.';
 
+-- sql/store/lost_leases.sql
+
+-- Leases that ran out, for a system that has to know of which items: somebody may have died of one.
+
+create function parley_store.take_back_leases(system text, leases integer default 1000)
+returns table (lane text, subject bigint)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease parley_store._p_lease;
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  found := parley_store._p_require_range('leases', leases, 1, 100000);
+  for v_lease in
+    select e.*
+    from parley_store._p_lease as e
+    join parley_store._p_lane as l using (lane_id)
+    where e.until < clock_timestamp() and l.system = take_back_leases.system
+    order by e.until
+    limit leases
+    for update of e skip locked
+  loop
+    return query
+    select l.lane, f.subject
+    from parley_store._p_in_flight as f
+    join parley_store._p_lane as l using (lane_id)
+    where f.lease_id = v_lease.lease_id;
+    perform parley_store._p_give_back(v_lease, null, true);
+    perform parley_store._p_end_lease(v_lease);
+  end loop;
+end
+$$;
+
+comment on function parley_store.take_back_leases(text, integer) is
+'Gives the items of leases of one system that have run out back to their lanes, as expire_leases does, and says which.
+Arguments: system; leases, how many at most.
+Errors: PS001, PS002.';
+
 -- sql/store/leases_together.sql
 
 -- Completing under many leases at once: what senders to many hosts have done, in as many statements as one lease takes.
@@ -34525,31 +34564,33 @@ create view parley_store.work_items as
 select
   l.system, l.lane, 'WAITING' as state, i.item_id, i.subject, ((i.priority - 1) % 10 + 1)::smallint as priority,
   i.attempts, i.since, null::timestamptz as due_at, i.expires_at, i.last_error, null as reason,
-  null::bigint as lease_id, i.data
+  null::bigint as lease_id, i.data, null::boolean as is_to_suspend
 from parley_store._p_item as i
 join parley_store._p_lane as l using (lane_id)
 union all
 select
   l.system, l.lane, 'DELAYED', d.item_id, d.subject, d.priority, d.attempts, d.since, d.due_at, d.expires_at,
-  d.last_error, null, null, d.data
+  d.last_error, null, null, d.data, null
 from parley_store._p_delayed_item as d
 join parley_store._p_lane as l using (lane_id)
 union all
 select
   l.system, l.lane, 'IN_FLIGHT', f.item_id, f.subject, ((f.priority - 1) % 10 + 1)::smallint, f.attempts, f.since,
-  null, f.expires_at, f.last_error, f.reason, f.lease_id, f.data
+  null, f.expires_at, f.last_error, f.reason, f.lease_id, f.data, f.is_to_suspend
 from parley_store._p_in_flight as f
 join parley_store._p_lane as l using (lane_id)
 union all
 select
   l.system, l.lane, 'SUSPENDED', u.item_id, u.subject, u.priority, u.attempts, u.since, null, u.expires_at,
-  u.last_error, u.reason, null, u.data
+  u.last_error, u.reason, null, u.data, null
 from parley_store._p_suspended_item as u
 join parley_store._p_lane as l using (lane_id);
 
 comment on view parley_store.work_items is 'Every item of work: where it is and what has become of it so far.';
 comment on column parley_store.work_items.state is
 'WAITING to be claimed, DELAYED until due_at, IN_FLIGHT under lease_id, or SUSPENDED for a reason.';
+comment on column parley_store.work_items.is_to_suspend is
+'What an operator wants of an item in flight when it comes back without success: true suspend it, false remove it.';
 
 create function parley_store._p_require_filter(filter jsonb) returns boolean
 language plpgsql
@@ -34698,7 +34739,7 @@ declare
 begin
   select array_agg(m.item_id) into v_items
   from parley_store.matching_work(system, filter, null) as m
-  where m.state <> 'SUSPENDED' and (m.state <> 'IN_FLIGHT' or m.reason is null);
+  where m.state <> 'SUSPENDED' and m.is_to_suspend is null;
   if dry_run then
     return coalesce(cardinality(v_items), 0);
   end if;
@@ -34812,7 +34853,7 @@ declare
 begin
   select array_agg(m.item_id), array_agg(m) into v_items, v_matching
   from parley_store.matching_work(system, filter, top) as m
-  where m.state <> 'IN_FLIGHT' or m.reason is null;
+  where m.is_to_suspend is distinct from false;
   select array_agg(w.item_id) into v_gone from parley_store._p_delete_waiting(v_items) as w;
   with removed as (
     delete from parley_store._p_suspended_item as u where u.item_id = any (v_items) returning u.item_id
@@ -34900,6 +34941,147 @@ for the system to give them up. Items of other lanes come by claim_work, with th
 Arguments: as claim_work.
 Errors: PS001, PS002.
 Source: spec hub-transport 8.3.';
+
+-- sql/store/work_changes.sql
+
+-- Changes of items that are not in flight: another priority, another end, another time.
+--
+-- An item that waits is never changed where it is, because a mark says that nothing waits before it, and an old token
+-- still names a delayed one: it is taken out, and put back under a new number by way of the delayed ones.
+
+create function parley_store._p_take_out(items bigint[]) returns setof parley_store._p_delayed_item
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  with picked as materialized (
+    select i.ctid as row_id from parley_store._p_item as i where i.item_id = any (items) for update skip locked
+  )
+  delete from parley_store._p_item as i
+  using picked as p
+  where i.ctid = p.row_id
+  returning i.item_id, i.lane_id, clock_timestamp(), ((i.priority - 1) % 10 + 1)::smallint, i.subject, i.attempts,
+    i.since, i.expires_at, i.data, i.last_error;
+  return query
+  with picked as materialized (
+    select d.item_id from parley_store._p_delayed_item as d where d.item_id = any (items) for update skip locked
+  )
+  delete from parley_store._p_delayed_item as d
+  using picked as p
+  where d.item_id = p.item_id
+  returning d.item_id, d.lane_id, d.due_at, d.priority, d.subject, d.attempts, d.since, d.expires_at, d.data,
+    d.last_error;
+end
+$$;
+
+comment on function parley_store._p_take_out(bigint[]) is
+'Takes items that wait or are delayed out of their lanes, but what others have in their hands; those that wait are due
+now.';
+
+create function parley_store._p_count_priorities(
+  lanes bigint[], priorities smallint[], attempts integer[], sign integer
+) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  insert into parley_store._p_lane_change (lane_id, priority, came, tried)
+  select u.lane_id, u.priority, count(*) * sign, count(*) filter (where u.attempts > 0) * sign
+  from unnest(lanes, priorities, attempts) as u (lane_id, priority, attempts)
+  group by u.lane_id, u.priority
+$$;
+
+comment on function parley_store._p_count_priorities(bigint[], smallint[], integer[], integer) is
+'Counts items under their priorities in their lanes, or with the sign -1 takes them from there; neither is traffic.';
+
+create function parley_store.change_work(
+  system text, items bigint[], priority integer default null, expires_at timestamptz default null,
+  due_at timestamptz default null, done_by text default null
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_own bigint[];
+  v_before record;
+  v_taken parley_store._p_delayed_item[];
+  v_due record;
+  v_changed integer := 0;
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  if priority is not null then
+    found := parley_store._p_require_range('priority', priority, 1, 10);
+  end if;
+  v_own := array(
+    select w.item_id
+    from parley_store.work_items as w
+    where w.system = change_work.system and w.item_id = any (items) and w.state <> 'IN_FLIGHT'
+  );
+  select array_agg(o.lane_id) as lanes, array_agg(o.priority) as priorities, array_agg(o.attempts) as attempts
+  into v_before
+  from (
+    select u.lane_id, u.priority, u.attempts
+    from parley_store._p_suspended_item as u
+    where u.item_id = any (v_own)
+    for update
+  ) as o;
+  update parley_store._p_suspended_item as u
+  set priority = coalesce(change_work.priority, u.priority), expires_at = coalesce(change_work.expires_at, u.expires_at)
+  where u.item_id = any (v_own);
+  get diagnostics v_changed = row_count;
+  v_taken := array(select t from parley_store._p_take_out(v_own) as t);
+  if priority is not null then
+    v_before.lanes := v_before.lanes || array(select t.lane_id from unnest(v_taken) as t);
+    v_before.priorities := v_before.priorities || array(select t.priority from unnest(v_taken) as t);
+    v_before.attempts := v_before.attempts || array(select t.attempts from unnest(v_taken) as t);
+    perform parley_store._p_count_priorities(v_before.lanes, v_before.priorities, v_before.attempts, -1);
+    perform parley_store._p_count_priorities(
+      v_before.lanes, array_fill(priority::smallint, array[cardinality(v_before.lanes)]), v_before.attempts, 1
+    );
+  end if;
+  for v_due in
+    with changed as (
+      insert into parley_store._p_delayed_item (
+        item_id, lane_id, due_at, priority, subject, attempts, since, expires_at, data, last_error
+      )
+      select
+        nextval('parley_store._p_item_id'), t.lane_id, coalesce(change_work.due_at, t.due_at),
+        coalesce(change_work.priority, t.priority), t.subject, t.attempts, t.since,
+        coalesce(change_work.expires_at, t.expires_at), t.data, t.last_error
+      from unnest(v_taken) as t
+      returning item_id, lane_id, _p_delayed_item.due_at as at, _p_delayed_item.priority as urgency
+    )
+
+    select c.lane_id, c.urgency as priority, c.at as due_at, c.at <= clock_timestamp() as is_due,
+      array_agg(c.item_id order by c.item_id) as ids
+    from changed as c
+    group by c.lane_id, c.urgency, c.at
+    order by c.lane_id
+  loop
+    v_changed := v_changed + cardinality(v_due.ids);
+    insert into parley_store._p_lane_priority (lane_id, priority)
+    select v_due.lane_id, v_due.priority
+    where not exists (
+      select from parley_store._p_lane_priority as p where p.lane_id = v_due.lane_id and p.priority = v_due.priority
+    );
+    if v_due.is_due then
+      perform parley_store._p_make_ready(v_due.ids);
+    else
+      perform parley_store._p_put_due_token(system, v_due.lane_id, v_due.ids, v_due.due_at);
+    end if;
+  end loop;
+  perform parley_store._p_audit(system, 'change', jsonb_build_object('items', items), null, v_changed, done_by);
+  return v_changed;
+end
+$$;
+
+comment on function parley_store.change_work(text, bigint[], integer, timestamptz, timestamptz, text) is
+'Changes items that wait, are delayed or suspended; those in flight, and those that somebody claims just now, stay as
+they are. What waits or was delayed gets a new number. Gives how many.
+Arguments: system; items; priority, 1 to 10; expires_at; due_at, when it may be claimed; null: as before; done_by, on
+whose behalf.
+Errors: PS001, PS002.
+Source: spec hub-transport 17.';
 
 -- sql/store/tracking.sql
 
@@ -35492,6 +35674,15 @@ from (values
   (10, 'service', 'service "%1$s" cannot take status events', '%2$s',
     'Name a service of this database that accepts the contract parley_mail/Status.'),
   (10, 'key', 'the idempotency key is malformed', 'It has 1 to 200 characters.', 'Give another key, or none.'),
+  (10, 'filter', '%1$s is no filter of messages', null,
+    'Give an object of conditions, such as {"queue": "DNS/*", "older": "1 hour"}; {} is every message that waits.'),
+  (10, 'condition', 'a filter has no condition "%1$s"', 'Conditions are: %2$s; none is null.',
+    'See docs/mail-operations.md.'),
+  (10, 'filter value', 'a condition of the filter cannot be read', '%1$s',
+    'Messages, larger and attempts are numbers, older is an interval such as 1 hour.'),
+  (10, 'bookmark', '"%1$s" is no bookmark', null, 'Give the column bookmark of the last message that was seen.'),
+  (10, 'nothing to change', 'nothing is to be changed', null, 'Give a priority, an expiry or a time.'),
+  (10, 'top', 'top is %1$s', null, 'Give a positive number: so many messages are touched in one call.'),
   (11, 'other content', 'idempotency key "%1$s" was used for another message',
     'Message %2$s was submitted under it, with other content.', 'Use a new key for a new message.'),
   (12, 'size', 'the message has %1$s bytes', 'At most %2$s are allowed.',
@@ -35500,6 +35691,13 @@ from (values
     'Wait a minute, or have an administrator raise it: select parley_mail.set_quota(...).'),
   (13, 'bytes', 'role %1$I has submitted %2$s bytes in the last minute', 'Its quota is %3$s.',
     'Wait a minute, or have an administrator raise it: select parley_mail.set_quota(...).'),
+  (6, 'queue', 'there is no queue "%1$s"', 'Queues come with their first message and go when they are empty.',
+    'See parley_mail.queues, or name SUBMISSION, UNREACHABLE/-/- or POISON/-/-.'),
+  (6, 'message', 'message %1$s is not there', 'It was delivered, given up or never submitted.',
+    'See what became of it: select * from parley_mail.tracking where internal_message_id = %1$L;'),
+  (6, 'submission', 'messages cannot be removed from the submission queue', 'They are not categorized yet.',
+    'Suspend what comes out of it, and remove it there.'),
+  (6, 'domain', '"%1$s" is no domain', null, 'Write it as example.com.'),
   (14, 'pressure', 'mail transport takes no messages now', '%1$s',
     'Try again later; the transaction may go on without the message.')
 ) as e (number, situation, message, cause, remedy);
@@ -39386,7 +39584,9 @@ no fork. Gives how many.';
 --   no recipient is lost or gets the message twice   is_resubmitted, which is set, and taken back by the categorizer,
 --     under a lock on the row of the message, before the recipients are read
 
-alter table parley_mail._p_message add column is_resubmitted boolean not null default false;
+alter table parley_mail._p_message
+add column is_resubmitted boolean not null default false,
+add column resubmissions smallint not null default 0;
 
 create function parley_mail._p_submit_again(
   message_ids bigint[], queues text[], ordinals integer[] default null, not_before timestamptz default null
@@ -39424,7 +39624,7 @@ begin
           then coalesce(m.original_recipients, array_fill(null::text, array[cardinality(m.recipients)]))
         else '{}'
       end || r.originals,
-    is_resubmitted = true, crash_count = 0
+    is_resubmitted = true, resubmissions = least(m.resubmissions, 1000) + 1, crash_count = 0
   from (
     select t.message_id, array_agg(t.address order by t.ordinal) as addresses,
       array_agg(t.notify order by t.ordinal) as notify, array_agg(t.original_recipient order by t.ordinal) as originals
@@ -39448,6 +39648,136 @@ comment on function parley_mail._p_submit_again(bigint[], text[], integer[], tim
 Arguments: message_ids and queues, an element for each message and queue; ordinals, null for all recipients there, or
 one for each element; not_before, not before that time (null: now).
 Source: spec mail 8.2.';
+
+-- sql/mail/tracking.sql
+
+-- Message tracking: what has happened to each message (spec mail 16).
+--
+-- Events are appended in the transaction that does what they report, those of one statement at once, and recipients of
+-- one message with the same event are one row. So they cost no commit of their own. No content is kept, and subjects
+-- only where track_subjects of the organization is on. A row says what it needs of its message, which is gone soon.
+
+create function parley_mail._p_track(
+  events text[], message_ids bigint[], addresses text[], statuses text[], texts text[], hosts text[], sources text[],
+  connectors text[] default null
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tracked record;
+  v_has_subjects boolean;
+begin
+  if events is null or events = '{}' then
+    return 0;
+  end if;
+  select coalesce((o.settings ->> 'track_subjects')::boolean, true) into v_has_subjects
+  from parley_mail._p_organization as o;
+  select
+    array_agg(g.event order by g.first) as events, array_agg(g.message_id::text order by g.first) as ids,
+    jsonb_agg(g.addresses order by g.first) as recipients, array_agg(g.source order by g.first) as sources,
+    -- A message that came is tracked when it is categorized, and came before.
+    array_agg(case when g.event in ('RECEIVE', 'SUBMIT', 'DSN') then m.received_at end order by g.first) as times,
+    jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+      'status', g.status, 'text', g.text, 'host', g.host, 'connector', coalesce(g.connector, m.connector),
+      'sender', m.sender, 'network_message_id', m.network_message_id, 'header_message_id', m.header_message_id,
+      'bytes', m.size, 'received_at', m.received_at, 'client_ip', host(m.source_ip), 'helo', m.helo,
+      'direction', m.directionality, 'submitted_by', m.submitted_by, 'parent', m.parent_message_id, 'tag', m.tag,
+      'came_by', m.source, 'subject', case when v_has_subjects then m.subject end
+    )) order by g.first) as fields
+  into v_tracked
+  from (
+    select
+      u.event, u.message_id, u.source, u.status, u.text, u.host, u.connector, min(u.n) as first,
+      jsonb_agg(u.address order by u.n) filter (where u.address is not null) as addresses
+    from unnest(events, message_ids, addresses, statuses, texts, hosts, sources, connectors) with ordinality
+      as u (event, message_id, address, status, text, host, source, connector, n)
+    group by u.event, u.message_id, u.source, u.status, u.text, u.host, u.connector
+  ) as g
+  left join parley_mail._p_message as m using (message_id);
+  perform parley_mail._p_send_status(events, message_ids, addresses, statuses, texts);
+  return parley_store.track(
+    'mail', v_tracked.events, v_tracked.ids, recipients => v_tracked.recipients, fields => v_tracked.fields,
+    sources => v_tracked.sources, times => v_tracked.times
+  );
+end
+$$;
+
+comment on function parley_mail._p_track(text[], bigint[], text[], text[], text[], text[], text[], text[]) is
+'Records events in the message tracking log: recipients of one message with the same event are one row. Gives how many.
+Arguments: an event, a message, an address and so on for each recipient; sources, such as SMTP or ROUTING; connectors,
+null for that by which the message came.
+Source: spec mail 16.';
+
+create function parley_mail._p_sees_tracking(caller parley.caller default parley.current_caller()) returns boolean
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
+$$;
+
+comment on function parley_mail._p_sees_tracking(parley.caller) is
+'Reports whether the caller sees the events of all messages.';
+
+create function parley_mail._p_submitter_number(caller parley.caller default parley.current_caller()) returns text
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.caller_role(caller)::text
+$$;
+
+comment on function parley_mail._p_submitter_number(parley.caller) is
+'Gives the number of the caller''s role, as events have it.';
+
+create view parley_mail.tracking with (security_barrier) as
+select
+  t.at as date_time,
+  case when t.event in ('RECEIVE', 'SUBMIT') then t.fields ->> 'client_ip' end as client_ip,
+  case when t.event in ('RECEIVE', 'SUBMIT') then t.fields ->> 'helo' end as client_hostname,
+  null::text as server_ip,
+  t.fields ->> 'host' as server_hostname,
+  case when t.event not in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT', 'TRANSFER')
+    then t.fields ->> 'text' end as source_context,
+  t.fields ->> 'connector' as connector_id,
+  t.source,
+  t.event as event_id,
+  t.message_id as internal_message_id,
+  t.fields ->> 'header_message_id' as message_id,
+  t.fields ->> 'network_message_id' as network_message_id,
+  t.recipients as recipient_address,
+  case when t.fields ? 'status'
+    then array_fill(concat_ws(' ', t.fields ->> 'status', t.fields ->> 'text'), array[cardinality(t.recipients)])
+  end as recipient_status,
+  (t.fields ->> 'bytes')::bigint as total_bytes,
+  cardinality(t.recipients) as recipient_count,
+  case when t.event in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT')
+    then regexp_replace(t.fields ->> 'text', '^rfc822;', '') end as related_recipient_address,
+  case when t.event in ('TRANSFER', 'DSN') then t.fields ->> 'parent' end as reference,
+  t.fields ->> 'subject' as message_subject,
+  t.fields ->> 'sender' as sender_address,
+  t.fields ->> 'sender' as return_path,
+  t.fields ->> 'received_at' as message_info,
+  t.fields ->> 'direction' as directionality,
+  t.fields ->> 'client_ip' as original_client_ip,
+  null::text as original_server_ip,
+  jsonb_strip_nulls(jsonb_build_object('tag', t.fields -> 'tag', 'came_by', t.fields -> 'came_by')) as custom_data,
+  'Email'::text as traffic_type,
+  null::text as log_id,
+  '1'::text as schema_version
+from parley_store.tracking as t
+where t.system = 'mail'
+  and (
+    (select parley_mail._p_sees_tracking())
+    or t.fields ->> 'submitted_by' = (select parley_mail._p_submitter_number())
+  );
+
+comment on view parley_mail.tracking is
+'Events of messages, in the order of fields that message tracking logs have: all for who holds VIEW, those of one''s own
+submissions for others. Name a date_time or an internal_message_id: without them all partitions are read.
+Columns: date_time; client_ip, client_hostname, from where it came; server_hostname, where it went; source_context, why;
+source, what saw it; event_id; internal_message_id, the number of the message; message_id, of its header;
+network_message_id, the same for forks; message_info, when it came first; reference, of a fork its parent and of a
+report what it is about; custom_data, the tag of the submitter and by what it came.';
 
 -- sql/mail/reports.sql
 
@@ -39505,52 +39835,6 @@ comment on function parley_mail._p_wants_report(text, text, text) is
 Arguments: sender, empty for the null sender; notify, of the recipient; action, FAILED, DELAYED, DELIVERED, RELAYED or
 EXPANDED.
 Source: RFC 3461 section 4.1; spec mail 9.';
-
-create function parley_mail._p_track(
-  events text[], message_ids bigint[], addresses text[], statuses text[], texts text[], hosts text[], sources text[]
-) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_events text[];
-  v_ids text[];
-  v_recipients jsonb;
-  v_fields jsonb;
-  v_sources text[];
-begin
-  select
-    array_agg(g.event order by g.first), array_agg(g.message_id::text order by g.first),
-    jsonb_agg(g.addresses order by g.first), jsonb_agg(g.fields order by g.first),
-    array_agg(g.source order by g.first)
-  into v_events, v_ids, v_recipients, v_fields, v_sources
-  from (
-    select
-      u.event, u.message_id, u.source, min(u.n) as first, jsonb_agg(u.address order by u.n) as addresses,
-      jsonb_strip_nulls(jsonb_build_object(
-        'status', min(u.status), 'text', min(u.text), 'server_hostname', min(u.host), 'sender', min(m.sender),
-        'network_message_id', min(m.network_message_id::text), 'header_message_id', min(m.header_message_id),
-        'bytes', min(m.size), 'seconds', round(extract(epoch from clock_timestamp() - min(m.received_at)), 3)
-      )) as fields
-    from unnest(events, message_ids, addresses, statuses, texts, hosts, sources) with ordinality
-      as u (event, message_id, address, status, text, host, source, n)
-    left join parley_mail._p_message as m using (message_id)
-    group by u.event, u.message_id, u.source, u.status, u.text, u.host
-  ) as g;
-  if v_events is null then
-    return 0;
-  end if;
-  perform parley_mail._p_send_status(events, message_ids, addresses, statuses, texts);
-  return parley_store.track(
-    'mail', v_events, v_ids, recipients => v_recipients, fields => v_fields, sources => v_sources
-  );
-end
-$$;
-
-comment on function parley_mail._p_track(text[], bigint[], text[], text[], text[], text[], text[]) is
-'Records events in the message tracking log: recipients of one message with the same event are one row. Gives how many.
-Arguments: an event, a message, an address and so on for each recipient; sources, such as SMTP or ROUTING.
-Source: spec mail 16.';
 
 create function parley_mail._p_fail_recipients(
   message_ids bigint[], ordinals integer[], statuses text[], texts text[], source text default 'ROUTING'
@@ -40208,7 +40492,7 @@ begin
       as u (message_id, ordinal, outcome, code, status, reason, host, n)
     where r.message_id = u.message_id and r.ordinal = u.ordinal
       and u.outcome not in ('DELIVERED', 'RELAYED', 'FAILED')
-    returning r.message_id, r.address, u.outcome, u.status, u.reason, u.host, u.n
+    returning r.message_id, r.address, r.lane, u.outcome, u.status, u.reason, u.host, u.n
   ),
 
   happened as (
@@ -40217,10 +40501,12 @@ begin
         when f.outcome = 'FAILED' then 'FAIL' when f.lane ~ '^(MAILBOX|SERVICE)/' then 'DELIVER' else 'SEND'
       end as event,
       f.message_id, f.address, f.status, f.reason, f.host, f.n,
-      case when f.lane ~ '^(MAILBOX|SERVICE)/' then 'STOREDRIVER' else 'SMTP' end as source
+      case when f.lane ~ '^(MAILBOX|SERVICE)/' then 'STOREDRIVER' else 'SMTP' end as source,
+      split_part(f.lane, '/', 2) as connector
     from finished as f
     union all
-    select 'DEFER', d.message_id, d.address, d.status, d.reason, d.host, d.n, 'SMTP'
+    select 'DEFER', d.message_id, d.address, d.status, d.reason, d.host, d.n,
+      case when d.lane ~ '^(MAILBOX|SERVICE)/' then 'STOREDRIVER' else 'SMTP' end, split_part(d.lane, '/', 2)
     from deferred as d
   )
 
@@ -40228,12 +40514,12 @@ begin
     array_agg(h.event order by h.n) as events, array_agg(h.message_id order by h.n) as ids,
     array_agg(h.address order by h.n) as addresses, array_agg(h.status order by h.n) as statuses,
     array_agg(h.reason order by h.n) as reasons, array_agg(h.host order by h.n) as hosts,
-    array_agg(h.source order by h.n) as sources
+    array_agg(h.source order by h.n) as sources, array_agg(h.connector order by h.n) as connectors
   into v_events
   from happened as h;
   perform parley_mail._p_track(
     v_events.events, v_events.ids, v_events.addresses, v_events.statuses, v_events.reasons, v_events.hosts,
-    v_events.sources
+    v_events.sources, v_events.connectors
   );
 end
 $$;
@@ -41587,12 +41873,10 @@ Source: spec mail 3.4.';
 
 -- The categorizer: from the submission queue into lanes (spec mail 5, 6).
 --
--- Items of the submission queue are taken in the transaction that writes what follows from them: recipients, forks,
--- work items, failures, events. A daemon that dies in the middle leaves them as they were. What cannot be worked on is
--- tried alone, so that it costs nobody else more than a repetition, and set aside after two failures; what takes the
--- server down with it is set aside by the queue, after two rollbacks, tried again, and after two more set aside for
--- good.
--- Locks: items of the queue, skip locked. Cost: about a dozen statements for a batch, however many messages it has,
+-- One transaction writes all that follows from some messages: recipients, forks, work items, failures, events. A daemon
+-- that dies in the middle leaves them as they were, and a row of mail/work_marks.sql. What cannot be worked on is tried
+-- alone, so that it costs nobody else more than a repetition, and set aside after two failures, or after two deaths.
+-- Locks: that row. Cost: about a dozen statements for a batch, however many messages it has,
 -- and one for each distinct next hop.
 
 alter table parley_mail._p_organization add column submission_suspended_at timestamptz;
@@ -41693,8 +41977,7 @@ begin
     join parley_mail._p_message as m on m.message_id = f.parent;
     perform parley_mail._p_track(
       array_fill('TRANSFER'::text, array[cardinality(v_forks.ids)]), v_forks.ids, null, null,
-      array(select 'of ' || p.parent from unnest(v_forks.parents) with ordinality as p (parent, n) order by p.n),
-      null, array_fill('ROUTING'::text, array[cardinality(v_forks.ids)])
+      null, null, array_fill('ROUTING'::text, array[cardinality(v_forks.ids)])
     );
   end if;
   return array(
@@ -41725,6 +42008,13 @@ begin
     where r.status is null
       and not exists (select from parley_store.lanes as l where l.system = 'mail' and l.lane = r.lane)
   ));
+  if exists (
+    select
+    from parley_mail._p_held_domain as h
+    join unnest(rows) as r on split_part(r.lane, '/', 3) = h.domain
+  ) then
+    perform parley_mail._p_suspend_held();
+  end if;
 end
 $$;
 
@@ -41799,11 +42089,11 @@ begin
     array_agg(e.source) as sources, array_agg(e.reason) as reasons
   into v_events
   from (
-    select case when m.source = 'SMTP' then 'RECEIVE' else 'SUBMIT' end as event, m.message_id, r.address, m.source,
-      null as reason
+    select case m.source when 'SMTP' then 'RECEIVE' when 'DSN' then 'DSN' else 'SUBMIT' end as event, m.message_id,
+      r.address, m.source, null as reason
     from parley_mail._p_message as m
     cross join unnest(m.recipients) as r (address)
-    where m.message_id = any (message_ids)
+    where m.message_id = any (message_ids) and m.resubmissions = 0
     union all
     select r.event, r.target_id, r.address, 'ROUTING', r.original_recipient
     from unnest(v_rows) as r
@@ -41835,6 +42125,45 @@ comment on function parley_mail._p_categorize_batch(bigint[]) is
 'Categorizes some messages; gives how many.
 Source: spec mail 6.';
 
+create function parley_mail._p_categorize_each(message_ids bigint[])
+returns table (categorized integer, failed integer, set_aside integer)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id bigint;
+  v_reason text;
+begin
+  categorized := 0;
+  failed := 0;
+  set_aside := 0;
+  begin
+    categorized := parley_mail._p_categorize_batch(message_ids);
+  exception
+    when transaction_rollback or insufficient_resources or operator_intervention or system_error then
+      raise;
+    when others then
+      foreach v_id in array message_ids loop
+        begin
+          categorized := categorized + parley_mail._p_categorize_batch(array[v_id]);
+        exception
+          when transaction_rollback or insufficient_resources or operator_intervention or system_error then
+            raise;
+          when others then
+            v_reason := format('%s (%s)', sqlerrm, sqlstate);
+            failed := failed + 1;
+            set_aside := set_aside + parley_mail._p_crashed(v_id, v_reason)::integer;
+        end;
+      end loop;
+  end;
+  return next;
+end
+$$;
+
+comment on function parley_mail._p_categorize_each(bigint[]) is
+'Categorizes messages, together or, where that fails, each by itself; gives how many were, how many failed and how many
+of these were set aside.';
+
 create function parley_mail._p_categorize(
   messages integer default 100, timeout integer default 0, caller parley.caller default parley.current_caller()
 ) returns table (categorized integer, failed integer, set_aside integer)
@@ -41842,57 +42171,197 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_ids bigint[];
-  v_id bigint;
-  v_reason text;
+  v_run_id bigint;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  categorized := 0;
-  failed := 0;
-  set_aside := 0;
+  v_run_id := parley_mail._p_begin_categorizing(messages, timeout);
+  return query
+  select d.categorized, d.failed, d.set_aside from parley_mail._p_categorize_begun(v_run_id) as d;
+end
+$$;
+
+comment on function parley_mail._p_categorize(integer, integer, parley.caller) is
+'Categorizes messages that were submitted, in one transaction: for those who do not die. A daemon calls
+_p_begin_categorizing and _p_categorize_begun, in one transaction each.
+Arguments: as _p_begin_categorizing.
+Errors: PM001 the role does not hold SERVE, 9617 the queue is disabled.
+Source: spec mail 5, 6.';
+
+-- sql/mail/work_marks.sql
+
+-- What is known after a process, a backend or the server has died of a message (spec mail 5).
+--
+-- Before messages are categorized, a row that names them is committed; the transaction that categorizes them removes
+-- it. So whoever dies in between leaves the row, whatever became of the transaction. It is held by a row lock while
+-- somebody works on it, so that a row without a lock, that is not quite new, is one that somebody has died of or lost.
+--
+-- 1. _p_begin_categorizing   takes from the submission queue, writes a row; commit
+-- 2. _p_categorize_begun     categorizes what a row names, removes the row; commit
+--
+-- A row that was left is divided: each message gets one of its own, with one death, and is worked on alone, one at a
+-- time in the whole database, so that at the second death there is no doubt of which. Then it is poison. What was only
+-- in bad company is categorized, and its row goes with its deaths.
+-- Locks: the row, for update, skip locked; an advisory lock of the transaction while a row that was left is taken.
+-- Cost: an insert, a delete and a commit for a batch.
+
+create table parley_mail._p_categorizing (
+  run_id bigint generated always as identity primary key,
+  message_ids bigint[] not null,
+  deaths smallint not null default 0,
+  begun_at timestamptz default clock_timestamp()
+);
+
+comment on table parley_mail._p_categorizing is
+'Messages that are taken from the submission queue and not categorized yet. deaths: how often somebody died who worked
+on them; begun_at: null while nobody does.';
+
+create function parley_mail._p_divide_lost_runs() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_run parley_mail._p_categorizing;
+  v_poison bigint[] := '{}'::bigint[];
+  v_lost integer := 0;
+begin
+  for v_run in
+    select *
+    from parley_mail._p_categorizing as c
+    where c.begun_at < clock_timestamp() - interval '10 seconds'
+    order by c.run_id
+    limit 10
+    for update skip locked
+  loop
+    delete from parley_mail._p_categorizing as c where c.run_id = v_run.run_id;
+    v_lost := v_lost + cardinality(v_run.message_ids);
+    if v_run.deaths + 1 >= 2 then
+      v_poison := v_poison || v_run.message_ids;
+    else
+      insert into parley_mail._p_categorizing (message_ids, deaths, begun_at)
+      select array[m.id], v_run.deaths + 1, null
+      from unnest(v_run.message_ids) as m (id);
+    end if;
+    perform parley_mail._p_track(
+      array_fill('LOAD'::text, array[cardinality(v_run.message_ids)]), v_run.message_ids, null, null,
+      array_fill('taken over from who had begun to categorize it'::text, array[cardinality(v_run.message_ids)]), null,
+      array_fill('BOOTLOADER'::text, array[cardinality(v_run.message_ids)])
+    );
+  end loop;
+  if v_poison <> '{}' then
+    perform parley_mail._p_set_aside(v_poison, 'Who categorized it has died twice.');
+  end if;
+  return v_lost;
+end
+$$;
+
+comment on function parley_mail._p_divide_lost_runs() is
+'Counts a death for messages that somebody began to categorize and has neither finished nor in his hands, and sets aside
+what has two. Gives how many messages.';
+
+create function parley_mail._p_begin_categorizing(
+  messages integer default 100, timeout integer default 0, caller parley.caller default parley.current_caller()
+) returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_run_id bigint;
+  v_ids bigint[];
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   if not exists (select from parley_mail._p_organization as o where o.submission_suspended_at is null) then
-    return next;
-    return;
+    return null;
+  end if;
+  if exists (
+    select from parley_mail._p_categorizing as c
+    where c.begun_at is null or c.begun_at < clock_timestamp() - interval '10 seconds'
+  ) and pg_try_advisory_xact_lock(8102099357864587377) then
+    perform parley_mail._p_divide_lost_runs();
+    -- One at a time: what is under way has a time.
+    update parley_mail._p_categorizing as c
+    set begun_at = clock_timestamp()
+    where c.run_id = (select min(n.run_id) from parley_mail._p_categorizing as n where n.begun_at is null)
+      and not exists (select from parley_mail._p_categorizing as o where o.deaths > 0 and o.begun_at is not null)
+    returning c.run_id into v_run_id;
+    if v_run_id is not null then
+      return v_run_id;
+    end if;
   end if;
   v_ids := array(
     select distinct i.id::bigint
     from parley.take(
-      'parley_mail_submission', messages, timeout => _p_categorize.timeout, caller => parley.current_caller()
+      'parley_mail_submission', messages, timeout => _p_begin_categorizing.timeout, caller => parley.current_caller()
     ) as t
     cross join unnest(string_to_array(convert_from(t.body, 'UTF8'), ' ')) as i (id)
     order by 1
   );
   if v_ids <> '{}' then
-    begin
-      categorized := parley_mail._p_categorize_batch(v_ids);
-    exception
-      when transaction_rollback or insufficient_resources or operator_intervention or system_error then
-        raise;
-      when others then
-        foreach v_id in array v_ids loop
-          begin
-            categorized := categorized + parley_mail._p_categorize_batch(array[v_id]);
-          exception
-            when transaction_rollback or insufficient_resources or operator_intervention or system_error then
-              raise;
-            when others then
-              v_reason := format('%s (%s)', sqlerrm, sqlstate);
-              failed := failed + 1;
-              set_aside := set_aside + parley_mail._p_crashed(v_id, v_reason)::integer;
-          end;
-        end loop;
-    end;
+    insert into parley_mail._p_categorizing as c (message_ids) values (v_ids) returning c.run_id into v_run_id;
   end if;
-  return next;
+  return v_run_id;
 end
 $$;
 
-comment on function parley_mail._p_categorize(integer, integer, parley.caller) is
-'Categorizes messages that were submitted, the highest priority first, and gives how many were, how many failed and how
-many of these were set aside.
+comment on function parley_mail._p_begin_categorizing(integer, integer, parley.caller) is
+'Takes messages from the submission queue, the highest priority first, and gives the number under which
+_p_categorize_begun categorizes them: commit before it. Null when there is nothing to categorize.
 Arguments: messages, how many items of the queue to take; timeout, milliseconds to wait for one (0: do not wait).
 Errors: PM001 the role does not hold SERVE, 9617 the queue is disabled.
+Source: spec mail 5.';
+
+create function parley_mail._p_categorize_begun(
+  run_id bigint, caller parley.caller default parley.current_caller()
+) returns table (categorized integer, failed integer, set_aside integer)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  select c.message_ids into v_ids
+  from parley_mail._p_categorizing as c
+  where c.run_id = _p_categorize_begun.run_id
+  for update skip locked;
+  if not found then
+    -- Somebody else has it, or had it.
+    return query select 0, 0, 0;
+    return;
+  end if;
+  return query select d.categorized, d.failed, d.set_aside from parley_mail._p_categorize_each(v_ids) as d;
+  delete from parley_mail._p_categorizing as c where c.run_id = _p_categorize_begun.run_id;
+end
+$$;
+
+comment on function parley_mail._p_categorize_begun(bigint, parley.caller) is
+'Categorizes messages that _p_begin_categorizing has taken, and gives how many were, how many failed and how many of
+these were set aside.
+Arguments: run_id, what _p_begin_categorizing gave.
+Errors: PM001 the role does not hold SERVE.
 Source: spec mail 5, 6.';
+
+create function parley_mail._p_give_back_begun(run_id bigint, caller parley.caller default parley.current_caller())
+returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  update parley_mail._p_categorizing as c
+  set begun_at = clock_timestamp() - interval '1 minute', deaths = c.deaths - 1
+  where c.run_id = (
+    select g.run_id
+    from parley_mail._p_categorizing as g
+    where g.run_id = _p_give_back_begun.run_id
+    for update skip locked
+  );
+end
+$$;
+
+comment on function parley_mail._p_give_back_begun(bigint, parley.caller) is
+'Gives back what _p_begin_categorizing has taken and could not be categorized, without anybody having died.
+Arguments: run_id, what _p_begin_categorizing gave.
+Errors: PM001 the role does not hold SERVE.';
 
 -- sql/mail/status_reports.sql
 
@@ -41953,9 +42422,10 @@ Source: spec mail 4.3.';
 
 -- Delivery to services and tables of this database (spec mail 12.2).
 --
--- Work is claimed, done and completed in one transaction: the message is sent or the row inserted, the recipient is
--- delivered and the event recorded, or nothing of it. So it is delivered exactly once, whoever dies when. What one
--- binding refuses is tried again by itself.
+-- Work is claimed under a lease, in a transaction of its own, and done and completed in one: the message is sent or the
+-- row inserted, the recipient is delivered and the event recorded, or nothing of it. So it is delivered exactly once,
+-- whoever dies when; what somebody dies of twice is poison (mail/local_deliveries.sql). What one binding refuses is
+-- tried again by itself.
 
 create function parley_mail._p_unfolded_headers(content bytea) returns jsonb
 language sql immutable
@@ -42154,6 +42624,9 @@ begin
   v_count := cardinality(v_recipients.ordinals);
   if v_outcome = 'DEFERRED' then
     perform parley_store.retry_work(item.lease_id, array[item.item_id], v_reason, 'mail_message');
+    update parley_mail._p_message as m
+    set delivery_deaths = 0
+    where m.message_id = item.subject and m.delivery_deaths > 0;
   else
     perform parley_store.complete_work(item.lease_id, array[item.item_id]);
   end if;
@@ -42172,21 +42645,85 @@ comment on function parley_mail._p_deliver_item(parley_store.claimed_item) is
 'Delivers one message to a service or a table, or has it tried again; gives whether it was delivered. The caller removes
 what is finished.';
 
-create function parley_mail._p_deliver_to_services(
-  messages integer default 100, caller parley.caller default parley.current_caller()
+-- sql/mail/local_deliveries.sql
+
+-- Deliveries to services and tables, by a daemon: claim, commit, deliver, commit (spec mail 5, 12.2).
+--
+-- Code of others runs where a message is delivered, such as the triggers of a table. A lease that runs out says that
+-- somebody died, or was lost, while he delivered: its messages have a death, and are delivered alone from then on. At
+-- the second one the message is poison.
+
+alter table parley_mail._p_message add column delivery_deaths smallint not null default 0;
+
+create function parley_mail._p_claim_local(
+  messages integer default 100, lease interval default '1 minute', caller parley.caller default parley.current_caller()
+) returns bigint[]
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_items parley_store.claimed_item[];
+  v_suspect record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  v_items := array(select w from parley_store.claim_work('mail_service', messages, 100, lease) as w);
+  select i.lease_id, i.item_id into v_suspect
+  from unnest(v_items) as i
+  join parley_mail._p_message as m on m.message_id = i.subject
+  where m.delivery_deaths > 0
+  order by i.item_id
+  limit 1;
+  if found then
+    perform parley_store.release_work(r.lease_id, r.items)
+    from (
+      select i.lease_id, array_agg(i.item_id) as items
+      from unnest(v_items) as i
+      where i.item_id <> v_suspect.item_id
+      group by i.lease_id
+    ) as r;
+    return array[v_suspect.lease_id];
+  end if;
+  return array(select distinct i.lease_id from unnest(v_items) as i order by 1);
+end
+$$;
+
+comment on function parley_mail._p_claim_local(integer, interval, parley.caller) is
+'Claims messages for services and tables of this database, and gives the leases under which _p_deliver_local delivers
+them: commit before it. A message of which somebody died is claimed alone.
+Arguments: messages, how many at most; lease, for how long.
+Errors: PM001 the role does not hold SERVE, PS002, PS009 not READ COMMITTED.
+Source: spec mail 5, 12.2.';
+
+create function parley_mail._p_deliver_local(
+  leases bigint[], caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_lease bigint;
   v_item parley_store.claimed_item;
   v_delivered integer := 0;
   v_subjects bigint[];
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  for v_item in select * from parley_store.claim_work('mail_service', messages, 100) as w loop
-    v_delivered := v_delivered + parley_mail._p_deliver_item(v_item)::integer;
-    v_subjects := v_subjects || v_item.subject;
+  foreach v_lease in array coalesce(leases, '{}') loop
+    begin
+      -- Nobody takes it back while this transaction has it.
+      perform parley_store.renew_lease(v_lease, '5 minutes');
+    exception when sqlstate 'PS005' then
+      continue;
+    end;
+    for v_item in
+      select
+        w.lease_id, w.lane, w.item_id, w.subject, w.priority, w.attempts, w.since, w.expires_at, w.data, w.last_error
+      from parley_store.work_items as w
+      where w.lease_id = v_lease and w.system = 'mail_service'
+      order by w.item_id
+    loop
+      v_delivered := v_delivered + parley_mail._p_deliver_item(v_item)::integer;
+      v_subjects := v_subjects || v_item.subject;
+    end loop;
   end loop;
   -- All at once, so that messages are locked in their order: who records outcomes locks them too.
   perform parley_mail._p_remove_finished(v_subjects);
@@ -42194,15 +42731,112 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_deliver_to_services(integer, parley.caller) is
+comment on function parley_mail._p_deliver_local(bigint[], parley.caller) is
 'Delivers messages to services and tables of this database, exactly once, in this transaction; gives how many.
+Arguments: leases, what _p_claim_local gave; those that are over are passed by.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 12.2.';
+
+create function parley_mail._p_release_local(
+  leases bigint[], caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease bigint;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  foreach v_lease in array coalesce(leases, '{}') loop
+    begin
+      perform parley_store.release_work(v_lease);
+    exception when sqlstate 'PS005' then
+      null;
+    end;
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_release_local(bigint[], parley.caller) is
+'Gives back what _p_claim_local has claimed and could not be delivered, without anybody having died.
+Arguments: leases, what _p_claim_local gave.
+Errors: PM001 the role does not hold SERVE.';
+
+create function parley_mail._p_deliver_to_services(
+  messages integer default 100, caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  return parley_mail._p_deliver_local(parley_mail._p_claim_local(messages));
+end
+$$;
+
+comment on function parley_mail._p_deliver_to_services(integer, parley.caller) is
+'Claims and delivers messages to services and tables of this database in one transaction; gives how many. A daemon calls
+_p_claim_local and _p_deliver_local, in one transaction each.
 Arguments: messages, how many at most.
 Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.
 Source: spec mail 12.2.';
 
+create function parley_mail._p_take_back_lost() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lost record;
+  v_poison record;
+  v_count integer := 0;
+begin
+  for v_lost in
+    select s.system, array_agg(t.subject) as ids, array_agg(t.lane) as lanes, count(*)::integer as messages
+    from unnest(array['mail', 'mail_service']) as s (system)
+    cross join lateral parley_store.take_back_leases(s.system) as t
+    group by s.system
+  loop
+    v_count := v_count + v_lost.messages;
+    perform parley_mail._p_track(
+      array_fill('LOAD'::text, array[v_lost.messages]), v_lost.ids, null, null,
+      array_fill('the lease of a daemon ran out'::text, array[v_lost.messages]), null,
+      array_fill('BOOTLOADER'::text, array[v_lost.messages])
+    );
+    -- What is sent to other hosts says nothing of who died of it: a process is stopped for many reasons.
+    continue when v_lost.system = 'mail';
+    update parley_mail._p_message as m
+    set delivery_deaths = m.delivery_deaths + 1
+    where m.message_id = any (v_lost.ids);
+    for v_poison in
+      select u.lane, u.id
+      from unnest(v_lost.lanes, v_lost.ids) as u (lane, id)
+      join parley_mail._p_message as m on m.message_id = u.id
+      where m.delivery_deaths >= 2
+    loop
+      perform parley_store.remove_work(
+        'mail_service', jsonb_build_object('lane', v_poison.lane, 'subjects', jsonb_build_array(v_poison.id))
+      );
+      update parley_mail._p_recipient as r
+      set lane = 'POISON/-/-'
+      where r.message_id = v_poison.id and r.lane = v_poison.lane;
+      update parley_mail._p_message as m set delivery_deaths = 0 where m.message_id = v_poison.id;
+      perform parley_mail._p_set_aside(
+        array[v_poison.id], format('Who delivered it to %s has died twice.', v_poison.lane)
+      );
+    end loop;
+  end loop;
+  return v_count;
+end
+$$;
+
+comment on function parley_mail._p_take_back_lost() is
+'Gives back what daemons had in their hands that are gone; what goes to services and tables has a death counted, and is
+set aside after two. Gives how many messages.
+Source: spec mail 5, 15.2.';
+
 -- sql/mail/queue_views.sql
 
--- What operators see: queues, messages, recipients (spec mail 7, 17). Each view is for who holds VIEW.
+-- What operators see: queues, recipients (spec mail 7, 17). Each view is for who holds VIEW.
 
 create function parley_mail._p_submission_queue() returns table (
   messages bigint, bytes bigint
@@ -42403,6 +43037,1279 @@ Arguments: domain; policy, as the daemon writes it; until, when it ends.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 20.';
 
+-- sql/mail/message_filter.sql
+
+-- Which messages: the conditions by which operators choose them (spec mail 17).
+--
+-- A filter is a JSON object whose conditions must all hold; {} is every message that waits. A key that is not known is
+-- refused, because it would match too much. docs/mail-operations.md lists them.
+
+create type parley_mail._p_filter as (
+  queue text,
+  messages bigint[],
+  statuses text[],
+  sender text,
+  recipient text,
+  subject text,
+  tag text,
+  error text,
+  source text,
+  priority smallint,
+  before timestamptz,
+  larger bigint,
+  attempts integer
+);
+
+comment on type parley_mail._p_filter is
+'A filter as it is compared: texts are patterns of LIKE in lower case with ! before what stands for itself; before: came
+earlier than that. Null: no condition.';
+
+create function parley_mail._p_like(pattern text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select replace(replace(replace(replace(lower(pattern), '!', '!!'), '%', '!%'), '_', '!_'), '*', '%')
+$$;
+
+comment on function parley_mail._p_like(text) is 'Gives a pattern in which * stands for anything as LIKE has it.';
+
+create function parley_mail._p_listed(value jsonb) returns text[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case jsonb_typeof(value)
+    when 'array' then array(select e.value from jsonb_array_elements_text(value) as e (value))
+    else array[value #>> '{}']
+  end
+$$;
+
+comment on function parley_mail._p_listed(jsonb) is 'Gives the texts of a condition that is one or a list.';
+
+create function parley_mail._p_require_conditions(filter jsonb) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_known constant text[] := array[
+    'queue', 'messages', 'status', 'sender', 'recipient', 'subject', 'tag', 'error', 'source', 'priority', 'older',
+    'larger', 'attempts', 'not'
+  ];
+  v_statuses constant text[] := array['READY', 'ACTIVE', 'RETRY', 'SUSPENDED', 'PENDING_SUSPEND', 'PENDING_REMOVE'];
+  v_key text;
+begin
+  if jsonb_typeof(filter) is distinct from 'object' then
+    found := parley_mail._p_raise('filter', coalesce(filter::text, 'null'));
+  end if;
+  select k.key into v_key
+  from jsonb_each(filter) as k
+  where k.key <> all (v_known) or jsonb_typeof(k.value) = 'null'
+  order by 1
+  limit 1;
+  if found then
+    found := parley_mail._p_raise('condition', v_key, array_to_string(v_known, ', '));
+  elsif not upper((filter -> 'status')::text)::jsonb <@ to_jsonb(v_statuses) then
+    found := parley_mail._p_raise('choice', 'status', filter ->> 'status', array_to_string(v_statuses, ', '));
+  elsif filter -> 'not' ? 'not' then
+    found := parley_mail._p_raise('condition', 'not', 'not once');
+  elsif upper(filter ->> 'priority') not in ('HIGH', 'NORMAL', 'LOW') then
+    found := parley_mail._p_raise('choice', 'priority', filter ->> 'priority', 'HIGH, NORMAL, LOW');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_conditions(jsonb) is
+'Refuses a filter that is no object, or has a condition that is not known or null.
+Errors: PM010.';
+
+create function parley_mail._p_parsed_filter(filter jsonb) returns parley_mail._p_filter
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_filter parley_mail._p_filter;
+begin
+  found := parley_mail._p_require_conditions(filter);
+  v_filter.queue := parley_mail._p_like(
+    case upper(filter ->> 'queue')
+      when 'SUBMISSION' then 'SUBMISSION/-/-' when 'POISON' then 'POISON/-/-' when 'UNREACHABLE' then 'UNREACHABLE/-/-'
+      else filter ->> 'queue'
+    end
+  );
+  v_filter.sender := parley_mail._p_like(filter ->> 'sender');
+  v_filter.recipient := parley_mail._p_like(filter ->> 'recipient');
+  v_filter.subject := parley_mail._p_like(filter ->> 'subject');
+  v_filter.tag := parley_mail._p_like(filter ->> 'tag');
+  v_filter.error := '%' || parley_mail._p_like(filter ->> 'error') || '%';
+  v_filter.source := parley_mail._p_like(filter ->> 'source');
+  v_filter.statuses := case
+    when filter ? 'status' then parley_mail._p_listed(upper((filter -> 'status')::text)::jsonb)
+  end;
+  v_filter.priority := array_position(array['HIGH', 'NORMAL', 'LOW'], upper(filter ->> 'priority')) - 1;
+  begin
+    v_filter.messages := case when filter ? 'messages' then parley_mail._p_listed(filter -> 'messages')::bigint[] end;
+    v_filter.before := clock_timestamp() - (filter ->> 'older')::interval;
+    v_filter.larger := (filter ->> 'larger')::bigint;
+    v_filter.attempts := (filter ->> 'attempts')::integer;
+  exception
+    when data_exception then
+      found := parley_mail._p_raise('filter value', sqlerrm);
+  end;
+  return v_filter;
+end
+$$;
+
+comment on function parley_mail._p_parsed_filter(jsonb) is
+'Reads a filter.
+Errors: PM010 malformed.';
+
+-- sql/mail/waiting_messages.sql
+
+-- What waits, message by message: the rows that operators see, and on which their statements work (spec mail 2, 17).
+--
+-- A message that waits in several queues has a row for each. Those of the submission queue have no work item.
+-- Cost: a filter reads all work items of mail, but those of other queues where it names one without *.
+
+create view parley_mail._p_waiting_item as
+select
+  w.system, w.item_id, w.subject as message_id, w.lane as queue, w.state,
+  case
+    when w.state = 'IN_FLIGHT' and w.is_to_suspend then 'PENDING_SUSPEND'
+    when w.state = 'IN_FLIGHT' and not w.is_to_suspend then 'PENDING_REMOVE'
+    when w.state = 'IN_FLIGHT' then 'ACTIVE'
+    when w.state = 'SUSPENDED' or w.lane = 'POISON/-/-' then 'SUSPENDED'
+    when w.state = 'DELAYED' or (l.failures > 0 and l.next_attempt_at > clock_timestamp()) then 'RETRY'
+    else 'READY'
+  end as status,
+  l.status = 'RETRY' as is_lane_in_retry, w.attempts, w.since, w.expires_at, w.due_at,
+  greatest(w.due_at, case when l.next_attempt_at > clock_timestamp() then l.next_attempt_at end) as next_attempt_at,
+  case
+    when w.lane = 'POISON/-/-' then coalesce(w.last_error, convert_from(w.data, 'UTF8'))
+    else coalesce(w.last_error, case when l.failures > 0 then l.last_error end)
+  end as last_error,
+  w.reason
+from parley_store.work_items as w
+join parley_store.lanes as l on l.system = w.system and l.lane = w.lane
+where w.system in ('mail', 'mail_service');
+
+comment on view parley_mail._p_waiting_item is 'Work items of mail, with the status that their message has there.';
+
+create function parley_mail._p_matching(filter jsonb, operation text, top integer)
+returns setof parley_mail._p_waiting_item
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  v_is parley_mail._p_filter := parley_mail._p_parsed_filter(filter);
+  v_not parley_mail._p_filter;
+begin
+  if filter ? 'not' then
+    v_not := parley_mail._p_parsed_filter(filter -> 'not');
+  end if;
+  return query
+  select w.*
+  from parley_mail._p_waiting_item as w
+  join parley_mail._p_message as m using (message_id)
+  cross join lateral (
+    select lower(concat_ws(' ', w.last_error, (
+      select string_agg(concat_ws(' ', r.last_status, r.last_text), ' ')
+      from parley_mail._p_recipient as r
+      where r.message_id = w.message_id and r.lane = w.queue
+    ))) as error
+    where v_is.error is not null or v_not.error is not null
+    union all
+    select null where v_is.error is null and v_not.error is null
+  ) as e
+  where (v_is.queue is null or lower(w.queue) like v_is.queue escape '!')
+    and (v_is.messages is null or w.message_id = any (v_is.messages))
+    and (v_is.statuses is null or w.status = any (v_is.statuses))
+    and (v_is.sender is null or lower(m.sender) like v_is.sender escape '!')
+    and (v_is.subject is null or lower(m.subject) like v_is.subject escape '!')
+    and (v_is.tag is null or lower(m.tag) like v_is.tag escape '!')
+    and (v_is.source is null or lower(m.source) like v_is.source escape '!')
+    and (v_is.priority is null or m.priority = v_is.priority)
+    and (v_is.before is null or m.received_at < v_is.before)
+    and (v_is.larger is null or m.size > v_is.larger)
+    and (v_is.attempts is null or w.attempts >= v_is.attempts)
+    and (v_is.error is null or e.error like v_is.error escape '!')
+    and (
+      v_is.recipient is null
+      or exists (
+        select
+        from parley_mail._p_recipient as r
+        where r.message_id = w.message_id and r.lane = w.queue and lower(r.address) like v_is.recipient escape '!'
+      )
+      or w.queue = 'POISON/-/-'
+      and exists (select from unnest(m.recipients) as r (address) where lower(r.address) like v_is.recipient escape '!')
+    )
+    and (v_not.queue is null or lower(w.queue) not like v_not.queue escape '!')
+    and (v_not.messages is null or w.message_id <> all (v_not.messages))
+    and (v_not.statuses is null or w.status <> all (v_not.statuses))
+    and (v_not.sender is null or lower(m.sender) not like v_not.sender escape '!')
+    and (v_not.subject is null or coalesce(lower(m.subject) not like v_not.subject escape '!', true))
+    and (v_not.tag is null or coalesce(lower(m.tag) not like v_not.tag escape '!', true))
+    and (v_not.source is null or lower(m.source) not like v_not.source escape '!')
+    and (v_not.priority is null or m.priority <> v_not.priority)
+    and (v_not.before is null or m.received_at >= v_not.before)
+    and (v_not.larger is null or m.size <= v_not.larger)
+    and (v_not.attempts is null or w.attempts < v_not.attempts)
+    and (v_not.error is null or coalesce(e.error not like v_not.error escape '!', true))
+    and (
+      v_not.recipient is null
+      or not exists (
+        select
+        from parley_mail._p_recipient as r
+        where r.message_id = w.message_id and r.lane = w.queue and lower(r.address) like v_not.recipient escape '!'
+      )
+    )
+    and case operation
+      when 'list' then true
+      when 'suspend' then w.status in ('READY', 'RETRY', 'ACTIVE')
+      when 'resume' then w.status = 'SUSPENDED'
+      when 'retry' then w.state = 'DELAYED'
+      when 'resubmit' then
+        w.status in ('READY', 'RETRY')
+        and (w.queue = 'UNREACHABLE/-/-' or w.is_lane_in_retry or w.status = 'RETRY')
+      when 'remove' then w.status <> 'PENDING_REMOVE'
+      when 'change' then w.state <> 'IN_FLIGHT'
+      when 'export' then w.status = 'SUSPENDED'
+    end
+  order by w.item_id
+  limit top;
+end
+$$;
+
+comment on function parley_mail._p_matching(jsonb, text, integer) is
+'Gives the work items of messages that a filter matches and that an operation is for, the oldest first.
+Arguments: filter; operation: list, suspend, resume, retry, resubmit, remove, change or export; top, how many at most.
+Errors: PM010 malformed filter.';
+
+-- sql/mail/message_views.sql
+
+-- What operators see of messages, one by one (spec mail 2, 17): a list by filter and page, and a view of all.
+
+create type parley_mail.waiting_message as (
+  message_id bigint,
+  queue text,
+  status text,
+  sender text,
+  recipients text[],
+  recipient_count integer,
+  subject text,
+  size bigint,
+  priority text,
+  source text,
+  tag text,
+  attempts integer,
+  next_attempt_at timestamptz,
+  last_error text,
+  reason text,
+  received_at timestamptz,
+  expires_at timestamptz,
+  network_message_id uuid,
+  header_message_id text,
+  parent_message_id bigint,
+  submitted_by text,
+  bookmark text
+);
+
+comment on type parley_mail.waiting_message is
+'A message in a queue. status: READY, ACTIVE, RETRY, SUSPENDED, PENDING_SUSPEND or PENDING_REMOVE; recipients, the first
+20 of those in this queue; reason, of a suspension; bookmark, for the next page of a list.';
+
+create function parley_mail._p_unrouted(messages bigint[] default null)
+returns table (message_id bigint, status text, next_attempt_at timestamptz)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with waiting as (
+    select i.id::bigint as id
+    from parley.peek_messages('parley_mail_submission', null, caller => parley.current_caller()) as p
+    cross join unnest(string_to_array(convert_from(p.body, 'UTF8'), ' ')) as i (id)
+    union
+    select m.message_id
+    from parley_mail._p_message as m
+    where not exists (select from parley_mail._p_recipient as r where r.message_id = m.message_id)
+      and not exists (select from parley_mail._p_report as r where r.message_id = m.message_id)
+      and not exists (select from parley_mail._p_message as f where f.body_message_id = m.message_id)
+      and not exists (
+        select from parley_mail._p_waiting_item as w where w.queue = 'POISON/-/-' and w.message_id = m.message_id
+      )
+  )
+
+  select
+    w.id,
+    case
+      when exists (
+        select from parley_mail._p_categorizing as c where w.id = any (c.message_ids) and c.begun_at is not null
+      ) then 'ACTIVE' else 'READY'
+    end,
+    case when m.not_before > clock_timestamp() then m.not_before end
+  from waiting as w
+  join parley_mail._p_message as m on m.message_id = w.id
+  where messages is null or w.id = any (messages)
+$$;
+
+comment on function parley_mail._p_unrouted(bigint[]) is
+'Gives the messages of the submission queue.
+Arguments: messages, only these (null: all).';
+
+create function parley_mail._p_listed_messages(filter jsonb, top integer, after_id bigint, after_queue text)
+returns setof parley_mail.waiting_message
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  v_filter parley_mail._p_filter := parley_mail._p_parsed_filter(filter);
+begin
+  return query
+  with waiting as (
+    select w.message_id, w.queue, w.status, w.attempts, w.next_attempt_at, w.last_error, w.reason,
+      coalesce(w.expires_at, m.expires_at) as expires_at
+    from parley_mail._p_matching(filter, 'list', null) as w
+    join parley_mail._p_message as m using (message_id)
+    union all
+    select u.message_id, 'SUBMISSION/-/-', u.status, 0, u.next_attempt_at, null, null, m.expires_at
+    from parley_mail._p_unrouted(v_filter.messages) as u
+    join parley_mail._p_message as m using (message_id)
+    where 'submission/-/-' like coalesce(v_filter.queue, '%') escape '!' and not filter ? 'not' and not filter ? 'error'
+      and (v_filter.statuses is null or u.status = any (v_filter.statuses))
+      and (v_filter.sender is null or lower(m.sender) like v_filter.sender escape '!')
+      and (v_filter.subject is null or lower(m.subject) like v_filter.subject escape '!')
+      and (v_filter.tag is null or lower(m.tag) like v_filter.tag escape '!')
+      and (v_filter.source is null or lower(m.source) like v_filter.source escape '!')
+      and (v_filter.priority is null or m.priority = v_filter.priority)
+      and (v_filter.before is null or m.received_at < v_filter.before)
+      and (v_filter.larger is null or m.size > v_filter.larger)
+      and coalesce(v_filter.attempts, 0) = 0
+      and (
+        v_filter.recipient is null
+        or exists (
+          select from unnest(m.recipients) as r (address) where lower(r.address) like v_filter.recipient escape '!'
+        )
+      )
+  )
+
+  select
+    p.message_id, p.queue, p.status, m.sender, r.addresses[1:20], cardinality(r.addresses), m.subject, m.size,
+    (array['HIGH', 'NORMAL', 'LOW'])[m.priority + 1], m.source, m.tag, greatest(p.attempts, r.attempts),
+    p.next_attempt_at, coalesce(p.last_error, r.error), p.reason, m.received_at, p.expires_at, m.network_message_id,
+    m.header_message_id, m.parent_message_id, pg_get_userbyid(m.submitted_by)::text,
+    p.message_id || ' ' || p.queue
+  from (
+    select w.*
+    from waiting as w
+    where (w.message_id, w.queue collate "C") > (after_id, after_queue collate "C")
+    order by w.message_id, w.queue collate "C"
+    limit top
+  ) as p
+  join parley_mail._p_message as m using (message_id)
+  cross join lateral (
+    select coalesce(array_agg(q.address order by q.ordinal), m.recipients) as addresses, max(q.attempts) as attempts,
+      min(concat_ws(' ', q.last_status, q.last_text)) filter (where q.attempts > 0) as error
+    from parley_mail._p_recipient as q
+    where q.message_id = p.message_id and q.lane = p.queue
+  ) as r
+  order by p.message_id, p.queue collate "C";
+end
+$$;
+
+comment on function parley_mail._p_listed_messages(jsonb, integer, bigint, text) is
+'Gives messages that a filter matches, the oldest first.
+Arguments: filter; top, how many at most; after_id and after_queue, behind this one.
+Errors: PM010 malformed filter.';
+
+create function parley_mail.find_messages(
+  filter jsonb, top integer default 100, after text default null, caller parley.caller default parley.current_caller()
+) returns setof parley_mail.waiting_message
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'VIEW');
+  found := parley_mail._p_require_set_up();
+  found := parley_mail._p_require_top(top);
+  if after !~ '^[0-9]{1,18} .' then
+    found := parley_mail._p_raise('bookmark', after);
+  end if;
+  return query
+  select m.*
+  from parley_mail._p_listed_messages(
+    filter, top, coalesce(split_part(after, ' ', 1)::bigint, 0), coalesce(substr(after, strpos(after, ' ') + 1), '')
+  ) as m;
+end
+$$;
+
+comment on function parley_mail.find_messages(jsonb, integer, text, parley.caller) is
+'Gives messages that wait and that a filter matches, the oldest first; one that waits in several queues for each.
+Arguments: filter, an object of conditions as docs/mail-operations.md lists them; top, how many at most; after, the
+bookmark of the last one that was seen (null: from the beginning).
+Errors: PM001 not allowed, PM005 mail is not configured, PM010 malformed filter or bookmark.
+Source: spec mail 17.';
+
+create function parley_mail._p_messages(caller parley.caller default parley.current_caller())
+returns setof parley_mail.waiting_message
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley_mail._p_holds(parley.caller_role(caller), 'VIEW') is true
+    and exists (select from parley_mail._p_organization as o where o.is_set_up) then
+    return query select m.* from parley_mail._p_listed_messages('{}', null, 0, '') as m;
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_messages(parley.caller) is 'Gives what parley_mail.messages shows.';
+
+create view parley_mail.messages as
+select m.message_id, m.queue, m.status, m.sender, m.recipients, m.recipient_count, m.subject, m.size, m.priority,
+  m.source, m.tag, m.attempts, m.next_attempt_at, m.last_error, m.reason, m.received_at, m.expires_at,
+  m.network_message_id, m.header_message_id, m.parent_message_id, m.submitted_by
+from parley_mail._p_messages() as m;
+
+comment on view parley_mail.messages is
+'Messages that wait, a row for each queue that one waits in, for who holds VIEW. Where there are many,
+parley_mail.find_messages gives them by filter and page.
+Columns: those of parley_mail.waiting_message.';
+
+-- sql/mail/remove_messages.sql
+
+-- Resubmitting and removing messages (spec mail 8.2, 17): both take them out of their queues.
+
+create function parley_mail._p_resubmit(system text, items bigint[], caller oid) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_work record;
+  v_poison bigint[];
+begin
+  if items is null or items = '{}' then
+    return 0;
+  end if;
+  select array_agg(w.subject order by w.item_id) as ids, array_agg(w.lane order by w.item_id) as queues
+  into v_work
+  from parley_store.remove_work(
+    system, jsonb_build_object('items', to_jsonb(items)), cardinality(items),
+    coalesce(pg_get_userbyid(caller), 'parley_mail')
+  ) as w;
+  if v_work.ids is null then
+    return 0;
+  end if;
+  v_poison := array(
+    select u.message_id
+    from unnest(v_work.ids, v_work.queues) as u (message_id, queue)
+    where u.queue = 'POISON/-/-'
+      and not exists (
+        select from parley_mail._p_recipient as p where p.message_id = u.message_id and p.lane = u.queue
+      )
+  );
+  perform parley_mail._p_track_operation(
+    'RESUBMIT', v_work.ids, v_work.queues, null, case when caller is null then 'QUEUE' else 'ADMIN' end
+  );
+  update parley_mail._p_message as m set crash_count = 0 where m.message_id = any (v_work.ids) and m.crash_count > 0;
+  perform parley_mail._p_submit_again(r.ids, r.queues)
+  from (
+    select array_agg(u.message_id) as ids, array_agg(u.queue) as queues
+    from unnest(v_work.ids, v_work.queues) as u (message_id, queue)
+    where exists (select from parley_mail._p_recipient as p where p.message_id = u.message_id and p.lane = u.queue)
+  ) as r
+  where r.ids is not null;
+  -- What was set aside before it was categorized has its recipients in the message alone.
+  perform parley_mail._p_submit(s.ids, s.priority, null)
+  from (
+    select m.priority, array_agg(m.message_id order by m.message_id) as ids
+    from unnest(v_poison) as u (message_id)
+    join parley_mail._p_message as m using (message_id)
+    group by m.priority
+  ) as s;
+  return cardinality(v_work.ids);
+end
+$$;
+
+comment on function parley_mail._p_resubmit(text, bigint[], oid) is
+'Has messages of some work items categorized anew, but what somebody claims just now; gives how many items.
+Arguments: system; items; caller, the operator, null for none.';
+
+create function parley_mail.resubmit_messages(
+  filter jsonb, top integer default 1000, dry_run boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_messages integer;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  found := parley_mail._p_require_top(top);
+  if dry_run is not false then
+    return (select count(*) from parley_mail._p_matching(filter, 'resubmit', null) as w);
+  end if;
+  select coalesce(sum(parley_mail._p_resubmit(s.system, s.items, v_caller)), 0) into v_messages
+  from (
+    select w.system, array_agg(w.item_id) as items
+    from parley_mail._p_matching(filter, 'resubmit', top) as w
+    group by w.system
+  ) as s;
+  perform parley_mail._p_record_audit(
+    v_caller, 'resubmit messages', filter::text, jsonb_build_object('messages', v_messages)
+  );
+  return v_messages;
+end
+$$;
+
+comment on function parley_mail.resubmit_messages(jsonb, integer, boolean, parley.caller) is
+'Has messages categorized anew: those that wait for a retry or in a queue that could not be reached, and those that are
+unreachable. Suspended messages are left alone. Gives how many; call it until it gives 0.
+Arguments: as suspend_messages.
+Errors: PM001 not allowed, PM010 malformed filter.
+Source: spec mail 8.2, 17.';
+
+create function parley_mail._p_give_up(message_ids bigint[], queues text[], with_report boolean) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_gone record;
+begin
+  -- What was set aside before it was categorized has its recipients in the message alone.
+  insert into parley_mail._p_recipient (message_id, ordinal, address, original_recipient, notify, lane)
+  select
+    m.message_id, r.ordinal + coalesce(o.last, 0), r.address, r.original, r.notify, 'POISON/-/-'
+  from unnest(message_ids, queues) as u (message_id, queue)
+  join parley_mail._p_message as m on m.message_id = u.message_id
+  left join lateral (
+    select max(p.ordinal) as last from parley_mail._p_recipient as p where p.message_id = m.message_id
+  ) as o on true
+  cross join unnest(m.recipients, m.notify, m.original_recipients) with ordinality
+    as r (address, notify, original, ordinal)
+  where u.queue = 'POISON/-/-'
+    and not exists (
+      select from parley_mail._p_recipient as p where p.message_id = m.message_id and p.lane = 'POISON/-/-'
+    );
+  if with_report then
+    select array_agg(r.message_id) as ids, array_agg(r.ordinal) as ordinals, array_agg('5.7.0'::text) as statuses,
+      array_agg('removed by an operator'::text) as reasons
+    into v_gone
+    from unnest(message_ids, queues) as u (message_id, queue)
+    join parley_mail._p_recipient as r on r.message_id = u.message_id and r.lane = u.queue;
+    if v_gone.ids is not null then
+      perform parley_mail._p_fail_recipients(v_gone.ids, v_gone.ordinals, v_gone.statuses, v_gone.reasons, 'ADMIN');
+    end if;
+  else
+    perform parley_mail._p_track_operation('DROP', message_ids, queues, 'removed by an operator');
+    delete from parley_mail._p_recipient as r
+    using unnest(message_ids, queues) as u (message_id, queue)
+    where r.message_id = u.message_id and r.lane = u.queue;
+  end if;
+  perform parley_mail._p_remove_finished(message_ids);
+end
+$$;
+
+comment on function parley_mail._p_give_up(bigint[], text[], boolean) is
+'Gives up the recipients of messages in some queues, whose work items are gone.
+Arguments: message_ids and queues, one each; with_report, whether senders are informed.';
+
+create function parley_mail.remove_messages(
+  filter jsonb, with_report boolean default true, top integer default 1000, dry_run boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_work record;
+  v_gone record;
+  v_messages integer := 0;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  found := parley_mail._p_require_top(top);
+  if upper(filter ->> 'queue') in ('SUBMISSION', 'SUBMISSION/-/-') then
+    found := parley_mail._p_raise('submission');
+  elsif dry_run is not false then
+    return (select count(*) from parley_mail._p_matching(filter, 'remove', null) as w);
+  end if;
+  for v_work in
+    select w.system, array_agg(w.item_id) as items, array_agg(w.message_id) as ids, array_agg(w.queue) as queues,
+      array_agg(w.state = 'IN_FLIGHT') as is_in_flight
+    from parley_mail._p_matching(filter, 'remove', top) as w
+    group by w.system
+    order by w.system
+  loop
+    -- What is under way goes when its attempt has failed: _p_finish_removals.
+    update parley_mail._p_recipient as r
+    set removal = case when with_report is false then 'SILENT' else 'REPORT' end
+    from unnest(v_work.ids, v_work.queues, v_work.is_in_flight) as u (message_id, queue, is_in_flight)
+    where u.is_in_flight and r.message_id = u.message_id and r.lane = u.queue;
+    select array_agg(g.subject) as ids, array_agg(g.lane) as queues, count(*)::integer as messages into v_gone
+    from parley_store.remove_work(
+      v_work.system, jsonb_build_object('items', to_jsonb(v_work.items)), cardinality(v_work.items),
+      pg_get_userbyid(v_caller)
+    ) as g;
+    perform parley_mail._p_give_up(v_gone.ids, v_gone.queues, with_report is not false);
+    v_messages := v_messages + v_gone.messages
+      + (select count(*)::integer from unnest(v_work.is_in_flight) as f (is_so) where f.is_so);
+  end loop;
+  perform parley_mail._p_record_audit(
+    v_caller, 'remove messages', filter::text,
+    jsonb_build_object('messages', v_messages, 'with_report', with_report is not false)
+  );
+  return v_messages;
+end
+$$;
+
+comment on function parley_mail.remove_messages(jsonb, boolean, integer, boolean, parley.caller) is
+'Gives messages up; what is under way, when its attempt has failed. Gives how many; call it until it gives 0. What waits
+in the submission queue stays.
+Arguments: filter; with_report, whether senders are informed, by their own wishes; top, how many in a call; dry_run,
+count all that match, and change nothing.
+Errors: PM001 not allowed, PM006 the submission queue, PM010 malformed filter.
+Source: spec mail 2, 17.';
+
+create function parley_mail._p_finish_removals() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_gone record;
+  v_messages integer := 0;
+begin
+  for v_gone in
+    select array_agg(g.message_id) as ids, array_agg(g.lane) as queues, g.removal
+    from (
+      select distinct r.message_id, r.lane, r.removal
+      from parley_mail._p_recipient as r
+      where r.removal is not null
+        and not exists (
+          select
+          from parley_store.work_items as w
+          where w.system in ('mail', 'mail_service') and w.state = 'IN_FLIGHT' and w.subject = r.message_id
+            and w.lane = r.lane
+        )
+      limit 1000
+    ) as g
+    group by g.removal
+  loop
+    perform parley_mail._p_give_up(v_gone.ids, v_gone.queues, v_gone.removal = 'REPORT');
+    v_messages := v_messages + cardinality(v_gone.ids);
+  end loop;
+  return v_messages;
+end
+$$;
+
+comment on function parley_mail._p_finish_removals() is
+'Gives up what was removed while it was under way, when the attempt is over; gives how many messages.';
+
+-- sql/mail/message_operations.sql
+
+-- What operators do to messages, by a filter (spec mail 8.2, 17): suspend, resume, retry, resubmit, remove, change.
+--
+-- Each asks for OPERATE, touches at most so many messages in a call, so that nobody waits for it, and is called until
+-- it gives 0. It stands in the audit with its filter and its count, and among the events of each message. What somebody
+-- claims just now is passed over. What is under way is suspended or removed when its attempt has failed.
+-- Locks: work items, skip locked.
+
+alter table parley_mail._p_recipient
+add column removal text check (removal in ('REPORT', 'SILENT'));
+
+comment on column parley_mail._p_recipient.removal is
+'Set while the message is under way: the recipient is given up, with a report or without, when the attempt fails.';
+
+create index _p_recipient_removal on parley_mail._p_recipient (message_id) where removal is not null;
+
+create function parley_mail._p_require_top(top integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if top is null or top < 1 then
+    found := parley_mail._p_raise('top', coalesce(top::text, 'null'));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_top(integer) is
+'Refuses a number of messages that is null or not positive.
+Errors: PM010.';
+
+create function parley_mail._p_track_operation(
+  event text, message_ids bigint[], queues text[], reason text, source text default 'ADMIN'
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_events record;
+begin
+  select array_agg(u.message_id order by u.n) as ids, array_agg(r.address order by u.n) as addresses,
+    count(*)::integer as events
+  into v_events
+  from unnest(message_ids, queues) with ordinality as u (message_id, queue, n)
+  left join parley_mail._p_recipient as r on r.message_id = u.message_id and r.lane = u.queue;
+  if v_events.events > 0 then
+    perform parley_mail._p_track(
+      array_fill(event, array[v_events.events]), v_events.ids, v_events.addresses, null,
+      array_fill(reason, array[v_events.events]), null, array_fill(source, array[v_events.events])
+    );
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_track_operation(text, bigint[], text[], text, text) is
+'Records what was done to messages in some queues, as an event of each.
+Arguments: event; message_ids and queues, one each; reason; source, who did it.';
+
+create function parley_mail._p_operate(
+  caller oid, operation text, filter jsonb, top integer, reason text default null
+) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_work record;
+  v_touched integer := 0;
+begin
+  for v_work in
+    select w.system, jsonb_build_object('items', jsonb_agg(w.item_id)) as items,
+      array_agg(w.message_id order by w.item_id) as ids, array_agg(w.queue order by w.item_id) as queues
+    from parley_mail._p_matching(filter, operation, top) as w
+    where w.queue <> 'POISON/-/-'
+    group by w.system
+    order by w.system
+  loop
+    if operation = 'suspend' then
+      v_touched := v_touched + parley_store.suspend_work(
+        v_work.system, v_work.items, reason, top, done_by => pg_get_userbyid(caller)
+      );
+    elsif operation = 'resume' then
+      v_touched := v_touched + parley_store.resume_work(
+        v_work.system, v_work.items, top, done_by => pg_get_userbyid(caller)
+      );
+    else
+      v_touched := v_touched + parley_store.retry_work_now(
+        v_work.system, v_work.items, top, done_by => pg_get_userbyid(caller)
+      );
+    end if;
+    if operation <> 'retry' then
+      perform parley_mail._p_track_operation(upper(operation), v_work.ids, v_work.queues, reason);
+    end if;
+  end loop;
+  return v_touched;
+end
+$$;
+
+comment on function parley_mail._p_operate(oid, text, jsonb, integer, text) is
+'Suspends, resumes or retries messages that a filter matches, but those of the queue of poison; gives how many.
+Errors: PM010.';
+
+create function parley_mail.suspend_messages(
+  filter jsonb, reason text default null, top integer default 1000, dry_run boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_messages integer;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  found := parley_mail._p_require_top(top);
+  if dry_run is not false then
+    return (select count(*) from parley_mail._p_matching(filter, 'suspend', null) as w);
+  end if;
+  v_messages := parley_mail._p_operate(v_caller, 'suspend', filter, top, reason);
+  perform parley_mail._p_record_audit(
+    v_caller, 'suspend messages', filter::text, jsonb_build_object('messages', v_messages, 'reason', reason)
+  );
+  return v_messages;
+end
+$$;
+
+comment on function parley_mail.suspend_messages(jsonb, text, integer, boolean, parley.caller) is
+'Holds messages in their queues: nothing of them leaves until they are resumed, and they do not expire. What is under
+way is held when its attempt has failed. Gives how many; call it until it gives 0.
+Arguments: filter, as docs/mail-operations.md lists its conditions; reason; top, how many in a call; dry_run, count all
+that match, and change nothing.
+Errors: PM001 not allowed, PM010 malformed filter.
+Source: spec mail 2, 17.';
+
+create function parley_mail.resume_messages(
+  filter jsonb, top integer default 1000, dry_run boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_messages integer;
+  v_poison bigint[];
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  found := parley_mail._p_require_top(top);
+  if dry_run is not false then
+    return (select count(*) from parley_mail._p_matching(filter, 'resume', null) as w);
+  end if;
+  v_poison := array(
+    select w.item_id from parley_mail._p_matching(filter, 'resume', top) as w where w.queue = 'POISON/-/-'
+  );
+  v_messages := parley_mail._p_resubmit('mail', v_poison, v_caller)
+    + parley_mail._p_operate(v_caller, 'resume', filter, top);
+  perform parley_mail._p_record_audit(
+    v_caller, 'resume messages', filter::text, jsonb_build_object('messages', v_messages)
+  );
+  return v_messages;
+end
+$$;
+
+comment on function parley_mail.resume_messages(jsonb, integer, boolean, parley.caller) is
+'Has suspended messages go on, at the end of their queues; what is poison or held in quarantine is categorized anew.
+Gives how many; call it until it gives 0.
+Arguments: as suspend_messages.
+Errors: PM001 not allowed, PM010 malformed filter.
+Source: spec mail 5, 17.';
+
+create function parley_mail.retry_messages(
+  filter jsonb, top integer default 1000, dry_run boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_messages integer;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  found := parley_mail._p_require_top(top);
+  if dry_run is not false then
+    return (select count(*) from parley_mail._p_matching(filter, 'retry', null) as w);
+  end if;
+  v_messages := parley_mail._p_operate(v_caller, 'retry', filter, top);
+  perform parley_mail._p_record_audit(
+    v_caller, 'retry messages', filter::text, jsonb_build_object('messages', v_messages)
+  );
+  return v_messages;
+end
+$$;
+
+comment on function parley_mail.retry_messages(jsonb, integer, boolean, parley.caller) is
+'Has messages that wait for their next attempt tried now; for a queue that could not be reached there is retry_queue.
+Gives how many; call it until it gives 0.
+Arguments: as suspend_messages.
+Errors: PM001 not allowed, PM010 malformed filter.
+Source: spec mail 17.';
+
+create function parley_mail.change_messages(
+  filter jsonb, priority text default null, expires timestamptz default null, next_attempt timestamptz default null,
+  top integer default 1000, dry_run boolean default false, caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_priority integer := array_position(array['HIGH', 'NORMAL', 'LOW'], upper(priority)) - 1;
+  v_work record;
+  v_messages integer := 0;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  found := parley_mail._p_require_top(top);
+  if priority is not null and v_priority is null then
+    found := parley_mail._p_raise('choice', 'priority', priority, 'HIGH, NORMAL, LOW');
+  elsif coalesce(priority, expires::text, next_attempt::text) is null then
+    found := parley_mail._p_raise('nothing to change');
+  end if;
+  for v_work in
+    select c.system, count(*)::integer as messages, array_agg(c.item_id) filter (where c.n <= top) as items,
+      array_agg(c.message_id) filter (where c.n <= top) as ids
+    from (
+      select w.system, w.item_id, w.message_id, row_number() over (order by w.item_id) as n
+      from parley_mail._p_matching(filter, 'change', null) as w
+      join parley_mail._p_message as m using (message_id)
+      -- What is so already is left alone, so that calling it again comes to an end.
+      where m.priority <> v_priority
+        or w.expires_at is distinct from coalesce(date_trunc('second', expires), w.expires_at)
+        or (
+          w.status <> 'SUSPENDED'
+          and case when w.state = 'DELAYED' then w.due_at <> next_attempt else next_attempt > clock_timestamp() end
+        )
+    ) as c
+    group by c.system
+    order by c.system
+  loop
+    if dry_run is not false then
+      v_messages := v_messages + v_work.messages;
+      continue;
+    end if;
+    v_messages := v_messages + parley_store.change_work(
+      v_work.system, v_work.items, parley_mail._p_priority_of_item(v_priority::smallint),
+      date_trunc('second', expires), next_attempt, pg_get_userbyid(v_caller)
+    );
+    update parley_mail._p_message as m
+    set priority = coalesce(v_priority, m.priority), expires_at = coalesce(date_trunc('second', expires), m.expires_at)
+    where m.message_id = any (v_work.ids);
+  end loop;
+  if dry_run is false then
+    perform parley_mail._p_record_audit(v_caller, 'change messages', filter::text, jsonb_build_object(
+      'messages', v_messages, 'priority', priority, 'expires', expires, 'next_attempt', next_attempt
+    ));
+  end if;
+  return v_messages;
+end
+$$;
+
+comment on function parley_mail.change_messages(
+  jsonb, text, timestamptz, timestamptz, integer, boolean, parley.caller
+) is
+'Changes the priority, the expiry or the time of the next attempt of messages that wait; those under way stay as they
+are. Gives how many; call it until it gives 0.
+Arguments: filter; priority, HIGH, NORMAL or LOW; expires; next_attempt; top, how many in a call; dry_run.
+Errors: PM001 not allowed, PM010 malformed filter or nothing to change.
+Source: spec mail 17.';
+
+-- sql/mail/export_messages.sql
+
+-- What messages say, for who holds READ_CONTENT: exported whole, or read in part. Each read stands in the audit.
+--
+-- An exported message is a file for the replay folder (spec mail 4.2): the envelope as fields before the header. Only
+-- what is suspended is exported, so that it is not sent meanwhile; it stays where it is.
+
+create function parley_mail._p_envelope_fields(message_id bigint, queue text) returns bytea
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select convert_to(
+    'X-Sender: <' || m.sender || '>' || case when m.is_eight_bit then ' BODY=8BITMIME' else '' end
+      || coalesce(' RET=' || m.ret, '') || coalesce(' ENVID=' || substring(m.envid from E'^[!-~]+$'), '') || E'\r\n'
+      || r.fields
+      || E'X-CreatedBy: Parley\r\n'
+      || coalesce('X-HeloDomain: ' || substring(m.helo from E'^[!-~]+$') || E'\r\n', '')
+      || coalesce('X-SourceIPAddress: ' || host(m.source_ip) || E'\r\n', '')
+      || 'X-Source: ' || m.source || E'\r\n'
+      || E'X-EndOfInjectedXHeaders: 1\r\n', 'UTF8'
+  )
+  from parley_mail._p_message as m
+  cross join lateral (
+    select string_agg(
+      'X-Receiver: <' || a.address || '>' || coalesce(' NOTIFY=' || a.notify, '')
+        || coalesce(' ORCPT=' || substring(a.original from E'^[!-~]+$'), ''),
+      E'\r\n' order by a.n
+    ) || E'\r\n' as fields
+    from (
+      select p.address, p.notify, p.original_recipient as original, p.ordinal as n
+      from parley_mail._p_recipient as p
+      where p.message_id = m.message_id and p.lane = queue
+      union all
+      -- What was set aside before it was categorized.
+      select s.address, s.notify, s.original, s.n
+      from unnest(m.recipients, m.notify, m.original_recipients) with ordinality as s (address, notify, original, n)
+      where not exists (
+        select from parley_mail._p_recipient as p where p.message_id = m.message_id and p.lane = queue
+      )
+    ) as a
+  ) as r
+  where m.message_id = _p_envelope_fields.message_id
+$$;
+
+comment on function parley_mail._p_envelope_fields(bigint, text) is
+'Gives the envelope of a message in a queue as the fields with which a file of the replay folder begins.
+Source: spec mail 4.2.';
+
+create function parley_mail.export_messages(
+  filter jsonb, top integer default 10, after bigint default 0, caller parley.caller default parley.current_caller()
+) returns table (message_id bigint, queue text, file_name text, content bytea, bookmark bigint)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_item record;
+begin
+  found := parley_mail._p_require(v_caller, 'READ_CONTENT');
+  found := parley_mail._p_require_top(top);
+  for v_item in
+    select w.message_id, w.queue, w.item_id
+    from parley_mail._p_matching(filter, 'export', null) as w
+    where w.item_id > coalesce(after, 0)
+    order by w.item_id
+    limit top
+  loop
+    message_id := v_item.message_id;
+    queue := v_item.queue;
+    file_name := v_item.message_id || '-' || v_item.item_id || '.eml';
+    content := parley_mail._p_envelope_fields(v_item.message_id, v_item.queue)
+      || coalesce(parley_mail._p_body_of(v_item.message_id), '');
+    bookmark := v_item.item_id;
+    perform parley_mail._p_record_audit(
+      v_caller, 'export message', v_item.message_id::text, jsonb_build_object('queue', v_item.queue)
+    );
+    return next;
+  end loop;
+end
+$$;
+
+comment on function parley_mail.export_messages(jsonb, integer, bigint, parley.caller) is
+'Gives suspended messages as files of the replay folder; they stay where they are. What is not suspended is not given.
+Arguments: filter; top, how many at most; after, the bookmark of the last one that was given (0: from the beginning).
+Errors: PM001 the role does not hold READ_CONTENT, PM010 malformed filter.
+Source: spec mail 4.2, 17.';
+
+create function parley_mail.read_message(
+  message_id bigint, part text default 'HEADER', from_byte bigint default 0, bytes integer default 65536,
+  caller parley.caller default parley.current_caller()
+) returns bytea
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_body bytea;
+begin
+  found := parley_mail._p_require(v_caller, 'READ_CONTENT');
+  found := parley_mail._p_require_top(bytes);
+  v_body := parley_mail._p_body_of(message_id);
+  if v_body is null then
+    found := parley_mail._p_raise('message', coalesce(message_id::text, 'null'));
+  elsif upper(part) = 'HEADER' then
+    v_body := substring(v_body from 1 for position(E'\\x0d0a0d0a'::bytea in v_body || E'\\x0d0a0d0a'::bytea) + 1);
+  elsif coalesce(upper(part) <> 'ALL', true) then
+    found := parley_mail._p_raise('choice', 'part', coalesce(part, 'null'), 'HEADER, ALL');
+  end if;
+  perform parley_mail._p_record_audit(v_caller, 'read message', message_id::text, jsonb_build_object('part', part));
+  return substring(v_body from least(greatest(coalesce(from_byte, 0), 0), 2000000000)::integer + 1 for bytes);
+end
+$$;
+
+comment on function parley_mail.read_message(bigint, text, bigint, integer, parley.caller) is
+'Gives a part of what a message says.
+Arguments: message_id; part, HEADER, or ALL with the body; from_byte, where to begin; bytes, how many at most.
+Errors: PM001 the role does not hold READ_CONTENT, PM006 no such message, PM010.
+Source: spec mail 17.';
+
+-- sql/mail/held_domains.sql
+
+-- Domains for which nothing leaves: an operator holds them, also before there is a queue for them (spec mail 11.3, 17).
+
+create table parley_mail._p_held_domain (
+  domain text primary key,
+  reason text,
+  held_by text not null,
+  held_at timestamptz not null default clock_timestamp()
+);
+
+comment on table parley_mail._p_held_domain is 'Domains for which nothing leaves: their queues are suspended.';
+
+create function parley_mail._p_suspend_held() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane record;
+  v_suspended integer := 0;
+begin
+  for v_lane in
+    select l.lane, h.domain
+    from parley_mail._p_held_domain as h
+    join parley_store.lanes as l on l.system = 'mail' and l.lane like 'DNS/%' and split_part(l.lane, '/', 3) = h.domain
+    where l.suspended_at is null
+    order by l.lane
+  loop
+    v_suspended := v_suspended
+      + parley_store.suspend_lane('mail', v_lane.lane, 'domain held: ' || v_lane.domain)::integer;
+  end loop;
+  return v_suspended;
+end
+$$;
+
+comment on function parley_mail._p_suspend_held() is
+'Suspends the queues of domains that are held and that are not suspended; gives how many.';
+
+create function parley_mail.hold_domain(
+  domain text, reason text default null, caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_is_new boolean;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  if coalesce(domain !~ E'^[^/@\\s]+$', true) then
+    found := parley_mail._p_raise('domain', coalesce(domain, 'null'));
+  end if;
+  insert into parley_mail._p_held_domain (domain, reason, held_by)
+  values (lower(hold_domain.domain), hold_domain.reason, pg_get_userbyid(v_caller))
+  on conflict on constraint _p_held_domain_pkey do nothing;
+  v_is_new := found;
+  perform parley_mail._p_suspend_held();
+  perform parley_mail._p_record_audit(v_caller, 'hold domain', domain, jsonb_build_object('reason', reason));
+  return v_is_new;
+end
+$$;
+
+comment on function parley_mail.hold_domain(text, text, parley.caller) is
+'Has nothing leave for a domain, also from queues that come into being later; messages are taken and wait. What goes by
+a smart host waits in the queue of the host, and is not held. False when the domain was held.
+Arguments: domain; reason.
+Errors: PM001 not allowed, PM006 malformed.
+Source: spec mail 17.';
+
+create function parley_mail.release_domain(domain text, caller parley.caller default parley.current_caller())
+returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  delete from parley_mail._p_held_domain as h where h.domain = lower(release_domain.domain);
+  if not found then
+    return false;
+  end if;
+  perform parley_store.resume_lane('mail', l.lane, pg_get_userbyid(v_caller))
+  from parley_store.lanes as l
+  where l.system = 'mail' and l.suspended_for = 'domain held: ' || lower(release_domain.domain);
+  perform parley_mail._p_record_audit(v_caller, 'release domain', domain, null);
+  return true;
+end
+$$;
+
+comment on function parley_mail.release_domain(text, parley.caller) is
+'Has mail for a domain that is held leave again; false when it was not held.
+Arguments: domain.
+Errors: PM001 not allowed.
+Source: spec mail 17.';
+
+create function parley_mail._p_held_domains(caller parley.caller default parley.current_caller())
+returns setof parley_mail._p_held_domain
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select h.domain, h.reason, h.held_by, h.held_at
+  from parley_mail._p_held_domain as h
+  where parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
+$$;
+
+comment on function parley_mail._p_held_domains(parley.caller) is 'Gives what parley_mail.held_domains shows.';
+
+create view parley_mail.held_domains as
+select h.domain, h.reason, h.held_by, h.held_at from parley_mail._p_held_domains() as h;
+
+comment on view parley_mail.held_domains is 'Domains for which nothing leaves, for who holds VIEW.';
+
+-- sql/mail/test_address.sql
+
+-- What would become of a message to an address, without sending one.
+--
+-- The message is made, categorized as every other is, and rolled back: so the answer is that of the categorizer.
+
+create type parley_mail.address_test as (
+  recipient text,
+  by_way_of text,
+  original_recipient text,
+  queue text,
+  delivery_type text,
+  connector text,
+  next_hop text,
+  queue_status text,
+  is_held boolean,
+  status text,
+  reason text
+);
+
+comment on type parley_mail.address_test is
+'Who would get a message. by_way_of: RESOLVE, EXPAND or REDIRECT where it is not the address itself; queue,
+delivery_type, connector, next_hop: where it would go; queue_status: of that queue, null when there is none yet;
+is_held: an operator holds its domain; status and reason: with what it is refused, or null.';
+
+create function parley_mail._p_placed_once(address text, sender text, size bigint)
+returns parley_mail._p_resolved[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id bigint := nextval('parley_mail._p_message_id');
+  v_rows parley_mail._p_resolved[];
+begin
+  begin
+    insert into parley_mail._p_message (
+      message_id, network_message_id, sender, recipients, expires_at, source, directionality, size
+    )
+    select
+      v_id, gen_random_uuid(), s.sender, array[_p_placed_once.address], clock_timestamp() + interval '1 day', 'SMTP',
+      case
+        when exists (
+          select
+          from parley_mail._p_accepted_domain as a
+          where a.domain = any (parley_mail._p_domain_patterns(parley_mail._p_domain_of(s.sender)))
+        ) then 'ORIGINATING' else 'INCOMING'
+      end, _p_placed_once.size
+    from (select coalesce(_p_placed_once.sender, '') as sender) as s;
+    v_rows := array(select r from parley_mail._p_placed(array[v_id], 1000) as r);
+    raise sqlstate 'PM999';
+  exception
+    when sqlstate 'PM999' then
+      null;
+  end;
+  return v_rows;
+end
+$$;
+
+comment on function parley_mail._p_placed_once(text, text, bigint) is
+'Gives who would get a message, and by which way; nothing of it is left.';
+
+create function parley_mail.test_address(
+  address text, sender text default null, size bigint default 1000, caller parley.caller default parley.current_caller()
+) returns setof parley_mail.address_test
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_sender text;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'VIEW');
+  found := parley_mail._p_require_set_up();
+  if sender is null then
+    select 'postmaster@' || o.default_domain into v_sender from parley_mail._p_organization as o;
+  elsif sender <> '' then
+    v_sender := (parley_mail._p_parsed_mailbox(sender)).address;
+  end if;
+  return query
+  select
+    r.address, r.event, r.original_recipient, case when r.status is null then r.lane end,
+    case when r.status is null then split_part(r.lane, '/', 1) end,
+    case when r.status is null then nullif(split_part(r.lane, '/', 2), '-') end,
+    case when r.status is null then nullif(split_part(r.lane, '/', 3), '-') end, l.status,
+    coalesce(r.lane like 'DNS/%' and exists (
+      select from parley_mail._p_held_domain as h where h.domain = split_part(r.lane, '/', 3)
+    ), false),
+    r.status, r.reason
+  from unnest(parley_mail._p_placed_once(
+    (parley_mail._p_parsed_mailbox(test_address.address)).address, v_sender, greatest(coalesce(test_address.size, 0), 0)
+  )) as r
+  left join parley_store.lanes as l on l.system in ('mail', 'mail_service') and l.lane = r.lane and r.status is null
+  where r.part is not null
+  order by r.ordinal;
+end
+$$;
+
+comment on function parley_mail.test_address(text, text, bigint, parley.caller) is
+'Says what would become of a message to an address, and sends none: who gets it, by which queue, connector and next hop,
+or why not.
+Arguments: address; sender, empty for the null sender (null: the postmaster); size, in bytes.
+Errors: PM001 not allowed, PM005 mail is not configured, PM010 malformed.';
+
 -- sql/mail/resubmission.sql
 
 -- Resubmission: messages that wait are categorized anew when that may help (spec mail 8.2).
@@ -42412,24 +44319,13 @@ returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_ids bigint[];
 begin
-  v_ids := array(
-    select distinct w.subject
-    from parley_store.remove_work('mail', jsonb_build_object(
+  return parley_mail._p_resubmit('mail', array(
+    select w.item_id
+    from parley_store.matching_work('mail', jsonb_build_object(
       'lane', queue, 'state', jsonb_build_array('WAITING', 'DELAYED'), 'older', older::text
-    ), messages, 'parley_mail') as w
-  );
-  if v_ids = '{}' then
-    return 0;
-  end if;
-  perform parley_mail._p_submit_again(v_ids, array_fill(queue, array[cardinality(v_ids)]));
-  perform parley_mail._p_track(
-    array_fill('RESUBMIT'::text, array[cardinality(v_ids)]), v_ids, null, null,
-    array_fill(queue, array[cardinality(v_ids)]), null, array_fill('QUEUE'::text, array[cardinality(v_ids)])
-  );
-  return cardinality(v_ids);
+    ), messages) as w
+  ), null);
 end
 $$;
 
@@ -42517,16 +44413,29 @@ Source: spec mail 6.2, 8.2.';
 
 -- sql/mail/operations.sql
 
--- What operators do to queues and messages (spec mail 17). Each asks for OPERATE and is audited.
+-- What operators do to queues (spec mail 17), and what has to be done now and then. Each asks for OPERATE and is
+-- audited.
 
 create function parley_mail._p_system_of(queue text) returns text
-language sql immutable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case when queue like 'SERVICE/%' then 'mail_service' else 'mail' end
+declare
+  v_system text;
+begin
+  select l.system into v_system
+  from parley_store.lanes as l
+  where l.system in ('mail', 'mail_service') and l.lane = queue;
+  if not found then
+    found := parley_mail._p_raise('queue', coalesce(queue, 'null'));
+  end if;
+  return v_system;
+end
 $$;
 
-comment on function parley_mail._p_system_of(text) is 'Gives the system of parley_store in which a queue is.';
+comment on function parley_mail._p_system_of(text) is
+'Gives the system of parley_store in which a queue is.
+Errors: PM006 no such queue.';
 
 create function parley_mail.suspend_queue(
   queue text, reason text default null, caller parley.caller default parley.current_caller()
@@ -42557,7 +44466,7 @@ $$;
 comment on function parley_mail.suspend_queue(text, text, parley.caller) is
 'Has nothing leave a queue any more; what is under way goes on, and new messages are taken. False when it was suspended.
 Arguments: queue, as parley_mail.queues shows it, or SUBMISSION; reason.
-Errors: PM001 not allowed, PS006 no such queue.
+Errors: PM001 not allowed, PM006 no such queue.
 Source: spec mail 17.';
 
 create function parley_mail.resume_queue(queue text, caller parley.caller default parley.current_caller())
@@ -42576,7 +44485,11 @@ begin
     where o.submission_suspended_at is not null;
     v_is_done := found;
   elsif queue in ('POISON/-/-', 'UNREACHABLE/-/-') then
-    v_is_done := parley_mail._p_resubmit(queue) > 0;
+    v_is_done := parley_mail._p_resubmit('mail', array(
+      select w.item_id from parley_mail._p_waiting_item as w
+      where w.queue = resume_queue.queue and w.state in ('WAITING', 'DELAYED')
+      order by w.item_id limit 10000
+    ), v_caller) > 0;
   else
     v_is_done := parley_store.resume_lane(parley_mail._p_system_of(queue), queue, pg_get_userbyid(v_caller));
   end if;
@@ -42586,10 +44499,10 @@ end
 $$;
 
 comment on function parley_mail.resume_queue(text, parley.caller) is
-'Has a suspended queue go on; what is in the queues POISON/-/- and UNREACHABLE/-/- is categorized anew. False when there
-was nothing to do.
+'Has a suspended queue go on; what is in the queues POISON/-/- and UNREACHABLE/-/- is categorized anew,
+10,000 messages in a call. False when there was nothing to do.
 Arguments: queue.
-Errors: PM001 not allowed, PS006 no such queue.
+Errors: PM001 not allowed, PM006 no such queue.
 Source: spec mail 8.2, 17.';
 
 create function parley_mail.retry_queue(queue text, caller parley.caller default parley.current_caller())
@@ -42609,82 +44522,7 @@ $$;
 comment on function parley_mail.retry_queue(text, parley.caller) is
 'Has the next hop of a queue in RETRY tried at once; false when it is in another state.
 Arguments: queue.
-Errors: PM001 not allowed, PS006 no such queue.
-Source: spec mail 17.';
-
-create function parley_mail._p_resubmit(queue text, message_ids bigint[] default null) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_ids bigint[];
-begin
-  v_ids := array(
-    select distinct w.subject
-    from parley_store.remove_work(
-      parley_mail._p_system_of(queue), jsonb_build_object('lane', queue), 10000
-    ) as w
-    where message_ids is null or w.subject = any (message_ids)
-  );
-  perform parley_mail._p_submit_again(v_ids, array_fill(queue, array[cardinality(v_ids)]));
-  return cardinality(v_ids);
-end
-$$;
-
-comment on function parley_mail._p_resubmit(text, bigint[]) is
-'Has messages of a queue categorized anew; gives how many.';
-
-create function parley_mail.remove_messages(
-  queue text, with_report boolean default true, dry_run boolean default false,
-  caller parley.caller default parley.current_caller()
-) returns integer
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley.caller_role(caller);
-  v_ids bigint[];
-  v_gone record;
-begin
-  found := parley_mail._p_require(v_caller, 'OPERATE');
-  if dry_run is not false then
-    return (
-      select count(distinct w.subject)
-      from parley_store.matching_work(parley_mail._p_system_of(queue), jsonb_build_object('lane', queue)) as w
-    );
-  end if;
-  v_ids := array(
-    select distinct w.subject
-    from parley_store.remove_work(
-      parley_mail._p_system_of(queue), jsonb_build_object('lane', queue), 10000, pg_get_userbyid(v_caller)
-    ) as w
-  );
-  if with_report is false then
-    delete from parley_mail._p_recipient as r where r.message_id = any (v_ids) and r.lane = queue;
-  else
-    select array_agg(r.message_id) as ids, array_agg(r.ordinal) as ordinals, array_agg('5.7.0'::text) as statuses,
-      array_agg('removed by an operator'::text) as reasons
-    into v_gone
-    from parley_mail._p_recipient as r
-    where r.message_id = any (v_ids) and r.lane = queue;
-    if v_gone.ids is not null then
-      perform parley_mail._p_fail_recipients(v_gone.ids, v_gone.ordinals, v_gone.statuses, v_gone.reasons, 'ADMIN');
-    end if;
-  end if;
-  perform parley_mail._p_remove_finished(v_ids);
-  perform parley_mail._p_record_audit(
-    v_caller, 'remove messages', queue, jsonb_build_object('messages', cardinality(v_ids), 'with_report', with_report)
-  );
-  return cardinality(v_ids);
-end
-$$;
-
-comment on function parley_mail.remove_messages(text, boolean, boolean, parley.caller) is
-'Removes messages from a queue, up to 10,000 at a time, and gives how many; what is under way is removed when it comes
-back without success.
-Arguments: queue, as parley_mail.queues shows it; with_report, whether senders are informed; dry_run, count and remove
-nothing.
-Errors: PM001 not allowed.
+Errors: PM001 not allowed, PM006 no such queue.
 Source: spec mail 17.';
 
 create function parley_mail._p_maintain(
@@ -42700,12 +44538,15 @@ declare
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   select o.settings into v_settings from parley_mail._p_organization as o;
+  return query select 'taken back'::text, parley_mail._p_take_back_lost();
   return query
   select m.task, m.done
   from parley_store.maintain(
     coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
     coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s'
   ) as m;
+  return query select 'removals'::text, parley_mail._p_finish_removals();
+  return query select 'held queues'::text, parley_mail._p_suspend_held();
   if resubmits is not false then
     return query select 'configuration'::text, parley_mail._p_follow_configuration();
     return query select 'resubmitted'::text, parley_mail._p_resubmit_retrying();
