@@ -40662,7 +40662,6 @@ begin
     perform parley_mail._p_finish_recipients(
       v_kept.ids, v_kept.ordinals, v_kept.outcomes, v_kept.codes, v_kept.statuses, v_kept.texts, v_kept.hosts
     );
-    perform parley_mail._p_remove_finished(array(select distinct u.id from unnest(v_kept.ids) as u (id)));
   end if;
   return cardinality(leases) - coalesce(cardinality(v_kept.ids), 0);
 end
@@ -40671,7 +40670,8 @@ $$;
 comment on function parley_mail._p_record_final(
   bigint[], bigint[], bigint[], integer[], text[], integer[], text[], text[], text[]
 ) is
-'Records outcomes under many leases that are all final; gives how many were refused because their lease is over.';
+'Records outcomes under many leases that are all final; gives how many were refused because their lease is over. The
+caller removes messages that are finished.';
 
 create function parley_mail._p_record_outcomes(
   leases bigint[], items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
