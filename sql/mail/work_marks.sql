@@ -36,7 +36,7 @@ begin
   for v_run in
     select *
     from parley_mail._p_categorizing as c
-    where c.begun_at < clock_timestamp() - interval '10 seconds'
+    where c.begun_at < clock_timestamp() - interval '5 seconds'
     order by c.run_id
     limit 10
     for update skip locked
@@ -83,7 +83,7 @@ begin
   end if;
   if exists (
     select from parley_mail._p_categorizing as c
-    where c.begun_at is null or c.begun_at < clock_timestamp() - interval '10 seconds'
+    where c.begun_at is null or c.begun_at < clock_timestamp() - interval '5 seconds'
   ) and pg_try_advisory_xact_lock(8102099357864587377) then
     perform parley_mail._p_divide_lost_runs();
     -- One at a time: what is under way has a time.
