@@ -156,7 +156,7 @@ func TestPostfixRelaysToUsAndFromUs(t *testing.T) {
 	}
 
 	peer.sendmail("Subject: from its host\n\nhello\n", "-f", "bob@b.example", "ann@example.org")
-	// One is no ASCII; one is unknown there, is refused, and we report it; one is unknown here, and the way back ends with us.
+	// One is no ASCII; one is unknown there, is refused, and we report it; one is unknown here, we refuse it, and Postfix reports it.
 	for _, to := range []string{"grüße", "absent", "lost"} {
 		h.exec(`select parley_mail.send('ann@example.org', array[$1], subject => 'Grüße', text => 'Grüße')`, to+"@postfix.example")
 	}
@@ -166,7 +166,7 @@ func TestPostfixRelaysToUsAndFromUs(t *testing.T) {
 	h.awaitMessage("ann", "Subject: from its host", "Return-Path: <bob@b.example>")
 	h.awaitMessage("ann", "To: grüße@postfix.example")
 	h.awaitMessage("ann", "Return-Path: <>", "Final-Recipient: rfc822; absent@postfix.example", "Diagnostic-Code: smtp; 550 5.1.1", "Action: failed")
-	h.awaitMessage("ann", "Return-Path: <>", "Final-Recipient: rfc822; nobody@example.org", "Status: 5.1.1")
+	h.awaitMessage("ann", "Return-Path: <>", "Reporting-MTA: dns; postfix.example", "Final-Recipient: rfc822; nobody@example.org", "Status: 5.1.1")
 	h.awaitMessage("ann", "Return-Path: <>", "Original-Envelope-Id: order+7", "Original-Recipient: rfc822;loop@postfix.example", "Action: ")
 	h.awaitEmpty()
 }
