@@ -64,7 +64,10 @@ func (h *hub) drain(t testing.TB) {
 		parts = append(parts, fmt.Sprintf("(select count(*) from %s)", table))
 	}
 	query := "select " + strings.Join(parts, " + ")
-	if awaitFor(2*patience, func() bool { return ask[int](t, conn, query) == 0 }) {
+	if awaitFor(2*patience+*durationFlag, func() bool {
+		h.startAll(t)
+		return ask[int](t, conn, query) == 0
+	}) {
 		return
 	}
 	t.Error("something is under way still and does not arrive")
