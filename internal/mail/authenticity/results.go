@@ -16,7 +16,7 @@ func WithoutResults(h message.Header, identity string) message.Header {
 			return false
 		}
 		claimed, _, _ := strings.Cut(withoutComments(f.Value()), ";")
-		words := strings.Fields(claimed)
+		words := strings.FieldsFunc(claimed, func(r rune) bool { return r <= ' ' || r == 0x7f })
 		return len(words) == 0 || strings.EqualFold(strings.Trim(words[0], `"`), identity)
 	})
 }
