@@ -33849,9 +33849,15 @@ begin
     return;
   end if;
   delete from parley_store._p_lease as e where e.lease_id = lease.lease_id;
-  perform parley_store._p_schedule(s.lane_id, null)
-  from parley_store._p_lane_state as s
-  where s.lane_id = lease.lane_id and s.is_blocked;
+  -- Locked where leases are counted: who has just counted this one among them says first that the lane waits for it.
+  perform parley_store._p_schedule(b.lane_id, null)
+  from (
+    select s.lane_id, s.is_blocked
+    from parley_store._p_lane_state as s
+    where s.lane_id = lease.lane_id and (s.is_blocked or parley_store._p_leases_allowed(s) is not null)
+    for update
+  ) as b
+  where b.is_blocked;
 end
 $$;
 
@@ -34467,7 +34473,8 @@ begin
   for v_lane_id in
     select s.lane_id
     from parley_store._p_lane_state as s
-    where not s.is_blocked and s.suspended_at is null
+    where s.suspended_at is null
+      and not (s.is_blocked and exists (select from parley_store._p_lease as e where e.lane_id = s.lane_id))
       and greatest(s.visited_at, s.next_attempt_at) < clock_timestamp() - overdue
       and (
         s.is_scheduled
@@ -34493,8 +34500,9 @@ end
 $$;
 
 comment on function parley_store.repair_lanes(integer, interval) is
-'Gives lanes a new token that nobody has come for in time, as when somebody emptied the queue, and puts delayed items
-that are overdue at the end of their lanes. Gives how many lanes. A token too many is dropped.
+'Gives lanes a new token that nobody has come for in time, as when somebody emptied the queue, or that wait for a lease
+where none is out, and puts delayed items that are overdue at the end of their lanes. Gives how many lanes. A token too
+many is dropped.
 Arguments: lanes, how many at most; overdue, how late they must be.
 Errors: PS002.';
 
