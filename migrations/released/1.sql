@@ -42235,7 +42235,7 @@ begin
   for v_run in
     select *
     from parley_mail._p_categorizing as c
-    where c.begun_at < clock_timestamp() - interval '10 seconds'
+    where c.begun_at < clock_timestamp() - interval '5 seconds'
     order by c.run_id
     limit 10
     for update skip locked
@@ -42282,7 +42282,7 @@ begin
   end if;
   if exists (
     select from parley_mail._p_categorizing as c
-    where c.begun_at is null or c.begun_at < clock_timestamp() - interval '10 seconds'
+    where c.begun_at is null or c.begun_at < clock_timestamp() - interval '5 seconds'
   ) and pg_try_advisory_xact_lock(8102099357864587377) then
     perform parley_mail._p_divide_lost_runs();
     -- One at a time: what is under way has a time.
@@ -42664,7 +42664,7 @@ what is finished.';
 alter table parley_mail._p_message add column delivery_deaths smallint not null default 0;
 
 create function parley_mail._p_claim_local(
-  messages integer default 100, lease interval default '1 minute', caller parley.caller default parley.current_caller()
+  messages integer default 100, lease interval default '5 seconds', caller parley.caller default parley.current_caller()
 ) returns bigint[]
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -42698,7 +42698,7 @@ $$;
 comment on function parley_mail._p_claim_local(integer, interval, parley.caller) is
 'Claims messages for services and tables of this database, and gives the leases under which _p_deliver_local delivers
 them: commit before it. A message of which somebody died is claimed alone.
-Arguments: messages, how many at most; lease, for how long.
+Arguments: messages, how many at most; lease, for how long they are the caller''s before he begins to deliver them.
 Errors: PM001 the role does not hold SERVE, PS002, PS009 not READ COMMITTED.
 Source: spec mail 5, 12.2.';
 
@@ -42720,18 +42720,18 @@ begin
       -- Nobody takes it back while this transaction has it.
       perform parley_store.renew_lease(v_lease, '5 minutes');
     exception when sqlstate 'PS005' then
-      continue;
+      leases := array_remove(leases, v_lease);
     end;
-    for v_item in
-      select
-        w.lease_id, w.lane, w.item_id, w.subject, w.priority, w.attempts, w.since, w.expires_at, w.data, w.last_error
-      from parley_store.work_items as w
-      where w.lease_id = v_lease and w.system = 'mail_service'
-      order by w.item_id
-    loop
-      v_delivered := v_delivered + parley_mail._p_deliver_item(v_item)::integer;
-      v_subjects := v_subjects || v_item.subject;
-    end loop;
+  end loop;
+  for v_item in
+    select
+      w.lease_id, w.lane, w.item_id, w.subject, w.priority, w.attempts, w.since, w.expires_at, w.data, w.last_error
+    from parley_store.work_items as w
+    where w.lease_id = any (leases) and w.system = 'mail_service'
+    order by w.lease_id, w.item_id
+  loop
+    v_delivered := v_delivered + parley_mail._p_deliver_item(v_item)::integer;
+    v_subjects := v_subjects || v_item.subject;
   end loop;
   -- All at once, so that messages are locked in their order: who records outcomes locks them too.
   perform parley_mail._p_remove_finished(v_subjects);
