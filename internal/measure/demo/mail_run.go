@@ -193,7 +193,8 @@ func (r *mailRun) configure(ctx context.Context) error {
 func (r *mailRun) startDaemon(ctx context.Context, number int) error {
 	daemon, err := site.StartDaemon(ctx, site.DaemonConfig{
 		Program: r.config.Program, Name: fmt.Sprint("daemon", number+1), Folder: r.folder.Path, Mail: true, ReadyAt: r.addresses[number],
-		DSNs: []string{ownDSN(r.config.DSN, r.config.Database)}, Args: []string{"--binding", r.addresses[number], "--lease", mailLease.String()},
+		DSNs: []string{ownDSN(r.config.DSN, r.config.Database)},
+		Args: []string{"--binding", r.addresses[number], "--lease", mailLease.String()},
 	})
 	if err != nil {
 		return fmt.Errorf("start a daemon: %w", err)

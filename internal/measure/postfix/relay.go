@@ -81,7 +81,7 @@ func (r *Relay) write() error {
 	services := strings.ReplaceAll(services, "{listen}", r.config.Listen)
 	for name, text := range map[string]string{"main.cf": main, "master.cf": services} {
 		path := filepath.Join(r.path("conf"), name)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // Postfix's account reads it.
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			return fmt.Errorf("configure Postfix: %w", err)
 		}
 	}
