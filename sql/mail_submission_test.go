@@ -141,9 +141,13 @@ func TestQuotasOfRoles(t *testing.T) {
 	shop.refusesMail(13, send)
 	other.exec(send)
 	other.refusesMail(13, "select parley_mail.send('shop', array['x@example.com'], 'Order', repeat('a ', 2000))")
-	b.exec("update parley_mail._p_organization set is_refusing = true, refusing_reason = 'The disk is full.'")
+	b.exec("update parley_mail._p_organization set refusing_until = now() + interval '1 hour', refusing_reason = 'The disk is full.'")
 	other.refusesMail(14, send)
 	b.exec("select parley_mail.set_quota($1, is_exempt_from_pressure => true)", role)
+	shop.exec(send)
+	b.exec("update parley_mail._p_organization set is_at_floor = true")
+	shop.refusesMail(14, send)
+	b.exec("update parley_mail._p_organization set refusing_until = now() - interval '1 second'")
 	shop.exec(send)
 }
 

@@ -85,7 +85,7 @@ func TestPressureIsRecorded(t *testing.T) {
 	t.Parallel()
 	b := newStore(t)
 	b.exec("select parley_store.seed_thresholds('mail'), parley_store.seed_thresholds('mail')")
-	equal(b.session, 10, "select count(*)::int from parley_store.thresholds")
+	equal(b.session, 14, "select count(*)::int from parley_store.thresholds")
 	for _, bad := range []string{"10, 5, 4, 3", "10, 20, 21, 5", "10, 20, 8, 11", "10, 20, 3, 5", "null, 20, 15, 5"} {
 		b.fails("PS008", "select parley_store.set_threshold('mail', 'r', "+bad+")")
 	}
@@ -97,7 +97,7 @@ func TestPressureIsRecorded(t *testing.T) {
 	equal(b.session, true, "select bool_and(total_time >= longest_time and longest_time >= '0') from parley_store.pressure_history")
 	b.exec("select parley_store.set_pressure_action('mail', 'r', 'tarpit', 'medium'), parley_store.set_pressure_action('mail', 'r', 'x', null)")
 	equal(b.session, "tarpit", "select string_agg(action, ',') from parley_store.pressure_actions")
-	equal(b.session, 3, "select count(*)::int from parley_store.measure('mail')")
+	equal(b.session, 5, "select count(*)::int from parley_store.measure('mail')")
 }
 
 // Nobody but the owner may use the store.

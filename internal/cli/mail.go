@@ -6,22 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
-	"github.com/parley-broker/parley/internal/daemon"
-	"github.com/parley-broker/parley/internal/mail/server"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
-
-// mailConnections is how many sessions mail transport has at once: receipt, categorizer, claims, outcomes and bodies.
-const mailConnections = 12
 
 func newMailCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -35,80 +27,6 @@ func newMailCommand(a *app) *cobra.Command {
 		newMailChangeCommand(a), newMailHoldCommand(a), newMailReleaseCommand(a), newMailExportCommand(a), newMailReadCommand(a),
 		newMailTrackCommand(a), newMailTestAddressCommand(a), newMailKeyCommand(a))
 	return cmd
-}
-
-func newMailServeCommand(a *app) *cobra.Command {
-	s := &serving{}
-	var config server.Config
-	var bindings []string
-	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Run mail transport: receive by SMTP, categorize, send, report",
-		Long: `Run mail transport for a database until Ctrl-C or SIGTERM. What it does is configured in the database: see parley mail apply.
-
-Any number of daemons may work on one database. What one has in its hands when it is killed is sent by another when its lease is
-over, after five minutes at most (--lease). Several daemons on one machine need a binding each (--binding). The role it logs in as
-needs the right SERVE:
-  select parley_mail.grant_right('SERVE', 'daemon');`,
-		Example: `  parley mail serve --dsn postgres://daemon@db1/shop
-  parley mail serve --dsn postgres://daemon@db1/shop --spool /var/spool/parley --body-cache 1073741824`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.openLog(s); err != nil {
-				return err
-			}
-			config.Logger = s.logger
-			for _, written := range bindings {
-				binding, err := netip.ParseAddrPort(written)
-				if err != nil {
-					return usagef("--binding %s: give address:port, as the receive connector has it", written)
-				}
-				config.Bindings = append(config.Bindings, binding)
-			}
-			if config.Lease != 0 && config.Lease < time.Second {
-				return usagef("--lease %v: give 1s or more", config.Lease)
-			}
-			return a.serveMail(cmd.Context(), config)
-		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&config.SpoolFolder, "spool", "", "folder for large messages while they arrive (default that of the system)")
-	flags.Int64Var(&config.BodyCache, "body-cache", 512<<20, "memory for bodies between receipt and delivery, in bytes")
-	flags.StringArrayVar(&config.NameServers, "name-server", nil,
-		"name server as host:port, may be given several times (default those of the system)")
-	flags.StringArrayVar(&bindings, "binding", nil,
-		"listen on this binding of the receive connectors only, may be given several times (default all)")
-	flags.DurationVar(&config.Lease, "lease", 5*time.Minute, "how long what a daemon was sending waits for others when it was killed")
-	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
-	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
-	return cmd
-}
-
-func (a *app) serveMail(ctx context.Context, config server.Config) error {
-	dsn, err := a.resolveDSN(ctx)
-	if err != nil {
-		return err
-	}
-	connecting, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		return fmt.Errorf("read the DSN: %w", err)
-	}
-	connecting.MaxConns = max(connecting.MaxConns, mailConnections)
-	connecting.AfterConnect = pinSearchPath
-	if connecting.ConnConfig.RuntimeParams["application_name"] == "" {
-		connecting.ConnConfig.RuntimeParams["application_name"] = "parley mail serve"
-	}
-	if config.Pool, err = pgxpool.NewWithConfig(ctx, connecting); err != nil {
-		return fmt.Errorf("prepare to connect: %w", err)
-	}
-	defer config.Pool.Close()
-	part, err := server.New(config)
-	if err != nil {
-		return fmt.Errorf("prepare mail transport: %w", err)
-	}
-	err = daemon.Run(ctx, []daemon.Part{part}, func() { config.Logger.Info("mail transport runs") })
-	config.Logger.Info("mail transport has stopped")
-	return err
 }
 
 func newMailApplyCommand(a *app) *cobra.Command {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/daemon"
+	mailmetrics "github.com/parley-broker/parley/internal/mail/metrics"
 	"github.com/parley-broker/parley/internal/postgres"
 )
 
@@ -26,6 +27,8 @@ type serving struct {
 	observing   observing
 	external    external
 	network     network
+	mail        servedMail
+	servesMail  bool
 
 	logger *slog.Logger
 }
@@ -73,6 +76,8 @@ Queues may name programs and web addresses to be read by. The daemon starts and 
 	s.observing.addFlags(cmd)
 	s.external.addFlags(cmd)
 	s.network.addFlags(cmd)
+	flags.BoolVar(&s.servesMail, "mail", false, "run mail transport too, for each database: see parley mail serve")
+	s.mail.addFlags(cmd, "mail-")
 	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error; debug reports each reader")
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
 	return cmd
@@ -144,6 +149,14 @@ func (a *app) parts(s *serving) []daemon.Part {
 	parts = append(parts, &s.network)
 	for _, database := range s.network.databases {
 		parts = append(parts, &databaseLeader{servedDatabase: database})
+	}
+	if s.servesMail {
+		for _, dsn := range s.dsns {
+			mail := s.mail
+			mail.dsn, mail.name, mail.config.Logger = dsn, "parley serve --mail", s.logger
+			mail.added = func(c *mailmetrics.Collector) error { return s.observing.metrics.Register(c) }
+			parts = append(parts, &mail)
+		}
 	}
 	return parts
 }

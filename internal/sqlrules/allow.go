@@ -177,6 +177,16 @@ var withinReach = map[string]string{
 	"parley_mail._p_sees_tracking(parley.caller)":    asksTheCaller,
 	"parley_mail._p_submitter_number(parley.caller)": asksTheCaller,
 
+	"parley_mail._p_measure(parley.caller)": asksTheRight,
+	"parley_mail._p_record_pressure(text,text,integer,text,text,double precision,text[],text,parley.caller)": asksTheRight,
+	"parley_mail._p_report_daemon(text,jsonb,parley.caller)":                                                 asksTheRight,
+	"parley_mail._p_thresholds(parley.caller)":                                                               asksTheCaller,
+	"parley_mail._p_pressure_actions(parley.caller)":                                                         asksTheCaller,
+	"parley_mail._p_pressure_changes(parley.caller)":                                                         asksTheCaller,
+	"parley_mail._p_pressure_history(parley.caller)":                                                         asksTheCaller,
+	"parley_mail._p_daemons(parley.caller)":                                                                  asksTheCaller,
+	"parley_mail._p_queue_counters(parley.caller)":                                                           asksTheCaller,
+
 	"parley_mail._p_queues(parley.caller)":                      asksTheCaller,
 	"parley_mail._p_oldest_in(text,parley.caller)":              asksTheCaller,
 	"parley_mail._p_waiting_recipients(parley.caller)":          asksTheCaller,

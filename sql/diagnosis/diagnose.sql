@@ -1,4 +1,20 @@
--- Running the checks of diagnosis/diagnosis_checks.sql, each by itself.
+-- Running the checks of diagnosis/diagnosis_checks.sql, each by itself, and those of the systems on the broker.
+--
+-- A system has its findings by a function _p_find_faults(part text, patience interval) in its schema parley_NAME. It is
+-- called with the rights of the owner of the schema parley, so it has to belong to that role, as its schema has. It
+-- gives the columns code, level, object_kind, object_name, cause, since, cure. Nothing here knows which systems exist.
+
+create view parley._p_diagnosis_systems as
+select n.nspname as schema
+from pg_proc as p
+join pg_namespace as n on n.oid = p.pronamespace
+where n.nspname like E'parley\\_%' and p.proname = '_p_find_faults'
+  and pg_get_function_identity_arguments(p.oid) = 'part text, patience interval'
+  and p.proowner = (select o.nspowner from pg_namespace as o where o.nspname = 'parley')
+  and n.nspowner = p.proowner;
+
+comment on view parley._p_diagnosis_systems is
+'Schemas of systems on the broker that have findings of their own: of the same owner, with a function _p_find_faults.';
 
 create function parley._p_diagnose(
   caller oid, part text, scope parley._p_scope, level text, ignore text[]
@@ -42,6 +58,26 @@ begin
         return next (
           array_to_string(v_check.codes, ','), 'ERROR', 'PROBLEM', 'check', v_check.check_function, sqlerrm, null, null,
           null
+        )::parley.finding;
+    end;
+  end loop;
+  if scope.queue_ids is not null or scope.endpoint_ids is not null or scope.contract is not null then
+    return;
+  end if;
+  for v_check in select s.schema from parley._p_diagnosis_systems as s order by s.schema loop
+    begin
+      return query execute format(
+        'select f.code, f.level, $1, f.object_kind, f.object_name, f.cause, f.since, f.cure, null::integer
+        from %I._p_find_faults($1, $2) as f
+        where f.level = any ($3) and f.code <> all ($4)
+        order by array_position(array[''ERROR'', ''WARNING'', ''INFO''], f.level), f.code, f.since nulls last,
+          f.object_name',
+        v_check.schema
+      ) using part, scope.patience, v_levels, coalesce(ignore, '{}');
+    exception
+      when others then
+        return next (
+          v_check.schema, 'ERROR', 'PROBLEM', 'check', v_check.schema || '._p_find_faults', sqlerrm, null, null, null
         )::parley.finding;
     end;
   end loop;

@@ -128,6 +128,6 @@ $$;
 comment on function parley_mail.set_quota(text, integer, bigint, boolean, parley.caller) is
 'Limits how much a role may submit by parley_mail.send; public stands for each role that has no quota of its own.
 Arguments: role; messages_per_minute, bytes_per_minute, null for no limit; is_exempt_from_pressure, whether it may
-submit while resources are short.
+submit while resources are short, until nearly nothing is left of a volume.
 Errors: PM001 not allowed, PM002 no such role, 23514 negative.
 Source: spec mail 4.3, 14.3.';

@@ -70,6 +70,7 @@ begin
     where o.submission_suspended_at is not null;
     v_is_done := found;
   elsif queue in ('POISON/-/-', 'UNREACHABLE/-/-') then
+    found := parley_mail._p_require_resubmission();
     v_is_done := parley_mail._p_resubmit('mail', array(
       select w.item_id from parley_mail._p_waiting_item as w
       where w.queue = resume_queue.queue and w.state in ('WAITING', 'DELAYED')
@@ -87,8 +88,8 @@ comment on function parley_mail.resume_queue(text, parley.caller) is
 'Has a suspended queue go on; what is in the queues POISON/-/- and UNREACHABLE/-/- is categorized anew,
 10,000 messages in a call. False when there was nothing to do.
 Arguments: queue.
-Errors: PM001 not allowed, PM006 no such queue.
-Source: spec mail 8.2, 17.';
+Errors: PM001 not allowed, PM006 no such queue, PM014 resources are too short for messages to be categorized anew.
+Source: spec mail 8.2, 14.3, 17.';
 
 create function parley_mail.retry_queue(queue text, caller parley.caller default parley.current_caller())
 returns boolean

@@ -34,7 +34,9 @@ begin
       from parley_mail._p_right as r
       where r.name = 'SEND' and (r.grantee = 0::regrole or pg_has_role(_p_submitter_of.caller, r.grantee, 'usage'))
     ),
-    not o.is_set_up or (o.is_refusing and q.is_exempt_from_pressure is not true), o.refusing_reason,
+    not o.is_set_up or (
+      coalesce(o.refusing_until > clock_timestamp(), false) and (o.is_at_floor or q.is_exempt_from_pressure is not true)
+    ), o.refusing_reason,
     o.default_domain, o.max_send_size, o.max_recipients, o.expiry_seconds, o.max_high_priority_size,
     q.messages_per_minute, q.bytes_per_minute,
     q.role is not null

@@ -39,6 +39,7 @@ begin
   perform parley_store.set_lane('mail', 'UNREACHABLE/-/-', is_permanent => true);
   perform parley_store.suspend_lane('mail', 'POISON/-/-', reason => 'permanent');
   perform parley_store.suspend_lane('mail', 'UNREACHABLE/-/-', reason => 'permanent');
+  perform parley_mail._p_seed_pressure();
   return true;
 end
 $$;

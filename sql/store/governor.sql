@@ -13,6 +13,8 @@ create table parley_store._p_threshold (
   high_at double precision not null,
   medium_below double precision not null,
   normal_below double precision not null,
+  floor_at double precision check (floor_at >= high_at),
+  reserve_bytes bigint check (reserve_bytes > 0),
   history_polls integer not null default 0 check (history_polls >= 0),
   is_watched boolean not null default true,
   primary key (system, resource),
@@ -25,7 +27,8 @@ comment on table parley_store._p_threshold is 'From which values on a resource i
 
 create view parley_store.thresholds as
 select
-  t.system, t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.history_polls, t.is_watched
+  t.system, t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.floor_at,
+  t.reserve_bytes, t.history_polls, t.is_watched
 from parley_store._p_threshold as t;
 
 comment on view parley_store.thresholds is 'From which values on a resource is under pressure.';
@@ -33,6 +36,10 @@ comment on column parley_store.thresholds.medium_at is 'Above this value Normal 
 comment on column parley_store.thresholds.high_at is 'Above this value the level becomes High.';
 comment on column parley_store.thresholds.medium_below is 'Below this value High becomes Medium.';
 comment on column parley_store.thresholds.normal_below is 'Below this value Medium becomes Normal.';
+comment on column parley_store.thresholds.floor_at is
+'Above this value nobody is excepted from what is done at High, until it is no longer above high_at; null: never.';
+comment on column parley_store.thresholds.reserve_bytes is
+'Of a volume: how much is to be left free. On a volume where high_at leaves less, all values are lowered; null: never.';
 comment on column parley_store.thresholds.history_polls is
 'After so many polls above Normal in a row the actions that are kept for later begin; 0: there are none.';
 
@@ -40,7 +47,7 @@ create table parley_store._p_pressure_action (
   system text not null references parley_store._p_system,
   resource text not null,
   action text not null,
-  from_level text not null check (from_level in ('MEDIUM', 'HIGH')),
+  from_level text not null check (from_level in ('MEDIUM', 'HIGH', 'FLOOR')),
   after_history boolean not null default false,
   primary key (system, resource, action)
 );
@@ -102,7 +109,8 @@ comment on view parley_store.pressure_history is
 
 create function parley_store.set_threshold(
   system text, resource text, medium_at double precision, high_at double precision, medium_below double precision,
-  normal_below double precision, history_polls integer default 0, unit text default '', is_watched boolean default true
+  normal_below double precision, history_polls integer default 0, unit text default '', is_watched boolean default true,
+  floor_at double precision default null, reserve_bytes bigint default null
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -115,32 +123,37 @@ begin
   found := parley_store._p_require_range('history_polls', history_polls, 0, 1000000);
   if (
     normal_below <= medium_at and medium_below <= high_at and medium_at <= high_at and normal_below <= medium_below
+    and coalesce(floor_at >= high_at, true) and coalesce(reserve_bytes > 0, true)
   ) is not true then
     found := parley_store._p_raise(
       'threshold', resource,
       format(
-        'normal_below %s, medium_at %s, medium_below %s, high_at %s',
-        normal_below, medium_at, medium_below, high_at
+        'normal_below %s, medium_at %s, medium_below %s, high_at %s, floor_at %s, reserve_bytes %s',
+        normal_below, medium_at, medium_below, high_at, floor_at, reserve_bytes
       )
     );
   end if;
   insert into parley_store._p_threshold as t (
-    system, resource, unit, medium_at, high_at, medium_below, normal_below, history_polls, is_watched
+    system, resource, unit, medium_at, high_at, medium_below, normal_below, history_polls, is_watched, floor_at,
+    reserve_bytes
   )
-  values ($1, $2, coalesce($8, ''), $3, $4, $5, $6, $7, coalesce($9, true))
+  values ($1, $2, coalesce($8, ''), $3, $4, $5, $6, $7, coalesce($9, true), $10, $11)
   on conflict on constraint _p_threshold_pkey do update set
     unit = excluded.unit, medium_at = excluded.medium_at, high_at = excluded.high_at,
     medium_below = excluded.medium_below, normal_below = excluded.normal_below,
-    history_polls = excluded.history_polls, is_watched = excluded.is_watched;
+    history_polls = excluded.history_polls, is_watched = excluded.is_watched, floor_at = excluded.floor_at,
+    reserve_bytes = excluded.reserve_bytes;
 end
 $$;
 
 comment on function parley_store.set_threshold(
-  text, text, double precision, double precision, double precision, double precision, integer, text, boolean
+  text, text, double precision, double precision, double precision, double precision, integer, text, boolean,
+  double precision, bigint
 ) is
-'Says from which values on a resource is under pressure; a daemon reads it within a minute.
+'Says from which values on a resource is under pressure; a daemon reads it within ten seconds.
 Arguments: system; resource; medium_at and high_at, above which the level rises; medium_below and normal_below, below
-which it falls; history_polls, after how many polls above Normal later actions begin; unit; is_watched.
+which it falls; history_polls, after how many polls above Normal later actions begin; unit; is_watched; floor_at, above
+which nobody is excepted; reserve_bytes, of a volume, how much is to be left free.
 Errors: PS001, PS002, PS008.
 Source: spec hub-transport 14.2.';
 
@@ -166,7 +179,7 @@ $$;
 
 comment on function parley_store.set_pressure_action(text, text, text, text, boolean) is
 'Says what is done while a resource is at a level or above it.
-Arguments: system; resource; action, a name of the system''s own; from_level, MEDIUM or HIGH (null: never);
+Arguments: system; resource; action, a name of the system''s own; from_level, MEDIUM, HIGH or FLOOR (null: never);
 after_history, at Medium only when it has lasted.
 Errors: PS001, 23514 another level.
 Source: spec hub-transport 14.3.';
@@ -178,21 +191,26 @@ as $$
 begin
   found := parley_store._p_queue_of(system) is not null;
   insert into parley_store._p_threshold (
-    system, resource, unit, medium_at, high_at, medium_below, normal_below, history_polls
+    system, resource, unit, medium_at, high_at, medium_below, normal_below, history_polls, floor_at, reserve_bytes
   )
-  select seed_thresholds.system, t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.polls
+  select seed_thresholds.system, t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.polls,
+    t.floor_at, t.reserve_bytes
   from (values
-    ('uncommitted', 'units', 999, 1500, 1000, 800, 10),
-    ('work waiting', 'items', 9999, 15000, 10000, 2000, 300),
-    ('process memory', '%', 72, 75, 73, 71, 30),
-    ('system memory', '%', 88, 94, 89, 84, 0),
-    ('data volume', '%', 96, 99, 97, 94, 0),
-    ('log volume', '%', 89, 99, 90, 80, 0),
-    ('temporary volume', '%', 89, 99, 90, 80, 0),
-    ('commit latency', 'ms', 50, 250, 200, 40, 30),
-    ('oldest transaction', 's', 900, 3600, 3000, 600, 30),
-    ('connections', '%', 85, 95, 90, 80, 10)
-  ) as t (resource, unit, medium_at, high_at, medium_below, normal_below, polls)
+    ('uncommitted', 'units', 999, 1500, 1000, 800, 10, null::double precision, null::bigint),
+    ('work waiting', 'items', 9999, 15000, 10000, 2000, 300, null, null),
+    ('process memory', '%', 72, 75, 73, 71, 30, null, null),
+    ('system memory', '%', 88, 94, 89, 84, 0, null, null),
+    ('memory stalls', '%', 20, 60, 50, 10, 10, null, null),
+    ('data volume', '%', 96, 99, 97, 94, 0, 99.9, 524288000),
+    ('log volume', '%', 89, 99, 90, 80, 0, 99.9, 5368709120),
+    ('temporary volume', '%', 89, 99, 90, 80, 0, null, 524288000),
+    ('commit latency', 'ms', 50, 250, 200, 40, 30, null, null),
+    ('oldest transaction', 's', 900, 3600, 3000, 600, 30, null, null),
+    ('connections', '%', 85, 95, 90, 80, 10, null, null),
+    ('replica lag', 's', 10, 60, 30, 5, 30, null, null),
+    ('retained log', 'MB', 5120, 20480, 10240, 4096, 30, null, null),
+    ('vacuum debt', 'times', 5, 20, 15, 4, 150, null, null)
+  ) as t (resource, unit, medium_at, high_at, medium_below, normal_below, polls, floor_at, reserve_bytes)
   on conflict do nothing;
 end
 $$;
@@ -248,10 +266,32 @@ begin
   where (a.backend_xid is not null or a.backend_xmin is not null)
     and a.backend_type in ('client backend', 'parallel worker', 'walsender')
   union all
-  select 'connections', 100.0 * (select count(*) from pg_stat_activity as a where a.backend_type = 'client backend')
+  -- The kind of a session of somebody else is null for who may not read it.
+  select 'connections', 100.0 * count(*)
     / greatest(
       current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer, 1
     )
+  from pg_stat_activity as a
+  where a.datid is not null and coalesce(a.backend_type, 'client backend') = 'client backend'
+  union all
+  select 'vacuum debt', coalesce(max(
+    t.n_dead_tup / (
+      current_setting('autovacuum_vacuum_threshold')::double precision
+      + current_setting('autovacuum_vacuum_scale_factor')::double precision * t.n_live_tup
+    )
+  ), 0)
+  from pg_stat_user_tables as t
+  where t.schemaname in ('parley', 'parley_store', 'parley_' || system)
+    and t.n_dead_tup > current_setting('autovacuum_vacuum_threshold')::double precision
+  union all
+  -- Null, and not measured, for who may not read it, or where nobody waits for a standby.
+  select 'replica lag', l.seconds
+  from (
+    select max(extract(epoch from r.replay_lag))::double precision as seconds
+    from pg_stat_replication as r
+    where r.sync_state in ('sync', 'quorum')
+  ) as l
+  where l.seconds is not null
   union all
   select 'work waiting', (
     select count(*)
@@ -262,13 +302,27 @@ begin
       where l.system = measure.system
       limit 100000
     ) as o
+  )
+  where exists (
+    select
+    from parley_store._p_threshold as t
+    where t.system = measure.system and t.resource = 'work waiting' and t.is_watched
   );
+  if not pg_is_in_recovery() then
+    return query
+    select 'retained log',
+      coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn)), 0)::double precision / 1048576
+    from pg_replication_slots as s
+    where s.restart_lsn is not null;
+  end if;
 end
 $$;
 
 comment on function parley_store.measure(text) is
 'Gives what the database itself knows of its pressure: the age of the oldest transaction that vacuum has to wait for, in
-seconds, connections in percent of those that there may be, and how many items wait in the lanes of a system, up to
-100,000.
+seconds; connections in percent of those that there may be; dead rows in multiples of what autovacuum begins at; how far
+the slowest synchronous standby is behind, in seconds; what replication slots retain of the log, in MB; and how many
+items wait in the lanes of a system, up to 100,000, where that is watched. Sessions of others and standbys count where
+the owner of the store may read pg_stat_activity of all: grant it pg_read_all_stats.
 Arguments: system.
 Source: spec hub-transport 14.2.';

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -58,6 +59,14 @@ func New(config Config) *Metrics {
 		&collector{metrics: m},
 	)
 	return m
+}
+
+// Register adds what another part of the daemon measures.
+func (m *Metrics) Register(c prometheus.Collector) error {
+	if err := m.registry.Register(c); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	return nil
 }
 
 // Database adds a database under the name that its figures carry. Make it before the pool, because it is the Tracer of

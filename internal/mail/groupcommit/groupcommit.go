@@ -42,8 +42,9 @@ type Committer struct {
 
 	mu       sync.Mutex
 	waiting  []*entry
-	underWay int // batches
-	inBatch  int // messages of them
+	underWay int   // batches
+	inBatch  int   // messages of them
+	bytes    int64 // of the bodies of all messages that are not durable yet
 	timer    *time.Timer
 	isClosed bool
 	running  sync.WaitGroup
@@ -87,9 +88,17 @@ func (c *Committer) Accept(envelope message.Envelope, body *spool.Body) (int64, 
 		return 0, ErrClosed
 	}
 	c.waiting = append(c.waiting, e)
+	size := int64(0)
+	if body != nil {
+		size = body.Size()
+	}
+	c.bytes += size
 	c.startDue()
 	c.mu.Unlock()
 	<-e.done
+	c.mu.Lock()
+	c.bytes -= size
+	c.mu.Unlock()
 	return e.id, e.err
 }
 
@@ -98,6 +107,13 @@ func (c *Committer) Waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.waiting) + c.inBatch
+}
+
+// WaitingBytes gives how many bytes the bodies of these messages have.
+func (c *Committer) WaitingBytes() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bytes
 }
 
 // Close refuses new messages, and returns when those that have come are through.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -31,12 +32,14 @@ type arrivals struct {
 	bodies *bodyCache
 	// accepted is called after each commit.
 	accepted func()
+	// committed is called with how long each commit took; nil for none.
+	committed func(time.Duration)
 }
 
 // accept stores a batch in one transaction. When it returns without an error the messages are durable.
 func (a *arrivals) accept(ctx context.Context, batch []groupcommit.Arrival) (ids []int64, err error) {
 	kept := make([]spool.Pieces, len(batch))
-	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+	err = inTransaction(ctx, a.pool, a.committed, func(tx pgx.Tx) error {
 		messages := make([]mailstore.Arriving, len(batch))
 		for i, arrival := range batch {
 			messages[i] = arriving(arrival.Envelope, arrival.Body.Size())
@@ -52,7 +55,7 @@ func (a *arrivals) accept(ctx context.Context, batch []groupcommit.Arrival) (ids
 	}
 	for i, id := range ids {
 		if kept[i] != nil {
-			a.bodies.keep(id, kept[i])
+			a.bodies.keep(id, kept[i], len(batch[i].Envelope.Recipients))
 		}
 	}
 	a.accepted()

@@ -18,11 +18,12 @@ type bodyCache struct {
 	limit int64
 
 	mu     sync.Mutex
+	most   int64 // limit, or less while memory is short
 	bytes  int64
 	order  *list.List
 	bodies map[int64]*list.Element
-	// hits and misses count how often a body was there, and was not.
-	hits, misses atomic.Int64
+	// hits and misses count how often a body was there, and was not; dehydrated, those dropped before they were delivered.
+	hits, misses, dehydrated atomic.Int64
 }
 
 type keptBody struct {
@@ -30,28 +31,31 @@ type keptBody struct {
 	body  spool.Pieces
 	bytes int64
 	since time.Time
+	// left is how many recipients have no final outcome yet; what a group was expanded to is not counted.
+	left int
 }
 
 func newBodyCache(limit int64) *bodyCache {
-	return &bodyCache{limit: limit, order: list.New(), bodies: make(map[int64]*list.Element)}
+	return &bodyCache{limit: limit, most: limit, order: list.New(), bodies: make(map[int64]*list.Element)}
 }
 
-// keep keeps a body, which nobody changes from now on.
-func (c *bodyCache) keep(id int64, body spool.Pieces) {
+// keep keeps a body, which nobody changes from now on, until so many recipients have got it.
+func (c *bodyCache) keep(id int64, body spool.Pieces, recipients int) {
 	size := body.Size()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, there := c.bodies[id]; there || size > c.limit/4 {
+	if _, there := c.bodies[id]; there || size > c.most/4 {
 		return
 	}
-	for c.bytes+size > c.limit {
+	for c.bytes+size > c.most {
 		oldest := c.order.Front()
-		if time.Since(oldest.Value.(keptBody).since) < bodyStale {
+		if time.Since(oldest.Value.(*keptBody).since) < bodyStale {
 			return
 		}
 		c.remove(oldest)
+		c.dehydrated.Add(1)
 	}
-	c.bodies[id] = c.order.PushBack(keptBody{id: id, body: body, bytes: size, since: time.Now()})
+	c.bodies[id] = c.order.PushBack(&keptBody{id: id, body: body, bytes: size, since: time.Now(), left: max(recipients, 1)})
 	c.bytes += size
 }
 
@@ -65,20 +69,47 @@ func (c *bodyCache) of(id int64) spool.Pieces {
 		return nil
 	}
 	c.hits.Add(1)
-	return element.Value.(keptBody).body
+	return element.Value.(*keptBody).body
 }
 
-// forget drops a body.
-func (c *bodyCache) forget(id int64) {
+// finish drops a body when the last of its recipients have their outcome.
+func (c *bodyCache) finish(id int64, recipients int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if element, there := c.bodies[id]; there {
+	element, there := c.bodies[id]
+	if !there {
+		return
+	}
+	kept := element.Value.(*keptBody)
+	if kept.left -= recipients; kept.left <= 0 {
 		c.remove(element)
 	}
 }
 
+// resize changes how much the cache may hold. What is dropped now is dehydrated: it is read again when it is delivered.
+func (c *bodyCache) resize(most int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.most = most
+	c.shrink()
+}
+
+// size gives how many bytes are held, and how many may be.
+func (c *bodyCache) size() (bytes, most int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bytes, c.most
+}
+
+func (c *bodyCache) shrink() {
+	for c.bytes > c.most {
+		c.remove(c.order.Front())
+		c.dehydrated.Add(1)
+	}
+}
+
 func (c *bodyCache) remove(element *list.Element) {
-	kept := element.Value.(keptBody)
+	kept := element.Value.(*keptBody)
 	c.order.Remove(element)
 	delete(c.bodies, kept.id)
 	c.bytes -= kept.bytes

@@ -116,9 +116,19 @@ func (d *deliveries) Record(ctx context.Context, outcomes []send.Outcome, hops [
 		return 0, err //nolint:wrapcheck // What failed is said above, or it is the commit.
 	}
 	for _, outcome := range outcomes {
-		d.bodies.forget(outcome.Delivery.MessageID)
+		d.bodies.finish(outcome.Delivery.MessageID, final(outcome.Results))
 	}
 	return refused, nil
+}
+
+// final counts the results after which a recipient waits no more.
+func final(results []send.Result) (count int) {
+	for _, result := range results {
+		if result.Class == send.Delivered || result.Class == send.Failed {
+			count++
+		}
+	}
+	return count
 }
 
 // reportsOf writes reports of hops as the statement takes them.

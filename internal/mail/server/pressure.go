@@ -20,29 +20,44 @@ const (
 	actStopSending     = "stop sending"
 )
 
-// The tarpit of MAIL FROM: its first delay, by how much each poll changes it, and the most (spec mail 14.3).
-const (
-	tarpitFirst = 10 * time.Second
-	tarpitStep  = 5 * time.Second
-	tarpitMost  = 55 * time.Second
-)
+// tarpit is how MAIL FROM is delayed: the first delay, by how much each poll changes it, and the most.
+type tarpit struct{ first, step, most time.Duration }
+
+// defaultTarpit is that of the specification (spec mail 14.3).
+var defaultTarpit = tarpit{first: 10 * time.Second, step: 5 * time.Second, most: 55 * time.Second}
 
 // pressure says what the parts of mail do and do not do while resources are short. Any goroutine may ask.
 type pressure struct {
 	// isActive reports whether an action is to be taken now; nil means that none is.
 	isActive func(action string) bool
-	// delay is that of the tarpit, in nanoseconds.
-	delay atomic.Int64
+	tarpit   tarpit
+	// delay is that of MAIL FROM now.
+	delay atomic.Pointer[time.Duration]
+	// delayed and refused count senders at MAIL FROM.
+	delayed atomic.Int64
+	refused [receive.OwnNode + 1]atomic.Int64
+}
+
+func newPressure(isActive func(action string) bool) *pressure {
+	return &pressure{isActive: isActive, tarpit: defaultTarpit}
 }
 
 var _ receive.Governor = (*pressure)(nil)
 
 func (p *pressure) takes(action string) bool { return p.isActive != nil && p.isActive(action) }
 
+// delayNow is how long MAIL FROM is delayed.
+func (p *pressure) delayNow() time.Duration {
+	if delay := p.delay.Load(); delay != nil {
+		return *delay
+	}
+	return 0
+}
+
 // Pressure is what a peer of a class meets at MAIL FROM. While our own nodes are refused everybody is; until then senders in our own domains
 // pass, wherever they come from.
 func (p *pressure) Pressure(class receive.PeerClass, isOurSender bool) receive.Pressure {
-	met := receive.Pressure{Delay: time.Duration(p.delay.Load())}
+	met := receive.Pressure{Delay: p.delayNow()}
 	switch {
 	case p.takes(actRefuseNodes):
 		met.IsRefused = true
@@ -51,6 +66,12 @@ func (p *pressure) Pressure(class receive.PeerClass, isOurSender bool) receive.P
 		met.IsRefused = p.takes(actRefuseAnonymous)
 	case class == receive.UserPeer:
 		met.IsRefused = p.takes(actRefuseUsers)
+	}
+	if met.Delay > 0 {
+		p.delayed.Add(1)
+	}
+	if met.IsRefused {
+		p.refused[class].Add(1)
 	}
 	return met
 }
@@ -66,16 +87,16 @@ func (p *pressure) stopsSending() bool { return p.takes(actStopSending) }
 
 // ease sets the delay of MAIL FROM after a poll: it grows with each under pressure and falls with each that is not, step by step.
 func (p *pressure) ease() {
-	delay := time.Duration(p.delay.Load())
+	delay := p.delayNow()
 	switch isTarpit := p.takes(actTarpit); {
 	case isTarpit && delay == 0:
-		delay = tarpitFirst
+		delay = p.tarpit.first
 	case isTarpit:
-		delay = min(delay+tarpitStep, tarpitMost)
-	case delay <= tarpitFirst:
+		delay = min(delay+p.tarpit.step, p.tarpit.most)
+	case delay <= p.tarpit.first:
 		delay = 0
 	default:
-		delay -= tarpitStep
+		delay -= p.tarpit.step
 	}
-	p.delay.Store(int64(delay))
+	p.delay.Store(&delay)
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
@@ -16,13 +15,13 @@ func (a *active) takes(action string) bool { return slices.Contains(*a, action) 
 func TestMailFromIsDelayedStepByStep(t *testing.T) {
 	t.Parallel()
 	taken := active{actTarpit}
-	p := &pressure{isActive: taken.takes}
-	requireDelays := func(want ...time.Duration) {
+	p := newPressure(taken.takes)
+	requireDelays := func(want ...float64) {
 		t.Helper()
 		for i, seconds := range want {
 			p.ease()
-			if got := p.Pressure(receive.OwnNode, true).Delay; got != seconds*time.Second {
-				t.Errorf("delay %d is %s, want %d s", i, got, seconds)
+			if got := p.Pressure(receive.OwnNode, true).Delay; got.Seconds() != seconds {
+				t.Errorf("delay %d is %s, want %g s", i, got, seconds)
 			}
 		}
 	}
@@ -46,7 +45,7 @@ func TestPressureRefusesTheFarthestFirst(t *testing.T) {
 		{active{actRefuseAnonymous, actRefuseUsers}, true, true, false, false},
 		{active{actRefuseNodes}, true, true, true, true},
 	} {
-		p := &pressure{isActive: c.taken.takes}
+		p := newPressure(c.taken.takes)
 		got := []bool{
 			p.Pressure(receive.AnonymousPeer, false).IsRefused, p.Pressure(receive.UserPeer, false).IsRefused,
 			p.Pressure(receive.OwnNode, false).IsRefused, p.Pressure(receive.AnonymousPeer, true).IsRefused,

@@ -19,12 +19,13 @@ import (
 func (s *Server) makeReports(ctx context.Context) (made int, err error) {
 	for ctx.Err() == nil {
 		var found bool
+		var action string
 		err := pgx.BeginFunc(ctx, s.config.Pool, func(tx pgx.Tx) error {
 			due, err := mailstore.DueReport(ctx, tx)
 			if err != nil || due == nil {
 				return err //nolint:wrapcheck // Wrapped below.
 			}
-			found = true
+			found, action = true, due.Action
 			return s.makeReport(ctx, tx, due)
 		})
 		if err != nil {
@@ -33,6 +34,7 @@ func (s *Server) makeReports(ctx context.Context) (made int, err error) {
 		if !found {
 			return made, nil
 		}
+		s.tally.reported(action)
 		made++
 	}
 	return made, nil

@@ -54,6 +54,11 @@ type Config struct {
 	// connections whose hosts have to prove their names; nil means those of the machine.
 	PolicyClient *http.Client
 	RootCAs      *x509.CertPool
+	// DataFolder and LogFolder are folders of this machine on the volumes of the database's data and of its log. "" means those of the server,
+	// where it is on this machine and the role may know them.
+	DataFolder, LogFolder string
+	// Version is that of the program, for the list of daemons.
+	Version string
 	// NameServers are asked for next hops, as host:port; none means those of the machine.
 	NameServers []string
 	// Lease is how long what this daemon has in its hands is its own after it was killed; 0 means 5 minutes.
@@ -80,7 +85,9 @@ type Server struct {
 	// waysIn are the folders and HTTP listeners.
 	waysIn runs
 	// unbound is why a binding is not listened on, as it was logged last.
-	unbound string
+	unbound   string
+	governing *governing
+	tally     tally
 	// submitted, queued and local have a token when something may wait to be categorized, to be sent, and for services of the database.
 	submitted, queued, local chan struct{}
 }
@@ -105,13 +112,14 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{
 		config: config, host: host, bodies: newBodyCache(config.BodyCache), resolver: resolver,
-		pressure:  &pressure{},
 		submitted: make(chan struct{}, 1), queued: make(chan struct{}, 1),
 		local: make(chan struct{}, 1),
 	}
+	s.governing = &governing{server: s}
+	s.pressure = newPressure(s.governing.isActive)
 	s.deliveries = &deliveries{pool: config.Pool, holder: config.Name, bodies: s.bodies}
-	arriving := &arrivals{pool: config.Pool, bodies: s.bodies, accepted: func() { signal(s.submitted) }}
-	s.committer = groupcommit.New(arriving.accept, groupcommit.Options{IsAlone: isAlone})
+	arriving := &arrivals{pool: config.Pool, bodies: s.bodies, accepted: func() { signal(s.submitted) }, committed: s.governing.latency.Observe}
+	s.committer = groupcommit.New(arriving.accept, groupcommit.Options{IsAlone: isAlone, Observe: s.tally.batch})
 	s.directory, s.equipment = &directory{pool: config.Pool}, equipment{newResolver(config.NameServers), config.Logger}
 	s.receiver = &receive.Server{
 		Accepter: s.committer, Spool: spool.New(config.SpoolFolder, config.BodyCache/8, config.BodyCache), Log: config.Logger, Grace: grace,
@@ -144,8 +152,9 @@ func (s *Server) carriers() map[string]send.Carrier {
 		store, known := s.settings.Load().stores[name]
 		return store, known
 	}}
-	leaving := leavingCarrier{Carrier: smtp, settings: s.settings.Load}
-	return map[string]send.Carrier{"DNS": leaving, "SMART_HOST": leaving, "MAILBOX": mailboxes}
+	leaving := countingCarrier{Carrier: leavingCarrier{Carrier: smtp, settings: s.settings.Load}, carried: &s.tally.remote}
+	local := countingCarrier{Carrier: mailboxes, carried: &s.tally.mailbox}
+	return map[string]send.Carrier{"DNS": leaving, "SMART_HOST": leaving, "MAILBOX": local}
 }
 
 // signal sends a token to whoever waits for it.
@@ -170,9 +179,12 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	listeners, err := receive.Listen(ctx, bound)
 	if err != nil {
+		s.governing.setProblem(problemBinding, "receive connector", err)
+		s.governing.stopped(ctx)
 		return fmt.Errorf("mail: %w", err)
 	}
 	var parts sync.WaitGroup
+	parts.Go(func() { s.governing.run(ctx) })
 	parts.Go(func() { s.repeat(ctx, "messages cannot be categorized", s.submitted, scanInterval, s.categorize) })
 	parts.Go(func() {
 		s.repeat(ctx, "mail cannot be delivered to services", s.local, scanInterval, s.deliverToServices)
@@ -245,6 +257,9 @@ func (s *Server) categorize(ctx context.Context) (bool, error) {
 	if done.SetAside > 0 {
 		s.config.Logger.Warn("messages were set aside because they cannot be categorized", "messages", done.SetAside)
 	}
+	s.tally.categorized.Add(int64(done.Messages))
+	s.tally.categorizerFailures.Add(int64(done.Failed))
+	s.tally.setAside.Add(int64(done.SetAside))
 	if done.Messages > 0 {
 		signal(s.queued)
 		if s.settings.Load().hasServices {
@@ -260,6 +275,7 @@ func (s *Server) deliverToServices(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("deliver: %w", err)
 	}
+	s.tally.toServices.Add(int64(delivered))
 	return delivered > 0, nil
 }
 
@@ -276,7 +292,8 @@ func (s *Server) maintain(ctx context.Context) (bool, error) {
 }
 
 // readSettings reads the configuration, and uses it where it is new.
-func (s *Server) readSettings(ctx context.Context) error {
+func (s *Server) readSettings(ctx context.Context) (err error) {
+	defer func() { s.governing.setProblem(problemConfiguration, "configuration", err) }()
 	text, err := mailstore.Configuration(ctx, s.config.Pool)
 	if err != nil {
 		return fmt.Errorf("read the configuration of mail: %w", err)

@@ -45,6 +45,14 @@ type Body struct {
 // ErrClosed is returned for a body that was closed.
 var ErrClosed = errors.New("the body was closed")
 
+// Path gives the folder of files.
+func (s *Spool) Path() string {
+	if s.Folder == "" {
+		return os.TempDir()
+	}
+	return s.Folder
+}
+
 // Open gives an empty body.
 func (s *Spool) Open() *Body { return &Body{spool: s} }
 

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -9,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // The events of the specification, section 14.4.
@@ -23,23 +22,33 @@ const (
 
 const (
 	pollInterval   = 2 * time.Second
-	policyInterval = time.Minute
+	policyInterval = 10 * time.Second
 	unrecordedMax  = 1000
 )
 
 // Source measures resources. It returns what it could measure, with the error of what it could not.
 type Source func(ctx context.Context) (map[string]float64, error)
 
+// Store is where a system keeps its policy, and the history.
+type Store interface {
+	Policy(ctx context.Context) ([]Threshold, []Action, error)
+	Record(ctx context.Context, e Event) error
+}
+
 // Config is what a governor works with.
 type Config struct {
-	DB     pgdb.DB
+	Store  Store
 	System string
 	Node   string // which daemon, for the history
 	Logger *slog.Logger
 	// Sources measure; what several measure, the last one says.
 	Sources []Source
-	// OnPoll is called after each poll, for metrics; nil for none.
-	OnPoll func(Pressure)
+	// OnPoll is called after each poll; nil for none.
+	OnPoll func(context.Context, Pressure)
+	// Adjust changes a threshold for what this machine has, such as the size of a volume; nil for none.
+	Adjust func(Threshold) Threshold
+	// Interval is how often resources are measured; 0 means 2 s.
+	Interval time.Duration
 }
 
 // Pressure is what a poll found.
@@ -55,25 +64,27 @@ type Governor struct {
 	config     Config
 	machine    Machine
 	policyRead time.Time
-	unrecorded []event
+	unrecorded []Event
 	failing    map[string]bool // what has been logged as failing
 
 	mu     sync.RWMutex
 	active map[string]bool
 }
 
-// event is a change on its way into the history.
-type event struct {
-	id       int
-	resource string
-	from, to Level
-	value    float64
-	actions  []string
-	message  string
+// Event is a change, as it is written to the log and the history.
+type Event struct {
+	ID       int // 15004 to 15007
+	Node     string
+	Resource string
+	From, To Level
+	Value    float64
+	Actions  []string // what is done from now on
+	Message  string
 }
 
 // New returns a governor that has measured nothing yet.
 func New(config Config) *Governor {
+	config.Interval = cmp.Or(config.Interval, pollInterval)
 	return &Governor{config: config, failing: map[string]bool{}}
 }
 
@@ -89,7 +100,7 @@ func (g *Governor) Run(ctx context.Context) error {
 	if err := g.readPolicy(ctx); err != nil {
 		return err
 	}
-	ticker := time.NewTicker(pollInterval)
+	ticker := time.NewTicker(g.config.Interval)
 	defer ticker.Stop()
 	for {
 		g.Poll(ctx)
@@ -128,7 +139,7 @@ func (g *Governor) Poll(ctx context.Context) Pressure {
 	}
 	g.record(ctx)
 	if g.config.OnPoll != nil {
-		g.config.OnPoll(p)
+		g.config.OnPoll(ctx, p)
 	}
 	return p
 }
@@ -140,30 +151,32 @@ func (g *Governor) announce(ctx context.Context, p Pressure, change Change) {
 		id, verb, level = EventFell, "fell", slog.LevelInfo
 	}
 	details := describe(p)
-	g.add(ctx, level, event{
-		id: id, resource: change.Resource, from: change.From, to: change.To, value: change.Value, actions: p.Active,
-		message: fmt.Sprintf("pressure of %s %s from %s to %s: %s", change.Resource, verb, change.From, change.To, details),
+	g.add(ctx, level, Event{
+		ID: id, Resource: change.Resource, From: change.From, To: change.To, Value: change.Value, Actions: p.Active,
+		Message: fmt.Sprintf("pressure of %s %s from %s to %s: %s", change.Resource, verb, change.From, change.To, details),
 	})
-	if change.To != High {
+	if change.To < High {
 		return
 	}
 	switch {
+	case change.To < change.From:
 	case strings.HasSuffix(change.Resource, "volume"):
-		g.add(ctx, slog.LevelError, event{
-			id: EventVolumeRefused, resource: change.Resource, from: High, to: High, value: change.Value, actions: p.Active,
-			message: fmt.Sprintf("work is refused because %s has too little space: free some, or make it larger: %s", change.Resource, details),
+		g.add(ctx, slog.LevelError, Event{
+			ID: EventVolumeRefused, Resource: change.Resource, From: change.To, To: change.To, Value: change.Value, Actions: p.Active,
+			Message: fmt.Sprintf("work is refused because %s has too little space: free some, or make it larger: %s", change.Resource, details),
 		})
 	case change.Resource == ProcessMemory:
-		g.add(ctx, slog.LevelError, event{
-			id: EventMemoryRefused, resource: change.Resource, from: High, to: High, value: change.Value, actions: p.Active,
-			message: "work is refused because this process uses too much memory: give it more, or restart it: " + details,
+		g.add(ctx, slog.LevelError, Event{
+			ID: EventMemoryRefused, Resource: change.Resource, From: change.To, To: change.To, Value: change.Value, Actions: p.Active,
+			Message: "work is refused because this process uses too much memory: give it more, or restart it: " + details,
 		})
 	}
 }
 
-func (g *Governor) add(ctx context.Context, level slog.Level, e event) {
-	g.config.Logger.Log(ctx, level, "pressure", "event", e.message, "event_id", e.id, "system", g.config.System, "node", g.config.Node,
-		"resource", e.resource, "from", e.from.String(), "to", e.to.String(), "value", e.value)
+func (g *Governor) add(ctx context.Context, level slog.Level, e Event) {
+	e.Node = g.config.Node
+	g.config.Logger.Log(ctx, level, "pressure", "event", e.Message, "event_id", e.ID, "system", g.config.System, "node", e.Node,
+		"resource", e.Resource, "from", e.From.String(), "to", e.To.String(), "value", e.Value)
 	g.unrecorded = append(g.unrecorded, e)
 	// A database that is away for long loses the oldest of the history; the log has them.
 	if extra := len(g.unrecorded) - unrecordedMax; extra > 0 {
@@ -194,10 +207,7 @@ func describe(p Pressure) string {
 // record writes what has not been written to the history yet.
 func (g *Governor) record(ctx context.Context) {
 	for len(g.unrecorded) > 0 {
-		e := g.unrecorded[0]
-		_, err := g.config.DB.Exec(ctx, `
-			select parley_store.record_pressure($1::text, $2::text, $3::text, $4::integer, $5::text, $6::text, $7::float8, $8::text[], $9::text)`,
-			g.config.System, g.config.Node, e.resource, e.id, e.from.column(), e.to.column(), e.value, e.actions, e.message)
+		err := g.config.Store.Record(ctx, g.unrecorded[0])
 		g.report("record the history of pressure", err)
 		if err != nil {
 			return
@@ -219,13 +229,14 @@ func (g *Governor) report(what string, err error) {
 
 // readPolicy reads thresholds and actions.
 func (g *Governor) readPolicy(ctx context.Context) error {
-	thresholds, err := readThresholds(ctx, g.config.DB, g.config.System)
+	thresholds, actions, err := g.config.Store.Policy(ctx)
 	if err != nil {
-		return err
+		return err //nolint:wrapcheck // The store says what it could not do.
 	}
-	actions, err := readActions(ctx, g.config.DB, g.config.System)
-	if err != nil {
-		return err
+	if g.config.Adjust != nil {
+		for i, t := range thresholds {
+			thresholds[i] = g.config.Adjust(t)
+		}
 	}
 	g.machine.SetPolicy(thresholds, actions)
 	g.policyRead = time.Now()

@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/parleytest"
@@ -30,6 +31,36 @@ func database(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
+// own is the store itself, as its owner has it.
+type own struct{ pool *pgxpool.Pool }
+
+func (o own) Policy(ctx context.Context) (thresholds []Threshold, actions []Action, err error) {
+	rows, _ := o.pool.Query(ctx, `select t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below,
+		coalesce(t.floor_at, 0), coalesce(t.reserve_bytes, 0), t.history_polls from parley_store.thresholds as t where t.is_watched`)
+	if thresholds, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Threshold]); err != nil {
+		return nil, nil, err
+	}
+	rows, _ = o.pool.Query(ctx, `select a.resource, a.action, array_position('{MEDIUM,HIGH,FLOOR}', a.from_level), a.after_history
+		from parley_store.pressure_actions as a`)
+	actions, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Action])
+	return thresholds, actions, err
+}
+
+func (o own) Record(ctx context.Context, e Event) error {
+	_, err := o.pool.Exec(ctx, "select parley_store.record_pressure('mail', $1, $2, $3, $4, $5, $6, $7, $8)",
+		e.Node, e.Resource, e.ID, e.From.Column(), e.To.Column(), e.Value, e.Actions, e.Message)
+	return err
+}
+
+func (o own) measure(ctx context.Context) (map[string]float64, error) {
+	rows, _ := o.pool.Query(ctx, "select m.resource, m.value from parley_store.measure('mail') as m")
+	values := map[string]float64{}
+	var resource string
+	var value float64
+	_, err := pgx.ForEachRow(rows, []any{&resource, &value}, func() error { values[resource] = value; return nil })
+	return values, err
+}
+
 // A change is a record of the log, a row of the history and a notification, with the values, levels and thresholds of all resources.
 func TestAChangeIsReportedEverywhere(t *testing.T) {
 	t.Parallel()
@@ -46,9 +77,9 @@ func TestAChangeIsReportedEverywhere(t *testing.T) {
 	var value float64
 	var polls []Pressure
 	g := New(Config{
-		DB: pool, System: "mail", Node: "n1", Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		Sources: []Source{Database(pool, "mail"), Gauge("uncommitted", func() float64 { return value })},
-		OnPoll:  func(p Pressure) { polls = append(polls, p) },
+		Store: own{pool}, System: "mail", Node: "n1", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Sources: []Source{own{pool}.measure, Gauge("uncommitted", func() float64 { return value })},
+		OnPoll:  func(_ context.Context, p Pressure) { polls = append(polls, p) },
 	})
 	for _, value = range []float64{10, 213, 213, 90, 10} {
 		g.Poll(t.Context())
@@ -93,7 +124,7 @@ func TestAGovernorOutlastsFailures(t *testing.T) {
 	broken := errors.New("broken")
 	var log bytes.Buffer
 	g := New(Config{
-		DB: pool, System: "mail", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Store: own{pool}, System: "mail", Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Sources: []Source{
 			func(context.Context) (map[string]float64, error) { return nil, broken },
 			Gauge("uncommitted", func() float64 { return 500 }),
@@ -122,7 +153,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	pool := database(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	polled := make(chan Pressure, 10)
-	g := New(Config{DB: pool, System: "mail", Logger: slog.New(slog.DiscardHandler), OnPoll: func(p Pressure) { polled <- p }})
+	g := New(Config{Store: own{pool}, System: "mail", Logger: slog.New(slog.DiscardHandler), OnPoll: func(_ context.Context, p Pressure) { polled <- p }})
 	ended := make(chan error, 1)
 	go func() { ended <- g.Run(ctx) }()
 	parleytest.Receive(t, polled, "a poll")
@@ -140,6 +171,10 @@ func TestMemoryIsThatOfTheControlGroup(t *testing.T) {
 		"proc/self/statm": file("500 100 20 1 0 30 0\n"),
 	}
 	requireMemory(t, machine, 75, 10)
+	machine["proc/pressure/memory"] = file("some avg10=12.50 avg60=1.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
+	if values, err := measureMemory(machine, 1024); err != nil || values[MemoryStalls] != 12.5 {
+		t.Errorf("stalls are %v, %v", values, err)
+	}
 	machine["sys/fs/cgroup/memory.max"] = file("max\n")
 	machine["sys/fs/cgroup/memory.current"] = file("409600\n")
 	requireMemory(t, machine, 75, 10)
@@ -170,8 +205,15 @@ func TestVolumesAndLatencies(t *testing.T) {
 	if err == nil || values[DataVolume] <= 0 || values[DataVolume] > 100 || len(values) != 1 {
 		t.Errorf("volumes are %v, %v", values, err)
 	}
-	if got := VolumeThreshold("data volume", 10e9, 500e6); got.HighAt != 95 || got.MediumAt != 93 || got.NormalBelow != 91 {
+	data := Threshold{MediumAt: 96, HighAt: 99, MediumBelow: 97, NormalBelow: 94, FloorAt: 99.9, ReserveBytes: 500e6}
+	if got := data.OnVolume(10e9); got.HighAt != 95 || got.MediumAt != 92 || got.MediumBelow != 93 || got.NormalBelow != 90 || got.FloorAt != 99 {
 		t.Errorf("10 GB gives %+v", got)
+	}
+	if got := data.OnVolume(1e12); got != data {
+		t.Errorf("1 TB gives %+v", got)
+	}
+	if size, err := VolumeBytes(t.TempDir()); err != nil || size <= 0 {
+		t.Errorf("the size of a volume is %d, %v", size, err)
 	}
 	var l Latency
 	if values, _ := l.Source()(t.Context()); len(values) != 0 {

@@ -13,12 +13,13 @@ const (
 	Normal Level = iota
 	Medium
 	High
+	Floor // High, and what is left is so little that nobody is excepted any more
 )
 
-func (l Level) String() string { return [...]string{"Normal", "Medium", "High"}[l] }
+func (l Level) String() string { return [...]string{"Normal", "Medium", "High", "Floor"}[l] }
 
-// column is the level as the schema writes it.
-func (l Level) column() string { return strings.ToUpper(l.String()) }
+// Column is the level as the schema writes it.
+func (l Level) Column() string { return strings.ToUpper(l.String()) }
 
 // Threshold says from which values on a resource is under pressure. It falls at lower values than it rises at, so that a value
 // that swings around one of them does not change the level each time.
@@ -28,6 +29,8 @@ type Threshold struct {
 	HighAt         float64 // above it the level becomes High
 	MediumBelow    float64 // below it High becomes Medium
 	NormalBelow    float64 // below it Medium becomes Normal
+	FloorAt        float64 // above it the level is Floor, until it is no longer above HighAt; 0: there is none
+	ReserveBytes   int64   // of a volume: how much is to be left free; its size lowers the values ([Threshold.OnVolume])
 	HistoryPolls   int     // after so many polls above Normal in a row actions that are kept for later begin; 0: there are none
 }
 
@@ -103,9 +106,11 @@ func (m *Machine) Poll(values map[string]float64) []Change {
 // next is the level after a value.
 func (s *State) next(value float64) Level {
 	switch {
+	case s.FloorAt > 0 && (value > s.FloorAt || s.Level == Floor && value > s.HighAt):
+		return Floor
 	case value > s.HighAt:
 		return High
-	case s.Level == High && value >= s.MediumBelow:
+	case s.Level >= High && value >= s.MediumBelow:
 		return High
 	case value > s.MediumAt:
 		return Medium
@@ -146,5 +151,5 @@ func (s *State) calls(a Action) bool {
 	if s.Level == Normal || s.Level < a.From {
 		return false
 	}
-	return !a.AfterHistory || s.Level == High || s.HistoryPolls > 0 && s.Polls > s.HistoryPolls
+	return !a.AfterHistory || s.Level >= High || s.HistoryPolls > 0 && s.Polls > s.HistoryPolls
 }

@@ -138,3 +138,21 @@ func TestLevelsFollowTheirThresholds(t *testing.T) {
 		}
 	})
 }
+
+// Above the floor nobody is excepted; that ends where High does not begin again, not where it began.
+func TestTheFloorIsBeyondHigh(t *testing.T) {
+	t.Parallel()
+	disk := Threshold{Resource: "disk", MediumAt: 80, HighAt: 90, MediumBelow: 85, NormalBelow: 70, FloorAt: 98}
+	var m Machine
+	m.SetPolicy([]Threshold{disk}, []Action{{"disk", "refuse", High, true}, {"disk", "refuse all", Floor, false}})
+	for i, step := range []struct {
+		value   float64
+		want    Level
+		actions int
+	}{{97, High, 1}, {99, Floor, 2}, {91, Floor, 2}, {90, High, 1}, {84, Medium, 0}, {99, Floor, 2}, {60, Normal, 0}} {
+		m.Poll(map[string]float64{"disk": step.value})
+		if got := m.Level(); got != step.want || len(m.Active()) != step.actions {
+			t.Errorf("step %d: %v gives %v and %v, want %v", i, step.value, got, m.Active(), step.want)
+		}
+	}
+}

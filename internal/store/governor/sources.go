@@ -5,54 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
-
-	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // The resources that are measured here, by their names in the thresholds.
 const (
-	ProcessMemory     = "process memory"     // percent of what the process may have
-	SystemMemory      = "system memory"      // percent in use, of the control group or of the machine
-	CommitLatency     = "commit latency"     // milliseconds, 95th percentile
-	OldestTransaction = "oldest transaction" // seconds; measured by the database
-	Connections       = "connections"        // percent of those that there may be; measured by the database
-	WorkWaiting       = "work waiting"       // items; measured by the database
-	DataVolume        = "data volume"        // percent in use
-	LogVolume         = "log volume"         // percent in use
-	TemporaryVolume   = "temporary volume"   // percent in use
+	ProcessMemory   = "process memory"   // percent of what the process may have
+	SystemMemory    = "system memory"    // percent in use, of the control group or of the machine
+	MemoryStalls    = "memory stalls"    // percent of the last ten seconds in which something waited for memory (PSI)
+	CommitLatency   = "commit latency"   // milliseconds, 95th percentile
+	DataVolume      = "data volume"      // percent in use
+	LogVolume       = "log volume"       // percent in use
+	TemporaryVolume = "temporary volume" // percent in use
 )
-
-// Database measures what the database itself knows.
-func Database(db pgdb.DB, system string) Source {
-	return func(ctx context.Context) (map[string]float64, error) {
-		rows, err := db.Query(ctx, "select m.resource, m.value from parley_store.measure($1::text) as m", system)
-		if err != nil {
-			return nil, pgdb.StatementError(err, "measure the database")
-		}
-		defer rows.Close()
-		values := map[string]float64{}
-		for rows.Next() {
-			var resource string
-			var value float64
-			if err := rows.Scan(&resource, &value); err != nil {
-				return nil, pgdb.StatementError(err, "measure the database")
-			}
-			values[resource] = value
-		}
-		if err := rows.Err(); err != nil {
-			return nil, pgdb.StatementError(err, "measure the database")
-		}
-		return values, nil
-	}
-}
 
 // Memory measures the memory of this process and of the system around it. In a control group with a limit, that is the system.
 func Memory() Source {
@@ -70,6 +40,9 @@ func measureMemory(root fs.FS, pageBytes int64) (map[string]float64, error) {
 	if limit, used, ok := readControlGroup(root); ok && limit < total {
 		total = limit
 		values[SystemMemory] = percent(used, limit)
+	}
+	if stalls, ok := readStalls(root); ok {
+		values[MemoryStalls] = stalls
 	}
 	fields, err := readFields(root, "proc/self/statm")
 	if err != nil || len(fields) < 2 {
@@ -100,6 +73,23 @@ func readControlGroup(root fs.FS) (limit, used int64, ok bool) {
 		return limits[0], max(used, 0), true
 	}
 	return 0, 0, false
+}
+
+// readStalls gives the share of the last ten seconds in which some task waited for memory; the control group's own where it has one.
+func readStalls(root fs.FS) (percent float64, ok bool) {
+	for _, name := range []string{"sys/fs/cgroup/memory.pressure", "proc/pressure/memory"} {
+		text, err := fs.ReadFile(root, name)
+		if err != nil {
+			continue
+		}
+		if _, rest, found := strings.Cut(string(text), "some avg10="); found {
+			number, _, _ := strings.Cut(rest, " ")
+			if percent, err = strconv.ParseFloat(number, 64); err == nil {
+				return percent, true
+			}
+		}
+	}
+	return 0, false
 }
 
 func readMeminfo(root fs.FS) (map[string]int64, error) {
@@ -155,34 +145,6 @@ func errUnless(ok bool) error {
 }
 
 func percent(part, whole int64) float64 { return 100 * float64(part) / float64(max(whole, 1)) }
-
-// Volumes measures how full the volumes are on which some folders of this machine stand, by the names of the resources.
-func Volumes(folders map[string]string) Source {
-	return func(context.Context) (map[string]float64, error) {
-		values := map[string]float64{}
-		var failures []error
-		for resource, folder := range folders {
-			var s syscall.Statfs_t
-			if err := syscall.Statfs(folder, &s); err != nil {
-				failures = append(failures, fmt.Errorf("measure the volume of %s: %w", folder, err))
-				continue
-			}
-			// As df does: what is kept for root is neither used nor free.
-			used := int64(s.Blocks - s.Bfree)
-			values[resource] = percent(used, used+int64(s.Bavail))
-		}
-		return values, errors.Join(failures...)
-	}
-}
-
-// VolumeThreshold gives the thresholds of a volume by its size: High where less than the reserve is free, 500 MB of data and the
-// smaller of 5 GB and three times max_wal_size of a log (section 14.2).
-func VolumeThreshold(resource string, sizeBytes, reserveBytes int64) Threshold {
-	high := math.Floor(percent(sizeBytes-min(reserveBytes, sizeBytes), sizeBytes))
-	return Threshold{
-		Resource: resource, Unit: "%", HighAt: high, MediumAt: high - 2, MediumBelow: high - 2, NormalBelow: high - 4,
-	}
-}
 
 // Latency gathers how long commits take.
 type Latency struct {

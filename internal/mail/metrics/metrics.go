@@ -1,0 +1,115 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const (
+	// readTimeout bounds the reading of what the database knows.
+	readTimeout = 5 * time.Second
+	// shutdownTimeout is how long an answer that is under way may take when the daemon stops.
+	shutdownTimeout = 2 * time.Second
+)
+
+// Figure is a counter as operators know it: its object, such as Queues, its name, and of which of several it is.
+type Figure struct {
+	Object, Counter, Instance string
+	Value                     float64
+	IsTotal                   bool // it only grows
+}
+
+// Collector reports the figures of a daemon.
+type Collector struct {
+	read   func(ctx context.Context) ([]Figure, error)
+	labels prometheus.Labels
+}
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// New gives a collector of the figures that a function reads; what it gives beside an error is reported too. database is a label of all.
+func New(database string, read func(ctx context.Context) ([]Figure, error)) *Collector {
+	return &Collector{read: read, labels: prometheus.Labels{"database": database}}
+}
+
+// Describe names no family: which there are, the figures say.
+func (c *Collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect reports the figures, and whether all of them could be read.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
+	figures, err := c.read(ctx)
+	up := 1.0
+	if err != nil {
+		up = 0
+	}
+	out <- prometheus.MustNewConstMetric(
+		prometheus.NewDesc("parley_mail_up", "1 when the figures of the database could be read.", nil, c.labels), prometheus.GaugeValue, up)
+	for _, f := range figures {
+		kind := prometheus.GaugeValue
+		if f.IsTotal {
+			kind = prometheus.CounterValue
+		}
+		desc := prometheus.NewDesc(name(f), f.Object+": "+f.Counter, []string{"name"}, c.labels)
+		out <- prometheus.MustNewConstMetric(desc, kind, f.Value, f.Instance)
+	}
+}
+
+// name is that of a family: Queues, Retry Remote Delivery Queue Length becomes parley_mail_queues_retry_remote_delivery_queue_length.
+func name(f Figure) string {
+	written := "parley_mail_" + snake(f.Object) + "_" + snake(f.Counter)
+	if f.IsTotal && !strings.HasSuffix(written, "_total") {
+		written += "_total"
+	}
+	return written
+}
+
+// snake writes words in lower case with one _ between them.
+func snake(words string) string {
+	words = strings.ReplaceAll(words, "/sec", " per second")
+	return strings.Join(strings.FieldsFunc(strings.ToLower(words), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }), "_")
+}
+
+// Handler answers /metrics, with the figures of the process beside those of the collector, and /healthz.
+func (c *Collector) Handler() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = fmt.Fprintln(w, "alive")
+	})
+	return mux
+}
+
+// Serve answers on a listener until ctx ends.
+func (c *Collector) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{Handler: c.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve the metrics of mail: %w", err)
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := server.Shutdown(stop); err != nil {
+		_ = server.Close()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the metrics of mail: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/parley-broker/parley/internal/mail/receive"
+	"github.com/parley-broker/parley/internal/mail/send"
+	"github.com/parley-broker/parley/internal/store/governor"
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+)
+
+// figures collects counters under the names of the specification (spec mail 18).
+type figures []mailstore.Counter
+
+func (f *figures) gauge(object, counter, instance string, value float64) {
+	*f = append(*f, mailstore.Counter{Object: object, Counter: counter, Instance: instance, Value: value})
+}
+
+func (f *figures) total(object, counter, instance string, value int64) {
+	*f = append(*f, mailstore.Counter{Object: object, Counter: counter, Instance: instance, Value: float64(value), IsTotal: true})
+}
+
+// Counters gives what the daemon has counted and what the database knows. What the database knows is left out, with an error, while it is
+// away.
+func (s *Server) Counters(ctx context.Context) ([]mailstore.Counter, error) {
+	counted := s.counted()
+	queues, err := mailstore.Counters(ctx, s.config.Pool)
+	if err != nil {
+		return counted, fmt.Errorf("read the counters of mail: %w", err)
+	}
+	return append(counted, queues...), nil
+}
+
+// counted is what the daemon has counted.
+func (s *Server) counted() []mailstore.Counter {
+	var f figures
+	s.countReceived(&f)
+	f.carried("SMTP Send", &s.tally.remote)
+	f.carried("Store Driver", &s.tally.mailbox)
+	f.total("Store Driver", "Messages Delivered To Services", "", s.tally.toServices.Load())
+	f.total("DSN", "Failure DSNs Total", "", s.tally.failureReports.Load())
+	f.total("DSN", "Delay DSNs Total", "", s.tally.delayReports.Load())
+	f.total("DSN", "Success DSNs Total", "", s.tally.successReports.Load())
+	f.total("Resolver", "Messages Categorized", "", s.tally.categorized.Load())
+	f.total("Resolver", "Messages Retried", "", s.tally.categorizerFailures.Load())
+	f.total("Resolver", "Messages Set Aside", "", s.tally.setAside.Load())
+	hits, misses := s.resolver.Statistics()
+	f.total("DNS", "Cache Hits", "", int64(hits))
+	f.total("DNS", "Cache Misses", "", int64(misses))
+	s.countDatabase(&f)
+	s.countPressure(&f)
+	return f
+}
+
+// countReceived is what came by SMTP.
+func (s *Server) countReceived(f *figures) {
+	const object = "SMTP Receive"
+	c := s.receiver.Counters()
+	messages, bytes := c.Messages.Load(), c.Bytes.Load()
+	f.gauge(object, "Connections Current", "", float64(s.receiver.ConnectionsNow()))
+	f.total(object, "Connections Total", "", c.Connections.Load())
+	f.total(object, "Messages Received Total", "", messages)
+	f.total(object, "Message Bytes Received Total", "", bytes)
+	f.gauge(object, "Average Bytes/Message", "", float64(bytes)/float64(max(messages, 1)))
+	f.total(object, "Refused", "connection limits", c.Refused.Load())
+	f.total(object, "Refused", "message", c.Rejected.Load())
+	f.total(object, "Refused", "authentication", c.AuthFailures.Load())
+	classes := [...]string{"pressure, anonymous", "pressure, users", "pressure, own nodes"}
+	for class := receive.AnonymousPeer; class <= receive.OwnNode; class++ {
+		f.total(object, "Refused", classes[class], s.pressure.refused[class].Load())
+	}
+	f.total(object, "Tarpitted", "", s.pressure.delayed.Load())
+	f.gauge(object, "Tarpit Delay Seconds", "", s.pressure.delayNow().Seconds())
+	f.gauge(object, "Spool Bytes In Memory", "", float64(s.receiver.Spool.InMemory()))
+}
+
+// carried is what went to next hops of one kind.
+func (f *figures) carried(object string, c *carried) {
+	delivered, messages := c.byClass[send.Delivered].Load(), c.messages.Load()
+	f.gauge(object, "Connections Current", "", float64(c.open.Load()))
+	f.total(object, "Connections Total", "", c.connections.Load())
+	f.total(object, "Connection Failures Total", "", c.connectionFailures.Load())
+	f.total(object, "Messages Sent Total", "", messages)
+	f.total(object, "Message Bytes Sent Total", "", c.bytes.Load())
+	f.gauge(object, "Recipients/Message", "", float64(delivered)/float64(max(messages, 1)))
+	for class := send.Deferred; class <= send.Unknown; class++ {
+		f.total(object, "Recipients", class.String(), c.byClass[class].Load())
+	}
+}
+
+// countDatabase is what the daemon knows of commits and of the body cache.
+func (s *Server) countDatabase(f *figures) {
+	const object = "Database"
+	commits, bytes, limit := s.tally.commits.Load(), int64(0), int64(0)
+	hits, misses := s.bodies.hits.Load(), s.bodies.misses.Load()
+	bytes, limit = s.bodies.size()
+	f.gauge(object, "Body Cache Bytes", "", float64(bytes))
+	f.gauge(object, "Body Cache Limit Bytes", "", float64(limit))
+	f.total(object, "Body Cache Hits", "", hits)
+	f.total(object, "Body Cache Misses", "", misses)
+	f.total(object, "Bodies Dehydrated", "", s.bodies.dehydrated.Load())
+	f.gauge(object, "Body Cache Hit Ratio", "", float64(hits)/float64(max(hits+misses, 1)))
+	f.gauge(object, "Uncommitted Units", "", float64(s.committer.Waiting()))
+	f.total(object, "Commits Total", "", commits)
+	f.total(object, "Commit Failures Total", "", s.tally.commitFailures.Load())
+	f.total(object, "Messages Committed Total", "", s.tally.committed.Load())
+	f.gauge(object, "Average Batch Seconds", "", float64(s.tally.commitTime.Load())/1e9/float64(max(commits, 1)))
+}
+
+// countPressure is the account of levels.
+func (s *Server) countPressure(f *figures) {
+	const object = "Back Pressure"
+	accounts, highest, active := s.governing.levels.read()
+	f.gauge(object, "Highest Level", "", float64(highest))
+	f.gauge(object, "Actions Taken", "", float64(len(active)))
+	for _, account := range accounts {
+		name := account.state.Resource
+		f.gauge(object, "Level", name, float64(account.state.Level))
+		if account.state.IsMeasured {
+			f.gauge(object, "Value", name, account.state.Value)
+		}
+		f.total(object, "Transitions", name, int64(account.transitions))
+		for level := governor.Medium; level <= governor.Floor; level++ {
+			if account.seconds[level] == 0 && account.longest[level] == 0 {
+				continue
+			}
+			f.gauge(object, "Seconds In "+level.String(), name, account.seconds[level])
+			f.gauge(object, "Longest Seconds In "+level.String(), name, account.longest[level])
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley/internal/store/governor"
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+)
+
+// The resources that only mail measures, by their names in the thresholds.
+const (
+	resourceUncommitted = "uncommitted"  // messages handed to the committer that are not durable yet
+	resourceBatchPoints = "batch points" // chunks of their bodies
+)
+
+// dehydratedShare is to which part of its limit the body cache is cut while bodies are dehydrated.
+const dehydratedShare = 16
+
+// governing measures resources while the server runs, does what follows, and reports how the daemon is doing.
+type governing struct {
+	server   *Server
+	governor atomic.Pointer[governor.Governor]
+	latency  governor.Latency
+	levels   levels
+	report   standing
+	// isFlushed is whether caches were flushed since the action began.
+	isFlushed bool
+	// interval is how often resources are measured, 0 for the usual; measured gives some in the place of what was measured. For tests.
+	interval time.Duration
+	measured governor.Source
+}
+
+// run governs until ctx ends.
+func (g *governing) run(ctx context.Context) {
+	s := g.server
+	folders := g.volumes(ctx)
+	store := mailstore.Pressure{DB: s.config.Pool}
+	config := governor.Config{
+		Store: store, System: "mail", Node: s.config.Name, Logger: s.config.Logger, OnPoll: g.polled, Interval: g.interval,
+		Sources: []governor.Source{
+			store.Measure, governor.Memory(), governor.Volumes(folders), g.latency.Source(),
+			governor.Gauge(resourceUncommitted, func() float64 { return float64(s.committer.Waiting()) }),
+			governor.Gauge(resourceBatchPoints, func() float64 { return float64((s.committer.WaitingBytes() + chunkSize - 1) / chunkSize) }),
+		},
+		Adjust: func(t governor.Threshold) governor.Threshold {
+			if folder := folders[t.Resource]; folder != "" {
+				if size, err := governor.VolumeBytes(folder); err == nil {
+					return t.OnVolume(size)
+				}
+			}
+			return t
+		},
+	}
+	if g.measured != nil {
+		config.Sources = append(config.Sources, g.measured)
+	}
+	g.governor.Store(governor.New(config))
+	s.repeat(ctx, "resources cannot be measured", nil, time.Second, func(ctx context.Context) (bool, error) {
+		return false, g.governor.Load().Run(ctx) //nolint:wrapcheck // It says what it could not do.
+	})
+	g.stopped(ctx)
+}
+
+// isActive reports whether an action is to be taken under pressure.
+func (g *governing) isActive(action string) bool {
+	governor := g.governor.Load()
+	return governor != nil && governor.IsActive(action)
+}
+
+// polled does what follows a poll.
+func (g *governing) polled(ctx context.Context, p governor.Pressure) {
+	s := g.server
+	s.pressure.ease()
+	if s.pressure.takes(actDehydrate) {
+		s.bodies.resize(s.config.BodyCache / dehydratedShare)
+	} else {
+		s.bodies.resize(s.config.BodyCache)
+	}
+	isFlushing := s.pressure.takes(actFlushCaches)
+	if isFlushing && !g.isFlushed {
+		s.resolver.Flush()
+	}
+	g.isFlushed = isFlushing
+	g.levels.observe(p, time.Now())
+	g.reportIfDue(ctx, p)
+}
+
+// volumes are the folders whose volumes are watched, by resource: those that can be read from here.
+func (g *governing) volumes(ctx context.Context) map[string]string {
+	s := g.server
+	folders := map[string]string{
+		governor.TemporaryVolume: s.receiver.Spool.Path(), governor.DataVolume: s.config.DataFolder, governor.LogVolume: s.config.LogFolder,
+	}
+	if folders[governor.DataVolume] == "" && isLocal(s.config.Pool) {
+		folders[governor.DataVolume] = mailstore.DataFolder(ctx, s.config.Pool)
+	}
+	if data := folders[governor.DataVolume]; data != "" && folders[governor.LogVolume] == "" {
+		folders[governor.LogVolume] = data + "/pg_wal"
+	}
+	for resource, folder := range folders {
+		if folder == "" {
+			delete(folders, resource)
+		} else if _, err := governor.VolumeBytes(folder); err != nil {
+			s.config.Logger.Warn("a volume is not watched: its folder cannot be read from here", "resource", resource, "error", err)
+			delete(folders, resource)
+		}
+	}
+	s.config.Logger.Info("volumes are watched", slog.Any("folders", folders))
+	return folders
+}
+
+// isLocal is whether the server of the database is on this machine, so that its folders are.
+func isLocal(pool *pgxpool.Pool) bool {
+	host := pool.Config().ConnConfig.Host
+	return strings.HasPrefix(host, "/") || host == "localhost" || host == "127.0.0.1" || host == "::1"
+}
+
+// inTransaction runs something in a transaction, and observes how long its commit takes.
+func inTransaction(ctx context.Context, pool *pgxpool.Pool, committed func(time.Duration), do func(pgx.Tx) error) error {
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("begin a transaction: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err := do(tx); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := tx.Commit(ctx); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	if committed != nil {
+		committed(time.Since(began))
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/parley-broker/parley/internal/store/governor"
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+)
+
+const (
+	// reportInterval is how often the daemon reports how it is doing while nothing changes.
+	reportInterval = 10 * time.Second
+	// reportTimeout bounds the last report.
+	reportTimeout = 5 * time.Second
+	// certificateNotice is how long before its end a certificate is reported.
+	certificateNotice = 30 * 24 * time.Hour
+)
+
+// The codes of what a daemon reports for parley diagnose; sql/mail/findings.sql has their meanings.
+const (
+	problemBinding       = "mail-binding"
+	problemConfiguration = "mail-configuration"
+	problemExpired       = "mail-certificate-expired"
+	problemExpiring      = "mail-certificate-expiring"
+)
+
+// standing is what was reported last, and what is wrong.
+type standing struct {
+	at      time.Time
+	actions []string
+	level   governor.Level
+	version int64
+
+	mu       sync.Mutex
+	problems map[string]mailstore.Problem // by code
+}
+
+// setProblem records a failure for the next report, or with nil that there is none.
+func (g *governing) setProblem(code, kind string, err error) {
+	g.report.mu.Lock()
+	defer g.report.mu.Unlock()
+	if err == nil {
+		delete(g.report.problems, code)
+		return
+	}
+	if g.report.problems == nil {
+		g.report.problems = make(map[string]mailstore.Problem)
+	}
+	g.report.problems[code] = mailstore.Problem{Code: code, Kind: kind, Object: g.server.config.Name, Cause: err.Error()}
+}
+
+// reportIfDue reports after ten seconds, and at once when something has changed that others go by.
+func (g *governing) reportIfDue(ctx context.Context, p governor.Pressure) {
+	r, now, version := &g.report, time.Now(), g.server.settings.Load().version
+	isSame := slices.Equal(r.actions, p.Active) && r.level == p.Level && r.version == version
+	if isSame && now.Sub(r.at) < reportInterval {
+		return
+	}
+	written := g.describe()
+	written.IsStart = r.at.IsZero()
+	began := time.Now()
+	if err := mailstore.ReportDaemon(ctx, g.server.config.Pool, g.server.config.Name, written); err != nil {
+		if ctx.Err() == nil {
+			g.server.config.Logger.Warn("how the daemon is doing cannot be reported", "error", err)
+		}
+		return
+	}
+	// The report is a commit like others, and the only one while nothing arrives.
+	g.latency.Observe(time.Since(began))
+	r.at, r.actions, r.level, r.version = now, p.Active, p.Level, version
+}
+
+// stopped reports that the daemon has stopped.
+func (g *governing) stopped(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
+	defer cancel()
+	written := g.describe()
+	written.IsStopped, written.Actions, written.Level = true, nil, governor.Normal.Column()
+	if err := mailstore.ReportDaemon(ctx, g.server.config.Pool, g.server.config.Name, written); err != nil {
+		g.server.config.Logger.Warn("it cannot be reported that the daemon has stopped", "error", err)
+	}
+}
+
+// describe is how the daemon is doing.
+func (g *governing) describe() mailstore.Daemon {
+	accounts, level, active := g.levels.read()
+	d := mailstore.Daemon{
+		Host: g.server.host, ProcessID: os.Getpid(), Version: g.server.config.Version, Level: level.Column(), Actions: active,
+		ConfigurationVersion: g.server.settings.Load().version, Problems: g.problems(time.Now()), Counters: g.server.counted(),
+	}
+	for _, account := range accounts {
+		s := account.state
+		resource := mailstore.Resource{
+			Resource: s.Resource, Unit: s.Unit, Level: s.Level.Column(), MediumAt: s.MediumAt, HighAt: s.HighAt,
+		}
+		if s.IsMeasured {
+			resource.Value = &s.Value
+		}
+		d.Resources = append(d.Resources, resource)
+	}
+	return d
+}
+
+// problems are what is wrong now.
+func (g *governing) problems(now time.Time) []mailstore.Problem {
+	g.report.mu.Lock()
+	defer g.report.mu.Unlock()
+	var found []mailstore.Problem
+	for _, code := range []string{problemBinding, problemConfiguration} {
+		if problem, is := g.report.problems[code]; is {
+			found = append(found, problem)
+		}
+	}
+	for connector, written := range g.server.settings.Load().receivers {
+		file := written.CertificateFile
+		if file == "" || !written.Enabled {
+			continue
+		}
+		end, err := certificateEnd(file)
+		switch left := end.Sub(now); {
+		case err != nil: // Whoever serves the connector has reported it.
+		case left <= 0:
+			found = append(found, mailstore.Problem{
+				Code: problemExpired, Kind: "receive connector", Object: connector,
+				Cause: fmt.Sprintf("Its certificate in %s has expired at %s.", file, end.UTC().Format(time.RFC3339)),
+			})
+		case left < certificateNotice:
+			found = append(found, mailstore.Problem{
+				Code: problemExpiring, Kind: "receive connector", Object: connector,
+				Cause: fmt.Sprintf("Its certificate in %s expires at %s.", file, end.UTC().Format(time.RFC3339)),
+			})
+		}
+	}
+	slices.SortFunc(found, func(a, b mailstore.Problem) int {
+		if a.Code+a.Object < b.Code+b.Object {
+			return -1
+		}
+		return 1
+	})
+	return found
+}
+
+// certificateEnd is when the first certificate of a file ends.
+func certificateEnd(file string) (time.Time, error) {
+	written, err := os.ReadFile(file)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read a certificate: %w", err)
+	}
+	for block, rest := pem.Decode(written); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("read a certificate of %s: %w", file, err)
+		}
+		return certificate.NotAfter, nil
+	}
+	return time.Time{}, fmt.Errorf("there is no certificate in %s", file)
+}
