@@ -27756,7 +27756,23 @@ comment on column parley.diagnosis_checks.check_function is 'Function that check
 
 -- sql/diagnosis/diagnose.sql
 
--- Running the checks of diagnosis/diagnosis_checks.sql, each by itself.
+-- Running the checks of diagnosis/diagnosis_checks.sql, each by itself, and those of the systems on the broker.
+--
+-- A system has its findings by a function _p_find_faults(part text, patience interval) in its schema parley_NAME. It is
+-- called with the rights of the owner of the schema parley, so it has to belong to that role, as its schema has. It
+-- gives the columns code, level, object_kind, object_name, cause, since, cure. Nothing here knows which systems exist.
+
+create view parley._p_diagnosis_systems as
+select n.nspname as schema
+from pg_proc as p
+join pg_namespace as n on n.oid = p.pronamespace
+where n.nspname like E'parley\\_%' and p.proname = '_p_find_faults'
+  and pg_get_function_identity_arguments(p.oid) = 'part text, patience interval'
+  and p.proowner = (select o.nspowner from pg_namespace as o where o.nspname = 'parley')
+  and n.nspowner = p.proowner;
+
+comment on view parley._p_diagnosis_systems is
+'Schemas of systems on the broker that have findings of their own: of the same owner, with a function _p_find_faults.';
 
 create function parley._p_diagnose(
   caller oid, part text, scope parley._p_scope, level text, ignore text[]
@@ -27800,6 +27816,26 @@ begin
         return next (
           array_to_string(v_check.codes, ','), 'ERROR', 'PROBLEM', 'check', v_check.check_function, sqlerrm, null, null,
           null
+        )::parley.finding;
+    end;
+  end loop;
+  if scope.queue_ids is not null or scope.endpoint_ids is not null or scope.contract is not null then
+    return;
+  end if;
+  for v_check in select s.schema from parley._p_diagnosis_systems as s order by s.schema loop
+    begin
+      return query execute format(
+        'select f.code, f.level, $1, f.object_kind, f.object_name, f.cause, f.since, f.cure, null::integer
+        from %I._p_find_faults($1, $2) as f
+        where f.level = any ($3) and f.code <> all ($4)
+        order by array_position(array[''ERROR'', ''WARNING'', ''INFO''], f.level), f.code, f.since nulls last,
+          f.object_name',
+        v_check.schema
+      ) using part, scope.patience, v_levels, coalesce(ignore, '{}');
+    exception
+      when others then
+        return next (
+          v_check.schema, 'ERROR', 'PROBLEM', 'check', v_check.schema || '._p_find_faults', sqlerrm, null, null, null
         )::parley.finding;
     end;
   end loop;
@@ -35267,6 +35303,8 @@ create table parley_store._p_threshold (
   high_at double precision not null,
   medium_below double precision not null,
   normal_below double precision not null,
+  floor_at double precision check (floor_at >= high_at),
+  reserve_bytes bigint check (reserve_bytes > 0),
   history_polls integer not null default 0 check (history_polls >= 0),
   is_watched boolean not null default true,
   primary key (system, resource),
@@ -35279,7 +35317,8 @@ comment on table parley_store._p_threshold is 'From which values on a resource i
 
 create view parley_store.thresholds as
 select
-  t.system, t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.history_polls, t.is_watched
+  t.system, t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.floor_at,
+  t.reserve_bytes, t.history_polls, t.is_watched
 from parley_store._p_threshold as t;
 
 comment on view parley_store.thresholds is 'From which values on a resource is under pressure.';
@@ -35287,6 +35326,10 @@ comment on column parley_store.thresholds.medium_at is 'Above this value Normal 
 comment on column parley_store.thresholds.high_at is 'Above this value the level becomes High.';
 comment on column parley_store.thresholds.medium_below is 'Below this value High becomes Medium.';
 comment on column parley_store.thresholds.normal_below is 'Below this value Medium becomes Normal.';
+comment on column parley_store.thresholds.floor_at is
+'Above this value nobody is excepted from what is done at High, until it is no longer above high_at; null: never.';
+comment on column parley_store.thresholds.reserve_bytes is
+'Of a volume: how much is to be left free. On a volume where high_at leaves less, all values are lowered; null: never.';
 comment on column parley_store.thresholds.history_polls is
 'After so many polls above Normal in a row the actions that are kept for later begin; 0: there are none.';
 
@@ -35294,7 +35337,7 @@ create table parley_store._p_pressure_action (
   system text not null references parley_store._p_system,
   resource text not null,
   action text not null,
-  from_level text not null check (from_level in ('MEDIUM', 'HIGH')),
+  from_level text not null check (from_level in ('MEDIUM', 'HIGH', 'FLOOR')),
   after_history boolean not null default false,
   primary key (system, resource, action)
 );
@@ -35356,7 +35399,8 @@ comment on view parley_store.pressure_history is
 
 create function parley_store.set_threshold(
   system text, resource text, medium_at double precision, high_at double precision, medium_below double precision,
-  normal_below double precision, history_polls integer default 0, unit text default '', is_watched boolean default true
+  normal_below double precision, history_polls integer default 0, unit text default '', is_watched boolean default true,
+  floor_at double precision default null, reserve_bytes bigint default null
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -35369,32 +35413,37 @@ begin
   found := parley_store._p_require_range('history_polls', history_polls, 0, 1000000);
   if (
     normal_below <= medium_at and medium_below <= high_at and medium_at <= high_at and normal_below <= medium_below
+    and coalesce(floor_at >= high_at, true) and coalesce(reserve_bytes > 0, true)
   ) is not true then
     found := parley_store._p_raise(
       'threshold', resource,
       format(
-        'normal_below %s, medium_at %s, medium_below %s, high_at %s',
-        normal_below, medium_at, medium_below, high_at
+        'normal_below %s, medium_at %s, medium_below %s, high_at %s, floor_at %s, reserve_bytes %s',
+        normal_below, medium_at, medium_below, high_at, floor_at, reserve_bytes
       )
     );
   end if;
   insert into parley_store._p_threshold as t (
-    system, resource, unit, medium_at, high_at, medium_below, normal_below, history_polls, is_watched
+    system, resource, unit, medium_at, high_at, medium_below, normal_below, history_polls, is_watched, floor_at,
+    reserve_bytes
   )
-  values ($1, $2, coalesce($8, ''), $3, $4, $5, $6, $7, coalesce($9, true))
+  values ($1, $2, coalesce($8, ''), $3, $4, $5, $6, $7, coalesce($9, true), $10, $11)
   on conflict on constraint _p_threshold_pkey do update set
     unit = excluded.unit, medium_at = excluded.medium_at, high_at = excluded.high_at,
     medium_below = excluded.medium_below, normal_below = excluded.normal_below,
-    history_polls = excluded.history_polls, is_watched = excluded.is_watched;
+    history_polls = excluded.history_polls, is_watched = excluded.is_watched, floor_at = excluded.floor_at,
+    reserve_bytes = excluded.reserve_bytes;
 end
 $$;
 
 comment on function parley_store.set_threshold(
-  text, text, double precision, double precision, double precision, double precision, integer, text, boolean
+  text, text, double precision, double precision, double precision, double precision, integer, text, boolean,
+  double precision, bigint
 ) is
-'Says from which values on a resource is under pressure; a daemon reads it within a minute.
+'Says from which values on a resource is under pressure; a daemon reads it within ten seconds.
 Arguments: system; resource; medium_at and high_at, above which the level rises; medium_below and normal_below, below
-which it falls; history_polls, after how many polls above Normal later actions begin; unit; is_watched.
+which it falls; history_polls, after how many polls above Normal later actions begin; unit; is_watched; floor_at, above
+which nobody is excepted; reserve_bytes, of a volume, how much is to be left free.
 Errors: PS001, PS002, PS008.
 Source: spec hub-transport 14.2.';
 
@@ -35420,7 +35469,7 @@ $$;
 
 comment on function parley_store.set_pressure_action(text, text, text, text, boolean) is
 'Says what is done while a resource is at a level or above it.
-Arguments: system; resource; action, a name of the system''s own; from_level, MEDIUM or HIGH (null: never);
+Arguments: system; resource; action, a name of the system''s own; from_level, MEDIUM, HIGH or FLOOR (null: never);
 after_history, at Medium only when it has lasted.
 Errors: PS001, 23514 another level.
 Source: spec hub-transport 14.3.';
@@ -35432,21 +35481,26 @@ as $$
 begin
   found := parley_store._p_queue_of(system) is not null;
   insert into parley_store._p_threshold (
-    system, resource, unit, medium_at, high_at, medium_below, normal_below, history_polls
+    system, resource, unit, medium_at, high_at, medium_below, normal_below, history_polls, floor_at, reserve_bytes
   )
-  select seed_thresholds.system, t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.polls
+  select seed_thresholds.system, t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.polls,
+    t.floor_at, t.reserve_bytes
   from (values
-    ('uncommitted', 'units', 999, 1500, 1000, 800, 10),
-    ('work waiting', 'items', 9999, 15000, 10000, 2000, 300),
-    ('process memory', '%', 72, 75, 73, 71, 30),
-    ('system memory', '%', 88, 94, 89, 84, 0),
-    ('data volume', '%', 96, 99, 97, 94, 0),
-    ('log volume', '%', 89, 99, 90, 80, 0),
-    ('temporary volume', '%', 89, 99, 90, 80, 0),
-    ('commit latency', 'ms', 50, 250, 200, 40, 30),
-    ('oldest transaction', 's', 900, 3600, 3000, 600, 30),
-    ('connections', '%', 85, 95, 90, 80, 10)
-  ) as t (resource, unit, medium_at, high_at, medium_below, normal_below, polls)
+    ('uncommitted', 'units', 999, 1500, 1000, 800, 10, null::double precision, null::bigint),
+    ('work waiting', 'items', 9999, 15000, 10000, 2000, 300, null, null),
+    ('process memory', '%', 72, 75, 73, 71, 30, null, null),
+    ('system memory', '%', 88, 94, 89, 84, 0, null, null),
+    ('memory stalls', '%', 20, 60, 50, 10, 10, null, null),
+    ('data volume', '%', 96, 99, 97, 94, 0, 99.9, 524288000),
+    ('log volume', '%', 89, 99, 90, 80, 0, 99.9, 5368709120),
+    ('temporary volume', '%', 89, 99, 90, 80, 0, null, 524288000),
+    ('commit latency', 'ms', 50, 250, 200, 40, 30, null, null),
+    ('oldest transaction', 's', 900, 3600, 3000, 600, 30, null, null),
+    ('connections', '%', 85, 95, 90, 80, 10, null, null),
+    ('replica lag', 's', 10, 60, 30, 5, 30, null, null),
+    ('retained log', 'MB', 5120, 20480, 10240, 4096, 30, null, null),
+    ('vacuum debt', 'times', 5, 20, 15, 4, 150, null, null)
+  ) as t (resource, unit, medium_at, high_at, medium_below, normal_below, polls, floor_at, reserve_bytes)
   on conflict do nothing;
 end
 $$;
@@ -35502,10 +35556,32 @@ begin
   where (a.backend_xid is not null or a.backend_xmin is not null)
     and a.backend_type in ('client backend', 'parallel worker', 'walsender')
   union all
-  select 'connections', 100.0 * (select count(*) from pg_stat_activity as a where a.backend_type = 'client backend')
+  -- The kind of a session of somebody else is null for who may not read it.
+  select 'connections', 100.0 * count(*)
     / greatest(
       current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer, 1
     )
+  from pg_stat_activity as a
+  where a.datid is not null and coalesce(a.backend_type, 'client backend') = 'client backend'
+  union all
+  select 'vacuum debt', coalesce(max(
+    t.n_dead_tup / (
+      current_setting('autovacuum_vacuum_threshold')::double precision
+      + current_setting('autovacuum_vacuum_scale_factor')::double precision * t.n_live_tup
+    )
+  ), 0)
+  from pg_stat_user_tables as t
+  where t.schemaname in ('parley', 'parley_store', 'parley_' || system)
+    and t.n_dead_tup > current_setting('autovacuum_vacuum_threshold')::double precision
+  union all
+  -- Null, and not measured, for who may not read it, or where nobody waits for a standby.
+  select 'replica lag', l.seconds
+  from (
+    select max(extract(epoch from r.replay_lag))::double precision as seconds
+    from pg_stat_replication as r
+    where r.sync_state in ('sync', 'quorum')
+  ) as l
+  where l.seconds is not null
   union all
   select 'work waiting', (
     select count(*)
@@ -35516,14 +35592,28 @@ begin
       where l.system = measure.system
       limit 100000
     ) as o
+  )
+  where exists (
+    select
+    from parley_store._p_threshold as t
+    where t.system = measure.system and t.resource = 'work waiting' and t.is_watched
   );
+  if not pg_is_in_recovery() then
+    return query
+    select 'retained log',
+      coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn)), 0)::double precision / 1048576
+    from pg_replication_slots as s
+    where s.restart_lsn is not null;
+  end if;
 end
 $$;
 
 comment on function parley_store.measure(text) is
 'Gives what the database itself knows of its pressure: the age of the oldest transaction that vacuum has to wait for, in
-seconds, connections in percent of those that there may be, and how many items wait in the lanes of a system, up to
-100,000.
+seconds; connections in percent of those that there may be; dead rows in multiples of what autovacuum begins at; how far
+the slowest synchronous standby is behind, in seconds; what replication slots retain of the log, in MB; and how many
+items wait in the lanes of a system, up to 100,000, where that is watched. Sessions of others and standbys count where
+the owner of the store may read pg_stat_activity of all: grant it pg_read_all_stats.
 Arguments: system.
 Source: spec hub-transport 14.2.';
 
@@ -36971,15 +37061,16 @@ create table parley_mail._p_organization (
   expiry_seconds integer[] not null,
   max_high_priority_size bigint not null,
   is_set_up boolean not null default false,
-  is_refusing boolean not null default false,
-  refusing_since timestamptz,
-  refusing_reason text
+  refusing_until timestamptz,
+  refusing_reason text,
+  is_at_floor boolean not null default false
 );
 
 comment on table parley_mail._p_organization is
 'One row: settings of the organization that each submission reads. expiry_seconds by priority, from high to low.
 is_set_up: what mail has in the broker and in the store is
-there (mail/set_up.sql). is_refusing: submission is refused because resources are short.';
+there (mail/set_up.sql). refusing_until: until then submission by SQL is refused because resources are short (null: it
+is not), except for roles that are exempt while is_at_floor is false.';
 
 insert into parley_mail._p_organization (
   settings, max_send_size, max_recipients, expiry_seconds, max_high_priority_size
@@ -37595,6 +37686,7 @@ begin
   perform parley_store.set_lane('mail', 'UNREACHABLE/-/-', is_permanent => true);
   perform parley_store.suspend_lane('mail', 'POISON/-/-', reason => 'permanent');
   perform parley_store.suspend_lane('mail', 'UNREACHABLE/-/-', reason => 'permanent');
+  perform parley_mail._p_seed_pressure();
   return true;
 end
 $$;
@@ -38855,7 +38947,7 @@ $$;
 comment on function parley_mail.set_quota(text, integer, bigint, boolean, parley.caller) is
 'Limits how much a role may submit by parley_mail.send; public stands for each role that has no quota of its own.
 Arguments: role; messages_per_minute, bytes_per_minute, null for no limit; is_exempt_from_pressure, whether it may
-submit while resources are short.
+submit while resources are short, until nearly nothing is left of a volume.
 Errors: PM001 not allowed, PM002 no such role, 23514 negative.
 Source: spec mail 4.3, 14.3.';
 
@@ -38914,7 +39006,9 @@ begin
       from parley_mail._p_right as r
       where r.name = 'SEND' and (r.grantee = 0::regrole or pg_has_role(_p_submitter_of.caller, r.grantee, 'usage'))
     ),
-    not o.is_set_up or (o.is_refusing and q.is_exempt_from_pressure is not true), o.refusing_reason,
+    not o.is_set_up or (
+      coalesce(o.refusing_until > clock_timestamp(), false) and (o.is_at_floor or q.is_exempt_from_pressure is not true)
+    ), o.refusing_reason,
     o.default_domain, o.max_send_size, o.max_recipients, o.expiry_seconds, o.max_high_priority_size,
     q.messages_per_minute, q.bytes_per_minute,
     q.role is not null
@@ -44493,6 +44587,7 @@ begin
     where o.submission_suspended_at is not null;
     v_is_done := found;
   elsif queue in ('POISON/-/-', 'UNREACHABLE/-/-') then
+    found := parley_mail._p_require_resubmission();
     v_is_done := parley_mail._p_resubmit('mail', array(
       select w.item_id from parley_mail._p_waiting_item as w
       where w.queue = resume_queue.queue and w.state in ('WAITING', 'DELAYED')
@@ -44510,8 +44605,8 @@ comment on function parley_mail.resume_queue(text, parley.caller) is
 'Has a suspended queue go on; what is in the queues POISON/-/- and UNREACHABLE/-/- is categorized anew,
 10,000 messages in a call. False when there was nothing to do.
 Arguments: queue.
-Errors: PM001 not allowed, PM006 no such queue.
-Source: spec mail 8.2, 17.';
+Errors: PM001 not allowed, PM006 no such queue, PM014 resources are too short for messages to be categorized anew.
+Source: spec mail 8.2, 14.3, 17.';
 
 create function parley_mail.retry_queue(queue text, caller parley.caller default parley.current_caller())
 returns boolean
@@ -44592,6 +44687,861 @@ comment on function parley_mail._p_maintain(boolean, parley.caller) is
 seconds.
 Arguments: resubmits, whether messages may be categorized anew, which waits while resources are short.
 Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.';
+
+-- sql/mail/pressure.sql
+
+-- Pressure: what mail does not do while resources are short (spec mail 14).
+--
+-- A daemon measures and decides (internal/store/governor). Thresholds, actions and the history are those of
+-- parley_store, for the system mail. Whoever holds VIEW reads them here (mail/pressure_views.sql), and who holds
+-- ADMINISTER changes them. What the daemons decide about submission by SQL stands in _p_organization, which each
+-- submission reads anyway: it holds until refusing_until, and a daemon that lives renews it (mail/daemons.sql).
+
+create function parley_mail._p_pressure_preset(name text) returns table (
+  resource text, unit text, medium_at double precision, high_at double precision, medium_below double precision,
+  normal_below double precision, history_polls integer, is_watched boolean, floor_at double precision,
+  reserve_bytes bigint
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select distinct on (p.resource) p.resource, p.unit, p.medium_at, p.high_at, p.medium_below, p.normal_below, p.polls,
+    p.since is not null and (upper(name) = 'DEFAULT' or p.since <= upper(name)), p.floor_at, p.reserve
+  from (values
+    -- What is watched since 2007 and 2013, what we watch (DEFAULT), and what nobody does unless it is asked for.
+    ('DEFAULT', 'uncommitted', 'units', 999, 1500, 1000, 800, 10, '2007', null::double precision, null::bigint),
+    ('2007', 'uncommitted', 'units', 120, 200, 120, 80, 10, '2007', null, null),
+    ('2013', 'uncommitted', 'units', 2000, 2500, 2000, 1750, 10, '2007', null, null),
+    ('DEFAULT', 'batch points', 'chunks', 2000, 4000, 3000, 1000, 300, '2013', null, null),
+    ('DEFAULT', 'submission queue', 'messages', 9999, 15000, 10000, 2000, 300, '2007', null, null),
+    ('DEFAULT', 'process memory', '%', 72, 75, 73, 71, 30, '2007', null, null),
+    ('DEFAULT', 'system memory', '%', 88, 94, 89, 84, 0, '2007', null, null),
+    ('DEFAULT', 'data volume', '%', 96, 99, 97, 94, 0, '2007', 99.9, 524288000),
+    ('2007', 'data volume', '%', 97, 99, 97, 95, 0, '2007', 99.9, 524288000),
+    ('2013', 'data volume', '%', 97, 99, 97, 95, 0, '2007', 99.9, 524288000),
+    ('DEFAULT', 'log volume', '%', 89, 99, 90, 80, 0, '2007', 99.9, 5368709120),
+    ('2007', 'log volume', '%', 97, 99, 97, 95, 0, '2007', 99.9, 5368709120),
+    ('2013', 'log volume', '%', 97, 99, 97, 95, 0, '2007', 99.9, 5368709120),
+    ('DEFAULT', 'temporary volume', '%', 89, 99, 90, 80, 0, '2007', null, 524288000),
+    ('DEFAULT', 'memory stalls', '%', 20, 60, 50, 10, 10, 'OURS', null, null),
+    ('DEFAULT', 'commit latency', 'ms', 50, 250, 200, 40, 30, 'OURS', null, null),
+    ('DEFAULT', 'oldest transaction', 's', 900, 3600, 3000, 600, 30, 'OURS', null, null),
+    ('DEFAULT', 'connections', '%', 85, 95, 90, 80, 10, 'OURS', null, null),
+    ('DEFAULT', 'replica lag', 's', 10, 60, 30, 5, 30, 'OURS', null, null),
+    ('DEFAULT', 'retained log', 'MB', 5120, 20480, 10240, 4096, 30, 'OURS', null, null),
+    ('DEFAULT', 'vacuum debt', 'times', 5, 20, 15, 4, 150, 'OURS', null, null),
+    ('DEFAULT', 'work waiting', 'items', 9999, 15000, 10000, 2000, 300, null, null, null)
+  ) as p (
+    preset, resource, unit, medium_at, high_at, medium_below, normal_below, polls, since, floor_at, reserve
+  )
+  where p.preset in ('DEFAULT', upper(name))
+  order by p.resource, p.preset = 'DEFAULT'
+$$;
+
+comment on function parley_mail._p_pressure_preset(text) is
+'Gives the thresholds of a preset.
+Arguments: name, DEFAULT, 2007 or 2013; other names give the values of DEFAULT.
+Source: spec mail 14.2.';
+
+create function parley_mail._p_default_actions() returns table (
+  resource text, action text, from_level text, after_history boolean
+)
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select r.resource, a.action, a.from_level, a.after_history
+  from (values
+    ('tarpit', 'MEDIUM', false,
+      array['submission queue', 'uncommitted', 'batch points', 'commit latency', 'replica lag']),
+    ('refuse anonymous senders', 'MEDIUM', false,
+      array['data volume', 'log volume', 'temporary volume', 'process memory']),
+    ('refuse anonymous senders', 'MEDIUM', true, array['submission queue', 'uncommitted', 'batch points']),
+    ('refuse anonymous senders', 'HIGH', false, array['retained log']),
+    ('refuse users', 'MEDIUM', true, array[
+      'data volume', 'log volume', 'temporary volume', 'process memory', 'submission queue', 'uncommitted',
+      'batch points'
+    ]),
+    ('refuse folders and HTTP', 'MEDIUM', false,
+      array['data volume', 'log volume', 'temporary volume', 'process memory']),
+    ('refuse folders and HTTP', 'MEDIUM', true,
+      array['submission queue', 'uncommitted', 'batch points', 'connections', 'retained log']),
+    ('pause resubmission', 'MEDIUM', false, array['data volume', 'log volume', 'process memory']),
+    ('pause resubmission', 'MEDIUM', true, array['submission queue', 'retained log']),
+    ('dehydrate bodies', 'MEDIUM', false, array['process memory', 'system memory', 'memory stalls']),
+    ('dehydrate bodies', 'HIGH', false, array['submission queue']),
+    ('flush caches', 'MEDIUM', false, array['system memory']),
+    ('flush caches', 'HIGH', false, array['submission queue', 'memory stalls']),
+    ('refuse own nodes', 'HIGH', false, array[
+      'data volume', 'log volume', 'temporary volume', 'process memory', 'submission queue', 'uncommitted',
+      'batch points'
+    ]),
+    ('refuse submission by SQL', 'HIGH', false, array[
+      'data volume', 'log volume', 'temporary volume', 'process memory', 'submission queue', 'uncommitted'
+    ]),
+    ('refuse exempt roles', 'FLOOR', false, array['data volume', 'log volume']),
+    ('stop sending', 'HIGH', false, array['uncommitted'])
+  ) as a (action, from_level, after_history, resources)
+  cross join unnest(a.resources) as r (resource)
+$$;
+
+comment on function parley_mail._p_default_actions() is
+'Gives what is done under the pressure of which resource, from which level on.
+Source: spec mail 14.3.';
+
+create function parley_mail._p_use_preset(name text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley_store.set_threshold(
+    'mail', p.resource, p.medium_at, p.high_at, p.medium_below, p.normal_below, p.history_polls, p.unit, p.is_watched,
+    p.floor_at, p.reserve_bytes
+  )
+  from parley_mail._p_pressure_preset(name) as p;
+end
+$$;
+
+comment on function parley_mail._p_use_preset(text) is 'Makes the thresholds those of a preset.';
+
+create function parley_mail._p_seed_pressure() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform parley_mail._p_use_preset('DEFAULT');
+  perform parley_store.set_pressure_action('mail', a.resource, a.action, a.from_level, a.after_history)
+  from parley_mail._p_default_actions() as a;
+end
+$$;
+
+comment on function parley_mail._p_seed_pressure() is
+'Gives mail its thresholds and actions, with the first configuration.';
+
+create function parley_mail.set_pressure_preset(name text, caller parley.caller default parley.current_caller())
+returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+begin
+  found := parley_mail._p_require(v_caller, 'ADMINISTER');
+  found := parley_mail._p_require_set_up();
+  if name is null or upper(name) not in ('DEFAULT', '2007', '2013') then
+    found := parley_mail._p_raise('choice', 'name', coalesce(name, 'null'), 'DEFAULT, 2007, 2013');
+  end if;
+  perform parley_mail._p_use_preset(name);
+  perform parley_mail._p_record_audit(v_caller, 'set pressure preset', name, null);
+end
+$$;
+
+comment on function parley_mail.set_pressure_preset(text, parley.caller) is
+'Makes all thresholds of pressure those of a preset; daemons read them within ten seconds.
+Arguments: name, DEFAULT; 2007 or 2013, the classic values of those years, which do not watch what only we measure.
+Errors: PM001 not allowed, PM005 mail is not configured, PM010 no such preset.
+Source: spec mail 14.2.';
+
+create function parley_mail.set_threshold(
+  resource text, medium_at double precision, high_at double precision, medium_below double precision,
+  normal_below double precision, history_polls integer default 0, is_watched boolean default true,
+  floor_at double precision default null, reserve_bytes bigint default null,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_unit text;
+begin
+  found := parley_mail._p_require(v_caller, 'ADMINISTER');
+  found := parley_mail._p_require_set_up();
+  select p.unit into v_unit
+  from parley_mail._p_pressure_preset('DEFAULT') as p
+  where p.resource = set_threshold.resource;
+  if v_unit is null then
+    found := parley_mail._p_raise(
+      'choice', 'resource', coalesce(resource, 'null'),
+      (select string_agg(p.resource, ', ') from parley_mail._p_pressure_preset('DEFAULT') as p)
+    );
+  end if;
+  perform parley_store.set_threshold(
+    'mail', resource, medium_at, high_at, medium_below, normal_below, history_polls, v_unit, is_watched, floor_at,
+    reserve_bytes
+  );
+  perform parley_mail._p_record_audit(v_caller, 'set threshold', resource, jsonb_build_object(
+    'medium_at', medium_at, 'high_at', high_at, 'medium_below', medium_below, 'normal_below', normal_below,
+    'history_polls', history_polls, 'is_watched', is_watched, 'floor_at', floor_at, 'reserve_bytes', reserve_bytes
+  ));
+end
+$$;
+
+comment on function parley_mail.set_threshold(
+  text, double precision, double precision, double precision, double precision, integer, boolean, double precision,
+  bigint, parley.caller
+) is
+'Says from which values on a resource is under pressure; daemons read it within ten seconds.
+Arguments: resource; medium_at and high_at, above which the level rises; medium_below and normal_below, below which it
+falls; history_polls, after how many polls above Normal later actions begin; is_watched; floor_at, above which nobody is
+excepted; reserve_bytes, of a volume, how much is to be left free.
+Errors: PM001 not allowed, PM005 mail is not configured, PM010 no such resource, PS008 the values contradict each other.
+Source: spec mail 14.2.';
+
+create function parley_mail.set_pressure_action(
+  resource text, action text, from_level text, after_history boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+begin
+  found := parley_mail._p_require(v_caller, 'ADMINISTER');
+  found := parley_mail._p_require_set_up();
+  if not exists (select from parley_mail._p_default_actions() as a where a.action = set_pressure_action.action) then
+    found := parley_mail._p_raise(
+      'choice', 'action', coalesce(action, 'null'),
+      (select string_agg(distinct a.action, ', ') from parley_mail._p_default_actions() as a)
+    );
+  end if;
+  perform parley_store.set_pressure_action('mail', resource, action, from_level, after_history);
+  perform parley_mail._p_record_audit(
+    v_caller, 'set pressure action', action,
+    jsonb_build_object('resource', resource, 'from_level', from_level, 'after_history', after_history)
+  );
+end
+$$;
+
+comment on function parley_mail.set_pressure_action(text, text, text, boolean, parley.caller) is
+'Says what is done while a resource is at a level or above it; daemons read it within ten seconds.
+Arguments: resource and action, as parley_mail.pressure_actions has them; from_level, MEDIUM, HIGH or FLOOR (null:
+never); after_history, at Medium only when it has lasted.
+Errors: PM001 not allowed, PM005 mail is not configured, PM010 no such action, 23514 no such level.
+Source: spec mail 14.3.';
+
+create function parley_mail._p_measure(caller parley.caller default parley.current_caller())
+returns table (resource text, value double precision)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  return query select m.resource, m.value from parley_store.measure('mail') as m;
+  return query
+  select 'submission queue'::text, coalesce(max(q.messages), 0)::double precision
+  from parley_mail._p_submission_queue() as q;
+end
+$$;
+
+comment on function parley_mail._p_measure(parley.caller) is
+'Gives what the database knows of its pressure: what parley_store.measure does, and how many messages wait to be
+categorized, estimated beyond a hundred items.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 14.2.';
+
+create function parley_mail._p_record_pressure(
+  node text, resource text, event_id integer, from_level text, to_level text, measured double precision,
+  actions text[], message text, caller parley.caller default parley.current_caller()
+) returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  return parley_store.record_pressure(
+    'mail', node, resource, event_id, from_level, to_level, measured, actions, message
+  );
+end
+$$;
+
+comment on function parley_mail._p_record_pressure(
+  text, text, integer, text, text, double precision, text[], text, parley.caller
+) is
+'Records a change of a level, as parley_store.record_pressure does.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 14.4.';
+
+-- sql/mail/pressure_views.sql
+
+-- What is seen of pressure, by who holds VIEW, and by the daemons.
+
+create function parley_mail._p_may_see_pressure(role oid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley_mail._p_holds(role, 'VIEW') or parley_mail._p_holds(role, 'SERVE')
+$$;
+
+comment on function parley_mail._p_may_see_pressure(oid) is 'Reports whether a role holds VIEW or SERVE.';
+
+create function parley_mail._p_thresholds(caller parley.caller default parley.current_caller())
+returns setof parley_store.thresholds
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    t.system, t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.floor_at,
+    case
+      when t.resource = 'log volume'
+        then least(t.reserve_bytes, 3 * pg_size_bytes(current_setting('max_wal_size')))
+      else t.reserve_bytes
+    end, t.history_polls, t.is_watched
+  from parley_store.thresholds as t
+  where t.system = 'mail' and parley_mail._p_may_see_pressure(parley.caller_role(caller))
+$$;
+
+comment on function parley_mail._p_thresholds(parley.caller) is 'Gives what parley_mail.thresholds shows.';
+
+create view parley_mail.thresholds as
+select t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, t.floor_at, t.reserve_bytes,
+  t.history_polls, t.is_watched
+from parley_mail._p_thresholds() as t;
+
+comment on view parley_mail.thresholds is
+'From which values on a resource is under pressure. Set with parley_mail.set_threshold and set_pressure_preset.
+Columns: medium_at, high_at, above which the level rises; medium_below, normal_below, below which it falls; floor_at,
+above which nobody is excepted; reserve_bytes, how much of a volume is to be left free, of the log at most three times
+max_wal_size; history_polls, after how many polls above Normal later actions begin.';
+
+create function parley_mail._p_pressure_actions(caller parley.caller default parley.current_caller())
+returns setof parley_store.pressure_actions
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select a.system, a.resource, a.action, a.from_level, a.after_history
+  from parley_store.pressure_actions as a
+  where a.system = 'mail' and parley_mail._p_may_see_pressure(parley.caller_role(caller))
+$$;
+
+comment on function parley_mail._p_pressure_actions(parley.caller) is 'Gives what parley_mail.pressure_actions shows.';
+
+create view parley_mail.pressure_actions as
+select a.resource, a.action, a.from_level, a.after_history from parley_mail._p_pressure_actions() as a;
+
+comment on view parley_mail.pressure_actions is
+'What is done while a resource is at a level or above it. Set with parley_mail.set_pressure_action.
+Columns: after_history, at Medium only after history_polls polls above Normal; at High at once.';
+
+create function parley_mail._p_pressure_changes(caller parley.caller default parley.current_caller())
+returns setof parley_store.pressure_changes
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    c.change_id, c.system, c.node, c.resource, c.event_id, c.from_level, c.to_level, c.value, c.actions, c.message,
+    c.changed_at
+  from parley_store.pressure_changes as c
+  where c.system = 'mail' and parley_mail._p_may_see_pressure(parley.caller_role(caller))
+$$;
+
+comment on function parley_mail._p_pressure_changes(parley.caller) is 'Gives what parley_mail.pressure_changes shows.';
+
+create view parley_mail.pressure_changes as
+select c.change_id, c.node, c.resource, c.event_id, c.from_level, c.to_level, c.value, c.actions, c.message,
+  c.changed_at
+from parley_mail._p_pressure_changes() as c;
+
+comment on view parley_mail.pressure_changes is
+'Each change of a level on each daemon, with the event that was written.
+Columns: event_id, 15004 rose, 15005 fell, 15006 and 15007 mail is refused because of a volume or of memory; message,
+every resource with its value, level and thresholds, and what is done.';
+
+create function parley_mail._p_pressure_history(caller parley.caller default parley.current_caller())
+returns setof parley_store.pressure_history
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select h.system, h.node, h.resource, h.level, h.transitions, h.total_time, h.longest_time, h.last_entered_at
+  from parley_store.pressure_history as h
+  where h.system = 'mail' and parley_mail._p_may_see_pressure(parley.caller_role(caller))
+$$;
+
+comment on function parley_mail._p_pressure_history(parley.caller) is 'Gives what parley_mail.pressure_history shows.';
+
+create view parley_mail.pressure_history as
+select h.node, h.resource, h.level, h.transitions, h.total_time, h.longest_time, h.last_entered_at
+from parley_mail._p_pressure_history() as h;
+
+comment on view parley_mail.pressure_history is
+'How often a resource has come to a level on a daemon, how long it was there in all, and how long at most.';
+
+-- sql/mail/daemons.sql
+
+-- The daemons that serve mail, and what they last reported: each ten seconds, and when something changes.
+--
+-- A row each, of its name. One that has not reported for a minute is away; what it refused is taken again. Rows are
+-- removed a day after the last report.
+-- Locks: the daemon's own row, then that of the organization, where submission by SQL is refused or was.
+
+create table parley_mail._p_daemon (
+  name text primary key,
+  role text not null,
+  host text,
+  process_id integer,
+  version text,
+  serving_since timestamptz not null default clock_timestamp(),
+  reported_at timestamptz not null default clock_timestamp(),
+  stopped_at timestamptz,
+  configuration_version bigint,
+  level text not null default 'NORMAL',
+  actions text[] not null default '{}',
+  resources jsonb not null default '[]',
+  problems jsonb not null default '[]',
+  counters jsonb not null default '[]'
+) with (fillfactor = 50);
+
+comment on table parley_mail._p_daemon is
+'Daemons of mail. resources: array of {resource, value, level, unit}; problems: array of {code, kind, object, cause};
+counters: array of {object, counter, instance, value}.';
+
+create function parley_mail._p_report_daemon(
+  name text, report jsonb, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_is_start boolean := coalesce((report ->> 'is_start')::boolean, false);
+  v_refusing record;
+begin
+  found := parley_mail._p_require(v_caller, 'SERVE');
+  insert into parley_mail._p_daemon as d (
+    name, role, host, process_id, version, stopped_at, configuration_version, level, actions, resources, problems,
+    counters
+  )
+  select
+    _p_report_daemon.name, pg_get_userbyid(v_caller), r.host, r.process_id, r.version,
+    case when r.is_stopped then clock_timestamp() end, r.configuration_version, coalesce(r.level, 'NORMAL'),
+    coalesce(r.actions, '{}'), coalesce(r.resources, '[]'), coalesce(r.problems, '[]'), coalesce(r.counters, '[]')
+  from jsonb_to_record(report) as r (
+    host text, process_id integer, version text, is_stopped boolean, configuration_version bigint, level text,
+    actions text[], resources jsonb, problems jsonb, counters jsonb
+  )
+  on conflict on constraint _p_daemon_pkey do update
+  set role = excluded.role, host = excluded.host, process_id = excluded.process_id, version = excluded.version,
+    serving_since = case when v_is_start then clock_timestamp() else d.serving_since end,
+    reported_at = clock_timestamp(), stopped_at = excluded.stopped_at,
+    configuration_version = excluded.configuration_version, level = excluded.level, actions = excluded.actions,
+    resources = excluded.resources, problems = excluded.problems, counters = excluded.counters;
+  if v_is_start then
+    delete from parley_mail._p_daemon as d where d.reported_at < clock_timestamp() - interval '1 day';
+  end if;
+  select
+    bool_or('refuse submission by SQL' = any (d.actions)) as refuses,
+    bool_or('refuse exempt roles' = any (d.actions)) as is_at_floor,
+    string_agg(distinct format('%s is at %s %s', r.resource, r.value, r.unit), ', ')
+      filter (where r.level in ('HIGH', 'FLOOR')) as reason
+  into v_refusing
+  from parley_mail._p_daemon as d
+  left join lateral jsonb_to_recordset(d.resources) as r (resource text, value numeric, unit text, level text) on true
+  where d.stopped_at is null and d.reported_at > clock_timestamp() - interval '1 minute';
+  update parley_mail._p_organization as o
+  set refusing_until = case when v_refusing.refuses then clock_timestamp() + interval '1 minute' end,
+    refusing_reason = case when v_refusing.refuses then v_refusing.reason || '.' end,
+    is_at_floor = coalesce(v_refusing.is_at_floor, false)
+  where o.refusing_until is not null or v_refusing.refuses;
+end
+$$;
+
+comment on function parley_mail._p_report_daemon(text, jsonb, parley.caller) is
+'Records how a daemon is doing, and whether submission by SQL is refused because a daemon that lives says so.
+Arguments: name, of the daemon; report, an object as the table _p_daemon has its columns, with is_start at the first
+and is_stopped at the last.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 14.3.';
+
+create function parley_mail._p_pauses_resubmission() returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select exists (
+    select
+    from parley_mail._p_daemon as d
+    where 'pause resubmission' = any (d.actions)
+      and d.stopped_at is null and d.reported_at > clock_timestamp() - interval '1 minute'
+  )
+$$;
+
+comment on function parley_mail._p_pauses_resubmission() is
+'Reports whether a daemon that serves says that resources are too short for messages to be categorized anew.
+Source: spec mail 14.3.';
+
+create function parley_mail._p_require_resubmission() returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley_mail._p_pauses_resubmission() then
+    found := parley_mail._p_raise('pressure', 'Nothing is categorized anew while resources are short.');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_resubmission() is
+'Refuses to have messages categorized anew while resources are too short for it.
+Errors: PM014.';
+
+create function parley_mail._p_daemons(caller parley.caller default parley.current_caller())
+returns setof parley_mail._p_daemon
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    d.name, d.role, d.host, d.process_id, d.version, d.serving_since, d.reported_at, d.stopped_at,
+    d.configuration_version, d.level, d.actions, d.resources, d.problems, d.counters
+  from parley_mail._p_daemon as d
+  where parley_mail._p_may_see_pressure(parley.caller_role(caller))
+$$;
+
+comment on function parley_mail._p_daemons(parley.caller) is 'Gives what parley_mail.daemons shows.';
+
+create view parley_mail.daemons as
+select
+  d.name,
+  case
+    when d.stopped_at is not null then 'STOPPED'
+    when d.reported_at < clock_timestamp() - interval '1 minute' then 'AWAY'
+    else 'SERVING'
+  end as status,
+  d.host, d.process_id, d.role, d.version, d.serving_since, d.reported_at, d.stopped_at, d.configuration_version,
+  d.level, d.actions, d.problems
+from parley_mail._p_daemons() as d;
+
+comment on view parley_mail.daemons is
+'Daemons that serve mail, or did in the last day.
+Columns: status SERVING, AWAY (no report for a minute) or STOPPED; configuration_version, of the configuration that it
+uses; level, the highest of its resources; actions, what it does because of that; problems, an array of {code, kind,
+object, cause}.';
+
+create view parley_mail.pressure as
+select d.name as node, r.resource, r.value, r.unit, r.level, r.medium_at, r.high_at
+from parley_mail._p_daemons() as d
+cross join lateral jsonb_to_recordset(d.resources) as r (
+  resource text, value double precision, unit text, level text, medium_at double precision, high_at double precision
+)
+where d.stopped_at is null and d.reported_at > clock_timestamp() - interval '1 minute';
+
+comment on view parley_mail.pressure is
+'Resources as the daemons that serve have measured them last; a value of null was not measured. The thresholds are those
+that hold on the node.';
+
+-- sql/mail/counters.sql
+
+-- Counters under the names that operators of mail know (spec mail 18): of queues, as the database has them, and of the
+-- daemons, as they reported them last. Nothing is counted when they are read (store/lane_counts.sql).
+
+create function parley_mail._p_queue_counters(caller parley.caller default parley.current_caller())
+returns table (object text, counter text, instance text, value double precision, is_total boolean)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley_mail._p_may_see_pressure(parley.caller_role(caller)) then
+    return;
+  end if;
+  return query
+  with lane as (
+    select l.lane, l.status, w.items, w.incoming_rate, w.outgoing_rate,
+      case
+        when split_part(l.lane, '/', 1) in ('DNS', 'SMART_HOST') then 'Remote'
+        when split_part(l.lane, '/', 1) = 'MAILBOX' then 'Mailbox'
+        when split_part(l.lane, '/', 1) in ('UNREACHABLE', 'POISON') then initcap(split_part(l.lane, '/', 1))
+        else 'Non-Smtp'
+      end as kind
+    from parley_store.lanes as l
+    join parley_store.lane_counts as w using (lane_id)
+    where l.system in ('mail', 'mail_service')
+  )
+
+  select 'Queues', c.counter, '', coalesce(c.value, 0)::double precision, false
+  from (
+    select
+      sum(l.items) filter (where l.kind in ('Remote', 'Mailbox', 'Non-Smtp')) as aggregate,
+      sum(l.items) filter (where l.kind = 'Remote' and l.status <> 'RETRY') as active_remote,
+      sum(l.items) filter (where l.kind = 'Mailbox' and l.status <> 'RETRY') as active_mailbox,
+      sum(l.items) filter (where l.kind = 'Non-Smtp' and l.status <> 'RETRY') as active_other,
+      sum(l.items) filter (where l.kind = 'Remote' and l.status = 'RETRY') as retry_remote,
+      sum(l.items) filter (where l.kind = 'Mailbox' and l.status = 'RETRY') as retry_mailbox,
+      sum(l.items) filter (where l.kind = 'Non-Smtp' and l.status = 'RETRY') as retry_other,
+      max(l.items) filter (where l.kind in ('Remote', 'Mailbox', 'Non-Smtp')) as largest,
+      sum(l.items) filter (where l.kind = 'Unreachable') as unreachable,
+      sum(l.items) filter (where l.kind = 'Poison') as poison,
+      -- Numbers are given in the order of arrival, nearly.
+      (
+        select extract(epoch from clock_timestamp() - m.received_at)
+        from parley_mail._p_message as m
+        order by m.message_id
+        limit 1
+      ) as oldest,
+      sum(l.incoming_rate) as incoming, sum(l.outgoing_rate) as outgoing
+    from lane as l
+  ) as s
+  cross join lateral (values
+    ('Aggregate Delivery Queue Length', s.aggregate),
+    ('Active Remote Delivery Queue Length', s.active_remote),
+    ('Active Mailbox Delivery Queue Length', s.active_mailbox),
+    ('Active Non-Smtp Delivery Queue Length', s.active_other),
+    ('Retry Remote Delivery Queue Length', s.retry_remote),
+    ('Retry Mailbox Delivery Queue Length', s.retry_mailbox),
+    ('Retry Non-Smtp Delivery Queue Length', s.retry_other),
+    ('Largest Delivery Queue Length', s.largest),
+    ('Unreachable Queue Length', s.unreachable),
+    ('Poison Queue Length', s.poison),
+    ('Oldest Message Seconds', s.oldest),
+    ('Items Queued For Delivery/sec', s.incoming),
+    ('Items Completed Delivery/sec', s.outgoing)
+  ) as c (counter, value)
+  union all
+  select 'Queues', 'Submission Queue Length', '',
+    coalesce((select q.messages from parley_mail._p_submission_queue() as q), 0)::double precision, false;
+end
+$$;
+
+comment on function parley_mail._p_queue_counters(parley.caller) is 'Gives what parley_mail.queue_counters shows.';
+
+create view parley_mail.queue_counters as
+select c.object, c.counter, c.instance, c.value, c.is_total from parley_mail._p_queue_counters() as c;
+
+comment on view parley_mail.queue_counters is
+'Lengths of queues, in messages, for who holds VIEW. Active is what waits for a next hop that is not in RETRY.';
+
+create view parley_mail.performance_counters as
+select null::text as node, c.object, c.counter, c.instance, c.value, c.is_total from parley_mail.queue_counters as c
+union all
+select d.name, c.object, c.counter, c.instance, c.value, coalesce(c.is_total, false)
+from parley_mail._p_daemons() as d
+cross join lateral jsonb_to_recordset(d.counters) as c (
+  object text, counter text, instance text, value double precision, is_total boolean
+)
+where d.stopped_at is null and d.reported_at > clock_timestamp() - interval '1 minute';
+
+comment on view parley_mail.performance_counters is
+'Counters of mail, for who holds VIEW: node null, of the database; else what that daemon reported in the last seconds.
+Columns: is_total, whether it only grows, as long as the daemon runs.';
+
+-- sql/mail/findings.sql
+
+-- What parley diagnose finds of mail: each with the statement that cures it. The broker calls _p_find_faults, which it
+-- finds by its name (diagnosis/diagnose.sql). Nothing is locked, and nothing is counted.
+
+create view parley_mail.diagnosis_checks as
+select c.code, c.part, c.level, c.patience, c.meaning
+from (values
+  ('mail-configuration', 'CONFIGURATION', 'ERROR', interval '0', 'A daemon cannot use the configuration.'),
+  ('mail-binding', 'CONFIGURATION', 'ERROR', '0', 'A daemon cannot listen where a receive connector says.'),
+  ('mail-certificate-expired', 'CONFIGURATION', 'ERROR', '0', 'The certificate of a receive connector has expired.'),
+  ('mail-certificate-expiring', 'CONFIGURATION', 'WARNING', '0',
+    'The certificate of a receive connector expires within 30 days.'),
+  ('mail-signing-key-missing', 'CONFIGURATION', 'WARNING', '0',
+    'A send connector signs, and an accepted domain has no key: its mail leaves without a signature.'),
+  ('mail-no-daemon', 'RUNTIME', 'ERROR', '1 minute', 'Mail is configured, and no daemon serves it.'),
+  ('mail-daemon-outdated', 'RUNTIME', 'WARNING', '1 minute', 'A daemon uses an older configuration.'),
+  ('mail-pressure', 'RUNTIME', 'WARNING', '0', 'A resource is under pressure.'),
+  ('mail-submission-backlog', 'RUNTIME', 'WARNING', '1 minute', 'More than 100 messages wait to be categorized.'),
+  ('mail-queue-retry', 'RUNTIME', 'WARNING', '1 hour', 'The next hop of a queue has not been reached for long.'),
+  ('mail-queue-suspended', 'RUNTIME', 'WARNING', '1 hour', 'A queue is suspended, and messages wait in it.'),
+  ('mail-unreachable', 'RUNTIME', 'ERROR', '0', 'No send connector is for where messages are to go.'),
+  ('mail-poison', 'RUNTIME', 'ERROR', '0', 'Messages were set aside because they always fail, or are held.')
+) as c (code, part, level, patience, meaning);
+
+comment on view parley_mail.diagnosis_checks is 'What parley diagnose finds of mail.';
+
+create function parley_mail._p_cure_of_pressure(resource text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when resource in (
+      'submission queue', 'process memory', 'system memory', 'memory stalls', 'uncommitted', 'batch points'
+    ) then 'parley mail serve  -- one more, on another machine'
+    when resource like '%volume' then 'df  -- free some space, or make the volume larger'
+    when resource = 'oldest transaction'
+      then 'select pid, xact_start, query from pg_stat_activity order by xact_start limit 1;  -- and end it'
+    when resource = 'connections' then 'alter system set max_connections = <more>;  -- or end sessions that are idle'
+    when resource = 'retained log'
+      then 'select slot_name, active, restart_lsn from pg_replication_slots;  -- and drop those that nobody uses'
+    when resource = 'replica lag' then 'select * from pg_stat_replication;  -- and see what the standby waits for'
+    when resource = 'vacuum debt' then 'vacuum (analyze);'
+    else 'select * from parley_mail.pressure;'
+  end
+$$;
+
+comment on function parley_mail._p_cure_of_pressure(text) is 'Gives what relieves a resource.';
+
+create function parley_mail._p_find_daemon_faults() returns table (
+  code text, object_kind text, object_name text, cause text, since timestamptz, cure text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with daemon as (
+    select d.name, d.configuration_version, d.resources, d.problems, d.reported_at,
+      d.stopped_at is null and d.reported_at > clock_timestamp() - interval '1 minute' as is_serving
+    from parley_mail._p_daemon as d
+  )
+
+  select p.code, p.kind as object_kind, p.object as object_name, p.cause, d.reported_at as since,
+    case p.code
+      when 'mail-configuration' then 'parley mail apply <corrected file>'
+      when 'mail-binding' then
+        'select parley_mail.alter_object(''receive connector'', <name>, ''{"bindings": [<address:port>]}'');'
+      else format(
+        'select parley_mail.alter_object(''receive connector'', %L, ''{"certificate_file": <file>}'');', p.object
+      )
+    end as cure
+  from daemon as d
+  cross join lateral jsonb_to_recordset(d.problems) as p (code text, kind text, object text, cause text)
+  union all
+  select 'mail-no-daemon', 'mail', current_database()::text,
+    coalesce(
+      'The last daemon to serve was ' || (select d.name from daemon as d order by d.reported_at desc limit 1) || '.',
+      'None has ever served.'
+    ),
+    coalesce((select max(d.reported_at) from daemon as d), v.changed_at), 'parley mail serve'
+  from parley_mail._p_organization as o
+  cross join parley_mail._p_configuration_version as v
+  where o.is_set_up and not exists (select from daemon as d where d.is_serving)
+  union all
+  select 'mail-daemon-outdated', 'daemon', d.name,
+    format('It uses version %s of the configuration, and %s is current.', d.configuration_version, v.version),
+    v.changed_at, 'select name, problems from parley_mail.daemons;  -- and see its log'
+  from daemon as d
+  cross join parley_mail._p_configuration_version as v
+  where d.is_serving and d.configuration_version < v.version
+  union all
+  select 'mail-pressure', 'resource', r.resource,
+    format('It is at %s %s on %s: %s.', r.value, r.unit, d.name, r.level), null::timestamptz,
+    parley_mail._p_cure_of_pressure(r.resource)
+  from daemon as d
+  cross join lateral jsonb_to_recordset(d.resources) as r (resource text, value numeric, unit text, level text)
+  where d.is_serving and r.level <> 'NORMAL'
+$$;
+
+comment on function parley_mail._p_find_daemon_faults() is
+'Finds what daemons have reported: what they cannot do, which resources are short; and that none serves.';
+
+create function parley_mail._p_find_unsigned_domains() returns table (
+  code text, object_kind text, object_name text, cause text, since timestamptz, cure text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with setting as (
+    select o.kind, o.name, o.changed_at, parley_mail._p_effective(o.kind, o.settings) as settings
+    from parley_mail._p_object as o
+    where o.kind in ('accepted domain', 'send connector', 'signing key')
+  )
+
+  select 'mail-signing-key-missing', 'accepted domain', o.name, 'It has no signing key that is enabled.',
+    o.changed_at,
+    format(
+      'select parley_mail.create_object(''signing key'', %L, ''{"domain": %s, "selector": <selector>, '
+        '"private_key": <PEM>}'');',
+      o.name, to_json(o.name)
+    )
+  from setting as o
+  where o.kind = 'accepted domain' and o.name not like '*%'
+    and exists (
+      select
+      from setting as s
+      where s.kind = 'send connector'
+        and (s.settings ->> 'enabled')::boolean and (s.settings ->> 'sign')::boolean
+    )
+    and not exists (
+      select
+      from setting as k
+      where k.kind = 'signing key'
+        and (k.settings ->> 'enabled')::boolean and lower(k.settings ->> 'domain') = lower(o.name)
+    )
+$$;
+
+comment on function parley_mail._p_find_unsigned_domains() is
+'Finds accepted domains without a key, where a send connector signs.';
+
+create function parley_mail._p_find_queue_faults() returns table (
+  code text, object_kind text, object_name text, cause text, since timestamptz, cure text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with lane as materialized (
+    select l.lane, l.status, l.failing_since, l.last_error, l.is_permanent, l.suspended_at, l.suspended_for, w.items,
+      l.lane_id
+    from parley_store.lanes as l
+    join parley_store.lane_counts as w using (lane_id)
+    where l.system in ('mail', 'mail_service')
+  )
+
+  select 'mail-submission-backlog', 'queue', 'SUBMISSION/-/-',
+    format('%s messages wait to be categorized.', s.messages),
+    (
+      select b.oldest_enqueue_time
+      from parley.queue_backlogs('parley_mail_submission', caller => parley.current_caller()) as b
+    ),
+    case
+      when o.submission_suspended_at is null then 'parley mail serve  -- one more'
+      else 'select parley_mail.resume_queue(''SUBMISSION'');'
+    end
+  from parley_mail._p_submission_queue() as s
+  cross join parley_mail._p_organization as o
+  where s.messages > 100
+  union all
+  select 'mail-queue-retry', 'queue', l.lane,
+    format('%s messages wait; the last error is: %s', l.items, coalesce(l.last_error, 'unknown')), l.failing_since,
+    format('select parley_mail.retry_queue(%L);', l.lane)
+  from lane as l
+  where l.status = 'RETRY' and l.items > 0
+  union all
+  select 'mail-queue-suspended', 'queue', l.lane,
+    format('%s messages wait; it is suspended: %s.', l.items, coalesce(l.suspended_for, 'no reason given')),
+    l.suspended_at, format('select parley_mail.resume_queue(%L);', l.lane)
+  from lane as l
+  where l.status = 'SUSPENDED' and not l.is_permanent and l.items > 0
+  union all
+  select 'mail-' || lower(split_part(l.lane, '/', 1)), 'queue', l.lane, format('%s messages are in it.', l.items),
+    parley_store.oldest_in_lane(l.lane_id),
+    case l.lane
+      when 'POISON/-/-' then 'select parley_mail.resume_queue(''POISON/-/-'');  -- once what they fail by is cured'
+      else 'select parley_mail.create_object(''send connector'', <name>, ''{"address_spaces": '
+        '[{"pattern": <domain>}]}''), parley_mail.resume_queue(''UNREACHABLE/-/-'');'
+    end
+  from lane as l
+  where l.lane in ('POISON/-/-', 'UNREACHABLE/-/-') and l.items > 0
+$$;
+
+comment on function parley_mail._p_find_queue_faults() is 'Finds queues in which messages wait for long.';
+
+create function parley_mail._p_find_faults(part text, patience interval)
+returns table (
+  code text, level text, object_kind text, object_name text, cause text, since timestamptz, cure text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select f.code, c.level, f.object_kind, f.object_name, f.cause, f.since, f.cure
+  from (
+    select d.code, d.object_kind, d.object_name, d.cause, d.since, d.cure from parley_mail._p_find_daemon_faults() as d
+    union all
+    select u.code, u.object_kind, u.object_name, u.cause, u.since, u.cure
+    from parley_mail._p_find_unsigned_domains() as u
+    where _p_find_faults.part = 'CONFIGURATION'
+    union all
+    select q.code, q.object_kind, q.object_name, q.cause, q.since, q.cure
+    from parley_mail._p_find_queue_faults() as q
+    where _p_find_faults.part = 'RUNTIME'
+  ) as f
+  join parley_mail.diagnosis_checks as c on c.code = f.code and c.part = _p_find_faults.part
+  where coalesce(f.since <= clock_timestamp() - coalesce(_p_find_faults.patience, c.patience), true)
+$$;
+
+comment on function parley_mail._p_find_faults(text, interval) is
+'Finds what is wrong with mail.
+Arguments: part, CONFIGURATION or RUNTIME; patience, for how long it may last (null: as parley_mail.diagnosis_checks
+says).
+Source: spec mail 5, 14, 17, 18.';
 
 -- sql/mail/grants.sql
 
