@@ -69,6 +69,18 @@ func TestMessageOfWhichTwoCategorizersDieIsPoison(t *testing.T) {
 	_ = ids
 }
 
+// A death costs a large batch no hour of categorizing one by one: it is divided twice.
+func TestLargeBatchOfWhichSomebodyDiedIsDividedTwice(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec("insert into parley_mail._p_categorizing (message_ids, begun_at) select array_agg(i), now() - interval '1 minute' from generate_series(1, 250) as i")
+	equal(b.session, 250, "select parley_mail._p_divide_lost_runs()")
+	equal(b.session, "3 250 1", "select concat_ws(' ', count(*), sum(cardinality(message_ids)), max(deaths)) from parley_mail._p_categorizing")
+	b.exec("update parley_mail._p_categorizing set begun_at = now() - interval '1 minute'")
+	equal(b.session, 250, "select parley_mail._p_divide_lost_runs()")
+	equal(b.session, "250 1 0", "select concat_ws(' ', count(*), max(deaths), (select count(*) from parley_store.work_items)) from parley_mail._p_categorizing")
+}
+
 func TestCategorizerThatFailsAndLivesCountsNoDeath(t *testing.T) {
 	t.Parallel()
 	b := newMail(t)
