@@ -40,6 +40,8 @@ func (b *broker) apply(configuration string) {
 func TestCategorizerResolvesRecipients(t *testing.T) {
 	t.Parallel()
 	directory := `{
+		"organization": {"organization": {"postmaster": "annie@example.org"}},
+		"accepted domain": {"other.example": {}, "relay.example": {"type": "INTERNAL_RELAY"}},
 		"mailbox": {
 			"ann@example.org": {"aliases": ["annie@example.org"]},
 			"copy@example.org": {"store": "local", "forwarding": "COPY", "forward_to": ["ann@example.org"]},
@@ -86,6 +88,8 @@ func TestCategorizerResolvesRecipients(t *testing.T) {
 		{"y@example.com", "foes@example.org", local + "foes@example.org", ""},
 		{"x@example.com", "closed@example.org", "", "5.7.1"},
 		{"", "closed@example.org", "", "none"},
+		{"x@example.com", "Postmaster@Example.ORG,postmaster@other.example", local + "ann@example.org", ""},
+		{"x@example.com", "postmaster@relay.example,postmaster@example.net", internet + "example.net postmaster@example.net; " + internet + "relay.example postmaster@relay.example", ""},
 	} {
 		t.Run(c.sender+" to "+c.recipients, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,7 @@ func TestMailForNobodyIsRefusedWhileThePeerIsThere(t *testing.T) {
 	b := newMail(t)
 	b.exec(`create table public.orders (sender text)`)
 	b.exec(`select parley_mail.apply('{
+		"organization": {"organization": {"postmaster": "ann@example.org"}},
 		"accepted domain": {"relay.example.org": {"type": "INTERNAL_RELAY"}},
 		"mailbox": {"small@example.org": {"store": "local", "max_receive_size": 1024}, "shut@example.org": {"store": "local", "internal_senders_only": true}},
 		"distribution group": {"all@example.org": {"members": ["ann@example.org"], "reject_from": ["spam.example"]}},
@@ -19,6 +20,7 @@ func TestMailForNobodyIsRefusedWhileThePeerIsThere(t *testing.T) {
 		"ann@example.org": "- true", "A@Example.org": "- true", "nobody@example.org": "5.1.1 true", "x@relay.example.org": "- true",
 		"small@example.org": "5.2.3 false", "first@example.org": "5.2.3 false", "lost@example.org": "5.1.1 true", "out@example.org": "- true",
 		"shut@example.org": "5.7.1 false", "all@example.org": "5.7.1 false", "orders+7@example.org": "- true", "orders@example.org": "5.1.1 true",
+		"PostMaster@example.org": "- true",
 	} {
 		got := value[string](b.session, `select coalesce(status, '-') || ' ' || is_for_all from parley_mail._p_check_recipient($1, 'x@spam.example', false, 2000)`, recipient)
 		if got != want {

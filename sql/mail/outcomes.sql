@@ -99,10 +99,15 @@ begin
   end if;
   select
     array_agg(r.message_id) as ids, array_agg(r.ordinal) as ordinals, array_agg('5.4.7'::text) as statuses,
-    array_agg('The message waited as long as it may and could not be delivered.'::text) as texts
+    -- Why its next hop was not reached stands at the queue alone; what a host said of a recipient, at that.
+    array_agg(concat_ws(
+      '; last attempt: ', 'The message waited as long as it may and could not be delivered.',
+      case when r.last_text is null and l.failing_since is not null then l.last_error end
+    )) as texts
   into v_expired
   from parley_store.work_items as w
   join parley_mail._p_recipient as r on r.message_id = w.subject and r.lane = w.lane
+  left join parley_store.lanes as l on l.system = w.system and l.lane = w.lane
   where w.system = 'mail' and w.lease_id = _p_expire_items.lease_id and w.item_id = any (items);
   perform parley_store.complete_work(lease_id, items);
   if v_expired.ids is null then

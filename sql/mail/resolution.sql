@@ -103,6 +103,39 @@ comment on function parley_mail._p_is_redirected(text, text) is
 Arguments: address, in lower case; redirect, the setting redirect_all_to.
 Source: spec mail 20.';
 
+create function parley_mail._p_postmaster_for(address text) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_patterns text[];
+  v_postmaster text;
+begin
+  if address not like 'postmaster@%' then
+    return null;
+  end if;
+  select lower(coalesce(o.settings ->> 'postmaster', 'postmaster@' || o.default_domain)) into v_postmaster
+  from parley_mail._p_organization as o;
+  v_patterns := parley_mail._p_domain_patterns(parley_mail._p_domain_of(address));
+  if v_postmaster = address or parley_mail._p_bound(address, v_patterns) is not null or (
+    select a.type
+    from parley_mail._p_accepted_domain as a
+    where a.domain = any (v_patterns)
+    order by array_position(v_patterns, a.domain)
+    limit 1
+  ) is distinct from 'AUTHORITATIVE' then
+    return null;
+  end if;
+  return v_postmaster;
+end
+$$;
+
+comment on function parley_mail._p_postmaster_for(text) is
+'Gives who gets the mail for postmaster@ a domain of ours where the directory has no such address: the postmaster of the
+organization. Null for other addresses, and for that one itself.
+Arguments: address, in lower case, that is not in the directory.
+Source: RFC 5321 section 4.5.1.';
+
 create function parley_mail._p_notify_of_members(notify text) returns text
 language sql immutable
 set search_path = pg_catalog, pg_temp
@@ -181,6 +214,10 @@ begin
       where d.kind = 'mailbox' and d.entry = r.key and d.forwarding <> 'NONE'
       union all
       select o.redirect where d.address is null and parley_mail._p_is_redirected(r.key, o.redirect)
+      union all
+      select p.address
+      from (select parley_mail._p_postmaster_for(r.key) as address where d.address is null) as p
+      where p.address is not null
     ) as t
     where m.refused is null and parley_mail._p_restriction(d, m.sender, m.is_internal, m.size) is null
   )
@@ -189,6 +226,7 @@ begin
     r.message_id, r.ordinal, r.address, r.key, r.notify, r.envelope_sender, r.event, d.kind, d.store,
     coalesce(m.refused, parley_mail._p_restriction(d, m.sender, m.is_internal, m.size)),
     d.address is null and not parley_mail._p_is_redirected(r.key, o.redirect)
+    and parley_mail._p_postmaster_for(r.key) is null
     or (d.kind = 'mailbox' and d.entry = r.key and d.forwarding <> 'ONLY')
   from reached as r
   join message as m on m.message_id = r.message_id

@@ -19,6 +19,7 @@ declare
   v_entry parley_mail._p_directory_entry;
   v_address text := lower(recipient);
   v_patterns text[];
+  v_postmaster text;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   v_check.is_for_all := true;
@@ -26,6 +27,11 @@ begin
   for v_step in 1..20 loop
     select e.* into v_entry from parley_mail._p_directory_entry as e where e.address = v_address;
     if v_entry.address is null then
+      v_postmaster := parley_mail._p_postmaster_for(v_address);
+      if v_postmaster is not null then
+        v_address := v_postmaster;
+        continue;
+      end if;
       v_patterns := parley_mail._p_domain_patterns(parley_mail._p_domain_of(v_address));
       if parley_mail._p_bound(v_address, v_patterns) is null and (
         select a.type
