@@ -77,7 +77,8 @@ func name(f Figure) string {
 // snake writes words in lower case with one _ between them.
 func snake(words string) string {
 	words = strings.ReplaceAll(words, "/sec", " per second")
-	return strings.Join(strings.FieldsFunc(strings.ToLower(words), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }), "_")
+	isBetween := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }
+	return strings.Join(strings.FieldsFunc(strings.ToLower(words), isBetween), "_")
 }
 
 // Handler answers /metrics, with the figures of the process beside those of the collector, and /healthz.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/mail/receive"
 	"github.com/parley-broker/parley/internal/mail/send"
-	"github.com/parley-broker/parley/internal/store/governor"
+	governorstore "github.com/parley-broker/parley/internal/store/governor"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
@@ -92,9 +92,9 @@ func (f *figures) carried(object string, c *carried) {
 // countDatabase is what the daemon knows of commits and of the body cache.
 func (s *Server) countDatabase(f *figures) {
 	const object = "Database"
-	commits, bytes, limit := s.tally.commits.Load(), int64(0), int64(0)
+	commits := s.tally.commits.Load()
 	hits, misses := s.bodies.hits.Load(), s.bodies.misses.Load()
-	bytes, limit = s.bodies.size()
+	bytes, limit := s.bodies.size()
 	f.gauge(object, "Body Cache Bytes", "", float64(bytes))
 	f.gauge(object, "Body Cache Limit Bytes", "", float64(limit))
 	f.total(object, "Body Cache Hits", "", hits)
@@ -121,7 +121,7 @@ func (s *Server) countPressure(f *figures) {
 			f.gauge(object, "Value", name, account.state.Value)
 		}
 		f.total(object, "Transitions", name, int64(account.transitions))
-		for level := governor.Medium; level <= governor.Floor; level++ {
+		for level := governorstore.Medium; level <= governorstore.Floor; level++ {
 			if account.seconds[level] == 0 && account.longest[level] == 0 {
 				continue
 			}

@@ -45,7 +45,6 @@ type governed struct {
 	server   *server.Server
 	stop     func()
 	line     *bufio.ReadWriter
-	log      *strings.Builder
 }
 
 func newGoverned(t *testing.T) *governed {

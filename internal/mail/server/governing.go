@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley/internal/store/governor"
+	governorstore "github.com/parley-broker/parley/internal/store/governor"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
@@ -27,15 +27,15 @@ const dehydratedShare = 16
 // governing measures resources while the server runs, does what follows, and reports how the daemon is doing.
 type governing struct {
 	server   *Server
-	governor atomic.Pointer[governor.Governor]
-	latency  governor.Latency
+	governor atomic.Pointer[governorstore.Governor]
+	latency  governorstore.Latency
 	levels   levels
 	report   standing
 	// isFlushed is whether caches were flushed since the action began.
 	isFlushed bool
 	// interval is how often resources are measured, 0 for the usual; measured gives some in the place of what was measured. For tests.
 	interval time.Duration
-	measured governor.Source
+	measured governorstore.Source
 }
 
 // run governs until ctx ends.
@@ -43,16 +43,16 @@ func (g *governing) run(ctx context.Context) {
 	s := g.server
 	folders := g.volumes(ctx)
 	store := mailstore.Pressure{DB: s.config.Pool}
-	config := governor.Config{
+	config := governorstore.Config{
 		Store: store, System: "mail", Node: s.config.Name, Logger: s.config.Logger, OnPoll: g.polled, Interval: g.interval,
-		Sources: []governor.Source{
-			store.Measure, governor.Memory(), governor.Volumes(folders), g.latency.Source(),
-			governor.Gauge(resourceUncommitted, func() float64 { return float64(s.committer.Waiting()) }),
-			governor.Gauge(resourceBatchPoints, func() float64 { return float64((s.committer.WaitingBytes() + chunkSize - 1) / chunkSize) }),
+		Sources: []governorstore.Source{
+			store.Measure, governorstore.Memory(), governorstore.Volumes(folders), g.latency.Source(),
+			governorstore.Gauge(resourceUncommitted, func() float64 { return float64(s.committer.Waiting()) }),
+			governorstore.Gauge(resourceBatchPoints, func() float64 { return float64((s.committer.WaitingBytes() + chunkSize - 1) / chunkSize) }),
 		},
-		Adjust: func(t governor.Threshold) governor.Threshold {
+		Adjust: func(t governorstore.Threshold) governorstore.Threshold {
 			if folder := folders[t.Resource]; folder != "" {
-				if size, err := governor.VolumeBytes(folder); err == nil {
+				if size, err := governorstore.VolumeBytes(folder); err == nil {
 					return t.OnVolume(size)
 				}
 			}
@@ -62,7 +62,7 @@ func (g *governing) run(ctx context.Context) {
 	if g.measured != nil {
 		config.Sources = append(config.Sources, g.measured)
 	}
-	g.governor.Store(governor.New(config))
+	g.governor.Store(governorstore.New(config))
 	s.repeat(ctx, "resources cannot be measured", nil, time.Second, func(ctx context.Context) (bool, error) {
 		return false, g.governor.Load().Run(ctx) //nolint:wrapcheck // It says what it could not do.
 	})
@@ -71,12 +71,12 @@ func (g *governing) run(ctx context.Context) {
 
 // isActive reports whether an action is to be taken under pressure.
 func (g *governing) isActive(action string) bool {
-	governor := g.governor.Load()
-	return governor != nil && governor.IsActive(action)
+	running := g.governor.Load()
+	return running != nil && running.IsActive(action)
 }
 
 // polled does what follows a poll.
-func (g *governing) polled(ctx context.Context, p governor.Pressure) {
+func (g *governing) polled(ctx context.Context, p governorstore.Pressure) {
 	s := g.server
 	s.pressure.ease()
 	if s.pressure.takes(actDehydrate) {
@@ -97,18 +97,18 @@ func (g *governing) polled(ctx context.Context, p governor.Pressure) {
 func (g *governing) volumes(ctx context.Context) map[string]string {
 	s := g.server
 	folders := map[string]string{
-		governor.TemporaryVolume: s.receiver.Spool.Path(), governor.DataVolume: s.config.DataFolder, governor.LogVolume: s.config.LogFolder,
+		governorstore.TemporaryVolume: s.receiver.Spool.Path(), governorstore.DataVolume: s.config.DataFolder, governorstore.LogVolume: s.config.LogFolder,
 	}
-	if folders[governor.DataVolume] == "" && isLocal(s.config.Pool) {
-		folders[governor.DataVolume] = mailstore.DataFolder(ctx, s.config.Pool)
+	if folders[governorstore.DataVolume] == "" && isLocal(s.config.Pool) {
+		folders[governorstore.DataVolume] = mailstore.DataFolder(ctx, s.config.Pool)
 	}
-	if data := folders[governor.DataVolume]; data != "" && folders[governor.LogVolume] == "" {
-		folders[governor.LogVolume] = data + "/pg_wal"
+	if data := folders[governorstore.DataVolume]; data != "" && folders[governorstore.LogVolume] == "" {
+		folders[governorstore.LogVolume] = data + "/pg_wal"
 	}
 	for resource, folder := range folders {
 		if folder == "" {
 			delete(folders, resource)
-		} else if _, err := governor.VolumeBytes(folder); err != nil {
+		} else if _, err := governorstore.VolumeBytes(folder); err != nil {
 			s.config.Logger.Warn("a volume is not watched: its folder cannot be read from here", "resource", resource, "error", err)
 			delete(folders, resource)
 		}

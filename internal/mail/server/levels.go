@@ -6,27 +6,27 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-broker/parley/internal/store/governor"
+	governorstore "github.com/parley-broker/parley/internal/store/governor"
 )
 
 // levels keep account of how long each resource was at each level since the daemon began.
 type levels struct {
 	mu        sync.Mutex
 	resources map[string]*levelAccount
-	highest   governor.Level
+	highest   governorstore.Level
 	active    []string
 }
 
 type levelAccount struct {
-	state       governor.State
+	state       governorstore.State
 	transitions int
 	since, last time.Time // when it came to its level, and when it was observed last
-	seconds     [governor.Floor + 1]float64
-	longest     [governor.Floor + 1]float64
+	seconds     [governorstore.Floor + 1]float64
+	longest     [governorstore.Floor + 1]float64
 }
 
 // observe takes what a poll found.
-func (l *levels) observe(p governor.Pressure, now time.Time) {
+func (l *levels) observe(p governorstore.Pressure, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.resources == nil {
@@ -37,7 +37,7 @@ func (l *levels) observe(p governor.Pressure, now time.Time) {
 		account := l.resources[state.Resource]
 		if account == nil {
 			account = &levelAccount{since: now, last: now}
-			account.state.Level = governor.Normal
+			account.state.Level = governorstore.Normal
 			l.resources[state.Resource] = account
 		}
 		before := account.state.Level
@@ -52,7 +52,7 @@ func (l *levels) observe(p governor.Pressure, now time.Time) {
 }
 
 // read gives the accounts in the order of their names, with the highest level and the actions.
-func (l *levels) read() (accounts []levelAccount, highest governor.Level, active []string) {
+func (l *levels) read() (accounts []levelAccount, highest governorstore.Level, active []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(l.resources)) {

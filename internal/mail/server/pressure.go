@@ -54,8 +54,8 @@ func (p *pressure) delayNow() time.Duration {
 	return 0
 }
 
-// Pressure is what a peer of a class meets at MAIL FROM. While our own nodes are refused everybody is; until then senders in our own domains
-// pass, wherever they come from.
+// Pressure is what a peer of a class meets at MAIL FROM. While our own nodes are refused everybody is; until then senders in our own
+// domains pass, wherever they come from.
 func (p *pressure) Pressure(class receive.PeerClass, isOurSender bool) receive.Pressure {
 	met := receive.Pressure{Delay: p.delayNow()}
 	switch {

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-broker/parley/internal/store/governor"
+	governorstore "github.com/parley-broker/parley/internal/store/governor"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
@@ -35,7 +35,7 @@ const (
 type standing struct {
 	at      time.Time
 	actions []string
-	level   governor.Level
+	level   governorstore.Level
 	version int64
 
 	mu       sync.Mutex
@@ -57,7 +57,7 @@ func (g *governing) setProblem(code, kind string, err error) {
 }
 
 // reportIfDue reports after ten seconds, and at once when something has changed that others go by.
-func (g *governing) reportIfDue(ctx context.Context, p governor.Pressure) {
+func (g *governing) reportIfDue(ctx context.Context, p governorstore.Pressure) {
 	r, now, version := &g.report, time.Now(), g.server.settings.Load().version
 	isSame := slices.Equal(r.actions, p.Active) && r.level == p.Level && r.version == version
 	if isSame && now.Sub(r.at) < reportInterval {
@@ -82,7 +82,7 @@ func (g *governing) stopped(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 	defer cancel()
 	written := g.describe()
-	written.IsStopped, written.Actions, written.Level = true, nil, governor.Normal.Column()
+	written.IsStopped, written.Actions, written.Level = true, nil, governorstore.Normal.Column()
 	if err := mailstore.ReportDaemon(ctx, g.server.config.Pool, g.server.config.Name, written); err != nil {
 		g.server.config.Logger.Warn("it cannot be reported that the daemon has stopped", "error", err)
 	}

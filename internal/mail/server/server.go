@@ -54,8 +54,8 @@ type Config struct {
 	// connections whose hosts have to prove their names; nil means those of the machine.
 	PolicyClient *http.Client
 	RootCAs      *x509.CertPool
-	// DataFolder and LogFolder are folders of this machine on the volumes of the database's data and of its log. "" means those of the server,
-	// where it is on this machine and the role may know them.
+	// DataFolder and LogFolder are folders of this machine on the volumes of the database's data and of its log. "" means those of the
+	// server, where it is on this machine and the role may know them.
 	DataFolder, LogFolder string
 	// Version is that of the program, for the list of daemons.
 	Version string
@@ -118,7 +118,9 @@ func New(config Config) (*Server, error) {
 	s.governing = &governing{server: s}
 	s.pressure = newPressure(s.governing.isActive)
 	s.deliveries = &deliveries{pool: config.Pool, holder: config.Name, bodies: s.bodies}
-	arriving := &arrivals{pool: config.Pool, bodies: s.bodies, accepted: func() { signal(s.submitted) }, committed: s.governing.latency.Observe}
+	arriving := &arrivals{
+		pool: config.Pool, bodies: s.bodies, accepted: func() { signal(s.submitted) }, committed: s.governing.latency.Observe,
+	}
 	s.committer = groupcommit.New(arriving.accept, groupcommit.Options{IsAlone: isAlone, Observe: s.tally.batch})
 	s.directory, s.equipment = &directory{pool: config.Pool}, equipment{newResolver(config.NameServers), config.Logger}
 	s.receiver = &receive.Server{
