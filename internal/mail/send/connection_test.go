@@ -197,7 +197,7 @@ func (r *slowReader) Read(b []byte) (int, error) {
 
 func TestBodyThatCannotBeReadIsNotAcceptedInPart(t *testing.T) {
 	t.Parallel()
-	h := &host{extensions: []string{"PIPELINING"}}
+	h := &host{extensions: []string{"PIPELINING", "8BITMIME"}}
 	connection, err := open(t, h, nil)
 	if err != nil {
 		t.Fatal(err)

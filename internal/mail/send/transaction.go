@@ -19,10 +19,12 @@ type Message struct {
 	Return, EnvelopeID string
 	// Size is that of the body in bytes.
 	Size int64
-	// EightBit is whether the body has bytes above 127, and UTF8 whether an address or a header has.
+	// EightBit is whether the message was said to have bytes above 127, and UTF8 whether an address or the header was; a host that does
+	// not know such messages gets those of which it is not so.
 	EightBit, UTF8 bool
 	Recipients     []Recipient
-	// Open opens the body; its lines end with CRLF. It is called once for each transaction.
+	// Open opens the body; its lines end with CRLF. It is called once for each transaction, and before that where a host does not know what
+	// the message may need.
 	Open func(ctx context.Context) (io.ReadCloser, error)
 }
 
@@ -39,7 +41,7 @@ type Recipient struct {
 // gets the rest in another. When ctx ends, the connection is closed, and what was not answered is deferred or unknown.
 func (c *Connection) Send(ctx context.Context, message Message) []Result {
 	results := make([]Result, len(message.Recipients))
-	if refusal := c.refuse(message); refusal != nil {
+	if refusal := c.refuse(ctx, &message); refusal != nil {
 		for i := range results {
 			results[i] = *refusal
 		}
@@ -77,12 +79,15 @@ func (c *Connection) Send(ctx context.Context, message Message) []Result {
 }
 
 // refuse says why the host cannot be given a message, from what it said of itself.
-func (c *Connection) refuse(message Message) *Result {
+func (c *Connection) refuse(ctx context.Context, message *Message) *Result {
 	refusal := func(enhanced, text string) *Result {
 		return &Result{Class: Failed, Enhanced: enhanced, Text: text, Host: c.target.Host}
 	}
 	if most, err := strconv.ParseInt(c.extensions["SIZE"], 10, 64); err == nil && most > 0 && message.Size > most {
 		return refusal("5.3.4", fmt.Sprintf("the message has %d bytes, and the host takes %d", message.Size, most))
+	}
+	if err := c.need(ctx, message); err != nil {
+		return &Result{Enhanced: "4.3.0", Text: oneLine(err.Error())}
 	}
 	if message.UTF8 && !c.offers("SMTPUTF8") {
 		return refusal("5.6.7", "an address or header is not in ASCII, and the host does not know SMTPUTF8")

@@ -1,0 +1,47 @@
+package send_test
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What the client said of a message does not count: 8BITMIME and SMTPUTF8 are asked for as far as the message needs them.
+func TestHostThatKnowsNeitherExtensionGetsWhatNeedsNone(t *testing.T) {
+	t.Parallel()
+	const plain, header, body = "A: 1\r\n\r\nx\r\n", "A: \u00e4\r\n\r\nx\r\n", "A: 1\r\n\r\n\u00e4\r\n"
+	for _, c := range []struct {
+		name, text, to, want string
+		isEightBit, isUTF8   bool
+		extensions           []string
+	}{
+		{name: "it was said without need", text: plain, isEightBit: true, isUTF8: true, want: "delivered 2.0.0"},
+		{name: "the body needs it and nobody said so", text: body, want: "failed 5.6.3"},
+		{name: "a long line needs it", text: "A: 1\r\n\r\n" + strings.Repeat("x", 70_000) + "\u00e4\r\n", want: "failed 5.6.3"},
+		{name: "the header needs it", text: header, isUTF8: true, extensions: []string{"8BITMIME"}, want: "failed 5.6.7"},
+		{name: "only the body is beyond ASCII", text: body, isUTF8: true, extensions: []string{"8BITMIME"}, want: "delivered 2.0.0"},
+		{name: "an address needs it and nobody said so", text: plain, to: "\u00e4@b.example", extensions: []string{"8BITMIME"}, want: "failed 5.6.7"},
+		{name: "an address that the host can take", text: plain, to: "\u00e4@b.example", extensions: []string{"8BITMIME", "SMTPUTF8"}, want: "delivered 2.0.0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := &host{extensions: c.extensions}
+			connection, err := open(t, h, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			message := letter(c.text, cmp.Or(c.to, "a@b.example"))
+			message.EightBit, message.UTF8 = c.isEightBit, c.isUTF8
+			if got := outcome(connection.Send(context.Background(), message)); got != c.want {
+				t.Errorf("result is %s, want %s", got, c.want)
+			}
+			_, lines := h.received()
+			hasUTF8 := slices.ContainsFunc(lines, func(line string) bool { return strings.HasSuffix(line, " SMTPUTF8") })
+			if hasUTF8 != (c.name == "an address that the host can take") {
+				t.Errorf("the host was asked %q", lines)
+			}
+		})
+	}
+}
