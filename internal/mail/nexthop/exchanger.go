@@ -28,6 +28,9 @@ type Host struct {
 // It fails with an [*Error]: 5.1.10 when the domain takes no mail, 5.1.2 when it does not exist, 5.4.6 when this host is its best
 // exchanger, 4.4.3 when nobody could be asked.
 func (r *Resolver) Exchangers(ctx context.Context, domain string, self func(name string) bool) ([]Host, error) {
+	if literal, is := literalOf(domain); is {
+		return []Host{{Name: literal.String()}}, nil
+	}
 	ascii, err := idna.Lookup.ToASCII(strings.TrimSuffix(domain, "."))
 	if err != nil || ascii == "" {
 		return nil, &Error{Permanent: true, Enhanced: "5.1.2", Text: fmt.Sprintf("%q is no name of a domain", domain), cause: err}
@@ -73,6 +76,22 @@ func (r *Resolver) Exchangers(ctx context.Context, domain string, self func(name
 		return nil, &Error{Permanent: true, Enhanced: "5.1.10", Text: fmt.Sprintf("the domain %s takes no mail", ascii)}
 	}
 	return hosts, nil
+}
+
+// literalOf reads an address in brackets, which stands for itself (RFC 5321 section 4.1.3).
+func literalOf(domain string) (netip.Addr, bool) {
+	inner, is := strings.CutPrefix(domain, "[")
+	inner, ends := strings.CutSuffix(inner, "]")
+	if !is || !ends {
+		return netip.Addr{}, false
+	}
+	const tag = "IPv6:"
+	six := len(inner) > len(tag) && strings.EqualFold(inner[:len(tag)], tag)
+	if six {
+		inner = inner[len(tag):]
+	}
+	address, err := netip.ParseAddr(inner)
+	return address, err == nil && address.Is6() == six && address.Zone() == ""
 }
 
 func loops(domain string) error {

@@ -120,6 +120,9 @@ func TestExchangersOfADomain(t *testing.T) {
 		{name: "an alias is followed", domain: "alias.example", hosts: []string{"first.plain.example", "second.plain.example"}},
 		{name: "aliases that run in a circle", domain: "loop1.example", enhanced: "5.4.4", permanent: true},
 		{name: "a name in other letters", domain: "München.example", hosts: []string{"mx.example"}},
+		{name: "an address is its own exchanger", domain: "[192.0.2.7]", hosts: []string{"192.0.2.7"}},
+		{name: "an address of version 6 too", domain: "[ipv6:2001:db8::7]", hosts: []string{"2001:db8::7"}},
+		{name: "no address in the brackets", domain: "[2001:db8::7]", enhanced: "5.1.2", permanent: true},
 		{name: "no name", domain: "", enhanced: "5.1.2", permanent: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
