@@ -38,7 +38,7 @@ type Envelope struct {
 	Return           string // RET: FULL, HDRS or nothing
 	EnvelopeID       string // ENVID
 	IsUTF8           bool   // SMTPUTF8
-	BodyType         string // 7BIT, 8BITMIME or BINARYMIME
+	BodyType         string // 7BIT or 8BITMIME
 	Priority         string // of the header: high, normal or low
 	ReceivedAt       time.Time
 	Source           string

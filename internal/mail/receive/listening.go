@@ -42,7 +42,7 @@ func (s *Server) Run(ctx context.Context, listeners map[netip.AddrPort]net.Liste
 	_, _ = rand.Read(s.secret) // never fails
 	s.library = smtp.NewServer(smtp.BackendFunc(newLibrarySession))
 	s.library.MaxLineLength, s.library.AllowInsecureAuth = 0, true
-	s.library.EnableDSN, s.library.EnableSMTPUTF8, s.library.EnableBINARYMIME = true, true, true
+	s.library.EnableDSN, s.library.EnableSMTPUTF8 = true, true
 	s.library.ErrorLog = libraryLog{s.Log}
 
 	connectionsCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))

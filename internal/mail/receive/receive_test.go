@@ -67,15 +67,15 @@ func TestChunksMakeOneMessage(t *testing.T) {
 	t.Parallel()
 	f := start(t, nil, internet())
 	c := f.greeted()
-	c.say("MAIL FROM:<a@example.net> BODY=BINARYMIME", "250")
+	c.say("MAIL FROM:<a@example.net> BODY=8BITMIME", "250")
 	c.say("RCPT TO:<bob@example.com>", "250")
-	binary := "\n.\r\n\r.\x00" + strings.Repeat("x", 20_000)
-	c.send("BDAT 8\r\nA: 1\r\n\r\nBDAT 0\r\nBDAT 20007 LAST\r\n" + binary + "RSET\r\n")
+	body := ".\r\n..\xff\x00" + strings.Repeat("\r\nx", 7_000)
+	c.send("BDAT 8\r\nA: 1\r\n\r\nBDAT 0\r\nBDAT 21007 LAST\r\n" + body + "RSET\r\n")
 	c.expect("250 2.0.0 8 octets")
 	c.expect("250 2.0.0 0 octets")
 	c.expect("250 2.6.0")
 	c.expect("250 2.0.0 Reset")
-	if m := f.store.only(t); !strings.HasSuffix(m.text, "A: 1\r\n\r\n"+binary+"\r\n") || m.envelope.BodyType != "BINARYMIME" {
+	if m := f.store.only(t); !strings.HasSuffix(m.text, "A: 1\r\n\r\n"+body+"\r\n") || m.envelope.BodyType != "8BITMIME" {
 		t.Errorf("taken was %.300q", m.text)
 	}
 }

@@ -205,7 +205,7 @@ func (w *wire) hello() {
 		return
 	}
 	lines := []string{
-		c.connector.FQDN, "PIPELINING", "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES", "DSN", "CHUNKING", "BINARYMIME", "HELP",
+		c.connector.FQDN, "PIPELINING", "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES", "DSN", "CHUNKING", "HELP",
 	}
 	l := c.connector.Limits
 	switch {

@@ -103,7 +103,7 @@ func (s *session) Mail(_ string, options *smtp.MailOptions) error {
 		directionality = message.Originating
 	}
 	tx := &transaction{
-		connection: c, helo: s.helo, isExtended: s.wire.isExtended, sender: sender, isBinary: options.Body == smtp.BodyBinaryMIME,
+		connection: c, helo: s.helo, isExtended: s.wire.isExtended, sender: sender,
 		announced: s.announced, most: c.messageBytes(),
 		envelope: message.Envelope{
 			NetworkMessageID: message.NewNetworkMessageID(now), Sender: sender.String(),

@@ -31,7 +31,6 @@ type transaction struct {
 	checker        *lineChecker // BDAT has begun
 	isFinished     bool
 	isDiscarded    bool
-	isBinary       bool
 
 	block   []byte // of the header, until it is complete
 	header  message.Header
@@ -86,9 +85,6 @@ func (t *transaction) endHeader(isEnd bool) {
 	switch {
 	case !isComplete && !isEnd, l.HeaderBytes > 0 && length > l.HeaderBytes:
 		t.refuse(NewReply(552, 3, 4, "The header is larger than this server takes"))
-		return
-	case header.HasBareLineEnd(): // of a binary message; in others none gets here
-		t.refuse(NewReply(550, 6, 11, "The header has a CR or LF by itself"))
 		return
 	case l.Hops > 0 && hops > l.Hops, l.LocalHops > 0 && local > l.LocalHops:
 		t.refuse(NewReply(554, 4, 6, "The message has come through too many hosts: it goes in a circle"))
@@ -172,9 +168,6 @@ func (t *transaction) receiveChunk(in io.Reader, size int64, isLast bool) (reply
 	found, isComplete := t.checker.end()
 	if !isComplete {
 		_, _ = t.Write([]byte("\r\n"))
-	}
-	if t.isBinary {
-		found = lines{}
 	}
 	return t.finish(found, found.isBare), nil
 }
