@@ -275,8 +275,9 @@ begin
   where a.datid is not null and coalesce(a.backend_type, 'client backend') = 'client backend'
   union all
   select 'vacuum debt', coalesce(max(
-    t.n_dead_tup / (
-      current_setting('autovacuum_vacuum_threshold')::double precision
+    t.n_dead_tup / greatest(
+      -- Tables that are emptied all the time have few live rows, and many dead ones between two vacuums.
+      100000, current_setting('autovacuum_vacuum_threshold')::double precision
       + current_setting('autovacuum_vacuum_scale_factor')::double precision * t.n_live_tup
     )
   ), 0)
@@ -320,7 +321,7 @@ $$;
 
 comment on function parley_store.measure(text) is
 'Gives what the database itself knows of its pressure: the age of the oldest transaction that vacuum has to wait for, in
-seconds; connections in percent of those that there may be; dead rows in multiples of what autovacuum begins at; how far
+seconds; connections in percent of those that there may be; dead rows in multiples of what autovacuum begins at or of 100,000; how far
 the slowest synchronous standby is behind, in seconds; what replication slots retain of the log, in MB; and how many
 items wait in the lanes of a system, up to 100,000, where that is watched. Sessions of others and standbys count where
 the owner of the store may read pg_stat_activity of all: grant it pg_read_all_stats.
