@@ -48,7 +48,8 @@ func TestMailFromOutsideIsVerifiedAndFiltered(t *testing.T) {
 		"lists":     `"block_lists": ["list.net"], "spf": "OFF", "dkim": "OFF", "dmarc": "OFF"`,
 		"milters":   fmt.Sprintf(`"milters": [{"address": "inet:%s"}], "xclient_networks": ["192.0.2.77"]`, listener.Addr()),
 		"away":      `"milters": [{"address": "inet:127.0.0.1:1", "default_action": "REJECT", "timeout": 1}]`,
-		"own":       `"permission_groups": ["Peer servers"], "peer_server_networks": ["192.0.2.50-192.0.2.60"]`,
+		"own":       `"permission_groups": ["Peer servers", "Externally secured"], "peer_server_networks": ["192.0.2.50-192.0.2.60"],
+			"trusted_networks": ["192.0.2.70"]`,
 	} {
 		addresses[name] = free(t)
 		connectors = append(connectors, fmt.Sprintf(`%q: {"usage": "INTERNET", "bindings": [%q], "tls": "OFF", "tarpit": 0,
@@ -111,4 +112,9 @@ func TestMailFromOutsideIsVerifiedAndFiltered(t *testing.T) {
 	node := from("own", "192.0.2.55")
 	node.say("MAIL FROM:<a@sender.net>", "250")
 	node.say("RCPT TO:<x@c.example.com>", "250")
+	// A network that is secured otherwise is trusted with all but the fields in which our own nodes write to each other.
+	from("own", "192.0.2.70").give("a@sender.net", letter("a@sender.net", "trusted"), "250")
+	if text := arrived("trusted"); strings.Contains(text, "X-Parley-Organization") {
+		t.Errorf("arrived: %s", text)
+	}
 }
