@@ -38113,7 +38113,7 @@ from (
     ('permission group', 'Users', '{"principals": ["AUTHENTICATED"],
       "rights": ["SUBMIT", "AUTHORITATIVE_DOMAIN_SENDER", "ANY_RECIPIENT", "AUTHENTICATED_FLAG", "BYPASS_ANTI_SPAM",
       "ACCEPT_ROUTING_HEADERS"]}'),
-    ('permission group', 'Peer servers', '{"principals": ["PEER_SERVER", "IP_TRUSTED"],
+    ('permission group', 'Peer servers', '{"principals": ["PEER_SERVER"],
       "rights": ["SUBMIT", "ANY_RECIPIENT", "ANY_SENDER", "AUTHORITATIVE_DOMAIN_SENDER", "AUTHENTICATED_FLAG",
       "BYPASS_ANTI_SPAM", "BYPASS_SIZE_LIMIT", "ACCEPT_ROUTING_HEADERS", "ACCEPT_ORGANIZATION_HEADERS",
       "ACCEPT_FOREST_HEADERS", "XCLIENT", "PROXY_FROM", "SHADOW"]}'),
