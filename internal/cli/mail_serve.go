@@ -45,7 +45,8 @@ func (m *servedMail) addFlags(cmd *cobra.Command, prefix string) {
 		"name server as host:port, may be given several times (default those of the system)")
 	flags.StringVar(&m.config.DataFolder, prefix+"data-folder", "",
 		"folder on the volume of the database's data, which is watched (default that of a server on this machine)")
-	flags.StringVar(&m.config.LogFolder, prefix+"log-folder", "", "folder on the volume of the database's log, which is watched (default as above)")
+	flags.StringVar(&m.config.LogFolder, prefix+"log-folder", "",
+		"folder on the volume of the database's log, which is watched (default as above)")
 }
 
 // validate finds what cannot be meant.

@@ -35610,11 +35610,11 @@ end
 $$;
 
 comment on function parley_store.measure(text) is
-'Gives what the database itself knows of its pressure: the age of the oldest transaction that vacuum has to wait for, in
-seconds; connections in percent of those that there may be; dead rows in multiples of what autovacuum begins at or of 100,000; how far
-the slowest synchronous standby is behind, in seconds; what replication slots retain of the log, in MB; and how many
-items wait in the lanes of a system, up to 100,000, where that is watched. Sessions of others and standbys count where
-the owner of the store may read pg_stat_activity of all: grant it pg_read_all_stats.
+'Gives what the database itself knows of its pressure: the age of the oldest transaction that vacuum has to wait for,
+in seconds; connections in percent of those that there may be; dead rows in multiples of what autovacuum begins at or
+of 100,000; how far the slowest synchronous standby is behind, in seconds; what replication slots retain of the log,
+in MB; and how many items wait in the lanes of a system, up to 100,000, where that is watched. Sessions of others and
+standbys count where the owner of the store may read pg_stat_activity of all: grant it pg_read_all_stats.
 Arguments: system.
 Source: spec hub-transport 14.2.';
 

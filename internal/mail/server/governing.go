@@ -97,7 +97,8 @@ func (g *governing) polled(ctx context.Context, p governorstore.Pressure) {
 func (g *governing) volumes(ctx context.Context) map[string]string {
 	s := g.server
 	folders := map[string]string{
-		governorstore.TemporaryVolume: s.receiver.Spool.Path(), governorstore.DataVolume: s.config.DataFolder, governorstore.LogVolume: s.config.LogFolder,
+		governorstore.TemporaryVolume: s.receiver.Spool.Path(), governorstore.DataVolume: s.config.DataFolder,
+		governorstore.LogVolume: s.config.LogFolder,
 	}
 	if folders[governorstore.DataVolume] == "" && isLocal(s.config.Pool) {
 		folders[governorstore.DataVolume] = mailstore.DataFolder(ctx, s.config.Pool)

@@ -8,16 +8,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/internal/pgdb"
-	"github.com/parley-broker/parley/internal/store/governor"
+	governorstore "github.com/parley-broker/parley/internal/store/governor"
 )
 
 // Pressure is where mail keeps the policy of its governor and the history.
 type Pressure struct{ DB pgdb.DB }
 
-var _ governor.Store = Pressure{}
+var _ governorstore.Store = Pressure{}
 
 // Policy reads thresholds and actions.
-func (p Pressure) Policy(ctx context.Context) ([]governor.Threshold, []governor.Action, error) {
+func (p Pressure) Policy(ctx context.Context) ([]governorstore.Threshold, []governorstore.Action, error) {
 	rows, err := p.DB.Query(ctx, `
 		select t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, coalesce(t.floor_at, 0),
 			coalesce(t.reserve_bytes, 0), t.history_polls
@@ -25,7 +25,7 @@ func (p Pressure) Policy(ctx context.Context) ([]governor.Threshold, []governor.
 	if err != nil {
 		return nil, nil, pgdb.StatementError(err, "read the thresholds of pressure")
 	}
-	thresholds, err := pgx.CollectRows(rows, pgx.RowToStructByPos[governor.Threshold])
+	thresholds, err := pgx.CollectRows(rows, pgx.RowToStructByPos[governorstore.Threshold])
 	if err != nil {
 		return nil, nil, pgdb.StatementError(err, "read the thresholds of pressure")
 	}
@@ -35,7 +35,7 @@ func (p Pressure) Policy(ctx context.Context) ([]governor.Threshold, []governor.
 	if err != nil {
 		return nil, nil, pgdb.StatementError(err, "read the actions under pressure")
 	}
-	actions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[governor.Action])
+	actions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[governorstore.Action])
 	if err != nil {
 		return nil, nil, pgdb.StatementError(err, "read the actions under pressure")
 	}
@@ -43,7 +43,7 @@ func (p Pressure) Policy(ctx context.Context) ([]governor.Threshold, []governor.
 }
 
 // Record records a change of a level.
-func (p Pressure) Record(ctx context.Context, e governor.Event) error {
+func (p Pressure) Record(ctx context.Context, e governorstore.Event) error {
 	_, err := p.DB.Exec(ctx, `select parley_mail._p_record_pressure($1::text, $2::text, $3::integer, $4::text, $5::text, $6::float8,
 		$7::text[], $8::text)`, e.Node, e.Resource, e.ID, e.From.Column(), e.To.Column(), e.Value, e.Actions, e.Message)
 	if err != nil {
