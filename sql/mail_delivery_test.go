@@ -290,3 +290,17 @@ func TestOnlyADaemonClaimsAndRecords(t *testing.T) {
 		s.refusesMail(1, statement)
 	}
 }
+
+// The 250 of a peer follows the commit, and a message that was delivered is not kept: neither may be lost with the server.
+func TestAcceptanceAndOutcomesAreDurableInADatabaseThatDoesNotWait(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	for _, statement := range []string{
+		`perform parley_mail._p_accept(array[jsonb_populate_record(null::parley_mail._p_arriving,
+			'{"sender": "", "recipients": ["ann@example.org"], "source": "SMTP", "body": "x"}')])`,
+		`perform parley_mail._p_record_outcomes('{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')`,
+	} {
+		b.exec(`do $do$ begin perform set_config('synchronous_commit', 'off', true); ` + statement + `;
+			if current_setting('synchronous_commit') <> 'on' then raise exception 'it is not waited for'; end if; end $do$`)
+	}
+}

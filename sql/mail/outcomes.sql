@@ -254,6 +254,7 @@ declare
   v_refused integer := 0;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  perform parley_mail._p_commit_durably();
   -- Most leases have nothing but final outcomes: those are recorded together, however many they are.
   select
     array_agg(u.lease order by u.n) as leases, array_agg(u.item order by u.n) as items,
