@@ -40802,6 +40802,7 @@ declare
   v_refused integer := 0;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  perform parley_mail._p_commit_durably();
   -- Most leases have nothing but final outcomes: those are recorded together, however many they are.
   select
     array_agg(u.lease order by u.n) as leases, array_agg(u.item order by u.n) as items,
@@ -41105,6 +41106,22 @@ null: by priority; parent_message_id, of a report the message that it is about; 
 accepted under it before is the same; quarantine: why it is set aside for an operator, null: it is not; content_hash, in
 hexadecimal: with an idempotency key, of what has to be the same under that, null: anything.';
 
+create function parley_mail._p_commit_durably() returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_commit_durably() is
+'Has the commit of this transaction wait for the disk, also in a database or for a role that does not otherwise: what
+follows it, such as a 250, cannot be taken back.
+Source: spec mail 1 (rule 1), 13.';
+
 create function parley_mail._p_begin_body(
   chunk_bytes integer default 524288, caller parley.caller default parley.current_caller()
 ) returns table (message_id bigint, content_id bigint)
@@ -41251,6 +41268,7 @@ declare
   v_next record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  perform parley_mail._p_commit_durably();
   v_ids := array(
     select coalesce(messages[g.n].message_id, nextval('parley_mail._p_message_id'))
     from generate_series(1, cardinality(messages)) as g (n)
