@@ -48,7 +48,7 @@ func TestMailFromOutsideIsVerifiedAndFiltered(t *testing.T) {
 		"lists":     `"block_lists": ["list.net"], "spf": "OFF", "dkim": "OFF", "dmarc": "OFF"`,
 		"milters":   fmt.Sprintf(`"milters": [{"address": "inet:%s"}], "xclient_networks": ["192.0.2.77"]`, listener.Addr()),
 		"away":      `"milters": [{"address": "inet:127.0.0.1:1", "default_action": "REJECT", "timeout": 1}]`,
-		"own":       `"permission_groups": ["Peer servers", "Externally secured"], "peer_server_networks": ["192.0.2.50-192.0.2.60"],
+		"own": `"permission_groups": ["Peer servers", "Externally secured"], "peer_server_networks": ["192.0.2.50-192.0.2.60"],
 			"trusted_networks": ["192.0.2.70"]`,
 	} {
 		addresses[name] = free(t)
