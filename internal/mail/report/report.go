@@ -69,6 +69,8 @@ func (r Report) Write(w io.Writer) error {
 	field("Message-ID", "<"+r.MessageID+">")
 	field("Auto-Submitted", "auto-replied")
 	field("MIME-Version", "1.0")
+	// What is returned may have any bytes, and a whole has the encoding of its parts (RFC 2045 section 6.4).
+	head.WriteString("Content-Transfer-Encoding: 8bit\r\n")
 	fmt.Fprintf(head, "Content-Type: multipart/report; report-type=%s;\r\n\tboundary=\"%s\"\r\n\r\n", r.kind(), boundary)
 	fmt.Fprintf(head, "--%s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n", boundary)
 	text := quotedprintable.NewWriter(head)
@@ -84,11 +86,7 @@ func (r Report) Write(w io.Writer) error {
 	}
 	head.WriteString("\r\n")
 	r.fields(head)
-	kind := "message/rfc822"
-	if r.HeadersOnly {
-		kind = "text/rfc822-headers"
-	}
-	fmt.Fprintf(head, "\r\n--%s\r\nContent-Type: %s\r\n\r\n", boundary, kind)
+	fmt.Fprintf(head, "\r\n--%s\r\nContent-Type: %s\r\nContent-Transfer-Encoding: 8bit\r\n\r\n", boundary, r.returned())
 	if _, err := w.Write(head.Bytes()); err != nil {
 		return fmt.Errorf("write a report: %w", err)
 	}
@@ -117,6 +115,20 @@ func (r Report) kind() string {
 	return "delivery-status"
 }
 
+// returned is the type of the part that has the message or its header.
+func (r Report) returned() string {
+	switch {
+	case r.HeadersOnly && r.international():
+		return "message/global-headers"
+	case r.HeadersOnly:
+		return "text/rfc822-headers"
+	case r.international():
+		return "message/global"
+	default:
+		return "message/rfc822"
+	}
+}
+
 func (r Report) international() bool {
 	return slices.ContainsFunc(r.Recipients, func(recipient Recipient) bool {
 		return !ascii(recipient.Final) || !ascii(recipient.Original)
@@ -125,7 +137,11 @@ func (r Report) international() bool {
 
 // fields writes what programs read: one group for the message, and one for each recipient.
 func (r Report) fields(w *bytes.Buffer) {
+	isASCII := !r.international()
 	field := func(name, value string) {
+		if isASCII { // what a host replied need not be
+			value = strings.Map(asciiOnly, value)
+		}
 		if value != "" {
 			fmt.Fprintf(w, "%s: %s\r\n", name, clean(value))
 		}
@@ -176,6 +192,13 @@ func clean(value string) string {
 		}
 		return r
 	}, value)
+}
+
+func asciiOnly(r rune) rune {
+	if r > 0x7e {
+		return '?'
+	}
+	return r
 }
 
 func ascii(text string) bool {

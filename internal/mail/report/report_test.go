@@ -156,8 +156,26 @@ func TestAddressBeyondASCIIHasATypeOfItsOwn(t *testing.T) {
 	r := sample(report.Failed)
 	r.Recipients[0].Final = "jürgen@b.example"
 	got := parse(t, r)
+	if got.types[2] != "message/global" {
+		t.Errorf("what is returned has the type %s", got.types[2])
+	}
 	if got.types[1] != "message/global-delivery-status" || got.groups[1].Get("Final-Recipient") != "utf-8; jürgen@b.example" {
 		t.Errorf("%s %v", got.types[1], got.groups[1])
+	}
+}
+
+// The part that programs read has 7-bit lines, and the message that is returned may have others: a whole says that of its parts.
+func TestBytesBeyondASCIIStandWhereTheReportSaysSo(t *testing.T) {
+	t.Parallel()
+	r := sample(report.Failed)
+	r.Recipients[0].Text = "kein Postfach für b"
+	r.Original = strings.NewReader("Subject: x\r\n\r\nfür\r\n")
+	got := parse(t, r)
+	if text := got.groups[1].Get("Diagnostic-Code"); text != "smtp; 550 5.1.1 kein Postfach f?r b" {
+		t.Errorf("the diagnostic is %q", text)
+	}
+	if got.header.Get("Content-Transfer-Encoding") != "8bit" || !strings.Contains(got.parts[2], "für") {
+		t.Errorf("header %v, returned %q", got.header, got.parts[2])
 	}
 }
 

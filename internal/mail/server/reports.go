@@ -75,7 +75,7 @@ func (s *Server) makeReport(ctx context.Context, tx pgx.Tx, due *mailstore.Repor
 		recipients = append(recipients, settings.postmaster)
 	}
 	_, err := mailstore.Accept(ctx, tx, []mailstore.Arriving{{
-		Recipients: recipients, Source: "DSN", Size: int64(body.Len()), Body: body.Bytes(), NetworkMessageID: id,
+		Recipients: recipients, Source: "DSN", Size: int64(body.Len()), Body: body.Bytes(), NetworkMessageID: id, IsEightBit: true,
 		HeaderMessageID: "<" + written.MessageID + ">", Subject: "delivery report", ParentMessageID: due.MessageID, ReceivedAt: &now,
 		Directionality: "ORIGINATING",
 	}})
