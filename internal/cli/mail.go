@@ -111,7 +111,7 @@ message with its header comes from a file, or from standard input for -.`,
 			return a.withConnection(ctx, func(conn *pgx.Conn) error {
 				id, err := mailstore.Submit(ctx, conn, message)
 				if err != nil {
-					return fmt.Errorf("submit the message: %w", err)
+					return err //nolint:wrapcheck // It says what failed.
 				}
 				if a.json {
 					return encodeJSON(cmd.OutOrStdout(), sentMail{MessageID: id})

@@ -298,7 +298,7 @@ func (s *Server) readSettings(ctx context.Context) (err error) {
 	defer func() { s.governing.setProblem(problemConfiguration, "configuration", err) }()
 	text, err := mailstore.Configuration(ctx, s.config.Pool)
 	if err != nil {
-		return fmt.Errorf("read the configuration of mail: %w", err)
+		return err //nolint:wrapcheck // It says what failed.
 	}
 	used := s.settings.Load()
 	var kept *sending
