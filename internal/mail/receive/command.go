@@ -147,6 +147,7 @@ func (w *wire) handleChunk(argument string) {
 		_ = w.failed(err)
 		return
 	}
+	w.isLast = w.isLast || tx.isLast
 	w.reply(reply)
 	if isLast || reply.Code >= 300 { // the library knows nothing of this message
 		w.session.end()

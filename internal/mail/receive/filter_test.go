@@ -126,6 +126,29 @@ func TestFilterChangesHoldsAndDropsMessages(t *testing.T) {
 	c.expect("closed")
 }
 
+func TestFilterEndsTheConnectionBehindTheData(t *testing.T) {
+	t.Parallel()
+	for _, event := range []receive.Event{receive.DataBegins, receive.DataEnded, receive.BeforeQueue} {
+		f := filtered(t, filter{at: map[receive.Event]func(*receive.Exchange) receive.Verdict{event: func(*receive.Exchange) receive.Verdict {
+			return receive.Verdict{Action: receive.Disconnect, Reply: receive.NewReply(421, 7, 0, "Go away")}
+		}}})
+		c := f.greeted()
+		c.begin()
+		c.send("x: y\r\n\r\nhello\r\n.\r\nNOOP\r\n")
+		c.expect("421 4.7.0 Go away")
+		c.expect("closed")
+		if event == receive.DataBegins {
+			continue
+		}
+		c = f.greeted()
+		c.say("MAIL FROM:<a@example.net>", "250")
+		c.say("RCPT TO:<bob@example.com>", "250")
+		c.send("BDAT 8 LAST\r\nx: y\r\n\r\nNOOP\r\n")
+		c.expect("421 4.7.0 Go away")
+		c.expect("closed")
+	}
+}
+
 // origin gives a fixed verdict on what a message says of its origin.
 type origin struct{ verdict authenticity.Verdict }
 

@@ -31,6 +31,7 @@ type transaction struct {
 	checker        *lineChecker // BDAT has begun
 	isFinished     bool
 	isDiscarded    bool
+	isLast         bool // a filter wants the connection to end behind the reply
 
 	block   []byte // of the header, until it is complete
 	header  message.Header
@@ -136,18 +137,26 @@ func (t *transaction) receiveData(w *wire) (reply *Reply, err error) {
 	t.open()
 	defer t.close()
 	c := t.connection
-	if reply, _ := c.server.filterWith(c.ctx, c, DataBegins, t); reply != nil {
-		t.refuse(reply)
+	if refusal := t.filter(DataBegins); refusal != nil {
+		t.refuse(refusal)
 	}
 	found, err := readData(w.in, t, c.connector.Limits)
 	if err != nil {
 		return nil, errors.Join(smtp.ErrDataReset, w.failed(err))
 	}
 	isBare := found.isBare && !c.connector.Limits.IsNormalizing
-	if isBare { // what comes behind the dot may be a message that somebody hid in this one
+	reply = t.finish(found, isBare)
+	if isBare || t.isLast { // what comes behind the dot may be a message that somebody hid in this one
 		w.isLast = true
 	}
-	return t.finish(found, isBare), nil
+	return reply, nil
+}
+
+// filter asks about an event of the data.
+func (t *transaction) filter(event Event) *Reply {
+	reply, verdict := t.connection.server.filterWith(t.connection.ctx, t.connection, event, t)
+	t.isLast = t.isLast || verdict.Action == Disconnect
+	return reply
 }
 
 // receiveChunk reads a chunk of a message, and gives the reply to it: that of the message behind its last one, or once it is refused.
@@ -205,12 +214,12 @@ func (t *transaction) take() *Reply {
 		return t.refusal
 	}
 	for _, event := range []Event{HeaderEnded, DataEnded} {
-		if reply, _ := c.server.filterWith(c.ctx, c, event, t); reply != nil {
+		if reply := t.filter(event); reply != nil {
 			return reply
 		}
 	}
 	t.compose()
-	if reply, _ := c.server.filterWith(c.ctx, c, BeforeQueue, t); reply != nil {
+	if reply := t.filter(BeforeQueue); reply != nil {
 		return reply
 	}
 	id := t.envelope.NetworkMessageID
