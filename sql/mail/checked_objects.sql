@@ -93,15 +93,14 @@ begin
     to_regclass(settings ->> 'table') is null
     or has_table_privilege(caller, to_regclass(settings ->> 'table')::oid, 'insert') is not true
     or not exists (
-      select
-      from pg_class as c
-      join pg_namespace as n on n.nspname = 'parley_mail'
-      where c.oid = to_regclass(settings ->> 'table') and pg_has_role(c.relowner, n.nspowner, 'member')
+      select from pg_class as c where c.oid = to_regclass(settings ->> 'table') and c.relkind in ('r', 'p')
     )
+    or parley_mail._p_foreign_part(to_regclass(settings ->> 'table')) is not null
   ) then
     found := parley_mail._p_contradicts('service binding', name, 'its setting table',
-      'There is no such table, or you may not insert into it, or its owner may not act as the owner of mail transport.',
-      'Name a table as schema.name that you may insert into, of the owner of the schema parley_mail.');
+      'There is no such table, or you may not insert into it, or somebody owns it, may make triggers on it, or owns a '
+      'function or a type of it who may not act as the owner of mail transport.',
+      'Name a table as schema.name that you may insert into, of the owner of the schema parley_mail, with all in it.');
   end if;
   return true;
 end

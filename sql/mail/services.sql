@@ -95,38 +95,6 @@ $$;
 comment on function parley_mail._p_conversation_key(parley_mail._p_service_pattern, jsonb) is
 'Gives the key of the conversation that a message goes to; null: any.';
 
-create function parley_mail._p_insert_into_table(target regclass, payload jsonb) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_columns text;
-begin
-  -- Its owner's code runs in its triggers, with our rights: he must have them already.
-  if not exists (
-    select
-    from pg_class as c
-    join pg_namespace as n on n.nspname = 'parley_mail'
-    where c.oid = target and c.relkind in ('r', 'p') and pg_has_role(c.relowner, n.nspowner, 'member')
-  ) then
-    raise exception using
-      errcode = 'insufficient_privilege',
-      message = format('table %s does not belong to a role that may act as the owner of mail transport', target),
-      hint = 'Bind a table of the owner of the schema parley_mail, or use a service.';
-  end if;
-  select string_agg(quote_ident(a.attname), ', ' order by a.attnum) into v_columns
-  from pg_attribute as a
-  where a.attrelid = target and a.attnum > 0 and not a.attisdropped and payload ? a.attname::text;
-  execute format(
-    'insert into %1$s (%2$s) select %2$s from jsonb_populate_record(null::%1$s, $1)', target, v_columns
-  ) using payload;
-end
-$$;
-
-comment on function parley_mail._p_insert_into_table(regclass, jsonb) is
-'Inserts a message into a table: columns that are called as fields of the message get them, others their defaults.
-Errors: 42501 the table belongs to somebody who may not act as the owner of mail transport, and those of the insert.';
-
 create function parley_mail._p_deliver_to_binding(binding text, message_id bigint, addresses text[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
