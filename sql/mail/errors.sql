@@ -46,6 +46,7 @@ from (values
     'Give one object for all recipients, or an array with an object for each, in their order.'),
   (10, 'times', 'the message would expire before it may be sent', null,
     'Let expires be later than not_before and now.'),
+  (10, 'far time', 'a time is too far away', 'Years are from 1 to 9998.', 'Give a time that is nearer, or null.'),
   (10, 'attachment', 'attachment %1$s is malformed', '%2$s', 'Make it with parley_mail.attachment(filename, content).'),
   (10, 'service', 'service "%1$s" cannot take status events', '%2$s',
     'Name a service of this database that accepts the contract parley_mail/Status.'),

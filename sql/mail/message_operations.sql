@@ -217,6 +217,9 @@ begin
     found := parley_mail._p_raise('choice', 'priority', priority, 'HIGH, NORMAL, LOW');
   elsif coalesce(priority, expires::text, next_attempt::text) is null then
     found := parley_mail._p_raise('nothing to change');
+  elsif expires not between '0001-01-01Z' and '9999-01-01Z'
+    or next_attempt not between '0001-01-01Z' and '9999-01-01Z' then
+    found := parley_mail._p_raise('far time');
   end if;
   for v_work in
     select c.system, count(*)::integer as messages, array_agg(c.item_id) filter (where c.n <= top) as items,

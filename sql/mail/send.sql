@@ -125,6 +125,10 @@ begin
     coalesce(v_options.not_before, clock_timestamp())
       + submitter.expiry_seconds[v_options.priority + 1] * interval '1 second'
   );
+  -- What is infinite, or has a year of five digits, is no time to who reads reports and lists.
+  if v_options.expires_at > '9999-01-01Z' or v_options.not_before > '9999-01-01Z' then
+    found := parley_mail._p_raise('far time');
+  end if;
   if v_options.expires_at <= coalesce(v_options.not_before, clock_timestamp()) then
     found := parley_mail._p_raise('times');
   end if;
