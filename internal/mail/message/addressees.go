@@ -59,7 +59,8 @@ func (h Header) addresses(name string) (all []Address, err error) {
 			continue
 		}
 		parsed, err := mail.ParseAddressList(value)
-		if err != nil && !strings.HasSuffix(value, ";") { // a group without members is no error
+		// A group without members is no error. What the parser cannot read may be read by others, so nothing else is passed over.
+		if err != nil && (!strings.HasSuffix(value, ";") || strings.Contains(value, "@")) {
 			return nil, fmt.Errorf("field %s has no addresses that can be read: %w", name, err)
 		}
 		for _, one := range parsed {

@@ -196,3 +196,17 @@ func TestPriorityIsReadFromAnyField(t *testing.T) {
 		}
 	}
 }
+
+// What one parser cannot read another may show: a restriction on authors must see it.
+func TestAuthorsThatCannotBeReadAreNoEmptyGroup(t *testing.T) {
+	t.Parallel()
+	for text, isRefused := range map[string]bool{
+		"From: ann@example.org\r\nFrom: Boss <boss@example.org>;\r\n\r\n": true, "From: Boss <boss@example.org>;\r\n\r\n": true,
+		"From: nobody:;\r\n\r\n": false, "From: ann@example.org, nobody:;\r\n\r\n": false,
+	} {
+		header, _, _ := message.ParseHeader([]byte(text))
+		if authors, err := header.Authors(); (err != nil) != isRefused {
+			t.Errorf("%q: the authors are %v, %v", text, authors, err)
+		}
+	}
+}

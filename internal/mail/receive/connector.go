@@ -171,9 +171,11 @@ func (u User) maySendAs(sender message.Address) bool {
 	})
 }
 
-// MaySendAs reports whether a user may use a sender.
+// MaySendAs reports whether a user may use a sender where no connector gives him rights: one in the accepted domains, or one that he is
+// allowed by name.
 func (c *Configuration) MaySendAs(user string, sender message.Address) bool {
-	return c.Users[user].maySendAs(sender)
+	known := c.Users[user]
+	return known.maySendAs(sender) && (len(known.Senders) > 0 || c.isAccepted(sender.Domain))
 }
 
 // Validate refuses what would not be what it seems. Two ranges are inside one another or apart, so only those that are the same compete.

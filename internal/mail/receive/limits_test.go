@@ -100,3 +100,23 @@ func TestRightsAreWhatEachSays(t *testing.T) {
 		}
 	}
 }
+
+func TestUsersWithoutAConnectorSendUnderOurDomainsOrTheirOwnSenders(t *testing.T) {
+	t.Parallel()
+	configuration := &Configuration{
+		AcceptedDomains: []string{"example.org"}, Users: map[string]User{"ann": {}, "shop": {Senders: []string{"shop.example"}}},
+	}
+	for _, c := range []struct {
+		user, domain string
+		may          bool
+	}{
+		{"ann", "example.org", true},
+		{"ann", "bank.example", false},
+		{"shop", "shop.example", true},
+		{"shop", "example.org", false},
+	} {
+		if may := configuration.MaySendAs(c.user, message.Address{Local: "x", Domain: c.domain}); may != c.may {
+			t.Errorf("%s may send under %s: %v", c.user, c.domain, may)
+		}
+	}
+}
