@@ -1,4 +1,5 @@
--- What messages say, for who holds READ_CONTENT: exported whole, or read in part. Each read stands in the audit.
+-- What messages say, for who holds READ_CONTENT: exported whole, or read in part. Each read stands in the audit, and in
+-- the log of the server, where it stays when the reader rolls back.
 --
 -- An exported message is a file for the replay folder (spec mail 4.2): the envelope as fields before the header. Only
 -- what is suspended is exported, so that it is not sent meanwhile; it stays where it is.
@@ -44,6 +45,19 @@ comment on function parley_mail._p_envelope_fields(bigint, text) is
 'Gives the envelope of a message in a queue as the fields with which a file of the replay folder begins.
 Source: spec mail 4.2.';
 
+create function parley_mail._p_record_read(caller oid, operation text, message_id bigint, detail jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  raise log 'mail: role % had the content of message % shown (%)', pg_get_userbyid(caller), message_id, operation;
+  perform parley_mail._p_record_audit(caller, operation, message_id::text, detail);
+end
+$$;
+
+comment on function parley_mail._p_record_read(oid, text, bigint, jsonb) is
+'Records that somebody reads a message: in the audit, and in the log of the server, which no rollback takes back.';
+
 create function parley_mail.export_messages(
   filter jsonb, top integer default 10, after bigint default 0, caller parley.caller default parley.current_caller()
 ) returns table (message_id bigint, queue text, file_name text, content bytea, bookmark bigint)
@@ -69,8 +83,8 @@ begin
     content := parley_mail._p_envelope_fields(v_item.message_id, v_item.queue)
       || coalesce(parley_mail._p_body_of(v_item.message_id), '');
     bookmark := v_item.item_id;
-    perform parley_mail._p_record_audit(
-      v_caller, 'export message', v_item.message_id::text, jsonb_build_object('queue', v_item.queue)
+    perform parley_mail._p_record_read(
+      v_caller, 'export message', v_item.message_id, jsonb_build_object('queue', v_item.queue)
     );
     return next;
   end loop;
@@ -104,7 +118,7 @@ begin
   elsif coalesce(upper(part) <> 'ALL', true) then
     found := parley_mail._p_raise('choice', 'part', coalesce(part, 'null'), 'HEADER, ALL');
   end if;
-  perform parley_mail._p_record_audit(v_caller, 'read message', message_id::text, jsonb_build_object('part', part));
+  perform parley_mail._p_record_read(v_caller, 'read message', message_id, jsonb_build_object('part', part));
   return substring(v_body from least(greatest(coalesce(from_byte, 0), 0), 2000000000)::integer + 1 for bytes);
 end
 $$;
