@@ -19,17 +19,21 @@ type entry struct {
 	Statement string // calls it, with every argument of its own
 }
 
-// entries lists what every role can reach, with a call of each. Nothing is named: what is new is in it.
-func (s session) entries() []entry {
+// entries lists what every role can reach in some schemas, those of the broker where none is named, with a call of each. Nothing is named:
+// what is new is in it.
+func (s session) entries(schemas ...string) []entry {
 	s.Helper()
+	if len(schemas) == 0 {
+		schemas = []string{"parley", "parley_queue"}
+	}
 	rows, err := s.db.Query(s.Context(), `
-		select format('parley.%I', p.proname), coalesce(p.proargnames, '{}'), coalesce(p.proargmodes::text[], '{}'),
+		select format('%s.%I', p.pronamespace::regnamespace, p.proname), coalesce(p.proargnames, '{}'), coalesce(p.proargmodes::text[], '{}'),
 			array(select format_type(t.type, null) from unnest(p.proargtypes) with ordinality as t (type, n) order by t.n),
 			p.prokind::text, p.prorettype = 'trigger'::regtype
 		from pg_proc as p
-		where p.pronamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)
+		where p.pronamespace::regnamespace::text = any ($1)
 			and has_function_privilege('public', p.oid, 'execute')
-		order by p.oid::regprocedure::text`)
+		order by p.oid::regprocedure::text`, schemas)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -71,9 +75,9 @@ func (s session) entries() []entry {
 	for _, view := range values[string](s, `
 		select c.oid::regclass::text
 		from pg_class as c
-		where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace) and c.relkind in ('v', 'm', 'r')
+		where c.relnamespace::regnamespace::text = any ($1) and c.relkind in ('v', 'm', 'r')
 			and has_table_privilege('public', c.oid, 'select')
-		order by 1`) {
+		order by 1`, schemas) {
 		all = append(all, entry{Name: view, Statement: "select string_agg(r::text, ' ') from " + view + " as r"})
 	}
 	return all

@@ -1,0 +1,204 @@
+package sql_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// A binding to a table inserts as the owner of the schema: code of somebody else that the insert would run is refused, when the table is
+// bound and when it has come since.
+func TestTableOfABindingRunsNobodyElsesCode(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	role, mallory := b.mallory()
+	b.exec("grant usage on schema m to public")
+	mallory.exec(`
+		create function m.reached(a text) returns boolean immutable language plpgsql as $$ begin return true; end$$;
+		create function m.recorded() returns trigger language plpgsql as $$ begin return new; end$$;
+		create domain m.word as text check (m.reached(value));
+		create function m.given() returns text language sql as $$ select 'x' $$`)
+	tx := b.connection()
+	const insert = `select parley_mail._p_insert_into_table('public.box', '{"sender": "a", "subject": "b"}')`
+	bind := func(s session, name string) {
+		s.exec(`select parley_mail.create_object('service binding', $1, jsonb_build_object('pattern', $1 || '@example.org', 'table', 'public.box'))`, name)
+	}
+	for name, change := range map[string]string{
+		"trigger":   "create trigger t before insert on public.box for each row execute function m.recorded()",
+		"to come":   "grant trigger on public.box to " + quote(role),
+		"everybody": "grant all on public.box to public",
+		"domain":    "alter table public.box alter subject type m.word",
+		"array":     "alter table public.box add more m.word[]",
+		"composite": "create type public.pair as (a int, b m.word); alter table public.box add more public.pair",
+		"default":   "alter table public.box add more text default m.given()",
+		"check":     "alter table public.box add check (m.reached(subject))",
+		"index":     "create index on public.box (m.reached(subject))",
+		"policy":    "create policy p on public.box with check (m.reached(subject))",
+		"owner":     "alter table public.box owner to " + quote(role),
+		"partition": "create table public.part partition of public.box default; alter table public.part owner to " + quote(role),
+	} {
+		t.Run(name, func(t *testing.T) {
+			tx.exec("begin")
+			defer tx.rollback()
+			partitioned := ""
+			if name == "partition" {
+				partitioned = " partition by list (sender); create table public.first partition of public.box for values in ('a')"
+			}
+			tx.exec("create table public.box (sender text, subject text)" + partitioned)
+			bind(tx, "before")
+			tx.exec(insert)
+			tx.exec(change)
+			tx.exec("savepoint changed")
+			_, err := tx.db.Exec(t.Context(), insert)
+			requireCode(t, err, "42501") // insufficient_privilege
+			tx.exec("rollback to changed")
+			tx.refusesMail(3, `select parley_mail.create_object('service binding', 'after', '{"pattern": "after@example.org", "table": "public.box"}')`)
+		})
+	}
+}
+
+// What is infinite, or has a year that JSON cannot have, would stop those who read it: the reports of all and the lists of operators.
+func TestNoMessageHasATimeThatProgramsCannotRead(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	for _, arguments := range []string{
+		"expires => 'infinity'", "expires => '12000-01-01'", "expires => '-infinity'", "not_before => 'infinity'", "not_before => '12000-01-01', expires => '12000-01-02'",
+	} {
+		b.refusesMail(10, "select parley_mail.send('ann', array['x@example.com'], 'a', 'b', "+arguments+")")
+		b.refusesMail(10, "select parley_mail.send_batch('ann', array['x@example.com'], 'a', 'b', "+arguments+")")
+	}
+	for _, arguments := range []string{"expires => 'infinity'", "expires => '-infinity'", "next_attempt => 'infinity'", "expires => '0002-01-01 BC'"} {
+		b.refusesMail(10, "select parley_mail.change_messages('{}', "+arguments+")")
+	}
+}
+
+// The audit is part of the reader's transaction, the log of the server is not.
+func TestReadingOfContentIsLoggedWhateverTheReaderRollsBack(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	id := b.sent("a", "x@example.com")
+	reader := b.role("reader")
+	b.exec("select parley_mail.grant_right('READ_CONTENT', $1)", reader)
+	b.exec("select parley_mail.suspend_messages('{}')")
+	s, notices := b.noticing(reader)
+	s.exec("set client_min_messages = log")
+	s.exec("begin")
+	s.exec("select parley_mail.read_message($1)", id)
+	s.exec("select parley_mail.export_messages('{}')")
+	s.exec("rollback")
+	var logged []string
+	for _, notice := range *notices {
+		if notice.Severity == "LOG" && strings.Contains(notice.Message, reader) {
+			logged = append(logged, notice.Message)
+		}
+	}
+	if len(logged) != 2 {
+		t.Errorf("logged %q", logged)
+	}
+}
+
+// mailWalkScene gives every function of mail something of another role to work on.
+const mailWalkScene = `
+	select parley_mail.send('ann', array['x@far.example'], 'TOPSECRET 1', 'TOPSECRET 2', tag => 'TOPSECRET 3');
+	select parley_mail._p_categorize(100);
+	select parley_mail.hold_domain('topsecret.example', 'TOPSECRET 4');
+	select parley_mail.alter_object('send connector', 'internet', '{"username": "TOPSECRET", "password": "TOPSECRET 5"}');
+	select parley_mail.create_object('credential', 'TOPSECRET', '{"password": "TOPSECRET 6"}');
+	select parley_mail.send('ann', array['y@far.example'], 'TOPSECRET 7', 'waits');
+	insert into parley_mail._p_daemon (name, role, host) values ('TOPSECRET 8', 'x', 'x');
+	insert into parley_store._p_pressure_change (system, node, resource, event_id, from_level, to_level, message)
+	values ('mail', 'TOPSECRET 9', 'x', 15004, 'NORMAL', 'HIGH', 'TOPSECRET 10')`
+
+// mailAsksWithoutShowing are the functions whose check the walk does not come to, with the reason.
+var mailAsksWithoutShowing = map[string]string{
+	"parley_mail.attachment(text, bytea, text, text)": "it needs no right",
+	"parley_mail._p_pressure_history(parley.caller)":  "a daemon alone makes what it shows; it asks as _p_pressure_changes does",
+}
+
+// mailEverything gives all rows of mail and of the store.
+func (s session) mailEverything() string {
+	s.Helper()
+	var lines []string
+	for _, table := range values[string](s, `
+		select c.oid::regclass::text from pg_class as c
+		where c.relnamespace in ('parley_mail'::regnamespace, 'parley_store'::regnamespace) and c.relkind = 'r' order by 1`) {
+		for _, row := range values[string](s, "select t::text from "+table+" as t order by 1") {
+			lines = append(lines, table+" "+row)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Everything of mail and of the store that every role can call is called by a role that was granted nothing, with arguments and with nulls;
+// and each function that takes a superuser for its caller gives another answer, so the calls come to its check.
+func TestRightsWalkOfMail(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec(mailWalkScene)
+	entries := b.entries("parley_mail", "parley_store")
+	nobody, viewer := b.role("nobody"), b.role("viewer")
+	b.exec("select parley_mail.grant_right('VIEW', $1)", viewer)
+	s := b.as(nobody)
+	before, answers := b.mailEverything(), map[string]string{}
+	for _, e := range entries {
+		for _, statement := range []string{e.Statement, withNulls(e)} {
+			o := s.call(statement)
+			if shows(o.text) || o.err != nil && shows(o.err.Error()) {
+				t.Errorf("%s shows what is somebody else's: %s %v", statement, clip(o.text), o.err)
+			}
+		}
+		o := s.call(e.Statement)
+		answers[e.Name] = o.text
+		if o.err != nil {
+			answers[e.Name] = o.err.Error()
+		}
+	}
+	if after := b.mailEverything(); after != before {
+		t.Errorf("mail was changed:\n%s", difference(before, after))
+	}
+	super := value[string](b.session, "select format('%s::oid', oid) from pg_roles where rolname = current_user")
+	tried := 0
+	tx := b.connection()
+	for _, e := range entries {
+		if _, _, isFunction := strings.Cut(e.Name, "("); !isFunction || mailAsksWithoutShowing[e.Name] != "" {
+			continue
+		}
+		definition := value[string](b.session, "select pg_get_functiondef($1::regprocedure)", e.Name)
+		credulous := strings.ReplaceAll(definition, "parley.caller_role(caller)", super)
+		if credulous == definition {
+			t.Errorf("%s does not ask who calls", e.Name)
+			continue
+		}
+		tried++
+		tx.exec("begin")
+		tx.exec(credulous)
+		tx.exec("set local role " + quote(nobody))
+		o := tx.call(e.Statement)
+		answer := o.text
+		if o.err != nil {
+			answer = o.err.Error()
+		}
+		if answer == answers[e.Name] {
+			t.Errorf("%s says the same to a superuser and to nobody: %s\n%s", e.Name, clip(answer), clip(e.Statement))
+		}
+		tx.rollback()
+	}
+	if tried < 60 {
+		t.Errorf("only %d functions were tried", tried)
+	}
+}
+
+// withNulls calls a function with nothing but nulls; a view as it is.
+func withNulls(e entry) string {
+	name, types, isFunction := strings.Cut(e.Name, "(")
+	types = strings.TrimSuffix(types, ")")
+	if !isFunction || types == "" {
+		return e.Statement
+	}
+	var nulls []string
+	for of := range strings.SplitSeq(types, ", ") {
+		if of != "parley.caller" {
+			nulls = append(nulls, "null::"+of)
+		}
+	}
+	return "select string_agg(r::text, ' ') from " + name + "(" + strings.Join(nulls, ", ") + ") as r"
+}
