@@ -35769,6 +35769,7 @@ from (values
     'Give one object for all recipients, or an array with an object for each, in their order.'),
   (10, 'times', 'the message would expire before it may be sent', null,
     'Let expires be later than not_before and now.'),
+  (10, 'far time', 'a time is too far away', 'Years are from 1 to 9998.', 'Give a time that is nearer, or null.'),
   (10, 'attachment', 'attachment %1$s is malformed', '%2$s', 'Make it with parley_mail.attachment(filename, content).'),
   (10, 'service', 'service "%1$s" cannot take status events', '%2$s',
     'Name a service of this database that accepts the contract parley_mail/Status.'),
@@ -37534,15 +37535,14 @@ begin
     to_regclass(settings ->> 'table') is null
     or has_table_privilege(caller, to_regclass(settings ->> 'table')::oid, 'insert') is not true
     or not exists (
-      select
-      from pg_class as c
-      join pg_namespace as n on n.nspname = 'parley_mail'
-      where c.oid = to_regclass(settings ->> 'table') and pg_has_role(c.relowner, n.nspowner, 'member')
+      select from pg_class as c where c.oid = to_regclass(settings ->> 'table') and c.relkind in ('r', 'p')
     )
+    or parley_mail._p_foreign_part(to_regclass(settings ->> 'table')) is not null
   ) then
     found := parley_mail._p_contradicts('service binding', name, 'its setting table',
-      'There is no such table, or you may not insert into it, or its owner may not act as the owner of mail transport.',
-      'Name a table as schema.name that you may insert into, of the owner of the schema parley_mail.');
+      'There is no such table, or you may not insert into it, or somebody owns it, may make triggers on it, or owns a '
+      'function or a type of it who may not act as the owner of mail transport.',
+      'Name a table as schema.name that you may insert into, of the owner of the schema parley_mail, with all in it.');
   end if;
   return true;
 end
@@ -39098,6 +39098,10 @@ begin
     coalesce(v_options.not_before, clock_timestamp())
       + submitter.expiry_seconds[v_options.priority + 1] * interval '1 second'
   );
+  -- What is infinite, or has a year of five digits, is no time to who reads reports and lists.
+  if v_options.expires_at > '9999-01-01Z' or v_options.not_before > '9999-01-01Z' then
+    found := parley_mail._p_raise('far time');
+  end if;
   if v_options.expires_at <= coalesce(v_options.not_before, clock_timestamp()) then
     found := parley_mail._p_raise('times');
   end if;
@@ -42590,6 +42594,119 @@ of the server: mail does not wait for it.
 Arguments: those of _p_track.
 Source: spec mail 4.3.';
 
+-- sql/mail/bound_tables.sql
+
+-- Tables into which mail is inserted (spec mail 12.2), and whose code runs when that is done.
+--
+-- The insert has the rights of the owner of the schema, and so has all that PostgreSQL calls on the way: triggers,
+-- defaults, checks, expressions of indexes, domains, those of partitions too. So all of it must belong to roles that
+-- have these rights anyway, and nobody else may make a trigger.
+-- Cost: for each message about forty probes of an index of pg_depend for a table of ten columns.
+
+create function parley_mail._p_foreign_part(target regclass) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_owner oid := (select n.nspowner from pg_namespace as n where n.nspname = 'parley_mail');
+  v_foreign text;
+begin
+  with recursive part (classid, objid) as (
+    select 'pg_class'::regclass::oid, target::oid
+    union
+    select n.classid, n.objid
+    from part as p
+    cross join lateral (
+      -- What goes with it: partitions, triggers, defaults, constraints, indexes, rules, policies.
+      select d.classid, d.objid
+      from pg_depend as d
+      where d.refclassid = p.classid and d.refobjid = p.objid and d.deptype in ('a', 'i', 'P', 'S')
+      union all
+      -- What it is made of, or calls.
+      select d.refclassid, d.refobjid
+      from pg_depend as d
+      where d.classid = p.classid and d.objid = p.objid
+        and (
+          d.refclassid in ('pg_proc'::regclass, 'pg_type'::regclass, 'pg_operator'::regclass)
+          or (d.refclassid = 'pg_class'::regclass and p.classid = 'pg_type'::regclass)
+        )
+    ) as n
+  )
+
+  select pg_describe_object(o.classid, o.objid, 0) into v_foreign
+  from (
+    select p.classid, p.objid, c.relowner as owner
+    from part as p
+    join pg_class as c on p.classid = 'pg_class'::regclass and c.oid = p.objid
+    union all
+    select p.classid, p.objid, a.grantee
+    from part as p
+    join pg_class as c on p.classid = 'pg_class'::regclass and c.oid = p.objid
+    cross join lateral aclexplode(c.relacl) as a
+    where a.privilege_type = 'TRIGGER'
+    union all
+    select p.classid, p.objid, f.proowner
+    from part as p
+    join pg_proc as f on p.classid = 'pg_proc'::regclass and f.oid = p.objid
+    union all
+    select p.classid, p.objid, t.typowner
+    from part as p
+    join pg_type as t on p.classid = 'pg_type'::regclass and t.oid = p.objid
+    union all
+    select p.classid, p.objid, o.oprowner
+    from part as p
+    join pg_operator as o on p.classid = 'pg_operator'::regclass and o.oid = p.objid
+  ) as o
+  where o.owner = 0 or pg_has_role(o.owner, v_owner, 'member') is not true
+  limit 1;
+  return v_foreign;
+end
+$$;
+
+comment on function parley_mail._p_foreign_part(regclass) is
+'Names a part of a table that somebody controls who may not act as the owner of mail transport: the table itself, a
+partition, a function, a type or an operator that an insert uses, by owning it, or a table by the right to make triggers
+on it. Null: there is none.';
+
+create function parley_mail._p_insert_into_table(target regclass, payload jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_columns text;
+  v_foreign text;
+begin
+  -- Whoever makes a trigger, a default or a constraint waits until the row is there.
+  execute format('lock table only %s in row exclusive mode', target);
+  if not exists (select from pg_class as c where c.oid = target and c.relkind in ('r', 'p')) then
+    v_foreign := target::text;
+  else
+    v_foreign := parley_mail._p_foreign_part(target);
+  end if;
+  if v_foreign is not null then
+    raise exception using
+      errcode = 'insufficient_privilege',
+      message = format(
+        '%s is in the hands of a role that may not act as the owner of mail transport, and would run with its rights',
+        v_foreign
+      ),
+      hint = 'Bind a table of the owner of the schema parley_mail on which nobody else holds TRIGGER, with functions '
+        'and types of that owner, or use a service.';
+  end if;
+  select string_agg(quote_ident(a.attname), ', ' order by a.attnum) into v_columns
+  from pg_attribute as a
+  where a.attrelid = target and a.attnum > 0 and not a.attisdropped and payload ? a.attname::text;
+  execute format(
+    'insert into %1$s (%2$s) select %2$s from jsonb_populate_record(null::%1$s, $1)', target, v_columns
+  ) using payload;
+end
+$$;
+
+comment on function parley_mail._p_insert_into_table(regclass, jsonb) is
+'Inserts a message into a table: columns that are called as fields of the message get them, others their defaults.
+Errors: 42501 a part of the table belongs to somebody who may not act as the owner of mail transport, and those of the
+insert.';
+
 -- sql/mail/services.sql
 
 -- Delivery to services and tables of this database (spec mail 12.2).
@@ -42688,38 +42805,6 @@ $$;
 
 comment on function parley_mail._p_conversation_key(parley_mail._p_service_pattern, jsonb) is
 'Gives the key of the conversation that a message goes to; null: any.';
-
-create function parley_mail._p_insert_into_table(target regclass, payload jsonb) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_columns text;
-begin
-  -- Its owner's code runs in its triggers, with our rights: he must have them already.
-  if not exists (
-    select
-    from pg_class as c
-    join pg_namespace as n on n.nspname = 'parley_mail'
-    where c.oid = target and c.relkind in ('r', 'p') and pg_has_role(c.relowner, n.nspowner, 'member')
-  ) then
-    raise exception using
-      errcode = 'insufficient_privilege',
-      message = format('table %s does not belong to a role that may act as the owner of mail transport', target),
-      hint = 'Bind a table of the owner of the schema parley_mail, or use a service.';
-  end if;
-  select string_agg(quote_ident(a.attname), ', ' order by a.attnum) into v_columns
-  from pg_attribute as a
-  where a.attrelid = target and a.attnum > 0 and not a.attisdropped and payload ? a.attname::text;
-  execute format(
-    'insert into %1$s (%2$s) select %2$s from jsonb_populate_record(null::%1$s, $1)', target, v_columns
-  ) using payload;
-end
-$$;
-
-comment on function parley_mail._p_insert_into_table(regclass, jsonb) is
-'Inserts a message into a table: columns that are called as fields of the message get them, others their defaults.
-Errors: 42501 the table belongs to somebody who may not act as the owner of mail transport, and those of the insert.';
 
 create function parley_mail._p_deliver_to_binding(binding text, message_id bigint, addresses text[]) returns void
 language plpgsql
@@ -44099,6 +44184,9 @@ begin
     found := parley_mail._p_raise('choice', 'priority', priority, 'HIGH, NORMAL, LOW');
   elsif coalesce(priority, expires::text, next_attempt::text) is null then
     found := parley_mail._p_raise('nothing to change');
+  elsif expires not between '0001-01-01Z' and '9999-01-01Z'
+    or next_attempt not between '0001-01-01Z' and '9999-01-01Z' then
+    found := parley_mail._p_raise('far time');
   end if;
   for v_work in
     select c.system, count(*)::integer as messages, array_agg(c.item_id) filter (where c.n <= top) as items,
@@ -44150,7 +44238,8 @@ Source: spec mail 17.';
 
 -- sql/mail/export_messages.sql
 
--- What messages say, for who holds READ_CONTENT: exported whole, or read in part. Each read stands in the audit.
+-- What messages say, for who holds READ_CONTENT: exported whole, or read in part. Each read stands in the audit, and in
+-- the log of the server, where it stays when the reader rolls back.
 --
 -- An exported message is a file for the replay folder (spec mail 4.2): the envelope as fields before the header. Only
 -- what is suspended is exported, so that it is not sent meanwhile; it stays where it is.
@@ -44196,6 +44285,19 @@ comment on function parley_mail._p_envelope_fields(bigint, text) is
 'Gives the envelope of a message in a queue as the fields with which a file of the replay folder begins.
 Source: spec mail 4.2.';
 
+create function parley_mail._p_record_read(caller oid, operation text, message_id bigint, detail jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  raise log 'mail: role % had the content of message % shown (%)', pg_get_userbyid(caller), message_id, operation;
+  perform parley_mail._p_record_audit(caller, operation, message_id::text, detail);
+end
+$$;
+
+comment on function parley_mail._p_record_read(oid, text, bigint, jsonb) is
+'Records that somebody reads a message: in the audit, and in the log of the server, which no rollback takes back.';
+
 create function parley_mail.export_messages(
   filter jsonb, top integer default 10, after bigint default 0, caller parley.caller default parley.current_caller()
 ) returns table (message_id bigint, queue text, file_name text, content bytea, bookmark bigint)
@@ -44221,8 +44323,8 @@ begin
     content := parley_mail._p_envelope_fields(v_item.message_id, v_item.queue)
       || coalesce(parley_mail._p_body_of(v_item.message_id), '');
     bookmark := v_item.item_id;
-    perform parley_mail._p_record_audit(
-      v_caller, 'export message', v_item.message_id::text, jsonb_build_object('queue', v_item.queue)
+    perform parley_mail._p_record_read(
+      v_caller, 'export message', v_item.message_id, jsonb_build_object('queue', v_item.queue)
     );
     return next;
   end loop;
@@ -44256,7 +44358,7 @@ begin
   elsif coalesce(upper(part) <> 'ALL', true) then
     found := parley_mail._p_raise('choice', 'part', coalesce(part, 'null'), 'HEADER, ALL');
   end if;
-  perform parley_mail._p_record_audit(v_caller, 'read message', message_id::text, jsonb_build_object('part', part));
+  perform parley_mail._p_record_read(v_caller, 'read message', message_id, jsonb_build_object('part', part));
   return substring(v_body from least(greatest(coalesce(from_byte, 0), 0), 2000000000)::integer + 1 for bytes);
 end
 $$;
