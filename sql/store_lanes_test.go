@@ -158,7 +158,8 @@ func TestCountsOfLanesAreThoseOfTheirItems(t *testing.T) {
 	}
 	// What has failed and is completed, removed or suspended in the end.
 	for _, end := range []string{
-		"select parley_store.complete_work(lease_id) from parley_store._p_lease", `select parley_store.remove_work('mail', '{}')`,
+		"select parley_store.complete_work(lease_id) from parley_store._p_lease",
+		"select parley_store.complete_claimed(array_agg(lease_id), array_agg(item_id)) from parley_store._p_in_flight", `select parley_store.remove_work('mail', '{}')`,
 		`select parley_store.suspend_work('mail', '{}', 'held')`,
 	} {
 		for _, step := range []string{

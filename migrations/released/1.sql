@@ -34273,9 +34273,17 @@ begin
     order by e.lease_id
     for update
   ) as h;
-  delete from parley_store._p_in_flight as f
-  using unnest(lease_ids, items) as u (lease_id, item_id)
-  where f.lease_id = any (v_held) and f.lease_id = u.lease_id and f.item_id = u.item_id;
+  with done as (
+    delete from parley_store._p_in_flight as f
+    using unnest(lease_ids, items) as u (lease_id, item_id)
+    where f.lease_id = any (v_held) and f.lease_id = u.lease_id and f.item_id = u.item_id
+    returning f.lane_id, (f.priority - 1) % 10 + 1 as priority, f.attempts
+  )
+
+  insert into parley_store._p_lane_change (lane_id, priority, went, tried)
+  select d.lane_id, d.priority, count(*), -count(*) filter (where d.attempts > 0)
+  from done as d
+  group by d.lane_id, d.priority;
   with ended as (
     delete from parley_store._p_lease as e
     where e.lease_id = any (v_held)
@@ -34283,9 +34291,16 @@ begin
     returning e.lane_id
   )
   select array_agg(distinct e.lane_id) into v_lanes from ended as e;
-  perform parley_store._p_schedule(s.lane_id, null)
-  from parley_store._p_lane_state as s
-  where s.lane_id = any (v_lanes) and s.is_blocked;
+  -- Locked where leases are counted, as _p_end_lease does.
+  perform parley_store._p_schedule(b.lane_id, null)
+  from (
+    select s.lane_id, s.is_blocked
+    from parley_store._p_lane_state as s
+    where s.lane_id = any (v_lanes) and (s.is_blocked or parley_store._p_leases_allowed(s) is not null)
+    order by s.lane_id
+    for update
+  ) as b
+  where b.is_blocked;
   return coalesce(v_held, '{}');
 end
 $$;
