@@ -26,6 +26,7 @@ const walkScene = `
 	insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks)
 	select e.endpoint_id, 0, 0, 5 from parley._p_endpoint as e where not e.is_initiator;
 	select parley.create_queue('Jobs', kind => 'SIMPLE');
+	select parley.put_once('Jobs', 'TOPSECRET once'::text, 'TOPSECRET key');
 	select parley.put_batch('Jobs', array['TOPSECRET 4', 'TOPSECRET 5']);
 	select parley.put('Jobs', 'TOPSECRET 6', deliver_at => now() + interval '1 day');
 	insert into parley._p_set_aside_message (queue_id, position, priority, rollbacks)
