@@ -36,6 +36,8 @@ func TestMailOutlivesKills(t *testing.T) {
 	n := &nemesis{hub: h, random: rand.New(rand.NewPCG(seed, 0)), done: map[string]int{}}
 	n.torment(t, duration, longest)
 	work.stop()
+	// What has piled up before a host that fails would take hours.
+	h.isHealed.Store(true)
 	healed := time.Now()
 	h.drain(t)
 	t.Logf("everything has arrived or was reported %v after the last kill", time.Since(healed).Round(time.Millisecond))

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ type hub struct {
 	// addresses are those of the hosts; that of the dead one is nobody's.
 	addresses map[string]string
 	mailboxes string
+	// isHealed is whether hosts fail no more.
+	isHealed atomic.Bool
 }
 
 // odds are how often a host fails at each step, in a thousand.
@@ -70,7 +73,7 @@ func (h *hub) startHost(t testing.TB, name string, random *rand.Rand) {
 	host := &mailcheck.Host{Name: name, LMTP: name == "lmtp", Bare: name == "bare", Fault: func(step mailcheck.Step) mailcheck.Fault {
 		mu.Lock()
 		defer mu.Unlock()
-		if random.IntN(1000) >= odds[name][step] {
+		if h.isHealed.Load() || random.IntN(1000) >= odds[name][step] {
 			return mailcheck.None
 		}
 		return faults[random.IntN(len(faults))]
