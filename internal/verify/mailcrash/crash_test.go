@@ -23,7 +23,7 @@ func TestMailOutlivesKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes a server of its own and crashes it again and again")
 	}
-	seed, duration, longest, lease, sessions := uint64(1), 6*time.Second, 600*time.Millisecond, 3*time.Second, 2
+	seed, duration, longest, lease, sessions := uint64(1), 5*time.Second, 600*time.Millisecond, 3*time.Second, 1
 	if *durationFlag > 0 {
 		seed, duration, longest, lease, sessions = *seedFlag, *durationFlag, 3*time.Second, 15*time.Second, 4
 		if seed == 0 {
