@@ -65,14 +65,20 @@ type Faults struct {
 	Away []Span
 }
 
-// unrecorded bounds how long a process may take to record what a host has acknowledged, while the database is there: only in this time
-// may a kill have it sent again.
-const unrecorded = 2 * time.Second
+const (
+	// recording bounds how long a process may take to record what a host has acknowledged, while the database is there, on a slow machine
+	// too: only in this time may a kill have it sent again.
+	recording = 10 * time.Second
+	// closing bounds how long a connection may outlive the process at its other end.
+	closing = 500 * time.Millisecond
+	// reading bounds how long a reply may be under way that nobody reads any more.
+	reading = 2 * time.Second
+)
 
 // explain is whether a process may have been killed before it had recorded an arrival.
 func (f Faults) explain(a Arrival) bool {
 	for _, killed := range f.Killed {
-		if killed.Before(a.At) || (!a.Ended.IsZero() && a.Ended.After(killed.Add(unrecorded/4))) {
+		if killed.Before(a.At) || (!a.Ended.IsZero() && a.Ended.After(killed.Add(closing))) {
 			continue // It lived on: its connection did.
 		}
 		left := killed.Sub(a.At)
@@ -82,7 +88,7 @@ func (f Faults) explain(a Arrival) bool {
 				left -= to.Sub(from)
 			}
 		}
-		if left <= unrecorded {
+		if left <= recording {
 			return true
 		}
 	}

@@ -161,7 +161,7 @@ func (j *judge) repeats(came []Arrival, what string) {
 	for i, before := range came[:len(came)-1] {
 		again := came[i+1]
 		switch {
-		case before.Ending == Unanswered, before.Ending == Unread && before.Ended.Sub(before.At) <= unrecorded:
+		case before.Ending == Unanswered, before.Ending == Unread && before.Ended.Sub(before.At) <= reading:
 			j.Uncertain++
 		case before.Ending != Stored && j.faults.explain(before):
 			j.Unrecorded++
