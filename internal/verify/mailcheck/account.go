@@ -69,8 +69,9 @@ const (
 	// recording bounds how long a process may take to record what a host has acknowledged, while the database is there, on a slow machine
 	// too: only in this time may a kill have it sent again.
 	recording = 10 * time.Second
-	// closing bounds how long a connection may outlive the process at its other end.
-	closing = 500 * time.Millisecond
+	// closing bounds how long a connection may outlive the process at its other end: a host that hangs for a second learns of its end
+	// after that.
+	closing = 2 * time.Second
 	// reading bounds how long a reply may be under way that nobody reads any more.
 	reading = 2 * time.Second
 )
