@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,14 +11,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/parley-broker/parley/internal/httpserver"
 )
 
-const (
-	// readTimeout bounds the reading of what the database knows.
-	readTimeout = 5 * time.Second
-	// shutdownTimeout is how long an answer that is under way may take when the daemon stops.
-	shutdownTimeout = 2 * time.Second
-)
+// readTimeout bounds the reading of what the database knows.
+const readTimeout = 5 * time.Second
 
 // Figure is a counter as operators know it: its object, such as Queues, its name, and of which of several it is.
 type Figure struct {
@@ -96,20 +93,7 @@ func (c *Collector) Handler() http.Handler {
 
 // Serve answers on a listener until ctx ends.
 func (c *Collector) Serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{Handler: c.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	select {
-	case err := <-ended:
-		return fmt.Errorf("serve the metrics of mail: %w", err)
-	case <-ctx.Done():
-	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer cancel()
-	if err := server.Shutdown(stop); err != nil {
-		_ = server.Close()
-	}
-	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+	if err := httpserver.Serve(ctx, listener, c.Handler()); err != nil {
 		return fmt.Errorf("serve the metrics of mail: %w", err)
 	}
 	return nil
