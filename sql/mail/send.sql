@@ -49,10 +49,10 @@ begin
     order by n.role desc
     limit 1
   ) as q on true;
-  if not v_submitter.may_send then
+  if v_submitter.may_send is not true then
     found := parley_mail._p_require(caller, 'SEND');
   end if;
-  if v_submitter.is_refusing then
+  if v_submitter.is_refusing is not false then
     found := parley_mail._p_require_set_up();
     found := parley_mail._p_raise('pressure', coalesce(v_submitter.reason, 'Resources are short.'));
   end if;
