@@ -103,7 +103,8 @@ func (b *broker) waitForLock() {
 	b.Helper()
 	b.exec(`do $$ begin
 		for i in 1..30000 loop
-			if exists (select from pg_locks as l where not l.granted) then return; end if;
+			if exists (select from pg_stat_activity as a where a.datname = current_database() and a.wait_event_type = 'Lock') then return; end if;
+			perform pg_stat_clear_snapshot();
 			perform pg_sleep(0.002);
 		end loop;
 		raise 'nobody waits';

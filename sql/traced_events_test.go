@@ -284,7 +284,11 @@ func TestStartingATraceLetsSendersPass(t *testing.T) {
 		_, err := b.pool.Exec(context.Background(), "select parley.start_trace()")
 		done <- err
 	}()
-	b.waitUntil("select exists (select from pg_stat_activity where query like '%start_trace%' and pid <> pg_backend_pid() and wait_event is not null)")
+	b.waitUntil(`
+		select exists (
+			select from pg_stat_activity
+			where datname = current_database() and query like '%start_trace%' and pid <> pg_backend_pid() and wait_event is not null
+		)`)
 	for range 20 {
 		started := time.Now()
 		b.send(initiator, request, "quick")
