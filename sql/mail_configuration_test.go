@@ -139,13 +139,15 @@ func TestSecretsOfMailAreForTheDaemonAlone(t *testing.T) {
 	b.exec(`select parley_mail.create_object('credential', 'shop', '{"password": "pencil"}')`)
 	b.exec(`select parley_mail.create_object('send connector', 'relay', '{"address_spaces": [{"pattern": "example.net"}],
 		"authentication": "PLAIN", "username": "us", "password": "crayon"}')`)
-	viewer, daemon := b.role("viewer"), b.role("daemon")
-	b.exec("select parley_mail.grant_right('VIEW', $1), parley_mail.grant_right('SERVE', $2)", viewer, daemon)
-	for _, s := range []session{b.session, b.as(viewer)} {
+	b.exec(`select parley_mail.create_object('signing key', 'k', '{"domain": "example.org", "selector": "k", "private_key": "chalk"}')`)
+	viewer, daemon, administrator := b.role("viewer"), b.role("daemon"), b.role("administrator")
+	b.exec("select parley_mail.grant_right('VIEW', $1), parley_mail.grant_right('SERVE', $2), parley_mail.grant_right('ADMINISTER', $3)", viewer, daemon, administrator)
+	b.as(administrator).refusesMail(1, "select parley_mail._p_configuration()")
+	for _, s := range []session{b.session, b.as(viewer), b.as(administrator)} {
 		seen := value[string](s, `
 			select string_agg(o::text, ' ') || parley_mail.export_configuration()::text || coalesce((select string_agg(a::text, ' ') from parley_mail.audit as a), '')
 			from parley_mail.objects as o`)
-		for _, secret := range []string{"pencil", "crayon", "SCRAM-SHA-256$"} {
+		for _, secret := range []string{"pencil", "crayon", "chalk", "SCRAM-SHA-256$"} {
 			if strings.Contains(seen, secret) {
 				t.Errorf("%s is shown in %s", secret, seen)
 			}
@@ -160,6 +162,64 @@ func TestSecretsOfMailAreForTheDaemonAlone(t *testing.T) {
 	if count := value[int](b.as(daemon), "select count(*) from parley_mail.objects"); count > 0 {
 		t.Error("SERVE includes VIEW")
 	}
+}
+
+// An administrator who does not know the password of a smart host cannot have it sent to another host, nor in another way.
+func TestKeptPasswordIsNotSentElsewhere(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec(`select parley_mail.create_object('send connector', 'relay', '{"address_spaces": [{"pattern": "example.net"}], "routing": "SMART_HOST",
+		"smart_hosts": [{"host": "relay.example"}], "authentication": "SCRAM-SHA-256", "username": "us", "password": "crayon", "tls": "CERTIFICATE"}')`)
+	b.exec(`select parley_mail.create_object('send connector', 'direct', '{"address_spaces": [{"pattern": "example.com"}],
+		"authentication": "PLAIN", "username": "us", "password": "crayon"}')`)
+	role := b.role("administrator")
+	b.exec("select parley_mail.grant_right('ADMINISTER', $1)", role)
+	s := b.as(role)
+	alter := "select parley_mail.alter_object('send connector', $1, $2)"
+	for connector, changes := range map[string][]string{
+		"relay": {
+			`{"smart_hosts": [{"host": "mallory.example"}]}`, `{"port": 2525}`, `{"routing": "DNS"}`, `{"tls": "OFF"}`, `{"tls": null}`, `{"implicit_tls": true}`,
+			`{"tls": "DOMAIN", "tls_domain": "mallory.example"}`, `{"authentication": "PLAIN"}`, `{"authentication": "NONE", "port": 26}`, `{"dns_servers": ["192.0.2.1"]}`,
+		},
+		"direct": {`{"address_spaces": [{"pattern": "mallory.example"}]}`, `{"mta_sts": false}`},
+	} {
+		for _, change := range changes {
+			if refusal := s.refusesMail(3, alter, connector, change); !strings.Contains(refusal.Hint, "password again") {
+				t.Errorf("%s is refused by %s", change, refusal.Message)
+			}
+			s.refusesMail(3, "select parley_mail.apply($1)", `{"send connector": {"`+connector+`": `+change+`}}`)
+		}
+	}
+	s.exec(alter, "relay", `{"max_connections": 3, "address_spaces": [{"pattern": "example.org"}], "port": 25}`)
+	s.exec(alter, "relay", `{"port": 587, "password": "pencil"}`)
+	s.exec(alter, "relay", `{"port": 25, "password": null, "authentication": "NONE"}`)
+	equal(b.session, "direct", "select string_agg(name, ' ') from parley_mail.objects where kind = 'send connector' and has_secrets")
+}
+
+// Who may grant a right takes back what he granted, as in PostgreSQL; who administers it takes it whoever granted it.
+func TestGrantsOfOthersAreNotRevoked(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	ann, bob, carol, chief := b.role("ann"), b.role("bob"), b.role("carol"), b.role("chief")
+	b.exec("select parley_mail.grant_right('SEND', $1, true), parley_mail.grant_right('SEND', $2, true), parley_mail.grant_right('SEND', $3)", ann, bob, carol)
+	b.exec("select parley_mail.grant_right('ADMINISTER', $1)", chief)
+	a := b.as(ann)
+	const revoke = "select parley_mail.revoke_right('SEND', $1)"
+	granted := "select string_agg(concat_ws(' ', granted_by = $1, is_grantable), ', ' order by granted_by = $1) from parley_mail.rights where role = $2 and name = 'SEND'"
+	if refusal := a.refusesMail(1, revoke, carol); refusal.Detail == "" {
+		t.Error("the refusal does not say who granted it")
+	}
+	a.refusesMail(1, revoke, bob)
+	// To grant it too does not make another's grant his own.
+	a.exec("select parley_mail.grant_right('SEND', $1)", carol)
+	equal(b.session, "f f, t f", granted, ann, carol)
+	equal(a, true, revoke, carol)
+	equal(b.session, "f f", granted, ann, carol)
+	a.refusesMail(1, revoke, carol)
+	equal(a, false, revoke, b.role("dora"))
+	a.exec("select parley_mail.grant_right('SEND', $1)", carol)
+	equal(b.as(chief), true, revoke, carol)
+	equal(b.session, 0, "select count(*) from parley_mail.rights where role = $1", carol)
 }
 
 // PostgreSQL makes verifiers of the same form, and takes ours for one.

@@ -95,6 +95,40 @@ func TestBindingNeedsTheRightsOfItsAuthor(t *testing.T) {
 	s.exec(bind("//secret", "parley_mail/Status"))
 }
 
+// What comes after a binding, and what is taken back after it, counts when something is delivered: a binding gives its author no right.
+func TestBindingDeliversWithTheRightsOfItsAuthorOfNow(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	role, daemon := b.role("administrator"), b.role("daemon")
+	b.exec("select parley_mail.grant_right('ADMINISTER', $1), parley_mail.grant_right('SERVE', $2)", role, daemon)
+	b.exec(`create table public.box (sender text); grant insert on public.box to ` + quote(role))
+	b.afterwards("drop table public.box")
+	b.as(role).exec(`select parley_mail.apply('{"service binding": {
+		"later": {"pattern": "later@example.org", "service": "//later", "from_service": "parley_mail/Status"},
+		"box": {"pattern": "box@example.org", "table": "public.box"}}}')`)
+	b.exec("revoke insert on public.box from " + quote(role))
+	b.exec("select parley.create_queue('later'); select parley.create_service('//later', 'later', array['DEFAULT'])")
+	b.exec("select parley_mail.send('ann', array['later@example.org', 'box@example.org'], 'a', 'b')")
+	b.exec("select parley_mail._p_categorize()")
+	s := b.as(daemon)
+	deliver := func(want int) {
+		t.Helper()
+		b.exec("select parley_mail.retry_messages('{}')")
+		equal(s, want, "select parley_mail._p_deliver_to_services()")
+	}
+	deliver(0)
+	equal(b.session, 2, "select count(*) from parley_mail.waiting_recipients where last_text like 'permission denied: to deliver for service binding%'")
+	b.exec("grant insert on public.box to " + quote(role))
+	b.exec("select parley.grant('SEND', 'service', '//later', $1)", role)
+	deliver(2)
+	// A role that is gone may nothing, not even what everybody may.
+	b.exec("grant insert on public.box to public")
+	b.exec("update parley_mail._p_service_pattern set author = 1")
+	b.exec("select parley_mail.send('ann', array['box@example.org'], 'a', 'b')")
+	b.exec("select parley_mail._p_categorize()")
+	deliver(0)
+}
+
 func TestNamesInQueuesHaveNoSeparator(t *testing.T) {
 	t.Parallel()
 	b := newMail(t)

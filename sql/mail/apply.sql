@@ -193,6 +193,6 @@ from (
     ('organization', 'organization', '{}')
 ) as g (kind, name, settings);
 
-select parley_mail._p_derive(o.kind, o.name, parley_mail._p_effective(o.kind, o.settings))
+select parley_mail._p_derive(o.kind, o.name, parley_mail._p_effective(o.kind, o.settings), null)
 from parley_mail._p_object as o
 where o.kind = 'organization';

@@ -50,6 +50,43 @@ comment on function parley_mail._p_check_send_connector(text, jsonb, jsonb) is
 'Refuses a send connector that contradicts itself.
 Errors: PM003.';
 
+create function parley_mail._p_require_secret_again(
+  before parley_mail._p_object, after parley_mail._p_object, given jsonb
+) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_before jsonb;
+  v_after jsonb;
+  v_changed text;
+begin
+  -- Whoever changes the way may not know the password, and could have it sent to a host of his own.
+  if before.kind is distinct from 'send connector' or not before.secrets ? 'password' or given ? 'password' then
+    return true;
+  end if;
+  v_before := parley_mail._p_effective(before.kind, before.settings);
+  v_after := parley_mail._p_effective(after.kind, after.settings);
+  select string_agg(w.setting, ', ' order by w.setting) into v_changed
+  from unnest(array[
+    'routing', 'smart_hosts', 'port', 'dns_servers', 'authentication', 'tls', 'implicit_tls', 'tls_domain', 'mta_sts',
+    -- By DNS the hosts are those of the domains.
+    case when v_after ->> 'routing' = 'DNS' then 'address_spaces' end
+  ]) as w (setting)
+  where v_before -> w.setting is distinct from v_after -> w.setting;
+  if v_changed is not null then
+    found := parley_mail._p_raise('password again', before.kind, before.name, v_changed);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_secret_again(parley_mail._p_object, parley_mail._p_object, jsonb) is
+'Refuses to have the password that is kept of a send connector said to other hosts, or said in another way, by somebody
+who does not give it again.
+Arguments: before, after: the object; given, the settings that were named.
+Errors: PM003.';
+
 create function parley_mail._p_check_binding(caller oid, name text, settings jsonb) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -70,12 +107,9 @@ begin
       'Give from_service, a service of this database.');
   end if;
   -- Delivery begins dialogs and inserts with the rights of the schema's owner: whoever binds must be allowed to do it
-  -- himself. The service of status events is that of mail itself.
-  if settings ->> 'from_service' <> 'parley_mail/Status' and not exists (
-    select
-    from parley.services as s
-    where s.name = settings ->> 'from_service' and pg_has_role(caller, s.principal_id, 'usage')
-  ) then
+  -- himself, now and whenever something is delivered (_p_require_binding_rights).
+  if settings ->> 'from_service' is not null
+    and parley_mail._p_may_send_from(caller, settings ->> 'from_service') is not true then
     found := parley_mail._p_contradicts('service binding', name, 'its setting from_service',
       'There is no such service, or it is not yours.',
       'Name a service of this database that you own, or parley_mail/Status.');

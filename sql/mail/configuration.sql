@@ -66,6 +66,7 @@ begin
   v_object.kind := kind;
   v_object.name := name;
   v_object := parley_mail._p_changed_settings(v_object, settings);
+  found := parley_mail._p_require_secret_again(v_before, v_object, settings);
   if v_before.settings = v_object.settings and v_before.secrets = v_object.secrets then
     return null;
   end if;
@@ -113,7 +114,7 @@ declare
   v_change parley_mail.change;
 begin
   perform parley_mail._p_forget_derived(c.kind, c.name) from unnest(changes) as c;
-  perform parley_mail._p_derive(o.kind, o.name, parley_mail._p_effective(o.kind, o.settings))
+  perform parley_mail._p_derive(o.kind, o.name, parley_mail._p_effective(o.kind, o.settings), _p_end_change.caller)
   from unnest(changes) as c
   join parley_mail._p_object as o using (kind, name)
   order by array_position(parley_mail._p_kinds(), o.kind);

@@ -72,11 +72,13 @@ create table parley_mail._p_service_pattern (
   message_type text not null,
   conversation_key text not null,
   target_table text,
-  max_size bigint not null
+  max_size bigint not null,
+  author oid not null
 );
 
 comment on table parley_mail._p_service_pattern is
-'Service bindings: which addresses go to a Parley service or a table of this database. domain is that of the pattern.';
+'Service bindings: which addresses go to a Parley service or a table of this database. domain is that of the pattern;
+author the role that wrote it last, whose rights count when it delivers.';
 
 create index _p_service_pattern_domain on parley_mail._p_service_pattern (domain);
 
@@ -193,7 +195,7 @@ $$;
 
 comment on function parley_mail._p_derive_connector(text, jsonb) is 'Writes the address spaces of a send connector.';
 
-create function parley_mail._p_derive(kind text, name text, settings jsonb) returns void
+create function parley_mail._p_derive(kind text, name text, settings jsonb, author oid) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -207,12 +209,14 @@ begin
     insert into parley_mail._p_accepted_domain (domain, type) values (_p_derive.name, settings ->> 'type');
   elsif kind = 'service binding' then
     insert into parley_mail._p_service_pattern (
-      binding, pattern, domain, service, from_service, contract, message_type, conversation_key, target_table, max_size
+      binding, pattern, domain, service, from_service, contract, message_type, conversation_key, target_table, max_size,
+      author
     )
     values (
       _p_derive.name, lower(settings ->> 'pattern'), split_part(lower(settings ->> 'pattern'), '@', -1),
       settings ->> 'service', settings ->> 'from_service', settings ->> 'contract', settings ->> 'message_type',
-      settings ->> 'conversation_key', settings ->> 'table', (settings ->> 'max_size')::bigint
+      settings ->> 'conversation_key', settings ->> 'table', (settings ->> 'max_size')::bigint,
+      _p_derive.author
     );
   elsif kind = 'receive connector' and (settings ->> 'enabled')::boolean then
     insert into parley_mail._p_receive_range (connector, binding, low, high)
@@ -238,9 +242,9 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_derive(text, text, jsonb) is
+comment on function parley_mail._p_derive(text, text, jsonb, oid) is
 'Writes the rows that are derived from one object; parley_mail._p_forget_derived has removed the old ones.
-Arguments: kind, name; settings, all of them, with defaults.';
+Arguments: kind, name; settings, all of them, with defaults; author, the role that writes them.';
 
 create function parley_mail._p_forget_derived(kind text, name text) returns void
 language plpgsql

@@ -16,10 +16,12 @@ create table parley_mail._p_right (
   name text not null check (name in ('SEND', 'VIEW', 'OPERATE', 'ADMINISTER', 'READ_CONTENT', 'SERVE')),
   is_grantable boolean not null default false,
   grantor regrole not null,
-  primary key (name, grantee)
+  primary key (name, grantee, grantor)
 );
 
-comment on table parley_mail._p_right is 'Who was granted which right; grantee 0 is everybody.';
+comment on table parley_mail._p_right is
+'Who was granted which right, by whom; grantee 0 is everybody. Each who grants it has a row of his own, so that he takes
+back what he gave and nothing else.';
 
 create function parley_mail._p_is_owner(role oid) returns boolean
 language plpgsql stable
@@ -99,6 +101,22 @@ comment on function parley_mail._p_role(text) is
 'Finds a role by its exact name; PUBLIC gives 0.
 Errors: PM002.';
 
+create function parley_mail._p_administers_right(role oid, name text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(
+    parley_mail._p_is_owner(role)
+    or (name in ('SEND', 'VIEW', 'OPERATE') and parley_mail._p_holds(role, 'ADMINISTER')), false
+  );
+end
+$$;
+
+comment on function parley_mail._p_administers_right(oid, text) is
+'Reports whether a role disposes of a right, whoever granted it: who owns mail of all, who administers it of SEND, VIEW
+and OPERATE.';
+
 create function parley_mail._p_require_may_grant(role oid, name text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -108,8 +126,7 @@ begin
     found := parley_mail._p_raise('unknown right', coalesce(name, 'null'));
   end if;
   if not coalesce(
-    parley_mail._p_is_owner(role)
-    or (name in ('SEND', 'VIEW', 'OPERATE') and parley_mail._p_holds(role, 'ADMINISTER'))
+    parley_mail._p_administers_right(role, name)
     or exists (
       select
       from parley_mail._p_right as r
@@ -142,7 +159,7 @@ begin
   insert into parley_mail._p_right as r (grantee, name, is_grantable, grantor)
   values (v_role, grant_right.name, with_grant_option is true and v_role <> 0, v_caller)
   on conflict on constraint _p_right_pkey do update
-  set is_grantable = r.is_grantable or excluded.is_grantable, grantor = excluded.grantor;
+  set is_grantable = r.is_grantable or excluded.is_grantable;
   perform parley_mail._p_record_audit(
     v_caller, 'grant', name, jsonb_build_object('role', role, 'with_grant_option', with_grant_option is true)
   );
@@ -164,21 +181,37 @@ as $$
 declare
   v_caller oid := parley.caller_role(caller);
   v_role oid;
+  v_of_all boolean;
   v_is_revoked boolean;
+  v_other text;
 begin
   found := parley_mail._p_require_may_grant(v_caller, name);
   v_role := parley_mail._p_role(role);
-  delete from parley_mail._p_right as r where r.name = revoke_right.name and r.grantee = v_role;
+  v_of_all := parley_mail._p_administers_right(v_caller, name);
+  delete from parley_mail._p_right as r
+  where r.name = revoke_right.name and r.grantee = v_role
+    and (v_of_all or pg_has_role(v_caller, r.grantor, 'usage'));
   v_is_revoked := found;
+  if not v_is_revoked then
+    select pg_get_userbyid(r.grantor) into v_other
+    from parley_mail._p_right as r
+    where r.name = revoke_right.name and r.grantee = v_role
+    limit 1;
+    if found then
+      found := parley_mail._p_raise('grant of others', name, role, v_other);
+    end if;
+  end if;
   perform parley_mail._p_record_audit(v_caller, 'revoke', name, jsonb_build_object('role', role));
   return v_is_revoked;
 end
 $$;
 
 comment on function parley_mail.revoke_right(text, text, parley.caller) is
-'Takes a right from a role, and returns whether it held it itself. What it granted to others stays.
+'Takes a right from a role, and returns whether it held it itself. Who administers the right takes it whoever granted
+it; who holds the option to grant it takes back what he granted, and the role keeps it by the grants of others. What it
+granted to others stays.
 Arguments: name, role, as in grant_right.
-Errors: PM001 not allowed, PM002 no such right or role.
+Errors: PM001 not allowed, or granted by others alone, PM002 no such right or role.
 Source: spec mail 17.';
 
 create function parley_mail._p_rights(caller parley.caller default parley.current_caller())

@@ -95,6 +95,42 @@ $$;
 comment on function parley_mail._p_conversation_key(parley_mail._p_service_pattern, jsonb) is
 'Gives the key of the conversation that a message goes to; null: any.';
 
+create function parley_mail._p_require_binding_rights(binding parley_mail._p_service_pattern) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_author text := (select r.rolname from pg_roles as r where r.oid = binding.author);
+  v_lacks text;
+begin
+  if v_author is null then
+    v_lacks := 'do anything: it is gone';
+  elsif binding.target_table is not null then
+    if has_table_privilege(binding.author, to_regclass(binding.target_table)::oid, 'insert') is not true then
+      v_lacks := format('insert into %s', binding.target_table);
+    end if;
+  elsif parley_mail._p_may_send_from(binding.author, binding.from_service) is not true then
+    v_lacks := format('send as service %s', binding.from_service);
+  elsif exists (
+    select
+    from parley.services as s
+    where s.name = binding.service
+      and parley_mail._p_may_send_to(binding.author, s.service_id, s.principal_id) is not true
+  ) then
+    v_lacks := format('send to service %s', binding.service);
+  end if;
+  if v_lacks is not null then
+    found := parley_mail._p_raise('binding', binding.binding, coalesce(v_author, binding.author::text), v_lacks);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_binding_rights(parley_mail._p_service_pattern) is
+'Refuses to deliver for a binding whose author may not do himself what it does: rights are taken back, and services and
+tables come after bindings that name them.
+Errors: PM001.';
+
 create function parley_mail._p_deliver_to_binding(binding text, message_id bigint, addresses text[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -118,6 +154,7 @@ begin
       'size', v_size::text, v_binding.max_size::text, format('max_size of service binding "%s"', binding)
     );
   end if;
+  found := parley_mail._p_require_binding_rights(v_binding);
   v_payload := parley_mail._p_payload(message_id, addresses);
   if v_binding.target_table is not null then
     perform parley_mail._p_insert_into_table(v_binding.target_table::regclass, v_payload);
@@ -134,7 +171,8 @@ $$;
 
 comment on function parley_mail._p_deliver_to_binding(text, bigint, text[]) is
 'Sends a message to the service of a binding, or inserts it into its table.
-Errors: PM004 the binding is gone, PM012 too large, and those of the service or the table.';
+Errors: PM001 its author may not do it, PM004 the binding is gone, PM012 too large, and those of the service or the
+table.';
 
 create function parley_mail._p_deliver_item(item parley_store.claimed_item) returns boolean
 language plpgsql

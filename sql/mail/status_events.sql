@@ -19,6 +19,19 @@ $$;
 comment on function parley_mail._p_may_send_to(oid, integer, oid) is
 'Reports whether a role may send to a service of this database.';
 
+create function parley_mail._p_may_send_from(role oid, service text) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  -- The service of status events is that of mail itself.
+  select service = 'parley_mail/Status' or exists (
+    select from parley.services as s where s.name = $2 and pg_has_role(role, s.principal_id, 'usage')
+  )
+$$;
+
+comment on function parley_mail._p_may_send_from(oid, text) is
+'Reports whether a role may have mail transport send in the name of a service: its owner may, and all in that of mail.';
+
 create function parley_mail._p_require_status_service(role oid, service text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
