@@ -35749,6 +35749,11 @@ from (values
     'An administrator of mail can grant it: select parley_mail.grant_right(%1$L, %2$L);'),
   (1, 'grant option', 'permission denied: to grant %1$s', 'Role %2$I does not hold it with the option to grant it.',
     'Ask an administrator of mail: the owner of the schema parley_mail or of the database, or who holds ADMINISTER.'),
+  (1, 'grant of others', 'permission denied: to revoke %1$s from %2$s', 'It was granted by %3$s.',
+    'Have it revoked by who granted it, or by an administrator of mail.'),
+  (1, 'binding', 'permission denied: to deliver for service binding "%1$s"',
+    'It delivers as role %2$s, which made it, and may not %3$s.',
+    'Grant that role what it lacks, or have a role that may do it change the binding.'),
   (2, 'role', 'role "%1$s" does not exist', null, 'Name a role of this server, exactly as pg_roles has it.'),
   (2, 'unknown right', 'there is no right "%1$s"', null,
     'Name SEND, VIEW, OPERATE, ADMINISTER, READ_CONTENT or SERVE.'),
@@ -35760,6 +35765,9 @@ from (values
   (3, 'name', 'a %1$s cannot be called "%2$s"', 'Its name is %3$s.', 'Choose another name.'),
   (3, 'configuration', 'the configuration is not an object of kinds', '%1$s',
     'Give {"kind": {"name": {"setting": value}}}, as parley_mail.export_configuration() writes it.'),
+  (3, 'password again', '%1$s "%2$s" would send the password that is kept for other hosts',
+    'This changes where it is sent, or how it is protected on the way: %3$s.',
+    'Give the password again in the same change, or null to forget it.'),
   (3, 'conflict', '%1$s "%2$s" contradicts %3$s', '%4$s', '%5$s'),
   (4, 'exists', '%1$s "%2$s" exists already', null, 'Use parley_mail.alter_object, or choose another name.'),
   (4, 'absent', '%1$s "%2$s" does not exist', 'Names are compared without regard to case.',
@@ -35865,10 +35873,12 @@ create table parley_mail._p_right (
   name text not null check (name in ('SEND', 'VIEW', 'OPERATE', 'ADMINISTER', 'READ_CONTENT', 'SERVE')),
   is_grantable boolean not null default false,
   grantor regrole not null,
-  primary key (name, grantee)
+  primary key (name, grantee, grantor)
 );
 
-comment on table parley_mail._p_right is 'Who was granted which right; grantee 0 is everybody.';
+comment on table parley_mail._p_right is
+'Who was granted which right, by whom; grantee 0 is everybody. Each who grants it has a row of his own, so that he takes
+back what he gave and nothing else.';
 
 create function parley_mail._p_is_owner(role oid) returns boolean
 language plpgsql stable
@@ -35948,6 +35958,22 @@ comment on function parley_mail._p_role(text) is
 'Finds a role by its exact name; PUBLIC gives 0.
 Errors: PM002.';
 
+create function parley_mail._p_administers_right(role oid, name text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(
+    parley_mail._p_is_owner(role)
+    or (name in ('SEND', 'VIEW', 'OPERATE') and parley_mail._p_holds(role, 'ADMINISTER')), false
+  );
+end
+$$;
+
+comment on function parley_mail._p_administers_right(oid, text) is
+'Reports whether a role disposes of a right, whoever granted it: who owns mail of all, who administers it of SEND, VIEW
+and OPERATE.';
+
 create function parley_mail._p_require_may_grant(role oid, name text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -35957,8 +35983,7 @@ begin
     found := parley_mail._p_raise('unknown right', coalesce(name, 'null'));
   end if;
   if not coalesce(
-    parley_mail._p_is_owner(role)
-    or (name in ('SEND', 'VIEW', 'OPERATE') and parley_mail._p_holds(role, 'ADMINISTER'))
+    parley_mail._p_administers_right(role, name)
     or exists (
       select
       from parley_mail._p_right as r
@@ -35991,7 +36016,7 @@ begin
   insert into parley_mail._p_right as r (grantee, name, is_grantable, grantor)
   values (v_role, grant_right.name, with_grant_option is true and v_role <> 0, v_caller)
   on conflict on constraint _p_right_pkey do update
-  set is_grantable = r.is_grantable or excluded.is_grantable, grantor = excluded.grantor;
+  set is_grantable = r.is_grantable or excluded.is_grantable;
   perform parley_mail._p_record_audit(
     v_caller, 'grant', name, jsonb_build_object('role', role, 'with_grant_option', with_grant_option is true)
   );
@@ -36013,21 +36038,37 @@ as $$
 declare
   v_caller oid := parley.caller_role(caller);
   v_role oid;
+  v_of_all boolean;
   v_is_revoked boolean;
+  v_other text;
 begin
   found := parley_mail._p_require_may_grant(v_caller, name);
   v_role := parley_mail._p_role(role);
-  delete from parley_mail._p_right as r where r.name = revoke_right.name and r.grantee = v_role;
+  v_of_all := parley_mail._p_administers_right(v_caller, name);
+  delete from parley_mail._p_right as r
+  where r.name = revoke_right.name and r.grantee = v_role
+    and (v_of_all or pg_has_role(v_caller, r.grantor, 'usage'));
   v_is_revoked := found;
+  if not v_is_revoked then
+    select pg_get_userbyid(r.grantor) into v_other
+    from parley_mail._p_right as r
+    where r.name = revoke_right.name and r.grantee = v_role
+    limit 1;
+    if found then
+      found := parley_mail._p_raise('grant of others', name, role, v_other);
+    end if;
+  end if;
   perform parley_mail._p_record_audit(v_caller, 'revoke', name, jsonb_build_object('role', role));
   return v_is_revoked;
 end
 $$;
 
 comment on function parley_mail.revoke_right(text, text, parley.caller) is
-'Takes a right from a role, and returns whether it held it itself. What it granted to others stays.
+'Takes a right from a role, and returns whether it held it itself. Who administers the right takes it whoever granted
+it; who holds the option to grant it takes back what he granted, and the role keeps it by the grants of others. What it
+granted to others stays.
 Arguments: name, role, as in grant_right.
-Errors: PM001 not allowed, PM002 no such right or role.
+Errors: PM001 not allowed, or granted by others alone, PM002 no such right or role.
 Source: spec mail 17.';
 
 create function parley_mail._p_rights(caller parley.caller default parley.current_caller())
@@ -37050,11 +37091,13 @@ create table parley_mail._p_service_pattern (
   message_type text not null,
   conversation_key text not null,
   target_table text,
-  max_size bigint not null
+  max_size bigint not null,
+  author oid not null
 );
 
 comment on table parley_mail._p_service_pattern is
-'Service bindings: which addresses go to a Parley service or a table of this database. domain is that of the pattern.';
+'Service bindings: which addresses go to a Parley service or a table of this database. domain is that of the pattern;
+author the role that wrote it last, whose rights count when it delivers.';
 
 create index _p_service_pattern_domain on parley_mail._p_service_pattern (domain);
 
@@ -37171,7 +37214,7 @@ $$;
 
 comment on function parley_mail._p_derive_connector(text, jsonb) is 'Writes the address spaces of a send connector.';
 
-create function parley_mail._p_derive(kind text, name text, settings jsonb) returns void
+create function parley_mail._p_derive(kind text, name text, settings jsonb, author oid) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -37185,12 +37228,14 @@ begin
     insert into parley_mail._p_accepted_domain (domain, type) values (_p_derive.name, settings ->> 'type');
   elsif kind = 'service binding' then
     insert into parley_mail._p_service_pattern (
-      binding, pattern, domain, service, from_service, contract, message_type, conversation_key, target_table, max_size
+      binding, pattern, domain, service, from_service, contract, message_type, conversation_key, target_table, max_size,
+      author
     )
     values (
       _p_derive.name, lower(settings ->> 'pattern'), split_part(lower(settings ->> 'pattern'), '@', -1),
       settings ->> 'service', settings ->> 'from_service', settings ->> 'contract', settings ->> 'message_type',
-      settings ->> 'conversation_key', settings ->> 'table', (settings ->> 'max_size')::bigint
+      settings ->> 'conversation_key', settings ->> 'table', (settings ->> 'max_size')::bigint,
+      _p_derive.author
     );
   elsif kind = 'receive connector' and (settings ->> 'enabled')::boolean then
     insert into parley_mail._p_receive_range (connector, binding, low, high)
@@ -37216,9 +37261,9 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_derive(text, text, jsonb) is
+comment on function parley_mail._p_derive(text, text, jsonb, oid) is
 'Writes the rows that are derived from one object; parley_mail._p_forget_derived has removed the old ones.
-Arguments: kind, name; settings, all of them, with defaults.';
+Arguments: kind, name; settings, all of them, with defaults; author, the role that writes them.';
 
 create function parley_mail._p_forget_derived(kind text, name text) returns void
 language plpgsql
@@ -37507,6 +37552,43 @@ comment on function parley_mail._p_check_send_connector(text, jsonb, jsonb) is
 'Refuses a send connector that contradicts itself.
 Errors: PM003.';
 
+create function parley_mail._p_require_secret_again(
+  before parley_mail._p_object, after parley_mail._p_object, given jsonb
+) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_before jsonb;
+  v_after jsonb;
+  v_changed text;
+begin
+  -- Whoever changes the way may not know the password, and could have it sent to a host of his own.
+  if before.kind is distinct from 'send connector' or not before.secrets ? 'password' or given ? 'password' then
+    return true;
+  end if;
+  v_before := parley_mail._p_effective(before.kind, before.settings);
+  v_after := parley_mail._p_effective(after.kind, after.settings);
+  select string_agg(w.setting, ', ' order by w.setting) into v_changed
+  from unnest(array[
+    'routing', 'smart_hosts', 'port', 'dns_servers', 'authentication', 'tls', 'implicit_tls', 'tls_domain', 'mta_sts',
+    -- By DNS the hosts are those of the domains.
+    case when v_after ->> 'routing' = 'DNS' then 'address_spaces' end
+  ]) as w (setting)
+  where v_before -> w.setting is distinct from v_after -> w.setting;
+  if v_changed is not null then
+    found := parley_mail._p_raise('password again', before.kind, before.name, v_changed);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_secret_again(parley_mail._p_object, parley_mail._p_object, jsonb) is
+'Refuses to have the password that is kept of a send connector said to other hosts, or said in another way, by somebody
+who does not give it again.
+Arguments: before, after: the object; given, the settings that were named.
+Errors: PM003.';
+
 create function parley_mail._p_check_binding(caller oid, name text, settings jsonb) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -37527,12 +37609,9 @@ begin
       'Give from_service, a service of this database.');
   end if;
   -- Delivery begins dialogs and inserts with the rights of the schema's owner: whoever binds must be allowed to do it
-  -- himself. The service of status events is that of mail itself.
-  if settings ->> 'from_service' <> 'parley_mail/Status' and not exists (
-    select
-    from parley.services as s
-    where s.name = settings ->> 'from_service' and pg_has_role(caller, s.principal_id, 'usage')
-  ) then
+  -- himself, now and whenever something is delivered (_p_require_binding_rights).
+  if settings ->> 'from_service' is not null
+    and parley_mail._p_may_send_from(caller, settings ->> 'from_service') is not true then
     found := parley_mail._p_contradicts('service binding', name, 'its setting from_service',
       'There is no such service, or it is not yours.',
       'Name a service of this database that you own, or parley_mail/Status.');
@@ -37796,6 +37875,7 @@ begin
   v_object.kind := kind;
   v_object.name := name;
   v_object := parley_mail._p_changed_settings(v_object, settings);
+  found := parley_mail._p_require_secret_again(v_before, v_object, settings);
   if v_before.settings = v_object.settings and v_before.secrets = v_object.secrets then
     return null;
   end if;
@@ -37843,7 +37923,7 @@ declare
   v_change parley_mail.change;
 begin
   perform parley_mail._p_forget_derived(c.kind, c.name) from unnest(changes) as c;
-  perform parley_mail._p_derive(o.kind, o.name, parley_mail._p_effective(o.kind, o.settings))
+  perform parley_mail._p_derive(o.kind, o.name, parley_mail._p_effective(o.kind, o.settings), _p_end_change.caller)
   from unnest(changes) as c
   join parley_mail._p_object as o using (kind, name)
   order by array_position(parley_mail._p_kinds(), o.kind);
@@ -38140,7 +38220,7 @@ from (
     ('organization', 'organization', '{}')
 ) as g (kind, name, settings);
 
-select parley_mail._p_derive(o.kind, o.name, parley_mail._p_effective(o.kind, o.settings))
+select parley_mail._p_derive(o.kind, o.name, parley_mail._p_effective(o.kind, o.settings), null)
 from parley_mail._p_object as o
 where o.kind = 'organization';
 
@@ -38800,6 +38880,19 @@ $$;
 
 comment on function parley_mail._p_may_send_to(oid, integer, oid) is
 'Reports whether a role may send to a service of this database.';
+
+create function parley_mail._p_may_send_from(role oid, service text) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  -- The service of status events is that of mail itself.
+  select service = 'parley_mail/Status' or exists (
+    select from parley.services as s where s.name = $2 and pg_has_role(role, s.principal_id, 'usage')
+  )
+$$;
+
+comment on function parley_mail._p_may_send_from(oid, text) is
+'Reports whether a role may have mail transport send in the name of a service: its owner may, and all in that of mail.';
 
 create function parley_mail._p_require_status_service(role oid, service text) returns boolean
 language plpgsql stable
@@ -42821,6 +42914,42 @@ $$;
 comment on function parley_mail._p_conversation_key(parley_mail._p_service_pattern, jsonb) is
 'Gives the key of the conversation that a message goes to; null: any.';
 
+create function parley_mail._p_require_binding_rights(binding parley_mail._p_service_pattern) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_author text := (select r.rolname from pg_roles as r where r.oid = binding.author);
+  v_lacks text;
+begin
+  if v_author is null then
+    v_lacks := 'do anything: it is gone';
+  elsif binding.target_table is not null then
+    if has_table_privilege(binding.author, to_regclass(binding.target_table)::oid, 'insert') is not true then
+      v_lacks := format('insert into %s', binding.target_table);
+    end if;
+  elsif parley_mail._p_may_send_from(binding.author, binding.from_service) is not true then
+    v_lacks := format('send as service %s', binding.from_service);
+  elsif exists (
+    select
+    from parley.services as s
+    where s.name = binding.service
+      and parley_mail._p_may_send_to(binding.author, s.service_id, s.principal_id) is not true
+  ) then
+    v_lacks := format('send to service %s', binding.service);
+  end if;
+  if v_lacks is not null then
+    found := parley_mail._p_raise('binding', binding.binding, coalesce(v_author, binding.author::text), v_lacks);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_binding_rights(parley_mail._p_service_pattern) is
+'Refuses to deliver for a binding whose author may not do himself what it does: rights are taken back, and services and
+tables come after bindings that name them.
+Errors: PM001.';
+
 create function parley_mail._p_deliver_to_binding(binding text, message_id bigint, addresses text[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -42844,6 +42973,7 @@ begin
       'size', v_size::text, v_binding.max_size::text, format('max_size of service binding "%s"', binding)
     );
   end if;
+  found := parley_mail._p_require_binding_rights(v_binding);
   v_payload := parley_mail._p_payload(message_id, addresses);
   if v_binding.target_table is not null then
     perform parley_mail._p_insert_into_table(v_binding.target_table::regclass, v_payload);
@@ -42860,7 +42990,8 @@ $$;
 
 comment on function parley_mail._p_deliver_to_binding(text, bigint, text[]) is
 'Sends a message to the service of a binding, or inserts it into its table.
-Errors: PM004 the binding is gone, PM012 too large, and those of the service or the table.';
+Errors: PM001 its author may not do it, PM004 the binding is gone, PM012 too large, and those of the service or the
+table.';
 
 create function parley_mail._p_deliver_item(item parley_store.claimed_item) returns boolean
 language plpgsql
