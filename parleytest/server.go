@@ -39,6 +39,7 @@ type testProcess struct {
 	// number, so that later processes can distinguish its databases from those left behind.
 	number int32
 	guard  *pgx.Conn
+	idle   connections
 }
 
 var joinOnce = sync.OnceValues(func() (*testProcess, error) {

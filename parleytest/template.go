@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,10 +20,10 @@ const (
 )
 
 // templateName names the template by the content of the schema, so that an edit of the schema gets its own.
-func templateName() string {
+var templateName = sync.OnceValue(func() string {
 	sum := sha256.Sum256([]byte(parley.Script()))
 	return templatePrefix + hex.EncodeToString(sum[:8])
-}
+})
 
 // ensureTemplate builds the template database with the schema installed unless it is there. Of several
 // processes that want it one builds and the others wait.
