@@ -131,6 +131,12 @@ func (r *recorder) record(ctx context.Context, outcomes []Outcome, reports []Hop
 	if refused > 0 {
 		r.logger.Warn("the lease of messages was over before their outcome was recorded; they may be sent twice", "messages", refused)
 	}
+	for _, report := range reports {
+		if report.Failure != nil && err == nil {
+			r.logger.Info("a next hop was not reached; its messages wait", "kind", report.Hop.Kind, "connector", report.Hop.Connector,
+				"name", report.Hop.Name, "status", report.Failure.Enhanced, "reason", report.Failure.Text)
+		}
+	}
 	return err //nolint:wrapcheck // The store says what it could not do.
 }
 
