@@ -87,6 +87,7 @@ func (s *session) authenticated() {
 	c := s.wire.connection
 	c.user = c.claimed
 	c.failedAuth = 0
+	c.server.counters.Authenticated.Add(1)
 	c.server.accounts.authSucceeded(c.source)
 	c.server.Log.Debug("a user has authenticated", slog.String("user", c.user), c.attribute())
 	c.server.announce(c.ctx, c, Authenticated)

@@ -63,7 +63,7 @@ type Connector struct {
 
 // Limits are those of section 3.2. A zero number means no limit, a zero duration none either.
 type Limits struct {
-	Connections           int // of the connector, per node
+	Connections           int // of the connector, on this node
 	ConnectionsPerSource  int
 	PercentPerSource      int // of Connections
 	ConnectionsPerMinute  int
@@ -147,7 +147,7 @@ func NewConnector(name string, usage Usage) *Connector {
 type Configuration struct {
 	Connectors      []*Connector
 	AcceptedDomains []string // example.com, or *.example.com for its subdomains
-	MaxConnections  int      // per node, over all connectors; 0 means no limit
+	Node            NodeLimits
 	// ReceiveBytes and SendBytes bound messages from outside and from inside beside what a connector says, and SendRecipients those from
 	// inside: the smaller number holds. 0 means no limit.
 	ReceiveBytes, SendBytes int64

@@ -167,7 +167,14 @@ type client struct {
 
 func (f *fixture) dial() *client {
 	f.t.Helper()
-	conn, err := (&net.Dialer{Timeout: patience}).DialContext(f.t.Context(), "tcp", f.address)
+	return f.dialFrom("127.0.0.1")
+}
+
+// dialFrom connects from an address of this machine.
+func (f *fixture) dialFrom(source string) *client {
+	f.t.Helper()
+	dialer := net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
+	conn, err := dialer.DialContext(f.t.Context(), "tcp", f.address)
 	if err != nil {
 		f.t.Fatal(err)
 	}

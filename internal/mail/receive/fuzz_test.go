@@ -108,13 +108,13 @@ func TestAccountsForgetWhatNoLimitNeeds(t *testing.T) {
 		source := sourceOf(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}))
 		a.message(c, source, "", 0, now)
 		a.authFailed(c.Limits, source, now)
-		if refused := a.connect(c, 0, source, now); refused != "" {
+		if refused := a.connect(c, NodeLimits{}, source, now); refused != noLimit {
 			t.Fatal(refused)
 		}
 		a.disconnect(c, source)
 	}
 	later := now.Add(2 * time.Hour)
-	a.connect(c, 0, netip.MustParsePrefix("10.0.0.1/32"), later)
+	a.connect(c, NodeLimits{}, netip.MustParsePrefix("10.0.0.1/32"), later)
 	if len(a.messages) != 0 || len(a.failures) != 0 || len(a.bySource) != 1 || a.open != 1 {
 		t.Errorf("left are %d sources of messages, %d of failures, %d of connections", len(a.messages), len(a.failures), len(a.bySource))
 	}

@@ -2,6 +2,8 @@ package receive_test
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -278,6 +280,65 @@ func TestConnectionsAreLimited(t *testing.T) {
 	f.greeted()
 	f.greeted()
 	f.dial().expect("421 4.7.0 Too many connections in this minute")
+}
+
+// What holds for the node holds over its connectors together, and at once when it is changed.
+func TestConnectionsOfANodeAreLimitedOverItsConnectors(t *testing.T) {
+	t.Parallel()
+	near, err := receive.ParseRange("127.0.0.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, other := internet(), internet()
+	other.Name, other.RemoteRanges = "other", []receive.Range{near}
+	f := start(t, nil, one, other)
+	limit := func(limits receive.NodeLimits) {
+		t.Helper()
+		if err := f.server.Configure(&receive.Configuration{Connectors: []*receive.Connector{one, other}, Node: limits}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(receive.NodeLimits{Connections: 2})
+	first := f.dialFrom("127.0.0.1")
+	first.expect("220")
+	f.dialFrom("127.0.0.2").expect("220")
+	for _, source := range []string{"127.0.0.1", "127.0.0.2"} {
+		f.dialFrom(source).expect("421 4.3.2 Too many connections to this server, ")
+	}
+	limit(receive.NodeLimits{Connections: 3})
+	f.dialFrom("127.0.0.2").expect("220")
+	limit(receive.NodeLimits{ConnectionsPerMinute: 2})
+	f.dialFrom("127.0.0.1").expect("220")
+	f.dialFrom("127.0.0.2").expect("220")
+	f.dialFrom("127.0.0.1").expect("421 4.3.2 Too many connections to this server in this minute")
+	first.say("NOOP", "250")
+	limit(receive.NodeLimits{})
+	f.greeted()
+	for name, refused := range f.server.Counters().RefusedConnections() {
+		if want := map[string]int64{"node connections": 2, "node connection rate": 1}[name]; refused != want {
+			t.Errorf("%d connections are counted as refused by the limit of %s, want %d", refused, name, want)
+		}
+	}
+}
+
+// The bindings that a connector has by default.
+func TestBothFamiliesAreListenedOnAtOnePort(t *testing.T) {
+	t.Parallel()
+	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp6", "[::]:0")
+	if err != nil {
+		t.Skipf("this machine has no IPv6: %v", err)
+	}
+	port := free.Addr().(*net.TCPAddr).AddrPort().Port()
+	_ = free.Close()
+	connector := internet()
+	connector.Bindings = []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), port), netip.AddrPortFrom(netip.IPv6Unspecified(), port)}
+	listeners, err := receive.Listen(t.Context(), &receive.Configuration{Connectors: []*receive.Connector{connector}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, listener := range listeners {
+		_ = listener.Close()
+	}
 }
 
 func TestMessageRateIsLimited(t *testing.T) {

@@ -31,6 +31,7 @@ type accounts struct {
 	byConnector map[string]int
 	bySource    map[sourceKey]int
 	connections map[string]*window    // per connector
+	node        window                // connections over all connectors
 	messages    map[sourceKey]*window // per source on a connector
 	failures    map[netip.Prefix]*lockout
 	swept       time.Time
@@ -49,8 +50,8 @@ type window struct {
 	at     time.Time
 }
 
-// take takes one of so many tokens a minute.
-func (w *window) take(perMinute int, now time.Time) bool {
+// has fills the bucket for so many tokens a minute, and reports whether there is one.
+func (w *window) has(perMinute int, now time.Time) bool {
 	full := float64(perMinute)
 	if w.at.IsZero() {
 		w.tokens = full
@@ -58,7 +59,12 @@ func (w *window) take(perMinute int, now time.Time) bool {
 		w.tokens = min(full, w.tokens+full*now.Sub(w.at).Minutes())
 	}
 	w.at = now
-	if w.tokens < 1 {
+	return w.tokens >= 1
+}
+
+// take takes one of so many tokens a minute.
+func (w *window) take(perMinute int, now time.Time) bool {
+	if !w.has(perMinute, now) {
 		return false
 	}
 	w.tokens--
@@ -71,8 +77,8 @@ type lockout struct {
 	until    time.Time
 }
 
-// connect counts a connection, or says which limit refuses it.
-func (a *accounts) connect(c *Connector, nodeMax int, source netip.Prefix, now time.Time) (refused string) {
+// connect counts a connection, or says which limit refuses it. One that is refused costs no other its place in a rate.
+func (a *accounts) connect(c *Connector, node NodeLimits, source netip.Prefix, now time.Time) connectionLimit {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sweep(now)
@@ -83,18 +89,26 @@ func (a *accounts) connect(c *Connector, nodeMax int, source netip.Prefix, now t
 			perSource = share
 		}
 	}
+	ofConnector := bucket(a.connections, c.Name)
 	switch {
-	case nodeMax > 0 && a.open >= nodeMax, l.Connections > 0 && a.byConnector[c.Name] >= l.Connections:
-		return "Too many connections"
+	case node.Connections > 0 && a.open >= node.Connections:
+		return nodeConnections
+	case l.Connections > 0 && a.byConnector[c.Name] >= l.Connections:
+		return connectorConnections
 	case perSource > 0 && a.bySource[key] >= perSource:
-		return "Too many connections from your address"
-	case l.ConnectionsPerMinute > 0 && !bucket(a.connections, c.Name).take(l.ConnectionsPerMinute, now):
-		return "Too many connections in this minute"
+		return sourceConnections
+	case l.ConnectionsPerMinute > 0 && !ofConnector.has(l.ConnectionsPerMinute, now):
+		return connectorRate
+	case node.ConnectionsPerMinute > 0 && !a.node.take(node.ConnectionsPerMinute, now):
+		return nodeRate
+	}
+	if l.ConnectionsPerMinute > 0 {
+		ofConnector.tokens--
 	}
 	a.open++
 	a.byConnector[c.Name]++
 	a.bySource[key]++
-	return ""
+	return noLimit
 }
 
 func bucket[K comparable](of map[K]*window, key K) *window {

@@ -142,8 +142,13 @@ func (c *Configuration) bindings() map[netip.AddrPort]string {
 	return all
 }
 
+// listen listens on a binding. 0.0.0.0 and [::] are two bindings: with the network tcp either would take the other's connections too.
 func listen(ctx context.Context, connector string, binding netip.AddrPort) (net.Listener, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", binding.String())
+	network := "tcp6"
+	if binding.Addr().Is4() {
+		network = "tcp4"
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, network, binding.String())
 	if err != nil {
 		return nil, fmt.Errorf("listen for receive connector %q on %s: %w", connector, binding, err)
 	}

@@ -123,6 +123,7 @@ func (w *wire) finish(code int, reply []byte) {
 		c.server.accounts.authFailed(c.connector.Limits, c.source, time.Now())
 	}
 	if code >= 500 && c.user == "" && c.connector.Limits.Tarpit > 0 && !c.isTrusted() {
+		c.server.counters.Tarpitted.Add(1)
 		w.wait(c.connector.Limits.Tarpit)
 	}
 	w.out = append(w.out, reply...)

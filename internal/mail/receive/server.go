@@ -49,7 +49,10 @@ type Server struct {
 
 // Counters are what the server has counted since it was made.
 type Counters struct {
-	Connections, Refused, Messages, Bytes, Rejected, AuthFailures atomic.Int64
+	Connections, Messages, Bytes, Rejected, AuthFailures atomic.Int64
+	// Encrypted are connections on which TLS has begun, Authenticated those on which a user has, and Tarpitted refusals that were delayed.
+	Encrypted, Authenticated, Tarpitted atomic.Int64
+	refused                             refusals
 }
 
 // Counters gives the counters.
@@ -92,10 +95,8 @@ func (s *Server) serve(ctx, untilStop context.Context, binding netip.AddrPort, s
 		}
 	}
 	c.source = sourceOf(c.peer.Addr())
-	if refused := s.accounts.connect(c.connector, configuration.MaxConnections, c.source, c.began); refused != "" {
-		s.counters.Refused.Add(1)
-		_ = socket.SetDeadline(time.Now().Add(time.Second))
-		_, _ = socket.Write([]byte("421 4.7.0 " + refused + ", try again later\r\n"))
+	if limit := s.accounts.connect(c.connector, configuration.Node, c.source, c.began); limit != noLimit {
+		s.refuse(socket, limit)
 		return
 	}
 	defer func() { s.accounts.disconnect(c.connector, c.source) }() // XCLIENT may have moved it

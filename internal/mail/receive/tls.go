@@ -77,6 +77,7 @@ func (c *connection) handshake() bool {
 		return false
 	}
 	_ = c.socket.SetDeadline(time.Time{})
+	c.server.counters.Encrypted.Add(1)
 	state := secured.ConnectionState()
 	c.mu.Lock()
 	c.socket, c.tls = secured, &state

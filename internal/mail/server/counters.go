@@ -63,7 +63,9 @@ func (s *Server) countReceived(f *figures) {
 	f.total(object, "Messages Received Total", "", messages)
 	f.total(object, "Message Bytes Received Total", "", bytes)
 	f.gauge(object, "Average Bytes/Message", "", float64(bytes)/float64(max(messages, 1)))
-	f.total(object, "Refused", "connection limits", c.Refused.Load())
+	for limit, refused := range c.RefusedConnections() {
+		f.total(object, "Refused", limit, refused)
+	}
 	f.total(object, "Refused", "message", c.Rejected.Load())
 	f.total(object, "Refused", "authentication", c.AuthFailures.Load())
 	classes := [...]string{"pressure, anonymous", "pressure, users", "pressure, own nodes"}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -144,10 +145,20 @@ func TestUsersAndPartnersSubmitOverTLS(t *testing.T) {
 		p.secure(&tls.Config{Certificates: []tls.Certificate{pair}})
 		p.give("x@partner.example", "Subject: x\n\nx", "250 2.6.0")
 	})
-	t.Run("bindings that change", func(*testing.T) {
+	t.Run("bindings and limits of the node that change", func(*testing.T) {
 		next := free(t)
-		h.exec(`select parley_mail.alter_object('receive connector', 'submission', jsonb_build_object('bindings', jsonb_build_array($1::text)))`, next)
+		h.exec(`select parley_mail.apply(jsonb_build_object('organization', '{"organization": {"connection_rate_per_node": 1}}'::jsonb,
+			'receive connector', jsonb_build_object('submission', jsonb_build_object('bindings', jsonb_build_array($1::text)))))`, next)
 		h.dial(next).say("QUIT", "221")
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refusal, _ := io.ReadAll(conn)
+		_ = conn.Close()
+		if !strings.HasPrefix(string(refusal), "421 4.3.2 ") {
+			t.Errorf("beyond the rate of the node a connection gets %q", refusal)
+		}
 		h.await("the end of the old binding", func() bool {
 			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", submission)
 			if err == nil {

@@ -66,6 +66,8 @@ type organization struct {
 	MaxReceiveSize int64    `json:"max_receive_size"`
 	MaxSendSize    int64    `json:"max_send_size"`
 	MaxRecipients  int      `json:"max_recipients"`
+	MaxConnections int      `json:"max_connections_per_node"`
+	ConnectionRate int      `json:"connection_rate_per_node"`
 	MaxHops        int      `json:"max_hops"`
 	MaxLocalHops   int      `json:"max_local_hops"`
 }

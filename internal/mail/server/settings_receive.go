@@ -89,6 +89,7 @@ func (w *written) readReceiving(s *settings) error {
 	s.receive = &receive.Configuration{
 		AcceptedDomains: slices.Sorted(maps.Keys(w.Objects.Domains)), ReceiveBytes: own.MaxReceiveSize, SendBytes: own.MaxSendSize,
 		SendRecipients: own.MaxRecipients, Users: make(map[string]receive.User),
+		Node: receive.NodeLimits{Connections: own.MaxConnections, ConnectionsPerMinute: own.ConnectionRate},
 	}
 	for name, written := range w.Objects.Receive {
 		connector, err := written.connector(name, s.fqdn, w.Objects.Groups)

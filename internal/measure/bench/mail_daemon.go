@@ -93,7 +93,7 @@ func (b *bench) serveMail(
 func configureMail(ctx context.Context, conn *pgx.Conn, listen string, connectors map[string]any) error {
 	text, err := json.Marshal(map[string]any{
 		"organization": map[string]any{"organization": map[string]any{
-			"default_domain": "bench.example", "max_receive_size": 1 << 27, "max_send_size": 1 << 27,
+			"default_domain": "bench.example", "max_receive_size": 1 << 27, "max_send_size": 1 << 27, "connection_rate_per_node": 0,
 		}},
 		"permission group": map[string]any{"bench": map[string]any{
 			"principals": []string{"ANONYMOUS"},

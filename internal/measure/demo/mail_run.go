@@ -167,7 +167,7 @@ func (r *mailRun) configure(ctx context.Context) error {
 		return fmt.Errorf("read the address of the relay: %w", err)
 	}
 	configuration := fmt.Sprintf(`{
-		"organization": {"organization": {"default_domain": "shop.example", "fqdn": "mail.shop.example"}},
+		"organization": {"organization": {"default_domain": "shop.example", "fqdn": "mail.shop.example", "connection_rate_per_node": 0}},
 		"accepted domain": {"shop.example": {}},
 		"service binding": {"answers": {"pattern": "shop@shop.example", "service": "shop", "from_service": "shop"}},
 		"permission group": {"Customers": {"principals": ["ANONYMOUS"], "rights": ["SUBMIT", "ANY_SENDER", "ACCEPT_ROUTING_HEADERS"]}},

@@ -101,7 +101,8 @@ func (h *hub) configure(t testing.TB, bindings []string) {
 	defer conn.Close(context.Background())
 	listen, _ := json.Marshal(bindings)
 	configuration := fmt.Sprintf(`{
-		"organization": {"organization": {"default_domain": "shop.example", "fqdn": "hub.shop.example", "dsn_rate": 100000}},
+		"organization": {"organization": {"default_domain": "shop.example", "fqdn": "hub.shop.example", "dsn_rate": 100000,
+			"connection_rate_per_node": 0}},
 		"accepted domain": {"shop.example": {}},
 		"mailbox store": {"lmtp": {"address": %q}, "maildir": {"driver": "MAILDIR", "address": %q}},
 		"mailbox": {"ann@shop.example": {"store": "lmtp"}, "eve@shop.example": {"store": "lmtp"}, "bob@shop.example": {"store": "maildir"},
