@@ -122,6 +122,9 @@ func holdDialog(t *testing.T, db parley.DB) {
 		t.Errorf("then received %q", got)
 	}
 	group := must[parley.UUID](t)(parley.GetConversationGroup(ctx, db, "target", parley.Wait(time.Second)))
+	if groups := must[[]parley.UUID](t)(parley.GetConversationGroups(ctx, db, "target", 5)); len(groups) != 1 || groups[0] != group {
+		t.Errorf("got groups %s, want %s", groups, group)
+	}
 	if got := bodies(receive("target", parley.FromGroup(group))); got != "all" {
 		t.Errorf("from the other group received %q", got)
 	}

@@ -93,6 +93,9 @@ var readingRefusals = []refusal{
 	{number: 8402, because: "wait for minus five milliseconds", statement: `select parley.receive('Answering', timeout => -5)`},
 	{number: 8402, because: "wait for the least integer", statement: `select parley.receive('Answering', timeout => -2147483648)`},
 	{number: 8402, because: "wait for a group for minus two milliseconds", statement: `select parley.get_conversation_group('Answering', timeout => -2)`},
+	{number: 8402, because: "wait for groups for minus two milliseconds", statement: `select parley.get_conversation_groups('Answering', 2, timeout => -2)`},
+	{number: 8402, because: "lock no group", statement: `select parley.get_conversation_groups('Answering', 0)`},
+	{number: 8402, because: "lock null groups", statement: `select parley.get_conversation_groups('Answering', null)`},
 	{number: 8402, because: "receive several groups from a conversation", statement: `select parley.receive('Answering',
 		conversation_handle => public.h('talking'), groups => 2)`},
 	{number: 8402, because: "receive from no group", statement: `select parley.receive('Answering', groups => 0)`},
@@ -101,6 +104,7 @@ var readingRefusals = []refusal{
 	{number: 8426, because: "retry a message that is not set aside", statement: `select parley.retry_message('Simple', 1)`},
 	{number: 208, because: "receive from unknown queue", statement: `select parley.receive('Nowhere')`},
 	{number: 208, because: "group of unknown queue", statement: `select parley.get_conversation_group('Nowhere')`},
+	{number: 208, because: "groups of unknown queue", statement: `select parley.get_conversation_groups('Nowhere', 2)`},
 	{number: 208, because: "read an unknown queue", statement: `select parley.queue_contents('Nowhere')`},
 	{number: 8426, because: "receive unknown conversation", statement: `select parley.receive('Asking', conversation_handle => gen_random_uuid())`},
 	{number: 8426, because: "receive conversation of another queue", statement: `select parley.receive('Answering', conversation_handle => public.h('talking'))`},
@@ -118,6 +122,7 @@ var readingRefusals = []refusal{
 		from parley._p_queue as q where q.lookup_name = 'Asking'`},
 	{number: 9617, because: "receive from a queue that is off", statement: `select parley.receive('Off')`},
 	{number: 9617, because: "group of a queue that is off", statement: `select parley.get_conversation_group('Off')`},
+	{number: 9617, because: "groups of a queue that is off", statement: `select parley.get_conversation_groups('Off', 2)`},
 }
 
 // Asking about what is not there.

@@ -25,6 +25,7 @@ func TestPausedReadersReceiveNothingAndOthersDo(t *testing.T) {
 	}
 	for _, nothing := range []string{
 		"parley.receive('Answering')", "parley.receive('Answering', timeout => 20)", "parley.receive('Answering', groups => 10)",
+		"parley.get_conversation_groups('Answering', 10)",
 		"parley.receive('Answering', conversation_handle => (select conversation_handle from parley.conversation_endpoints where is_initiator = 0))",
 	} {
 		equal(reader, 0, "select count(*)::integer from "+nothing)

@@ -127,6 +127,7 @@ var statementRights = []struct {
 	{`select parley.receive('Asking', 0)`, []right{receiveAsking}},
 	{`select parley.receive('Asking', conversation_handle => public.h('talking'))`, []right{receiveAsking}},
 	{`select parley.get_conversation_group('Asking')`, []right{receiveAsking}},
+	{`select parley.get_conversation_groups('Asking', 2)`, []right{receiveAsking}},
 	{`select parley.listen_for_messages('Asking')`, []right{receiveAsking}},
 	{`select parley.queue_contents('Asking')`, []right{receiveAsking}},
 	{`select parley.peek('Asking')`, []right{receiveAsking}},

@@ -161,7 +161,7 @@ func TestReadersOfManyGroupsSideBySide(t *testing.T) {
 				from parley.receive('Answering', top => $1, groups => $2)`
 			for value[int](b.session, "select count(*) from received") < conversations*each {
 				s.exec("begin")
-				switch top, groups := 1+random.IntN(60), 1+random.IntN(30); random.IntN(5) {
+				switch top, groups := 1+random.IntN(60), 1+random.IntN(30); random.IntN(6) {
 				case 0:
 					s.exec(take, top, groups)
 					s.exec("rollback")
@@ -172,6 +172,15 @@ func TestReadersOfManyGroupsSideBySide(t *testing.T) {
 					s.exec("rollback to a")
 					s.exec(take, top, groups)
 				case 2:
+					for _, group := range s.groups(groups) {
+						s.exec("savepoint a")
+						s.exec(`
+							insert into received (handle, sequence, body)
+							select conversation_handle, message_sequence_number, parley.body_text(message_body)
+							from parley.receive('Answering', top => $1, conversation_group_id => $2)`, top, group)
+						s.exec([]string{"rollback to a", "release a"}[min(random.IntN(4), 1)])
+					}
+				case 3:
 					s.exec(take, top, groups)
 					s.exec("savepoint a")
 					s.exec(take, top, groups)

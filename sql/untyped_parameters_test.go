@@ -38,6 +38,7 @@ func TestParametersWithoutATypeAreWhatAProgramHas(t *testing.T) {
 		"select * from parley.receive($1, timeout => $2)":                          {text, number},
 		"select * from parley.receive($1, $2, conversation_handle => $3)":          {text, number, uuid},
 		"select parley.get_conversation_group($1, $2)":                             {text, number},
+		"select parley.get_conversation_groups($1, $2, $3)":                        {text, number, number},
 		"select parley.end_conversation($1)":                                       {uuid},
 		"select parley.end_conversation($1, $2, $3)":                               {uuid, number, text},
 		"select parley.end_conversation($1, cleanup => $2)":                        {uuid, pgtype.BoolOID},

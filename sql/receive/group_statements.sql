@@ -1,4 +1,4 @@
--- GET CONVERSATION GROUP and MOVE CONVERSATION.
+-- GET CONVERSATION GROUP and MOVE CONVERSATION. Many groups at once: receive/lock_groups.sql.
 
 create function parley.get_conversation_group(
   queue text, timeout integer default null,
