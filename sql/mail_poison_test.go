@@ -119,13 +119,18 @@ func TestMessageOfWhichTwoDeliveriesDieIsPoison(t *testing.T) {
 	lose()
 	equal(b.session, 0, "select count(*)::int from public.inbox")
 	equal(b.session, 2, "select count(*)::int from parley_mail.tracking where event_id = 'LOAD'")
-	// Each alone: the one of which somebody dies again is poison, the other is delivered, once.
+	// Each alone, one at a time of all daemons: the one of which somebody dies again is poison, the other is delivered, once.
 	suspect := claim()
 	equal(b.session, 1, "select count(*)::int from parley_store.work_items where state = 'IN_FLIGHT'")
 	poison := value[int64](b.session, "select subject from parley_store.work_items where state = 'IN_FLIGHT'")
+	b.undelayed("mail_service")
+	if second := claim(); len(second) > 0 {
+		t.Fatal("two suspects are delivered at once")
+	}
 	b.died(deliver, suspect)
 	lose()
 	equal(b.session, fmt.Sprint(poison, " SUSPENDED"), "select message_id || ' ' || status from parley_mail.messages where queue = 'POISON/-/-'")
+	b.undelayed("mail_service")
 	for range 3 {
 		b.exec(deliver, claim())
 	}
@@ -141,4 +146,100 @@ func TestMessageOfWhichTwoDeliveriesDieIsPoison(t *testing.T) {
 	}
 	b.exec(deliver, claim())
 	equal(b.session, 2, "select count(*)::int from public.inbox")
+}
+
+// undelayed has what waits for a time claimed at once.
+func (b *broker) undelayed(system string) {
+	b.Helper()
+	b.exec(`select parley_store.retry_work_now($1, '{"state": "DELAYED"}')`, system)
+}
+
+// A daemon is killed for many reasons: of what it had in its hands only the message of which it dies again, alone, is poison.
+func TestMessageOfWhichTwoSendersDieIsPoison(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	const lane, other = "DNS/internet/b.example", "DNS/internet/c.example"
+	b.exec("select parley_mail._p_set_hops(array[$1, $2])", lane, other)
+	send := func(lane string, count int) {
+		for range count {
+			b.delivery(lane, "", "x@b.example")
+		}
+	}
+	lose := func(leases string) {
+		b.Helper()
+		b.exec("update parley_store._p_lease set until = now() - interval '1 second' where " + leases)
+		b.exec("select parley_mail._p_maintain()")
+		b.undelayed("mail")
+	}
+	deaths := func(want string) {
+		b.Helper()
+		equal(b.session, want, "select string_agg(deaths || ' ' || lane, ',' order by message_id) from parley_mail._p_recipient")
+	}
+	claimOne := func() claimed {
+		b.Helper()
+		batch := b.claimMail(10, 20)
+		if len(batch) != 1 {
+			t.Fatalf("%d messages come together", len(batch))
+		}
+		b.undelayed("mail")
+		return batch[0]
+	}
+	none := func() {
+		b.Helper()
+		if batch := b.claimMail(10, 20); len(batch) > 0 {
+			t.Fatalf("%d messages are in the hands of a daemon besides a suspect", len(batch))
+		}
+		b.undelayed("mail")
+	}
+
+	send(lane, 2)
+	send(other, 1)
+	if batch := b.claimMail(10, 20); len(batch) < 2 {
+		t.Fatalf("claimed %v", batch)
+	}
+	b.claimMail(10, 20)
+	lose("true")
+	deaths("1 " + lane + ",1 " + lane + ",1 " + other)
+	suspect := claimOne()
+	none()
+	// What nobody died of is sent meanwhile.
+	send(other, 1)
+	fresh := claimOne()
+	b.outcomes(fresh, "DELIVERED")
+	lose("true")
+	equal(b.session, fmt.Sprintf("%d SUSPENDED Who delivered it to %s has died twice.", suspect.Message, suspect.Lane), `
+		select message_id || ' ' || status || ' ' || last_error from parley_mail.messages where queue = 'POISON/-/-'`)
+	equal(b.session, "0", "select string_agg(distinct deaths::text, ' ') from parley_mail._p_recipient")
+	equal(b.session, 1, "select count(*)::int from parley_mail.tracking where event_id = 'POISONMESSAGE'")
+	b.exec("delete from parley_mail._p_recipient where lane = 'POISON/-/-'")
+
+	// The others are no suspects, and come together.
+	left := value[int](b.session, "select count(*)::int from parley_mail._p_recipient")
+	for n := 0; n < left; {
+		batch := b.claimMail(10, 20)
+		if len(batch) == 0 {
+			t.Fatalf("%d of %d messages come", n, left)
+		}
+		n += len(batch)
+	}
+	lose("true")
+	// One that hangs holds up the others for ten seconds. With two in its hands nobody knows of which the daemon died.
+	first := claimOne()
+	none()
+	b.exec("update parley_store._p_lease set claimed_at = claimed_at - interval '11 seconds'")
+	second := claimOne()
+	lose(fmt.Sprint("lease_id = ", first.Lease))
+	equal(b.session, 2, "select count(*)::int from parley_store.work_items where state = 'IN_FLIGHT'")
+	lose("true")
+	equal(b.session, "2 2", "select string_agg(deaths::text, ' ') from parley_mail._p_recipient")
+	// From then on each is alone, however long that takes, until an attempt comes to an end.
+	first = claimOne()
+	b.exec("update parley_store._p_lease set claimed_at = claimed_at - interval '11 seconds'")
+	none()
+	b.outcomes(first, "DEFERRED")
+	equal(b.session, "0 2", "select string_agg(deaths::text, ' ' order by deaths) from parley_mail._p_recipient")
+	b.exec("update parley_store._p_item set attempts = 0")
+	second = claimOne()
+	lose("true")
+	equal(b.session, second.Message, "select message_id from parley_mail._p_recipient where lane = 'POISON/-/-'")
 }

@@ -1,10 +1,7 @@
 -- Deliveries to services and tables, by a daemon: claim, commit, deliver, commit (spec mail 5, 12.2).
 --
 -- Code of others runs where a message is delivered, such as the triggers of a table. A lease that runs out says that
--- somebody died, or was lost, while he delivered: its messages have a death, and are delivered alone from then on. At
--- the second one the message is poison.
-
-alter table parley_mail._p_message add column delivery_deaths smallint not null default 0;
+-- somebody died, or was lost, while he delivered: mail/suspects.sql says what that means for its messages.
 
 create function parley_mail._p_claim_local(
   messages integer default 100, lease interval default '5 seconds', caller parley.caller default parley.current_caller()
@@ -14,25 +11,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_items parley_store.claimed_item[];
-  v_suspect record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   v_items := array(select w from parley_store.claim_work('mail_service', messages, 100, lease) as w);
-  select i.lease_id, i.item_id into v_suspect
-  from unnest(v_items) as i
-  join parley_mail._p_message as m on m.message_id = i.subject
-  where m.delivery_deaths > 0
-  order by i.item_id
-  limit 1;
-  if found then
-    perform parley_store.release_work(r.lease_id, r.items)
-    from (
-      select i.lease_id, array_agg(i.item_id) as items
-      from unnest(v_items) as i
-      where i.item_id <> v_suspect.item_id
-      group by i.lease_id
-    ) as r;
-    return array[v_suspect.lease_id];
+  if parley_mail._p_has_suspects() then
+    v_items := parley_mail._p_without_suspects('mail_service', '', v_items);
   end if;
   return array(select distinct i.lease_id from unnest(v_items) as i order by 1);
 end
@@ -40,7 +23,7 @@ $$;
 
 comment on function parley_mail._p_claim_local(integer, interval, parley.caller) is
 'Claims messages for services and tables of this database, and gives the leases under which _p_deliver_local delivers
-them: commit before it. A message of which somebody died is claimed alone.
+them: commit before it. A message of which somebody may have died is claimed alone.
 Arguments: messages, how many at most; lease, for how long they are the caller''s before he begins to deliver them.
 Errors: PM001 the role does not hold SERVE, PS002, PS009 not READ COMMITTED.
 Source: spec mail 5, 12.2.';
@@ -131,56 +114,3 @@ _p_claim_local and _p_deliver_local, in one transaction each.
 Arguments: messages, how many at most.
 Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.
 Source: spec mail 12.2.';
-
-create function parley_mail._p_take_back_lost() returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_lost record;
-  v_poison record;
-  v_count integer := 0;
-begin
-  for v_lost in
-    select s.system, array_agg(t.subject) as ids, array_agg(t.lane) as lanes, count(*)::integer as messages
-    from unnest(array['mail', 'mail_service']) as s (system)
-    cross join lateral parley_store.take_back_leases(s.system) as t
-    group by s.system
-  loop
-    v_count := v_count + v_lost.messages;
-    perform parley_mail._p_track(
-      array_fill('LOAD'::text, array[v_lost.messages]), v_lost.ids, null, null,
-      array_fill('the lease of a daemon ran out'::text, array[v_lost.messages]), null,
-      array_fill('BOOTLOADER'::text, array[v_lost.messages])
-    );
-    -- What is sent to other hosts says nothing of who died of it: a process is stopped for many reasons.
-    continue when v_lost.system = 'mail';
-    update parley_mail._p_message as m
-    set delivery_deaths = m.delivery_deaths + 1
-    where m.message_id = any (v_lost.ids);
-    for v_poison in
-      select u.lane, u.id
-      from unnest(v_lost.lanes, v_lost.ids) as u (lane, id)
-      join parley_mail._p_message as m on m.message_id = u.id
-      where m.delivery_deaths >= 2
-    loop
-      perform parley_store.remove_work(
-        'mail_service', jsonb_build_object('lane', v_poison.lane, 'subjects', jsonb_build_array(v_poison.id))
-      );
-      update parley_mail._p_recipient as r
-      set lane = 'POISON/-/-'
-      where r.message_id = v_poison.id and r.lane = v_poison.lane;
-      update parley_mail._p_message as m set delivery_deaths = 0 where m.message_id = v_poison.id;
-      perform parley_mail._p_set_aside(
-        array[v_poison.id], format('Who delivered it to %s has died twice.', v_poison.lane)
-      );
-    end loop;
-  end loop;
-  return v_count;
-end
-$$;
-
-comment on function parley_mail._p_take_back_lost() is
-'Gives back what daemons had in their hands that are gone; what goes to services and tables has a death counted, and is
-set aside after two. Gives how many messages.
-Source: spec mail 5, 15.2.';

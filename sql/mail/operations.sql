@@ -129,7 +129,7 @@ begin
   select m.task, m.done
   from parley_store.maintain(
     coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
-    coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s'
+    coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s', leases => false
   ) as m;
   return query select 'removals'::text, parley_mail._p_finish_removals();
   return query select 'held queues'::text, parley_mail._p_suspend_held();
@@ -148,7 +148,7 @@ begin
   delete from parley_mail._p_report_rate as r where r.hour < clock_timestamp() - interval '2 hours';
   delete from parley_mail._p_rate_bucket as b where b.reserved_to < clock_timestamp() - interval '2 days';
   -- What was rolled back again and again while it was categorized. It may have been there by chance when servers were
-  -- killed: it is tried once more, by itself, before it is set aside.
+  -- killed, and a large batch is one item: each message is tried by itself, and the one that is to blame set aside.
   done := 0;
   for v_dead in
     select s.message_id, s.body
@@ -156,7 +156,8 @@ begin
     where s.queue_name = 'parley_mail_submission'
   loop
     perform parley.discard_message('parley_mail_submission', v_dead.message_id, caller => parley.current_caller());
-    perform parley_mail._p_crashed(i.id, 'The categorizer died of it again and again.')
+    insert into parley_mail._p_categorizing (message_ids, deaths, begun_at)
+    select array[i.id], 1, null
     from unnest(string_to_array(convert_from(v_dead.body, 'UTF8'), ' ')::bigint[]) as i (id);
     done := done + 1;
   end loop;

@@ -42,7 +42,7 @@ begin
   deferred as (
     update parley_mail._p_recipient as r
     set attempts = r.attempts + 1, last_attempt_at = clock_timestamp(), last_code = u.code, last_status = u.status,
-      last_text = u.reason, last_host = u.host
+      last_text = u.reason, last_host = u.host, deaths = 0
     from unnest(message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
       as u (message_id, ordinal, outcome, code, status, reason, host, n)
     where r.message_id = u.message_id and r.ordinal = u.ordinal

@@ -24,13 +24,17 @@ create table parley_mail._p_recipient (
   last_status text,
   last_text text,
   last_host text,
+  deaths smallint not null default 0,
   primary key (message_id, ordinal)
 );
 
 comment on table parley_mail._p_recipient is
 'Recipients whose outcome is not final. notify: NEVER or a list of SUCCESS, FAILURE, DELAY, null when the sender said
 nothing; lane: where the work item is, null while it is not routed; attempts: how many were made for the recipient, not
-counting those that did not reach its next hop.';
+counting those that did not reach its next hop; deaths: how often somebody died who had it in his hands, since an attempt
+came to an end (mail/suspects.sql).';
+
+create index _p_recipient_suspect on parley_mail._p_recipient (message_id) where deaths > 0;
 
 alter table parley_mail._p_message
 add column is_eight_bit boolean not null default false,

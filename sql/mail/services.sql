@@ -208,9 +208,6 @@ begin
   v_count := cardinality(v_recipients.ordinals);
   if v_outcome = 'DEFERRED' then
     perform parley_store.retry_work(item.lease_id, array[item.item_id], v_reason, 'mail_message');
-    update parley_mail._p_message as m
-    set delivery_deaths = 0
-    where m.message_id = item.subject and m.delivery_deaths > 0;
   else
     perform parley_store.complete_work(item.lease_id, array[item.item_id]);
   end if;

@@ -92,6 +92,7 @@ begin
     update parley_mail._p_categorizing as c
     set begun_at = clock_timestamp()
     where c.run_id = (select min(n.run_id) from parley_mail._p_categorizing as n where n.begun_at is null)
+      and parley_mail._p_may_try('submission', '', 1, null)
       and not exists (select from parley_mail._p_categorizing as o where o.deaths > 0 and o.begun_at is not null)
     returning c.run_id into v_run_id;
     if v_run_id is not null then

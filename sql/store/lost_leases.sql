@@ -1,7 +1,29 @@
 -- Leases that ran out, for a system that has to know of which items: somebody may have died of one.
 
-create function parley_store.take_back_leases(system text, leases integer default 1000)
-returns table (lane text, subject bigint)
+create function parley_store.in_hand(system text, subjects bigint[])
+returns table (lease_id bigint, holder text, lane text, subject bigint, claimed_at timestamptz, until timestamptz)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  return query
+  select e.lease_id, e.holder, l.lane, f.subject, e.claimed_at, e.until
+  from parley_store._p_in_flight as f
+  join parley_store._p_lease as e using (lease_id)
+  join parley_store._p_lane as l on l.lane_id = f.lane_id
+  where l.system = in_hand.system and f.subject = any (subjects);
+end
+$$;
+
+comment on function parley_store.in_hand(text, bigint[]) is
+'Says which items of some subjects are in somebody''s hands: under which lease, whose, since when, and until when.
+Arguments: system; subjects.
+Errors: PS001.';
+
+create function parley_store.take_back_leases(
+  system text, leases integer default 1000, except_leases bigint[] default null
+) returns table (holder text, lane text, subject bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -15,12 +37,13 @@ begin
     from parley_store._p_lease as e
     join parley_store._p_lane as l using (lane_id)
     where e.until < clock_timestamp() and l.system = take_back_leases.system
+      and (e.lease_id = any (except_leases)) is not true
     order by e.until
     limit leases
     for update of e skip locked
   loop
     return query
-    select l.lane, f.subject
+    select v_lease.holder, l.lane, f.subject
     from parley_store._p_in_flight as f
     join parley_store._p_lane as l using (lane_id)
     where f.lease_id = v_lease.lease_id;
@@ -30,7 +53,8 @@ begin
 end
 $$;
 
-comment on function parley_store.take_back_leases(text, integer) is
-'Gives the items of leases of one system that have run out back to their lanes, as expire_leases does, and says which.
-Arguments: system; leases, how many at most.
+comment on function parley_store.take_back_leases(text, integer, bigint[]) is
+'Gives the items of leases of one system that have run out back to their lanes, as expire_leases does, and says which,
+and who had them.
+Arguments: system; leases, how many at most; except_leases, those that are left for later.
 Errors: PS001, PS002.';

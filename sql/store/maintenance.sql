@@ -1,14 +1,17 @@
 -- What a daemon has to call now and then, in one place.
 
 create function parley_store.maintain(
-  tracking_retention interval default '30 days', lane_idle interval default '3 minutes'
+  tracking_retention interval default '30 days', lane_idle interval default '3 minutes',
+  leases boolean default true
 ) returns table (task text, done integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   found := parley_store._p_require_read_committed();
-  return query select 'leases expired', parley_store.expire_leases();
+  if leases then
+    return query select 'leases expired', parley_store.expire_leases();
+  end if;
   return query select 'lane counts', parley_store.fold_lane_counts();
   return query select 'lanes repaired', parley_store.repair_lanes();
   return query select 'lanes removed', parley_store.remove_idle_lanes(1000, lane_idle);
@@ -22,8 +25,9 @@ begin
 end
 $$;
 
-comment on function parley_store.maintain(interval, interval) is
+comment on function parley_store.maintain(interval, interval, boolean) is
 'Does all that has to be done now and then, as a daemon does every few seconds: leases that ran out, lanes, bodies,
 partitions. It waits for nobody, and several may call it at once.
-Arguments: tracking_retention, how long events of messages are kept; lane_idle, how long an empty lane stays.
+Arguments: tracking_retention, how long events of messages are kept; lane_idle, how long an empty lane stays;
+leases, false where the caller calls take_back_leases for its system.
 Errors: PS002, PS009 not READ COMMITTED.';
