@@ -34411,8 +34411,30 @@ Errors: PS002.';
 
 -- Leases that ran out, for a system that has to know of which items: somebody may have died of one.
 
-create function parley_store.take_back_leases(system text, leases integer default 1000)
-returns table (lane text, subject bigint)
+create function parley_store.in_hand(system text, subjects bigint[])
+returns table (lease_id bigint, holder text, lane text, subject bigint, claimed_at timestamptz, until timestamptz)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_queue_of(system) is not null;
+  return query
+  select e.lease_id, e.holder, l.lane, f.subject, e.claimed_at, e.until
+  from parley_store._p_in_flight as f
+  join parley_store._p_lease as e using (lease_id)
+  join parley_store._p_lane as l on l.lane_id = f.lane_id
+  where l.system = in_hand.system and f.subject = any (subjects);
+end
+$$;
+
+comment on function parley_store.in_hand(text, bigint[]) is
+'Says which items of some subjects are in somebody''s hands: under which lease, whose, since when, and until when.
+Arguments: system; subjects.
+Errors: PS001.';
+
+create function parley_store.take_back_leases(
+  system text, leases integer default 1000, except_leases bigint[] default null
+) returns table (holder text, lane text, subject bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -34426,12 +34448,13 @@ begin
     from parley_store._p_lease as e
     join parley_store._p_lane as l using (lane_id)
     where e.until < clock_timestamp() and l.system = take_back_leases.system
+      and (e.lease_id = any (except_leases)) is not true
     order by e.until
     limit leases
     for update of e skip locked
   loop
     return query
-    select l.lane, f.subject
+    select v_lease.holder, l.lane, f.subject
     from parley_store._p_in_flight as f
     join parley_store._p_lane as l using (lane_id)
     where f.lease_id = v_lease.lease_id;
@@ -34441,9 +34464,10 @@ begin
 end
 $$;
 
-comment on function parley_store.take_back_leases(text, integer) is
-'Gives the items of leases of one system that have run out back to their lanes, as expire_leases does, and says which.
-Arguments: system; leases, how many at most.
+comment on function parley_store.take_back_leases(text, integer, bigint[]) is
+'Gives the items of leases of one system that have run out back to their lanes, as expire_leases does, and says which,
+and who had them.
+Arguments: system; leases, how many at most; except_leases, those that are left for later.
 Errors: PS001, PS002.';
 
 -- sql/store/leases_together.sql
@@ -35835,14 +35859,17 @@ Source: spec hub-transport 14.2.';
 -- What a daemon has to call now and then, in one place.
 
 create function parley_store.maintain(
-  tracking_retention interval default '30 days', lane_idle interval default '3 minutes'
+  tracking_retention interval default '30 days', lane_idle interval default '3 minutes',
+  leases boolean default true
 ) returns table (task text, done integer)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   found := parley_store._p_require_read_committed();
-  return query select 'leases expired', parley_store.expire_leases();
+  if leases then
+    return query select 'leases expired', parley_store.expire_leases();
+  end if;
   return query select 'lane counts', parley_store.fold_lane_counts();
   return query select 'lanes repaired', parley_store.repair_lanes();
   return query select 'lanes removed', parley_store.remove_idle_lanes(1000, lane_idle);
@@ -35856,10 +35883,11 @@ begin
 end
 $$;
 
-comment on function parley_store.maintain(interval, interval) is
+comment on function parley_store.maintain(interval, interval, boolean) is
 'Does all that has to be done now and then, as a daemon does every few seconds: leases that ran out, lanes, bodies,
 partitions. It waits for nobody, and several may call it at once.
-Arguments: tracking_retention, how long events of messages are kept; lane_idle, how long an empty lane stays.
+Arguments: tracking_retention, how long events of messages are kept; lane_idle, how long an empty lane stays;
+leases, false where the caller calls take_back_leases for its system.
 Errors: PS002, PS009 not READ COMMITTED.';
 
 -- sql/store/rights.sql
@@ -39927,13 +39955,17 @@ create table parley_mail._p_recipient (
   last_status text,
   last_text text,
   last_host text,
+  deaths smallint not null default 0,
   primary key (message_id, ordinal)
 );
 
 comment on table parley_mail._p_recipient is
 'Recipients whose outcome is not final. notify: NEVER or a list of SUCCESS, FAILURE, DELAY, null when the sender said
 nothing; lane: where the work item is, null while it is not routed; attempts: how many were made for the recipient, not
-counting those that did not reach its next hop.';
+counting those that did not reach its next hop; deaths: how often somebody died who had it in his hands, since an attempt
+came to an end (mail/suspects.sql).';
+
+create index _p_recipient_suspect on parley_mail._p_recipient (message_id) where deaths > 0;
 
 alter table parley_mail._p_message
 add column is_eight_bit boolean not null default false,
@@ -40475,6 +40507,9 @@ begin
       'mail', hops * each, hops, lease, holder, each => _p_claim.each, passed_by => _p_claim.passed_by
     ) as w
   );
+  if parley_mail._p_has_suspects() then
+    v_claimed := parley_mail._p_without_suspects('mail', holder, v_claimed);
+  end if;
   return query
   select
     c.lease_id, c.item_id, c.lane, m.message_id, m.network_message_id, m.sender, m.ret, m.envid, m.size, b.content_id,
@@ -40509,12 +40544,13 @@ $$;
 
 comment on function parley_mail._p_claim(integer, integer, interval, text, text[], parley.caller) is
 'Claims messages of the next hops whose turn it is, those of each under a lease of its own, with the recipients that are
-reached by it; n is their order. Commit before they are sent. A body of up to 8,000 bytes is given; a larger one is read
+reached by it; n is their order. Commit before they are sent. A message of which somebody may have died is claimed alone,
+under a lease of its own. A body of up to 8,000 bytes is given; a larger one is read
 by _p_read_body.
 Arguments: hops, how many; each, how many messages of one; lease, for how long; holder, a name for the daemon;
 passed_by, beginnings of queues that this daemon leaves to others now, such as DNS/internet/.
 Errors: PM001 the role does not hold SERVE, PS002.
-Source: spec mail 1, 11.2.';
+Source: spec mail 1, 5, 11.2.';
 
 create function parley_mail._p_renew(
   leases bigint[], lease interval, caller parley.caller default parley.current_caller()
@@ -40903,7 +40939,7 @@ begin
   deferred as (
     update parley_mail._p_recipient as r
     set attempts = r.attempts + 1, last_attempt_at = clock_timestamp(), last_code = u.code, last_status = u.status,
-      last_text = u.reason, last_host = u.host
+      last_text = u.reason, last_host = u.host, deaths = 0
     from unnest(message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
       as u (message_id, ordinal, outcome, code, status, reason, host, n)
     where r.message_id = u.message_id and r.ordinal = u.ordinal
@@ -42766,6 +42802,7 @@ begin
     update parley_mail._p_categorizing as c
     set begun_at = clock_timestamp()
     where c.run_id = (select min(n.run_id) from parley_mail._p_categorizing as n where n.begun_at is null)
+      and parley_mail._p_may_try('submission', '', 1, null)
       and not exists (select from parley_mail._p_categorizing as o where o.deaths > 0 and o.begun_at is not null)
     returning c.run_id into v_run_id;
     if v_run_id is not null then
@@ -42847,6 +42884,254 @@ comment on function parley_mail._p_give_back_begun(bigint, parley.caller) is
 'Gives back what _p_begin_categorizing has taken and could not be categorized, without anybody having died.
 Arguments: run_id, what _p_begin_categorizing gave.
 Errors: PM001 the role does not hold SERVE.';
+
+-- sql/mail/suspects.sql
+
+-- Suspects: messages that were in somebody's hands when he died, on their way to a host, a mailbox, a service or a table
+-- (spec mail 5).
+--
+-- A lease that ran out says that its holder died, or was lost, and not of which message: each recipient that he had in
+-- his hands has a death, and is a suspect until an attempt comes to an end, whichever. Suspects come alone. When
+-- somebody dies again it was of the one suspect that he had, and that one is poison; its deaths explain those of the
+-- others, which are no suspects any more.
+--
+-- Most messages that are in somebody's hands when he is killed are at hosts that do not answer. So that those do not
+-- hold up the others, a daemon begins another one when a suspect has been in its hands for ten seconds. Where it dies
+-- with several they have two deaths each, and come strictly one by one: poison among those costs a third death.
+--
+-- What is done in the database, categorizing and delivery to services and tables, may take the whole server down: of
+-- that there is one suspect at a time, of all daemons.
+--
+-- Invariants, and what keeps each:
+--   only what was alone is poison   a suspect is begun under an advisory lock, which is tried, and where no other is
+--     that was begun lately; the leases of a holder who is gone are judged when all that have suspects have run out
+-- Locks: that advisory lock, leases, items. Cost: a look into an empty index for each claim.
+
+create function parley_mail._p_has_suspects() returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  return exists (select from parley_mail._p_recipient as r where r.deaths > 0);
+end
+$$;
+
+comment on function parley_mail._p_has_suspects() is
+'Reports whether there is a message that was in the hands of somebody who died.';
+
+create function parley_mail._p_suspects_in_hand()
+returns table (
+  system text, lease_id bigint, holder text, lane text, message_id bigint, deaths integer, claimed_at timestamptz,
+  until timestamptz
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  return query
+  select distinct on (h.lease_id, r.message_id)
+    s.system, h.lease_id, h.holder, h.lane, r.message_id, r.deaths::integer, h.claimed_at, h.until
+  from unnest(array['mail', 'mail_service']) as s (system)
+  cross join lateral parley_store.in_hand(
+    s.system, array(select distinct p.message_id from parley_mail._p_recipient as p where p.deaths > 0)
+  ) as h
+  join parley_mail._p_recipient as r on r.message_id = h.subject and r.lane = h.lane and r.deaths > 0
+  order by h.lease_id, r.message_id, r.deaths desc;
+end
+$$;
+
+comment on function parley_mail._p_suspects_in_hand() is
+'Gives the suspects that somebody has in his hands.';
+
+create function parley_mail._p_may_try(system text, holder text, deaths integer, apart_from bigint[]) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lately constant timestamptz := clock_timestamp() - interval '10 seconds';
+begin
+  if not pg_try_advisory_xact_lock(8102099357864587377) then
+    return false;
+  end if;
+  if system <> 'submission' and exists (
+    select from parley_mail._p_categorizing as c where c.deaths > 0 and c.begun_at > v_lately
+  ) then
+    return false;
+  end if;
+  return not exists (
+    select
+    from parley_mail._p_suspects_in_hand() as h
+    where (h.lease_id = any (apart_from)) is not true
+      and case
+        when h.system = 'mail_service' then true
+        when _p_may_try.system <> 'mail' then h.claimed_at > v_lately
+        else h.holder = _p_may_try.holder and (h.claimed_at > v_lately or h.deaths > 1 or _p_may_try.deaths > 1)
+      end
+  );
+end
+$$;
+
+comment on function parley_mail._p_may_try(text, text, integer, bigint[]) is
+'Reports whether a suspect may be begun now, so that it is known who is to blame if somebody dies of it.
+Arguments: system, mail, mail_service or, for the categorizer, submission; holder, who would begin it; deaths that it
+has; apart_from, leases that do not count: those of the claim itself.';
+
+create function parley_mail._p_without_suspects(system text, holder text, claimed parley_store.claimed_item[])
+returns parley_store.claimed_item[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_tried record;
+  v_suspects bigint[];
+  v_lease record;
+begin
+  select array_agg(c.item_id) into v_suspects
+  from unnest(claimed) as c
+  where exists (
+    select
+    from parley_mail._p_recipient as r
+    where r.message_id = c.subject and r.lane = c.lane and r.deaths > 0
+  );
+  if v_suspects is null then
+    return claimed;
+  end if;
+  select c.lease_id, c.item_id, max(r.deaths) as deaths into v_tried
+  from unnest(claimed) as c
+  join parley_mail._p_recipient as r on r.message_id = c.subject and r.lane = c.lane
+  where c.item_id = any (v_suspects)
+  group by c.lease_id, c.item_id
+  order by deaths, c.item_id
+  limit 1;
+  if not parley_mail._p_may_try(
+    system, holder, v_tried.deaths, array(select c.lease_id from unnest(claimed) as c)
+  ) then
+    v_tried.item_id := null;
+    v_tried.lease_id := null;
+  end if;
+  -- What is done in one transaction with the suspect, or under its lease, waits; elsewhere only other suspects do.
+  for v_lease in
+    select
+      c.lease_id,
+      array_agg(c.item_id) filter (where c.item_id = any (v_suspects)) as suspects,
+      array_agg(c.item_id) filter (
+        where c.item_id <> all (v_suspects)
+          and (c.lease_id = v_tried.lease_id or system = 'mail_service' and v_tried.lease_id is not null)
+      ) as others
+    from unnest(claimed) as c
+    where c.item_id is distinct from v_tried.item_id
+    group by c.lease_id
+  loop
+    if v_lease.others is not null then
+      perform parley_store.release_work(v_lease.lease_id, v_lease.others);
+      claimed := array(select c from unnest(claimed) as c where c.item_id <> all (v_lease.others));
+    end if;
+    if v_lease.suspects is not null then
+      perform parley_store.delay_work(
+        v_lease.lease_id, v_lease.suspects, clock_timestamp() + interval '1 second', counts => false
+      );
+      claimed := array(select c from unnest(claimed) as c where c.item_id <> all (v_lease.suspects));
+    end if;
+  end loop;
+  return claimed;
+end
+$$;
+
+comment on function parley_mail._p_without_suspects(text, text, parley_store.claimed_item[]) is
+'Gives what of a claim may be worked on now: of suspects at most one, alone under its lease and, where it is delivered in
+the database, alone in its transaction. The others wait for a second, without an attempt being counted.
+Arguments: system; holder; claimed, what was claimed in this transaction.';
+
+create function parley_mail._p_count_deaths(system text, lanes text[], message_ids bigint[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_suspects record;
+begin
+  select count(*) as messages, min(s.lane) as lane, min(s.id) as id, max(s.deaths) as deaths into v_suspects
+  from (
+    select r.lane, r.message_id as id, max(r.deaths) as deaths
+    from unnest(lanes, message_ids) as u (lane, id)
+    join parley_mail._p_recipient as r on r.message_id = u.id and r.lane = u.lane
+    where r.deaths > 0
+    group by r.lane, r.message_id
+  ) as s;
+  if v_suspects.messages = 1 then
+    perform parley_store.remove_work(
+      _p_count_deaths.system,
+      jsonb_build_object('lane', v_suspects.lane, 'subjects', jsonb_build_array(v_suspects.id))
+    );
+    -- It explains the deaths of the others.
+    update parley_mail._p_recipient as r
+    set deaths = 0,
+      lane = case when r.message_id = v_suspects.id and r.lane = v_suspects.lane then 'POISON/-/-' else r.lane end
+    where r.deaths > 0 and (_p_count_deaths.system = 'mail_service') = (r.lane like 'SERVICE/%');
+    perform parley_mail._p_set_aside(array[v_suspects.id], format(
+      'Who delivered it to %s has died %s.', v_suspects.lane,
+      case when v_suspects.deaths > 1 then 'three times' else 'twice' end
+    ));
+    return;
+  end if;
+  update parley_mail._p_recipient as r
+  set deaths = least(r.deaths + 1, 2)
+  from unnest(lanes, message_ids) as u (lane, id)
+  where r.message_id = u.id and r.lane = u.lane;
+end
+$$;
+
+comment on function parley_mail._p_count_deaths(text, text[], bigint[]) is
+'Counts a death for messages that a holder had in his hands who is gone, or sets the one aside that was a suspect.
+Arguments: system; lanes and message_ids, an element for each message and lane.';
+
+create function parley_mail._p_take_back_lost() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lost record;
+  v_later bigint[];
+  v_count integer := 0;
+begin
+  if parley_mail._p_has_suspects() then
+    v_later := array(
+      select s.lease_id
+      from parley_mail._p_suspects_in_hand() as s
+      where s.holder in (
+        select o.holder from parley_mail._p_suspects_in_hand() as o where o.until >= clock_timestamp()
+      )
+    );
+  end if;
+  for v_lost in
+    select s.system, array_agg(t.subject) as ids, array_agg(t.lane) as lanes, count(*)::integer as messages
+    from unnest(array['mail', 'mail_service']) as s (system)
+    cross join lateral parley_store.take_back_leases(s.system, except_leases => v_later) as t
+    group by s.system, t.holder
+  loop
+    v_count := v_count + v_lost.messages;
+    perform parley_mail._p_track(
+      array_fill('LOAD'::text, array[v_lost.messages]), v_lost.ids, null, null,
+      array_fill('the lease of a daemon ran out'::text, array[v_lost.messages]), null,
+      array_fill('BOOTLOADER'::text, array[v_lost.messages])
+    );
+    perform parley_mail._p_count_deaths(v_lost.system, v_lost.lanes, v_lost.ids);
+  end loop;
+  return v_count;
+end
+$$;
+
+comment on function parley_mail._p_take_back_lost() is
+'Gives back what daemons had in their hands that are gone, has a death counted for it, and sets aside what is to blame.
+Gives how many messages.
+Source: spec mail 5, 15.2.';
 
 -- sql/mail/status_reports.sql
 
@@ -43228,9 +43513,6 @@ begin
   v_count := cardinality(v_recipients.ordinals);
   if v_outcome = 'DEFERRED' then
     perform parley_store.retry_work(item.lease_id, array[item.item_id], v_reason, 'mail_message');
-    update parley_mail._p_message as m
-    set delivery_deaths = 0
-    where m.message_id = item.subject and m.delivery_deaths > 0;
   else
     perform parley_store.complete_work(item.lease_id, array[item.item_id]);
   end if;
@@ -43254,10 +43536,7 @@ what is finished.';
 -- Deliveries to services and tables, by a daemon: claim, commit, deliver, commit (spec mail 5, 12.2).
 --
 -- Code of others runs where a message is delivered, such as the triggers of a table. A lease that runs out says that
--- somebody died, or was lost, while he delivered: its messages have a death, and are delivered alone from then on. At
--- the second one the message is poison.
-
-alter table parley_mail._p_message add column delivery_deaths smallint not null default 0;
+-- somebody died, or was lost, while he delivered: mail/suspects.sql says what that means for its messages.
 
 create function parley_mail._p_claim_local(
   messages integer default 100, lease interval default '5 seconds', caller parley.caller default parley.current_caller()
@@ -43267,25 +43546,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_items parley_store.claimed_item[];
-  v_suspect record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   v_items := array(select w from parley_store.claim_work('mail_service', messages, 100, lease) as w);
-  select i.lease_id, i.item_id into v_suspect
-  from unnest(v_items) as i
-  join parley_mail._p_message as m on m.message_id = i.subject
-  where m.delivery_deaths > 0
-  order by i.item_id
-  limit 1;
-  if found then
-    perform parley_store.release_work(r.lease_id, r.items)
-    from (
-      select i.lease_id, array_agg(i.item_id) as items
-      from unnest(v_items) as i
-      where i.item_id <> v_suspect.item_id
-      group by i.lease_id
-    ) as r;
-    return array[v_suspect.lease_id];
+  if parley_mail._p_has_suspects() then
+    v_items := parley_mail._p_without_suspects('mail_service', '', v_items);
   end if;
   return array(select distinct i.lease_id from unnest(v_items) as i order by 1);
 end
@@ -43293,7 +43558,7 @@ $$;
 
 comment on function parley_mail._p_claim_local(integer, interval, parley.caller) is
 'Claims messages for services and tables of this database, and gives the leases under which _p_deliver_local delivers
-them: commit before it. A message of which somebody died is claimed alone.
+them: commit before it. A message of which somebody may have died is claimed alone.
 Arguments: messages, how many at most; lease, for how long they are the caller''s before he begins to deliver them.
 Errors: PM001 the role does not hold SERVE, PS002, PS009 not READ COMMITTED.
 Source: spec mail 5, 12.2.';
@@ -43384,59 +43649,6 @@ _p_claim_local and _p_deliver_local, in one transaction each.
 Arguments: messages, how many at most.
 Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.
 Source: spec mail 12.2.';
-
-create function parley_mail._p_take_back_lost() returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_lost record;
-  v_poison record;
-  v_count integer := 0;
-begin
-  for v_lost in
-    select s.system, array_agg(t.subject) as ids, array_agg(t.lane) as lanes, count(*)::integer as messages
-    from unnest(array['mail', 'mail_service']) as s (system)
-    cross join lateral parley_store.take_back_leases(s.system) as t
-    group by s.system
-  loop
-    v_count := v_count + v_lost.messages;
-    perform parley_mail._p_track(
-      array_fill('LOAD'::text, array[v_lost.messages]), v_lost.ids, null, null,
-      array_fill('the lease of a daemon ran out'::text, array[v_lost.messages]), null,
-      array_fill('BOOTLOADER'::text, array[v_lost.messages])
-    );
-    -- What is sent to other hosts says nothing of who died of it: a process is stopped for many reasons.
-    continue when v_lost.system = 'mail';
-    update parley_mail._p_message as m
-    set delivery_deaths = m.delivery_deaths + 1
-    where m.message_id = any (v_lost.ids);
-    for v_poison in
-      select u.lane, u.id
-      from unnest(v_lost.lanes, v_lost.ids) as u (lane, id)
-      join parley_mail._p_message as m on m.message_id = u.id
-      where m.delivery_deaths >= 2
-    loop
-      perform parley_store.remove_work(
-        'mail_service', jsonb_build_object('lane', v_poison.lane, 'subjects', jsonb_build_array(v_poison.id))
-      );
-      update parley_mail._p_recipient as r
-      set lane = 'POISON/-/-'
-      where r.message_id = v_poison.id and r.lane = v_poison.lane;
-      update parley_mail._p_message as m set delivery_deaths = 0 where m.message_id = v_poison.id;
-      perform parley_mail._p_set_aside(
-        array[v_poison.id], format('Who delivered it to %s has died twice.', v_poison.lane)
-      );
-    end loop;
-  end loop;
-  return v_count;
-end
-$$;
-
-comment on function parley_mail._p_take_back_lost() is
-'Gives back what daemons had in their hands that are gone; what goes to services and tables has a death counted, and is
-set aside after two. Gives how many messages.
-Source: spec mail 5, 15.2.';
 
 -- sql/mail/queue_views.sql
 
@@ -45165,7 +45377,7 @@ begin
   select m.task, m.done
   from parley_store.maintain(
     coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
-    coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s'
+    coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s', leases => false
   ) as m;
   return query select 'removals'::text, parley_mail._p_finish_removals();
   return query select 'held queues'::text, parley_mail._p_suspend_held();
@@ -45184,7 +45396,7 @@ begin
   delete from parley_mail._p_report_rate as r where r.hour < clock_timestamp() - interval '2 hours';
   delete from parley_mail._p_rate_bucket as b where b.reserved_to < clock_timestamp() - interval '2 days';
   -- What was rolled back again and again while it was categorized. It may have been there by chance when servers were
-  -- killed: it is tried once more, by itself, before it is set aside.
+  -- killed, and a large batch is one item: each message is tried by itself, and the one that is to blame set aside.
   done := 0;
   for v_dead in
     select s.message_id, s.body
@@ -45192,7 +45404,8 @@ begin
     where s.queue_name = 'parley_mail_submission'
   loop
     perform parley.discard_message('parley_mail_submission', v_dead.message_id, caller => parley.current_caller());
-    perform parley_mail._p_crashed(i.id, 'The categorizer died of it again and again.')
+    insert into parley_mail._p_categorizing (message_ids, deaths, begun_at)
+    select array[i.id], 1, null
     from unnest(string_to_array(convert_from(v_dead.body, 'UTF8'), ' ')::bigint[]) as i (id);
     done := done + 1;
   end loop;
