@@ -204,27 +204,6 @@ func TestPoisonIsSetAsideAndOthersGoOn(t *testing.T) {
 	equal(b.session, 2, "select count(*)::int from parley_mail._p_message")
 }
 
-// That servers die while a message is categorized may be chance: it is set aside when it happens again later.
-func TestMessageThatWasThereWhenServersDiedIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	b := newMail(t)
-	b.arriving("x@example.com", "good@example.com")
-	for round := range 2 {
-		for range 2 {
-			dying := b.begin()
-			dying.exec("select parley_mail._p_categorize()")
-			dying.rollback()
-		}
-		b.categorize("0 0 0")
-		b.exec("select parley_mail._p_maintain()")
-		equal(b.session, fmt.Sprint(1-round, " ", round), `
-			select (select count(*) from parley.delayed_messages where queue_name = 'parley_mail_submission') || ' '
-				|| (select count(*) from parley_store.work_items where lane = 'POISON/-/-')`)
-		b.exec("select parley.reschedule_message('parley_mail_submission', delayed_id, now()) from parley.delayed_messages")
-		b.exec("select parley._p_deliver_all_due(null)")
-	}
-}
-
 // What a session had in its hands when it died is categorized by the next.
 func TestCategorizerThatDiesLosesNothing(t *testing.T) {
 	t.Parallel()

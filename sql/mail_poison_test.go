@@ -69,6 +69,30 @@ func TestMessageOfWhichTwoCategorizersDieIsPoison(t *testing.T) {
 	_ = ids
 }
 
+// That a batch is rolled back again and again when it is taken, as where servers are killed, is of one message at most: each comes alone.
+func TestBatchThatWasThereWhenServersDiedIsCategorizedOneByOne(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec("select parley_mail.send_batch('ann', array['a@example.com', 'b@example.com'], 'a', 'b')")
+	for range 2 {
+		dying := b.begin()
+		dying.exec("select parley_mail._p_categorize()")
+		dying.rollback()
+	}
+	b.categorize("0 0 0")
+	b.exec("select parley_mail._p_maintain()")
+	const categorize = "select parley_mail._p_categorize_begun($1)"
+	first := b.begun()
+	poison := value[int64](b.session, "select message_ids[1] from parley_mail._p_categorizing where run_id = $1 and cardinality(message_ids) = 1", first)
+	b.died(categorize, first)
+	b.exec("update parley_mail._p_categorizing set begun_at = begun_at - interval '1 minute'")
+	for range 2 {
+		b.exec(categorize, b.begun())
+	}
+	equal(b.session, poison, "select message_id from parley_mail.messages where queue = 'POISON/-/-'")
+	equal(b.session, 1, "select count(*)::int from parley_mail._p_recipient")
+}
+
 // A death costs a large batch no hour of categorizing one by one: it is divided twice.
 func TestLargeBatchOfWhichSomebodyDiedIsDividedTwice(t *testing.T) {
 	t.Parallel()

@@ -39962,8 +39962,8 @@ create table parley_mail._p_recipient (
 comment on table parley_mail._p_recipient is
 'Recipients whose outcome is not final. notify: NEVER or a list of SUCCESS, FAILURE, DELAY, null when the sender said
 nothing; lane: where the work item is, null while it is not routed; attempts: how many were made for the recipient, not
-counting those that did not reach its next hop; deaths: how often somebody died who had it in his hands, since an attempt
-came to an end (mail/suspects.sql).';
+counting those that did not reach its next hop; deaths: how often somebody died who had it in his hands, since an
+attempt came to an end (mail/suspects.sql).';
 
 create index _p_recipient_suspect on parley_mail._p_recipient (message_id) where deaths > 0;
 
@@ -40544,8 +40544,8 @@ $$;
 
 comment on function parley_mail._p_claim(integer, integer, interval, text, text[], parley.caller) is
 'Claims messages of the next hops whose turn it is, those of each under a lease of its own, with the recipients that are
-reached by it; n is their order. Commit before they are sent. A message of which somebody may have died is claimed alone,
-under a lease of its own. A body of up to 8,000 bytes is given; a larger one is read
+reached by it; n is their order. Commit before they are sent. A message of which somebody may have died is claimed
+alone, under a lease of its own. A body of up to 8,000 bytes is given; a larger one is read
 by _p_read_body.
 Arguments: hops, how many; each, how many messages of one; lease, for how long; holder, a name for the daemon;
 passed_by, beginnings of queues that this daemon leaves to others now, such as DNS/internet/.
@@ -42887,8 +42887,8 @@ Errors: PM001 the role does not hold SERVE.';
 
 -- sql/mail/suspects.sql
 
--- Suspects: messages that were in somebody's hands when he died, on their way to a host, a mailbox, a service or a table
--- (spec mail 5).
+-- Suspects: messages that were in somebody's hands when he died, on their way to a host, a mailbox, a service or a
+-- table (spec mail 5).
 --
 -- A lease that ran out says that its holder died, or was lost, and not of which message: each recipient that he had in
 -- his hands has a death, and is a suspect until an attempt comes to an end, whichever. Suspects come alone. When
@@ -42905,7 +42905,7 @@ Errors: PM001 the role does not hold SERVE.';
 -- Invariants, and what keeps each:
 --   only what was alone is poison   a suspect is begun under an advisory lock, which is tried, and where no other is
 --     that was begun lately; the leases of a holder who is gone are judged when all that have suspects have run out
--- Locks: that advisory lock, leases, items. Cost: a look into an empty index for each claim.
+-- Locks: that advisory lock, leases, items. Cost: an empty index is read for each claim.
 
 create function parley_mail._p_has_suspects() returns boolean
 language plpgsql stable
@@ -43044,8 +43044,8 @@ end
 $$;
 
 comment on function parley_mail._p_without_suspects(text, text, parley_store.claimed_item[]) is
-'Gives what of a claim may be worked on now: of suspects at most one, alone under its lease and, where it is delivered in
-the database, alone in its transaction. The others wait for a second, without an attempt being counted.
+'Gives what of a claim may be worked on now: of suspects at most one, alone under its lease and, where it is delivered
+in the database, alone in its transaction. The others wait for a second, without an attempt being counted.
 Arguments: system; holder; claimed, what was claimed in this transaction.';
 
 create function parley_mail._p_count_deaths(system text, lanes text[], message_ids bigint[]) returns void

@@ -62,8 +62,8 @@ $$;
 
 comment on function parley_mail._p_claim(integer, integer, interval, text, text[], parley.caller) is
 'Claims messages of the next hops whose turn it is, those of each under a lease of its own, with the recipients that are
-reached by it; n is their order. Commit before they are sent. A message of which somebody may have died is claimed alone,
-under a lease of its own. A body of up to 8,000 bytes is given; a larger one is read
+reached by it; n is their order. Commit before they are sent. A message of which somebody may have died is claimed
+alone, under a lease of its own. A body of up to 8,000 bytes is given; a larger one is read
 by _p_read_body.
 Arguments: hops, how many; each, how many messages of one; lease, for how long; holder, a name for the daemon;
 passed_by, beginnings of queues that this daemon leaves to others now, such as DNS/internet/.

@@ -31,8 +31,8 @@ create table parley_mail._p_recipient (
 comment on table parley_mail._p_recipient is
 'Recipients whose outcome is not final. notify: NEVER or a list of SUCCESS, FAILURE, DELAY, null when the sender said
 nothing; lane: where the work item is, null while it is not routed; attempts: how many were made for the recipient, not
-counting those that did not reach its next hop; deaths: how often somebody died who had it in his hands, since an attempt
-came to an end (mail/suspects.sql).';
+counting those that did not reach its next hop; deaths: how often somebody died who had it in his hands, since an
+attempt came to an end (mail/suspects.sql).';
 
 create index _p_recipient_suspect on parley_mail._p_recipient (message_id) where deaths > 0;
 

@@ -1,5 +1,5 @@
--- Suspects: messages that were in somebody's hands when he died, on their way to a host, a mailbox, a service or a table
--- (spec mail 5).
+-- Suspects: messages that were in somebody's hands when he died, on their way to a host, a mailbox, a service or a
+-- table (spec mail 5).
 --
 -- A lease that ran out says that its holder died, or was lost, and not of which message: each recipient that he had in
 -- his hands has a death, and is a suspect until an attempt comes to an end, whichever. Suspects come alone. When
@@ -16,7 +16,7 @@
 -- Invariants, and what keeps each:
 --   only what was alone is poison   a suspect is begun under an advisory lock, which is tried, and where no other is
 --     that was begun lately; the leases of a holder who is gone are judged when all that have suspects have run out
--- Locks: that advisory lock, leases, items. Cost: a look into an empty index for each claim.
+-- Locks: that advisory lock, leases, items. Cost: an empty index is read for each claim.
 
 create function parley_mail._p_has_suspects() returns boolean
 language plpgsql stable
@@ -155,8 +155,8 @@ end
 $$;
 
 comment on function parley_mail._p_without_suspects(text, text, parley_store.claimed_item[]) is
-'Gives what of a claim may be worked on now: of suspects at most one, alone under its lease and, where it is delivered in
-the database, alone in its transaction. The others wait for a second, without an attempt being counted.
+'Gives what of a claim may be worked on now: of suspects at most one, alone under its lease and, where it is delivered
+in the database, alone in its transaction. The others wait for a second, without an attempt being counted.
 Arguments: system; holder; claimed, what was claimed in this transaction.';
 
 create function parley_mail._p_count_deaths(system text, lanes text[], message_ids bigint[]) returns void
