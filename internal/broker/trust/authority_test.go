@@ -170,6 +170,7 @@ func TestWhoIsLetInByAnAuthorityAloneIsNoPeer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		_ = near.Close() // at once: to close a link of TLS waits until the other end has read it
 		_ = conn.Close()
 		if got := len(state.VerifiedChains) > 0; got != isAlone {
 			t.Errorf("%s is let in by an authority alone: %v, want %v", c.Leaf.Subject.CommonName, got, isAlone)

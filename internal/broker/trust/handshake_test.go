@@ -3,6 +3,7 @@ package trust_test
 import (
 	"crypto/tls"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,29 @@ func TestCalledBrokerRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A caller that has more to send is not reset before it has read why it is refused: it would wait for its next call to learn it.
+func TestCallerThatGoesOnSendingLearnsWhyItIsRefused(t *testing.T) {
+	t.Parallel()
+	a, b := newBroker(t, "a"), newBroker(t, "b")
+	a.trusts(b)
+	m := meetWith(t, b, func(address string, raw net.Conn) (net.Conn, error) {
+		conn, _, err := a.trust.Connect(t.Context(), raw, address)
+		if err != nil {
+			return nil, err
+		}
+		b.log.await("28035")
+		for range 5 {
+			if _, err := conn.Write([]byte{1}); err != nil {
+				return nil, err
+			}
+			time.Sleep(time.Millisecond) // in which a reset would come
+		}
+		_, err = conn.Read(make([]byte, 1))
+		return conn, err
+	})
+	requireRefusal(t, m.clientErr, trust.Rejected)
 }
 
 // What is wrong with the one who is called.

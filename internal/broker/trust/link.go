@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"strconv"
 	"time"
@@ -18,6 +19,9 @@ import (
 const (
 	// handshakeTimeout bounds how long an unknown peer may take to identify itself.
 	handshakeTimeout = 10 * time.Second
+	// hearing and unheardMax bound how long a peer that was refused is listened to, and how much is read of it.
+	hearing    = time.Second
+	unheardMax = 64 << 10
 	// guestsMax bounds how many unknown peers are served at once.
 	guestsMax = 16
 	// guestsOfHostMax bounds how many of them may come from one address.
@@ -95,9 +99,10 @@ func (t *Trust) Accept(ctx context.Context, raw net.Conn) (net.Conn, tls.Connect
 	defer cancel()
 	conn := tls.Server(raw, t.server)
 	if err := conn.HandshakeContext(ctx); err != nil {
-		_ = raw.Close()
 		err = explain(err, t.ownFingerprint())
 		t.logRefusal(raw.RemoteAddr(), err)
+		letHear(raw)
+		_ = raw.Close()
 		return nil, tls.ConnectionState{}, err
 	}
 	if t.unknownPeers != nil && conn.ConnectionState().NegotiatedProtocol == t.unknownPeers.Protocol() {
@@ -110,6 +115,14 @@ func (t *Trust) Accept(ctx context.Context, raw net.Conn) (net.Conn, tls.Connect
 		state.VerifiedChains = [][]*x509.Certificate{state.PeerCertificates}
 	}
 	return secured, state, err
+}
+
+// letHear takes what the other side goes on to send until it closes, which it does once it has read the reason, for a moment at most. To
+// close with bytes unread would reset the connection, and who writes into it then learns of that instead of the reason.
+func letHear(raw net.Conn) {
+	if raw.SetReadDeadline(time.Now().Add(hearing)) == nil {
+		_, _ = io.CopyN(io.Discard, raw, unheardMax)
+	}
 }
 
 // isAuthorizedAlone marks a peer that is in no list, and was accepted because an authority vouches for it.
