@@ -10,10 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -95,71 +92,17 @@ func (f *Folder) setDefaults() {
 	}
 }
 
-// recover makes files ready again that a process had begun with. What it had submitted is not submitted twice: the store knows the key.
-func (f *Folder) recover() error {
-	names, err := f.names(working)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if _, err := f.rename(name, ready); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// names gives the regular files with an ending. Links are passed over: they could lead to what their owner may not read.
-func (f *Folder) names(ending string) (names []string, err error) {
-	entries, err := os.ReadDir(f.Path)
-	if err != nil {
-		return nil, fmt.Errorf("read the folder of messages: %w", err)
-	}
-	for _, entry := range entries {
-		if entry.Type().IsRegular() && strings.EqualFold(filepath.Ext(entry.Name()), ending) {
-			names = append(names, entry.Name())
-		}
-	}
-	return names, nil
-}
-
-// clash is what rename puts behind a name that is taken.
-var clash = regexp.MustCompile(`(~[0-9]{19,20})+$`)
-
-// rename gives a file another ending, and a time where there is such a file.
-func (f *Folder) rename(name, ending string) (renamed string, err error) {
-	stem := strings.TrimSuffix(name, filepath.Ext(name))
-	renamed = stem + ending
-	for { // unlike a rename, a link takes the place of no file
-		err := os.Link(filepath.Join(f.Path, name), filepath.Join(f.Path, renamed))
-		isTaken := errors.Is(err, os.ErrExist)
-		if err != nil && !isTaken {
-			return "", fmt.Errorf("rename a message file: %w", err)
-		}
-		// The other file may be this one, where a process ended before it took the old name away.
-		if !isTaken || isSame(filepath.Join(f.Path, name), filepath.Join(f.Path, renamed)) {
-			break
-		}
-		renamed = clash.ReplaceAllString(stem, "") + "~" + strconv.FormatInt(time.Now().UnixNano(), 10) + ending
-	}
-	if err := os.Remove(filepath.Join(f.Path, name)); err != nil {
-		return "", fmt.Errorf("rename a message file: %w", err)
-	}
-	return renamed, nil
-}
-
-func isSame(one, other string) bool {
-	a, errA := os.Lstat(one)
-	b, errB := os.Lstat(other)
-	return errA == nil && errB == nil && os.SameFile(a, b)
-}
-
 // once submits what is ready.
 func (f *Folder) once(ctx context.Context) error {
 	if f.IsRejected != nil && f.IsRejected() {
 		return nil
 	}
-	names, err := f.names(ready)
+	box, err := openFiles(f.Path)
+	if err != nil {
+		return err
+	}
+	defer box.close()
+	names, err := box.names(ready, false)
 	if err != nil {
 		return err
 	}
@@ -172,7 +115,7 @@ func (f *Folder) once(ctx context.Context) error {
 		if !f.mayTake(time.Now()) {
 			return nil
 		}
-		if isDone := f.take(name); !isDone {
+		if isDone := f.take(box, name); !isDone {
 			return nil // the store is away: the others wait too
 		}
 	}
@@ -192,27 +135,27 @@ func (f *Folder) mayTake(now time.Time) bool {
 }
 
 // take submits a file: it is renamed, submitted and deleted. A file that cannot be a message is set aside under another ending.
-func (f *Folder) take(name string) (isDone bool) {
+func (f *Folder) take(box files, name string) (isDone bool) {
 	log := f.Log.With("folder", f.Path, "file", name)
-	begun, err := f.rename(name, working)
+	begun, err := box.rename(name, working)
 	if err != nil {
 		log.Error("a message file could not be renamed", "error", err)
 		return true
 	}
-	err = f.submit(begun)
+	err = f.submit(box, begun)
 	var wrong *fileError
 	switch {
 	case err == nil:
-		if err := os.Remove(filepath.Join(f.Path, begun)); err != nil {
+		if err := box.root.Remove(begun); err != nil {
 			log.Error("a message file that was submitted could not be deleted", "error", err)
 		}
 		return true
 	case errors.As(err, &wrong):
-		renamed, renameErr := f.rename(begun, bad)
+		renamed, renameErr := box.rename(begun, bad)
 		log.Error("a message file is no message that can be submitted", "renamed", renamed, "error", errors.Join(err, renameErr))
 		return true
 	default:
-		_, renameErr := f.rename(begun, ready)
+		_, renameErr := box.rename(begun, ready)
 		log.Error("a message file could not be submitted, and stays", "error", errors.Join(err, renameErr))
 		return false
 	}
@@ -225,16 +168,12 @@ func (e *fileError) Error() string { return e.err.Error() }
 func (e *fileError) Unwrap() error { return e.err }
 
 // submit reads a file and has it stored.
-func (f *Folder) submit(name string) error {
-	file, err := os.Open(filepath.Join(f.Path, name))
+func (f *Folder) submit(box files, name string) error {
+	file, info, err := box.open(name)
 	if err != nil {
-		return fmt.Errorf("open a message file: %w", err)
+		return err
 	}
 	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err != nil {
-		return fmt.Errorf("open a message file: %w", err)
-	}
 	if info.Size() > f.MessageBytes {
 		return &fileError{fmt.Errorf("the file has %d bytes, at most %d are taken", info.Size(), f.MessageBytes)}
 	}

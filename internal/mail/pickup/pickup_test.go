@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,6 +57,16 @@ func (f *Folder) put(t *testing.T, name, text string) {
 	if err := os.WriteFile(filepath.Join(f.Path, name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (f *Folder) opened(t *testing.T) files {
+	t.Helper()
+	box, err := openFiles(f.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(box.close)
+	return box
 }
 
 func (f *Folder) poll(t *testing.T) {
@@ -131,33 +142,33 @@ func TestFileThatIsNoMessageIsSetAside(t *testing.T) {
 func TestFileIsSubmittedOnceWhereverTheProcessEnds(t *testing.T) {
 	t.Parallel()
 	const text = "From: a@b\nTo: c@d\n\nx"
-	for name, crash := range map[string]func(f *Folder) error{
-		"linked, old name left": func(f *Folder) error {
+	for name, crash := range map[string]func(f *Folder, box files) error{
+		"linked, old name left": func(f *Folder, box files) error {
 			return os.Link(filepath.Join(f.Path, "a.eml"), filepath.Join(f.Path, "a.tmp"))
 		},
-		"renamed": func(f *Folder) error {
-			_, err := f.rename("a.eml", working)
+		"renamed": func(f *Folder, box files) error {
+			_, err := box.rename("a.eml", working)
 			return err
 		},
-		"submitted": func(f *Folder) error {
-			begun, err := f.rename("a.eml", working)
-			return errors.Join(err, f.submit(begun))
+		"submitted": func(f *Folder, box files) error {
+			begun, err := box.rename("a.eml", working)
+			return errors.Join(err, f.submit(box, begun))
 		},
-		"submitted under a name of a clash": func(f *Folder) error {
+		"submitted under a name of a clash": func(f *Folder, box files) error {
 			if err := os.WriteFile(filepath.Join(f.Path, "a.tmp"), []byte("another"), 0o600); err != nil {
 				return err
 			}
-			begun, err := f.rename("a.eml", working)
-			return errors.Join(err, f.submit(begun))
+			begun, err := box.rename("a.eml", working)
+			return errors.Join(err, f.submit(box, begun))
 		},
-		"made ready again": func(f *Folder) error {
-			begun, err := f.rename("a.eml", working)
-			return errors.Join(err, f.submit(begun), f.recover())
+		"made ready again": func(f *Folder, box files) error {
+			begun, err := box.rename("a.eml", working)
+			return errors.Join(err, f.submit(box, begun), f.recover())
 		},
 	} {
 		f, s := newFolder(t, false)
 		f.put(t, "a.eml", text)
-		if err := crash(f); err != nil {
+		if err := crash(f, f.opened(t)); err != nil {
 			t.Fatal(name, err)
 		}
 		for range 2 {
@@ -207,18 +218,42 @@ func TestFilesWaitWhileTheStoreIsAwayOrUnderPressure(t *testing.T) {
 	}
 }
 
-func TestLinksAreNotFollowed(t *testing.T) {
+// Others can put something else in the place of a name at any moment: also behind the look at the folder, as take and open have it here.
+func TestNothingIsReadThatIsNoFileOfTheFolder(t *testing.T) {
 	t.Parallel()
 	f, s := newFolder(t, false)
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("From: a@b\nTo: c@d\n\nsecret"), 0o600); err != nil {
+	const text = "From: a@b\nTo: c@d\n\nsecret"
+	outside := t.TempDir()
+	secret := filepath.Join(outside, "secret")
+	if err := os.WriteFile(secret, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(secret, filepath.Join(f.Path, "a.eml")); err != nil {
+	f.put(t, "inner.txt", text)
+	in := func(name string) string { return filepath.Join(f.Path, name) }
+	if err := errors.Join(
+		os.Symlink(secret, in("a.eml")), os.Symlink("inner.txt", in("b.eml")), os.Symlink(outside, in("c")), os.Link(secret, in("d.eml")),
+		syscall.Mkfifo(in("e.eml"), 0o600), os.Mkdir(in("f.eml"), 0o700),
+	); err != nil {
 		t.Fatal(err)
 	}
-	if f.poll(t); len(s.got) != 0 {
-		t.Error("a link was followed")
+	before := f.files(t)
+	if f.poll(t); len(s.got) != 0 || !slices.Equal(f.files(t), before) {
+		t.Errorf("%d messages were submitted, left is %q", len(s.got), f.files(t))
+	}
+	box := f.opened(t)
+	for _, name := range []string{"a.eml", "b.eml", "c/secret", "d.eml", "e.eml", "f.eml", "../" + filepath.Base(outside) + "/secret"} {
+		if file, _, err := box.open(name); err == nil {
+			t.Errorf("%s is opened", name)
+			_ = file.Close()
+		}
+	}
+	for _, name := range []string{"a.eml", "b.eml", "d.eml", "e.eml"} {
+		if isDone := f.take(box, name); !isDone {
+			t.Errorf("%s keeps others waiting", name)
+		}
+	}
+	if want := []string{"a.bad", "b.bad", "c", "d.bad", "e.bad", "f.eml", "inner.txt"}; len(s.got) != 0 || !slices.Equal(f.files(t), want) {
+		t.Errorf("%d messages were submitted, left is %q", len(s.got), f.files(t))
 	}
 }
 

@@ -1,0 +1,137 @@
+package pickup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// files are the files of a folder in which others may write. They can put something else in the place of a name at any moment: so every
+// step stays within the folder that was opened, follows no link, and what was opened is looked at before it is read.
+type files struct{ root *os.Root }
+
+func openFiles(path string) (files, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return files{}, fmt.Errorf("open the folder of messages: %w", err)
+	}
+	return files{root}, nil
+}
+
+func (b files) close() { _ = b.root.Close() }
+
+// names gives the regular files with an ending. Links are passed over: they could lead to what their owner may not read. So are
+// files that have other names too, unless they may be of a rename that was cut off: such a name may be a link to somebody else's file.
+func (b files) names(ending string, alsoLinked bool) (names []string, err error) {
+	folder, err := b.root.Open(".")
+	if err != nil {
+		return nil, fmt.Errorf("read the folder of messages: %w", err)
+	}
+	defer func() { _ = folder.Close() }()
+	entries, err := folder.ReadDir(-1)
+	if err != nil {
+		return nil, fmt.Errorf("read the folder of messages: %w", err)
+	}
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || !strings.EqualFold(filepath.Ext(entry.Name()), ending) {
+			continue
+		}
+		info, err := b.root.Lstat(entry.Name())
+		if err == nil && info.Mode().IsRegular() && (alsoLinked || !hasOtherNames(info)) {
+			names = append(names, entry.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// open opens a file for reading, if it is a regular one with this name alone. A link, a pipe or a device is none, and keeps nobody waiting.
+func (b files) open(name string) (file *os.File, info fs.FileInfo, err error) {
+	file, err = b.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		if linked, linkErr := b.root.Lstat(name); linkErr == nil && !linked.Mode().IsRegular() {
+			return nil, nil, &fileError{errors.New("it is no regular file")}
+		}
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) { // what is this file's keeps no other waiting
+			return nil, nil, &fileError{fmt.Errorf("open a message file: %w", err)}
+		}
+		return nil, nil, fmt.Errorf("open a message file: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = file.Close()
+		}
+	}()
+	named, err := b.root.Lstat(name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open a message file: %w", err)
+	}
+	info, err = file.Stat()
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("open a message file: %w", err)
+	case !info.Mode().IsRegular() || !os.SameFile(info, named):
+		return nil, nil, &fileError{errors.New("it is no regular file")}
+	case hasOtherNames(info):
+		return nil, nil, &fileError{errors.New("it has another name too, and may be somebody else's")}
+	}
+	return file, info, nil
+}
+
+// clash is what rename puts behind a name that is taken.
+var clash = regexp.MustCompile(`(~[0-9]{19,20})+$`)
+
+// rename gives a file another ending, and a time where there is such a file.
+func (b files) rename(name, ending string) (renamed string, err error) {
+	stem := strings.TrimSuffix(name, filepath.Ext(name))
+	renamed = stem + ending
+	for { // unlike a rename, a link takes the place of no file
+		err := b.root.Link(name, renamed)
+		isTaken := errors.Is(err, os.ErrExist)
+		if err != nil && !isTaken {
+			return "", fmt.Errorf("rename a message file: %w", err)
+		}
+		// The other file may be this one, where a process ended before it took the old name away.
+		if !isTaken || b.isSame(name, renamed) {
+			break
+		}
+		renamed = clash.ReplaceAllString(stem, "") + "~" + strconv.FormatInt(time.Now().UnixNano(), 10) + ending
+	}
+	if err := b.root.Remove(name); err != nil {
+		return "", fmt.Errorf("rename a message file: %w", err)
+	}
+	return renamed, nil
+}
+
+func (b files) isSame(one, other string) bool {
+	first, errFirst := b.root.Lstat(one)
+	second, errSecond := b.root.Lstat(other)
+	return errFirst == nil && errSecond == nil && os.SameFile(first, second)
+}
+
+// recover makes files ready again that a process had begun with. What it had submitted is not submitted twice: the store knows the key.
+func (f *Folder) recover() error {
+	box, err := openFiles(f.Path)
+	if err != nil {
+		return err
+	}
+	defer box.close()
+	names, err := box.names(working, true)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, err := box.rename(name, ready); err != nil {
+			return err
+		}
+	}
+	return nil
+}
