@@ -3,7 +3,9 @@ package sql_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -219,6 +221,29 @@ func TestRawMessages(t *testing.T) {
 		}
 	}
 	equal(b.session, "a b|", "select string_agg(coalesce(subject, ''), '|' order by subject nulls last) from parley_mail._p_message")
+}
+
+// The table is that of internal/mail/message, which does the same for all other ways by which messages come.
+func TestRawMessagesCarryNoResultsUnderOurNames(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.apply(`{"organization": {"organization": {"fqdn": "elsewhere.example"}}, "receive connector": {"in": {"fqdn": "mx.example.org"}}}`)
+	table, err := os.ReadFile("../internal/mail/message/testdata/results.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		want, written, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if want == "#" {
+			continue
+		}
+		field := "authentication-results: " + strings.NewReplacer(`\r`, "\r", `\n`, "\n", `\t`, "\t").Replace(written) + "\r\n"
+		const from, subject = "From: a@b.c\r\n", "Subject: \"Authentication-Results: mx.example.org\"\r\n"
+		stored := string(value[[]byte](b.session, "select parley_mail._p_completed_raw($1, '<x@y>', now())", []byte(from+field+subject+"\r\n\xff")))
+		if kept := strings.HasPrefix(stored, from+field+subject); kept != (want == "kept") || !kept && !strings.HasPrefix(stored, from+subject) {
+			t.Errorf("%q is stored as %q", written, stored)
+		}
+	}
 }
 
 func TestBatchesOfMailAreMessagesOfTheirOwn(t *testing.T) {

@@ -207,16 +207,6 @@ func TestPolicyOfTheAuthorsDomainIsFollowed(t *testing.T) {
 	}
 }
 
-func TestResultsUnderOurNameAreTakenOut(t *testing.T) {
-	t.Parallel()
-	header, _, _ := message.ParseHeader([]byte("Authentication-Results: mx.example.org; spf=pass\r\nAuthentication-Results: (x) MX.example.org 1;\r\n dkim=pass\r\n" +
-		"Authentication-Results: \"mx.example.org\"; none\r\nAuthentication-Results:\r\nAuthentication-Results: other.example; spf=pass\r\n\r\n"))
-	left := authenticity.WithoutResults(header, "mx.example.org")
-	if len(left) != 1 || left[0].Value() != "other.example; spf=pass" {
-		t.Errorf("left is %q", left)
-	}
-}
-
 func TestResultsCannotBeginAnotherField(t *testing.T) {
 	t.Parallel()
 	v := &authenticity.Verifier{Resolver: zone{}.resolver(t)}

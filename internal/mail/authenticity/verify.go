@@ -71,7 +71,7 @@ func (v *Verifier) Verify(ctx context.Context, m Message) (verdict Verdict) {
 		verdict, policy = v.verifyDMARC(ctx, m, sender, signatures)
 		results = append(results, policy)
 	}
-	verdict.Field = message.NewField(resultsField, authres.Format(m.Identity, results))
+	verdict.Field = message.NewField(message.ResultsField, authres.Format(m.Identity, results))
 	verdict.Results = summary(sender, signatures, policy)
 	return verdict
 }

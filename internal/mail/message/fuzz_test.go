@@ -32,7 +32,7 @@ func FuzzAddressees(f *testing.F) {
 				t.Errorf("%q has the address %q, which is read as %q: %v", text, address, again, err)
 			}
 		}
-		submitted := header.Submitted("mx.example.com", time.Unix(1e9, 0))
+		submitted := header.Submitted("mx.example.com", nil, time.Unix(1e9, 0))
 		if len(submitted.All("Bcc")) > 0 || len(submitted.All("Message-Id")) == 0 || len(submitted.All("Date")) == 0 {
 			t.Errorf("%q was completed to %q", text, submitted.Bytes())
 		}

@@ -20,7 +20,7 @@ func (f *Folder) envelope(header message.Header) (message.Envelope, message.Head
 	var err error
 	if f.IsReplay {
 		envelope.Source, envelope.Connector = message.SourceReplay, "replay"
-		header, err = replayed(header, &envelope)
+		header, err = f.replayed(header, &envelope)
 	} else {
 		header, err = f.picked(header, &envelope, now)
 	}
@@ -46,7 +46,7 @@ func (f *Folder) picked(header message.Header, envelope *message.Envelope, now t
 	for _, recipient := range recipients {
 		envelope.Recipients = append(envelope.Recipients, message.Recipient{Address: recipient.String()})
 	}
-	header = header.Submitted(f.FQDN, now)
+	header = header.Submitted(f.FQDN, f.Names, now)
 	envelope.IsUTF8 = header.IsUTF8(append(recipients, sender)...)
 	return header, nil
 }
@@ -55,7 +55,7 @@ func (f *Folder) picked(header message.Header, envelope *message.Envelope, now t
 const createdBy = "Parley"
 
 // replayed reads the envelope out of the fields before the header proper, and takes them off.
-func replayed(header message.Header, envelope *message.Envelope) (message.Header, error) {
+func (f *Folder) replayed(header message.Header, envelope *message.Envelope) (message.Header, error) {
 	hasSender, isOurs := false, false
 	at := 0
 	for ; at < len(header); at++ {
@@ -80,22 +80,25 @@ func replayed(header message.Header, envelope *message.Envelope) (message.Header
 		case "x-source", "x-extendedmessageprops":
 		case "x-endofinjectedxheaders":
 			at++
-			return finishReplay(header[at:], envelope, hasSender, isOurs)
+			return f.finishReplay(header[at:], envelope, hasSender, isOurs)
 		default:
-			return finishReplay(header[at:], envelope, hasSender, isOurs)
+			return f.finishReplay(header[at:], envelope, hasSender, isOurs)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("field %s: %w", field.Name, err)
 		}
 	}
-	return finishReplay(nil, envelope, hasSender, isOurs)
+	return f.finishReplay(nil, envelope, hasSender, isOurs)
 }
 
-func finishReplay(header message.Header, envelope *message.Envelope, hasSender, isOurs bool) (message.Header, error) {
+func (f *Folder) finishReplay(header message.Header, envelope *message.Envelope, hasSender, isOurs bool) (message.Header, error) {
 	if !hasSender || len(envelope.Recipients) == 0 {
 		return nil, errors.New("a file to replay begins with one X-Sender and with X-Receiver for each recipient")
 	}
 	envelope.IsUTF8 = envelope.IsUTF8 || header.IsUTF8()
+	if !isOurs { // what we have exported says what we had verified
+		header = header.WithoutResults(append(f.Names[:len(f.Names):len(f.Names)], f.FQDN)...)
+	}
 	return header.Firewall(message.Trusted{Routing: true, Organization: isOurs, Forest: isOurs}), nil
 }
 

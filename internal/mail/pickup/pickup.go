@@ -26,8 +26,9 @@ type Accepter interface {
 // Folder is a folder of files to submit. Zero numbers are the defaults.
 type Folder struct {
 	Path     string
-	IsReplay bool   // envelopes stand in the files
-	FQDN     string // our name in Received and Message-Id
+	IsReplay bool     // envelopes stand in the files
+	FQDN     string   // our name in Received and Message-Id
+	Names    []string // all of ours, which nobody else may use in Authentication-Results
 	Accepter Accepter
 	Spool    *spool.Spool
 	Log      *slog.Logger

@@ -154,6 +154,8 @@ type Configuration struct {
 	SendRecipients          int
 	// Users are users by name about whom there is something to say.
 	Users map[string]User
+	// Names are all of ours, which others may not use in Authentication-Results.
+	Names []string
 	// RoutedDomains have a way of their own, such as *.example: no recipient there is refused for its domain.
 	RoutedDomains []string
 }

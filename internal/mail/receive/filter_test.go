@@ -169,7 +169,7 @@ func TestVerdictOnTheOriginIsFollowed(t *testing.T) {
 		f := start(t, func(s *receive.Server) { s.Verifier = origin{v} }, internet())
 		c := f.greeted()
 		c.begin()
-		c.send("Authentication-Results: mx.example.com; spf=pass\r\nFrom: a@b\r\n\r\nhello\r\n.\r\n")
+		c.send("Authentication-Results: mx.example.com; spf=pass\r\nAuthentication-Results: other.example.com; spf=pass\r\nFrom: a@b\r\n\r\nhello\r\n.\r\n")
 		c.expect(reply)
 		if v.Quarantine == "" {
 			continue

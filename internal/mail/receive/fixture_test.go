@@ -128,7 +128,7 @@ func start(t testing.TB, change func(*receive.Server), connectors ...*receive.Co
 	if change != nil {
 		change(server)
 	}
-	configuration := &receive.Configuration{Connectors: connectors, AcceptedDomains: []string{"example.com", "*.example.org"}}
+	configuration := &receive.Configuration{Connectors: connectors, AcceptedDomains: []string{"example.com", "*.example.org"}, Names: []string{"other.example.com"}}
 	if err := server.Configure(configuration); err != nil {
 		t.Fatal(err)
 	}

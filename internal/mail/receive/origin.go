@@ -30,7 +30,7 @@ func (t *transaction) verify() {
 	fqdn := c.connector.FQDN
 	isOff := c.connector.Checks == authenticity.Checks{SPF: authenticity.Off, DKIM: authenticity.Off, DMARC: authenticity.Off}
 	if c.server.Verifier == nil || isOff || c.rights().Has(BypassFilters) {
-		t.header = authenticity.WithoutResults(t.header, fqdn)
+		t.header = t.header.WithoutResults(t.ownNames()...)
 		return
 	}
 	verdict := c.server.Verifier.Verify(c.ctx, authenticity.Message{
@@ -47,5 +47,15 @@ func (t *transaction) verify() {
 	if verdict.Quarantine != "" {
 		t.envelope.Quarantine = verdict.Quarantine
 	}
-	t.header = append(message.Header{verdict.Field}, authenticity.WithoutResults(t.header, fqdn)...)
+	t.header = append(message.Header{verdict.Field}, t.header.WithoutResults(t.ownNames()...)...)
+}
+
+// ownNames are the names under which nobody but we says what was verified. Our own nodes may say it to each other.
+func (t *transaction) ownNames() []string {
+	c := t.connection
+	names := []string{c.connector.FQDN}
+	if c.rights().Has(AcceptOrganizationHeaders) {
+		return names
+	}
+	return append(names, c.server.configuration.Load().Names...)
 }

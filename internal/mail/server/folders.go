@@ -115,6 +115,7 @@ func (s *Server) openWaysIn(ctx context.Context) {
 	used := s.settings.Load()
 	type way struct {
 		fqdn     string
+		names    []string
 		folder   folderSettings
 		listener listenerSettings
 	}
@@ -122,22 +123,22 @@ func (s *Server) openWaysIn(ctx context.Context) {
 	for name, written := range used.folders {
 		if written.Enabled && s.isOurs(written.Nodes) {
 			written.MaxMessageSize = lesser(written.MaxMessageSize, used.receive.SendBytes)
-			wanted[name] = way{fqdn: used.fqdn, folder: written}
+			wanted[name] = way{fqdn: used.fqdn, names: used.receive.Names, folder: written}
 		}
 	}
 	for name, written := range used.listeners {
 		if written.Enabled && s.isOurs(written.Nodes) {
 			written.MaxMessageSize = lesser(written.MaxMessageSize, used.receive.SendBytes)
 			written.MaxRecipients = int(lesser(int64(written.MaxRecipients), int64(used.receive.SendRecipients)))
-			wanted["http listener "+name] = way{fqdn: used.fqdn, listener: written}
+			wanted["http listener "+name] = way{fqdn: used.fqdn, names: used.receive.Names, listener: written}
 		}
 	}
 	s.waysIn.adopt(ctx, wanted, func(ctx context.Context, name string) (func(), error) {
 		w, _ := wanted[name].(way) // it is one
 		if w.folder.Path != "" {
-			return s.folder(ctx, name, w.folder, w.fqdn)
+			return s.folder(ctx, name, w.folder, w.fqdn, w.names)
 		}
-		return s.listener(ctx, name, w.listener, w.fqdn)
+		return s.listener(ctx, name, w.listener, w.fqdn, w.names)
 	}, s.config.Logger)
 	failure := ""
 	own, err := bound(used.receive, s.config.Bindings)
@@ -161,7 +162,7 @@ func lesser(one, other int64) int64 {
 }
 
 // folder gives what takes files from a folder.
-func (s *Server) folder(ctx context.Context, name string, written folderSettings, fqdn string) (func(), error) {
+func (s *Server) folder(ctx context.Context, name string, written folderSettings, fqdn string, names []string) (func(), error) {
 	if err := os.MkdirAll(written.Path, 0o750); err != nil {
 		return nil, err //nolint:wrapcheck // The path is named.
 	}
@@ -171,7 +172,7 @@ func (s *Server) folder(ctx context.Context, name string, written folderSettings
 		}
 	}
 	folder := &pickup.Folder{
-		Path: written.Path, IsReplay: written.isReplay, FQDN: fqdn, Accepter: s.committer, Spool: s.receiver.Spool, Log: s.config.Logger,
+		Path: written.Path, IsReplay: written.isReplay, FQDN: fqdn, Names: names, Accepter: s.committer, Spool: s.receiver.Spool, Log: s.config.Logger,
 		IsRejected: s.pressure.refusesFolders, Poll: seconds(written.Poll), PerMinute: written.Rate, HeaderBytes: written.MaxHeaderSize,
 		Recipients: written.MaxRecipients, MessageBytes: written.MaxMessageSize,
 	}

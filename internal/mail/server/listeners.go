@@ -39,7 +39,7 @@ const (
 const unknownIterations = 4096
 
 // listener gives what takes messages over HTTP.
-func (s *Server) listener(ctx context.Context, name string, written listenerSettings, fqdn string) (func(), error) {
+func (s *Server) listener(ctx context.Context, name string, written listenerSettings, fqdn string, names []string) (func(), error) {
 	var secured *tls.Config
 	if written.CertificateFile != "" {
 		certificates, err := receive.NewCertificates(s.config.Logger,
@@ -69,7 +69,7 @@ func (s *Server) listener(ctx context.Context, name string, written listenerSett
 		_, _ = fmt.Fprintln(w, "alive")
 	})
 	mux.Handle("/messages", &submission.Handler{
-		Accepter: httpAccepter{s.committer}, Spool: s.receiver.Spool, Log: s.config.Logger, FQDN: fqdn, Verify: s.verifyHTTP,
+		Accepter: httpAccepter{s.committer}, Spool: s.receiver.Spool, Log: s.config.Logger, FQDN: fqdn, Names: names, Verify: s.verifyHTTP,
 		MaySend: func(user string, sender message.Address) bool {
 			return s.settings.Load().receive.MaySendAs(user, sender)
 		},

@@ -99,7 +99,14 @@ func (w *written) readReceiving(s *settings) error {
 		connector.Limits.Hops = min(connector.Limits.Hops, cmp.Or(own.MaxHops, connector.Limits.Hops))
 		connector.Limits.LocalHops = min(connector.Limits.LocalHops, cmp.Or(own.MaxLocalHops, connector.Limits.LocalHops))
 		s.receive.Connectors = append(s.receive.Connectors, connector)
+		s.receive.Names = append(s.receive.Names, connector.FQDN)
 	}
+	s.receive.Names = append(s.receive.Names, s.fqdn)
+	if own.DefaultDomain != "" {
+		s.receive.Names = append(s.receive.Names, own.DefaultDomain)
+	}
+	slices.Sort(s.receive.Names)
+	s.receive.Names = slices.Compact(s.receive.Names)
 	slices.SortFunc(s.receive.Connectors, func(a, b *receive.Connector) int { return strings.Compare(a.Name, b.Name) })
 	s.receivers, s.folders, s.credentials = w.Objects.Receive, w.folders(), make(map[string]credential)
 	s.listeners = w.Objects.Listeners

@@ -39,6 +39,7 @@ type Handler struct {
 	Spool    *spool.Spool
 	Log      *slog.Logger
 	FQDN     string
+	Names    []string // all of ours, which nobody else may use in Authentication-Results
 	// Verify reports whether a user has this password, and whether he may submit. It is asked for each request.
 	Verify func(ctx context.Context, user, password string, peer netip.Addr) (isVerified bool, err error)
 	// MaySend reports whether a user may use a sender; nothing means any.
@@ -198,7 +199,7 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 		hash := sha256.Sum256(content)
 		envelope.ContentHash = hex.EncodeToString(hash[:])
 	}
-	header = header.Submitted(h.FQDN, now)
+	header = header.Submitted(h.FQDN, h.Names, now)
 	envelope.IsUTF8 = header.IsUTF8(append(recipients, sender)...)
 	envelope.HeaderMessageID, envelope.Subject = header.Value("Message-Id"), header.Value("Subject")
 	envelope.Priority = message.PriorityOf(header)

@@ -1,23 +1,25 @@
-package authenticity
+package message
 
 import (
+	"slices"
 	"strings"
-
-	"github.com/parley-broker/parley/internal/mail/message"
 )
 
-// resultsField is the name of the field.
-const resultsField = "Authentication-Results"
+// ResultsField is the field in which a server writes what it has verified of the origin of a message.
+const ResultsField = "Authentication-Results"
 
-// WithoutResults takes out of a header the results that claim to be ours: nobody else may write under our name (RFC 8601, section 5).
-func WithoutResults(h message.Header, identity string) message.Header {
-	return h.Without(func(f message.Field) bool {
-		if !f.Is(resultsField) {
+// WithoutResults takes out of a header the results that claim to be ours: nobody else may write under one of our names, by whatever way a
+// message comes (RFC 8601, section 5).
+func (h Header) WithoutResults(names ...string) Header {
+	return h.Without(func(f Field) bool {
+		if !f.Is(ResultsField) {
 			return false
 		}
 		claimed, _, _ := strings.Cut(withoutComments(f.Value()), ";")
 		words := strings.FieldsFunc(claimed, func(r rune) bool { return r <= ' ' || r == 0x7f })
-		return len(words) == 0 || strings.EqualFold(strings.Trim(words[0], `"`), identity)
+		return len(words) == 0 || slices.ContainsFunc(names, func(name string) bool {
+			return strings.EqualFold(strings.Trim(words[0], `"`), name)
+		})
 	})
 }
 
