@@ -29,11 +29,14 @@ type listenerSettings struct {
 	Nodes              []string `json:"nodes"`
 }
 
-// Times of an HTTP listener.
+// Times of an HTTP listener. How long a body may take depends on its size.
 const (
 	httpHeaderTime = 10 * time.Second
 	httpIdleTime   = time.Minute
 )
+
+// httpHeaderBytes is how large the header of a request may be.
+const httpHeaderBytes = 16 << 10
 
 // unknownIterations are those of the verifiers that parley_mail makes.
 const unknownIterations = 4096
@@ -75,9 +78,9 @@ func (s *Server) listener(ctx context.Context, name string, written listenerSett
 		},
 		MaySubmit:    s.mayUserSubmit,
 		IsRejected:   s.pressure.refusesFolders,
-		MessageBytes: written.MaxMessageSize, Recipients: written.MaxRecipients,
+		MessageBytes: written.MaxMessageSize, Recipients: written.MaxRecipients, Budget: &s.httpBudget,
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: httpHeaderTime, IdleTimeout: httpIdleTime}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: httpHeaderTime, IdleTimeout: httpIdleTime, MaxHeaderBytes: httpHeaderBytes}
 	return func() {
 		var serving sync.WaitGroup
 		for _, listener := range listeners {

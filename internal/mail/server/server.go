@@ -22,6 +22,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/receive"
 	"github.com/parley-broker/parley/internal/mail/send"
 	"github.com/parley-broker/parley/internal/mail/spool"
+	"github.com/parley-broker/parley/internal/mail/submission"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
@@ -84,6 +85,8 @@ type Server struct {
 	equipment  equipment
 	// waysIn are the folders and HTTP listeners.
 	waysIn runs
+	// httpBudget bounds what all HTTP listeners read at the same time.
+	httpBudget submission.Budget
 	// unbound is why a binding is not listened on, as it was logged last.
 	unbound   string
 	governing *governing

@@ -3,6 +3,7 @@ package submission
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -50,6 +52,11 @@ type Handler struct {
 	// IsRejected reports whether pressure has messages refused (section 14.3); nothing means never.
 	IsRejected func() bool
 	Recipients int // 200
+	// Budget bounds the requests that are read at the same time; nothing means one of the handler's own.
+	Budget *Budget
+	own    Budget
+	// Grace is how long a body may take beside the time that it needs at 16 KB a second: 30 s.
+	Grace time.Duration
 }
 
 // ServeHTTP answers 202 with the number of the message once it is durable.
@@ -79,15 +86,42 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if most == 0 {
 		most = 36 << 20
 	}
+	size := r.ContentLength
+	switch {
+	case size > most:
+		h.fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message has at most %d bytes", most))
+		return
+	case size < 0: // it is not said
+		size = most
+	}
+	budget := h.Budget
+	if budget == nil {
+		budget = &h.own
+	}
+	free, isTaken := budget.take(user, size)
+	if !isTaken {
+		w.Header().Set("Retry-After", "5")
+		h.fail(w, http.StatusServiceUnavailable, "too many messages are coming at the same time, try again later")
+		return
+	}
+	defer free()
 	body := h.Spool.Open()
 	defer func() { _ = body.Close() }()
-	envelope, err := h.read(http.MaxBytesReader(w, r.Body, most), r.Header, user, body)
+	response := http.NewResponseController(w)
+	paced := &pacedBody{
+		Reader: http.MaxBytesReader(w, r.Body, most), response: response, begun: time.Now(), grace: cmp.Or(h.Grace, bodyGrace),
+	}
+	envelope, err := h.read(paced, r.Header, user, body)
+	_ = response.SetWriteDeadline(time.Now().Add(answerTime))
 	if err != nil {
 		var tooLarge *http.MaxBytesError
 		status := http.StatusBadRequest
 		switch {
 		case errors.As(err, &tooLarge):
 			status = http.StatusRequestEntityTooLarge
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			w.Header().Set("Connection", "close")
+			status = http.StatusRequestTimeout
 		case errors.Is(err, errForm):
 			status = http.StatusUnsupportedMediaType
 		case errors.Is(err, errSender):
@@ -142,6 +176,9 @@ var (
 	errForm   = errors.New("send application/json or message/rfc822")
 	errSender = errors.New("this user may not send under this address")
 )
+
+// answerTime is how long storing a message and reading the answer may take.
+const answerTime = 5 * time.Minute
 
 // headerMax is how large the header of a message may be.
 const headerMax = 256 << 10

@@ -2,16 +2,21 @@ package submission_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"mime"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/mail"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
+	"testing/iotest"
+	"time"
 
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/spool"
@@ -161,6 +166,84 @@ func TestRequestsThatAreWrongAreRefused(t *testing.T) {
 	}
 	if s.count != 1 {
 		t.Errorf("%d messages were taken", s.count)
+	}
+}
+
+// held is a body that is not read on until it is released.
+type held struct {
+	io.Reader
+	begun, release chan struct{}
+	once           sync.Once
+}
+
+func (h *held) Read(into []byte) (int, error) {
+	h.once.Do(func() { close(h.begun) })
+	<-h.release
+	return h.Reader.Read(into)
+}
+
+// What is read at the same time is bounded, of a user and of all, before anything of a body is read.
+func TestBodiesAtTheSameTimeAreBounded(t *testing.T) {
+	t.Parallel()
+	h, _ := newHandler(t)
+	h.Verify = func(context.Context, string, string, netip.Addr) (bool, error) { return true, nil }
+	h.Budget = &submission.Budget{Requests: 3, OfUser: 2, Bytes: 9_000}
+	ask := func(user string, size int64, body io.Reader) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/messages", body)
+		r.ContentLength = size
+		r.Header.Set("Content-Type", "message/rfc822")
+		r.SetBasicAuth(user, "x")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	release := make(chan struct{})
+	var holding sync.WaitGroup
+	hold := func(user string, size int64) {
+		body := &held{Reader: strings.NewReader("no message"), begun: make(chan struct{}), release: release}
+		holding.Go(func() {
+			if w := ask(user, size, body); w.Code != http.StatusBadRequest {
+				t.Errorf("a request that had its room: %d %s", w.Code, w.Body)
+			}
+		})
+		<-body.begun
+	}
+	refuse := func(user string, size int64, want int) {
+		t.Helper()
+		w := ask(user, size, iotest.ErrReader(errors.New("it was read")))
+		if w.Code != want || want == 503 && w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s with %d bytes: %d %s", user, size, w.Code, w.Body)
+		}
+	}
+	refuse("eve", 5001, 413)
+	hold("ann", 100)
+	hold("ann", -1) // counts as the largest that is taken, 5000
+	refuse("ann", 100, 503)
+	refuse("bob", 4000, 503)
+	hold("bob", 3900)
+	refuse("eve", 1, 503)
+	close(release)
+	holding.Wait()
+	if w := ask("eve", -1, strings.NewReader("From: a@example.com\nTo: b@c.example\n\nx")); w.Code != 202 {
+		t.Errorf("afterwards: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestBodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	h, _ := newHandler(t)
+	h.Grace = time.Millisecond
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	_, _ = io.WriteString(connection, "POST /messages HTTP/1.1\r\nHost: x\r\nContent-Type: message/rfc822\r\nContent-Length: 100\r\nAuthorization: Basic YW5uOnNlY3JldA==\r\n\r\nFrom: a")
+	answer, err := io.ReadAll(connection)
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {
+		t.Errorf("the answer is %q, %v", answer, err)
 	}
 }
 
