@@ -30,7 +30,8 @@ begin
   loop
     if v_field ~* '^authentication-results[ ]*:' then
       -- A backslash is two here, as encode writes it.
-      v_claimed := replace(regexp_replace(substr(v_field, strpos(v_field, ':') + 1), E'\\\\\\\\[()]', '', 'g'), E'\\', '');
+      v_claimed := substr(v_field, strpos(v_field, ':') + 1);
+      v_claimed := replace(regexp_replace(v_claimed, E'\\\\\\\\[()]', '', 'g'), E'\\', '');
       while v_claimed ~ '[(][^()]*[)]' loop
         v_claimed := regexp_replace(v_claimed, '[(][^()]*[)]', '', 'g');
       end loop;

@@ -78,7 +78,8 @@ func (h Header) addresses(name string) (all []Address, err error) {
 // Submitted gives the header of a message that was submitted without SMTP: without our own fields, Bcc and Return-Path, and with what a
 // message has to have. host is our name here, names are all of ours.
 func (h Header) Submitted(host string, names []string, now time.Time) Header {
-	h = h.Firewall(Trusted{Routing: true}).WithoutResults(append(names[:len(names):len(names)], host)...).WithoutReturnPath().Without(func(f Field) bool { return f.Is("Bcc") })
+	h = h.Firewall(Trusted{Routing: true}).WithoutResults(host).WithoutResults(names...).WithoutReturnPath()
+	h = h.Without(func(f Field) bool { return f.Is("Bcc") })
 	if h.Value("To") == "" && h.Value("Cc") == "" {
 		h = append(h.Without(func(f Field) bool { return f.Is("To") || f.Is("Cc") }), NewField("To", "undisclosed-recipients:;"))
 	}

@@ -97,7 +97,7 @@ func (f *Folder) finishReplay(header message.Header, envelope *message.Envelope,
 	}
 	envelope.IsUTF8 = envelope.IsUTF8 || header.IsUTF8()
 	if !isOurs { // what we have exported says what we had verified
-		header = header.WithoutResults(append(f.Names[:len(f.Names):len(f.Names)], f.FQDN)...)
+		header = header.WithoutResults(f.FQDN).WithoutResults(f.Names...)
 	}
 	return header.Firewall(message.Trusted{Routing: true, Organization: isOurs, Forest: isOurs}), nil
 }

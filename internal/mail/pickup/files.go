@@ -15,7 +15,7 @@ import (
 )
 
 // files are the files of a folder in which others may write. They can put something else in the place of a name at any moment: so every
-// step stays within the folder that was opened, follows no link, and what was opened is looked at before it is read.
+// step stays within the folder that was opened, follows no link, and what was opened is checked before it is read.
 type files struct{ root *os.Root }
 
 func openFiles(path string) (files, error) {

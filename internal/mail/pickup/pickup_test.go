@@ -143,10 +143,10 @@ func TestFileIsSubmittedOnceWhereverTheProcessEnds(t *testing.T) {
 	t.Parallel()
 	const text = "From: a@b\nTo: c@d\n\nx"
 	for name, crash := range map[string]func(f *Folder, box files) error{
-		"linked, old name left": func(f *Folder, box files) error {
+		"linked, old name left": func(f *Folder, _ files) error {
 			return os.Link(filepath.Join(f.Path, "a.eml"), filepath.Join(f.Path, "a.tmp"))
 		},
-		"renamed": func(f *Folder, box files) error {
+		"renamed": func(_ *Folder, box files) error {
 			_, err := box.rename("a.eml", working)
 			return err
 		},
@@ -218,7 +218,7 @@ func TestFilesWaitWhileTheStoreIsAwayOrUnderPressure(t *testing.T) {
 	}
 }
 
-// Others can put something else in the place of a name at any moment: also behind the look at the folder, as take and open have it here.
+// Others can put something else in the place of a name at any moment: also behind the scan of the folder, as take and open have it here.
 func TestNothingIsReadThatIsNoFileOfTheFolder(t *testing.T) {
 	t.Parallel()
 	f, s := newFolder(t, false)

@@ -32,6 +32,7 @@ type listenerSettings struct {
 // Times of an HTTP listener. How long a body may take depends on its size.
 const (
 	httpHeaderTime = 10 * time.Second
+	httpReadTime   = 40 * time.Second // a body of somebody who may submit has more
 	httpIdleTime   = time.Minute
 )
 
@@ -80,7 +81,7 @@ func (s *Server) listener(ctx context.Context, name string, written listenerSett
 		IsRejected:   s.pressure.refusesFolders,
 		MessageBytes: written.MaxMessageSize, Recipients: written.MaxRecipients, Budget: &s.httpBudget,
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: httpHeaderTime, IdleTimeout: httpIdleTime, MaxHeaderBytes: httpHeaderBytes}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: httpHeaderTime, ReadTimeout: httpReadTime, IdleTimeout: httpIdleTime, MaxHeaderBytes: httpHeaderBytes}
 	return func() {
 		var serving sync.WaitGroup
 		for _, listener := range listeners {

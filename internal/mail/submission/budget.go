@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Budget bounds what requests that are read at the same time have in memory: how many there are, of a user and of all, and the bytes of their
-// bodies, each of which is in memory up to three times. Its fields are set before it is used; several handlers may share one.
+// Budget bounds what requests that are read at the same time have in memory: how many there are, of a user and of all, and the bytes of
+// their bodies, each of which is in memory up to three times. Its fields are set before it is used; several handlers may share one.
 type Budget struct {
 	Requests int   // 64
 	OfUser   int   // 16: one user does not take the room of all
@@ -46,7 +46,8 @@ func (b *Budget) take(user string, size int64) (free func(), isTaken bool) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.requests, b.bytes = b.requests-1, b.bytes-size
-		if b.ofUser[user]--; b.ofUser[user] == 0 {
+		b.ofUser[user]--
+		if b.ofUser[user] == 0 {
 			delete(b.ofUser, user)
 		}
 	}, true

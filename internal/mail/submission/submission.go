@@ -86,22 +86,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if most == 0 {
 		most = 36 << 20
 	}
-	size := r.ContentLength
-	switch {
-	case size > most:
-		h.fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message has at most %d bytes", most))
-		return
-	case size < 0: // it is not said
-		size = most
-	}
-	budget := h.Budget
-	if budget == nil {
-		budget = &h.own
-	}
-	free, isTaken := budget.take(user, size)
-	if !isTaken {
+	free, status := h.makeRoom(user, r.ContentLength, most)
+	if status != http.StatusOK {
 		w.Header().Set("Retry-After", "5")
-		h.fail(w, http.StatusServiceUnavailable, "too many messages are coming at the same time, try again later")
+		h.fail(w, status, fmt.Sprintf("too many messages are coming at the same time, or one of more than %d bytes", most))
 		return
 	}
 	defer free()
@@ -114,18 +102,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	envelope, err := h.read(paced, r.Header, user, body)
 	_ = response.SetWriteDeadline(time.Now().Add(answerTime))
 	if err != nil {
-		var tooLarge *http.MaxBytesError
-		status := http.StatusBadRequest
-		switch {
-		case errors.As(err, &tooLarge):
-			status = http.StatusRequestEntityTooLarge
-		case errors.Is(err, os.ErrDeadlineExceeded):
+		status := statusOf(err)
+		if status == http.StatusRequestTimeout {
 			w.Header().Set("Connection", "close")
-			status = http.StatusRequestTimeout
-		case errors.Is(err, errForm):
-			status = http.StatusUnsupportedMediaType
-		case errors.Is(err, errSender):
-			status = http.StatusForbidden
 		}
 		h.fail(w, status, err.Error())
 		return
@@ -142,6 +121,41 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		h.answer(w, http.StatusAccepted, map[string]any{"message_id": id})
 	}
+}
+
+// statusOf gives the status that says what is wrong with a request.
+func statusOf(err error) int {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusRequestTimeout
+	case errors.Is(err, errForm):
+		return http.StatusUnsupportedMediaType
+	case errors.Is(err, errSender):
+		return http.StatusForbidden
+	}
+	return http.StatusBadRequest
+}
+
+// makeRoom makes room for a body; the status says why there is none. A size below 0 is not said.
+func (h *Handler) makeRoom(user string, size, most int64) (free func(), status int) {
+	if size > most {
+		return nil, http.StatusRequestEntityTooLarge
+	}
+	if size < 0 {
+		size = most
+	}
+	budget := h.Budget
+	if budget == nil {
+		budget = &h.own
+	}
+	free, isTaken := budget.take(user, size)
+	if !isTaken {
+		return nil, http.StatusServiceUnavailable
+	}
+	return free, http.StatusOK
 }
 
 func (h *Handler) authenticate(r *http.Request) (user string, status int) {
