@@ -39003,7 +39003,53 @@ Errors: PM010.';
 -- Messages that come whole: what is checked and what is added before they are stored (RFC 5322, spec mail 4.1).
 --
 -- Lines end with CR LF; a message that has LF alone throughout is made so, one that mixes them is refused, because what
--- ends a line decides where headers end. Bcc and internal headers go, Message-Id and Date come where they are missing.
+-- ends a line decides where headers end. Bcc, internal headers and results under our names go, Message-Id and Date come
+-- where they are missing.
+
+create function parley_mail._p_without_own_results(head text) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_names text[] := array(
+    select lower(n.name collate "C")
+    from (
+      select unnest(array[o.settings ->> 'fqdn', o.default_domain]) from parley_mail._p_organization as o
+      union
+      select c.settings ->> 'fqdn' from parley_mail._p_object as c where c.kind = 'receive connector'
+    ) as n (name)
+    where n.name is not null
+  );
+  v_field text;
+  v_claimed text;
+  v_kept text := '';
+begin
+  for v_field in
+    select f.field
+    from regexp_split_to_table(head, E'\r\n(?![ \t])') with ordinality as f (field, n)
+    where f.field <> ''
+    order by f.n
+  loop
+    if v_field ~* '^authentication-results[ ]*:' then
+      -- A backslash is two here, as encode writes it.
+      v_claimed := substr(v_field, strpos(v_field, ':') + 1);
+      v_claimed := replace(regexp_replace(v_claimed, E'\\\\\\\\[()]', '', 'g'), E'\\', '');
+      while v_claimed ~ '[(][^()]*[)]' loop
+        v_claimed := regexp_replace(v_claimed, '[(][^()]*[)]', '', 'g');
+      end loop;
+      v_claimed := (regexp_match(v_claimed, E'^[\x01-\x20\x7f"]*([^;(\x01-\x20\x7f"]*)'))[1];
+      continue when v_claimed = '' or lower(v_claimed collate "C") = any (v_names);
+    end if;
+    v_kept := v_kept || v_field || E'\r\n';
+  end loop;
+  return v_kept;
+end
+$$;
+
+comment on function parley_mail._p_without_own_results(text) is
+'Takes out of a header what says under one of our names what was verified of the origin of a message.
+Arguments: head, lines that end with CR LF, as encode writes them.
+Source: RFC 8601 section 5.';
 
 create function parley_mail._p_completed_raw(raw bytea, header_message_id text, at timestamptz) returns bytea
 language plpgsql
@@ -39046,6 +39092,9 @@ begin
       v_kept := v_kept || v_line || E'\r\n';
     end if;
   end loop;
+  if v_kept ~* E'(^|\n)authentication-results[ ]*:' then
+    v_kept := parley_mail._p_without_own_results(v_kept);
+  end if;
   if v_kept !~* E'(^|\n)from[ ]*:' then
     found := parley_mail._p_raise('raw', 'It has no header From.');
   end if;

@@ -81,7 +81,9 @@ func (s *Server) listener(ctx context.Context, name string, written listenerSett
 		IsRejected:   s.pressure.refusesFolders,
 		MessageBytes: written.MaxMessageSize, Recipients: written.MaxRecipients, Budget: &s.httpBudget,
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: httpHeaderTime, ReadTimeout: httpReadTime, IdleTimeout: httpIdleTime, MaxHeaderBytes: httpHeaderBytes}
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: httpHeaderTime, ReadTimeout: httpReadTime, IdleTimeout: httpIdleTime, MaxHeaderBytes: httpHeaderBytes,
+	}
 	return func() {
 		var serving sync.WaitGroup
 		for _, listener := range listeners {
