@@ -119,6 +119,16 @@ begin
         ) order by r.binding, r.connector, r.low), '[]')
         from parley_mail._p_receive_range as r
       ),
+      'nodes', (
+        select coalesce(jsonb_agg(jsonb_build_object(
+          'name', d.name, 'host', d.host,
+          'listeners', case
+            when d.stopped_at is null and d.reported_at > clock_timestamp() - interval '1 minute' then d.listeners
+            else '{}'
+          end
+        )), '[]')
+        from parley_mail._p_daemon as d
+      ),
       'objects', (
         select coalesce(jsonb_object_agg(k.kind, k.objects), '{}')
         from (
@@ -144,8 +154,9 @@ end
 $$;
 
 comment on function parley_mail._p_configuration(parley.caller) is
-'Gives the whole configuration for a daemon: {"version", "ranges": [{connector, binding, low, high}], "objects": {kind:
-{name: settings}}} with defaults and secrets, and without the directory, which is asked address by address.
+'Gives the whole configuration for a daemon: {"version", "ranges": [{connector, binding, low, high}], "nodes": [{name,
+host, listeners}], "objects": {kind: {name: settings}}} with defaults and secrets, and without the directory, which is
+asked address by address.
 Errors: PM001 the caller does not hold SERVE, PM005 there is none.';
 
 create function parley_mail._p_objects(caller parley.caller default parley.current_caller())

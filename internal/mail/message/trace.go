@@ -73,12 +73,12 @@ func (h Header) Hops() int {
 	return len(h.All("Received"))
 }
 
-// HopsBy counts how often it has come through hosts of this name.
-func (h Header) HopsBy(name string) (hops int) {
+// HopsBy counts how often it has come through hosts whose name is one of some. Names are given in lower case, without the dot of the root.
+func (h Header) HopsBy(isOne func(name string) bool) (hops int) {
 	for _, field := range h.All("Received") {
 		words := strings.Fields(field.Value())
 		for i, word := range words {
-			if strings.EqualFold(word, "by") && i+1 < len(words) && strings.EqualFold(words[i+1], name) {
+			if strings.EqualFold(word, "by") && i+1 < len(words) && isOne(strings.ToLower(strings.TrimRight(words[i+1], ".;"))) {
 				hops++
 				break
 			}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -121,6 +122,11 @@ func (c *connection) groups() []Group {
 		groups = append(groups, Partners)
 	}
 	return groups
+}
+
+// isOwnName reports whether a name is one by which we receive: that of the connector, or another one of the organization.
+func (c *connection) isOwnName(name string) bool {
+	return strings.EqualFold(name, c.connector.FQDN) || c.server.IsOwnName != nil && c.server.IsOwnName(name)
 }
 
 // isTrusted reports whether the peer is more than an anonymous one, who is slowed down by his errors.

@@ -95,6 +95,17 @@ func (l *listening) end() {
 	l.loops.Wait()
 }
 
+// Addresses gives where the server listens.
+func (s *Server) Addresses() []netip.AddrPort {
+	s.listening.mu.Lock()
+	defer s.listening.mu.Unlock()
+	addresses := make([]netip.AddrPort, 0, len(s.listening.open))
+	for _, listener := range s.listening.open {
+		addresses = append(addresses, addrPort(listener.Addr()))
+	}
+	return addresses
+}
+
 // Rebind closes the listeners of bindings that a configuration does not have, and opens those that are new. Connections that are open go
 // on. What cannot be opened is an error, and can be tried again. Before Run there is nothing to do.
 func (s *Server) Rebind(ctx context.Context, configuration *Configuration) error {

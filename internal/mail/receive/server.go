@@ -32,6 +32,9 @@ type Server struct {
 	ClientCAs   func(connector string) *tls.Config // nothing means the roots of the system; only ClientCAs of what it returns is used
 	// PeerName gives the name of an address by DNS, or nothing. It is called when a message is received, once a connection.
 	PeerName func(ctx context.Context, ip netip.Addr) string
+	// IsOwnName reports whether a host that Received fields name, in lower case, is one of the organization. Nothing means that none is
+	// but the connector itself.
+	IsOwnName func(name string) bool
 	// Grace is how long a message that is under way may take when the server stops.
 	Grace time.Duration
 

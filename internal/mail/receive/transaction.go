@@ -82,7 +82,7 @@ func (t *transaction) refuse(reply *Reply) {
 func (t *transaction) endHeader(isEnd bool) {
 	header, length, isComplete := message.ParseHeader(t.block)
 	l := t.connection.connector.Limits
-	hops, local := header.Hops(), header.HopsBy(t.connection.connector.FQDN)
+	hops, local := header.Hops(), header.HopsBy(t.connection.isOwnName)
 	switch {
 	case !isComplete && !isEnd, l.HeaderBytes > 0 && length > l.HeaderBytes:
 		t.refuse(NewReply(552, 3, 4, "The header is larger than this server takes"))

@@ -77,6 +77,8 @@ type SMTPCarrier struct {
 	Connector func(name string) (Connector, bool)
 	// Self is whether a name is one of this host's.
 	Self func(name string) bool
+	// Own is whether somebody who works on the same queues receives at an address: what is sent there comes back. Nil means nobody does.
+	Own func(address netip.AddrPort) bool
 	// Domain is a stricter policy that a domain publishes (MTA-STS), or nil.
 	Domain func(ctx context.Context, domain string) *DomainPolicy
 	Logger *slog.Logger
@@ -108,8 +110,15 @@ func (s *SMTPCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
 	if err != nil {
 		return nil, &OpenError{resultOfError(hop.Name, err)}
 	}
-	last := &OpenError{Result{Enhanced: "4.4.1", Text: "no host of " + hop.Name + " answers", Host: hop.Name, HostFailed: true}}
-	for _, host := range hosts {
+	last := &OpenError{resultOfError(hop.Name, leadBack(hop, connector))}
+	for i, host := range hosts {
+		if s.leadsBack(ctx, connector, hosts, i) {
+			s.Logger.WarnContext(ctx, "mail for a next hop would come back to this server", "hop", hop.Name, "host", host.Name)
+			if len(connector.SmartHosts) > 0 {
+				continue
+			}
+			break
+		}
 		way, err := s.connectHost(ctx, connector, host, policy)
 		if err == nil {
 			return way, nil
@@ -119,11 +128,11 @@ func (s *SMTPCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
 		} else {
 			last = &OpenError{resultOfError(host.Name, err)}
 		}
+		last.Result.HostFailed = true
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	last.Result.HostFailed = true
 	return nil, last
 }
 
@@ -185,19 +194,28 @@ func named(patterns []string, name string) bool {
 	})
 }
 
-// connectHost tries the addresses of a host.
-func (s *SMTPCarrier) connectHost(
-	ctx context.Context, connector Connector, host nexthop.Host, policy *DomainPolicy,
-) (*Connection, error) {
-	name, port := host.Name, connector.Port
+// endOf is the name of a host without the port that a smart host may have, and the port.
+func (c Connector) endOf(host nexthop.Host) (name string, port int, err error) {
+	name, port = host.Name, c.Port
 	if port == 0 {
 		port = 25
 	}
 	if only, own, err := net.SplitHostPort(name); err == nil {
 		name = only
 		if port, err = strconv.Atoi(own); err != nil {
-			return nil, fmt.Errorf("%q is no port", own)
+			return "", 0, fmt.Errorf("%q is no port", own)
 		}
+	}
+	return name, port, nil
+}
+
+// connectHost tries the addresses of a host.
+func (s *SMTPCarrier) connectHost(
+	ctx context.Context, connector Connector, host nexthop.Host, policy *DomainPolicy,
+) (*Connection, error) {
+	name, port, err := connector.endOf(host)
+	if err != nil {
+		return nil, err
 	}
 	addresses, secure, err := s.resolver(connector).Addresses(ctx, name)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/mtasts"
 	"github.com/parley-broker/parley/internal/mail/nexthop"
-	"github.com/parley-broker/parley/internal/mail/receive"
 	"github.com/parley-broker/parley/internal/mail/send"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
@@ -127,12 +126,6 @@ func (s *sending) passedBy(names ...string) (beginnings []string) {
 		}
 	}
 	return beginnings
-}
-
-// isOwn is whether a name is one of this host: mail does not go there.
-func (s *settings) isOwn(name, host string) bool {
-	return strings.EqualFold(name, s.fqdn) || strings.EqualFold(name, host) ||
-		slices.ContainsFunc(s.receive.Connectors, func(c *receive.Connector) bool { return strings.EqualFold(c.FQDN, name) })
 }
 
 // withPorts adds the usual port to addresses without one.

@@ -74,6 +74,7 @@ type Server struct {
 	config     Config
 	host       string
 	settings   atomic.Pointer[settings]
+	nodes      atomic.Pointer[nodes]
 	bodies     *bodyCache
 	deliveries *deliveries
 	resolver   *nexthop.Resolver
@@ -129,7 +130,7 @@ func New(config Config) (*Server, error) {
 	s.receiver = &receive.Server{
 		Accepter: s.committer, Spool: spool.New(config.SpoolFolder, config.BodyCache/8, config.BodyCache), Log: config.Logger, Grace: grace,
 		Credentials: credentials{config.Pool, s.credential}, Directory: s.directory, Verifier: newVerifier(s.equipment.resolver),
-		Governor: s.pressure,
+		Governor: s.pressure, IsOwnName: s.isOwnName,
 	}
 	s.dispatcher, err = send.NewDispatcher(send.Config{
 		Store: s.deliveries, Wake: s.queued, Interval: scanInterval, Lease: config.Lease, Logger: config.Logger,
@@ -150,7 +151,8 @@ func (s *Server) carriers() map[string]send.Carrier {
 			connector, known := s.settings.Load().sending.connectors[name]
 			return connector, known
 		},
-		Self:   func(name string) bool { return s.settings.Load().isOwn(name, s.host) },
+		Self:   s.isOwnName,
+		Own:    s.isOwnAddress,
 		Domain: s.policies(),
 	}
 	mailboxes := &send.MailboxCarrier{Store: func(name string) (send.MailboxStore, bool) {
@@ -312,6 +314,7 @@ func (s *Server) readSettings(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.nodes.Store(knownNodes(fresh.nodes, s.config.Name, s.host, machineAddresses()))
 	if used != nil && used.version == fresh.version {
 		return nil
 	}

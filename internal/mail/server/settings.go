@@ -31,6 +31,8 @@ type settings struct {
 	folders     map[string]folderSettings
 	listeners   map[string]listenerSettings
 	credentials map[string]credential
+	// nodes are the daemons, as they were when the configuration was read.
+	nodes []node
 	// hasServices is whether mail may go to services or tables of the database.
 	hasServices bool
 }
@@ -41,6 +43,7 @@ type written struct {
 	Ranges  []struct {
 		Connector, Binding, Low, High string
 	} `json:"ranges"`
+	Nodes   []node `json:"nodes"`
 	Objects struct {
 		Organization map[string]organization     `json:"organization"`
 		Receive      map[string]receiveConnector `json:"receive connector"`
@@ -99,7 +102,7 @@ func readSettings(text json.RawMessage, host string, roots *x509.CertPool, used 
 		reportCopies: own.DSNCopies,
 		stores:       make(map[string]send.MailboxStore), keys: make(map[string][]signing.Key),
 	}
-	s.hasServices = len(all.Objects.Services) > 0
+	s.nodes, s.hasServices = all.Nodes, len(all.Objects.Services) > 0
 	s.postmaster = first(own.Postmaster, "postmaster@"+first(own.DefaultDomain, s.fqdn))
 	if err := all.readReceiving(s); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 
 	"github.com/jackc/pgx/v5"
 
@@ -80,6 +81,8 @@ type Daemon struct {
 	Resources            []Resource `json:"resources"`
 	Problems             []Problem  `json:"problems"`
 	Counters             []Counter  `json:"counters"`
+	// Listeners are where it receives mail, with the addresses of its machine for all.
+	Listeners []netip.AddrPort `json:"listeners"`
 }
 
 // Resource is a resource as it was measured; a value of nil was not.
