@@ -38375,6 +38375,16 @@ begin
         ) order by r.binding, r.connector, r.low), '[]')
         from parley_mail._p_receive_range as r
       ),
+      'nodes', (
+        select coalesce(jsonb_agg(jsonb_build_object(
+          'name', d.name, 'host', d.host,
+          'listeners', case
+            when d.stopped_at is null and d.reported_at > clock_timestamp() - interval '1 minute' then d.listeners
+            else '{}'
+          end
+        )), '[]')
+        from parley_mail._p_daemon as d
+      ),
       'objects', (
         select coalesce(jsonb_object_agg(k.kind, k.objects), '{}')
         from (
@@ -38400,8 +38410,9 @@ end
 $$;
 
 comment on function parley_mail._p_configuration(parley.caller) is
-'Gives the whole configuration for a daemon: {"version", "ranges": [{connector, binding, low, high}], "objects": {kind:
-{name: settings}}} with defaults and secrets, and without the directory, which is asked address by address.
+'Gives the whole configuration for a daemon: {"version", "ranges": [{connector, binding, low, high}], "nodes": [{name,
+host, listeners}], "objects": {kind: {name: settings}}} with defaults and secrets, and without the directory, which is
+asked address by address.
 Errors: PM001 the caller does not hold SERVE, PM005 there is none.';
 
 create function parley_mail._p_objects(caller parley.caller default parley.current_caller())
@@ -45869,12 +45880,13 @@ create table parley_mail._p_daemon (
   actions text[] not null default '{}',
   resources jsonb not null default '[]',
   problems jsonb not null default '[]',
-  counters jsonb not null default '[]'
+  counters jsonb not null default '[]',
+  listeners text[] not null default '{}'
 ) with (fillfactor = 50);
 
 comment on table parley_mail._p_daemon is
 'Daemons of mail. resources: array of {resource, value, level, unit}; problems: array of {code, kind, object, cause};
-counters: array of {object, counter, instance, value}.';
+counters: array of {object, counter, instance, value}; listeners: where it receives mail, as address:port.';
 
 create function parley_mail._p_report_daemon(
   name text, report jsonb, caller parley.caller default parley.current_caller()
@@ -45890,22 +45902,24 @@ begin
   found := parley_mail._p_require(v_caller, 'SERVE');
   insert into parley_mail._p_daemon as d (
     name, role, host, process_id, version, stopped_at, configuration_version, level, actions, resources, problems,
-    counters
+    counters, listeners
   )
   select
     _p_report_daemon.name, pg_get_userbyid(v_caller), r.host, r.process_id, r.version,
     case when r.is_stopped then clock_timestamp() end, r.configuration_version, coalesce(r.level, 'NORMAL'),
-    coalesce(r.actions, '{}'), coalesce(r.resources, '[]'), coalesce(r.problems, '[]'), coalesce(r.counters, '[]')
+    coalesce(r.actions, '{}'), coalesce(r.resources, '[]'), coalesce(r.problems, '[]'), coalesce(r.counters, '[]'),
+    coalesce(r.listeners, '{}')
   from jsonb_to_record(report) as r (
     host text, process_id integer, version text, is_stopped boolean, configuration_version bigint, level text,
-    actions text[], resources jsonb, problems jsonb, counters jsonb
+    actions text[], resources jsonb, problems jsonb, counters jsonb, listeners text[]
   )
   on conflict on constraint _p_daemon_pkey do update
   set role = excluded.role, host = excluded.host, process_id = excluded.process_id, version = excluded.version,
     serving_since = case when v_is_start then clock_timestamp() else d.serving_since end,
     reported_at = clock_timestamp(), stopped_at = excluded.stopped_at,
     configuration_version = excluded.configuration_version, level = excluded.level, actions = excluded.actions,
-    resources = excluded.resources, problems = excluded.problems, counters = excluded.counters;
+    resources = excluded.resources, problems = excluded.problems, counters = excluded.counters,
+    listeners = excluded.listeners;
   if v_is_start then
     delete from parley_mail._p_daemon as d where d.reported_at < clock_timestamp() - interval '1 day';
   end if;
@@ -45972,7 +45986,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select
     d.name, d.role, d.host, d.process_id, d.version, d.serving_since, d.reported_at, d.stopped_at,
-    d.configuration_version, d.level, d.actions, d.resources, d.problems, d.counters
+    d.configuration_version, d.level, d.actions, d.resources, d.problems, d.counters, d.listeners
   from parley_mail._p_daemon as d
   where parley_mail._p_may_see_pressure(parley.caller_role(caller))
 $$;
