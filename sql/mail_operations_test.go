@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -299,6 +300,34 @@ func TestTrackingIsForViewersAndSubmitters(t *testing.T) {
 	id = value[int64](shop, "select parley_mail.send('shop', array['ann@example.org'], 'secret', 'text')")
 	b.exec("select parley_mail._p_categorize(100)")
 	equal(b.session, "true", "select bool_and(message_subject is null)::text from parley_mail.tracking where internal_message_id = $1::bigint::text", id)
+}
+
+// Who is in a group, and where an alias or forwarding leads, is for who sees all of mail.
+func TestSubmitterSeesTheAddressesThatHeWrote(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.apply(`{"distribution group": {"all@example.org": {"members": ["ann@example.org", "bob@example.org", "far@secret.example"]}},
+		"mailbox": {"eve@example.org": {"forwarding": "ONLY", "forward_to": ["fwd@secret.example"]}}}`)
+	b.exec("select parley.create_queue('informed'); select parley.create_service('//informed', 'informed', array['parley_mail/Status'])")
+	shop := b.role("shop")
+	b.exec("select parley_mail.grant_right('SEND', $1), parley.grant('SEND', 'service', '//informed', $1)", shop)
+	s := b.as(shop)
+	id := value[int64](s, "select parley_mail.send('shop', array['all@example.org', 'a@example.org', 'eve@example.org', 'bob@example.org'], 'a', 'b', on_status => '//informed')")
+	b.exec("select parley_mail._p_categorize(100)")
+	for range 4 {
+		for _, c := range b.claimMail(10, 10) {
+			b.outcomes(c, slices.Repeat([]string{"FAILED"}, len(c.Ordinals))...)
+		}
+	}
+	equal(s, "DUPLICATEEXPAND {a@example.org}, DUPLICATEEXPAND {bob@example.org}, EXPAND {all@example.org}, FAIL {all@example.org,bob@example.org} 4.2.0, "+
+		"FAIL {all@example.org,eve@example.org} 4.2.0, REDIRECT {eve@example.org}, SUBMIT {all@example.org,a@example.org,eve@example.org,bob@example.org}",
+		"select string_agg(concat_ws(' ', event_id, recipient_address, recipient_status[1]), ', ' order by event_id, recipient_address) from parley_mail.tracking")
+	seen := value[string](s, "select string_agg(t::text, ' ') from parley_mail.tracking as t") + value[string](b.session, `
+		select string_agg(convert_from(message_body, 'UTF8'), ' ') from parley.receive('informed', 100)`)
+	if strings.Contains(seen, "ann@") || strings.Contains(seen, "secret.example") || strings.Count(seen, "all@example.org") < 3 {
+		t.Errorf("the submitter sees %s", seen)
+	}
+	equal(b.session, true, "select bool_or(recipient_address @> array['far@secret.example']) from parley_mail.tracking where internal_message_id = $1::bigint::text", id)
 }
 
 func TestOperationsOfMailAskForTheRight(t *testing.T) {

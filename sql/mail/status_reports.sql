@@ -11,11 +11,30 @@ declare
   v_sent integer := 0;
 begin
   for v_event in
-    select m.message_id, m.parent_message_id, m.on_status, m.tag, u.address, u.status, u.reason,
+    select m.message_id, m.parent_message_id, m.on_status, m.tag, u.status,
+      -- The address that the submitter wrote: groups, aliases and forwarding are none of his business.
+      case
+        when w.is_written then u.address
+        else (
+          select regexp_replace(e.fields ->> 'text', '^rfc822;', '')
+          from parley_store.tracking as e
+          where e.system = 'mail' and e.message_id = m.message_id::text and u.address = any (e.recipients)
+            and e.event in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT')
+          limit 1
+        )
+      end as address,
+      case when w.is_written then u.reason end as reason,
       case u.event when 'FAIL' then 'FAILED' when 'DEFER' then 'DEFERRED' else 'DELIVERED' end as event
     from unnest(events, message_ids, addresses, statuses, texts) with ordinality
       as u (event, message_id, address, status, reason, n)
     join parley_mail._p_message as m using (message_id)
+    cross join lateral (
+      select exists (
+        select
+        from parley_mail._p_message as p
+        where p.message_id in (m.message_id, m.parent_message_id) and u.address = any (p.recipients)
+      ) as is_written
+    ) as w
     where u.event in ('SEND', 'DELIVER', 'FAIL', 'DEFER') and m.on_status is not null
     order by u.n
   loop
