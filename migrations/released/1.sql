@@ -40237,6 +40237,61 @@ $$;
 comment on function parley_mail._p_submitter_number(parley.caller) is
 'Gives the number of the caller''s role, as events have it.';
 
+create view parley_mail._p_tracked with (security_barrier) as
+select
+  t.at, t.event, t.source, t.message_id,
+  case
+    when t.sees_all or (s.recipients @> t.recipients and s.recipients <@ t.recipients) then t.recipients
+    else s.recipients
+  end as recipients,
+  case
+    when t.sees_all or s.is_routing or (s.recipients @> t.recipients and s.recipients <@ t.recipients) then t.fields
+    -- What a host says of a recipient, and which host it is, can name him.
+    else (
+      select jsonb_object_agg(f.key, f.value)
+      from jsonb_each(t.fields) as f
+      where f.key in (
+          'status', 'sender', 'network_message_id', 'header_message_id', 'bytes', 'received_at', 'client_ip', 'helo',
+          'direction', 'submitted_by', 'parent', 'tag', 'came_by', 'subject'
+        )
+    )
+  end as fields
+from (
+  select r.at, r.event, r.source, r.message_id, r.recipients, r.fields, v.sees_all
+  from parley_store.tracking as r
+  cross join (select parley_mail._p_sees_tracking() as sees_all, parley_mail._p_submitter_number() as submitter) as v
+  where r.system = 'mail' and (v.sees_all or r.fields ->> 'submitted_by' = v.submitter)
+) as t
+left join lateral (
+  select a.is_routing, array(
+      select distinct m.address
+      from unnest(t.recipients) as w (address)
+      cross join lateral (
+        select regexp_replace(t.fields ->> 'text', '^rfc822;', '') as address
+        where a.is_routing and t.fields ? 'text'
+        union all
+        select w.address
+        from parley_store.tracking as e
+        where e.system = 'mail' and e.message_id = coalesce(t.fields ->> 'parent', t.message_id)
+          and e.event in ('SUBMIT', 'RECEIVE') and w.address = any (e.recipients)
+        union all
+        select regexp_replace(e.fields ->> 'text', '^rfc822;', '')
+        from parley_store.tracking as e
+        where e.system = 'mail' and e.message_id = t.message_id and w.address = any (e.recipients)
+          and e.event in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT')
+        limit 1
+      ) as m
+    ) as recipients
+  from (
+    select t.event in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT') as is_routing
+  ) as a
+) as s on t.sees_all is not true;
+
+comment on view parley_mail._p_tracked is
+'Events of messages for parley_mail.tracking. Who does not hold VIEW sees the events of his own submissions, and in them
+the addresses that he wrote in the place of those to which a group, an alias or forwarding led: an address of which
+neither is known is not shown.';
+
 create view parley_mail.tracking with (security_barrier) as
 select
   t.at as date_time,
@@ -40272,16 +40327,12 @@ select
   'Email'::text as traffic_type,
   null::text as log_id,
   '1'::text as schema_version
-from parley_store.tracking as t
-where t.system = 'mail'
-  and (
-    (select parley_mail._p_sees_tracking())
-    or t.fields ->> 'submitted_by' = (select parley_mail._p_submitter_number())
-  );
+from parley_mail._p_tracked as t;
 
 comment on view parley_mail.tracking is
 'Events of messages, in the order of fields that message tracking logs have: all for who holds VIEW, those of one''s own
-submissions for others. Name a date_time or an internal_message_id: without them all partitions are read.
+submissions for others, who see the addresses that they wrote and not where groups, aliases and forwarding led. Name a
+date_time or an internal_message_id: without them all partitions are read.
 Columns: date_time; client_ip, client_hostname, from where it came; server_hostname, where it went; source_context, why;
 source, what saw it; event_id; internal_message_id, the number of the message; message_id, of its header;
 network_message_id, the same for forks; message_info, when it came first; reference, of a fork its parent and of a
@@ -43208,11 +43259,30 @@ declare
   v_sent integer := 0;
 begin
   for v_event in
-    select m.message_id, m.parent_message_id, m.on_status, m.tag, u.address, u.status, u.reason,
+    select m.message_id, m.parent_message_id, m.on_status, m.tag, u.status,
+      -- The address that the submitter wrote: groups, aliases and forwarding are none of his business.
+      case
+        when w.is_written then u.address
+        else (
+          select regexp_replace(e.fields ->> 'text', '^rfc822;', '')
+          from parley_store.tracking as e
+          where e.system = 'mail' and e.message_id = m.message_id::text and u.address = any (e.recipients)
+            and e.event in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT')
+          limit 1
+        )
+      end as address,
+      case when w.is_written then u.reason end as reason,
       case u.event when 'FAIL' then 'FAILED' when 'DEFER' then 'DEFERRED' else 'DELIVERED' end as event
     from unnest(events, message_ids, addresses, statuses, texts) with ordinality
       as u (event, message_id, address, status, reason, n)
     join parley_mail._p_message as m using (message_id)
+    cross join lateral (
+      select exists (
+        select
+        from parley_mail._p_message as p
+        where p.message_id in (m.message_id, m.parent_message_id) and u.address = any (p.recipients)
+      ) as is_written
+    ) as w
     where u.event in ('SEND', 'DELIVER', 'FAIL', 'DEFER') and m.on_status is not null
     order by u.n
   loop
