@@ -33,7 +33,9 @@ create type parley_mail._p_arriving as (
   received_at timestamptz,
   idempotency_key text,
   quarantine text,
-  content_hash text
+  content_hash text,
+  refused_status text,
+  refused_reason text
 );
 
 comment on type parley_mail._p_arriving is
@@ -41,7 +43,37 @@ comment on type parley_mail._p_arriving is
 source: SMTP, HTTP, PICKUP, REPLAY or DSN; directionality: INCOMING, or ORIGINATING from a sender of ours; expires_at
 null: by priority; parent_message_id, of a report the message that it is about; idempotency_key: a message that was
 accepted under it before is the same; quarantine: why it is set aside for an operator, null: it is not; content_hash, in
-hexadecimal: with an idempotency key, of what has to be the same under that, null: anything.';
+hexadecimal: with an idempotency key, of what has to be the same under that, null: anything; refused_status and
+refused_reason: why nobody gets it and its sender a report, null: it goes on.';
+
+create function parley_mail._p_refuse(message_ids bigint[], status text, reason text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_refused record;
+begin
+  insert into parley_mail._p_recipient (message_id, ordinal, address, notify, original_recipient)
+  select m.message_id, r.ordinal, r.address, r.notify, r.original
+  from parley_mail._p_message as m
+  cross join unnest(m.recipients, m.notify, m.original_recipients) with ordinality
+    as r (address, notify, original, ordinal)
+  where m.message_id = any (message_ids);
+  select array_agg(r.message_id) as ids, array_agg(r.ordinal) as ordinals, min(m.source) as source into v_refused
+  from parley_mail._p_recipient as r
+  join parley_mail._p_message as m using (message_id)
+  where r.message_id = any (message_ids);
+  perform parley_mail._p_fail_recipients(
+    v_refused.ids, v_refused.ordinals, array_fill(status, array[cardinality(v_refused.ids)]),
+    array_fill(reason, array[cardinality(v_refused.ids)]), v_refused.source
+  );
+end
+$$;
+
+comment on function parley_mail._p_refuse(bigint[], text, text) is
+'Gives up all recipients of messages that were just stored, with a report to the sender where he wants one.
+Arguments: message_ids; status, a code of RFC 3463; reason.
+Source: spec mail 4.1.';
 
 create function parley_mail._p_commit_durably() returns void
 language plpgsql
@@ -223,12 +255,15 @@ begin
   perform parley_mail._p_insert_arriving(messages, v_ids);
   for v_next in
     select coalesce(messages[i.n].priority, 1::smallint) as priority, messages[i.n].quarantine as quarantine,
+      messages[i.n].refused_status as status, messages[i.n].refused_reason as reason,
       array_agg(i.id order by i.n) as ids
     from unnest(v_ids) with ordinality as i (id, n)
     where i.id > 0
-    group by 1, 2
+    group by 1, 2, 3, 4
   loop
-    if v_next.quarantine is null then
+    if v_next.status is not null then
+      perform parley_mail._p_refuse(v_next.ids, v_next.status, v_next.reason);
+    elsif v_next.quarantine is null then
       perform parley_mail._p_submit(v_next.ids, v_next.priority, null);
     else
       perform parley_mail._p_set_aside(v_next.ids, v_next.quarantine);

@@ -49,9 +49,13 @@ type Envelope struct {
 	Directionality   string
 	Verdicts         json.RawMessage // of SPF, DKIM and DMARC; null where nothing was verified
 	Quarantine       string          // the reason why the message is to be held, or nothing
+	Refusal          Refusal         // why nobody gets it, where it is stored for a report to its sender alone
 	IdempotencyKey   string
 	ContentHash      string // with the key: what the submitter gave, whose bytes differ from those stored
 }
+
+// Refusal says why a message is given up as soon as it is stored: a code of RFC 3463 and a text. Nothing says that it is not.
+type Refusal struct{ Status, Text string }
 
 // NewNetworkMessageID makes a UUID of version 7, which indexes keep in the order of time.
 func NewNetworkMessageID(now time.Time) string {

@@ -28,7 +28,9 @@ func (f *Folder) envelope(header message.Header) (message.Envelope, message.Head
 		return message.Envelope{}, nil, err
 	}
 	if f.Recipients > 0 && len(envelope.Recipients) > f.Recipients {
-		return message.Envelope{}, nil, fmt.Errorf("the message has %d recipients, and %d are taken", len(envelope.Recipients), f.Recipients)
+		envelope.Refusal = message.Refusal{
+			Status: "5.5.3", Text: fmt.Sprintf("the message has %d recipients, at most %d are taken", len(envelope.Recipients), f.Recipients),
+		}
 	}
 	envelope.HeaderMessageID, envelope.Subject = header.Value("Message-Id"), header.Value("Subject")
 	envelope.Priority = message.PriorityOf(header)
@@ -38,7 +40,7 @@ func (f *Folder) envelope(header message.Header) (message.Envelope, message.Head
 
 // picked reads the envelope of a message out of its header.
 func (f *Folder) picked(header message.Header, envelope *message.Envelope, now time.Time) (message.Header, error) {
-	sender, recipients, err := header.Addressees(f.Recipients)
+	sender, recipients, err := header.Addressees(0) // as many as the header has room for: each is reported
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,8 @@ type Folder struct {
 	Log      *slog.Logger
 	// IsRejected reports whether pressure keeps files waiting (section 14.3); nothing means never.
 	IsRejected func() bool
+	// IsRefusal reports whether an error of Accepter is of the message, and stays; nothing means never.
+	IsRefusal func(error) bool
 
 	Poll         time.Duration // 5 s
 	PerMinute    int           // files: 100
@@ -135,7 +137,8 @@ func (f *Folder) mayTake(now time.Time) bool {
 	return true
 }
 
-// take submits a file: it is renamed, submitted and deleted. A file that cannot be a message is set aside under another ending.
+// take submits a file: it is renamed, submitted and deleted. A file that cannot be a message is set aside under another ending; one that
+// is a message, but more than is taken, is submitted for a report to its sender alone.
 func (f *Folder) take(box files, name string) (isDone bool) {
 	log := f.Log.With("folder", f.Path, "file", name)
 	begun, err := box.rename(name, working)
@@ -175,15 +178,16 @@ func (f *Folder) submit(box files, name string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	if info.Size() > f.MessageBytes {
-		return &fileError{fmt.Errorf("the file has %d bytes, at most %d are taken", info.Size(), f.MessageBytes)}
+	content, isTooLarge := io.Reader(file), info.Size() > f.MessageBytes
+	if isTooLarge {
+		content = io.LimitReader(file, int64(f.HeaderBytes)+1)
 	}
 	body := f.Spool.Open()
 	defer func() { _ = body.Close() }()
 	hash := sha256.New()
 	// What a process had begun with keeps name, content and time of change. The same message put into the folder anew has another time.
 	fmt.Fprintf(hash, "%s\x00%d\x00", clash.ReplaceAllString(strings.TrimSuffix(name, filepath.Ext(name)), ""), info.ModTime().UnixNano())
-	header, err := f.read(io.TeeReader(file, hash), body)
+	header, err := f.read(io.TeeReader(content, hash), body)
 	if err != nil {
 		return err
 	}
@@ -191,9 +195,24 @@ func (f *Folder) submit(box files, name string) error {
 	if err != nil {
 		return &fileError{err}
 	}
+	if isTooLarge {
+		// Of what is not taken the header alone is kept, for the report.
+		envelope.Refusal = message.Refusal{Status: "5.3.4", Text: fmt.Sprintf("the message has %d bytes, at most %d are taken", info.Size(), f.MessageBytes)}
+		envelope.Return = "HDRS"
+		_ = body.Close()
+		body = f.Spool.Open()
+	}
+	if envelope.Refusal.Status != "" && envelope.Sender == "" {
+		return &fileError{errors.New(envelope.Refusal.Text)}
+	}
 	envelope.IdempotencyKey = "file:" + hex.EncodeToString(hash.Sum(nil))
 	body.SetHead(header.Bytes())
-	_, err = f.Accepter.Accept(envelope, body)
+	if _, err = f.Accepter.Accept(envelope, body); err != nil && f.IsRefusal != nil && f.IsRefusal(err) {
+		return &fileError{err}
+	}
+	if err == nil && envelope.Refusal.Status != "" {
+		f.Log.Warn("a message file cannot be delivered, which its sender is told", "folder", f.Path, "file", name, "reason", envelope.Refusal.Text)
+	}
 	return err
 }
 

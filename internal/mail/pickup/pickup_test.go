@@ -120,8 +120,8 @@ func TestFileThatIsNoMessageIsSetAside(t *testing.T) {
 	f.HeaderBytes, f.Recipients, f.MessageBytes = 500, 3, 2000
 	for name, text := range map[string]string{
 		"empty": "", "nobody": "From: a@b\n\nx", "noauthor": "To: a@b\n\nx", "authors": "From: a@b, c@d\nTo: a@b\n\nx", "senders": "From: a@b\nSender: a@b, c@d\nTo: a@b\n\nx",
-		"broken": "From: a@b\nTo: a@b c\n\nx", "many": "From: a@b\nTo: a@b,b@b,c@b,d@b\n\nx", "header": "From: a@b\nTo: a@b\nX: " + strings.Repeat("x", 600) + "\n\nx",
-		"large": "From: a@b\nTo: a@b\n\n" + strings.Repeat("x", 2000), "injected": "From: a@b\nTo: \"a\r\nRCPT TO:<x\"@b\n\nx",
+		"broken": "From: a@b\nTo: a@b c\n\nx", "header": "From: a@b\nTo: a@b\nX: " + strings.Repeat("x", 600) + "\n\nx",
+		"injected": "From: a@b\nTo: \"a\r\nRCPT TO:<x\"@b\n\nx",
 	} {
 		f.put(t, name+".eml", text)
 	}
@@ -130,11 +130,49 @@ func TestFileThatIsNoMessageIsSetAside(t *testing.T) {
 		f.poll(t)
 	}
 	files := f.files(t)
-	if len(files) != 10 || slices.ContainsFunc(files, func(name string) bool { return !strings.HasSuffix(name, ".bad") }) {
+	if len(files) != 8 || slices.ContainsFunc(files, func(name string) bool { return !strings.HasSuffix(name, ".bad") }) {
 		t.Errorf("left is %q", files)
 	}
 	if len(s.got) != 1 || s.got[0].Sender != "c@d" || !strings.Contains(s.text[0], "To: undisclosed-recipients:;\r\n") {
 		t.Errorf("submitted was %+v", s.got)
+	}
+}
+
+// What is more than is taken is a message all the same, whose sender gets a report; without a sender nobody can be told.
+func TestFileThatCannotBeDeliveredIsReportedAndDeleted(t *testing.T) {
+	t.Parallel()
+	large := "\n\n" + strings.Repeat("x", 2000)
+	for _, c := range []struct {
+		name, text   string
+		isReplay     bool
+		want, left   string
+		isForbidding bool
+	}{
+		{name: "recipients", text: "From: a@b\nTo: a@b,b@b,c@b,d@b\n\nx", want: "a@b 4 5.5.3 the message has 4 recipients, at most 3 are taken  x"},
+		{name: "size", text: "From: a@b\nTo: c@d" + large, want: "a@b 1 5.3.4 the message has 2019 bytes, at most 2000 are taken HDRS "},
+		{name: "replayed", text: "X-Sender: <a@b>\nX-Receiver: <c@d>\nX: y" + large, isReplay: true, want: "a@b 1 5.3.4 the message has 2040 bytes, at most 2000 are taken HDRS "},
+		{name: "null sender", text: "X-Sender: <>\nX-Receiver: <c@d>\nX: y" + large, isReplay: true, left: "a.bad"},
+		{name: "refused by the store", text: "From: a@b\nTo: c@d\n\nx", isForbidding: true, left: "a.bad"},
+	} {
+		f, s := newFolder(t, c.isReplay)
+		f.HeaderBytes, f.MessageBytes = 500, 2000
+		if !c.isReplay {
+			f.Recipients = 3
+		}
+		if c.isForbidding {
+			s.err = errors.New("check violated")
+			f.IsRefusal = func(err error) bool { return errors.Is(err, s.err) }
+		}
+		f.put(t, "a.eml", c.text)
+		f.poll(t)
+		got := ""
+		for i, e := range s.got {
+			_, body, _ := strings.Cut(s.text[i], "\r\n\r\n")
+			got += fmt.Sprint(e.Sender, " ", len(e.Recipients), " ", e.Refusal.Status, " ", e.Refusal.Text, " ", e.Return, " ", body)
+		}
+		if left := strings.Join(f.files(t), " "); got != c.want || left != c.left {
+			t.Errorf("%s: submitted %q, left %q", c.name, got, left)
+		}
 	}
 }
 

@@ -114,6 +114,7 @@ func arriving(e message.Envelope, size int64) mailstore.Arriving {
 		HeaderMessageID: e.HeaderMessageID, Subject: e.Subject, IsEightBit: e.BodyType != "" && e.BodyType != "7BIT",
 		HasUTF8Addresses: e.IsUTF8, Verdicts: e.Verdicts, NetworkMessageID: e.NetworkMessageID, ReceivedAt: &received,
 		IdempotencyKey: e.IdempotencyKey, ContentHash: e.ContentHash, Quarantine: e.Quarantine,
+		RefusedStatus: e.Refusal.Status, RefusedReason: e.Refusal.Text,
 	}
 	if e.Peer.IsValid() {
 		a.SourceIP = e.Peer.String()

@@ -25,7 +25,7 @@ func TestMailComesInAsFilesAndOverHTTP(t *testing.T) {
 	}
 	h.exec(`select parley_mail.apply($1::jsonb)`, fmt.Sprintf(`{
 		"receive connector": {"inbound": {"fqdn": "in.example.org"}},
-		"pickup folder": {"here": {"path": %q, "poll": 1}, "elsewhere": {"path": "/nowhere/pickup", "nodes": ["another machine"]}},
+		"pickup folder": {"here": {"path": %q, "poll": 1, "max_message_size": 2000}, "elsewhere": {"path": "/nowhere/pickup", "nodes": ["another machine"]}},
 		"replay folder": {"here": {"path": %q, "poll": 1}},
 		"http listener": {"here": {"bindings": [%q], "authentication_without_tls": true}},
 		"credential": {"ann": {"password": "secret", "allowed_senders": ["ann@example.org"]}, "bob": {"password": "secret", "message_rate": 2}}
@@ -53,6 +53,7 @@ func TestMailComesInAsFilesAndOverHTTP(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(replay, "old.eml")); err != nil {
 		t.Errorf("the replay folder is on by default: %v", err)
 	}
+	put(pickup, "large.eml", "From: ann@example.org\nTo: bob@example.org\nSubject: too large\n\n"+strings.Repeat("x", 2000))
 	h.exec(`select parley_mail.alter_object('replay folder', 'here', '{"enabled": true}')`)
 	h.await("the file that is replayed", func() bool { return strings.Contains(subjects(), "replayed") })
 
@@ -123,6 +124,14 @@ func TestMailComesInAsFilesAndOverHTTP(t *testing.T) {
 		if strings.Contains(message, "Authentication-Results") || strings.Contains(message, "X-Parley-Organization") {
 			t.Errorf("it brought a field that is ours: %s", message)
 		}
+	}
+	h.await("the report of a file that cannot be delivered", func() bool {
+		h.exec("update parley_mail._p_report set due_at = now()")
+		reports := strings.Join(h.inbox(), "")
+		return strings.Contains(reports, "Status: 5.3.4") && strings.Contains(reports, "Subject: too large") && !strings.Contains(reports, "xxx")
+	})
+	if files, err := os.ReadDir(pickup); len(files) > 0 || err != nil {
+		t.Errorf("left are %v, %v", files, err)
 	}
 	h.await("the end", h.empty)
 }

@@ -53,6 +53,9 @@ type Arriving struct {
 	ContentHash string `json:"content_hash,omitempty"`
 	// Quarantine is why it is set aside for an operator; "" when it is not.
 	Quarantine string `json:"quarantine,omitempty"`
+	// RefusedStatus and RefusedReason say why nobody gets it and its sender a report; "" when it goes on.
+	RefusedStatus string `json:"refused_status,omitempty"`
+	RefusedReason string `json:"refused_reason,omitempty"`
 }
 
 // Accept accepts messages that arrived, and gives their numbers in their order. With the commit they are ours.
