@@ -84,6 +84,7 @@ func TestCategorizerResolvesRecipients(t *testing.T) {
 		{"x@example.com", "friends@example.org", local + "friends@example.org", ""},
 		{"X@example.net", "friends@example.org", local + "friends@example.org", ""},
 		{"y@example.net", "friends@example.org", "", "5.7.1"},
+		{"", "friends@example.org", local + "friends@example.org", ""},
 		{"x@example.com", "foes@example.org", "", "5.7.1"},
 		{"y@example.com", "foes@example.org", local + "foes@example.org", ""},
 		{"x@example.com", "closed@example.org", "", "5.7.1"},
@@ -185,6 +186,18 @@ func TestLargeExpansionsAreChippedAndShareTheBody(t *testing.T) {
 		equal(b.session, i < 3, "select exists (select from parley_mail._p_message where body is not null)")
 	}
 	equal(b.session, 0, "select count(*)::int from parley_mail._p_message")
+}
+
+// What the sender gave is kept; otherwise an address that leads to another is the original one (RFC 3461, RFC 6533).
+func TestOriginalRecipientHasTheTypeOfItsAddress(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.apply(`{"alias": {"b\u00fccher@example.org": {"target": "bob@example.org"}, "books@example.org": {"target": "carl@example.net"}}}`)
+	id := b.arriving("x@example.com", "a@example.org", "b\u00fccher@example.org", "books@example.org")
+	b.exec("update parley_mail._p_message set original_recipients = array[null, null, 'utf-8;given@example.org'] where message_id = $1", id)
+	b.categorize("1 0 0")
+	equal(b.session, "ann@example.org rfc822;a@example.org, bob@example.org utf-8;b\u00fccher@example.org, carl@example.net utf-8;given@example.org", `
+		select string_agg(address || ' ' || original_recipient, ', ' order by ordinal) from parley_mail._p_recipient`)
 }
 
 func TestPoisonIsSetAsideAndOthersGoOn(t *testing.T) {

@@ -27,7 +27,7 @@ from (values
   ('mailbox', 'max_receive_size', 'bytes', null, 0, 2147483647, null, false, false, ''),
   ('mailbox', 'internal_senders_only', 'boolean', 'false', null, null, null, false, false, ''),
   ('mailbox', 'accept_from', 'texts', '[]', null, null, null, false, false,
-    'addresses or domains whose mail is taken; empty: all'),
+    'addresses or domains whose mail is taken, beside delivery reports; empty: all'),
   ('mailbox', 'reject_from', 'texts', '[]', null, null, null, false, false,
     'addresses or domains whose mail is refused'),
   ('mailbox', 'max_send_size', 'bytes', null, 0, 2147483647, null, false, false, ''),

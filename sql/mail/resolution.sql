@@ -53,7 +53,9 @@ begin
     when entry.max_receive_size < size then '5.2.3'
     when entry.internal_senders_only and not is_internal then '5.7.1'
     when entry.reject_from <> '{}' and parley_mail._p_is_listed(entry.reject_from, sender) then '5.7.1'
-    when entry.accept_from <> '{}' and not parley_mail._p_is_listed(entry.accept_from, sender) then '5.7.1'
+    -- The null sender reports what became of mail: a mailbox has sent some, a group has not.
+    when entry.accept_from <> '{}' and (sender <> '' or entry.kind = 'distribution group')
+      and not parley_mail._p_is_listed(entry.accept_from, sender) then '5.7.1'
   end;
 end
 $$;
@@ -278,7 +280,11 @@ begin
 
   select
     e.message_id, e.ordinal, e.address,
-    case when s.original is not null or e.event is null then s.original else 'rfc822;' || s.address end,
+    case
+      when s.original is not null or e.event is null then s.original
+      when s.address ~ '[^ -~]' then 'utf-8;' || s.address
+      else 'rfc822;' || s.address
+    end,
     e.notify, e.envelope_sender, e.store, e.status,
     case e.status
       when '5.2.3' then 'RESOLVER.RST.SizeLimit; message too large for this recipient or sender'
@@ -295,5 +301,6 @@ end
 $$;
 
 comment on function parley_mail._p_resolve(bigint[]) is
-'Gives who gets some messages: a row for each address that gets one, and for each that is refused.
+'Gives who gets some messages: a row for each address that gets one, and for each that is refused. Where an address leads
+to another, it is the original recipient, of the type that RFC 6533 gives it.
 Source: spec mail 6.1.';

@@ -153,7 +153,7 @@ select
   (t.fields ->> 'bytes')::bigint as total_bytes,
   cardinality(t.recipients) as recipient_count,
   case when t.event in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT')
-    then regexp_replace(t.fields ->> 'text', '^rfc822;', '') end as related_recipient_address,
+    then regexp_replace(t.fields ->> 'text', '^(rfc822|utf-8);', '') end as related_recipient_address,
   case when t.event in ('TRANSFER', 'DSN') then t.fields ->> 'parent' end as reference,
   t.fields ->> 'subject' as message_subject,
   t.fields ->> 'sender' as sender_address,

@@ -28,6 +28,14 @@ type Recipient struct {
 	Notify   string // NOTIFY, such as FAILURE,DELAY; nothing where it was not given
 }
 
+// OriginalRecipient gives an address the type that it has as an original recipient (RFC 3461 section 4.2, RFC 6533 section 3).
+func OriginalRecipient(address string) string {
+	if isASCII(address) {
+		return "rfc822;" + address
+	}
+	return "utf-8;" + address
+}
+
 // Envelope is everything about an arriving message that is not its bytes.
 type Envelope struct {
 	NetworkMessageID string // a UUID: a store that sees it twice has the message already

@@ -148,7 +148,7 @@ func addReceiver(value string, envelope *message.Envelope) error {
 			recipient.Notify = strings.ToUpper(value)
 		case "ORCPT":
 			if recipient.Original = value; !strings.Contains(value, ";") {
-				recipient.Original = "rfc822;" + value
+				recipient.Original = message.OriginalRecipient(value)
 			}
 		default:
 			return fmt.Errorf("the parameter %s is unknown", key)

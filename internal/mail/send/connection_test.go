@@ -263,15 +263,19 @@ func TestReportsAreAskedForWhereTheHostKnowsThem(t *testing.T) {
 	t.Parallel()
 	message := letter("x\r\n", "a@b.example")
 	message.Return, message.EnvelopeID = "HDRS", "QQ 31+4"
-	message.Recipients[0].Notify, message.Recipients[0].Original = "SUCCESS,FAILURE", "rfc822;a+b@b.example"
+	message.Recipients[0].Notify = "SUCCESS,FAILURE"
+	const mailFrom = "MAIL FROM:<from@a.example> RET=HDRS ENVID=QQ+2031+2B4|RCPT TO:<a@b.example> NOTIFY=SUCCESS,FAILURE ORCPT="
 	for _, c := range []struct {
 		extensions []string
+		original   string
 		want       string
 		relayed    bool
 	}{
-		{[]string{"DSN"}, "MAIL FROM:<from@a.example> RET=HDRS ENVID=QQ+2031+2B4|RCPT TO:<a@b.example> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;a+2Bb@b.example", false},
-		{nil, "MAIL FROM:<from@a.example>|RCPT TO:<a@b.example>", true},
+		{[]string{"DSN"}, "rfc822;a+b@b.example", mailFrom + "rfc822;a+2Bb@b.example", false},
+		{[]string{"DSN"}, "utf-8;\u00e4+=\\x@b.example", mailFrom + `utf-8;\x{E4}\x{2B}\x{3D}\x{5C}x@b.example`, false},
+		{nil, "rfc822;a+b@b.example", "MAIL FROM:<from@a.example>|RCPT TO:<a@b.example>", true},
 	} {
+		message.Recipients[0].Original = c.original
 		h := &host{extensions: c.extensions}
 		connection, err := open(t, h, nil)
 		if err != nil {

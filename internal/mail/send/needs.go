@@ -12,8 +12,10 @@ import (
 // 8BITMIME or SMTPUTF8 of all that they send, and some of nothing. A host that knows both extensions is not worth reading the message.
 func (c *Connection) need(ctx context.Context, message *Message) error {
 	isUTF8 := !ascii(message.Sender)
-	for _, recipient := range message.Recipients {
-		isUTF8 = isUTF8 || !ascii(recipient.Address)
+	if c.offers("SMTPUTF8") { // Elsewhere recipients who need it are left out.
+		for _, recipient := range message.Recipients {
+			isUTF8 = isUTF8 || !ascii(recipient.Address)
+		}
 	}
 	message.UTF8 = message.UTF8 || isUTF8
 	isRead := !c.offers("8BITMIME") || message.UTF8 && !isUTF8 && !c.offers("SMTPUTF8")

@@ -23,6 +23,8 @@ func TestHostThatKnowsNeitherExtensionGetsWhatNeedsNone(t *testing.T) {
 		{name: "the header needs it", text: header, isUTF8: true, extensions: []string{"8BITMIME"}, want: "failed 5.6.7"},
 		{name: "only the body is beyond ASCII", text: body, isUTF8: true, extensions: []string{"8BITMIME"}, want: "delivered 2.0.0"},
 		{name: "an address needs it and nobody said so", text: plain, to: "\u00e4@b.example", extensions: []string{"8BITMIME"}, want: "failed 5.6.7"},
+		{name: "one of two needs it", text: plain, to: "\u00e4@b.example,a@b.example", isUTF8: true, extensions: []string{"8BITMIME"}, want: "failed 5.6.7, delivered 2.0.0"},
+		{name: "one of two needs it, as does the header", text: header, to: "\u00e4@b.example,a@b.example", isUTF8: true, extensions: []string{"8BITMIME"}, want: "failed 5.6.7, failed 5.6.7"},
 		{name: "an address that the host can take", text: plain, to: "\u00e4@b.example", extensions: []string{"8BITMIME", "SMTPUTF8"}, want: "delivered 2.0.0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -32,12 +34,15 @@ func TestHostThatKnowsNeitherExtensionGetsWhatNeedsNone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			message := letter(c.text, cmp.Or(c.to, "a@b.example"))
+			message := letter(c.text, strings.Split(cmp.Or(c.to, "a@b.example"), ",")...)
 			message.EightBit, message.UTF8 = c.isEightBit, c.isUTF8
 			if got := outcome(connection.Send(context.Background(), message)); got != c.want {
 				t.Errorf("result is %s, want %s", got, c.want)
 			}
-			_, lines := h.received()
+			messages, lines := h.received()
+			if len(messages) != min(strings.Count(c.want, "delivered"), 1) {
+				t.Errorf("%d messages arrived", len(messages))
+			}
 			hasUTF8 := slices.ContainsFunc(lines, func(line string) bool { return strings.HasSuffix(line, " SMTPUTF8") })
 			if hasUTF8 != (c.name == "an address that the host can take") {
 				t.Errorf("the host was asked %q", lines)

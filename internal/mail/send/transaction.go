@@ -49,9 +49,15 @@ func (c *Connection) Send(ctx context.Context, message Message) []Result {
 	}
 	stop := c.closeWith(ctx)
 	defer stop()
-	left := make([]int, len(results))
-	for i := range left {
-		left[i] = i
+	left := make([]int, 0, len(results))
+	for i, recipient := range message.Recipients {
+		if !ascii(recipient.Address) && !c.offers("SMTPUTF8") {
+			results[i] = Result{
+				Class: Failed, Enhanced: "5.6.7", Text: "the address is not in ASCII, and the host does not know SMTPUTF8", Host: c.target.Host,
+			}
+			continue
+		}
+		left = append(left, i)
 	}
 	for len(left) > 0 {
 		now, later := left, []int(nil)
@@ -78,7 +84,7 @@ func (c *Connection) Send(ctx context.Context, message Message) []Result {
 	return results
 }
 
-// refuse says why the host cannot be given a message, from what it said of itself.
+// refuse says why the host cannot be given a message, whoever gets it, from what it said of itself.
 func (c *Connection) refuse(ctx context.Context, message *Message) *Result {
 	refusal := func(enhanced, text string) *Result {
 		return &Result{Class: Failed, Enhanced: enhanced, Text: text, Host: c.target.Host}
@@ -90,7 +96,7 @@ func (c *Connection) refuse(ctx context.Context, message *Message) *Result {
 		return &Result{Enhanced: "4.3.0", Text: oneLine(err.Error())}
 	}
 	if message.UTF8 && !c.offers("SMTPUTF8") {
-		return refusal("5.6.7", "an address or header is not in ASCII, and the host does not know SMTPUTF8")
+		return refusal("5.6.7", "the sender or the header is not in ASCII, and the host does not know SMTPUTF8")
 	}
 	if message.EightBit && !c.offers("8BITMIME") {
 		return refusal("5.6.3", "the message has bytes above 127, and the host does not know 8BITMIME")
@@ -296,10 +302,27 @@ func (c *Connection) rcptTo(recipient Recipient) string {
 			line += " NOTIFY=" + recipient.Notify
 		}
 		if kind, address, found := strings.Cut(recipient.Original, ";"); found {
-			line += " ORCPT=" + kind + ";" + xtext(address)
+			encode := xtext
+			if strings.EqualFold(kind, "utf-8") {
+				encode = unicodeText
+			}
+			line += " ORCPT=" + kind + ";" + encode(address)
 		}
 	}
 	return line
+}
+
+// unicodeText writes an address as an original recipient that any host with DSN takes (RFC 6533 section 3, utf-8-addr-xtext).
+func unicodeText(address string) string {
+	var encoded strings.Builder
+	for _, r := range address {
+		if r > ' ' && r < 0x7f && r != '+' && r != '=' && r != '\\' {
+			encoded.WriteRune(r)
+		} else {
+			fmt.Fprintf(&encoded, "\\x{%02X}", r)
+		}
+	}
+	return encoded.String()
 }
 
 // xtext writes a value as a parameter of a command (RFC 3461 section 4).
