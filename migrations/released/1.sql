@@ -36632,7 +36632,7 @@ from (values
   ('mailbox', 'max_receive_size', 'bytes', null, 0, 2147483647, null, false, false, ''),
   ('mailbox', 'internal_senders_only', 'boolean', 'false', null, null, null, false, false, ''),
   ('mailbox', 'accept_from', 'texts', '[]', null, null, null, false, false,
-    'addresses or domains whose mail is taken; empty: all'),
+    'addresses or domains whose mail is taken, beside delivery reports; empty: all'),
   ('mailbox', 'reject_from', 'texts', '[]', null, null, null, false, false,
     'addresses or domains whose mail is refused'),
   ('mailbox', 'max_send_size', 'bytes', null, 0, 2147483647, null, false, false, ''),
@@ -40314,7 +40314,7 @@ select
   (t.fields ->> 'bytes')::bigint as total_bytes,
   cardinality(t.recipients) as recipient_count,
   case when t.event in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT')
-    then regexp_replace(t.fields ->> 'text', '^rfc822;', '') end as related_recipient_address,
+    then regexp_replace(t.fields ->> 'text', '^(rfc822|utf-8);', '') end as related_recipient_address,
   case when t.event in ('TRANSFER', 'DSN') then t.fields ->> 'parent' end as reference,
   t.fields ->> 'subject' as message_subject,
   t.fields ->> 'sender' as sender_address,
@@ -41556,7 +41556,9 @@ create type parley_mail._p_arriving as (
   received_at timestamptz,
   idempotency_key text,
   quarantine text,
-  content_hash text
+  content_hash text,
+  refused_status text,
+  refused_reason text
 );
 
 comment on type parley_mail._p_arriving is
@@ -41564,7 +41566,37 @@ comment on type parley_mail._p_arriving is
 source: SMTP, HTTP, PICKUP, REPLAY or DSN; directionality: INCOMING, or ORIGINATING from a sender of ours; expires_at
 null: by priority; parent_message_id, of a report the message that it is about; idempotency_key: a message that was
 accepted under it before is the same; quarantine: why it is set aside for an operator, null: it is not; content_hash, in
-hexadecimal: with an idempotency key, of what has to be the same under that, null: anything.';
+hexadecimal: with an idempotency key, of what has to be the same under that, null: anything; refused_status and
+refused_reason: why nobody gets it and its sender a report, null: it goes on.';
+
+create function parley_mail._p_refuse(message_ids bigint[], status text, reason text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_refused record;
+begin
+  insert into parley_mail._p_recipient (message_id, ordinal, address, notify, original_recipient)
+  select m.message_id, r.ordinal, r.address, r.notify, r.original
+  from parley_mail._p_message as m
+  cross join unnest(m.recipients, m.notify, m.original_recipients) with ordinality
+    as r (address, notify, original, ordinal)
+  where m.message_id = any (message_ids);
+  select array_agg(r.message_id) as ids, array_agg(r.ordinal) as ordinals, min(m.source) as source into v_refused
+  from parley_mail._p_recipient as r
+  join parley_mail._p_message as m using (message_id)
+  where r.message_id = any (message_ids);
+  perform parley_mail._p_fail_recipients(
+    v_refused.ids, v_refused.ordinals, array_fill(status, array[cardinality(v_refused.ids)]),
+    array_fill(reason, array[cardinality(v_refused.ids)]), v_refused.source
+  );
+end
+$$;
+
+comment on function parley_mail._p_refuse(bigint[], text, text) is
+'Gives up all recipients of messages that were just stored, with a report to the sender where he wants one.
+Arguments: message_ids; status, a code of RFC 3463; reason.
+Source: spec mail 4.1.';
 
 create function parley_mail._p_commit_durably() returns void
 language plpgsql
@@ -41746,12 +41778,15 @@ begin
   perform parley_mail._p_insert_arriving(messages, v_ids);
   for v_next in
     select coalesce(messages[i.n].priority, 1::smallint) as priority, messages[i.n].quarantine as quarantine,
+      messages[i.n].refused_status as status, messages[i.n].refused_reason as reason,
       array_agg(i.id order by i.n) as ids
     from unnest(v_ids) with ordinality as i (id, n)
     where i.id > 0
-    group by 1, 2
+    group by 1, 2, 3, 4
   loop
-    if v_next.quarantine is null then
+    if v_next.status is not null then
+      perform parley_mail._p_refuse(v_next.ids, v_next.status, v_next.reason);
+    elsif v_next.quarantine is null then
       perform parley_mail._p_submit(v_next.ids, v_next.priority, null);
     else
       perform parley_mail._p_set_aside(v_next.ids, v_next.quarantine);
@@ -41871,7 +41906,9 @@ begin
     when entry.max_receive_size < size then '5.2.3'
     when entry.internal_senders_only and not is_internal then '5.7.1'
     when entry.reject_from <> '{}' and parley_mail._p_is_listed(entry.reject_from, sender) then '5.7.1'
-    when entry.accept_from <> '{}' and not parley_mail._p_is_listed(entry.accept_from, sender) then '5.7.1'
+    -- The null sender reports what became of mail: a mailbox has sent some, a group has not.
+    when entry.accept_from <> '{}' and (sender <> '' or entry.kind = 'distribution group')
+      and not parley_mail._p_is_listed(entry.accept_from, sender) then '5.7.1'
   end;
 end
 $$;
@@ -42096,7 +42133,11 @@ begin
 
   select
     e.message_id, e.ordinal, e.address,
-    case when s.original is not null or e.event is null then s.original else 'rfc822;' || s.address end,
+    case
+      when s.original is not null or e.event is null then s.original
+      when s.address ~ '[^ -~]' then 'utf-8;' || s.address
+      else 'rfc822;' || s.address
+    end,
     e.notify, e.envelope_sender, e.store, e.status,
     case e.status
       when '5.2.3' then 'RESOLVER.RST.SizeLimit; message too large for this recipient or sender'
@@ -42113,7 +42154,8 @@ end
 $$;
 
 comment on function parley_mail._p_resolve(bigint[]) is
-'Gives who gets some messages: a row for each address that gets one, and for each that is refused.
+'Gives who gets some messages: a row for each address that gets one, and for each that is refused. Where an address leads
+to another, it is the original recipient, of the type that RFC 6533 gives it.
 Source: spec mail 6.1.';
 
 -- sql/mail/routing.sql
