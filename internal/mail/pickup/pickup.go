@@ -197,7 +197,9 @@ func (f *Folder) submit(box files, name string) error {
 	}
 	if isTooLarge {
 		// Of what is not taken the header alone is kept, for the report.
-		envelope.Refusal = message.Refusal{Status: "5.3.4", Text: fmt.Sprintf("the message has %d bytes, at most %d are taken", info.Size(), f.MessageBytes)}
+		envelope.Refusal = message.Refusal{
+			Status: "5.3.4", Text: fmt.Sprintf("the message has %d bytes, at most %d are taken", info.Size(), f.MessageBytes),
+		}
 		envelope.Return = "HDRS"
 		_ = body.Close()
 		body = f.Spool.Open()
@@ -211,7 +213,8 @@ func (f *Folder) submit(box files, name string) error {
 		return &fileError{err}
 	}
 	if err == nil && envelope.Refusal.Status != "" {
-		f.Log.Warn("a message file cannot be delivered, which its sender is told", "folder", f.Path, "file", name, "reason", envelope.Refusal.Text)
+		f.Log.Warn("a message file cannot be delivered, and is reported to its sender", "folder", f.Path, "file", name, "reason",
+			envelope.Refusal.Text)
 	}
 	return err
 }

@@ -138,7 +138,7 @@ func TestFileThatIsNoMessageIsSetAside(t *testing.T) {
 	}
 }
 
-// What is more than is taken is a message all the same, whose sender gets a report; without a sender nobody can be told.
+// What is more than is taken is a message all the same, whose sender gets a report; without a sender there is nobody to report to.
 func TestFileThatCannotBeDeliveredIsReportedAndDeleted(t *testing.T) {
 	t.Parallel()
 	large := "\n\n" + strings.Repeat("x", 2000)

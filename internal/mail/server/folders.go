@@ -174,8 +174,9 @@ func (s *Server) folder(ctx context.Context, name string, written folderSettings
 	folder := &pickup.Folder{
 		Path: written.Path, IsReplay: written.isReplay, FQDN: fqdn, Names: names, Accepter: s.committer, Spool: s.receiver.Spool,
 		Log:        s.config.Logger,
-		IsRejected: s.pressure.refusesFolders, IsRefusal: isAlone, Poll: seconds(written.Poll), PerMinute: written.Rate, HeaderBytes: written.MaxHeaderSize,
-		Recipients: written.MaxRecipients, MessageBytes: written.MaxMessageSize,
+		IsRejected: s.pressure.refusesFolders, IsRefusal: isAlone, Poll: seconds(written.Poll), PerMinute: written.Rate,
+		HeaderBytes: written.MaxHeaderSize,
+		Recipients:  written.MaxRecipients, MessageBytes: written.MaxMessageSize,
 	}
 	return func() {
 		if err := folder.Run(ctx); err != nil {
