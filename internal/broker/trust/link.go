@@ -19,9 +19,9 @@ import (
 const (
 	// handshakeTimeout bounds how long an unknown peer may take to identify itself.
 	handshakeTimeout = 10 * time.Second
-	// hearing and unheardMax bound how long a peer that was refused is listened to, and how much is read of it.
-	hearing    = time.Second
-	unheardMax = 64 << 10
+	// lingering and lingeredMax bound how long a peer that was refused is listened to, and how much is read of it.
+	lingering   = time.Second
+	lingeredMax = 64 << 10
 	// guestsMax bounds how many unknown peers are served at once.
 	guestsMax = 16
 	// guestsOfHostMax bounds how many of them may come from one address.
@@ -101,7 +101,7 @@ func (t *Trust) Accept(ctx context.Context, raw net.Conn) (net.Conn, tls.Connect
 	if err := conn.HandshakeContext(ctx); err != nil {
 		err = explain(err, t.ownFingerprint())
 		t.logRefusal(raw.RemoteAddr(), err)
-		letHear(raw)
+		linger(raw)
 		_ = raw.Close()
 		return nil, tls.ConnectionState{}, err
 	}
@@ -117,11 +117,11 @@ func (t *Trust) Accept(ctx context.Context, raw net.Conn) (net.Conn, tls.Connect
 	return secured, state, err
 }
 
-// letHear takes what the other side goes on to send until it closes, which it does once it has read the reason, for a moment at most. To
+// linger takes what the other side goes on to send until it closes, which it does once it has read the reason, for a moment at most. To
 // close with bytes unread would reset the connection, and who writes into it then learns of that instead of the reason.
-func letHear(raw net.Conn) {
-	if raw.SetReadDeadline(time.Now().Add(hearing)) == nil {
-		_, _ = io.CopyN(io.Discard, raw, unheardMax)
+func linger(raw net.Conn) {
+	if raw.SetReadDeadline(time.Now().Add(lingering)) == nil {
+		_, _ = io.CopyN(io.Discard, raw, lingeredMax)
 	}
 }
 
