@@ -42154,8 +42154,8 @@ end
 $$;
 
 comment on function parley_mail._p_resolve(bigint[]) is
-'Gives who gets some messages: a row for each address that gets one, and for each that is refused. Where an address leads
-to another, it is the original recipient, of the type that RFC 6533 gives it.
+'Gives who gets some messages: a row for each address that gets one, and for each that is refused. Where an address
+leads to another, it is the original recipient, of the type that RFC 6533 gives it.
 Source: spec mail 6.1.';
 
 -- sql/mail/routing.sql
