@@ -92,7 +92,7 @@ func TestCallerThatGoesOnSendingLearnsWhyItIsRefused(t *testing.T) {
 			if _, err := conn.Write([]byte{1}); err != nil {
 				return nil, err
 			}
-			time.Sleep(time.Millisecond) // in which a reset would come
+			<-time.After(time.Millisecond) // in which a reset would come
 		}
 		_, err = conn.Read(make([]byte, 1))
 		return conn, err
