@@ -44,8 +44,8 @@ func newPostfix(t *testing.T) *postfix {
 	return &postfix{t: t, folder: openFolder(t), address: freeAddress(t)}
 }
 
-// start runs Postfix, which sends what it does not have itself to the hub.
-func (p *postfix) start(h *hub) {
+// start runs Postfix, which sends what it does not have itself to the hub. Settings in more hold instead of the usual ones.
+func (p *postfix) start(h *hub, more ...string) {
 	p.t.Helper()
 	_, port, _ := net.SplitHostPort(h.inbound)
 	write(p.t, filepath.Join(p.folder, "etc", "main.cf"), fmt.Sprintf(`
@@ -69,7 +69,7 @@ smtpd_recipient_restrictions = reject_unlisted_recipient
 smtputf8_enable = yes
 minimal_backoff_time = 1s
 queue_run_delay = 1s
-`, p.folder, port))
+`, p.folder, port)+strings.Join(more, ""))
 	write(p.t, filepath.Join(p.folder, "etc", "virtual"), "loop@postfix.example ann@example.org\ngrüße@postfix.example ann@example.org\n"+
 		"lost@postfix.example nobody@example.org\n")
 	services := p.address + " inet n - n - - smtpd\n"
@@ -89,6 +89,7 @@ error unix - - n - - error
 retry unix - - n - - error
 anvil unix - - n - 1 anvil
 scache unix - - n - 1 scache
+tlsmgr unix - - n 1000? 1 tlsmgr
 postlog unix-dgram n - n - 1 postlogd`, "\n") {
 		services += service + "\n"
 	}
