@@ -39,7 +39,17 @@ func TestDiagnosisFindsWhatIsWrongWithMail(t *testing.T) {
 		{"resource": "data volume", "value": 99.5, "unit": "%", "level": "HIGH"}, {"resource": "connections", "value": 1, "unit": "%", "level": "NORMAL"}]}`)
 	require("runtime", "mail-pressure", "make the volume larger")
 	report(`{"level": "HIGH", "actions": ["refuse submission by SQL", "pause resubmission"]}`)
-	b.refusesMail(14, "select parley_mail.resume_queue('UNREACHABLE/-/-')")
+	// Nothing is categorized anew; what only goes on in its queue does.
+	for _, statement := range []string{
+		"resume_queue('UNREACHABLE/-/-')", "resume_queue('POISON/-/-')", "resubmit_messages('{}')", `resume_messages('{"queue": "POISON"}')`,
+	} {
+		poison := b.begin()
+		poison.exec(`select parley_mail._p_set_aside(array[a.id], 'x')
+			from parley_mail._p_accept_envelopes(array['{"recipients": ["x@example.com"], "source": "SMTP", "quarantine": "x"}'::jsonb], array['x'::bytea]) as a (id)`)
+		poison.refusesMail(14, "select parley_mail."+statement)
+		poison.rollback()
+	}
+	b.exec(`select parley_mail.retry_messages('{}'), parley_mail.resume_messages('{}'), parley_mail.resubmit_messages('{}', dry_run => true)`)
 	b.as(b.role("ordinary")).fails("PM001", "select parley_mail._p_report_daemon('node2', '{}')")
 	if _, err := b.db.Exec(t.Context(), "select parley_mail.send('shop@example.org', array['ann@example.org'], 'x', 'x')"); err == nil ||
 		!strings.Contains(err.Error(), "PM014") {

@@ -284,3 +284,36 @@ func TestBatchesOfMailAreMessagesOfTheirOwn(t *testing.T) {
 	}
 	b.refusesMail(10, "select parley_mail.send_batch('ann', array['x@example.com', E'y@example.com\nBcc: z@example.com'], 'a', 'b')")
 }
+
+// By whatever way a message comes: what is large, or of somebody whose messages are not to be urgent, is of normal priority, and expires like that.
+func TestHighPriorityIsForSmallMessagesOfThoseWhoMayHaveIt(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.apply(`{"mailbox": {"eager@example.org": {"store": "local", "downgrade_high": true}}, "organization": {"organization": {"max_high_priority_size": 2000}}}`)
+	for _, way := range []string{"SMTP", "HTTP", "PICKUP", "send", "send to each", "send_batch"} {
+		for _, c := range []struct {
+			sender string
+			size   int
+			want   string
+		}{
+			{"ann@example.org", 300, "HIGH"}, {"ann@example.org", 3000, "NORMAL"}, {"Eager@example.org", 300, "NORMAL"},
+		} {
+			switch way {
+			case "send":
+				b.exec("select parley_mail.send($1, array['x@example.com'], 'x', repeat('x ', $2 / 2), priority => 'high')", c.sender, c.size)
+			case "send to each":
+				b.exec("select parley_mail.send($1, array['x@example.com'], 'x', repeat('x ', $2 / 2), priority => 'high', variables => '{}')", c.sender, c.size)
+			case "send_batch":
+				b.exec("select parley_mail.send_batch($1, array['x@example.com'], 'x', repeat('x ', $2 / 2), priority => 'high')", c.sender, c.size)
+			default:
+				b.exec(`select parley_mail._p_accept_envelopes(array[jsonb_build_object('sender', $1::text, 'recipients', array['x@example.com'], 'priority', 0, 'source', $2::text)],
+					array[decode(repeat('78', $3), 'hex')])`, c.sender, way, c.size)
+			}
+			equal(b.session, c.want, "select (array['HIGH', 'NORMAL'])[priority + 1] from parley_mail._p_message order by message_id desc limit 1")
+			equal(b.session, c.want == "HIGH", "select expires_at < clock_timestamp() + interval '9 hours' from parley_mail._p_message order by message_id desc limit 1")
+		}
+	}
+	equal(b.session, "5 12, 10 6", `
+		select string_agg(format('%s %s', priority, messages), ', ' order by priority)
+		from (select priority, count(*) as messages from parley.peek_messages('parley_mail_submission', 100) group by priority) as q`)
+}

@@ -186,7 +186,33 @@ comment on function parley_mail._p_first_accepted(parley_mail._p_arriving[], big
 negative.
 Errors: PM011 another message was accepted under the key.';
 
-create function parley_mail._p_insert_arriving(messages parley_mail._p_arriving[], ids bigint[]) returns void
+create function parley_mail._p_priorities(messages parley_mail._p_arriving[]) returns smallint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return array(
+    select case
+      when a.priority = 0 then parley_mail._p_downgraded(0::smallint, coalesce(a.size, octet_length(a.body)), a.sender)
+      else coalesce(a.priority, 1::smallint)
+    end
+    from generate_series(1, cardinality(messages)) as g (n)
+    cross join lateral (
+      select messages[g.n].priority as priority, messages[g.n].size as size, messages[g.n].body as body,
+        messages[g.n].sender as sender
+    ) as a
+    order by g.n
+  );
+end
+$$;
+
+comment on function parley_mail._p_priorities(parley_mail._p_arriving[]) is
+'Gives the priorities that messages which arrived may have.
+Source: spec mail 10.';
+
+create function parley_mail._p_insert_arriving(
+  messages parley_mail._p_arriving[], ids bigint[], priorities smallint[]
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -217,13 +243,13 @@ begin
     case when octet_length(a.body) <= 8000 then a.body end
   from unnest(ids) with ordinality as i (id, n)
   cross join lateral (select (messages[i.n]).*) as a
-  cross join lateral (select coalesce(a.priority, 1::smallint) as priority) as p
+  cross join lateral (select priorities[i.n] as priority) as p
   left join unnest(v_large.ids, v_contents) as l (id, content_id) on l.id = i.id
   where i.id > 0;
 end
 $$;
 
-comment on function parley_mail._p_insert_arriving(parley_mail._p_arriving[], bigint[]) is
+comment on function parley_mail._p_insert_arriving(parley_mail._p_arriving[], bigint[], smallint[]) is
 'Stores messages that arrived under numbers, but those whose number is negative.';
 
 create function parley_mail._p_accept(
@@ -234,6 +260,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ids bigint[];
+  v_priorities smallint[] := parley_mail._p_priorities(messages);
   v_next record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
@@ -252,9 +279,9 @@ begin
       where i.id < 0 and messages[i.n].message_id is not null
     ));
   end if;
-  perform parley_mail._p_insert_arriving(messages, v_ids);
+  perform parley_mail._p_insert_arriving(messages, v_ids, v_priorities);
   for v_next in
-    select coalesce(messages[i.n].priority, 1::smallint) as priority, messages[i.n].quarantine as quarantine,
+    select v_priorities[i.n] as priority, messages[i.n].quarantine as quarantine,
       messages[i.n].refused_status as status, messages[i.n].refused_reason as reason,
       array_agg(i.id order by i.n) as ids
     from unnest(v_ids) with ordinality as i (id, n)

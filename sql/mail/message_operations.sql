@@ -151,6 +151,9 @@ begin
   v_poison := array(
     select w.item_id from parley_mail._p_matching(filter, 'resume', top) as w where w.queue = 'POISON/-/-'
   );
+  if v_poison <> '{}' then
+    found := parley_mail._p_require_resubmission();
+  end if;
   v_messages := parley_mail._p_resubmit('mail', v_poison, v_caller)
     + parley_mail._p_operate(v_caller, 'resume', filter, top);
   perform parley_mail._p_record_audit(
@@ -164,8 +167,9 @@ comment on function parley_mail.resume_messages(jsonb, integer, boolean, parley.
 'Has suspended messages go on, at the end of their queues; what is poison or held in quarantine is categorized anew.
 Gives how many; call it until it gives 0.
 Arguments: as suspend_messages.
-Errors: PM001 not allowed, PM010 malformed filter.
-Source: spec mail 5, 17.';
+Errors: PM001 not allowed, PM010 malformed filter, PM014 there is poison among them, and resources are too short for
+messages to be categorized anew.
+Source: spec mail 5, 14.3, 17.';
 
 create function parley_mail.retry_messages(
   filter jsonb, top integer default 1000, dry_run boolean default false,

@@ -71,6 +71,7 @@ begin
   if dry_run is not false then
     return (select count(*) from parley_mail._p_matching(filter, 'resubmit', null) as w);
   end if;
+  found := parley_mail._p_require_resubmission();
   select coalesce(sum(parley_mail._p_resubmit(s.system, s.items, v_caller)), 0) into v_messages
   from (
     select w.system, array_agg(w.item_id) as items
@@ -88,8 +89,8 @@ comment on function parley_mail.resubmit_messages(jsonb, integer, boolean, parle
 'Has messages categorized anew: those that wait for a retry or in a queue that could not be reached, and those that are
 unreachable. Suspended messages are left alone. Gives how many; call it until it gives 0.
 Arguments: as suspend_messages.
-Errors: PM001 not allowed, PM010 malformed filter.
-Source: spec mail 8.2, 17.';
+Errors: PM001 not allowed, PM010 malformed filter, PM014 resources are too short for it.
+Source: spec mail 8.2, 14.3, 17.';
 
 create function parley_mail._p_give_up(message_ids bigint[], queues text[], with_report boolean) returns void
 language plpgsql

@@ -13,7 +13,6 @@ create type parley_mail._p_submitter as (
   max_size bigint,
   max_recipients integer,
   expiry_seconds integer[],
-  max_high_priority_size bigint,
   messages_per_minute integer,
   bytes_per_minute bigint,
   has_quota boolean
@@ -37,7 +36,7 @@ begin
     not o.is_set_up or (
       coalesce(o.refusing_until > clock_timestamp(), false) and (o.is_at_floor or q.is_exempt_from_pressure is not true)
     ), o.refusing_reason,
-    o.default_domain, o.max_send_size, o.max_recipients, o.expiry_seconds, o.max_high_priority_size,
+    o.default_domain, o.max_send_size, o.max_recipients, o.expiry_seconds,
     q.messages_per_minute, q.bytes_per_minute,
     q.role is not null
   into v_submitter
@@ -100,10 +99,36 @@ create type parley_mail._p_options as (
   ret text,
   envid text,
   on_status text,
-  tag text
+  tag text,
+  is_expiry_given boolean
 );
 
 comment on type parley_mail._p_options is 'What a submission says besides the message, checked.';
+
+create function parley_mail._p_downgraded(priority smallint, size bigint, sender text) returns smallint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if priority = 0 and (
+    size > (select o.max_high_priority_size from parley_mail._p_organization as o)
+    or exists (
+      select
+      from parley_mail._p_directory_entry as e
+      where e.address = lower(_p_downgraded.sender) and e.downgrade_high
+    )
+  ) then
+    return 1;
+  end if;
+  return priority;
+end
+$$;
+
+comment on function parley_mail._p_downgraded(smallint, bigint, text) is
+'Gives the priority that a message may have: high becomes normal where it is too large for that, or where the sender''s
+messages are not to be of high priority.
+Arguments: priority, as it was submitted; size, null where it is not known yet; sender, of the envelope.
+Source: spec mail 10.';
 
 create function parley_mail._p_checked_options(
   submitter parley_mail._p_submitter, priority text, not_before timestamptz, expires timestamptz, notify text, ret text,
@@ -119,6 +144,7 @@ begin
   if v_options.priority is null then
     found := parley_mail._p_raise('choice', 'priority', coalesce(priority, 'null'), 'HIGH, NORMAL, LOW');
   end if;
+  v_options.is_expiry_given := expires is not null;
   v_options.not_before := case when not_before > clock_timestamp() then not_before end;
   v_options.expires_at := coalesce(
     expires,
@@ -219,8 +245,12 @@ begin
   if v_size > submitter.max_size then
     found := parley_mail._p_raise('size', v_size::text, submitter.max_size::text, 'max_send_size of the organization');
   end if;
-  if v_priority = 0 and v_size > submitter.max_high_priority_size then
-    v_priority := 1;
+  if v_priority = 0 then
+    v_priority := parley_mail._p_downgraded(v_priority, v_size, sender);
+    if v_priority <> 0 and not options.is_expiry_given then
+      options.expires_at := options.expires_at
+        + (submitter.expiry_seconds[v_priority + 1] - submitter.expiry_seconds[1]) * interval '1 second';
+    end if;
   end if;
   insert into parley_mail._p_message (
     message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
@@ -264,3 +294,24 @@ $$;
 
 comment on function parley_mail._p_submit(bigint[], smallint, timestamptz) is
 'Has messages categorized: an item of the submission queue for each fifty.';
+
+create function parley_mail._p_submit_as_stored(ids bigint[], not_before timestamptz) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_alike record;
+begin
+  for v_alike in
+    select m.priority, array_agg(m.message_id order by m.message_id) as ids
+    from parley_mail._p_message as m
+    where m.message_id = any (_p_submit_as_stored.ids)
+    group by m.priority
+  loop
+    perform parley_mail._p_submit(v_alike.ids, v_alike.priority, not_before);
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_submit_as_stored(bigint[], timestamptz) is
+'Has messages categorized by the priority with which each was stored, which may be less than was asked for.';

@@ -25,6 +25,9 @@ begin
   if octet_length(v_pattern) > 7000 or (headers is not null and headers ?| array['To', 'to', 'Cc', 'cc']) then
     return null;
   end if;
+  if parley_mail._p_downgraded(options.priority, octet_length(v_pattern), sender.address) <> options.priority then
+    return null;
+  end if;
   with message as (
     insert into parley_mail._p_message (
       message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
@@ -102,7 +105,11 @@ begin
       );
     end loop;
   end if;
-  perform parley_mail._p_submit(v_ids, v_options.priority, v_options.not_before);
+  if v_options.priority = 0 then
+    perform parley_mail._p_submit_as_stored(v_ids, v_options.not_before);
+  else
+    perform parley_mail._p_submit(v_ids, v_options.priority, v_options.not_before);
+  end if;
   return query select i.id from unnest(v_ids) as i (id);
 end
 $$;

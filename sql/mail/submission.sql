@@ -155,7 +155,7 @@ begin
         v_variables[least(i, cardinality(v_variables))], v_ids[i], attachments, nullif(v_id, v_ids[i])
       );
     end loop;
-    perform parley_mail._p_submit(v_ids, v_options.priority, v_options.not_before);
+    perform parley_mail._p_submit_as_stored(v_ids, v_options.not_before);
     return v_id;
   end if;
   if raw is not null then
@@ -173,7 +173,7 @@ begin
   if v_options.priority = 1 and v_options.not_before is null then
     perform parley.put('parley_mail_submission', v_id::text);
   else
-    perform parley_mail._p_submit(v_ids, v_options.priority, v_options.not_before);
+    perform parley_mail._p_submit_as_stored(v_ids, v_options.not_before);
   end if;
   if v_submitter.has_quota then
     found := parley_mail._p_count_against_quota(v_submitter, 1, octet_length(v_rendered));
