@@ -39383,7 +39383,6 @@ create type parley_mail._p_submitter as (
   max_size bigint,
   max_recipients integer,
   expiry_seconds integer[],
-  max_high_priority_size bigint,
   messages_per_minute integer,
   bytes_per_minute bigint,
   has_quota boolean
@@ -39407,7 +39406,7 @@ begin
     not o.is_set_up or (
       coalesce(o.refusing_until > clock_timestamp(), false) and (o.is_at_floor or q.is_exempt_from_pressure is not true)
     ), o.refusing_reason,
-    o.default_domain, o.max_send_size, o.max_recipients, o.expiry_seconds, o.max_high_priority_size,
+    o.default_domain, o.max_send_size, o.max_recipients, o.expiry_seconds,
     q.messages_per_minute, q.bytes_per_minute,
     q.role is not null
   into v_submitter
@@ -39470,10 +39469,36 @@ create type parley_mail._p_options as (
   ret text,
   envid text,
   on_status text,
-  tag text
+  tag text,
+  is_expiry_given boolean
 );
 
 comment on type parley_mail._p_options is 'What a submission says besides the message, checked.';
+
+create function parley_mail._p_downgraded(priority smallint, size bigint, sender text) returns smallint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if priority = 0 and (
+    size > (select o.max_high_priority_size from parley_mail._p_organization as o)
+    or exists (
+      select
+      from parley_mail._p_directory_entry as e
+      where e.address = lower(_p_downgraded.sender) and e.downgrade_high
+    )
+  ) then
+    return 1;
+  end if;
+  return priority;
+end
+$$;
+
+comment on function parley_mail._p_downgraded(smallint, bigint, text) is
+'Gives the priority that a message may have: high becomes normal where it is too large for that, or where the sender''s
+messages are not to be of high priority.
+Arguments: priority, as it was submitted; size, null where it is not known yet; sender, of the envelope.
+Source: spec mail 10.';
 
 create function parley_mail._p_checked_options(
   submitter parley_mail._p_submitter, priority text, not_before timestamptz, expires timestamptz, notify text, ret text,
@@ -39489,6 +39514,7 @@ begin
   if v_options.priority is null then
     found := parley_mail._p_raise('choice', 'priority', coalesce(priority, 'null'), 'HIGH, NORMAL, LOW');
   end if;
+  v_options.is_expiry_given := expires is not null;
   v_options.not_before := case when not_before > clock_timestamp() then not_before end;
   v_options.expires_at := coalesce(
     expires,
@@ -39589,8 +39615,12 @@ begin
   if v_size > submitter.max_size then
     found := parley_mail._p_raise('size', v_size::text, submitter.max_size::text, 'max_send_size of the organization');
   end if;
-  if v_priority = 0 and v_size > submitter.max_high_priority_size then
-    v_priority := 1;
+  if v_priority = 0 then
+    v_priority := parley_mail._p_downgraded(v_priority, v_size, sender);
+    if v_priority <> 0 and not options.is_expiry_given then
+      options.expires_at := options.expires_at
+        + (submitter.expiry_seconds[v_priority + 1] - submitter.expiry_seconds[1]) * interval '1 second';
+    end if;
   end if;
   insert into parley_mail._p_message (
     message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
@@ -39634,6 +39664,27 @@ $$;
 
 comment on function parley_mail._p_submit(bigint[], smallint, timestamptz) is
 'Has messages categorized: an item of the submission queue for each fifty.';
+
+create function parley_mail._p_submit_as_stored(ids bigint[], not_before timestamptz) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_alike record;
+begin
+  for v_alike in
+    select m.priority, array_agg(m.message_id order by m.message_id) as ids
+    from parley_mail._p_message as m
+    where m.message_id = any (_p_submit_as_stored.ids)
+    group by m.priority
+  loop
+    perform parley_mail._p_submit(v_alike.ids, v_alike.priority, not_before);
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_submit_as_stored(bigint[], timestamptz) is
+'Has messages categorized by the priority with which each was stored, which may be less than was asked for.';
 
 -- sql/mail/submission.sql
 
@@ -39794,7 +39845,7 @@ begin
         v_variables[least(i, cardinality(v_variables))], v_ids[i], attachments, nullif(v_id, v_ids[i])
       );
     end loop;
-    perform parley_mail._p_submit(v_ids, v_options.priority, v_options.not_before);
+    perform parley_mail._p_submit_as_stored(v_ids, v_options.not_before);
     return v_id;
   end if;
   if raw is not null then
@@ -39812,7 +39863,7 @@ begin
   if v_options.priority = 1 and v_options.not_before is null then
     perform parley.put('parley_mail_submission', v_id::text);
   else
-    perform parley_mail._p_submit(v_ids, v_options.priority, v_options.not_before);
+    perform parley_mail._p_submit_as_stored(v_ids, v_options.not_before);
   end if;
   if v_submitter.has_quota then
     found := parley_mail._p_count_against_quota(v_submitter, 1, octet_length(v_rendered));
@@ -39893,6 +39944,9 @@ begin
   if octet_length(v_pattern) > 7000 or (headers is not null and headers ?| array['To', 'to', 'Cc', 'cc']) then
     return null;
   end if;
+  if parley_mail._p_downgraded(options.priority, octet_length(v_pattern), sender.address) <> options.priority then
+    return null;
+  end if;
   with message as (
     insert into parley_mail._p_message (
       message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
@@ -39970,7 +40024,11 @@ begin
       );
     end loop;
   end if;
-  perform parley_mail._p_submit(v_ids, v_options.priority, v_options.not_before);
+  if v_options.priority = 0 then
+    perform parley_mail._p_submit_as_stored(v_ids, v_options.not_before);
+  else
+    perform parley_mail._p_submit(v_ids, v_options.priority, v_options.not_before);
+  end if;
   return query select i.id from unnest(v_ids) as i (id);
 end
 $$;
@@ -41709,7 +41767,33 @@ comment on function parley_mail._p_first_accepted(parley_mail._p_arriving[], big
 negative.
 Errors: PM011 another message was accepted under the key.';
 
-create function parley_mail._p_insert_arriving(messages parley_mail._p_arriving[], ids bigint[]) returns void
+create function parley_mail._p_priorities(messages parley_mail._p_arriving[]) returns smallint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return array(
+    select case
+      when a.priority = 0 then parley_mail._p_downgraded(0::smallint, coalesce(a.size, octet_length(a.body)), a.sender)
+      else coalesce(a.priority, 1::smallint)
+    end
+    from generate_series(1, cardinality(messages)) as g (n)
+    cross join lateral (
+      select messages[g.n].priority as priority, messages[g.n].size as size, messages[g.n].body as body,
+        messages[g.n].sender as sender
+    ) as a
+    order by g.n
+  );
+end
+$$;
+
+comment on function parley_mail._p_priorities(parley_mail._p_arriving[]) is
+'Gives the priorities that messages which arrived may have.
+Source: spec mail 10.';
+
+create function parley_mail._p_insert_arriving(
+  messages parley_mail._p_arriving[], ids bigint[], priorities smallint[]
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -41740,13 +41824,13 @@ begin
     case when octet_length(a.body) <= 8000 then a.body end
   from unnest(ids) with ordinality as i (id, n)
   cross join lateral (select (messages[i.n]).*) as a
-  cross join lateral (select coalesce(a.priority, 1::smallint) as priority) as p
+  cross join lateral (select priorities[i.n] as priority) as p
   left join unnest(v_large.ids, v_contents) as l (id, content_id) on l.id = i.id
   where i.id > 0;
 end
 $$;
 
-comment on function parley_mail._p_insert_arriving(parley_mail._p_arriving[], bigint[]) is
+comment on function parley_mail._p_insert_arriving(parley_mail._p_arriving[], bigint[], smallint[]) is
 'Stores messages that arrived under numbers, but those whose number is negative.';
 
 create function parley_mail._p_accept(
@@ -41757,6 +41841,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ids bigint[];
+  v_priorities smallint[] := parley_mail._p_priorities(messages);
   v_next record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
@@ -41775,9 +41860,9 @@ begin
       where i.id < 0 and messages[i.n].message_id is not null
     ));
   end if;
-  perform parley_mail._p_insert_arriving(messages, v_ids);
+  perform parley_mail._p_insert_arriving(messages, v_ids, v_priorities);
   for v_next in
-    select coalesce(messages[i.n].priority, 1::smallint) as priority, messages[i.n].quarantine as quarantine,
+    select v_priorities[i.n] as priority, messages[i.n].quarantine as quarantine,
       messages[i.n].refused_status as status, messages[i.n].refused_reason as reason,
       array_agg(i.id order by i.n) as ids
     from unnest(v_ids) with ordinality as i (id, n)
@@ -44538,6 +44623,7 @@ begin
   if dry_run is not false then
     return (select count(*) from parley_mail._p_matching(filter, 'resubmit', null) as w);
   end if;
+  found := parley_mail._p_require_resubmission();
   select coalesce(sum(parley_mail._p_resubmit(s.system, s.items, v_caller)), 0) into v_messages
   from (
     select w.system, array_agg(w.item_id) as items
@@ -44555,8 +44641,8 @@ comment on function parley_mail.resubmit_messages(jsonb, integer, boolean, parle
 'Has messages categorized anew: those that wait for a retry or in a queue that could not be reached, and those that are
 unreachable. Suspended messages are left alone. Gives how many; call it until it gives 0.
 Arguments: as suspend_messages.
-Errors: PM001 not allowed, PM010 malformed filter.
-Source: spec mail 8.2, 17.';
+Errors: PM001 not allowed, PM010 malformed filter, PM014 resources are too short for it.
+Source: spec mail 8.2, 14.3, 17.';
 
 create function parley_mail._p_give_up(message_ids bigint[], queues text[], with_report boolean) returns void
 language plpgsql
@@ -44849,6 +44935,9 @@ begin
   v_poison := array(
     select w.item_id from parley_mail._p_matching(filter, 'resume', top) as w where w.queue = 'POISON/-/-'
   );
+  if v_poison <> '{}' then
+    found := parley_mail._p_require_resubmission();
+  end if;
   v_messages := parley_mail._p_resubmit('mail', v_poison, v_caller)
     + parley_mail._p_operate(v_caller, 'resume', filter, top);
   perform parley_mail._p_record_audit(
@@ -44862,8 +44951,9 @@ comment on function parley_mail.resume_messages(jsonb, integer, boolean, parley.
 'Has suspended messages go on, at the end of their queues; what is poison or held in quarantine is categorized anew.
 Gives how many; call it until it gives 0.
 Arguments: as suspend_messages.
-Errors: PM001 not allowed, PM010 malformed filter.
-Source: spec mail 5, 17.';
+Errors: PM001 not allowed, PM010 malformed filter, PM014 there is poison among them, and resources are too short for
+messages to be categorized anew.
+Source: spec mail 5, 14.3, 17.';
 
 create function parley_mail.retry_messages(
   filter jsonb, top integer default 1000, dry_run boolean default false,
