@@ -105,6 +105,9 @@ func (m *servedMail) figures(ctx context.Context) ([]mailmetrics.Figure, error) 
 	figures := make([]mailmetrics.Figure, len(counters))
 	for i, c := range counters {
 		figures[i] = mailmetrics.Figure{Object: c.Object, Counter: c.Counter, Instance: c.Instance, Value: c.Value, IsTotal: c.IsTotal}
+		if c.Histogram != nil {
+			figures[i].Histogram = &mailmetrics.Histogram{Buckets: c.Histogram.Buckets, Sum: c.Histogram.Sum}
+		}
 	}
 	return figures, err //nolint:wrapcheck // It says what could not be read.
 }

@@ -196,12 +196,13 @@ $$;
 comment on function parley_mail._p_queue_up(parley_mail._p_resolved[]) is
 'Writes recipients, puts their messages into the lanes of their next hops, and gives those up that are refused.';
 
-create function parley_mail._p_categorize_batch(message_ids bigint[]) returns integer
+create function parley_mail._p_categorize_batch(message_ids bigint[]) returns parley_mail._p_categorizer_counts
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_rows parley_mail._p_resolved[];
+  v_counts parley_mail._p_categorizer_counts;
   v_events record;
   v_part_size integer;
 begin
@@ -229,6 +230,7 @@ begin
   perform parley_mail._p_track(
     v_events.events, v_events.ids, v_events.addresses, null, v_events.reasons, null, v_events.sources
   );
+  v_counts := parley_mail._p_count_resolved(message_ids, v_rows);
   perform parley_mail._p_queue_up(v_rows);
   insert into parley_mail._p_report (message_id, ordinal, action, address, original_recipient, status, attempted_at)
   select m.message_id, r.ordinal, 'EXPANDED', r.address, r.original, '2.0.0', clock_timestamp()
@@ -244,52 +246,49 @@ begin
     from unnest(message_ids) as i (id)
     where not exists (select from parley_mail._p_recipient as r where r.message_id = i.id)
   ));
-  return cardinality(message_ids);
+  return v_counts;
 end
 $$;
 
 comment on function parley_mail._p_categorize_batch(bigint[]) is
-'Categorizes some messages; gives how many.
+'Categorizes some messages; gives what it came upon.
 Source: spec mail 6.';
 
-create function parley_mail._p_categorize_each(message_ids bigint[])
-returns table (categorized integer, failed integer, set_aside integer)
+create function parley_mail._p_categorize_each(message_ids bigint[]) returns parley_mail._p_categorizer_counts
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_id bigint;
   v_reason text;
+  v_counts parley_mail._p_categorizer_counts := (0, 0, 0, 0, 0, 0, 0, 0, 0);
 begin
-  categorized := 0;
-  failed := 0;
-  set_aside := 0;
   begin
-    categorized := parley_mail._p_categorize_batch(message_ids);
+    return parley_mail._p_categorize_batch(message_ids);
   exception
     when transaction_rollback or insufficient_resources or operator_intervention or system_error then
       raise;
     when others then
       foreach v_id in array message_ids loop
         begin
-          categorized := categorized + parley_mail._p_categorize_batch(array[v_id]);
+          v_counts := parley_mail._p_sum(v_counts, parley_mail._p_categorize_batch(array[v_id]));
         exception
           when transaction_rollback or insufficient_resources or operator_intervention or system_error then
             raise;
           when others then
             v_reason := format('%s (%s)', sqlerrm, sqlstate);
-            failed := failed + 1;
-            set_aside := set_aside + parley_mail._p_crashed(v_id, v_reason)::integer;
+            v_counts.failed := v_counts.failed + 1;
+            v_counts.set_aside := v_counts.set_aside + parley_mail._p_crashed(v_id, v_reason)::integer;
         end;
       end loop;
   end;
-  return next;
+  return v_counts;
 end
 $$;
 
 comment on function parley_mail._p_categorize_each(bigint[]) is
 'Categorizes messages, together or, where that fails, each by itself; gives how many were, how many failed and how many
-of these were set aside.';
+of these were set aside, and what it came upon.';
 
 create function parley_mail._p_categorize(
   messages integer default 100, timeout integer default 0, caller parley.caller default parley.current_caller()

@@ -8,8 +8,8 @@ create function parley_mail._p_claim(
 ) returns table (
   lease_id bigint, item_id bigint, lane text, message_id bigint, network_message_id uuid, sender text, ret text,
   envid text, size bigint, content_id bigint, body_holder bigint, body bytea, is_eight_bit boolean,
-  has_utf8_addresses boolean, ordinals integer[], addresses text[], notify text[], original_recipients text[],
-  n bigint
+  has_utf8_addresses boolean, received_at timestamptz, ordinals integer[], addresses text[], notify text[],
+  original_recipients text[], n bigint
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -31,8 +31,8 @@ begin
   return query
   select
     c.lease_id, c.item_id, c.lane, m.message_id, m.network_message_id, m.sender, m.ret, m.envid, m.size, b.content_id,
-    b.message_id, b.body, m.is_eight_bit, m.has_utf8_addresses, r.ordinals, r.addresses, r.notify, r.originals,
-    c.n
+    b.message_id, b.body, m.is_eight_bit, m.has_utf8_addresses, m.received_at, r.ordinals, r.addresses, r.notify,
+    r.originals, c.n
   from unnest(v_claimed) with ordinality
     as c (lease_id, lane, item_id, subject, priority, attempts, since, expires_at, data, last_error, n)
   join parley_mail._p_message as m on m.message_id = c.subject

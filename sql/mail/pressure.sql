@@ -239,12 +239,14 @@ begin
   return query
   select 'submission queue'::text, coalesce(max(q.messages), 0)::double precision
   from parley_mail._p_submission_queue() as q;
+  return query select 'log bytes'::text, pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::double precision;
 end
 $$;
 
 comment on function parley_mail._p_measure(parley.caller) is
 'Gives what the database knows of its pressure: what parley_store.measure does, and how many messages wait to be
-categorized, estimated beyond a hundred items.
+categorized, estimated beyond a hundred items; and how many bytes of log the server has written since it was made, which
+has no threshold.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 14.2.';
 

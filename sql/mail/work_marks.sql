@@ -123,12 +123,13 @@ Source: spec mail 5.';
 
 create function parley_mail._p_categorize_begun(
   run_id bigint, caller parley.caller default parley.current_caller()
-) returns table (categorized integer, failed integer, set_aside integer)
+) returns parley_mail._p_categorizer_counts
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ids bigint[];
+  v_counts parley_mail._p_categorizer_counts := (0, 0, 0, 0, 0, 0, 0, 0, 0);
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   select c.message_ids into v_ids
@@ -137,17 +138,17 @@ begin
   for update skip locked;
   if not found then
     -- Somebody else has it, or had it.
-    return query select 0, 0, 0;
-    return;
+    return v_counts;
   end if;
-  return query select d.categorized, d.failed, d.set_aside from parley_mail._p_categorize_each(v_ids) as d;
+  v_counts := parley_mail._p_categorize_each(v_ids);
   delete from parley_mail._p_categorizing as c where c.run_id = _p_categorize_begun.run_id;
+  return v_counts;
 end
 $$;
 
 comment on function parley_mail._p_categorize_begun(bigint, parley.caller) is
 'Categorizes messages that _p_begin_categorizing has taken, and gives how many were, how many failed and how many of
-these were set aside.
+these were set aside, and what was counted (_p_categorizer_counts).
 Arguments: run_id, what _p_begin_categorizing gave.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 5, 6.';

@@ -23,6 +23,14 @@ type Figure struct {
 	Object, Counter, Instance string
 	Value                     float64
 	IsTotal                   bool // it only grows
+	// Histogram is how values are spread, of which Value is then the count.
+	Histogram *Histogram
+}
+
+// Histogram is how many values were at most each of some bounds, and their sum.
+type Histogram struct {
+	Buckets map[float64]uint64
+	Sum     float64
 }
 
 // Collector reports the figures of a daemon.
@@ -53,6 +61,11 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(
 		prometheus.NewDesc("parley_mail_up", "1 when the figures of the database could be read.", nil, c.labels), prometheus.GaugeValue, up)
 	for _, f := range figures {
+		if f.Histogram != nil {
+			desc := prometheus.NewDesc(name(f), f.Object+": "+f.Counter, []string{"name"}, c.labels)
+			out <- prometheus.MustNewConstHistogram(desc, uint64(f.Value), f.Histogram.Sum, f.Histogram.Buckets, f.Instance)
+			continue
+		}
 		kind := prometheus.GaugeValue
 		if f.IsTotal {
 			kind = prometheus.CounterValue
@@ -65,7 +78,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 // name is that of a family: Queues, Retry Remote Delivery Queue Length becomes parley_mail_queues_retry_remote_delivery_queue_length.
 func name(f Figure) string {
 	written := "parley_mail_" + snake(f.Object) + "_" + snake(f.Counter)
-	if f.IsTotal && !strings.HasSuffix(written, "_total") {
+	if f.IsTotal && f.Histogram == nil && !strings.HasSuffix(written, "_total") {
 		written += "_total"
 	}
 	return written

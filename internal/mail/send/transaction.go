@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Message is what a connection sends.
@@ -19,6 +20,8 @@ type Message struct {
 	Return, EnvelopeID string
 	// Size is that of the body in bytes.
 	Size int64
+	// Received is when it came to us, or was submitted.
+	Received time.Time
 	// EightBit is whether the message was said to have bytes above 127, and UTF8 whether an address or the header was; a host that does
 	// not know such messages gets those of which it is not so.
 	EightBit, UTF8 bool

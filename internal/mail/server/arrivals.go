@@ -68,6 +68,7 @@ func (a *arrivals) body(ctx context.Context, tx pgx.Tx, arrival groupcommit.Arri
 	if inMemory && pieces.Size() <= smallBody {
 		pieces = spool.Pieces{pieces.Whole()}
 		into.Body = pieces[0]
+		a.bodies.wrote(len(pieces[0]))
 		return pieces, nil
 	}
 	id, content, err := mailstore.BeginBody(ctx, tx, chunkSize)
@@ -85,6 +86,7 @@ func (a *arrivals) body(ctx context.Context, tx pgx.Tx, arrival groupcommit.Arri
 			if err := mailstore.AppendBody(ctx, tx, content, number, chunk[:n]); err != nil {
 				return nil, fmt.Errorf("write a body: %w", err)
 			}
+			a.bodies.wrote(n)
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			break

@@ -24,6 +24,8 @@ type bodyCache struct {
 	bodies map[int64]*list.Element
 	// hits and misses count how often a body was there, and was not; dehydrated, those dropped before they were delivered.
 	hits, misses, dehydrated atomic.Int64
+	// reads and writes count statements that read bodies from the database, and chunks or small bodies that were written.
+	reads, bytesRead, writes, bytesWritten atomic.Int64
 }
 
 type keptBody struct {
@@ -70,6 +72,12 @@ func (c *bodyCache) of(id int64) spool.Pieces {
 	}
 	c.hits.Add(1)
 	return element.Value.(*keptBody).body
+}
+
+// wrote counts a body or a chunk that was written to the database.
+func (c *bodyCache) wrote(bytes int) {
+	c.writes.Add(1)
+	c.bytesWritten.Add(int64(bytes))
 }
 
 // finish drops a body when the last of its recipients have their outcome.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/parley-broker/parley/internal/mail/receive"
 	"github.com/parley-broker/parley/internal/mail/send"
@@ -42,15 +43,20 @@ func (s *Server) counted() []mailstore.Counter {
 	f.total("DSN", "Failure DSNs Total", "", s.tally.failureReports.Load())
 	f.total("DSN", "Delay DSNs Total", "", s.tally.delayReports.Load())
 	f.total("DSN", "Success DSNs Total", "", s.tally.successReports.Load())
-	f.total("Resolver", "Messages Categorized", "", s.tally.categorized.Load())
-	f.total("Resolver", "Messages Retried", "", s.tally.categorizerFailures.Load())
-	f.total("Resolver", "Messages Set Aside", "", s.tally.setAside.Load())
+	s.countResolved(&f)
+	s.countLatency(&f)
 	hits, misses := s.resolver.Statistics()
 	f.total("DNS", "Cache Hits", "", int64(hits))
 	f.total("DNS", "Cache Misses", "", int64(misses))
 	s.countDatabase(&f)
 	s.countPressure(&f)
+	s.countHost(&f)
 	return f
+}
+
+// withoutHistograms leaves out what a row of the database cannot have; the percentiles stand beside it.
+func withoutHistograms(counters []mailstore.Counter) []mailstore.Counter {
+	return slices.DeleteFunc(counters, func(c mailstore.Counter) bool { return c.Histogram != nil })
 }
 
 // countReceived is what came by SMTP.
@@ -59,7 +65,12 @@ func (s *Server) countReceived(f *figures) {
 	c := s.receiver.Counters()
 	messages, bytes := c.Messages.Load(), c.Bytes.Load()
 	f.gauge(object, "Connections Current", "", float64(s.receiver.ConnectionsNow()))
-	f.total(object, "Connections Total", "", c.Connections.Load())
+	connections, encrypted, authenticated := c.Connections.Load(), c.Encrypted.Load(), c.Authenticated.Load()
+	f.total(object, "Connections Total", "", connections)
+	f.total(object, "TLS Connections Total", "", encrypted)
+	f.gauge(object, "TLS Connections Share", "", float64(encrypted)/float64(max(connections, 1)))
+	f.total(object, "Authenticated Connections Total", "", authenticated)
+	f.gauge(object, "Authenticated Connections Share", "", float64(authenticated)/float64(max(connections, 1)))
 	f.total(object, "Messages Received Total", "", messages)
 	f.total(object, "Message Bytes Received Total", "", bytes)
 	f.gauge(object, "Average Bytes/Message", "", float64(bytes)/float64(max(messages, 1)))
@@ -73,6 +84,7 @@ func (s *Server) countReceived(f *figures) {
 		f.total(object, "Refused", classes[class], s.pressure.refused[class].Load())
 	}
 	f.total(object, "Tarpitted", "", s.pressure.delayed.Load())
+	f.total(object, "Refusals Tarpitted", "", c.Tarpitted.Load())
 	f.gauge(object, "Tarpit Delay Seconds", "", s.pressure.delayNow().Seconds())
 	f.gauge(object, "Spool Bytes In Memory", "", float64(s.receiver.Spool.InMemory()))
 }
@@ -83,6 +95,7 @@ func (f *figures) carried(object string, c *carried) {
 	f.gauge(object, "Connections Current", "", float64(c.open.Load()))
 	f.total(object, "Connections Total", "", c.connections.Load())
 	f.total(object, "Connection Failures Total", "", c.connectionFailures.Load())
+	f.total(object, "Delivery Attempts Total", "", c.attempts.Load())
 	f.total(object, "Messages Sent Total", "", messages)
 	f.total(object, "Message Bytes Sent Total", "", c.bytes.Load())
 	f.gauge(object, "Recipients/Message", "", float64(delivered)/float64(max(messages, 1)))
@@ -103,6 +116,14 @@ func (s *Server) countDatabase(f *figures) {
 	f.total(object, "Body Cache Misses", "", misses)
 	f.total(object, "Bodies Dehydrated", "", s.bodies.dehydrated.Load())
 	f.gauge(object, "Body Cache Hit Ratio", "", float64(hits)/float64(max(hits+misses, 1)))
+	reads, writes := s.bodies.reads.Load(), s.bodies.writes.Load()
+	f.total(object, "Body Reads Total", "", reads)
+	f.total(object, "Body Bytes Read Total", "", s.bodies.bytesRead.Load())
+	f.total(object, "Body Writes Total", "", writes)
+	f.total(object, "Body Bytes Written Total", "", s.bodies.bytesWritten.Load())
+	sent := s.tally.remote.messages.Load() + s.tally.mailbox.messages.Load()
+	f.gauge(object, "Body Reads/Message", "", float64(reads)/float64(max(sent, 1)))
+	f.gauge(object, "Body Writes/Message", "", float64(writes)/float64(max(s.tally.committed.Load(), 1)))
 	f.gauge(object, "Uncommitted Units", "", float64(s.committer.Waiting()))
 	f.total(object, "Commits Total", "", commits)
 	f.total(object, "Commit Failures Total", "", s.tally.commitFailures.Load())

@@ -55,8 +55,8 @@ func laneOf(hop send.Hop) string { return hop.Kind + "/" + hop.Connector + "/" +
 
 func (d *deliveries) delivery(c mailstore.Claimed) send.Delivery {
 	message := send.Message{
-		ID: c.NetworkMessageID, Sender: c.Sender, Return: c.Return, EnvelopeID: c.EnvelopeID, Size: c.Size, EightBit: c.IsEightBit,
-		UTF8: c.HasUTF8Addresses, Recipients: make([]send.Recipient, len(c.Addresses)),
+		ID: c.NetworkMessageID, Sender: c.Sender, Return: c.Return, EnvelopeID: c.EnvelopeID, Size: c.Size, Received: c.ReceivedAt,
+		EightBit: c.IsEightBit, UTF8: c.HasUTF8Addresses, Recipients: make([]send.Recipient, len(c.Addresses)),
 		Open: func(ctx context.Context) (io.ReadCloser, error) { return d.open(ctx, c), nil },
 	}
 	for i, address := range c.Addresses {
@@ -73,7 +73,7 @@ func (d *deliveries) open(ctx context.Context, c mailstore.Claimed) io.ReadClose
 	if kept := d.bodies.of(c.BodyHolder); kept != nil {
 		return io.NopCloser(kept.Reader())
 	}
-	return &storedBody{ctx: ctx, pool: d.pool, content: c.Content, holder: c.BodyHolder}
+	return &storedBody{ctx: ctx, pool: d.pool, cache: d.bodies, content: c.Content, holder: c.BodyHolder}
 }
 
 // Permit gives what of a batch may be sent now.
@@ -184,6 +184,7 @@ func outcomeOf(result send.Result) string {
 type storedBody struct {
 	ctx             context.Context //nolint:containedctx // A reader has no other way to end with the delivery.
 	pool            *pgxpool.Pool
+	cache           *bodyCache // which counts
 	content, holder int64
 	next            int
 	chunks          [][]byte
@@ -206,6 +207,10 @@ func (b *storedBody) Read(into []byte) (int, error) {
 		}
 		if b.next == 0 && len(chunks) == 0 {
 			return 0, io.ErrUnexpectedEOF
+		}
+		b.cache.reads.Add(1)
+		for _, chunk := range chunks {
+			b.cache.bytesRead.Add(int64(len(chunk)))
 		}
 		b.chunks, b.next, b.over = chunks, b.next+chunksAtOnce, len(chunks) < chunksAtOnce
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"io/fs"
 	"time"
 
 	governorstore "github.com/parley-broker/parley/internal/store/governor"
@@ -12,3 +13,6 @@ func (s *Server) Measure(interval, first time.Duration, source governorstore.Sou
 	s.governing.interval, s.governing.measured = interval, source
 	s.pressure.tarpit = tarpit{first: first, step: first / 2, most: 2 * first}
 }
+
+// ReadMachine has a server that is not running yet read the counters of the machine from other files.
+func (s *Server) ReadMachine(root fs.FS) { s.governing.root = root }

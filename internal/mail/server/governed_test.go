@@ -47,9 +47,12 @@ type governed struct {
 	line     *bufio.ReadWriter
 }
 
-func newGoverned(t *testing.T) *governed {
+func newGoverned(t *testing.T, configuration ...string) *governed {
 	t.Helper()
 	g := &governed{hub: newHub(t), measured: measured{values: map[string]float64{}}}
+	for _, more := range configuration {
+		g.exec("select parley_mail.apply($1::jsonb)", more)
+	}
 	for resource := range strings.SplitSeq("uncommitted,batch points,submission queue,process memory,system memory,memory stalls,data volume,"+
 		"log volume,temporary volume,commit latency,oldest transaction,connections,replica lag,retained log,vacuum debt", ",") {
 		g.measured.values[resource] = 0
@@ -79,6 +82,7 @@ func newGoverned(t *testing.T) *governed {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.server.ReadMachine(machine)
 	g.server.Measure(5*time.Millisecond, 2*time.Millisecond, g.measured.source)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	if err := g.server.Prepare(ctx); err != nil {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	governorstore "github.com/parley-broker/parley/internal/store/governor"
+	hoststore "github.com/parley-broker/parley/internal/store/host"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
@@ -33,6 +35,9 @@ type governing struct {
 	report   standing
 	// isFlushed is whether caches were flushed since the action began.
 	isFlushed bool
+	log       serverLog
+	machine   atomic.Pointer[hoststore.Machine]
+	root      fs.FS // of the machine's files; nil for those that there are, others for tests
 	// interval is how often resources are measured, 0 for the usual; measured gives some in the place of what was measured. For tests.
 	interval time.Duration
 	measured governorstore.Source
@@ -42,11 +47,12 @@ type governing struct {
 func (g *governing) run(ctx context.Context) {
 	s := g.server
 	folders := g.volumes(ctx)
+	g.watchDisks(folders)
 	store := mailstore.Pressure{DB: s.config.Pool}
 	config := governorstore.Config{
 		Store: store, System: "mail", Node: s.config.Name, Logger: s.config.Logger, OnPoll: g.polled, Interval: g.interval,
 		Sources: []governorstore.Source{
-			store.Measure, governorstore.Memory(), governorstore.Volumes(folders), g.latency.Source(),
+			g.measureDatabase(store), governorstore.Memory(), governorstore.Volumes(folders), g.latency.Source(),
 			governorstore.Gauge(resourceUncommitted, func() float64 { return float64(s.committer.Waiting()) }),
 			governorstore.Gauge(resourceBatchPoints, func() float64 { return float64((s.committer.WaitingBytes() + chunkSize - 1) / chunkSize) }),
 		},

@@ -93,8 +93,8 @@ func (g *governing) describe() mailstore.Daemon {
 	accounts, level, active := g.levels.read()
 	d := mailstore.Daemon{
 		Host: g.server.host, ProcessID: os.Getpid(), Version: g.server.config.Version, Level: level.Column(), Actions: active,
-		ConfigurationVersion: g.server.settings.Load().version, Problems: g.problems(time.Now()), Counters: g.server.counted(),
-		Listeners: expanded(g.server.receiver.Addresses(), machineAddresses()),
+		ConfigurationVersion: g.server.settings.Load().version, Problems: g.problems(time.Now()),
+		Counters: withoutHistograms(g.server.counted()), Listeners: expanded(g.server.receiver.Addresses(), machineAddresses()),
 	}
 	for _, account := range accounts {
 		s := account.state

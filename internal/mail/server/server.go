@@ -267,6 +267,7 @@ func (s *Server) categorize(ctx context.Context) (bool, error) {
 	s.tally.categorized.Add(int64(done.Messages))
 	s.tally.categorizerFailures.Add(int64(done.Failed))
 	s.tally.setAside.Add(int64(done.SetAside))
+	s.tally.resolved.add(done.Resolved)
 	if done.Messages > 0 {
 		signal(s.queued)
 		if s.settings.Load().hasServices {

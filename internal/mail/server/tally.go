@@ -15,12 +15,16 @@ type tally struct {
 	categorized, categorizerFailures, setAside, toServices,
 	failureReports, delayReports, successReports atomic.Int64
 	commitTime atomic.Int64 // nanoseconds, of the commits
+	resolved   resolved
 }
 
 // carried counts what went to next hops of one kind.
 type carried struct {
 	connections, connectionFailures, open, messages, bytes atomic.Int64
 	byClass                                                [send.Unknown + 1]atomic.Int64 // recipients
+
+	attempts atomic.Int64
+	latency  latencies // from receipt to the next hop
 }
 
 // batch counts a batch of arriving messages, as the committer reports it.
@@ -72,11 +76,15 @@ type countingWay struct {
 
 // Send sends, and counts what became of the recipients.
 func (w countingWay) Send(ctx context.Context, message send.Message) []send.Result {
+	w.carried.attempts.Add(1)
 	results := w.Way.Send(ctx, message)
 	isTaken := false
 	for _, result := range results {
 		w.carried.byClass[result.Class].Add(1)
-		isTaken = isTaken || result.Class == send.Delivered
+		if result.Class == send.Delivered {
+			w.carried.latency.observe(time.Since(message.Received))
+			isTaken = true
+		}
 	}
 	if isTaken {
 		w.carried.messages.Add(1)

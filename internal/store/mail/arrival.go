@@ -106,7 +106,17 @@ func FinishBody(ctx context.Context, db pgdb.DB, content, size int64, sha256 []b
 }
 
 // Categorized is what the categorizer did: messages that have next hops, those that failed, and how many of these were set aside.
-type Categorized struct{ Messages, Failed, SetAside int }
+type Categorized struct {
+	Messages, Failed, SetAside int
+	// Resolved is what the categorizer came upon.
+	Resolved Resolved
+}
+
+// Resolved counts recipients that the categorizer gave up, messages that it cut or made, and addresses of ours that the directory does not
+// know.
+type Resolved struct {
+	FailedRecipients, LoopRecipients, Chipped, Created, UnresolvedRecipients, UnresolvedSenders int
+}
 
 // workPatience bounds work on messages that has begun: it is not cut off when a daemon stops, because a message on which somebody was
 // cut off twice is taken for poison.
@@ -125,8 +135,11 @@ func Categorize(ctx context.Context, db pgdb.DB, items int, wait time.Duration) 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workPatience)
 	defer cancel()
-	err = db.QueryRow(ctx, "select categorized, failed, set_aside from parley_mail._p_categorize_begun($1::bigint)", *begun).
-		Scan(&c.Messages, &c.Failed, &c.SetAside)
+	r := &c.Resolved
+	err = db.QueryRow(ctx, `select categorized, failed, set_aside, failed_recipients, loop_recipients, chipped, created,
+		unresolved_recipients, unresolved_senders from parley_mail._p_categorize_begun($1::bigint)`, *begun).
+		Scan(&c.Messages, &c.Failed, &c.SetAside, &r.FailedRecipients, &r.LoopRecipients, &r.Chipped, &r.Created,
+			&r.UnresolvedRecipients, &r.UnresolvedSenders)
 	if err != nil {
 		// Nobody died. When this fails too, whoever comes next takes it for a death, of which a message survives one.
 		_, _ = db.Exec(ctx, "select parley_mail._p_give_back_begun($1::bigint)", *begun)

@@ -111,6 +111,14 @@ type Counter struct {
 	Value    float64 `json:"value"`
 	// IsTotal is whether it only grows, as long as the daemon runs.
 	IsTotal bool `json:"is_total,omitempty"`
+	// Histogram has how values are spread, of which Value is then the count; it is not reported to the database.
+	Histogram *Histogram `json:"-"`
+}
+
+// Histogram is how many values were at most each of some bounds, and their sum.
+type Histogram struct {
+	Buckets map[float64]uint64
+	Sum     float64
 }
 
 // Counters reads what the database itself knows: queues.
@@ -119,7 +127,9 @@ func Counters(ctx context.Context, db pgdb.DB) ([]Counter, error) {
 	if err != nil {
 		return nil, pgdb.StatementError(err, "read the counters of queues")
 	}
-	counters, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Counter])
+	counters, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Counter, err error) {
+		return c, row.Scan(&c.Object, &c.Counter, &c.Instance, &c.Value, &c.IsTotal)
+	})
 	if err != nil {
 		return nil, pgdb.StatementError(err, "read the counters of queues")
 	}
