@@ -40659,8 +40659,8 @@ create function parley_mail._p_claim(
 ) returns table (
   lease_id bigint, item_id bigint, lane text, message_id bigint, network_message_id uuid, sender text, ret text,
   envid text, size bigint, content_id bigint, body_holder bigint, body bytea, is_eight_bit boolean,
-  has_utf8_addresses boolean, ordinals integer[], addresses text[], notify text[], original_recipients text[],
-  n bigint
+  has_utf8_addresses boolean, received_at timestamptz, ordinals integer[], addresses text[], notify text[],
+  original_recipients text[], n bigint
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -40682,8 +40682,8 @@ begin
   return query
   select
     c.lease_id, c.item_id, c.lane, m.message_id, m.network_message_id, m.sender, m.ret, m.envid, m.size, b.content_id,
-    b.message_id, b.body, m.is_eight_bit, m.has_utf8_addresses, r.ordinals, r.addresses, r.notify, r.originals,
-    c.n
+    b.message_id, b.body, m.is_eight_bit, m.has_utf8_addresses, m.received_at, r.ordinals, r.addresses, r.notify,
+    r.originals, c.n
   from unnest(v_claimed) with ordinality
     as c (lease_id, lane, item_id, subject, priority, attempts, since, expires_at, data, last_error, n)
   join parley_mail._p_message as m on m.message_id = c.subject
@@ -42626,6 +42626,91 @@ Arguments: role.
 Errors: PM001 the role of the caller does not hold SERVE.
 Source: spec mail 3.4.';
 
+-- sql/mail/resolver_counts.sql
+
+-- What the categorizer counts while it works, for the counters of the resolver (spec mail 18).
+--
+-- The counts of a batch are given to the daemon that had it categorized, and written nowhere: nobody waits for a row.
+-- Cost: a pass over what was resolved, and a row of the directory for each sender of a batch.
+
+create type parley_mail._p_categorizer_counts as (
+  categorized integer,
+  failed integer,
+  set_aside integer,
+  failed_recipients integer,
+  loop_recipients integer,
+  chipped integer,
+  created integer,
+  unresolved_recipients integer,
+  unresolved_senders integer
+);
+
+comment on type parley_mail._p_categorizer_counts is
+'What the categorizer did and came upon, for its counters. categorized, failed and set_aside: messages;
+failed_recipients: that it gave up, loop_recipients because forwarding goes in a circle and unresolved_recipients
+because the directory does not know an address of ours; chipped and created: messages that were cut, and made;
+unresolved_senders: messages of a sender of ours whom the directory does not know.';
+
+create function parley_mail._p_count_resolved(message_ids bigint[], rows parley_mail._p_resolved[])
+returns parley_mail._p_categorizer_counts
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_counts parley_mail._p_categorizer_counts;
+begin
+  select
+    count(*) filter (where r.status is not null), count(*) filter (where r.status = '5.4.6'),
+    count(distinct r.message_id) filter (where r.part > 0),
+    count(distinct r.target_id) filter (where r.target_id <> r.message_id),
+    count(*) filter (where r.status = '5.1.1')
+  into v_counts.failed_recipients, v_counts.loop_recipients, v_counts.chipped, v_counts.created,
+    v_counts.unresolved_recipients
+  from unnest(rows) as r
+  where r.part is not null;
+  v_counts.categorized := cardinality(message_ids);
+  v_counts.failed := 0;
+  v_counts.set_aside := 0;
+  -- Of many messages at once few senders are different.
+  select coalesce(sum(s.messages), 0) into v_counts.unresolved_senders
+  from (
+    select lower(m.sender) as sender, count(*) as messages
+    from parley_mail._p_message as m
+    where m.message_id = any (message_ids) and m.sender <> '' and m.source <> 'DSN' and m.resubmissions = 0
+    group by lower(m.sender)
+  ) as s
+  where not exists (select from parley_mail._p_directory_entry as d where d.address = s.sender)
+    and exists (
+      select
+      from parley_mail._p_accepted_domain as a
+      where a.domain = any (parley_mail._p_domain_patterns(parley_mail._p_domain_of(s.sender)))
+        and a.type = 'AUTHORITATIVE'
+    );
+  return v_counts;
+end
+$$;
+
+comment on function parley_mail._p_count_resolved(bigint[], parley_mail._p_resolved[]) is
+'Counts what the categorizer came upon.
+Arguments: message_ids; rows, what became of their recipients.
+Source: spec mail 18.';
+
+create function parley_mail._p_sum(one parley_mail._p_categorizer_counts, other parley_mail._p_categorizer_counts)
+returns parley_mail._p_categorizer_counts
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select (
+    one.categorized + other.categorized, one.failed + other.failed, one.set_aside + other.set_aside,
+    one.failed_recipients + other.failed_recipients, one.loop_recipients + other.loop_recipients,
+    one.chipped + other.chipped, one.created + other.created,
+    one.unresolved_recipients + other.unresolved_recipients, one.unresolved_senders + other.unresolved_senders
+  )::parley_mail._p_categorizer_counts
+$$;
+
+comment on function parley_mail._p_sum(parley_mail._p_categorizer_counts, parley_mail._p_categorizer_counts) is
+'Adds counts.';
+
 -- sql/mail/categorize.sql
 
 -- The categorizer: from the submission queue into lanes (spec mail 5, 6).
@@ -42826,12 +42911,13 @@ $$;
 comment on function parley_mail._p_queue_up(parley_mail._p_resolved[]) is
 'Writes recipients, puts their messages into the lanes of their next hops, and gives those up that are refused.';
 
-create function parley_mail._p_categorize_batch(message_ids bigint[]) returns integer
+create function parley_mail._p_categorize_batch(message_ids bigint[]) returns parley_mail._p_categorizer_counts
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_rows parley_mail._p_resolved[];
+  v_counts parley_mail._p_categorizer_counts;
   v_events record;
   v_part_size integer;
 begin
@@ -42859,6 +42945,7 @@ begin
   perform parley_mail._p_track(
     v_events.events, v_events.ids, v_events.addresses, null, v_events.reasons, null, v_events.sources
   );
+  v_counts := parley_mail._p_count_resolved(message_ids, v_rows);
   perform parley_mail._p_queue_up(v_rows);
   insert into parley_mail._p_report (message_id, ordinal, action, address, original_recipient, status, attempted_at)
   select m.message_id, r.ordinal, 'EXPANDED', r.address, r.original, '2.0.0', clock_timestamp()
@@ -42874,52 +42961,49 @@ begin
     from unnest(message_ids) as i (id)
     where not exists (select from parley_mail._p_recipient as r where r.message_id = i.id)
   ));
-  return cardinality(message_ids);
+  return v_counts;
 end
 $$;
 
 comment on function parley_mail._p_categorize_batch(bigint[]) is
-'Categorizes some messages; gives how many.
+'Categorizes some messages; gives what it came upon.
 Source: spec mail 6.';
 
-create function parley_mail._p_categorize_each(message_ids bigint[])
-returns table (categorized integer, failed integer, set_aside integer)
+create function parley_mail._p_categorize_each(message_ids bigint[]) returns parley_mail._p_categorizer_counts
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_id bigint;
   v_reason text;
+  v_counts parley_mail._p_categorizer_counts := (0, 0, 0, 0, 0, 0, 0, 0, 0);
 begin
-  categorized := 0;
-  failed := 0;
-  set_aside := 0;
   begin
-    categorized := parley_mail._p_categorize_batch(message_ids);
+    return parley_mail._p_categorize_batch(message_ids);
   exception
     when transaction_rollback or insufficient_resources or operator_intervention or system_error then
       raise;
     when others then
       foreach v_id in array message_ids loop
         begin
-          categorized := categorized + parley_mail._p_categorize_batch(array[v_id]);
+          v_counts := parley_mail._p_sum(v_counts, parley_mail._p_categorize_batch(array[v_id]));
         exception
           when transaction_rollback or insufficient_resources or operator_intervention or system_error then
             raise;
           when others then
             v_reason := format('%s (%s)', sqlerrm, sqlstate);
-            failed := failed + 1;
-            set_aside := set_aside + parley_mail._p_crashed(v_id, v_reason)::integer;
+            v_counts.failed := v_counts.failed + 1;
+            v_counts.set_aside := v_counts.set_aside + parley_mail._p_crashed(v_id, v_reason)::integer;
         end;
       end loop;
   end;
-  return next;
+  return v_counts;
 end
 $$;
 
 comment on function parley_mail._p_categorize_each(bigint[]) is
 'Categorizes messages, together or, where that fails, each by itself; gives how many were, how many failed and how many
-of these were set aside.';
+of these were set aside, and what it came upon.';
 
 create function parley_mail._p_categorize(
   messages integer default 100, timeout integer default 0, caller parley.caller default parley.current_caller()
@@ -43071,12 +43155,13 @@ Source: spec mail 5.';
 
 create function parley_mail._p_categorize_begun(
   run_id bigint, caller parley.caller default parley.current_caller()
-) returns table (categorized integer, failed integer, set_aside integer)
+) returns parley_mail._p_categorizer_counts
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ids bigint[];
+  v_counts parley_mail._p_categorizer_counts := (0, 0, 0, 0, 0, 0, 0, 0, 0);
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   select c.message_ids into v_ids
@@ -43085,17 +43170,17 @@ begin
   for update skip locked;
   if not found then
     -- Somebody else has it, or had it.
-    return query select 0, 0, 0;
-    return;
+    return v_counts;
   end if;
-  return query select d.categorized, d.failed, d.set_aside from parley_mail._p_categorize_each(v_ids) as d;
+  v_counts := parley_mail._p_categorize_each(v_ids);
   delete from parley_mail._p_categorizing as c where c.run_id = _p_categorize_begun.run_id;
+  return v_counts;
 end
 $$;
 
 comment on function parley_mail._p_categorize_begun(bigint, parley.caller) is
 'Categorizes messages that _p_begin_categorizing has taken, and gives how many were, how many failed and how many of
-these were set aside.
+these were set aside, and what was counted (_p_categorizer_counts).
 Arguments: run_id, what _p_begin_categorizing gave.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 5, 6.';
@@ -45925,12 +46010,14 @@ begin
   return query
   select 'submission queue'::text, coalesce(max(q.messages), 0)::double precision
   from parley_mail._p_submission_queue() as q;
+  return query select 'log bytes'::text, pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::double precision;
 end
 $$;
 
 comment on function parley_mail._p_measure(parley.caller) is
 'Gives what the database knows of its pressure: what parley_store.measure does, and how many messages wait to be
-categorized, estimated beyond a hundred items.
+categorized, estimated beyond a hundred items; and how many bytes of log the server has written since it was made, which
+has no threshold.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 14.2.';
 
