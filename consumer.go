@@ -17,8 +17,11 @@ import (
 // meanwhile, in the order of their conversations. What it does in tx happens together with taking the messages, or not
 // at all. It must neither commit nor roll back tx.
 //
-// A consumer with Groups calls it for one group after the other in one transaction, which they share: when one call fails,
-// the messages of all of them come again, each group in a transaction of its own then, and only the one that failed is reported.
+// A consumer with Groups calls it for one group after the other in one transaction, which they share. When one call fails, what those
+// before it did is undone; all groups but that one stay locked, and are received and handled again in the same transaction, each behind a
+// savepoint, so that only what fails is given back, and only that is reported. What was called before the first failure is called once
+// more. Where the transaction itself is lost, all of it comes again, each message in a transaction of its own: when a handler ends the
+// transaction or the connection, as a context does that ends during a statement, or when the commit fails.
 //
 // An error or a panic rolls back, and the messages come again, one in each call until as many as came together have been handled: so
 // those in front of a bad one are handled, and it fails alone. After five rollbacks the broker sets the conversation aside

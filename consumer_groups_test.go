@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
 )
@@ -79,6 +83,169 @@ func TestConsumerReportsTheOneBadGroupOfMany(t *testing.T) {
 		t.Errorf("failures of %d conversations were reported", n)
 	}
 	requireNoError(t, consumer.finish())
+}
+
+// manyGroups are 50 conversations of one message, one of which, in the middle, says "bad"; and what became of them.
+type manyGroups struct {
+	*testing.T
+	pool     *pgxpool.Pool
+	consumer parley.Consumer
+	another  sync.Once
+	mu       sync.Mutex
+	calls    map[string]int
+	// fail is called when the handler has the body "bad" for the first time.
+	fail func(ctx context.Context, tx pgx.Tx) error
+	// also is called for the other bodies.
+	also func(ctx context.Context, tx pgx.Tx, body string, call int) error
+}
+
+func newManyGroups(t *testing.T) *manyGroups {
+	t.Helper()
+	m := &manyGroups{T: t, pool: serviceDatabase(t), calls: map[string]int{}}
+	m.also = func(context.Context, pgx.Tx, string, int) error { return nil }
+	execute(t, m.pool,
+		"alter table handled add transaction_id xid8 default pg_current_xact_id()",
+		"select parley.begin_and_send('initiator', 'target', body => case n when 25 then 'bad' else n::text end) from generate_series(1, 50) as s (n)")
+	m.consumer = parley.Consumer{Pool: m.pool, PollInterval: soon, Groups: 100, Handler: m.handle}
+	return m
+}
+
+// handle starts another consumer, once this one has its messages.
+func (m *manyGroups) handle(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+	m.another.Do(func() { start(m.T, m.consumer) })
+	if err := store(ctx, tx, messages); err != nil {
+		return err
+	}
+	body := string(messages[0].MessageBody)
+	m.mu.Lock()
+	m.calls[body]++
+	call := m.calls[body]
+	m.mu.Unlock()
+	if body != "bad" {
+		return m.also(ctx, tx, body, call)
+	}
+	if call == 1 {
+		return m.fail(ctx, tx)
+	}
+	return nil
+}
+
+// requireOnce waits until all are handled, each once.
+func (m *manyGroups) requireOnce() {
+	m.Helper()
+	waitForHandled(m.T, m.pool, 50)
+	if n := value[int](m.T, m.pool, "select count(distinct body) from handled"); n != 50 {
+		m.Errorf("%d of 50 messages were handled, some twice", n)
+	}
+}
+
+// The others stay locked and are handled again, once, in the transaction that gives the bad one back: whatever has failed, and however many
+// consumers wait for what comes back.
+func TestConsumerGivesBackOnlyTheGroupThatFails(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"Error": func(context.Context, pgx.Tx) error { return errors.New("not today") },
+		"Panic": func(context.Context, pgx.Tx) error { panic("oh no") },
+		"Database": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "select 1 / 0")
+			return err
+		},
+		"Unnoticed": func(ctx context.Context, tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "select 1 / 0"); err == nil {
+				return errors.New("a division by zero has succeeded")
+			}
+			return nil
+		},
+		"Timeout": func(ctx context.Context, _ pgx.Tx) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newManyGroups(t)
+			m.fail = fail
+			if name == "Timeout" {
+				m.consumer.HandlerTimeout = 200 * time.Millisecond
+			}
+			start(t, m.consumer)
+			m.requireOnce()
+			if n := value[int](t, m.pool, "select count(distinct transaction_id) from handled where body <> 'bad'"); n != 1 {
+				t.Errorf("the others were handled in %d transactions, want that which had all", n)
+			}
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			for body, calls := range m.calls {
+				if n, err := strconv.Atoi(body); (n < 25) != (calls == 2) || calls > 2 {
+					t.Errorf("the handler was called %d times with %q (%v)", calls, body, err)
+				}
+			}
+		})
+	}
+}
+
+// A group may fail only when it is handled again, and another one be gone by then. What is lost with the connection or at the commit comes
+// again, each message alone, and only the group that has failed before is reported.
+func TestConsumerThatHandlesGroupsOneByOneMayFailAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		also         func(ctx context.Context, tx pgx.Tx, body string, call int) error
+		transactions int // at least, of all but the first that has failed
+	}{
+		"Second group": {func(_ context.Context, _ pgx.Tx, body string, call int) error {
+			if body == "10" && call == 2 || body == "40" && call == 1 {
+				return errors.New("nor this")
+			}
+			return nil
+		}, 3},
+		"Backend killed": {func(ctx context.Context, tx pgx.Tx, body string, call int) error {
+			if body != "10" || call != 2 {
+				return nil
+			}
+			_, err := tx.Exec(ctx, "select pg_terminate_backend(pg_backend_pid())")
+			return err
+		}, 49},
+		"Commit": {func(ctx context.Context, tx pgx.Tx, body string, call int) error {
+			if body != "10" || call != 2 {
+				return nil
+			}
+			_, err := tx.Exec(ctx, `create temporary table twice (n integer unique deferrable initially deferred) on commit drop;
+				insert into twice values (1), (1)`)
+			return err
+		}, 49},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newManyGroups(t)
+			m.fail = func(context.Context, pgx.Tx) error { return errors.New("not today") }
+			m.also = c.also
+			start(t, m.consumer)
+			m.requireOnce()
+			if n := value[int](t, m.pool, "select count(distinct transaction_id) from handled where body <> 'bad'"); n < c.transactions {
+				t.Errorf("the others were handled in %d transactions, want at least %d", n, c.transactions)
+			}
+		})
+	}
+	t.Run("Conversation ended by another handler", func(t *testing.T) {
+		t.Parallel()
+		m := newManyGroups(t)
+		m.fail = func(context.Context, pgx.Tx) error { return errors.New("not today") }
+		m.also = func(ctx context.Context, tx pgx.Tx, body string, _ int) error {
+			if body != "10" {
+				return nil
+			}
+			_, err := tx.Exec(ctx, `
+				with ended as (
+					select parley.body_text(message_body) as body, parley.end_conversation(conversation_handle, cleanup => true)
+					from parley.queue_contents('target')
+					where parley.body_text(message_body) in ('30', '31')
+				)
+				insert into handled (body) select body from ended`)
+			return err
+		}
+		start(t, m.consumer)
+		m.requireOnce()
+	})
 }
 
 func TestReceiveFromManyGroupsIsRefusedWithOneNamed(t *testing.T) {

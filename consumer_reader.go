@@ -33,13 +33,9 @@ func (execution *consumerExecution) read(ctx, work context.Context, number int) 
 				logger.Info("queue is enabled again")
 			}
 		}
-		if err != nil {
+		if err != nil || len(turn.givenBack) > 0 {
 			failures++
-			if failed, ok := errors.AsType[*handlerError](err); ok {
-				execution.separateFailed(failed.messages)
-			}
-			execution.report(work, logger, err)
-			pause(ctx, execution.judge(ctx, work, logger, err, failures))
+			pause(ctx, execution.settle(ctx, work, logger, turn.givenBack, err, failures))
 			continue
 		}
 		if !turn.foundNothing {
@@ -61,33 +57,6 @@ func rollBack(work context.Context, tx pgx.Tx) error {
 		return fmt.Errorf("roll back: %w", err)
 	}
 	return nil
-}
-
-// portion is how much the next RECEIVE may take, when so many messages are about to count as handled.
-func (execution *consumerExecution) portion(pending int) []ReceiveOption {
-	switch {
-	case execution.singles.Load() > int64(pending):
-		return []ReceiveOption{Top(1), asReader()}
-	case execution.Groups > 1:
-		return []ReceiveOption{Top(execution.Top), Groups(execution.Groups), asReader()}
-	default:
-		return []ReceiveOption{Top(execution.Top), asReader()}
-	}
-}
-
-// byGroup parts messages by conversation group, in the order of their first messages.
-func byGroup(messages []Message) (groups [][]Message) {
-	places := map[UUID]int{}
-	for _, message := range messages {
-		place, ok := places[message.ConversationGroupID]
-		if !ok {
-			place = len(groups)
-			places[message.ConversationGroupID] = place
-			groups = append(groups, nil)
-		}
-		groups[place] = append(groups[place], message)
-	}
-	return groups
 }
 
 // handled counts down what is received alone. Readers side by side may count past zero: then they are back to batches.
@@ -231,6 +200,25 @@ func endUnlessEnded(ctx context.Context, tx pgx.Tx, handle UUID) error {
 		return nil
 	}
 	return err
+}
+
+// settle reports what has failed, if anything, and says how long to wait before the next transaction.
+func (execution *consumerExecution) settle(
+	ctx, work context.Context, logger *slog.Logger, givenBack []*handlerError, err error, failures int,
+) (wait time.Duration) {
+	for _, failed := range givenBack {
+		execution.separateFailed(failed.messages)
+		execution.report(work, logger, failed)
+		wait = execution.judge(ctx, work, logger, failed, failures)
+	}
+	if err == nil {
+		return wait
+	}
+	if failed, ok := errors.AsType[*handlerError](err); ok {
+		execution.separateFailed(failed.messages)
+	}
+	execution.report(work, logger, err)
+	return execution.judge(ctx, work, logger, err, failures)
 }
 
 // report records in the database why messages could not be handled, also after the time of grace and with a connection of its own.

@@ -27,13 +27,14 @@ type turn struct {
 	committed    bool // at least one transaction
 	foundNothing bool // in the end
 	scanTook     time.Duration
+	givenBack    []*handlerError // groups that went back alone, out of a transaction that had others
 }
 
 // reception is a transaction with what was received in it.
 type reception struct {
-	tx        pgx.Tx // nil before it has begun
-	statement string
-	messages  []Message
+	tx       pgx.Tx // nil before it has begun
+	from     source
+	messages []Message
 }
 
 // takeTurn receives, handles and commits on one connection until there is nothing to receive or others may want the connection. A commit
@@ -60,18 +61,26 @@ func (execution *consumerExecution) takeTurn(ctx, work context.Context) (done tu
 	for err = execution.beginAndReceive(work, conn, &current); err == nil; {
 		done.scanTook = time.Since(asked)
 		wake = execution.wakeOthers(wake, len(current.messages) > 0)
-		if err = execution.handleReceived(work, &current); err != nil {
-			break
+		isWhole := true
+		if err = execution.handleReceived(work, conn, &current); err != nil {
+			failed, ok := errors.AsType[*handlerError](err)
+			if !ok || !execution.canGoBack(work, conn, &current) {
+				break
+			}
+			isWhole = false
+			if done.givenBack, err = execution.handleOneByOne(work, conn, &current, failed); err != nil {
+				break
+			}
 		}
-		statement, arguments := receiveStatement(execution.Queue, execution.portion(len(current.messages)))
-		if ctx.Err() != nil || statement != current.statement || !execution.mayGoOn(conn, &current, began) {
+		from := execution.source(len(current.messages))
+		if ctx.Err() != nil || !isWhole || from.statement != current.from.statement || !execution.mayGoOn(conn, &current, began) {
 			done.foundNothing = len(current.messages) == 0
 			err = execution.commit(work, &current)
 			done.committed = done.committed || err == nil
 			break
 		}
 		asked = time.Now()
-		committed, failure := execution.commitAndReceive(work, conn, &current, arguments)
+		committed, failure := execution.commitAndReceive(work, conn, &current, from)
 		done.committed = done.committed || committed
 		err = failure
 	}
@@ -108,19 +117,18 @@ func (execution *consumerExecution) mayGoOn(conn *pgxpool.Conn, current *recepti
 
 // beginAndReceive begins a transaction and receives, in one round trip.
 func (execution *consumerExecution) beginAndReceive(ctx context.Context, conn *pgxpool.Conn, current *reception) (err error) {
-	statement, arguments := receiveStatement(execution.Queue, execution.portion(0))
 	batch := &pgx.Batch{}
 	// RECEIVE has to see what others committed after the transaction began.
 	batch.BeginTx(pgx.TxOptions{BeginQuery: beginReadCommitted})
-	batch.Queue(statement, arguments...)
+	current.from = execution.source(0)
+	current.from.queue(batch)
 	results := conn.SendBatch(ctx, batch)
-	current.tx, current.statement = results.Tx(), statement
+	current.tx = results.Tx()
 	defer func() { err = closeResults(results, err) }()
 	if _, err := results.Exec(); err != nil {
 		return fmt.Errorf("begin a transaction: %w", err)
 	}
-	rows, err := results.Query()
-	current.messages, err = collectReceived(rows, err, execution.Queue)
+	current.messages, err = current.from.collect(results, execution.Queue)
 	return err
 }
 
@@ -128,16 +136,16 @@ func (execution *consumerExecution) beginAndReceive(ctx context.Context, conn *p
 // commit fails, it neither begins nor receives anything, so nothing is received that nobody knows of. When the connection breaks before the
 // answer to the commit has come its outcome is not known, as with any commit; the messages then come again or have been handled.
 func (execution *consumerExecution) commitAndReceive(
-	ctx context.Context, conn *pgxpool.Conn, current *reception, arguments []any,
+	ctx context.Context, conn *pgxpool.Conn, current *reception, from source,
 ) (committed bool, err error) {
 	handled := current.messages
 	batch := &pgx.Batch{}
 	// To pgx it is the query that leads into the transaction of the batch.
 	batch.BeginTx(pgx.TxOptions{BeginQuery: "commit"})
 	batch.Queue(beginReadCommitted)
-	batch.Queue(current.statement, arguments...)
+	from.queue(batch)
 	results := conn.SendBatch(ctx, batch)
-	current.tx, current.messages = results.Tx(), nil
+	current.tx, current.from, current.messages = results.Tx(), from, nil
 	defer func() { err = closeResults(results, err) }()
 	tag, err := results.Exec()
 	if err == nil && tag.String() == "ROLLBACK" {
@@ -150,8 +158,7 @@ func (execution *consumerExecution) commitAndReceive(
 	if _, err := results.Exec(); err != nil {
 		return true, fmt.Errorf("begin a transaction: %w", err)
 	}
-	rows, err := results.Query()
-	current.messages, err = collectReceived(rows, err, execution.Queue)
+	current.messages, err = from.collect(results, execution.Queue)
 	return true, err
 }
 
@@ -164,7 +171,7 @@ func closeResults(results pgx.BatchResults, failure error) error {
 }
 
 // handleReceived calls the handler for each group.
-func (execution *consumerExecution) handleReceived(ctx context.Context, current *reception) error {
+func (execution *consumerExecution) handleReceived(ctx context.Context, conn *pgxpool.Conn, current *reception) error {
 	if len(current.messages) == 0 {
 		return nil
 	}
@@ -172,6 +179,9 @@ func (execution *consumerExecution) handleReceived(ctx context.Context, current 
 	for _, group := range byGroup(current.messages) {
 		if err := execution.handle(ctx, current.tx, group); err != nil {
 			return newHandlerError(group, len(current.messages), err)
+		}
+		if current.from.isMany && hasFailed(conn) {
+			return newHandlerError(group, len(current.messages), errFailedUnnoticed)
 		}
 	}
 	return nil

@@ -133,9 +133,9 @@ func GetConversationGroup(ctx context.Context, db DB, queue string, options ...R
 	return group, nil
 }
 
-// GetConversationGroups locks up to n conversation groups, 1 to 10,000, of which the next [Receive] would take messages, and returns their
-// ids in its order. [Receive] from each with [FromGroup] inside of a savepoint of its own: who rolls back to that gives back the messages of
-// this group alone and keeps the locks of all. Of the options only [Wait] has a meaning.
+// GetConversationGroups locks up to n conversation groups, 1 to 10,000, of which the next [Receive] would take messages, and
+// returns their ids in its order. [Receive] from each with [FromGroup] inside of a savepoint of its own: who rolls back to that
+// gives back the messages of this group alone and keeps the locks of all. Of the options only [Wait] has a meaning.
 //
 // Errors: as [Receive].
 func GetConversationGroups(ctx context.Context, db DB, queue string, n int, options ...ReceiveOption) ([]UUID, error) {
@@ -143,14 +143,8 @@ func GetConversationGroups(ctx context.Context, db DB, queue string, n int, opti
 	for _, option := range options {
 		option(&r)
 	}
-	rows, err := db.Query(ctx, getGroups, queue, min(n, 1<<31-1), r.timeout)
-	return collectGroups(rows, err, queue)
-}
-
-const getGroups = "select parley.get_conversation_groups(queue => $1, groups => $2, timeout => $3)"
-
-// collectGroups reads what getGroups has returned.
-func collectGroups(rows pgx.Rows, err error, queue string) ([]UUID, error) {
+	rows, err := db.Query(ctx, "select parley.get_conversation_groups(queue => $1, groups => $2, timeout => $3)",
+		queue, min(n, 1<<31-1), r.timeout)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "get conversation groups from queue "+queue)
 	}

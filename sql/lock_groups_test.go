@@ -56,7 +56,8 @@ func TestRollbackToASavepointGivesBackOneGroupOfMany(t *testing.T) {
 	b := newWorld(t)
 	handles := b.fill(4, 2)
 	bad := b.farHandle(handles[1])
-	for rollbacks := range 5 {
+	b.exec("select parley.alter_queue('Answering', poison_rollbacks => 3)")
+	for rollbacks := range 3 {
 		// What has come back is locked with the others, and not only alone.
 		tx := b.begin()
 		groups := tx.groups(3)
@@ -82,7 +83,7 @@ func TestRollbackToASavepointGivesBackOneGroupOfMany(t *testing.T) {
 			b.send(handles[i], request, "good")
 		}
 	}
-	equal(b.session, 5, "select rollbacks from parley.poison_conversations where conversation_handle = $1", bad)
+	equal(b.session, 3, "select rollbacks from parley.poison_conversations where conversation_handle = $1", bad)
 	equal(b.session, 1, "select count(*) from parley._p_set_aside")
 	// What is set aside is passed by.
 	b.requireGroups(10, handles[0], handles[2], handles[3])
