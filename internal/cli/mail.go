@@ -35,7 +35,7 @@ func newMailApplyCommand(a *app) *cobra.Command {
 		Use:   "apply FILE",
 		Short: "Make the configuration of mail what a file says",
 		Long: `Make the configuration of mail what a file says: {"kind": {"name": {"setting": value}}}. A file of - is standard input.
-Daemons use what they can of it within seconds; the addresses on which they listen, from their next start on.
+Daemons use it within seconds, also the addresses on which they listen.
 
 The kinds and settings are in the view parley_mail.setting_definitions.`,
 		Example: `  parley mail apply mail.json --dry-run

@@ -31,6 +31,9 @@ func Listen(ctx context.Context, configuration *Configuration) (map[netip.AddrPo
 	return listeners, nil
 }
 
+// listened is logged of each binding.
+const listened = "a binding is listened on"
+
 // Run serves the listeners, by the binding of the configuration that each stands for, until the context is cancelled. Then idle connections
 // are closed with 421, and messages under way have Grace to be taken. Configure comes first.
 func (s *Server) Run(ctx context.Context, listeners map[netip.AddrPort]net.Listener) error {
@@ -52,6 +55,10 @@ func (s *Server) Run(ctx context.Context, listeners map[netip.AddrPort]net.Liste
 	s.listening.begin(func(binding netip.AddrPort, listener net.Listener) {
 		s.acceptLoop(ctx, connectionsCtx, binding, listener)
 	}, listeners)
+	connectors := s.configuration.Load().bindings()
+	for _, binding := range slices.SortedFunc(maps.Keys(listeners), netip.AddrPort.Compare) {
+		s.Log.Info(listened, "binding", binding.String(), "connector", connectors[binding])
+	}
 	<-ctx.Done()
 	s.listening.end()
 	s.stopConnections(cancel)
@@ -135,7 +142,7 @@ func (s *Server) Rebind(ctx context.Context, configuration *Configuration) error
 			continue
 		}
 		l.add(binding, listener)
-		s.Log.Info("a binding is listened on", "binding", binding.String(), "connector", connector)
+		s.Log.Info(listened, "binding", binding.String(), "connector", connector)
 	}
 	return errors.Join(failed...)
 }
