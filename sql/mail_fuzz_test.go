@@ -25,6 +25,7 @@ func FuzzMailSend(f *testing.F) {
 		{"Ann <ann@example.org>", "x@example.com", "Order 7", "X-Order", "7", "Thank you."},
 		{"\"A\\\"\" <a@b.c>", "=?utf-8?q?=0D=0A?= <x@y.z>", "=?utf-8?b?DQpCY2M6IHg=?=", "X-A\r\nBcc", "x", ".\r\n.\n"},
 		{"ä@ö.example", "\"a b\"@c.d", strings.Repeat("𝄞", 300), "To", "friends: a@b.c;", "\x00"},
+		{">", "<>", "", "", "", ""}, // once refused as a substring of negative length
 		{"a@[IPv6:::1]", "<<x@y>", "\u2028", "List-Unsubscribe", "<https://x>,\r\n <y>", "=\t "},
 	} {
 		f.Add(s[0], s[1], s[2], s[3], s[4], s[5])
