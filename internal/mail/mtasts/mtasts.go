@@ -131,22 +131,31 @@ func (p *Policies) number(ctx context.Context, domain string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ask for the policy's number: %w", err)
 	}
+	return Number(texts), nil
+}
+
+// Number is the id in the one TXT record that is about MTA-STS (RFC 8461 section 3.1). "" where there is none, more than one, or one that
+// is malformed: then the domain counts as one without a policy.
+func Number(texts []string) string {
 	id, records := "", 0
 	for _, text := range texts {
 		if !strings.HasPrefix(text, "v=STSv1;") && text != "v=STSv1" {
 			continue
 		}
 		records++
+		id = ""
 		for field := range strings.SplitSeq(text, ";") {
-			if value, is := strings.CutPrefix(strings.TrimSpace(field), "id="); is {
+			if value, is := strings.CutPrefix(strings.Trim(field, " \t"), "id="); is {
 				id = value
 			}
 		}
 	}
-	if records != 1 {
-		return "", nil
+	if records != 1 || len(id) > 32 || strings.ContainsFunc(id, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		return ""
 	}
-	return id, nil
+	return id
 }
 
 func (p *Policies) read(ctx context.Context, domain string) (*Policy, error) {

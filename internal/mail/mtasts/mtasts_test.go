@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -51,6 +52,41 @@ func TestPolicyAsItIsWritten(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestNumberIsThatOfTheOneRecordThatIsWellFormed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ texts, id string }{
+		{"v=STSv1; id=20260101T000000;", "20260101T000000"},
+		{"v=spf1 -all|v=STSv1;id=a;", "a"},
+		{"v=STSv1; \tid=a \t; other=b", "a"},
+		{"v=STSv1; id=" + strings.Repeat("9", 32), strings.Repeat("9", 32)},
+		{"v=STSv1; id=" + strings.Repeat("9", 33), ""},
+		{"v=STSv1; id=a b", ""},
+		{"v=STSv1; id=a\x00", ""},
+		{"v=STSv1; id=ä", ""},
+		{"v=STSv1; id=", ""},
+		{"v=STSv1", ""},
+		{"v=STSv1; id=a;|v=STSv1; id=a;", ""},
+		{"v=STSv10; id=a;", ""},
+		{" v=STSv1; id=a;", ""},
+	} {
+		if id := mtasts.Number(strings.Split(c.texts, "|")); id != c.id {
+			t.Errorf("the number of %q is %q, want %q", c.texts, id, c.id)
+		}
+	}
+}
+
+func FuzzNumber(f *testing.F) {
+	f.Add("v=STSv1; id=20260101T000000;", "v=spf1 -all")
+	f.Add("v=STSv1; id=a;", "v=STSv1; id=b;")
+	well := regexp.MustCompile(`^[0-9A-Za-z]{0,32}$`)
+	f.Fuzz(func(t *testing.T, one, other string) {
+		id := mtasts.Number([]string{one, other})
+		if !well.MatchString(id) || !strings.Contains(one+other, id) || id != mtasts.Number([]string{other, one}) {
+			t.Errorf("the number of %q and %q is %q", one, other, id)
+		}
+	})
 }
 
 func FuzzParse(f *testing.F) {
