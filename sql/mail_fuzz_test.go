@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/mail"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -42,8 +43,10 @@ func FuzzMailSend(f *testing.F) {
 			select parley_mail.send($1, array[$2], subject => $3, text => $6, headers => jsonb_build_object($4::text, $5::text))`,
 			sender, recipient, subject, name, value, text).Scan(&id)
 		if refused, is := errors.AsType[*pgconn.PgError](err); is {
-			isText := utf8.ValidString(sender+recipient+subject+name+value+text) && !strings.Contains(sender+recipient+subject+name+value+text, "\x00")
-			if isText && !strings.HasPrefix(refused.Code, "PM") {
+			isNoText := slices.ContainsFunc([]string{sender, recipient, subject, name, value, text}, func(given string) bool {
+				return !utf8.ValidString(given) || strings.Contains(given, "\x00")
+			})
+			if !isNoText && !strings.HasPrefix(refused.Code, "PM") {
 				t.Errorf("%q is refused with %s %s", []string{sender, recipient, subject, name, value}, refused.Code, refused.Message)
 			}
 			return
