@@ -36788,7 +36788,7 @@ begin
     found := parley_mail._p_raise('control', 'an address');
   end if;
   written := btrim(written);
-  if right(written, 1) is distinct from '>' then
+  if right(written, 1) is distinct from '>' or strpos(written, '<') = 0 then
     return (null, parley_mail._p_require_address(written))::parley_mail._p_mailbox_of;
   end if;
   v_open := length(written) - strpos(reverse(written), '<') + 1;
