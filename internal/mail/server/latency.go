@@ -58,10 +58,10 @@ func percentile(histogram *mailstore.Histogram, count uint64, share float64) flo
 func (s *Server) countLatency(f *figures) {
 	const object = "Latency"
 	for _, of := range []struct {
-		name    string
-		carried *carried
-	}{{"remote", &s.tally.remote}, {"mailbox", &s.tally.mailbox}} {
-		histogram, count := of.carried.latency.read()
+		name string
+		took *latencies
+	}{{"remote", &s.tally.remote.latency}, {"mailbox", &s.tally.mailbox.latency}, {"service", &s.tally.serviceLatency}} {
+		histogram, count := of.took.read()
 		*f = append(*f, mailstore.Counter{
 			Object: object, Counter: "End To End Seconds", Instance: of.name, Value: float64(count), IsTotal: true, Histogram: histogram,
 		})

@@ -283,8 +283,11 @@ func (s *Server) deliverToServices(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("deliver: %w", err)
 	}
-	s.tally.toServices.Add(int64(delivered))
-	return delivered > 0, nil
+	s.tally.toServices.Add(int64(len(delivered)))
+	for _, age := range delivered {
+		s.tally.serviceLatency.observe(age)
+	}
+	return len(delivered) > 0, nil
 }
 
 // maintain sees to leases, delays and expiry, and makes reports.

@@ -16,6 +16,8 @@ type tally struct {
 	failureReports, delayReports, successReports atomic.Int64
 	commitTime atomic.Int64 // nanoseconds, of the commits
 	resolved   resolved
+	// serviceLatency is from receipt to the service or table.
+	serviceLatency latencies
 }
 
 // carried counts what went to next hops of one kind.
