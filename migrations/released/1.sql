@@ -43907,14 +43907,14 @@ Source: spec mail 5, 12.2.';
 
 create function parley_mail._p_deliver_local(
   leases bigint[], caller parley.caller default parley.current_caller()
-) returns integer
+) returns double precision[]
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lease bigint;
   v_item parley_store.claimed_item;
-  v_delivered integer := 0;
+  v_ages double precision[] := '{}'::double precision[];
   v_subjects bigint[];
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
@@ -43933,17 +43933,24 @@ begin
     where w.lease_id = any (leases) and w.system = 'mail_service'
     order by w.lease_id, w.item_id
   loop
-    v_delivered := v_delivered + parley_mail._p_deliver_item(v_item)::integer;
+    if parley_mail._p_deliver_item(v_item) then
+      v_ages := v_ages || coalesce((
+        select extract(epoch from clock_timestamp() - m.received_at)::double precision
+        from parley_mail._p_message as m
+        where m.message_id = v_item.subject
+      ), 0);
+    end if;
     v_subjects := v_subjects || v_item.subject;
   end loop;
   -- All at once, so that messages are locked in their order: who records outcomes locks them too.
   perform parley_mail._p_remove_finished(v_subjects);
-  return v_delivered;
+  return v_ages;
 end
 $$;
 
 comment on function parley_mail._p_deliver_local(bigint[], parley.caller) is
-'Delivers messages to services and tables of this database, exactly once, in this transaction; gives how many.
+'Delivers messages to services and tables of this database, exactly once, in this transaction; gives how many seconds
+ago each of those that it delivered was received or submitted.
 Arguments: leases, what _p_claim_local gave; those that are over are passed by.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 12.2.';
@@ -43981,7 +43988,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  return parley_mail._p_deliver_local(parley_mail._p_claim_local(messages));
+  return cardinality(parley_mail._p_deliver_local(parley_mail._p_claim_local(messages)));
 end
 $$;
 
