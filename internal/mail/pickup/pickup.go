@@ -45,6 +45,7 @@ type Folder struct {
 
 	minute time.Time
 	taken  int
+	isHeld bool // by pressure, at the poll before
 }
 
 // Endings of the names of files.
@@ -97,7 +98,14 @@ func (f *Folder) setDefaults() {
 
 // once submits what is ready.
 func (f *Folder) once(ctx context.Context) error {
-	if f.IsRejected != nil && f.IsRejected() {
+	isHeld := f.IsRejected != nil && f.IsRejected()
+	switch {
+	case isHeld && !f.isHeld:
+		f.Log.Warn("files wait in a folder of messages: resources are short", "folder", f.Path)
+	case f.isHeld && !isHeld:
+		f.Log.Info("files are taken from a folder of messages again", "folder", f.Path)
+	}
+	if f.isHeld = isHeld; isHeld {
 		return nil
 	}
 	box, err := openFiles(f.Path)

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -45,11 +47,23 @@ type governed struct {
 	server   *server.Server
 	stop     func()
 	line     *bufio.ReadWriter
+	log      record
+	zone     *zone
+	// pickup and replay are folders of files, and http is where messages are submitted over HTTP.
+	pickup, replay, http string
 }
 
 func newGoverned(t *testing.T, configuration ...string) *governed {
 	t.Helper()
-	g := &governed{hub: newHub(t), measured: measured{values: map[string]float64{}}}
+	g := &governed{hub: newHub(t), measured: measured{values: map[string]float64{}}, pickup: t.TempDir(), replay: t.TempDir(), http: free(t)}
+	g.zone = g.byDNS(`{"mta_sts": false}`)
+	g.exec(`select parley_mail.apply($1::jsonb)`, fmt.Sprintf(`{
+		"pickup folder": {"here": {"path": %q, "poll": 1}},
+		"replay folder": {"here": {"path": %q, "poll": 1, "enabled": true}},
+		"http listener": {"here": {"bindings": [%q], "authentication_without_tls": true}},
+		"credential": {"ann": {"password": "secret"}},
+		"send connector": {"own": {"address_spaces": [{"pattern": "*.own.example"}], "routing": "DNS", "port": %s, "tls": "OFF", "mta_sts": false, "dns_servers": [%q]}}
+	}`, g.pickup, g.replay, g.http, g.text(`select settings ->> 'port' from parley_mail.objects where kind = 'send connector' and name = 'outbound'`), g.zone.address))
 	for _, more := range configuration {
 		g.exec("select parley_mail.apply($1::jsonb)", more)
 	}
@@ -77,7 +91,7 @@ func newGoverned(t *testing.T, configuration ...string) *governed {
 	}
 	t.Cleanup(pool.Close)
 	g.server, err = server.New(server.Config{
-		Pool: pool, Name: "node1", SpoolFolder: t.TempDir(), NameServers: []string{"127.0.0.1:1"}, Logger: slog.New(slog.DiscardHandler), Version: "test",
+		Pool: pool, Name: "node1", SpoolFolder: t.TempDir(), NameServers: []string{g.zone.address}, Logger: newLogger(&g.log), Version: "test",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -185,110 +199,62 @@ func (g *governed) submit(isExempt bool) string {
 	return ""
 }
 
+// file puts a message into a folder.
+func (g *governed) file(folder, subject string) {
+	g.Helper()
+	text := "From: ann@example.org\nTo: ann@example.org\nSubject: " + subject + "\n\nhello\n"
+	if folder == g.replay {
+		text = "X-Sender: <ann@example.org>\nX-Receiver: <ann@example.org>\nX-EndOfInjectedXHeaders: x\n" + text
+	}
+	if err := os.WriteFile(filepath.Join(folder, subject+".eml"), []byte(text), 0o600); err != nil {
+		g.Fatal(err)
+	}
+}
+
+// post submits a message over HTTP, to ann where nobody is named, and gives the status with what the answer says of another attempt.
+func (g *governed) post(recipients ...string) string {
+	g.Helper()
+	to := strings.Join(append(recipients, "ann@example.org")[:max(len(recipients), 1)], `", "`)
+	request, err := http.NewRequestWithContext(g.Context(), http.MethodPost, "http://"+g.http+"/messages",
+		strings.NewReader(`{"from": "ann@example.org", "to": ["`+to+`"], "subject": "over HTTP", "text": "hello"}`))
+	if err != nil {
+		g.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.SetBasicAuth("ann", "secret")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		g.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	return strings.TrimSpace(answer.Status[:3] + " " + answer.Header.Get("Retry-After"))
+}
+
+// files are the names of what waits in the folders.
+func (g *governed) files() (names string) {
+	g.Helper()
+	for _, folder := range []string{g.pickup, g.replay} {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			g.Fatal(err)
+		}
+		for _, entry := range entries {
+			names += entry.Name() + " "
+		}
+	}
+	return names
+}
+
+// arrived is whether so many messages with a subject are in the mailbox.
+func (g *governed) arrived(subject string, count int) func() bool {
+	return func() bool {
+		return strings.Count(strings.Join(g.inbox(), ""), "\r\nSubject: "+subject+"\r\n") == count
+	}
+}
+
 func requireBeginning(t *testing.T, what, got, want string) {
 	t.Helper()
 	if !strings.HasPrefix(got, want) {
 		t.Errorf("%s: got %q, want %q", what, got, want)
-	}
-}
-
-const refusal = "452 4.3.1"
-
-func TestPressureActsStepByStepAndIsUndone(t *testing.T) {
-	t.Parallel()
-	g := newGoverned(t)
-	if g.taken("tarpit") || g.submit(false) != "" {
-		t.Error("without pressure something is refused")
-	}
-	requireBeginning(t, "a sender without pressure", g.from("bob@b.example"), "250")
-
-	g.level("uncommitted", 1200, "MEDIUM")
-	g.await("the tarpit", func() bool { return g.taken("tarpit") })
-	g.from("bob@example.org")
-	if g.counter("SMTP Receive", "Tarpitted", "") == 0 {
-		t.Error("no sender was delayed at Medium")
-	}
-	g.await("the end of the history", func() bool { return g.taken("refuse anonymous senders") })
-	requireBeginning(t, "a sender of elsewhere at Medium", g.from("bob@b.example"), refusal)
-	requireBeginning(t, "a sender of ours at Medium", g.from("bob@example.org"), "250")
-	if !g.taken("refuse folders and HTTP") || g.taken("stop sending") || g.submit(false) != "" {
-		t.Error("at Medium the wrong things are refused")
-	}
-
-	g.level("uncommitted", 1600, "HIGH")
-	g.await("all actions", func() bool { return g.taken("stop sending") })
-	requireBeginning(t, "a sender of ours at High", g.from("bob@example.org"), refusal)
-	if got := g.submit(false); got != "PM014" {
-		t.Errorf("submission by SQL at High gives %q", got)
-	}
-	if got := g.submit(true); got != "" {
-		t.Errorf("submission by a role that is exempt gives %q", got)
-	}
-	if g.counter("SMTP Receive", "Refused", "pressure, anonymous") < 2 {
-		t.Error("senders that were refused are not counted")
-	}
-	g.level("uncommitted", 900, "MEDIUM")
-	requireBeginning(t, "a sender of ours at Medium again", g.from("bob@example.org"), "250")
-	g.level("uncommitted", 10, "NORMAL")
-	g.await("the end of pressure", func() bool { return !g.taken("tarpit") })
-	requireBeginning(t, "a sender after pressure", g.from("bob@b.example"), "250")
-	if got := g.submit(false); got != "" {
-		t.Errorf("submission by SQL after pressure gives %q", got)
-	}
-	g.await("the end of the tarpit", func() bool { return g.counter("SMTP Receive", "Tarpit Delay Seconds", "") == 0 })
-	g.await("the mail", func() bool { return len(g.inbox()) == 3+1 })
-	if got, want := g.text(`select string_agg(concat_ws(' ', event_id, from_level, to_level), ', ' order by change_id)
-		from parley_mail.pressure_changes where resource = 'uncommitted'`),
-		"15004 NORMAL MEDIUM, 15004 MEDIUM HIGH, 15005 HIGH MEDIUM, 15005 MEDIUM NORMAL"; got != want {
-		t.Errorf("the history is %s, want %s", got, want)
-	}
-	if got := g.text(`select message from parley_mail.pressure_changes where to_level = 'HIGH'`); !strings.Contains(got,
-		"uncommitted = 1600 units [High] [Normal=800 Medium=999 High=1500]") || !strings.Contains(got, "stop sending") || !strings.Contains(got, "data volume = 0") {
-		t.Errorf("the event says %s", got)
-	}
-	if g.counter("Back Pressure", "Transitions", "uncommitted") != 4 || g.counter("Back Pressure", "Seconds In High", "uncommitted") <= 0 {
-		t.Error("levels are not counted")
-	}
-	if got := g.text(`select concat_ws(' ', name, status, version, configuration_version = (select version from parley_mail._p_configuration_version))
-		from parley_mail.daemons`); got != "node1 SERVING test t" {
-		t.Errorf("the daemon is %s", got)
-	}
-	g.stop()
-	if got := g.text(`select concat_ws(' ', name, status, cardinality(actions)) from parley_mail.daemons`); got != "node1 STOPPED 0" {
-		t.Errorf("the daemon that has stopped is %s", got)
-	}
-}
-
-// Volumes and memory are refused for with events of their own; at the floor of a volume nobody is exempt.
-func TestVolumesAndMemoryRefuseWithTheirOwnEvents(t *testing.T) {
-	t.Parallel()
-	g := newGoverned(t)
-	g.level("data volume", 98, "MEDIUM")
-	requireBeginning(t, "a sender of elsewhere on a full volume", g.from("bob@b.example"), refusal)
-	requireBeginning(t, "a sender of ours on a full volume", g.from("bob@example.org"), "250")
-	g.level("data volume", 99.5, "HIGH")
-	if got := g.submit(false) + g.submit(true); got != "PM014" {
-		t.Errorf("submission at High gives %q", got)
-	}
-	g.level("data volume", 99.95, "FLOOR")
-	if got := g.submit(true); got != "PM014" {
-		t.Errorf("submission by a role that is exempt gives %q at the floor", got)
-	}
-	g.level("data volume", 50, "NORMAL")
-	if got := g.submit(false); got != "" {
-		t.Errorf("submission after it gives %q", got)
-	}
-
-	limit := g.counter("Database", "Body Cache Limit Bytes", "")
-	g.level("process memory", 80, "HIGH")
-	requireBeginning(t, "a sender without memory", g.from("bob@example.org"), refusal)
-	if got := g.counter("Database", "Body Cache Limit Bytes", ""); got >= limit {
-		t.Errorf("without memory the body cache may hold %g bytes, and %g with it", got, limit)
-	}
-	g.level("process memory", 10, "NORMAL")
-	g.await("the body cache", func() bool { return g.counter("Database", "Body Cache Limit Bytes", "") == limit })
-	if got := g.text(`select string_agg(concat_ws(' ', event_id, resource), ', ' order by change_id)
-		from parley_mail.pressure_changes where event_id in (15006, 15007)`); got != "15006 data volume, 15006 data volume, 15007 process memory" {
-		t.Errorf("the events are %s", got)
 	}
 }

@@ -92,11 +92,22 @@ func (g *governing) polled(ctx context.Context, p governorstore.Pressure) {
 	}
 	isFlushing := s.pressure.takes(actFlushCaches)
 	if isFlushing && !g.isFlushed {
-		s.resolver.Flush()
+		s.flushCaches()
 	}
 	g.isFlushed = isFlushing
 	g.levels.observe(p, time.Now())
 	g.reportIfDue(ctx, p)
+}
+
+// flushCaches forgets what can be asked for again: answers of name servers, those of connectors too, and of the directory.
+func (s *Server) flushCaches() {
+	s.resolver.Flush()
+	if used := s.settings.Load(); used != nil {
+		for _, resolver := range used.sending.resolvers {
+			resolver.Flush()
+		}
+	}
+	s.directory.forget()
 }
 
 // volumes are the folders whose volumes are watched, by resource: those that can be read from here.

@@ -24,6 +24,7 @@ type zone struct {
 	address string
 	mu      sync.Mutex
 	records []dns.RR
+	asked   map[string]int // by type and name
 }
 
 func newZone(t *testing.T, records ...string) *zone {
@@ -60,6 +61,10 @@ func (z *zone) set(t *testing.T, records ...string) {
 func (z *zone) answer(w dns.ResponseWriter, asked *dns.Msg) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
+	if z.asked == nil {
+		z.asked = make(map[string]int)
+	}
+	z.asked[dns.TypeToString[asked.Question[0].Qtype]+" "+asked.Question[0].Name]++
 	response := new(dns.Msg).SetReply(asked)
 	for _, record := range z.records {
 		name := record.Header().Name
@@ -70,6 +75,13 @@ func (z *zone) answer(w dns.ResponseWriter, asked *dns.Msg) {
 		}
 	}
 	_ = w.WriteMsg(response)
+}
+
+// times is how often a question was asked, such as "A mx.relay.example.".
+func (z *zone) times(question string) int {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.asked[question]
 }
 
 // byDNS has the hub find the relay by DNS, with more settings of its connector.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -193,9 +195,10 @@ func describe(p Pressure) string {
 		}
 		value := "not measured"
 		if s.IsMeasured {
-			value = strings.TrimSpace(fmt.Sprintf("%.4g %s", s.Value, s.Unit))
+			value = strings.TrimSpace(figure(s.Value) + " " + s.Unit)
 		}
-		fmt.Fprintf(&text, "%s = %s [%s] [Normal=%g Medium=%g High=%g]", s.Resource, value, s.Level, s.NormalBelow, s.MediumAt, s.HighAt)
+		fmt.Fprintf(&text, "%s = %s [%s] [Normal=%s Medium=%s High=%s]", s.Resource, value, s.Level,
+			figure(s.NormalBelow), figure(s.MediumAt), figure(s.HighAt))
 	}
 	disabled := "nothing"
 	if len(p.Active) > 0 {
@@ -203,6 +206,9 @@ func describe(p Pressure) string {
 	}
 	return text.String() + ". Actions: " + disabled
 }
+
+// figure writes a value in full, to two places.
+func figure(value float64) string { return strconv.FormatFloat(math.Round(value*100)/100, 'f', -1, 64) }
 
 // record writes what has not been written to the history yet.
 func (g *Governor) record(ctx context.Context) {
