@@ -12,23 +12,23 @@ import (
 	"testing"
 )
 
-// noted is a policy with what was recorded under it.
-type noted struct {
+// recorded is a policy with what was recorded under it.
+type recorded struct {
 	thresholds []Threshold
 	actions    []Action
 	events     []Event
 }
 
-func (n *noted) Policy(context.Context) ([]Threshold, []Action, error) {
+func (n *recorded) Policy(context.Context) ([]Threshold, []Action, error) {
 	return n.thresholds, n.actions, nil
 }
 
-func (n *noted) Record(_ context.Context, e Event) error { n.events = append(n.events, e); return nil }
+func (n *recorded) Record(_ context.Context, e Event) error { n.events = append(n.events, e); return nil }
 
 // Each event says of every resource its value, level and thresholds, and which actions are taken, in the history as in the log.
 func TestEventsSayEverythingOfEveryResource(t *testing.T) {
 	t.Parallel()
-	store := &noted{
+	store := &recorded{
 		thresholds: []Threshold{
 			{Resource: "uncommitted", MediumAt: 120, HighAt: 200, MediumBelow: 150, NormalBelow: 80},
 			{Resource: "data volume", Unit: "%", MediumAt: 96, HighAt: 99, MediumBelow: 97, NormalBelow: 94, FloorAt: 99.9},
