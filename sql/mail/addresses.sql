@@ -1,6 +1,7 @@
 -- Mail addresses: what one is, and in which form two are compared (RFC 5321, RFC 6531, spec mail 6.1).
 --
--- The directory compares addresses in lower case, local part too. An envelope keeps the local part as it was written.
+-- The directory compares addresses as _p_folded gives them (mail/domains.sql), local part too. An envelope keeps the
+-- local part as it was written.
 
 create function parley_mail._p_is_domain(domain text) returns boolean
 language plpgsql immutable
@@ -8,12 +9,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return octet_length(domain) between 1 and 255
-    and domain ~ E'^[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+(\\.[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+)*$';
+    and domain ~ E'^[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+(\\.[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+)*$'
+    and parley_mail._p_a_labels(domain) is not null;
 end
 $$;
 
 comment on function parley_mail._p_is_domain(text) is
-'Reports whether a text has the form of a domain, in ASCII or in characters of other languages.';
+'Reports whether a text has the form of a domain, in ASCII or in letters that can be written so.';
 
 create function parley_mail._p_is_address(address text) returns boolean
 language plpgsql immutable
@@ -27,7 +29,8 @@ begin
       || E'@([^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+(\\.[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+)*'
       || E'|\\[[0-9A-Za-z:.]+\\])$')
     and octet_length(address) - strpos(reverse(address), '@') <= 315
-    and strpos(reverse(address), '@') <= 256;
+    and strpos(reverse(address), '@') <= 256
+    and parley_mail._p_with_a_labels(address) is not null;
 end
 $$;
 
@@ -38,11 +41,11 @@ all.';
 create function parley_mail._p_domain_of(address text) returns text
 language sql immutable parallel safe
 as $$
-  select pg_catalog.lower(pg_catalog.split_part(address, '@', '-1'::pg_catalog.int4))
+  select parley_mail._p_folded(pg_catalog.split_part(address, '@', '-1'::pg_catalog.int4))
 $$;
 
 comment on function parley_mail._p_domain_of(text) is
-'Gives the domain of an address, in lower case; of the empty address the empty text.';
+'Gives the domain of an address, in lower case and in ASCII; of the empty address the empty text.';
 
 create function parley_mail._p_require_address(address text) returns text
 language plpgsql immutable
@@ -60,12 +63,12 @@ begin
       end
     );
   end if;
-  return address;
+  return parley_mail._p_with_a_labels(address);
 end
 $$;
 
 comment on function parley_mail._p_require_address(text) is
-'Gives the address back, or refuses it.
+'Gives the address back, with its domain in ASCII, or refuses it.
 Errors: PM010.';
 
 create type parley_mail._p_mailbox_of as (display_name text, address text);
@@ -108,9 +111,9 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_domain constant text := split_part(lower(address), '@', -1);
+  v_domain constant text := split_part(parley_mail._p_folded(address), '@', -1);
   v_of_pattern constant text := split_part(pattern, '@', -1);
-  v_local constant text := left(lower(address), -length(v_domain) - 1);
+  v_local constant text := left(parley_mail._p_folded(address), -length(v_domain) - 1);
   v_local_pattern text := '*';
 begin
   if pattern like '%@%' then

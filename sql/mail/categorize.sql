@@ -237,7 +237,8 @@ begin
   from parley_mail._p_message as m
   cross join unnest(m.recipients, m.notify, m.original_recipients) with ordinality
     as r (address, notify, original, ordinal)
-  join parley_mail._p_directory_entry as d on d.address = lower(r.address) and d.kind = 'distribution group'
+  join parley_mail._p_directory_entry as d
+    on d.address = parley_mail._p_folded(r.address) and d.kind = 'distribution group'
   where m.message_id = any (message_ids) and parley_mail._p_wants_report(m.sender, r.notify, 'EXPANDED')
   on conflict do nothing;
   -- What has nobody to go to, such as mail to an empty group, is finished.

@@ -92,7 +92,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_pattern text := lower(settings ->> 'pattern');
+  v_pattern text := parley_mail._p_folded(settings ->> 'pattern');
 begin
   if parley_mail._p_is_domain(regexp_replace(split_part(v_pattern, '@', -1), E'^\\*\\.', '')) is not true then
     found := parley_mail._p_contradicts('service binding', name, 'itself', format('"%s" is no pattern.', v_pattern),
@@ -162,7 +162,7 @@ begin
   elsif kind = 'distribution group' and settings ->> 'report_to' = 'MANAGER' and settings ->> 'manager' is null then
     found := parley_mail._p_contradicts(kind, name, 'itself', 'report_to is MANAGER, and there is none.',
       'Give manager.');
-  elsif kind = 'alias' and lower(settings ->> 'target') = name then
+  elsif kind = 'alias' and parley_mail._p_folded(settings ->> 'target') = name then
     found := parley_mail._p_contradicts(kind, name, 'itself', 'It is its own target.', 'Give another target.');
   elsif kind = 'credential' then
     if settings ->> 'role' is not null and to_regrole(quote_ident(settings ->> 'role')) is null then

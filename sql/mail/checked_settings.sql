@@ -95,9 +95,9 @@ begin
     return null;
   end if;
   return case definition.type
-    when 'domain' then case when parley_mail._p_is_domain(value) then lower(value) end
-    when 'address' then case when parley_mail._p_is_address(value) then value end
-    when 'addresses' then case when parley_mail._p_is_address(value) then lower(value) end
+    when 'domain' then case when parley_mail._p_is_domain(value) then parley_mail._p_folded(value) end
+    when 'address' then case when parley_mail._p_is_address(value) then parley_mail._p_with_a_labels(value) end
+    when 'addresses' then case when parley_mail._p_is_address(value) then parley_mail._p_folded(value) end
     when 'choice' then case when upper(value) = any (definition.choices) then upper(value) end
     when 'choices' then case when upper(value) = any (definition.choices) then upper(value) end
     when 'ranges' then case when parley_mail._p_range(value) is not null then value end

@@ -127,6 +127,17 @@ $$;
 
 comment on function parley_mail._p_text_array(jsonb) is 'Gives the texts of a list.';
 
+create function parley_mail._p_folded_array(list jsonb) returns text[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(array_agg(parley_mail._p_folded(e.v) order by e.n), '{}')
+  from jsonb_array_elements_text(list) with ordinality as e (v, n)
+$$;
+
+comment on function parley_mail._p_folded_array(jsonb) is
+'Gives the addresses and domains of a list in the form in which they are compared.';
+
 create function parley_mail._p_derive_directory(kind text, name text, settings jsonb) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -149,11 +160,12 @@ begin
     address, kind, entry, store, forward_to, forwarding, max_receive_size, internal_senders_only, accept_from,
     reject_from, max_send_size, max_recipients, downgrade_high, report_to, manager
   )
-  select a.address, _p_derive_directory.kind, coalesce(lower(settings ->> 'target'), _p_derive_directory.name),
+  select a.address, _p_derive_directory.kind,
+    coalesce(parley_mail._p_folded(settings ->> 'target'), _p_derive_directory.name),
     settings ->> 'store', parley_mail._p_text_array(settings -> 'forward_to'),
     coalesce(settings ->> 'forwarding', 'NONE'), (settings ->> 'max_receive_size')::bigint,
     coalesce((settings ->> 'internal_senders_only')::boolean, false),
-    parley_mail._p_text_array(settings -> 'accept_from'), parley_mail._p_text_array(settings -> 'reject_from'),
+    parley_mail._p_folded_array(settings -> 'accept_from'), parley_mail._p_folded_array(settings -> 'reject_from'),
     (settings ->> 'max_send_size')::bigint, (settings ->> 'max_recipients')::integer,
     coalesce((settings ->> 'downgrade_high')::boolean, false), settings ->> 'report_to', settings ->> 'manager'
   from (
@@ -179,7 +191,8 @@ begin
   insert into parley_mail._p_address_space (
     connector, ordinal, type, pattern, cost, hops, max_message_size, delivery_type, next_hop, retry_policy
   )
-  select _p_derive_connector.name, s.n, upper(coalesce(s.v ->> 'type', 'SMTP')), lower(s.v ->> 'pattern'),
+  select _p_derive_connector.name, s.n, upper(coalesce(s.v ->> 'type', 'SMTP')),
+    parley_mail._p_folded(s.v ->> 'pattern'),
     coalesce((s.v ->> 'cost')::integer, 1) + (settings ->> 'cost')::integer, (settings ->> 'hops')::integer,
     (settings ->> 'max_message_size')::bigint,
     case settings ->> 'routing' when 'DNS' then 'DnsConnectorDelivery' else 'SmartHostConnectorDelivery' end,
@@ -213,7 +226,7 @@ begin
       author
     )
     values (
-      _p_derive.name, lower(settings ->> 'pattern'), split_part(lower(settings ->> 'pattern'), '@', -1),
+      _p_derive.name, parley_mail._p_folded(settings ->> 'pattern'), parley_mail._p_domain_of(settings ->> 'pattern'),
       settings ->> 'service', settings ->> 'from_service', settings ->> 'contract', settings ->> 'message_type',
       settings ->> 'conversation_key', settings ->> 'table', (settings ->> 'max_size')::bigint,
       _p_derive.author

@@ -24,7 +24,7 @@ declare
   v_sender text;
 begin
   select coalesce((o.settings ->> 'dsn_rate')::integer, 100) into v_most from parley_mail._p_organization as o;
-  select lower(m.sender) into v_sender
+  select parley_mail._p_folded(m.sender) into v_sender
   from parley_mail._p_message as m
   where m.message_id = _p_may_report.message_id;
   insert into parley_mail._p_report_rate as r (sender, hour, reports)

@@ -128,7 +128,8 @@ as $$
       select
       from setting as k
       where k.kind = 'signing key'
-        and (k.settings ->> 'enabled')::boolean and lower(k.settings ->> 'domain') = lower(o.name)
+        and (k.settings ->> 'enabled')::boolean
+        and parley_mail._p_folded(k.settings ->> 'domain') = parley_mail._p_folded(o.name)
     )
 $$;
 

@@ -49,7 +49,7 @@ begin
     found := parley_mail._p_raise('domain', coalesce(domain, 'null'));
   end if;
   insert into parley_mail._p_held_domain (domain, reason, held_by)
-  values (lower(hold_domain.domain), hold_domain.reason, pg_get_userbyid(v_caller))
+  values (parley_mail._p_folded(hold_domain.domain), hold_domain.reason, pg_get_userbyid(v_caller))
   on conflict on constraint _p_held_domain_pkey do nothing;
   v_is_new := found;
   perform parley_mail._p_suspend_held();
@@ -74,13 +74,13 @@ declare
   v_caller oid := parley.caller_role(caller);
 begin
   found := parley_mail._p_require(v_caller, 'OPERATE');
-  delete from parley_mail._p_held_domain as h where h.domain = lower(release_domain.domain);
+  delete from parley_mail._p_held_domain as h where h.domain = parley_mail._p_folded(release_domain.domain);
   if not found then
     return false;
   end if;
   perform parley_store.resume_lane('mail', l.lane, pg_get_userbyid(v_caller))
   from parley_store.lanes as l
-  where l.system = 'mail' and l.suspended_for = 'domain held: ' || lower(release_domain.domain);
+  where l.system = 'mail' and l.suspended_for = 'domain held: ' || parley_mail._p_folded(release_domain.domain);
   perform parley_mail._p_record_audit(v_caller, 'release domain', domain, null);
   return true;
 end

@@ -49,7 +49,7 @@ as $$
     where lane !~ '^(MAILBOX|SERVICE)/' and o.kind = 'send connector' and o.name = split_part(lane, '/', 2)
       and (
         r.v ->> 'domain' is null
-        or lower(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
+        or parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
       )
       and coalesce(upper(r.v ->> 'priority') = (array['HIGH', 'NORMAL', 'LOW'])[priority + 1], true)
       and coalesce(starts_with(status || '.', (r.v ->> 'status') || '.'), true)
@@ -103,7 +103,7 @@ begin
       select parley_mail._p_existing_policy(r.v ->> 'policy')
       from jsonb_array_elements(v_given -> 'retry_rules') with ordinality as r (v, n)
       where not r.v ?| array['priority', 'status'] and r.v ? 'domain'
-        and lower(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
+        and parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
       order by r.n
       limit 1
     ) end,

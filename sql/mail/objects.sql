@@ -56,12 +56,12 @@ begin
     if parley_mail._p_is_address(name) is not true then
       found := parley_mail._p_raise('name', kind, coalesce(name, 'null'), 'its mail address');
     end if;
-    return lower(name);
+    return parley_mail._p_folded(name);
   elsif kind = 'accepted domain' then
     if parley_mail._p_is_domain(regexp_replace(name, E'^\\*\\.', '')) is not true then
       found := parley_mail._p_raise('name', kind, coalesce(name, 'null'), 'a domain, or *.domain for all below it');
     end if;
-    return lower(name);
+    return parley_mail._p_folded(name);
   elsif kind = 'organization' then
     return 'organization';
   elsif coalesce(length(name), 0) not between 1 and 128 or name ~ '[[:cntrl:]]' then
@@ -75,7 +75,7 @@ end
 $$;
 
 comment on function parley_mail._p_object_name(text, text) is
-'Gives a name in the form in which it is kept: addresses and domains in lower case.
+'Gives a name in the form in which it is kept: addresses and domains as they are compared.
 Errors: PM003 no such kind, no name of this kind.';
 
 create function parley_mail._p_preset(usage text) returns jsonb

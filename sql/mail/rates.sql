@@ -63,7 +63,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   delete from parley_mail._p_rate as r where r.connector = _p_derive_rates.connector;
   insert into parley_mail._p_rate (connector, ordinal, key, match, amount, is_of_recipients, per, burst)
-  select _p_derive_rates.connector, s.n, upper(s.v ->> 'key'), lower(s.v ->> 'match'),
+  select _p_derive_rates.connector, s.n, upper(s.v ->> 'key'), parley_mail._p_folded(s.v ->> 'match'),
     coalesce(s.v ->> 'messages', s.v ->> 'recipients')::integer, s.v ? 'recipients', (s.v ->> 'per')::integer,
     coalesce(s.v ->> 'burst', s.v ->> 'messages', s.v ->> 'recipients')::integer
   from jsonb_array_elements(settings -> 'rates') with ordinality as s (v, n)
@@ -124,7 +124,7 @@ as $$
   ) as p
   join parley_mail._p_rate as r on r.connector = _p_demands.connector
   cross join lateral (
-    select lower(a.value) as value
+    select parley_mail._p_folded(a.value) as value
     from unnest(case r.key
       when 'DOMAIN' then p.domains
       when 'HOST' then array[_p_demands.host]

@@ -32,7 +32,7 @@ create function parley_mail._p_is_listed(list text[], address text) returns bool
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select lower(address) = any (list) or parley_mail._p_domain_of(address) = any (list)
+  select parley_mail._p_folded(address) = any (list) or parley_mail._p_domain_of(address) = any (list)
 $$;
 
 comment on function parley_mail._p_is_listed(text[], text) is
@@ -81,7 +81,7 @@ create type parley_mail._p_reached as (
 );
 
 comment on type parley_mail._p_reached is
-'An address that was reached from a recipient of a message. key: it in lower case; is_final: it gets the message;
+'An address that was reached from a recipient of a message. key: it as it is compared; is_final: it gets the message;
 status: it is refused.';
 
 create function parley_mail._p_is_redirected(address text, redirect text) returns boolean
@@ -91,7 +91,7 @@ as $$
 declare
   v_patterns text[];
 begin
-  if redirect is null or address = lower(redirect) then
+  if redirect is null or address = parley_mail._p_folded(redirect) then
     return false;
   end if;
   v_patterns := parley_mail._p_domain_patterns(parley_mail._p_domain_of(address));
@@ -116,7 +116,8 @@ begin
   if address not like 'postmaster@%' then
     return null;
   end if;
-  select lower(coalesce(o.settings ->> 'postmaster', 'postmaster@' || o.default_domain)) into v_postmaster
+  select parley_mail._p_folded(coalesce(o.settings ->> 'postmaster', 'postmaster@' || o.default_domain))
+  into v_postmaster
   from parley_mail._p_organization as o;
   v_patterns := parley_mail._p_domain_patterns(parley_mail._p_domain_of(address));
   if v_postmaster = address or parley_mail._p_bound(address, v_patterns) is not null or (
@@ -177,18 +178,18 @@ begin
         when cardinality(m.recipients) > s.max_recipients then '5.5.3'
       end as refused
     from parley_mail._p_message as m
-    left join parley_mail._p_directory_entry as s on s.address = lower(m.sender)
+    left join parley_mail._p_directory_entry as s on s.address = parley_mail._p_folded(m.sender)
     where m.message_id = any (message_ids)
   ),
 
   reached as (
-    select m.message_id, r.ordinal::integer as ordinal, r.address, lower(r.address) as key, r.notify,
+    select m.message_id, r.ordinal::integer as ordinal, r.address, parley_mail._p_folded(r.address) as key, r.notify,
       null::text as envelope_sender, null::text as event
     from message as m
     cross join unnest(m.recipients, m.notify) with ordinality as r (address, notify, ordinal)
     union
     select
-      r.message_id, r.ordinal, t.address, lower(t.address),
+      r.message_id, r.ordinal, t.address, parley_mail._p_folded(t.address),
       case
         when d.kind = 'distribution group' and d.report_to = 'NONE' then 'NEVER'
         when d.kind = 'distribution group' and d.entry = r.key then parley_mail._p_notify_of_members(r.notify)
@@ -268,7 +269,7 @@ begin
     from reached as r
     where r.is_final or r.status is not null
     union all
-    select s.message_id, s.ordinal, s.address, lower(s.address), s.notify, null, null, null, '5.4.6'
+    select s.message_id, s.ordinal, s.address, parley_mail._p_folded(s.address), s.notify, null, null, null, '5.4.6'
     from submitted as s
     where not exists (
       select

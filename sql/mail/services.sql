@@ -78,8 +78,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select left(case binding.conversation_key
     when 'PLUS_TAG' then substring(payload ->> 'recipient' from E'\\+(.*)@')
-    when 'SENDER' then lower(payload ->> 'sender')
-    when 'RECIPIENT' then lower(payload ->> 'recipient')
+    when 'SENDER' then parley_mail._p_folded(payload ->> 'sender')
+    when 'RECIPIENT' then parley_mail._p_folded(payload ->> 'recipient')
     when 'IN_REPLY_TO' then coalesce(
       (
         select h.v ->> 1

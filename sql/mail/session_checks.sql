@@ -17,7 +17,7 @@ as $$
 declare
   v_check parley_mail._p_recipient_check;
   v_entry parley_mail._p_directory_entry;
-  v_address text := lower(recipient);
+  v_address text := parley_mail._p_folded(recipient);
   v_patterns text[];
   v_postmaster text;
 begin
@@ -56,7 +56,7 @@ begin
       return v_check;
     end if;
     exit when v_entry.kind <> 'alias';
-    v_address := lower(v_entry.entry);
+    v_address := parley_mail._p_folded(v_entry.entry);
   end loop;
   return v_check;
 end
@@ -84,7 +84,7 @@ begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   select e.max_send_size, e.max_recipients into v_check
   from parley_mail._p_directory_entry as e
-  where e.address = lower(_p_check_sender.sender);
+  where e.address = parley_mail._p_folded(_p_check_sender.sender);
   return v_check;
 end
 $$;

@@ -19,7 +19,7 @@ begin
   return (
     select p.policy
     from parley_mail._p_transport_policy as p
-    where p.domain = lower(_p_kept_policy.domain) and p.until > clock_timestamp()
+    where p.domain = parley_mail._p_folded(_p_kept_policy.domain) and p.until > clock_timestamp()
   );
 end
 $$;
@@ -40,7 +40,7 @@ begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   delete from parley_mail._p_transport_policy as p where p.until < clock_timestamp() - interval '1 day';
   insert into parley_mail._p_transport_policy as p (domain, policy, until)
-  values (lower(_p_keep_policy.domain), _p_keep_policy.policy, _p_keep_policy.until)
+  values (parley_mail._p_folded(_p_keep_policy.domain), _p_keep_policy.policy, _p_keep_policy.until)
   on conflict on constraint _p_transport_policy_pkey do update
   set policy = excluded.policy, until = excluded.until, kept_at = clock_timestamp();
 end

@@ -69,6 +69,9 @@ func (h Header) addresses(name string) (all []Address, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("field %s: %w", name, err)
 			}
+			if address, err = address.Canonical(); err != nil {
+				return nil, fmt.Errorf("field %s: %w", name, err)
+			}
 			all = append(all, address)
 		}
 	}

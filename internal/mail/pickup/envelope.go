@@ -109,6 +109,9 @@ func setSender(value string, envelope *message.Envelope) error {
 	if err != nil {
 		return err
 	}
+	if address, err = address.Canonical(); err != nil {
+		return err //nolint:wrapcheck // The field is named.
+	}
 	envelope.Sender, envelope.IsUTF8 = address.String(), !address.IsASCII()
 	for parameter := range strings.FieldsSeq(parameters) {
 		key, value, _ := strings.Cut(parameter, "=")
@@ -133,6 +136,9 @@ func addReceiver(value string, envelope *message.Envelope) error {
 	address, parameters, err := message.ParsePath(value)
 	if err != nil || address.IsNull() {
 		return message.ErrAddress
+	}
+	if address, err = address.Canonical(); err != nil {
+		return err //nolint:wrapcheck // The field is named.
 	}
 	recipient := message.Recipient{Address: address.String()}
 	envelope.IsUTF8 = envelope.IsUTF8 || !address.IsASCII()

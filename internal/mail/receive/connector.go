@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/parley-broker/parley/internal/mail/authenticity"
@@ -169,7 +168,7 @@ type User struct {
 // maySendAs reports whether the user may use a sender.
 func (u User) maySendAs(sender message.Address) bool {
 	return len(u.Senders) == 0 || slices.ContainsFunc(u.Senders, func(allowed string) bool {
-		return strings.EqualFold(allowed, sender.String()) || matchesDomain(allowed, sender.Domain)
+		return message.Fold(allowed) == message.Fold(sender.String()) || matchesDomain(allowed, sender.Domain)
 	})
 }
 

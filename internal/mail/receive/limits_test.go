@@ -89,7 +89,7 @@ func TestRightsAreWhatEachSays(t *testing.T) {
 		peer := &connection{server: &Server{}, configuration: configuration, connector: connector}
 		refusal := peer.senderRefusal(peer.rights(), c.sender, configuration.isAccepted(c.sender.Domain))
 		if refusal == nil {
-			refusal = (&transaction{connection: peer, sender: c.sender}).recipientRefusal(c.recipient)
+			refusal = (&transaction{connection: peer, sender: c.sender}).recipientRefusal(c.recipient, false)
 		}
 		text := ""
 		if refusal != nil {

@@ -65,14 +65,14 @@ func (t *transaction) limitBySender(isOurs bool) *Reply {
 	return nil
 }
 
-// recipientRefusal gives the reply to a recipient whom the message may not have.
-func (t *transaction) recipientRefusal(recipient message.Address) *Reply {
+// recipientRefusal gives the reply to a recipient whom the message may not have. isUTF8: he was written in letters beyond ASCII.
+func (t *transaction) recipientRefusal(recipient message.Address, isUTF8 bool) *Reply {
 	c := t.connection
 	isOurs := c.configuration.isAccepted(recipient.Domain)
 	switch {
 	case !isOurs && !c.rights().Has(AnyRecipient):
 		return NewReply(550, 7, 1, "Unable to relay")
-	case !recipient.IsASCII() && !t.envelope.IsUTF8:
+	case isUTF8 && !t.envelope.IsUTF8:
 		return NewReply(553, 6, 7, "An address with characters beyond ASCII needs SMTPUTF8")
 	case t.mostRecipients > 0 && len(t.envelope.Recipients) >= t.mostRecipients:
 		return NewReply(550, 5, 3, "RESOLVER.ADR.RecipLimit; too many recipients")

@@ -18,8 +18,9 @@ type session struct {
 	helo string
 	tx   *transaction
 	// The address of the command that is being handled, as the wire has read it: the library takes the quotes off a local part.
-	path      message.Address
-	announced int64 // SIZE of MAIL
+	path      message.Address // with its domain in ASCII
+	isUTF8    bool            // it was written in other letters
+	announced int64           // SIZE of MAIL
 }
 
 func newSession(w *wire) *session { return &session{wire: w} }
@@ -48,7 +49,10 @@ func (s *session) Logout() error {
 
 // prepareMail decides what the parameters of MAIL do not change.
 func (s *session) prepareMail(address message.Address, parameters string) *Reply {
-	s.path, s.announced = address, 0
+	s.announced = 0
+	if !s.setPath(address) {
+		return NewReply(553, 1, 7, "The domain of the sender cannot be written in ASCII")
+	}
 	limit := s.wire.connection.messageBytes()
 	for parameter := range strings.FieldsSeq(parameters) {
 		digits, isSize := cutPrefixFold(parameter, "SIZE=")
@@ -88,7 +92,7 @@ func (s *session) Mail(_ string, options *smtp.MailOptions) error {
 	if refusal := c.senderRefusal(rights, sender, isOurs); refusal != nil {
 		return refusal
 	}
-	if !sender.IsASCII() && !options.UTF8 {
+	if s.isUTF8 && !options.UTF8 {
 		return NewReply(553, 6, 7, "An address with characters beyond ASCII needs SMTPUTF8")
 	}
 	if !c.server.accounts.message(c.connector, c.source, c.user, c.configuration.Users[c.user].MessagesPerMinute, time.Now()) {
@@ -154,9 +158,19 @@ func (c *connection) senderRefusal(rights Rights, sender message.Address, isOurs
 	return nil
 }
 
+// setPath keeps the address of a command, and reports whether it has a domain that can be one.
+func (s *session) setPath(address message.Address) bool {
+	var err error
+	s.isUTF8 = !address.IsASCII()
+	s.path, err = address.Canonical()
+	return err == nil
+}
+
 // prepareRecipient decides what the parameters of RCPT do not change.
 func (s *session) prepareRecipient(address message.Address, parameters string) *Reply {
-	s.path = address
+	if !s.setPath(address) {
+		return NewReply(553, 1, 3, "The domain of the recipient cannot be written in ASCII")
+	}
 	switch {
 	case address.IsNull():
 		return NewReply(501, 1, 3, "A recipient is needed")
@@ -179,7 +193,7 @@ func (s *session) Rcpt(_ string, options *smtp.RcptOptions) error {
 	if most := c.connector.Limits.Recipients; most > 0 && len(tx.envelope.Recipients) >= most {
 		return NewReply(452, 5, 3, "Too many recipients: send the message to the others by itself")
 	}
-	if refusal := tx.recipientRefusal(recipient); refusal != nil {
+	if refusal := tx.recipientRefusal(recipient, s.isUTF8); refusal != nil {
 		return refusal
 	}
 	given := message.Recipient{Address: recipient.String(), Notify: notifyText(options.Notify)}

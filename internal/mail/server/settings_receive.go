@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-broker/parley/internal/mail/authenticity"
+	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
 
@@ -113,7 +114,7 @@ func (w *written) readReceiving(s *settings) error {
 	for name, written := range w.Objects.Credentials {
 		if written.Enabled {
 			s.credentials[name] = written
-			s.receive.Users[name] = receive.User{Senders: written.AllowedSenders, MessagesPerMinute: written.MessageRate}
+			s.receive.Users[name] = receive.User{Senders: folded(written.AllowedSenders), MessagesPerMinute: written.MessageRate}
 		}
 	}
 	for _, written := range w.Objects.Send {
@@ -124,6 +125,15 @@ func (w *written) readReceiving(s *settings) error {
 		}
 	}
 	return nil
+}
+
+// folded gives addresses and domains as they are compared.
+func folded(written []string) []string {
+	all := make([]string, len(written))
+	for i, one := range written {
+		all[i] = message.Fold(one)
+	}
+	return all
 }
 
 // checks are what becomes of findings, as they are written.
