@@ -100,6 +100,22 @@ func (c *connection) errAuthFailed() error {
 	return NewReply(535, 7, 8, "Authentication failed")
 }
 
+// userRefusal gives the reply to a message of somebody who has authenticated and may no longer submit: connections live on for minutes.
+func (c *connection) userRefusal() *Reply {
+	if c.user == "" || c.server.Credentials == nil {
+		return nil
+	}
+	may, err := c.server.Credentials.MaySubmit(c.ctx, c.user)
+	switch {
+	case err != nil:
+		c.server.Log.Error("it cannot be asked whether a user may submit", "error", err)
+		return NewReply(451, 3, 0, "It cannot be asked now whether you may submit, try again later")
+	case !may:
+		return NewReply(550, 7, 1, "You may no longer submit mail here")
+	}
+	return nil
+}
+
 // verifier gives the verifier of a user, one that fits no password for a user who does not exist.
 func (c *connection) verifier(user string) (Verifier, error) {
 	if user == "" || len(user) > 256 || strings.ContainsRune(user, 0) {

@@ -78,6 +78,10 @@ func (s *store) only(t *testing.T) taken {
 // credentials are users and their passwords.
 type credentials map[string]string
 
+func (c credentials) MaySubmit(_ context.Context, user string) (bool, error) {
+	return c[user] != "", nil
+}
+
 func (c credentials) Verifier(_ context.Context, user string) (receive.Verifier, error) {
 	if user == "broken" {
 		return receive.Verifier{}, errors.New("no connection")

@@ -1,12 +1,14 @@
 package receive_test
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"io"
 	"net/netip"
 	"net/smtp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,6 +104,27 @@ func TestMutualTLSNeedsTheCertificateOfAPartner(t *testing.T) {
 		c.say("EHLO client", "250")
 		c.say("MAIL FROM:<a@partner.example>", attempt.reply)
 	}
+}
+
+// leavers are users of whom one can be taken away.
+type leavers struct {
+	credentials
+	isGone atomic.Bool
+}
+
+func (l *leavers) MaySubmit(context.Context, string) (bool, error) { return !l.isGone.Load(), nil }
+
+// A right that is taken away counts in connections that are open.
+func TestUserWhoMayNoLongerSubmitIsRefusedInHisConnection(t *testing.T) {
+	t.Parallel()
+	known := &leavers{credentials: credentials{"ann": "secret"}}
+	f := start(t, func(s *receive.Server) { s.Credentials = known }, submission())
+	c := f.greeted()
+	c.say("AUTH PLAIN "+encoded("\x00ann\x00secret"), "235")
+	c.say("MAIL FROM:<ann@example.com>", "250")
+	c.say("RSET", "250")
+	known.isGone.Store(true)
+	c.say("MAIL FROM:<ann@example.com>", "550 5.7.1 You may no longer")
 }
 
 func TestUsersAuthenticateByPassword(t *testing.T) {

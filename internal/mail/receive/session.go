@@ -92,6 +92,9 @@ func (s *session) Mail(_ string, options *smtp.MailOptions) error {
 	if refusal := c.senderRefusal(rights, sender, isOurs); refusal != nil {
 		return refusal
 	}
+	if refusal := c.userRefusal(); refusal != nil {
+		return refusal
+	}
 	if s.isUTF8 && !options.UTF8 {
 		return NewReply(553, 6, 7, "An address with characters beyond ASCII needs SMTPUTF8")
 	}

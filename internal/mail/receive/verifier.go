@@ -19,6 +19,8 @@ import (
 type Credentials interface {
 	// Verifier gives what a user is verified with, or ErrUnknownUser.
 	Verifier(ctx context.Context, user string) (Verifier, error)
+	// MaySubmit reports whether somebody who has authenticated is still a user who may. It is asked for each message.
+	MaySubmit(ctx context.Context, user string) (bool, error)
 }
 
 // ErrUnknownUser is returned by Credentials for somebody they do not know. Other errors are temporary.

@@ -40,9 +40,9 @@ func (c credentials) Verifier(ctx context.Context, user string) (receive.Verifie
 	}
 	written := known.Verifier
 	if known.Role != "" {
-		may, err := mailstore.MaySubmit(ctx, c.pool, known.Role)
+		may, err := c.MaySubmit(ctx, user)
 		if err != nil {
-			return receive.Verifier{}, fmt.Errorf("ask for the rights of role %s: %w", known.Role, err)
+			return receive.Verifier{}, err
 		}
 		if !may {
 			return receive.Verifier{}, receive.ErrUnknownUser
@@ -61,6 +61,19 @@ func (c credentials) Verifier(ctx context.Context, user string) (receive.Verifie
 		return receive.Verifier{}, fmt.Errorf("read the verifier of %s: %w", user, err)
 	}
 	return verifier, nil
+}
+
+// MaySubmit reports whether a user is configured and, where he stands for a role, whether it holds SEND now.
+func (c credentials) MaySubmit(ctx context.Context, user string) (bool, error) {
+	known, isKnown := c.of(user)
+	if !isKnown || known.Role == "" {
+		return isKnown, nil
+	}
+	may, err := mailstore.MaySubmit(ctx, c.pool, known.Role)
+	if err != nil {
+		return false, fmt.Errorf("ask for the rights of role %s: %w", known.Role, err)
+	}
+	return may, nil
 }
 
 // login reports whether a role gets into the database with a password. A server that lets roles in without asking for one does not know: it
