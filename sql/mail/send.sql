@@ -115,7 +115,7 @@ begin
     or exists (
       select
       from parley_mail._p_directory_entry as e
-      where e.address = lower(_p_downgraded.sender) and e.downgrade_high
+      where e.address = parley_mail._p_folded(_p_downgraded.sender) and e.downgrade_high
     )
   ) then
     return 1;
