@@ -36699,11 +36699,240 @@ comment on view parley_mail.setting_definitions is
 Columns: kind; setting; type, such as seconds or bytes, which also take texts like 5 min or 10 MB; default_value, null:
 none; least and largest; choices; is_required; is_secret, shown to nobody but the daemon; remark.';
 
+-- sql/mail/domains.sql
+
+-- Domains in one form, in which they are kept and compared: ASCII, in lower case, other letters as A-labels (RFC 5890).
+--
+-- The daemon has the same rule (internal/mail/message), and both are tested with one table. It depends on no locale of
+-- the database: letters are made lower case by a table of our own, behind NFKC, as UTS 46 does it. Characters that it
+-- treats in another way (ignored ones, those that become two letters) are in no domain here: two that seem alike must
+-- not be one domain here and two there.
+-- Cost: text that is ASCII is folded in line. Other text takes about a millisecond.
+
+create function parley_mail._p_lower_letters(word text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select string_agg(chr(w.code + coalesce(r.delta, 0)), '' order by w.n)
+  from (
+    select ascii(c.letter) as code, c.n from regexp_split_to_table(word, '') with ordinality as c (letter, n)
+  ) as w
+  left join (
+    values
+      (65, 90, 1, 32),
+      (192, 214, 1, 32), (216, 222, 1, 32), (256, 302, 2, 1), (308, 310, 2, 1), (313, 317, 2, 1), (321, 327, 2, 1),
+      (330, 374, 2, 1), (376, 376, 1, -121), (377, 381, 2, 1), (385, 385, 1, 210), (386, 388, 2, 1),
+      (390, 390, 1, 206), (391, 391, 1, 1), (393, 394, 1, 205), (395, 395, 1, 1), (398, 398, 1, 79),
+      (399, 399, 1, 202), (400, 400, 1, 203), (401, 401, 1, 1), (403, 403, 1, 205), (404, 404, 1, 207),
+      (406, 406, 1, 211), (407, 407, 1, 209), (408, 408, 1, 1), (412, 412, 1, 211), (413, 413, 1, 213),
+      (415, 415, 1, 214), (416, 420, 2, 1), (422, 422, 1, 218), (423, 423, 1, 1), (425, 425, 1, 218),
+      (428, 428, 1, 1), (430, 430, 1, 218), (431, 431, 1, 1), (433, 434, 1, 217), (435, 437, 2, 1),
+      (439, 439, 1, 219), (440, 440, 1, 1), (444, 444, 1, 1), (461, 475, 2, 1), (478, 494, 2, 1), (500, 500, 1, 1),
+      (502, 502, 1, -97), (503, 503, 1, -56), (504, 542, 2, 1), (544, 544, 1, -130), (546, 562, 2, 1),
+      (570, 570, 1, 10795), (571, 571, 1, 1), (573, 573, 1, -163), (574, 574, 1, 10792), (577, 577, 1, 1),
+      (579, 579, 1, -195), (580, 580, 1, 69), (581, 581, 1, 71), (582, 590, 2, 1), (880, 882, 2, 1),
+      (886, 886, 1, 1), (895, 895, 1, 116), (902, 902, 1, 38), (904, 906, 1, 37), (908, 908, 1, 64),
+      (910, 911, 1, 63), (913, 929, 1, 32), (931, 939, 1, 32), (975, 975, 1, 8), (984, 1006, 2, 1),
+      (1015, 1015, 1, 1), (1018, 1018, 1, 1), (1021, 1023, 1, -130), (1024, 1039, 1, 80), (1040, 1071, 1, 32),
+      (1120, 1152, 2, 1), (1162, 1214, 2, 1), (1217, 1229, 2, 1), (1232, 1326, 2, 1), (1329, 1366, 1, 48),
+      (4295, 4295, 1, 7264), (4301, 4301, 1, 7264), (7312, 7354, 1, -3008), (7357, 7359, 1, -3008),
+      (7680, 7828, 2, 1), (7840, 7934, 2, 1), (7944, 7951, 1, -8), (7960, 7965, 1, -8), (7976, 7983, 1, -8),
+      (7992, 7999, 1, -8), (8008, 8013, 1, -8), (8025, 8031, 2, -8), (8040, 8047, 1, -8), (8120, 8121, 1, -8),
+      (8122, 8122, 1, -74), (8136, 8138, 2, -86), (8152, 8153, 1, -8), (8154, 8154, 1, -100), (8168, 8169, 1, -8),
+      (8170, 8170, 1, -112), (8172, 8172, 1, -7), (8184, 8184, 1, -128), (8186, 8186, 1, -126),
+      (11264, 11311, 1, 48), (11360, 11360, 1, 1), (11362, 11362, 1, -10743), (11363, 11363, 1, -3814),
+      (11364, 11364, 1, -10727), (11367, 11371, 2, 1), (11373, 11373, 1, -10780), (11374, 11374, 1, -10749),
+      (11375, 11375, 1, -10783), (11376, 11376, 1, -10782), (11378, 11378, 1, 1), (11381, 11381, 1, 1),
+      (11390, 11391, 1, -10815), (11392, 11490, 2, 1), (11499, 11501, 2, 1), (11506, 11506, 1, 1),
+      (42560, 42604, 2, 1), (42624, 42650, 2, 1), (42786, 42798, 2, 1), (42802, 42862, 2, 1), (42873, 42875, 2, 1),
+      (42877, 42877, 1, -35332), (42878, 42886, 2, 1), (42891, 42891, 1, 1), (42893, 42893, 1, -42280),
+      (42896, 42898, 2, 1), (42902, 42920, 2, 1), (42922, 42922, 1, -42308), (42923, 42923, 1, -42319),
+      (42924, 42924, 1, -42315), (42925, 42925, 1, -42305), (42926, 42926, 1, -42308), (42928, 42928, 1, -42258),
+      (42929, 42929, 1, -42282), (42930, 42930, 1, -42261), (42931, 42931, 1, 928), (42932, 42946, 2, 1),
+      (42948, 42948, 1, -48), (42949, 42949, 1, -42307), (42950, 42950, 1, -35384), (42951, 42953, 2, 1),
+      (42960, 42960, 1, 1), (42966, 42968, 2, 1), (42997, 42997, 1, 1), (66560, 66599, 1, 40), (66736, 66771, 1, 40),
+      (66928, 66938, 1, 39), (66940, 66954, 1, 39), (66956, 66962, 1, 39), (66964, 66965, 1, 39),
+      (68736, 68786, 1, 64), (71840, 71871, 1, 32), (93760, 93791, 1, 32), (125184, 125217, 1, 34)
+  ) as r (first, last, step, delta) on w.code between r.first and r.last and (w.code - r.first) % r.step = 0
+$$;
+
+comment on function parley_mail._p_lower_letters(text) is
+'Makes each letter a small one, by the simple mapping of Unicode 15. The table has what NFKC leaves: first, last, step,
+what is added.';
+
+create function parley_mail._p_is_in_domains(word text) returns boolean
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select not exists (
+    select
+    from regexp_split_to_table(word, '') as c (letter)
+    join (
+      values
+        (173, 173), (304, 304), (837, 837), (847, 847), (890, 890), (1010, 1010), (5112, 5117), (6155, 6157),
+        (6159, 6159), (7296, 7304), (7838, 7838), (8064, 8111), (8114, 8116), (8119, 8119), (8124, 8124), (8130, 8132),
+        (8135, 8135), (8140, 8140), (8178, 8180), (8183, 8183), (8188, 8188), (8203, 8205), (8288, 8288), (8292, 8292),
+        (43888, 43967), (65024, 65039), (65279, 65279), (113824, 113827), (120531, 120531), (120589, 120589),
+        (120647, 120647), (120705, 120705), (120763, 120763), (917760, 917999)
+    ) as r (first, last) on ascii(c.letter) between r.first and r.last
+  )
+$$;
+
+comment on function parley_mail._p_is_in_domains(text) is
+'Reports whether a text has none of the characters that UTS 46 ignores or maps otherwise than by NFKC and lower case.';
+
+create function parley_mail._p_punycode(label text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_digits constant text := 'abcdefghijklmnopqrstuvwxyz0123456789';
+  v_codes integer[] := array(
+    select ascii(c.l) from regexp_split_to_table(label, '') with ordinality as c (l, n) order by c.n
+  );
+  v_written text := regexp_replace(label, E'[^\\x01-\\x7f]', '', 'g');
+  v_basic integer := length(v_written);
+  v_done integer := length(v_written);
+  v_at integer := 128;
+  v_next integer;
+  v_delta integer := 0;
+  v_bias integer := 72;
+  v_code integer;
+  v_rest integer;
+  v_threshold integer;
+  v_position integer;
+begin
+  if v_basic > 0 then
+    v_written := v_written || '-';
+  end if;
+  while v_done < cardinality(v_codes) loop
+    select min(c.code) into v_next from unnest(v_codes) as c (code) where c.code >= v_at;
+    v_delta := v_delta + (v_next - v_at) * (v_done + 1);
+    v_at := v_next;
+    foreach v_code in array v_codes loop
+      if v_code < v_at then
+        v_delta := v_delta + 1;
+      elsif v_code = v_at then
+        v_rest := v_delta;
+        v_position := 36;
+        loop
+          v_threshold := least(greatest(v_position - v_bias, 1), 26);
+          exit when v_rest < v_threshold;
+          v_written := v_written
+            || substr(v_digits, v_threshold + (v_rest - v_threshold) % (36 - v_threshold) + 1, 1);
+          v_rest := (v_rest - v_threshold) / (36 - v_threshold);
+          v_position := v_position + 36;
+        end loop;
+        v_written := v_written || substr(v_digits, v_rest + 1, 1);
+        -- The bias for the next one.
+        v_delta := case v_done when v_basic then v_delta / 700 else v_delta / 2 end;
+        v_done := v_done + 1;
+        v_delta := v_delta + v_delta / v_done;
+        v_bias := 0;
+        while v_delta > 455 loop
+          v_delta := v_delta / 35;
+          v_bias := v_bias + 36;
+        end loop;
+        v_bias := v_bias + 36 * v_delta / (v_delta + 38);
+        v_delta := 0;
+      end if;
+    end loop;
+    v_delta := v_delta + 1;
+    v_at := v_at + 1;
+  end loop;
+  return v_written;
+end
+$$;
+
+comment on function parley_mail._p_punycode(text) is
+'Writes a label of a domain in letters, digits and hyphens.
+Source: RFC 3492.';
+
+create function parley_mail._p_a_labels(domain text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_domain text;
+begin
+  if octet_length(domain) = length(domain) then
+    return lower(domain collate "C");
+  elsif getdatabaseencoding() <> 'UTF8' or parley_mail._p_is_in_domains(domain) is not true then
+    return null;
+  end if;
+  -- The full stop of other scripts ends a label too.
+  v_domain := replace(normalize(domain, nfkc), chr(12290), '.');
+  v_domain := normalize(parley_mail._p_lower_letters(v_domain), nfkc);
+  select string_agg(
+    case when octet_length(l.label) = length(l.label) then l.label else 'xn--' || parley_mail._p_punycode(l.label) end,
+    '.' order by l.n
+  ) into v_domain
+  from regexp_split_to_table(v_domain, '[.]') with ordinality as l (label, n);
+  return case
+    when v_domain !~ '[^a-z0-9._-]' and v_domain !~ '(^|[.])([.]|$)' and length(v_domain) <= 255 then v_domain
+  end;
+end
+$$;
+
+comment on function parley_mail._p_a_labels(text) is
+'Gives a domain in the form in which domains are compared: ASCII, in lower case; null where it is none.
+Source: RFC 5891, UTS 46.';
+
+create function parley_mail._p_folded_idna(written text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_domain constant text := split_part(written, '@', -1);
+  v_prefix text := left(written, -length(v_domain));
+  v_star constant text := case when v_domain like '*.%' then '*.' else '' end;
+begin
+  return lower(v_prefix collate "C") || v_star || coalesce(
+    parley_mail._p_a_labels(substr(v_domain, length(v_star) + 1)),
+    lower(substr(v_domain, length(v_star) + 1) collate "C")
+  );
+end
+$$;
+
+comment on function parley_mail._p_folded_idna(text) is 'Gives what _p_folded gives, for text that is not ASCII.';
+
+create function parley_mail._p_folded(written text) returns text
+language sql immutable parallel safe
+as $$
+  select case
+    when pg_catalog.octet_length(written) operator(pg_catalog.=) pg_catalog.length(written)
+      then pg_catalog.lower(written collate pg_catalog."C") collate pg_catalog."default"
+    else parley_mail._p_folded_idna(written)
+  end
+$$;
+
+comment on function parley_mail._p_folded(text) is
+'Gives an address, a domain or a pattern of either in the form in which it is compared: ASCII letters in lower case, the
+domain as A-labels. Other letters of a local part stay as they are: only its host knows whether they are the same.';
+
+create function parley_mail._p_with_a_labels(address text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_domain constant text := split_part(address, '@', -1);
+begin
+  if octet_length(v_domain) = length(v_domain) then
+    return address;
+  end if;
+  return left(address, -length(v_domain)) || parley_mail._p_a_labels(v_domain);
+end
+$$;
+
+comment on function parley_mail._p_with_a_labels(text) is
+'Gives an address as it was written, with its domain in ASCII; null where that cannot be.';
+
 -- sql/mail/addresses.sql
 
 -- Mail addresses: what one is, and in which form two are compared (RFC 5321, RFC 6531, spec mail 6.1).
 --
--- The directory compares addresses in lower case, local part too. An envelope keeps the local part as it was written.
+-- The directory compares addresses as _p_folded gives them (mail/domains.sql), local part too. An envelope keeps the
+-- local part as it was written.
 
 create function parley_mail._p_is_domain(domain text) returns boolean
 language plpgsql immutable
@@ -36711,12 +36940,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return octet_length(domain) between 1 and 255
-    and domain ~ E'^[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+(\\.[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+)*$';
+    and domain ~ E'^[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+(\\.[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+)*$'
+    and parley_mail._p_a_labels(domain) is not null;
 end
 $$;
 
 comment on function parley_mail._p_is_domain(text) is
-'Reports whether a text has the form of a domain, in ASCII or in characters of other languages.';
+'Reports whether a text has the form of a domain, in ASCII or in letters that can be written so.';
 
 create function parley_mail._p_is_address(address text) returns boolean
 language plpgsql immutable
@@ -36730,7 +36960,8 @@ begin
       || E'@([^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+(\\.[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+)*'
       || E'|\\[[0-9A-Za-z:.]+\\])$')
     and octet_length(address) - strpos(reverse(address), '@') <= 315
-    and strpos(reverse(address), '@') <= 256;
+    and strpos(reverse(address), '@') <= 256
+    and parley_mail._p_with_a_labels(address) is not null;
 end
 $$;
 
@@ -36741,11 +36972,11 @@ all.';
 create function parley_mail._p_domain_of(address text) returns text
 language sql immutable parallel safe
 as $$
-  select pg_catalog.lower(pg_catalog.split_part(address, '@', '-1'::pg_catalog.int4))
+  select parley_mail._p_folded(pg_catalog.split_part(address, '@', '-1'::pg_catalog.int4))
 $$;
 
 comment on function parley_mail._p_domain_of(text) is
-'Gives the domain of an address, in lower case; of the empty address the empty text.';
+'Gives the domain of an address, in lower case and in ASCII; of the empty address the empty text.';
 
 create function parley_mail._p_require_address(address text) returns text
 language plpgsql immutable
@@ -36763,12 +36994,12 @@ begin
       end
     );
   end if;
-  return address;
+  return parley_mail._p_with_a_labels(address);
 end
 $$;
 
 comment on function parley_mail._p_require_address(text) is
-'Gives the address back, or refuses it.
+'Gives the address back, with its domain in ASCII, or refuses it.
 Errors: PM010.';
 
 create type parley_mail._p_mailbox_of as (display_name text, address text);
@@ -36811,9 +37042,9 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_domain constant text := split_part(lower(address), '@', -1);
+  v_domain constant text := split_part(parley_mail._p_folded(address), '@', -1);
   v_of_pattern constant text := split_part(pattern, '@', -1);
-  v_local constant text := left(lower(address), -length(v_domain) - 1);
+  v_local constant text := left(parley_mail._p_folded(address), -length(v_domain) - 1);
   v_local_pattern text := '*';
 begin
   if pattern like '%@%' then
@@ -36933,9 +37164,9 @@ begin
     return null;
   end if;
   return case definition.type
-    when 'domain' then case when parley_mail._p_is_domain(value) then lower(value) end
-    when 'address' then case when parley_mail._p_is_address(value) then value end
-    when 'addresses' then case when parley_mail._p_is_address(value) then lower(value) end
+    when 'domain' then case when parley_mail._p_is_domain(value) then parley_mail._p_folded(value) end
+    when 'address' then case when parley_mail._p_is_address(value) then parley_mail._p_with_a_labels(value) end
+    when 'addresses' then case when parley_mail._p_is_address(value) then parley_mail._p_folded(value) end
     when 'choice' then case when upper(value) = any (definition.choices) then upper(value) end
     when 'choices' then case when upper(value) = any (definition.choices) then upper(value) end
     when 'ranges' then case when parley_mail._p_range(value) is not null then value end
@@ -37097,12 +37328,12 @@ begin
     if parley_mail._p_is_address(name) is not true then
       found := parley_mail._p_raise('name', kind, coalesce(name, 'null'), 'its mail address');
     end if;
-    return lower(name);
+    return parley_mail._p_folded(name);
   elsif kind = 'accepted domain' then
     if parley_mail._p_is_domain(regexp_replace(name, E'^\\*\\.', '')) is not true then
       found := parley_mail._p_raise('name', kind, coalesce(name, 'null'), 'a domain, or *.domain for all below it');
     end if;
-    return lower(name);
+    return parley_mail._p_folded(name);
   elsif kind = 'organization' then
     return 'organization';
   elsif coalesce(length(name), 0) not between 1 and 128 or name ~ '[[:cntrl:]]' then
@@ -37116,7 +37347,7 @@ end
 $$;
 
 comment on function parley_mail._p_object_name(text, text) is
-'Gives a name in the form in which it is kept: addresses and domains in lower case.
+'Gives a name in the form in which it is kept: addresses and domains as they are compared.
 Errors: PM003 no such kind, no name of this kind.';
 
 create function parley_mail._p_preset(usage text) returns jsonb
@@ -37375,6 +37606,17 @@ $$;
 
 comment on function parley_mail._p_text_array(jsonb) is 'Gives the texts of a list.';
 
+create function parley_mail._p_folded_array(list jsonb) returns text[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(array_agg(parley_mail._p_folded(e.v) order by e.n), '{}')
+  from jsonb_array_elements_text(list) with ordinality as e (v, n)
+$$;
+
+comment on function parley_mail._p_folded_array(jsonb) is
+'Gives the addresses and domains of a list in the form in which they are compared.';
+
 create function parley_mail._p_derive_directory(kind text, name text, settings jsonb) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -37397,11 +37639,12 @@ begin
     address, kind, entry, store, forward_to, forwarding, max_receive_size, internal_senders_only, accept_from,
     reject_from, max_send_size, max_recipients, downgrade_high, report_to, manager
   )
-  select a.address, _p_derive_directory.kind, coalesce(lower(settings ->> 'target'), _p_derive_directory.name),
+  select a.address, _p_derive_directory.kind,
+    coalesce(parley_mail._p_folded(settings ->> 'target'), _p_derive_directory.name),
     settings ->> 'store', parley_mail._p_text_array(settings -> 'forward_to'),
     coalesce(settings ->> 'forwarding', 'NONE'), (settings ->> 'max_receive_size')::bigint,
     coalesce((settings ->> 'internal_senders_only')::boolean, false),
-    parley_mail._p_text_array(settings -> 'accept_from'), parley_mail._p_text_array(settings -> 'reject_from'),
+    parley_mail._p_folded_array(settings -> 'accept_from'), parley_mail._p_folded_array(settings -> 'reject_from'),
     (settings ->> 'max_send_size')::bigint, (settings ->> 'max_recipients')::integer,
     coalesce((settings ->> 'downgrade_high')::boolean, false), settings ->> 'report_to', settings ->> 'manager'
   from (
@@ -37427,7 +37670,8 @@ begin
   insert into parley_mail._p_address_space (
     connector, ordinal, type, pattern, cost, hops, max_message_size, delivery_type, next_hop, retry_policy
   )
-  select _p_derive_connector.name, s.n, upper(coalesce(s.v ->> 'type', 'SMTP')), lower(s.v ->> 'pattern'),
+  select _p_derive_connector.name, s.n, upper(coalesce(s.v ->> 'type', 'SMTP')),
+    parley_mail._p_folded(s.v ->> 'pattern'),
     coalesce((s.v ->> 'cost')::integer, 1) + (settings ->> 'cost')::integer, (settings ->> 'hops')::integer,
     (settings ->> 'max_message_size')::bigint,
     case settings ->> 'routing' when 'DNS' then 'DnsConnectorDelivery' else 'SmartHostConnectorDelivery' end,
@@ -37461,7 +37705,7 @@ begin
       author
     )
     values (
-      _p_derive.name, lower(settings ->> 'pattern'), split_part(lower(settings ->> 'pattern'), '@', -1),
+      _p_derive.name, parley_mail._p_folded(settings ->> 'pattern'), parley_mail._p_domain_of(settings ->> 'pattern'),
       settings ->> 'service', settings ->> 'from_service', settings ->> 'contract', settings ->> 'message_type',
       settings ->> 'conversation_key', settings ->> 'table', (settings ->> 'max_size')::bigint,
       _p_derive.author
@@ -37823,7 +38067,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_pattern text := lower(settings ->> 'pattern');
+  v_pattern text := parley_mail._p_folded(settings ->> 'pattern');
 begin
   if parley_mail._p_is_domain(regexp_replace(split_part(v_pattern, '@', -1), E'^\\*\\.', '')) is not true then
     found := parley_mail._p_contradicts('service binding', name, 'itself', format('"%s" is no pattern.', v_pattern),
@@ -37893,7 +38137,7 @@ begin
   elsif kind = 'distribution group' and settings ->> 'report_to' = 'MANAGER' and settings ->> 'manager' is null then
     found := parley_mail._p_contradicts(kind, name, 'itself', 'report_to is MANAGER, and there is none.',
       'Give manager.');
-  elsif kind = 'alias' and lower(settings ->> 'target') = name then
+  elsif kind = 'alias' and parley_mail._p_folded(settings ->> 'target') = name then
     found := parley_mail._p_contradicts(kind, name, 'itself', 'It is its own target.', 'Give another target.');
   elsif kind = 'credential' then
     if settings ->> 'role' is not null and to_regrole(quote_ident(settings ->> 'role')) is null then
@@ -40532,7 +40776,7 @@ declare
   v_sender text;
 begin
   select coalesce((o.settings ->> 'dsn_rate')::integer, 100) into v_most from parley_mail._p_organization as o;
-  select lower(m.sender) into v_sender
+  select parley_mail._p_folded(m.sender) into v_sender
   from parley_mail._p_message as m
   where m.message_id = _p_may_report.message_id;
   insert into parley_mail._p_report_rate as r (sender, hour, reports)
@@ -40841,7 +41085,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   delete from parley_mail._p_rate as r where r.connector = _p_derive_rates.connector;
   insert into parley_mail._p_rate (connector, ordinal, key, match, amount, is_of_recipients, per, burst)
-  select _p_derive_rates.connector, s.n, upper(s.v ->> 'key'), lower(s.v ->> 'match'),
+  select _p_derive_rates.connector, s.n, upper(s.v ->> 'key'), parley_mail._p_folded(s.v ->> 'match'),
     coalesce(s.v ->> 'messages', s.v ->> 'recipients')::integer, s.v ? 'recipients', (s.v ->> 'per')::integer,
     coalesce(s.v ->> 'burst', s.v ->> 'messages', s.v ->> 'recipients')::integer
   from jsonb_array_elements(settings -> 'rates') with ordinality as s (v, n)
@@ -40902,7 +41146,7 @@ as $$
   ) as p
   join parley_mail._p_rate as r on r.connector = _p_demands.connector
   cross join lateral (
-    select lower(a.value) as value
+    select parley_mail._p_folded(a.value) as value
     from unnest(case r.key
       when 'DOMAIN' then p.domains
       when 'HOST' then array[_p_demands.host]
@@ -41970,7 +42214,7 @@ create function parley_mail._p_is_listed(list text[], address text) returns bool
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select lower(address) = any (list) or parley_mail._p_domain_of(address) = any (list)
+  select parley_mail._p_folded(address) = any (list) or parley_mail._p_domain_of(address) = any (list)
 $$;
 
 comment on function parley_mail._p_is_listed(text[], text) is
@@ -42019,7 +42263,7 @@ create type parley_mail._p_reached as (
 );
 
 comment on type parley_mail._p_reached is
-'An address that was reached from a recipient of a message. key: it in lower case; is_final: it gets the message;
+'An address that was reached from a recipient of a message. key: it as it is compared; is_final: it gets the message;
 status: it is refused.';
 
 create function parley_mail._p_is_redirected(address text, redirect text) returns boolean
@@ -42029,7 +42273,7 @@ as $$
 declare
   v_patterns text[];
 begin
-  if redirect is null or address = lower(redirect) then
+  if redirect is null or address = parley_mail._p_folded(redirect) then
     return false;
   end if;
   v_patterns := parley_mail._p_domain_patterns(parley_mail._p_domain_of(address));
@@ -42054,7 +42298,8 @@ begin
   if address not like 'postmaster@%' then
     return null;
   end if;
-  select lower(coalesce(o.settings ->> 'postmaster', 'postmaster@' || o.default_domain)) into v_postmaster
+  select parley_mail._p_folded(coalesce(o.settings ->> 'postmaster', 'postmaster@' || o.default_domain))
+  into v_postmaster
   from parley_mail._p_organization as o;
   v_patterns := parley_mail._p_domain_patterns(parley_mail._p_domain_of(address));
   if v_postmaster = address or parley_mail._p_bound(address, v_patterns) is not null or (
@@ -42115,18 +42360,18 @@ begin
         when cardinality(m.recipients) > s.max_recipients then '5.5.3'
       end as refused
     from parley_mail._p_message as m
-    left join parley_mail._p_directory_entry as s on s.address = lower(m.sender)
+    left join parley_mail._p_directory_entry as s on s.address = parley_mail._p_folded(m.sender)
     where m.message_id = any (message_ids)
   ),
 
   reached as (
-    select m.message_id, r.ordinal::integer as ordinal, r.address, lower(r.address) as key, r.notify,
+    select m.message_id, r.ordinal::integer as ordinal, r.address, parley_mail._p_folded(r.address) as key, r.notify,
       null::text as envelope_sender, null::text as event
     from message as m
     cross join unnest(m.recipients, m.notify) with ordinality as r (address, notify, ordinal)
     union
     select
-      r.message_id, r.ordinal, t.address, lower(t.address),
+      r.message_id, r.ordinal, t.address, parley_mail._p_folded(t.address),
       case
         when d.kind = 'distribution group' and d.report_to = 'NONE' then 'NEVER'
         when d.kind = 'distribution group' and d.entry = r.key then parley_mail._p_notify_of_members(r.notify)
@@ -42206,7 +42451,7 @@ begin
     from reached as r
     where r.is_final or r.status is not null
     union all
-    select s.message_id, s.ordinal, s.address, lower(s.address), s.notify, null, null, null, '5.4.6'
+    select s.message_id, s.ordinal, s.address, parley_mail._p_folded(s.address), s.notify, null, null, null, '5.4.6'
     from submitted as s
     where not exists (
       select
@@ -42402,7 +42647,7 @@ as $$
     where lane !~ '^(MAILBOX|SERVICE)/' and o.kind = 'send connector' and o.name = split_part(lane, '/', 2)
       and (
         r.v ->> 'domain' is null
-        or lower(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
+        or parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
       )
       and coalesce(upper(r.v ->> 'priority') = (array['HIGH', 'NORMAL', 'LOW'])[priority + 1], true)
       and coalesce(starts_with(status || '.', (r.v ->> 'status') || '.'), true)
@@ -42456,7 +42701,7 @@ begin
       select parley_mail._p_existing_policy(r.v ->> 'policy')
       from jsonb_array_elements(v_given -> 'retry_rules') with ordinality as r (v, n)
       where not r.v ?| array['priority', 'status'] and r.v ? 'domain'
-        and lower(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
+        and parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
       order by r.n
       limit 1
     ) end,
@@ -42523,7 +42768,7 @@ as $$
 declare
   v_check parley_mail._p_recipient_check;
   v_entry parley_mail._p_directory_entry;
-  v_address text := lower(recipient);
+  v_address text := parley_mail._p_folded(recipient);
   v_patterns text[];
   v_postmaster text;
 begin
@@ -42562,7 +42807,7 @@ begin
       return v_check;
     end if;
     exit when v_entry.kind <> 'alias';
-    v_address := lower(v_entry.entry);
+    v_address := parley_mail._p_folded(v_entry.entry);
   end loop;
   return v_check;
 end
@@ -42590,7 +42835,7 @@ begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   select e.max_send_size, e.max_recipients into v_check
   from parley_mail._p_directory_entry as e
-  where e.address = lower(_p_check_sender.sender);
+  where e.address = parley_mail._p_folded(_p_check_sender.sender);
   return v_check;
 end
 $$;
@@ -42952,7 +43197,8 @@ begin
   from parley_mail._p_message as m
   cross join unnest(m.recipients, m.notify, m.original_recipients) with ordinality
     as r (address, notify, original, ordinal)
-  join parley_mail._p_directory_entry as d on d.address = lower(r.address) and d.kind = 'distribution group'
+  join parley_mail._p_directory_entry as d
+    on d.address = parley_mail._p_folded(r.address) and d.kind = 'distribution group'
   where m.message_id = any (message_ids) and parley_mail._p_wants_report(m.sender, r.notify, 'EXPANDED')
   on conflict do nothing;
   -- What has nobody to go to, such as mail to an empty group, is finished.
@@ -43725,8 +43971,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select left(case binding.conversation_key
     when 'PLUS_TAG' then substring(payload ->> 'recipient' from E'\\+(.*)@')
-    when 'SENDER' then lower(payload ->> 'sender')
-    when 'RECIPIENT' then lower(payload ->> 'recipient')
+    when 'SENDER' then parley_mail._p_folded(payload ->> 'sender')
+    when 'RECIPIENT' then parley_mail._p_folded(payload ->> 'recipient')
     when 'IN_REPLY_TO' then coalesce(
       (
         select h.v ->> 1
@@ -44169,7 +44415,7 @@ begin
   return (
     select p.policy
     from parley_mail._p_transport_policy as p
-    where p.domain = lower(_p_kept_policy.domain) and p.until > clock_timestamp()
+    where p.domain = parley_mail._p_folded(_p_kept_policy.domain) and p.until > clock_timestamp()
   );
 end
 $$;
@@ -44190,7 +44436,7 @@ begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   delete from parley_mail._p_transport_policy as p where p.until < clock_timestamp() - interval '1 day';
   insert into parley_mail._p_transport_policy as p (domain, policy, until)
-  values (lower(_p_keep_policy.domain), _p_keep_policy.policy, _p_keep_policy.until)
+  values (parley_mail._p_folded(_p_keep_policy.domain), _p_keep_policy.policy, _p_keep_policy.until)
   on conflict on constraint _p_transport_policy_pkey do update
   set policy = excluded.policy, until = excluded.until, kept_at = clock_timestamp();
 end
@@ -45335,7 +45581,7 @@ begin
     found := parley_mail._p_raise('domain', coalesce(domain, 'null'));
   end if;
   insert into parley_mail._p_held_domain (domain, reason, held_by)
-  values (lower(hold_domain.domain), hold_domain.reason, pg_get_userbyid(v_caller))
+  values (parley_mail._p_folded(hold_domain.domain), hold_domain.reason, pg_get_userbyid(v_caller))
   on conflict on constraint _p_held_domain_pkey do nothing;
   v_is_new := found;
   perform parley_mail._p_suspend_held();
@@ -45360,13 +45606,13 @@ declare
   v_caller oid := parley.caller_role(caller);
 begin
   found := parley_mail._p_require(v_caller, 'OPERATE');
-  delete from parley_mail._p_held_domain as h where h.domain = lower(release_domain.domain);
+  delete from parley_mail._p_held_domain as h where h.domain = parley_mail._p_folded(release_domain.domain);
   if not found then
     return false;
   end if;
   perform parley_store.resume_lane('mail', l.lane, pg_get_userbyid(v_caller))
   from parley_store.lanes as l
-  where l.system = 'mail' and l.suspended_for = 'domain held: ' || lower(release_domain.domain);
+  where l.system = 'mail' and l.suspended_for = 'domain held: ' || parley_mail._p_folded(release_domain.domain);
   perform parley_mail._p_record_audit(v_caller, 'release domain', domain, null);
   return true;
 end
@@ -46545,7 +46791,8 @@ as $$
       select
       from setting as k
       where k.kind = 'signing key'
-        and (k.settings ->> 'enabled')::boolean and lower(k.settings ->> 'domain') = lower(o.name)
+        and (k.settings ->> 'enabled')::boolean
+        and parley_mail._p_folded(k.settings ->> 'domain') = parley_mail._p_folded(o.name)
     )
 $$;
 
