@@ -39729,7 +39729,7 @@ begin
     or exists (
       select
       from parley_mail._p_directory_entry as e
-      where e.address = lower(_p_downgraded.sender) and e.downgrade_high
+      where e.address = parley_mail._p_folded(_p_downgraded.sender) and e.downgrade_high
     )
   ) then
     return 1;
@@ -42919,10 +42919,10 @@ begin
   -- Of many messages at once few senders are different.
   select coalesce(sum(s.messages), 0) into v_counts.unresolved_senders
   from (
-    select lower(m.sender) as sender, count(*) as messages
+    select parley_mail._p_folded(m.sender) as sender, count(*) as messages
     from parley_mail._p_message as m
     where m.message_id = any (message_ids) and m.sender <> '' and m.source <> 'DSN' and m.resubmissions = 0
-    group by lower(m.sender)
+    group by parley_mail._p_folded(m.sender)
   ) as s
   where not exists (select from parley_mail._p_directory_entry as d where d.address = s.sender)
     and exists (
