@@ -22,6 +22,9 @@ func readData(in *bufio.Reader, sink io.Writer, limits Limits) (found lines, err
 	isLineStart, isContinued, hadCR := true, false, false
 	var sinkErr error
 	for {
+		if isLineStart && !isContinued {
+			sinkErr = passPlainLines(in, sink, limits, sinkErr)
+		}
 		line, err := in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
 			found.isTooLong, isContinued, hadCR = true, true, line[len(line)-1] == '\r'
@@ -53,6 +56,33 @@ func readData(in *bufio.Reader, sink io.Writer, limits Limits) (found lines, err
 			_, sinkErr = sink.Write(line)
 		}
 	}
+}
+
+// passPlainLines passes on together what is there already of lines that have nothing to them, as most have. It gives what the sink
+// returned, now or before.
+func passPlainLines(in *bufio.Reader, sink io.Writer, limits Limits, sinkErr error) error {
+	plain := plainLines(in, limits.textLine())
+	if len(plain) > 0 && sinkErr == nil {
+		_, sinkErr = sink.Write(plain)
+	}
+	_, _ = in.Discard(len(plain)) // It is buffered.
+	return sinkErr
+}
+
+// plainLines gives the whole lines at the beginning of what is buffered, as far as each ends with CRLF, has no other CR, no dot at its
+// beginning and at most so many bytes. It reads little beyond what it gives: a peer cannot make it read the same bytes again and again.
+func plainLines(in *bufio.Reader, most int) []byte {
+	buffered, _ := in.Peek(in.Buffered())
+	end := 0
+	for end < len(buffered) && buffered[end] != '.' {
+		rest := buffered[end:min(end+most, len(buffered))]
+		length := bytes.IndexByte(rest, '\n') + 1
+		if length < 2 || bytes.IndexByte(rest[:length], '\r') != length-2 {
+			break
+		}
+		end += length
+	}
+	return buffered[:end]
 }
 
 func (l Limits) textLine() int {

@@ -24,7 +24,7 @@ func unstuffed(data []byte) (text []byte, isBare, isEnded bool) {
 }
 
 func FuzzData(f *testing.F) {
-	for _, text := range []string{".\r\n", "a\r\n.\r\n", "\n.\n\r\n.\r\nNOOP\r\n", "..\r\n.a\r\n\r\r\n.\r\n", "\r.\r\n.\r\n", "\r\n\r.\r\n", ".\r.\r\n\r\n.\r\n", "a\r\r\n.\r\n"} {
+	for _, text := range []string{".\r\n", "a\r\n.\r\n", "\n.\n\r\n.\r\nNOOP\r\n", "..\r\n.a\r\n\r\r\n.\r\n", "\r.\r\n.\r\n", "\r\n\r.\r\n", ".\r.\r\n\r\n.\r\n", "a\r\r\n.\r\n", "a\r\nb\r\n\r\n.c\r\nd\re\r\n.\r\n"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -102,6 +102,11 @@ func (t *transaction) endHeader(isEnd bool) {
 }
 
 func (t *transaction) spool(p []byte) {
+	if len(p) >= spoolChunk/4 {
+		t.flush()
+		t.write(p)
+		return
+	}
 	t.pending = append(t.pending, p...)
 	if len(t.pending) >= spoolChunk {
 		t.flush()
@@ -109,12 +114,16 @@ func (t *transaction) spool(p []byte) {
 }
 
 func (t *transaction) flush() {
-	if t.refusal != nil || len(t.pending) == 0 {
+	t.write(t.pending)
+	t.pending = t.pending[:0]
+}
+
+// write adds to the body.
+func (t *transaction) write(p []byte) {
+	if t.refusal != nil || len(p) == 0 {
 		return
 	}
-	_, err := t.body.Write(t.pending)
-	t.pending = t.pending[:0]
-	if err != nil {
+	if _, err := t.body.Write(p); err != nil {
 		t.connection.server.Log.Error("a message could not be spooled", "error", err)
 		t.refuse(NewReply(452, 3, 1, "Insufficient system storage, try again later"))
 	}
