@@ -175,6 +175,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		pause, began := d.config.Interval, time.Now()
 		claimed, err := d.claim(ctx)
+		ended := time.Now()
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -193,7 +194,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		timer.Stop()
-		rest(ctx, pace-time.Since(began))
+		rest(ctx, backoff.Rest(ended.Sub(began), time.Since(ended), pace))
 	}
 	d.workers.Wait()
 	d.idle.close()

@@ -226,6 +226,7 @@ func (s *Server) repeat(
 	for ctx.Err() == nil {
 		pause, began := interval, time.Now()
 		more, err := do(ctx)
+		ended := time.Now()
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -241,7 +242,7 @@ func (s *Server) repeat(
 		select {
 		case <-ctx.Done():
 		case <-wake:
-			timer.Reset(pace - time.Since(began))
+			timer.Reset(backoff.Rest(ended.Sub(began), time.Since(ended), pace))
 			select {
 			case <-ctx.Done():
 			case <-timer.C:
