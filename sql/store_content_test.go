@@ -23,8 +23,15 @@ func TestContentIsReadByWhoRefersToIt(t *testing.T) {
 	t.Parallel()
 	b := newStore(t)
 	b.exec("select parley_store.add_system('other')")
-	for _, bytes := range []int{0, 1, 8000, 8001, 524288, 524289, 2000000} {
-		id := b.putContent(7, bytes)
+	const putBody = "select parley_store.put_body('mail', 7, convert_to(repeat('x', $1), 'UTF8'))"
+	sizes := []int{0, 1, 8000, 8001, 524288, 524289, 2000000}
+	for i, bytes := range append(sizes, sizes...) {
+		var id int64
+		if i < len(sizes) {
+			id = b.putContent(7, bytes)
+		} else {
+			id = value[int64](b.session, putBody, bytes)
+		}
 		equal(b.session, int64(bytes), "select bytes from parley_store.open_content($1, 'mail', 7)", id)
 		equal(b.session, true, `select o.sha256 = sha256(convert_to(repeat('x', $2), 'UTF8'))
 			and coalesce(o.body, (select string_agg(r.body, '' order by r.number) from parley_store.read_content($1, 'mail', 7) as r))
@@ -39,6 +46,9 @@ func TestContentIsReadByWhoRefersToIt(t *testing.T) {
 	b.fails("PS003", "select parley_store.open_content(null, 'mail', 7)")
 	b.fails("PS002", "select parley_store.put_content('mail', array[null::bigint], array['x'::bytea])")
 	b.fails("PS002", "select parley_store.put_content('mail', array[1], array[null::bytea])")
+	b.fails("PS002", "select parley_store.put_body('mail', null, 'x')")
+	b.fails("PS002", "select parley_store.put_body('mail', 1, null)")
+	b.fails("PS001", "select parley_store.put_body('no such', 1, 'x')")
 }
 
 // A body goes with its last reference, and not before.

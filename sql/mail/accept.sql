@@ -113,6 +113,24 @@ within an hour is removed.
 Arguments: chunk_bytes, 1 KB to 16 MB.
 Errors: PM001 the role does not hold SERVE, PS002.';
 
+create function parley_mail._p_put_body(
+  body bytea, caller parley.caller default parley.current_caller()
+) returns table (message_id bigint, content_id bigint)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  message_id := nextval('parley_mail._p_message_id');
+  content_id := parley_store.put_body('mail', message_id, body);
+  return next;
+end
+$$;
+
+comment on function parley_mail._p_put_body(bytea, parley.caller) is
+'Stores a whole body, and gives the number that its message will have; that is accepted in the same transaction.
+Errors: PM001 the role does not hold SERVE.';
+
 create function parley_mail._p_append_body(
   content_id bigint, number integer, body bytea, caller parley.caller default parley.current_caller()
 ) returns void

@@ -44,6 +44,8 @@ comment on function parley_mail._p_is_owner(oid) is
 create function parley_mail._p_holds(role oid, name text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+-- Otherwise it is planned at each call, which takes longer than to execute it.
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   return exists (

@@ -6,7 +6,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return (parley_store.put_content('mail', array[message_id], array[body]))[1];
+  return parley_store.put_body('mail', message_id, body);
 end
 $$;
 

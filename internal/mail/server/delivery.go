@@ -16,7 +16,7 @@ import (
 )
 
 // chunksAtOnce is how many chunks of a body are read by one statement.
-const chunksAtOnce = 4
+const chunksAtOnce = 2
 
 // deliveries is what the dispatcher asks of the database.
 type deliveries struct {

@@ -13,7 +13,7 @@ import (
 
 // Arriving is a message that arrived and is to be accepted. What is empty is left to the database.
 type Arriving struct {
-	// MessageID and ContentID are those of [BeginBody]; both are 0 where Body has the whole message.
+	// MessageID and ContentID are those of [PutBody] or [BeginBody]; both are 0 where Body has the whole message.
 	MessageID int64  `json:"message_id,omitempty"`
 	ContentID int64  `json:"content_id,omitempty"`
 	Body      []byte `json:"-"`
@@ -78,6 +78,15 @@ func Accept(ctx context.Context, db pgdb.DB, messages []Arriving) ([]int64, erro
 		return nil, pgdb.StatementError(err, "accept messages")
 	}
 	return ids, nil
+}
+
+// PutBody stores a whole body, in the transaction in which its message is accepted, and gives the number that the message will have.
+func PutBody(ctx context.Context, db pgdb.DB, body []byte) (message, content int64, err error) {
+	err = db.QueryRow(ctx, "select message_id, content_id from parley_mail._p_put_body($1::bytea)", body).Scan(&message, &content)
+	if err != nil {
+		return 0, 0, pgdb.StatementError(err, "store the body of a message")
+	}
+	return message, content, nil
 }
 
 // BeginBody begins a body that is written chunk by chunk, and gives the number that its message will have.
