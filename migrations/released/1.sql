@@ -32137,6 +32137,47 @@ Arguments: system; holders, one for each body; bodies, of any size.
 Errors: PS001, PS002.
 Source: spec hub-transport 13.';
 
+create function parley_store.put_body(system text, holder bigint, body bytea) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_chunk_bytes constant integer := 524288;
+  v_bytes constant integer := octet_length(body);
+  v_chunks constant integer := case when v_bytes > 8000 then (v_bytes + v_chunk_bytes - 1) / v_chunk_bytes else 0 end;
+  v_slot smallint;
+  v_id bigint;
+begin
+  found := parley_store._p_require_holder(system, holder);
+  if body is null then
+    found := parley_store._p_raise('missing', 'body');
+  end if;
+  if v_chunks > 0 then
+    v_slot := parley_store._p_current_slot();
+  end if;
+  insert into parley_store._p_content as c (slot, bytes, chunks, chunk_bytes, sha256, body)
+  values (
+    v_slot, v_bytes, v_chunks, case when v_chunks > 0 then v_chunk_bytes end, sha256(put_body.body),
+    case when v_chunks = 0 then put_body.body end
+  )
+  returning c.content_id into v_id;
+  for n in 0..v_chunks - 1 loop
+    insert into parley_store._p_content_chunk (content_id, number, slot, body)
+    values (v_id, n, v_slot, substr(put_body.body, n * v_chunk_bytes + 1, v_chunk_bytes));
+  end loop;
+  insert into parley_store._p_content_reference (content_id, system, holder)
+  values (v_id, put_body.system, put_body.holder);
+  return v_id;
+end
+$$;
+
+comment on function parley_store.put_body(text, bigint, bytea) is
+'Stores one whole body, to which a holder refers, and gives its number. Of a large one it makes fewer copies than
+put_content.
+Arguments: system; holder; body, of any size.
+Errors: PS001, PS002.
+Source: spec hub-transport 13.';
+
 create function parley_store.share_content(content_id bigint, system text, holder bigint, new_holder bigint)
 returns void
 language plpgsql
@@ -36126,6 +36167,8 @@ comment on function parley_mail._p_is_owner(oid) is
 create function parley_mail._p_holds(role oid, name text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+-- Otherwise it is planned at each call, which takes longer than to execute it.
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   return exists (
@@ -39603,7 +39646,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return (parley_store.put_content('mail', array[message_id], array[body]))[1];
+  return parley_store.put_body('mail', message_id, body);
 end
 $$;
 
@@ -41937,6 +41980,24 @@ comment on function parley_mail._p_begin_body(integer, parley.caller) is
 within an hour is removed.
 Arguments: chunk_bytes, 1 KB to 16 MB.
 Errors: PM001 the role does not hold SERVE, PS002.';
+
+create function parley_mail._p_put_body(
+  body bytea, caller parley.caller default parley.current_caller()
+) returns table (message_id bigint, content_id bigint)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  message_id := nextval('parley_mail._p_message_id');
+  content_id := parley_store.put_body('mail', message_id, body);
+  return next;
+end
+$$;
+
+comment on function parley_mail._p_put_body(bytea, parley.caller) is
+'Stores a whole body, and gives the number that its message will have; that is accepted in the same transaction.
+Errors: PM001 the role does not hold SERVE.';
 
 create function parley_mail._p_append_body(
   content_id bigint, number integer, body bytea, caller parley.caller default parley.current_caller()
