@@ -18,7 +18,16 @@ import (
 //
 // Errors: as [Receive].
 func NextDelivery(ctx context.Context, tx pgx.Tx, queue string, top int) ([]Message, error) {
-	rows, err := tx.Query(ctx, "select "+messageColumns+" from parley.next_delivery(queue => $1, top => $2)", queue, int32(top))
+	return NextDeliveries(ctx, tx, queue, top, 1)
+}
+
+// NextDeliveries is [NextDelivery] of up to so many conversation groups, of one conversation of each. Call [FinishDelivery], or
+// [FailDelivery], for each conversation.
+//
+// Errors: as [NextDelivery], and 8402 for less than one group.
+func NextDeliveries(ctx context.Context, tx pgx.Tx, queue string, top, groups int) ([]Message, error) {
+	rows, err := tx.Query(ctx, "select "+messageColumns+" from parley.next_delivery(queue => $1, top => $2, groups => $3)",
+		queue, int32(top), int32(groups))
 	if err != nil {
 		return nil, pgdb.StatementError(err, "find a delivery of queue "+queue)
 	}
@@ -64,6 +73,8 @@ type DeliveryFailure struct {
 	Retry time.Duration
 	// Answer is what the receiver answered, without secrets: its first 4,096 characters are shown.
 	Answer string
+	// IsTogether is set when other conversations were delivered with it: then nothing is counted, and it comes alone after that.
+	IsTogether bool
 }
 
 // FailDelivery makes a conversation wait whose delivery failed, longer each time, and sets it aside after too many
@@ -79,10 +90,11 @@ func FailDelivery(ctx context.Context, db DB, failure DeliveryFailure) (attempts
 		select f.attempts, f.is_set_aside
 		from parley.fail_delivery(
 			queue => $1::text, conversation_handle => $2::uuid, error => $3::text, is_attempt => $4::boolean,
-			retry_ms => $5::integer, is_final => $6::boolean, answer => nullif($7::text, '')
+			retry_ms => $5::integer, is_final => $6::boolean, answer => nullif($7::text, ''),
+			is_alone => not $8::boolean
 		) as f`,
 		failure.Queue, failure.ConversationHandle, pgdb.Storable(failure.Error), failure.IsAttempt, retry, failure.IsFinal,
-		pgdb.Storable(failure.Answer),
+		pgdb.Storable(failure.Answer), failure.IsTogether,
 	).Scan(&attempts, &isSetAside)
 	if err != nil {
 		return 0, false, pgdb.StatementError(err, "record a failed delivery of queue "+failure.Queue)

@@ -90,6 +90,7 @@ var readingRefusals = []refusal{
 	{number: 127, because: "fewer than no messages that pass", statement: `select parley.passing_messages('Answering', 0, -1)`},
 	{number: 127, because: "fire fewer than none", statement: `select parley.fire_timers(-1)`},
 	{number: 127, because: "deliver fewer than none", statement: `select parley.next_delivery('Answering', -1)`},
+	{number: 8402, because: "deliver from no group", statement: `select parley.next_delivery('Answering', groups => 0)`},
 	{number: 8402, because: "wait for minus five milliseconds", statement: `select parley.receive('Answering', timeout => -5)`},
 	{number: 8402, because: "wait for the least integer", statement: `select parley.receive('Answering', timeout => -2147483648)`},
 	{number: 8402, because: "wait for a group for minus two milliseconds", statement: `select parley.get_conversation_group('Answering', timeout => -2)`},

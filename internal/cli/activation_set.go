@@ -82,7 +82,7 @@ func readVariables(list []string) (map[string]string, error) {
 func newActivationSetWebhookCommand(a *app) *cobra.Command {
 	var secretFile, secretName, format string
 	var timeout, firstRetry, longestRetry time.Duration
-	var most, batch, attempts int32
+	var most, batch, groups, attempts int32
 	var system, off bool
 	cmd := &cobra.Command{
 		Use:   "set-webhook QUEUE URL",
@@ -102,6 +102,7 @@ keep what is set.`,
 				Timeout:        given(cmd, "timeout", timeout),
 				MaxInstances:   given(cmd, "max", most),
 				BatchSize:      given(cmd, "batch", batch),
+				Groups:         given(cmd, "groups", groups),
 				BodyFormat:     given(cmd, "format", format),
 				SystemMessages: given(cmd, "system-messages", system),
 				MaxAttempts:    given(cmd, "max-attempts", attempts),
@@ -134,7 +135,8 @@ keep what is set.`,
 	flags.StringVar(&secretName, "secret-name", "", "name of the secret, for people")
 	flags.DurationVar(&timeout, "timeout", 15*time.Second, "how long one request may take")
 	flags.Int32Var(&most, "max", 4, "requests at once, each of another conversation group")
-	flags.Int32Var(&batch, "batch", 1, "messages of one conversation in a request, at most")
+	flags.Int32Var(&batch, "batch", 1, "messages in a request, at most")
+	flags.Int32Var(&groups, "groups", 1, "conversation groups of which a request has messages, at most; up to --batch")
 	flags.StringVar(&format, "format", "envelope", "envelope (JSON) or raw")
 	flags.BoolVar(&system, "system-messages", false, "deliver EndDialog and Error too, instead of ending the conversation")
 	flags.Int32Var(&attempts, "max-attempts", 10, "refusals after which a conversation is set aside; 0: never")

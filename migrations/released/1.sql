@@ -23342,6 +23342,7 @@ create table parley._p_external_activation (
   sealed_secret bytea,
   timeout_ms integer,
   batch_size integer,
+  groups integer,
   body_format text,
   system_messages boolean,
   max_attempts integer,
@@ -23405,6 +23406,7 @@ begin
   end if;
   found := parley._p_require_range('timeout_ms', activation.timeout_ms, 100, 600000);
   found := parley._p_require_range('batch_size', activation.batch_size, 1, 1000);
+  found := parley._p_require_range('groups', activation.groups, 1, activation.batch_size);
   found := parley._p_require_range('max_attempts', activation.max_attempts, 0, 1000000);
   found := parley._p_require_range('first_retry_ms', activation.first_retry_ms, 1, 86400000);
   found := parley._p_require_range(
@@ -23434,16 +23436,16 @@ begin
   delete from parley._p_external_activation as a where a.queue_id = activation.queue_id;
   insert into parley._p_external_activation (
     queue_id, kind, is_enabled, min_instances, max_instances, program, environment, working_directory, stop_timeout_ms,
-    url, secret_name, secret, sealed_secret, timeout_ms, batch_size, body_format, system_messages, max_attempts,
-    first_retry_ms, longest_retry_ms, set_by, create_date, modify_date
+    url, secret_name, secret, sealed_secret, timeout_ms, batch_size, groups, body_format, system_messages,
+    max_attempts, first_retry_ms, longest_retry_ms, set_by, create_date, modify_date
   )
   values (
     activation.queue_id, activation.kind, activation.is_enabled, activation.min_instances, activation.max_instances,
     activation.program, activation.environment, activation.working_directory, activation.stop_timeout_ms,
     activation.url, activation.secret_name, activation.secret, activation.sealed_secret, activation.timeout_ms,
-    activation.batch_size, activation.body_format, activation.system_messages, activation.max_attempts,
-    activation.first_retry_ms, activation.longest_retry_ms, activation.set_by, coalesce(activation.create_date, now()),
-    clock_timestamp()
+    activation.batch_size, activation.groups, activation.body_format, activation.system_messages,
+    activation.max_attempts, activation.first_retry_ms, activation.longest_retry_ms, activation.set_by,
+    coalesce(activation.create_date, now()), clock_timestamp()
   );
   return true;
 end
@@ -23703,6 +23705,7 @@ create function parley.create_webhook_activation(
   timeout_ms integer default 15000,
   max_instances integer default 4,
   batch_size integer default 1,
+  groups integer default 1,
   body_format text default 'envelope',
   system_messages boolean default false,
   max_attempts integer default 10,
@@ -23729,6 +23732,7 @@ begin
   v_activation.secret_name := secret_name;
   v_activation.timeout_ms := timeout_ms;
   v_activation.batch_size := batch_size;
+  v_activation.groups := groups;
   v_activation.body_format := body_format;
   v_activation.system_messages := coalesce(system_messages, false);
   v_activation.max_attempts := max_attempts;
@@ -23740,16 +23744,18 @@ end
 $$;
 
 comment on function parley.create_webhook_activation(
-  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean, parley.caller
+  text, text, text, text, integer, integer, integer, integer, text, boolean, integer, integer, integer, boolean,
+  parley.caller
 ) is
 'Lets the daemon deliver the messages of a queue to a web address, and returns the secret that signs them, which nothing
 shows again. An address is called only where the operator of the daemon allows it: parley serve --allow-webhook.
 Arguments: queue; url, http or https; secret, 16 to 500 characters (null: a new one); secret_name, a name for it that
-views show; timeout_ms, milliseconds for one request; max_instances, requests at once, each of another conversation
-group; batch_size, messages of one conversation in a request; body_format, envelope (JSON) or raw; system_messages,
-whether EndDialog and Error are delivered too, instead of ending the conversation; max_attempts, after how many refusals
-a conversation is set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that a conversation waits
-after its first refusal, doubling up to the longest; activation, whether it is on.
+views show; timeout_ms, milliseconds for one request; max_instances, requests at once, each of other conversation
+groups; batch_size, messages in a request; groups, of how many groups they are, up to batch_size (1: of one
+conversation; of no meaning for a simple queue); body_format, envelope (JSON) or raw; system_messages, whether EndDialog
+and Error are delivered too, instead of ending the conversation; max_attempts, after how many refusals a conversation is
+set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that a conversation waits after its first
+refusal, doubling up to the longest; activation, whether it is on.
 Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed,
 9609 malformed name, 9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not
 act as the owner of the queue.
@@ -23763,6 +23769,7 @@ create function parley.alter_webhook_activation(
   timeout_ms integer default null,
   max_instances integer default null,
   batch_size integer default null,
+  groups integer default null,
   body_format text default null,
   system_messages boolean default null,
   max_attempts integer default null,
@@ -23794,6 +23801,7 @@ begin
   v_activation.secret_name := coalesce(secret_name, v_activation.secret_name);
   v_activation.timeout_ms := coalesce(timeout_ms, v_activation.timeout_ms);
   v_activation.batch_size := coalesce(batch_size, v_activation.batch_size);
+  v_activation.groups := coalesce(groups, v_activation.groups);
   v_activation.body_format := coalesce(body_format, v_activation.body_format);
   v_activation.system_messages := coalesce(system_messages, v_activation.system_messages);
   v_activation.max_attempts := coalesce(max_attempts, v_activation.max_attempts);
@@ -23804,7 +23812,8 @@ end
 $$;
 
 comment on function parley.alter_webhook_activation(
-  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean, parley.caller
+  text, text, text, text, integer, integer, integer, integer, text, boolean, integer, integer, integer, boolean,
+  parley.caller
 ) is
 'Changes what is given of the webhook that reads a queue; what is null stays as it is. A
 request on its way is left alone.
@@ -23868,6 +23877,7 @@ select
   a.secret_name,
   a.timeout_ms,
   a.batch_size,
+  a.groups,
   a.body_format,
   a.system_messages,
   a.max_attempts,
@@ -23883,25 +23893,13 @@ comment on view parley.external_activations is
 'What the daemon starts outside of the database, for each queue that has such an activation and whose definition the
 caller may view. Secrets, values of environments and the query of a url are shown to nobody.';
 
--- sql/activation/deliveries.sql
+-- sql/activation/find_deliveries.sql
 
--- Deliveries: messages that a reader hands to somebody outside of the transaction, such as a
--- webhook, before it receives them.
+-- Which conversations are delivered next: the first of a priority that has a message, need not wait after a failure, and
+-- whose group nobody else has locked; and others to go with it, of which none has failed.
 --
--- A failed delivery must not count as a poison message, and must not hold up other conversations. So a message is
--- shown first (next_delivery), with its group locked to the end of the transaction, and received only when it was
--- accepted (finish_delivery): a refusal leaves no trace on the message, and what it does leave (fail_delivery) is
--- written in a transaction of its own. A conversation that failed is passed over until its time comes, which keeps
--- its order; the others go on.
---
--- Invariants, and what keeps each:
---   nobody else receives from a group meanwhile   the lock on its row, as in RECEIVE
---   what is received is what was delivered   finish_delivery compares positions: a sender may have
---     committed in front of them
---   a second delivery can be recognized   message_id is made of endpoint and position, and so the same at each attempt
--- Lock order: the group's row, then its messages (docs/architecture.md). Rows of _p_delivery_failure are locked alone.
--- Cost: one scan of the first 1000 messages of each lane; when all of these belong to conversations that wait or are
--- locked, one probe for each conversation of the queue.
+-- Locks: group rows, skipping locked ones. Cost: one scan of the first 1000 messages of each lane; when all of these
+-- belong to conversations that wait or are locked, one probe for each conversation of the queue.
 
 create function parley._p_lock_delivery(
   queue parley._p_queue, priority integer, out endpoint_id bigint, out group_id bigint
@@ -23967,8 +23965,69 @@ comment on function parley._p_lock_delivery(parley._p_queue, integer) is
 'Finds and locks the first conversation of a priority that has a message, is not locked, and
 need not wait after a failure.';
 
+create function parley._p_lock_more_deliveries(
+  lane integer, without bigint, groups_max integer, out endpoints bigint[], out groups bigint[]
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_low bigint;
+begin
+  select h.low_position into v_low from parley._p_newest_hint(lane) as h;
+  select coalesce(array_agg(h.endpoint_id order by h.position), '{}'),
+    coalesce(array_agg(h.group_id order by h.position), '{}')
+  into endpoints, groups
+  from (
+    select f.endpoint_id, f.group_id, f.position
+    from (
+      select distinct on (e.group_id) e.endpoint_id, e.group_id, m.position
+      from (
+        select n.endpoint_id, n.position
+        from parley._p_message as n
+        where n.lane = _p_lock_more_deliveries.lane and n.position >= coalesce(v_low, 0)
+        order by n.position
+        limit 1000
+      ) as m
+      join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+      where e.group_id <> without
+        and not exists (select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id)
+        and not parley._p_is_set_aside(e.endpoint_id)
+      order by e.group_id, m.position
+    ) as f
+    join parley._p_conversation_group as g on g.group_id = f.group_id
+    order by f.position
+    limit groups_max
+    for update of g skip locked
+  ) as h;
+end
+$$;
+
+comment on function parley._p_lock_more_deliveries(integer, bigint, integer) is
+'Finds and locks the first conversation of each of some groups that have messages, are not locked, and have not failed.
+Arguments: lane; without, the group that is locked already; groups_max, at most so many.';
+
+-- sql/activation/deliveries.sql
+
+-- Deliveries: messages that a reader hands to somebody outside of the transaction, such as a
+-- webhook, before it receives them.
+--
+-- A failed delivery must not count as a poison message, and must not hold up other conversations. So a message is
+-- shown first (next_delivery), with its group locked to the end of the transaction, and received only when it was
+-- accepted (finish_delivery): a refusal leaves no trace on the message, and what it does leave (fail_delivery) is
+-- written in a transaction of its own. A conversation that failed is passed over until its time comes, which keeps
+-- its order; the others go on.
+--
+-- Invariants, and what keeps each:
+--   nobody else receives from a group meanwhile   the lock on its row, as in RECEIVE
+--   what is received is what was delivered   finish_delivery compares positions: a sender may have
+--     committed in front of them
+--   a second delivery can be recognized   message_id is made of endpoint and position, and so the same at each attempt
+-- Lock order: the group's row, then its messages (docs/architecture.md). Rows of _p_delivery_failure are locked alone.
+-- Which conversations are next, and what that costs: activation/find_deliveries.sql.
+
 create function parley.next_delivery(
-  queue text, top integer default 1,
+  queue text, top integer default 1, groups integer default 1,
   caller parley.caller default parley.current_caller()
 ) returns setof parley.received_message
 language plpgsql security definer rows 1
@@ -23983,8 +24042,12 @@ declare
   v_priority integer;
   v_idle_ms integer;
   v_found record;
+  v_more record;
+  v_count integer;
+  v_has_shown boolean;
 begin
   found := parley._p_require_top(top);
+  found := parley._p_require_groups(groups, false);
   if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
     found := parley._p_raise_disabled(v_queue.queue_id);
   elsif v_queue.readers_paused_at is not null then
@@ -23999,8 +24062,27 @@ begin
     loop
       v_found := parley._p_lock_delivery(v_queue, v_priority);
       exit when v_found.endpoint_id is null;
-      return query select * from parley._p_deliverable(v_found.endpoint_id, v_found.group_id, top);
-      if found then
+      select '{}'::bigint[] as endpoints, '{}'::bigint[] as groups into v_more;
+      if least(groups, top) > 1 and not exists (
+        select from parley._p_delivery_failure as f where f.endpoint_id = v_found.endpoint_id
+      ) then
+        v_more := parley._p_lock_more_deliveries(
+          parley._p_lane(v_queue.queue_id, v_priority), v_found.group_id, least(groups, top) - 1
+        );
+      end if;
+      v_count := cardinality(v_more.endpoints);
+      v_has_shown := false;
+      for v_place in 0 .. v_count loop
+        return query
+        select *
+        from parley._p_deliverable(
+          case v_place when 0 then v_found.endpoint_id else v_more.endpoints[v_place] end,
+          case v_place when 0 then v_found.group_id else v_more.groups[v_place] end,
+          top / (1 + v_count)
+        );
+        v_has_shown := v_has_shown or found;
+      end loop;
+      if v_has_shown then
         return;
       end if;
       -- Another reader took it between our scan and our lock; with a new scan it is gone.
@@ -24009,15 +24091,16 @@ begin
 end
 $$;
 
-comment on function parley.next_delivery(text, integer, parley.caller) is
-'Shows the next messages of one conversation without receiving them, and locks their conversation group to the end
-of the transaction. Conversations whose delivery failed are passed over until it is time to try again; so are
-groups that are locked. Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED.
-Then deliver, and call finish_delivery in the same transaction,
-or roll back and call fail_delivery.
-Arguments: queue; top, at most so many messages.
+comment on function parley.next_delivery(text, integer, integer, parley.caller) is
+'Shows the next messages of one conversation without receiving them, or of one of each of several groups, in equal
+parts, and locks their conversation groups to the end of the transaction. A conversation that has failed comes alone.
+Conversations whose delivery failed are passed over until it is time to try again; so are groups that are locked.
+Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED. Then deliver, and call
+finish_delivery in the same transaction, for each conversation, or roll back and call fail_delivery for each.
+Arguments: queue; top, at most so many messages; groups, of up to so many groups, 1 to 10,000.
 Columns: those of RECEIVE; message_id is the same at each attempt.
-Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.';
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 groups out of range, 9609 malformed name, 9617 the
+queue is disabled.';
 
 create function parley._p_deliverable(
   endpoint_id bigint, group_id bigint, top integer
@@ -24091,7 +24174,7 @@ Errors: 208, 229, 8426, 9609 and 9617 as receive.';
 
 create function parley.fail_delivery(
   queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null,
-  is_final boolean default false, answer text default null,
+  is_final boolean default false, answer text default null, is_alone boolean default true,
   caller parley.caller default parley.current_caller(),
   out attempts integer, out is_set_aside boolean
 )
@@ -24133,7 +24216,7 @@ begin
     endpoint_id, queue_id, conversation_handle, failures, attempts, last_error, first_failed_at, failed_at, retry_at
   )
   values (
-    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle, 1, is_attempt::integer,
+    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle, 1, (is_attempt and is_alone)::integer,
     left(error, 2000),
     clock_timestamp(), clock_timestamp(), clock_timestamp()
   )
@@ -24143,7 +24226,11 @@ begin
     last_error = excluded.last_error,
     failed_at = excluded.failed_at
   returning f.failures, f.attempts into v_failures, attempts;
-  if v_activation.max_attempts > 0 and (is_final or attempts >= v_activation.max_attempts) then
+  -- Of what was refused together each comes alone at once.
+  if is_attempt and not is_alone then
+    return;
+  end if;
+  if is_alone and v_activation.max_attempts > 0 and (is_final or attempts >= v_activation.max_attempts) then
     is_set_aside := parley._p_set_aside_delivery(v_queue, v_endpoint, attempts);
     if is_set_aside then
       return;
@@ -24164,7 +24251,7 @@ begin
 end
 $$;
 
-comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, text, parley.caller) is
+comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, text, boolean, parley.caller) is
 'Records that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles
 each time. After max_attempts of the webhook it is set aside, as a poison message is, whatever the poison message
 handling of the queue. For a conversation that is over, or not of the queue, nothing is recorded.
@@ -24173,7 +24260,8 @@ been counted, and is_set_aside.
 Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts (a
 receiver that is not there says nothing about the message); retry_ms, milliseconds that the receiver asks to wait;
 is_final, whether the receiver will never accept it; answer, what the receiver said, without secrets, of which the
-first 4,096 characters are kept.
+first 4,096 characters are kept; is_alone, whether no other conversation was delivered with it: otherwise nothing is
+counted, and it comes alone after that.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 create function parley._p_set_aside_delivery(
@@ -25092,6 +25180,7 @@ as $$
       'sealed_secret', encode(activation.sealed_secret, 'base64'),
       'timeout_ms', activation.timeout_ms,
       'batch_size', activation.batch_size,
+      'groups', activation.groups,
       'body_format', activation.body_format,
       'system_messages', activation.system_messages,
       'max_attempts', activation.max_attempts,
@@ -27711,6 +27800,7 @@ comment on column parley.external_activations.secret_name is
 'Name of the secret, or null; the secret itself is not shown.';
 comment on column parley.external_activations.timeout_ms is 'Milliseconds for one request.';
 comment on column parley.external_activations.batch_size is 'Messages in one request, at most.';
+comment on column parley.external_activations.groups is 'Groups of which one request has messages, at most.';
 comment on column parley.external_activations.body_format is 'envelope or raw.';
 comment on column parley.external_activations.system_messages is 'Whether EndDialog and Error are delivered too.';
 comment on column parley.external_activations.max_attempts is

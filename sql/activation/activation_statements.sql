@@ -171,6 +171,7 @@ create function parley.create_webhook_activation(
   timeout_ms integer default 15000,
   max_instances integer default 4,
   batch_size integer default 1,
+  groups integer default 1,
   body_format text default 'envelope',
   system_messages boolean default false,
   max_attempts integer default 10,
@@ -197,6 +198,7 @@ begin
   v_activation.secret_name := secret_name;
   v_activation.timeout_ms := timeout_ms;
   v_activation.batch_size := batch_size;
+  v_activation.groups := groups;
   v_activation.body_format := body_format;
   v_activation.system_messages := coalesce(system_messages, false);
   v_activation.max_attempts := max_attempts;
@@ -208,16 +210,18 @@ end
 $$;
 
 comment on function parley.create_webhook_activation(
-  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean, parley.caller
+  text, text, text, text, integer, integer, integer, integer, text, boolean, integer, integer, integer, boolean,
+  parley.caller
 ) is
 'Lets the daemon deliver the messages of a queue to a web address, and returns the secret that signs them, which nothing
 shows again. An address is called only where the operator of the daemon allows it: parley serve --allow-webhook.
 Arguments: queue; url, http or https; secret, 16 to 500 characters (null: a new one); secret_name, a name for it that
-views show; timeout_ms, milliseconds for one request; max_instances, requests at once, each of another conversation
-group; batch_size, messages of one conversation in a request; body_format, envelope (JSON) or raw; system_messages,
-whether EndDialog and Error are delivered too, instead of ending the conversation; max_attempts, after how many refusals
-a conversation is set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that a conversation waits
-after its first refusal, doubling up to the longest; activation, whether it is on.
+views show; timeout_ms, milliseconds for one request; max_instances, requests at once, each of other conversation
+groups; batch_size, messages in a request; groups, of how many groups they are, up to batch_size (1: of one
+conversation; of no meaning for a simple queue); body_format, envelope (JSON) or raw; system_messages, whether EndDialog
+and Error are delivered too, instead of ending the conversation; max_attempts, after how many refusals a conversation is
+set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that a conversation waits after its first
+refusal, doubling up to the longest; activation, whether it is on.
 Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed,
 9609 malformed name, 9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not
 act as the owner of the queue.
@@ -231,6 +235,7 @@ create function parley.alter_webhook_activation(
   timeout_ms integer default null,
   max_instances integer default null,
   batch_size integer default null,
+  groups integer default null,
   body_format text default null,
   system_messages boolean default null,
   max_attempts integer default null,
@@ -262,6 +267,7 @@ begin
   v_activation.secret_name := coalesce(secret_name, v_activation.secret_name);
   v_activation.timeout_ms := coalesce(timeout_ms, v_activation.timeout_ms);
   v_activation.batch_size := coalesce(batch_size, v_activation.batch_size);
+  v_activation.groups := coalesce(groups, v_activation.groups);
   v_activation.body_format := coalesce(body_format, v_activation.body_format);
   v_activation.system_messages := coalesce(system_messages, v_activation.system_messages);
   v_activation.max_attempts := coalesce(max_attempts, v_activation.max_attempts);
@@ -272,7 +278,8 @@ end
 $$;
 
 comment on function parley.alter_webhook_activation(
-  text, text, text, text, integer, integer, integer, text, boolean, integer, integer, integer, boolean, parley.caller
+  text, text, text, text, integer, integer, integer, integer, text, boolean, integer, integer, integer, boolean,
+  parley.caller
 ) is
 'Changes what is given of the webhook that reads a queue; what is null stays as it is. A
 request on its way is left alone.
@@ -336,6 +343,7 @@ select
   a.secret_name,
   a.timeout_ms,
   a.batch_size,
+  a.groups,
   a.body_format,
   a.system_messages,
   a.max_attempts,

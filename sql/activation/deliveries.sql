@@ -13,75 +13,10 @@
 --     committed in front of them
 --   a second delivery can be recognized   message_id is made of endpoint and position, and so the same at each attempt
 -- Lock order: the group's row, then its messages (docs/architecture.md). Rows of _p_delivery_failure are locked alone.
--- Cost: one scan of the first 1000 messages of each lane; when all of these belong to conversations that wait or are
--- locked, one probe for each conversation of the queue.
-
-create function parley._p_lock_delivery(
-  queue parley._p_queue, priority integer, out endpoint_id bigint, out group_id bigint
-)
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_lane integer := parley._p_lane(queue.queue_id, priority);
-  v_low bigint;
-begin
-  select h.low_position into v_low from parley._p_newest_hint(v_lane) as h;
-  select e.endpoint_id, e.group_id into endpoint_id, group_id
-  from (
-    select n.endpoint_id, n.position
-    from parley._p_message as n
-    where n.lane = v_lane and n.position >= coalesce(v_low, 0)
-    order by n.position
-    limit 1000
-  ) as m
-  join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
-  join parley._p_conversation_group as g on g.group_id = e.group_id
-  where not exists (
-    select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp()
-  )
-    and not parley._p_is_set_aside(e.endpoint_id)
-  order by m.position
-  limit 1
-  for update of g skip locked;
-  if endpoint_id is null and exists (
-    select from parley._p_message as n
-    where n.lane = v_lane and n.position >= coalesce(v_low, 0)
-    order by n.position offset 1000
-    limit 1
-  ) then
-    select e.endpoint_id, e.group_id into endpoint_id, group_id
-    from parley._p_service as s
-    join parley._p_endpoint as e
-      on e.service_id = s.service_id and e.state <> 'DO' and e.priority = _p_lock_delivery.priority
-    join parley._p_conversation_group as g on g.group_id = e.group_id
-    cross join lateral (
-      select n.position, n.lane
-      from parley._p_message as n
-      where n.endpoint_id = e.endpoint_id
-      order by n.position
-      limit 1
-    ) as m
-    where s.queue_id = queue.queue_id
-      and m.lane = v_lane
-      and not exists (
-        select from parley._p_delivery_failure as f
-        where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp()
-      )
-      and not parley._p_is_set_aside(e.endpoint_id)
-    order by m.position
-    limit 1
-    for update of g skip locked;
-  end if;
-end
-$$;
-
-comment on function parley._p_lock_delivery(parley._p_queue, integer) is
-'Finds and locks the first conversation of a priority that has a message, is not locked, and
-need not wait after a failure.';
+-- Which conversations are next, and what that costs: activation/find_deliveries.sql.
 
 create function parley.next_delivery(
-  queue text, top integer default 1,
+  queue text, top integer default 1, groups integer default 1,
   caller parley.caller default parley.current_caller()
 ) returns setof parley.received_message
 language plpgsql security definer rows 1
@@ -96,8 +31,12 @@ declare
   v_priority integer;
   v_idle_ms integer;
   v_found record;
+  v_more record;
+  v_count integer;
+  v_has_shown boolean;
 begin
   found := parley._p_require_top(top);
+  found := parley._p_require_groups(groups, false);
   if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
     found := parley._p_raise_disabled(v_queue.queue_id);
   elsif v_queue.readers_paused_at is not null then
@@ -112,8 +51,27 @@ begin
     loop
       v_found := parley._p_lock_delivery(v_queue, v_priority);
       exit when v_found.endpoint_id is null;
-      return query select * from parley._p_deliverable(v_found.endpoint_id, v_found.group_id, top);
-      if found then
+      select '{}'::bigint[] as endpoints, '{}'::bigint[] as groups into v_more;
+      if least(groups, top) > 1 and not exists (
+        select from parley._p_delivery_failure as f where f.endpoint_id = v_found.endpoint_id
+      ) then
+        v_more := parley._p_lock_more_deliveries(
+          parley._p_lane(v_queue.queue_id, v_priority), v_found.group_id, least(groups, top) - 1
+        );
+      end if;
+      v_count := cardinality(v_more.endpoints);
+      v_has_shown := false;
+      for v_place in 0 .. v_count loop
+        return query
+        select *
+        from parley._p_deliverable(
+          case v_place when 0 then v_found.endpoint_id else v_more.endpoints[v_place] end,
+          case v_place when 0 then v_found.group_id else v_more.groups[v_place] end,
+          top / (1 + v_count)
+        );
+        v_has_shown := v_has_shown or found;
+      end loop;
+      if v_has_shown then
         return;
       end if;
       -- Another reader took it between our scan and our lock; with a new scan it is gone.
@@ -122,15 +80,16 @@ begin
 end
 $$;
 
-comment on function parley.next_delivery(text, integer, parley.caller) is
-'Shows the next messages of one conversation without receiving them, and locks their conversation group to the end
-of the transaction. Conversations whose delivery failed are passed over until it is time to try again; so are
-groups that are locked. Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED.
-Then deliver, and call finish_delivery in the same transaction,
-or roll back and call fail_delivery.
-Arguments: queue; top, at most so many messages.
+comment on function parley.next_delivery(text, integer, integer, parley.caller) is
+'Shows the next messages of one conversation without receiving them, or of one of each of several groups, in equal
+parts, and locks their conversation groups to the end of the transaction. A conversation that has failed comes alone.
+Conversations whose delivery failed are passed over until it is time to try again; so are groups that are locked.
+Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED. Then deliver, and call
+finish_delivery in the same transaction, for each conversation, or roll back and call fail_delivery for each.
+Arguments: queue; top, at most so many messages; groups, of up to so many groups, 1 to 10,000.
 Columns: those of RECEIVE; message_id is the same at each attempt.
-Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed name, 9617 the queue is disabled.';
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 groups out of range, 9609 malformed name, 9617 the
+queue is disabled.';
 
 create function parley._p_deliverable(
   endpoint_id bigint, group_id bigint, top integer
@@ -204,7 +163,7 @@ Errors: 208, 229, 8426, 9609 and 9617 as receive.';
 
 create function parley.fail_delivery(
   queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null,
-  is_final boolean default false, answer text default null,
+  is_final boolean default false, answer text default null, is_alone boolean default true,
   caller parley.caller default parley.current_caller(),
   out attempts integer, out is_set_aside boolean
 )
@@ -246,7 +205,7 @@ begin
     endpoint_id, queue_id, conversation_handle, failures, attempts, last_error, first_failed_at, failed_at, retry_at
   )
   values (
-    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle, 1, is_attempt::integer,
+    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle, 1, (is_attempt and is_alone)::integer,
     left(error, 2000),
     clock_timestamp(), clock_timestamp(), clock_timestamp()
   )
@@ -256,7 +215,11 @@ begin
     last_error = excluded.last_error,
     failed_at = excluded.failed_at
   returning f.failures, f.attempts into v_failures, attempts;
-  if v_activation.max_attempts > 0 and (is_final or attempts >= v_activation.max_attempts) then
+  -- Of what was refused together each comes alone at once.
+  if is_attempt and not is_alone then
+    return;
+  end if;
+  if is_alone and v_activation.max_attempts > 0 and (is_final or attempts >= v_activation.max_attempts) then
     is_set_aside := parley._p_set_aside_delivery(v_queue, v_endpoint, attempts);
     if is_set_aside then
       return;
@@ -277,7 +240,7 @@ begin
 end
 $$;
 
-comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, text, parley.caller) is
+comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, text, boolean, parley.caller) is
 'Records that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles
 each time. After max_attempts of the webhook it is set aside, as a poison message is, whatever the poison message
 handling of the queue. For a conversation that is over, or not of the queue, nothing is recorded.
@@ -286,7 +249,8 @@ been counted, and is_set_aside.
 Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts (a
 receiver that is not there says nothing about the message); retry_ms, milliseconds that the receiver asks to wait;
 is_final, whether the receiver will never accept it; answer, what the receiver said, without secrets, of which the
-first 4,096 characters are kept.
+first 4,096 characters are kept; is_alone, whether no other conversation was delivered with it: otherwise nothing is
+counted, and it comes alone after that.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 create function parley._p_set_aside_delivery(

@@ -28,6 +28,7 @@ create table parley._p_external_activation (
   sealed_secret bytea,
   timeout_ms integer,
   batch_size integer,
+  groups integer,
   body_format text,
   system_messages boolean,
   max_attempts integer,
@@ -91,6 +92,7 @@ begin
   end if;
   found := parley._p_require_range('timeout_ms', activation.timeout_ms, 100, 600000);
   found := parley._p_require_range('batch_size', activation.batch_size, 1, 1000);
+  found := parley._p_require_range('groups', activation.groups, 1, activation.batch_size);
   found := parley._p_require_range('max_attempts', activation.max_attempts, 0, 1000000);
   found := parley._p_require_range('first_retry_ms', activation.first_retry_ms, 1, 86400000);
   found := parley._p_require_range(
@@ -120,16 +122,16 @@ begin
   delete from parley._p_external_activation as a where a.queue_id = activation.queue_id;
   insert into parley._p_external_activation (
     queue_id, kind, is_enabled, min_instances, max_instances, program, environment, working_directory, stop_timeout_ms,
-    url, secret_name, secret, sealed_secret, timeout_ms, batch_size, body_format, system_messages, max_attempts,
-    first_retry_ms, longest_retry_ms, set_by, create_date, modify_date
+    url, secret_name, secret, sealed_secret, timeout_ms, batch_size, groups, body_format, system_messages,
+    max_attempts, first_retry_ms, longest_retry_ms, set_by, create_date, modify_date
   )
   values (
     activation.queue_id, activation.kind, activation.is_enabled, activation.min_instances, activation.max_instances,
     activation.program, activation.environment, activation.working_directory, activation.stop_timeout_ms,
     activation.url, activation.secret_name, activation.secret, activation.sealed_secret, activation.timeout_ms,
-    activation.batch_size, activation.body_format, activation.system_messages, activation.max_attempts,
-    activation.first_retry_ms, activation.longest_retry_ms, activation.set_by, coalesce(activation.create_date, now()),
-    clock_timestamp()
+    activation.batch_size, activation.groups, activation.body_format, activation.system_messages,
+    activation.max_attempts, activation.first_retry_ms, activation.longest_retry_ms, activation.set_by,
+    coalesce(activation.create_date, now()), clock_timestamp()
   );
   return true;
 end

@@ -20,6 +20,7 @@ as $$
       'sealed_secret', encode(activation.sealed_secret, 'base64'),
       'timeout_ms', activation.timeout_ms,
       'batch_size', activation.batch_size,
+      'groups', activation.groups,
       'body_format', activation.body_format,
       'system_messages', activation.system_messages,
       'max_attempts', activation.max_attempts,

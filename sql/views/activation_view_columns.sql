@@ -16,6 +16,7 @@ comment on column parley.external_activations.secret_name is
 'Name of the secret, or null; the secret itself is not shown.';
 comment on column parley.external_activations.timeout_ms is 'Milliseconds for one request.';
 comment on column parley.external_activations.batch_size is 'Messages in one request, at most.';
+comment on column parley.external_activations.groups is 'Groups of which one request has messages, at most.';
 comment on column parley.external_activations.body_format is 'envelope or raw.';
 comment on column parley.external_activations.system_messages is 'Whether EndDialog and Error are delivered too.';
 comment on column parley.external_activations.max_attempts is

@@ -31,6 +31,7 @@ type WebhookActivation struct {
 	Timeout        *time.Duration // for one request
 	MaxInstances   *int32         // requests at once
 	BatchSize      *int32         // messages in one request
+	Groups         *int32         // groups of which one request has messages
 	BodyFormat     *string        // envelope or raw
 	SystemMessages *bool          // whether EndDialog and Error are delivered too
 	MaxAttempts    *int32         // 0: without end
@@ -104,6 +105,7 @@ func (w WebhookActivation) call(verb, queue string) pgdb.Call {
 	pgdb.GiveMilliseconds(&c, "timeout_ms", w.Timeout)
 	pgdb.Give(&c, "max_instances", "integer", w.MaxInstances)
 	pgdb.Give(&c, "batch_size", "integer", w.BatchSize)
+	pgdb.Give(&c, "groups", "integer", w.Groups)
 	pgdb.Give(&c, "body_format", "text", w.BodyFormat)
 	pgdb.Give(&c, "system_messages", "boolean", w.SystemMessages)
 	pgdb.Give(&c, "max_attempts", "integer", w.MaxAttempts)
@@ -141,6 +143,7 @@ type ExternalActivation struct {
 	SecretName     *string `json:"secret_name"`
 	TimeoutMS      *int32  `json:"timeout_ms"`
 	BatchSize      *int32  `json:"batch_size"`
+	Groups         *int32  `json:"groups"`
 	BodyFormat     *string `json:"body_format"`
 	SystemMessages *bool   `json:"system_messages"`
 	MaxAttempts    *int32  `json:"max_attempts"`
@@ -154,7 +157,7 @@ type ExternalActivation struct {
 func ReadExternalActivations(ctx context.Context, db pgdb.DB) ([]ExternalActivation, error) {
 	rows, err := db.Query(ctx, `
 		select a.queue_name, a.kind, a.is_enabled, a.min_instances, a.max_instances, a.program, a.environment_names, a.working_directory,
-			a.stop_timeout_ms, a.url, a.secret_name, a.timeout_ms, a.batch_size, a.body_format, a.system_messages, a.max_attempts,
+			a.stop_timeout_ms, a.url, a.secret_name, a.timeout_ms, a.batch_size, a.groups, a.body_format, a.system_messages, a.max_attempts,
 			a.first_retry_ms, a.longest_retry_ms,
 			(select count(*) from parley.delivery_failures as f where f.service_queue_id = a.service_queue_id)
 		from parley.external_activations as a

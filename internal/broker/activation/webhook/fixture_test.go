@@ -51,6 +51,12 @@ type request struct {
 	number int             // of the request, from 1
 	over   <-chan struct{} // closed at the end of the test
 
+	posted
+	Conversations []posted
+}
+
+// posted is one conversation in a request.
+type posted struct {
 	Queue              string
 	ConversationHandle string `json:"conversation_handle"`
 	ServiceName        string `json:"service_name"`
@@ -61,6 +67,13 @@ type request struct {
 		BodyEncoding          string `json:"body_encoding"`
 		Body                  *string
 	}
+}
+
+func (p posted) bodies() (bodies string) {
+	for _, m := range p.Messages {
+		bodies += *m.Body
+	}
+	return bodies
 }
 
 // await lets a handler wait. It returns at the end of the test at the latest, whether that has failed or not: the server's Close waits

@@ -100,8 +100,11 @@ func (r *reader) timeToNext(ctx context.Context) (time.Duration, bool, error) {
 // deliver does one transaction: it shows itself messages, posts them, and receives what was accepted. It reports whether there
 // was anything to deliver, accepted or not.
 func (r *reader) deliver(ctx context.Context) (bool, error) {
-	if r.IsSimple {
+	switch {
+	case r.IsSimple:
 		return r.deliverSimple(ctx)
+	case r.Groups > 1:
+		return r.deliverMany(ctx)
 	}
 	work, cancel := outlive(ctx, stopTimeout)
 	defer cancel()
@@ -131,21 +134,29 @@ var errOvertaken = errors.New("a message has come in front of those that were de
 
 // handOver posts messages and does what the answer says, in the transaction that has them locked.
 func (r *reader) handOver(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
-	handle := messages[0].ConversationHandle
-	if !r.SystemMessages {
-		ordinary := 0
-		for ordinary < len(messages) && !messages[ordinary].IsEndDialog() && !messages[ordinary].IsError() {
-			ordinary++
-		}
-		if ordinary == 0 {
-			return r.end(ctx, tx, messages[0])
-		}
-		messages = messages[:ordinary]
+	last := messages[0]
+	if messages = r.toPost(messages); len(messages) == 0 {
+		return r.end(ctx, tx, last)
 	}
 	answer, err := r.post(ctx, r.dialogDelivery(messages))
 	if err != nil {
 		return err
 	}
+	return r.accept(ctx, tx, messages, answer)
+}
+
+// toPost gives those of the messages of a conversation that are posted; none when the first says that it is over.
+func (r *reader) toPost(messages []parley.Message) []parley.Message {
+	for i, message := range messages {
+		if !r.SystemMessages && (message.IsEndDialog() || message.IsError()) {
+			return messages[:i]
+		}
+	}
+	return messages
+}
+
+// accept receives messages of a conversation and does what the answer says.
+func (r *reader) accept(ctx context.Context, tx pgx.Tx, messages []parley.Message, a answer) error {
 	same, err := parley.FinishDelivery(ctx, tx, r.queue, messages)
 	if err != nil {
 		return err
@@ -153,7 +164,7 @@ func (r *reader) handOver(ctx context.Context, tx pgx.Tx, messages []parley.Mess
 	if !same {
 		return errOvertaken
 	}
-	return r.respond(ctx, tx, handle, answer)
+	return r.respond(ctx, tx, messages[0].ConversationHandle, a)
 }
 
 // end ends our side of a conversation that the far side has ended.

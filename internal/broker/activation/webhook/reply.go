@@ -22,7 +22,18 @@ type answer struct {
 		Code        int32  `json:"code"`
 		Description string `json:"description"`
 	} `json:"end_with_error"`
+	// Conversations is that for each conversation, where a request has several.
+	Conversations []conversationAnswer `json:"conversations"`
 }
+
+// conversationAnswer is what an answer asks for in one of several conversations.
+type conversationAnswer struct {
+	ConversationHandle string `json:"conversation_handle"`
+	answer
+}
+
+// asks reports whether the answer asks for anything outside of Conversations.
+func (a answer) asks() bool { return len(a.Replies) > 0 || a.End || a.EndWithError != nil }
 
 // reply is a message to send back.
 type reply struct {
@@ -47,6 +58,19 @@ func parseAnswer(contentType string, body []byte) (answer, error) {
 	if err := json.Unmarshal(body, &a); err != nil {
 		return answer{}, fmt.Errorf("read the answer: %w", err)
 	}
+	if err := a.check(); err != nil {
+		return answer{}, err
+	}
+	for i := range a.Conversations {
+		if err := a.Conversations[i].check(); err != nil {
+			return answer{}, err
+		}
+	}
+	return a, nil
+}
+
+// check puts the replies into one list.
+func (a *answer) check() error {
 	if a.Reply != nil {
 		a.Replies = append([]reply{*a.Reply}, a.Replies...)
 		a.Reply = nil
@@ -54,18 +78,18 @@ func parseAnswer(contentType string, body []byte) (answer, error) {
 	for _, r := range a.Replies {
 		switch {
 		case r.MessageType == "":
-			return answer{}, errors.New("read the answer: a reply has no message_type")
+			return errors.New("read the answer: a reply has no message_type")
 		case len(r.Body) > 0 && !bytes.Equal(r.Body, []byte("null")) && r.BodyBase64 != nil:
-			return answer{}, errors.New("read the answer: a reply has two bodies")
+			return errors.New("read the answer: a reply has two bodies")
 		}
 		if _, err := r.bytes(); err != nil {
-			return answer{}, fmt.Errorf("read the answer: %w", err)
+			return fmt.Errorf("read the answer: %w", err)
 		}
 	}
 	if a.EndWithError != nil && (a.End || a.EndWithError.Code <= 0) {
-		return answer{}, errors.New("read the answer: end_with_error has a code above zero, and stands alone")
+		return errors.New("read the answer: end_with_error has a code above zero, and stands alone")
 	}
-	return a, nil
+	return nil
 }
 
 func isJSON(contentType string) bool {

@@ -16,7 +16,7 @@ import (
 
 // envelope is the body of a request in format envelope: messages of one conversation, in their order.
 type envelope struct {
-	Queue               string    `json:"queue"`
+	Queue               string    `json:"queue,omitempty"`
 	ConversationHandle  string    `json:"conversation_handle"`
 	ConversationGroupID string    `json:"conversation_group_id"`
 	ServiceName         string    `json:"service_name"`

@@ -46,7 +46,7 @@ func (r *reader) deliverSimple(ctx context.Context) (bool, error) {
 		if err != nil {
 			return err
 		}
-		if len(answer.Replies) > 0 || answer.End || answer.EndWithError != nil {
+		if answer.asks() || len(answer.Conversations) > 0 {
 			return &refusal{cause: errors.New("the answer asks for what cannot be: a message of a simple queue has no conversation " +
 				"in which to reply, or to end"), isAttempt: true}
 		}

@@ -47,6 +47,7 @@ type definition struct {
 	SealedSecret   []byte `json:"sealed_secret"` // base64 is what JSON has for bytes
 	TimeoutMS      int    `json:"timeout_ms"`
 	BatchSize      int    `json:"batch_size"`
+	Groups         int    `json:"groups"`
 	BodyFormat     string `json:"body_format"`
 	SystemMessages bool   `json:"system_messages"`
 	IsSimple       bool   `json:"is_simple"`       // the queue is simple: its messages are of no conversation
