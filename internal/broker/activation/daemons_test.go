@@ -158,7 +158,7 @@ func TestThroughAPoolerAProcedureOfAnotherRoleRunsInOneTransaction(t *testing.T)
 		declare
 			m record;
 		begin
-			for m in select * from parley.receive('target') loop
+			for m in select * from parley.receive('target', top => 20, groups => 10) loop
 				insert into app.done (number) values (convert_from(m.message_body, 'UTF8')::int);
 			end loop;
 		end`)
