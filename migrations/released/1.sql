@@ -23895,8 +23895,8 @@ caller may view. Secrets, values of environments and the query of a url are show
 
 -- sql/activation/find_deliveries.sql
 
--- Which conversations are delivered next: the first of a priority that has a message, need not wait after a failure, and
--- whose group nobody else has locked; and others to go with it, of which none has failed.
+-- Which conversations are delivered next: the first of a priority that has a message, need not wait after a failure,
+-- and whose group nobody else has locked; and others to go with it, of which none has failed.
 --
 -- Locks: group rows, skipping locked ones. Cost: one scan of the first 1000 messages of each lane; when all of these
 -- belong to conversations that wait or are locked, one probe for each conversation of the queue.
