@@ -52,6 +52,7 @@ func TestSendOnce(t *testing.T) {
 	b := newWorld(t)
 	handle := b.dialog()
 	equal(b.session, false, sendOnce, handle, "a", "k")
+	b.exec("select parley.fire_timers()") // which forgets keys, but none that counts
 	equal(b.session, true, sendOnce, handle, "other", "k")
 	// Over all conversations of the service.
 	equal(b.session, true, sendOnce, b.dialog(), "a", "k")
@@ -73,6 +74,9 @@ func TestSendOnce(t *testing.T) {
 	equal(b.session, false, sendOnce, handle, "again", "k")
 	equal(b.session, 7, "select extract(epoch from expires_at - used_at)::integer from parley._p_deduplication_key where key = 'k'")
 	b.refuses(8402, "select parley.alter_service('//test/Asker', deduplication_seconds => 0)")
+	// A key of a dialog is none of a message.
+	b.exec(beginOnce, "of a dialog")
+	equal(b.session, false, sendOnce, handle, "a", "of a dialog")
 }
 
 func TestPutOnce(t *testing.T) {

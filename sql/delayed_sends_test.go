@@ -51,6 +51,7 @@ func TestSendForLaterComesWhenDueAndInOrder(t *testing.T) {
 	b.makeSendsDue()
 	b.requireAnswered(request+" first", request+" second", request+" third")
 	equal(b.session, 0, "select count(*) from parley._p_delayed_send")
+	b.refuses(8410, "select parley.send_at(parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work', lifetime => 60), $1, 'late', clock_timestamp() + interval '1 hour')", request)
 	// What is due already is sent at once.
 	equal(b.session, true, "select parley.send_at($1::uuid, $2, 'past', clock_timestamp() - interval '1 hour') is null", handle, request)
 	b.requireAnswered(request + " past")
@@ -96,7 +97,12 @@ func TestEndComesBehindWhatWasSentForLater(t *testing.T) {
 			b.requireAnswered(request + " " + sent)
 		}
 		id := b.sendAt(handle, "later", 1000)
+		if sent != "" {
+			b.send(b.farHandle(handle), reply, "unread")
+		}
 		b.exec("select parley.end_conversation($1::uuid)", handle)
+		// What the side that ended had not received goes with its end.
+		equal(b.session, 0, "select count(*) from parley._p_message")
 		b.refuses(8429, "select parley.send_at($1::uuid, $2, 'more', clock_timestamp() + interval '1 hour')", handle, request)
 		b.exec("select parley.fire_timers()")
 		b.requireAnswered()

@@ -153,6 +153,21 @@ func TestOutcomeOfEachRecipientIsFinalOrTriedAgain(t *testing.T) {
 	}
 }
 
+// A body that is content of the store goes with the last message that needs it.
+func TestLargeBodyGoesWithItsLastRecipient(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	id := b.delivery("MAILBOX/local/-", "", "ann@example.org", "bob@example.org")
+	b.exec("update parley_mail._p_message set content_id = parley_mail._p_stored_content($1, repeat('x', 9000)::bytea), body = null where message_id = $1", id)
+	const references = "select count(*) from parley_store._p_content_reference where system = 'mail'"
+	c := b.claimMail(1, 1)[0]
+	b.outcomes(c, "DELIVERED", "DEFERRED")
+	equal(b.session, 1, references)
+	b.exec("select parley_mail._p_fail_recipients(array[$1::bigint], array[2], array['5.4.7'], array['late'], 'QUEUE')", id)
+	b.exec("delete from parley_mail._p_report; select parley_mail._p_remove_finished(array(select message_id from parley_mail._p_message))")
+	equal(b.session, 0, references)
+}
+
 func TestOutcomeUnderALeaseThatIsOverIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newMail(t)

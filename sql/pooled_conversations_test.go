@@ -172,7 +172,6 @@ func TestGetConversationReplacesByCount(t *testing.T) {
 	first := value[string](b.session, get)
 	b.send(first, request, "1")
 	b.send(first, request, "2")
-	b.send(first, request, "3")
 	equal(b.session, first, get)
 	b.receive("Answering")
 	// Who replaces it has not committed: others go on with the old one.
@@ -185,7 +184,7 @@ func TestGetConversationReplacesByCount(t *testing.T) {
 	if second == first {
 		t.Fatal("it was not replaced")
 	}
-	// The old one is ended in a minute.
+	// The old one is ended in a minute, however often it is replaced.
 	equal(b.session, true, `
 		select bool_and(end_at between clock_timestamp() and clock_timestamp() + interval '1 minute') from parley.pooled_conversations where conversation_handle = $1`, first)
 	target := b.farHandle(first)

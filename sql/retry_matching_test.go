@@ -56,7 +56,7 @@ func TestRetryMatchingFilters(t *testing.T) {
 	b.setAsideMany(2)
 	for _, none := range []string{
 		"queue => 'Asking'", "service_name => '//test/Asker'", "contract => 'DEFAULT'", "sqlstate => '22013'", "error => 'error 7'",
-		"set_aside_before => now() - interval '1 hour'", "sqlstate => '22012', error => 'none'",
+		"set_aside_before => now() - interval '1 hour'", "set_aside_before => (select min(s.set_aside_at) from parley._p_set_aside as s)", "sqlstate => '22012', error => 'none'",
 	} {
 		if got := b.retried(none); got != "0 0" {
 			t.Errorf("%s puts back %s", none, got)

@@ -177,6 +177,11 @@ func TestPolicyIsReadOnceForEachNumber(t *testing.T) {
 	if got := d.policies().Of(t.Context(), "example.com"); got.Mode != mtasts.ModeTesting || d.reads.Load() != 2 {
 		t.Errorf("policy is %+v after %d reads", got, d.reads.Load())
 	}
+	d.id.Store("v=STSv1; id=3;")
+	d.text.Store(strings.Replace(policy, "enforce", "none", 1))
+	if got := d.policies().Of(t.Context(), "example.com"); got != nil {
+		t.Errorf("a policy that asks for nothing holds: %+v", got)
+	}
 }
 
 func TestPolicyHoldsWhenNothingMoreCanBeRead(t *testing.T) {

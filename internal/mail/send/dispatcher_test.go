@@ -58,6 +58,8 @@ type road struct {
 	limits send.Limits
 	mu     sync.Mutex
 	opened int
+	// refusal is why there is no way; nil where there is one.
+	refusal *send.OpenError
 	// held is what each message waits for; nil for nothing.
 	held chan struct{}
 }
@@ -73,6 +75,9 @@ func (r *road) Connect(context.Context, send.Hop) (send.Way, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.opened++
+	if r.refusal != nil {
+		return nil, r.refusal
+	}
 	return &roadWay{road: r}, nil
 }
 
@@ -84,8 +89,11 @@ func (w *roadWay) Send(ctx context.Context, message send.Message) []send.Result 
 		}
 	}
 	w.messages++
-	if message.ID == "closes" {
+	switch message.ID {
+	case "closes":
 		return []send.Result{{Class: send.Deferred, Code: 421, HostFailed: true}}
+	case "breaks":
+		return []send.Result{{Class: send.Deferred, HostFailed: true}}
 	}
 	return []send.Result{{Class: send.Delivered, Code: 250}}
 }
@@ -181,6 +189,44 @@ func TestMessagesBehindOneThatClosesTheConnectionGoBackUntried(t *testing.T) {
 	}
 	if failed := slices.ContainsFunc(q.reports, func(r send.HopReport) bool { return r.Failure != nil }); tried != 2 || !failed {
 		t.Errorf("%d messages were tried; the host failed: %v", tried, failed)
+	}
+}
+
+// A host that closes, and one that refuses everybody, are left alone with all that waits for them. One whose connection broke is tried
+// again, and a domain that takes no mail fails its message alone.
+func TestFailureIsThatOfTheHostOrOfTheMessage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		ids       []string
+		refusal   *send.OpenError
+		tried     int
+		hasFailed bool
+	}{
+		{name: "the connection breaks", ids: []string{"1", "breaks", "3"}, tried: 3},
+		{
+			name: "it refuses everybody", ids: []string{"1", "2"}, hasFailed: true,
+			refusal: &send.OpenError{Result: send.Result{Class: send.Failed, Code: 554, HostFailed: true}},
+		},
+		{
+			name: "the domain takes no mail", ids: []string{"1", "2"}, tried: 2,
+			refusal: &send.OpenError{Result: send.Result{Class: send.Failed, Enhanced: "5.1.10"}},
+		},
+	} {
+		q, r := newQueue(), &road{refusal: c.refusal}
+		q.put(hopTo("internet", "b.example"), c.ids...)
+		stop := dispatch(t, q, r)
+		q.await(t, len(c.ids))
+		stop()
+		tried := 0
+		for _, outcome := range q.outcomes {
+			if outcome.Results != nil {
+				tried++
+			}
+		}
+		if failed := slices.ContainsFunc(q.reports, func(r send.HopReport) bool { return r.Failure != nil }); tried != c.tried || failed != c.hasFailed {
+			t.Errorf("%s: %d messages were tried; the host failed: %v", c.name, tried, failed)
+		}
 	}
 }
 
