@@ -120,3 +120,23 @@ func TestUsersWithoutAConnectorSendUnderOurDomainsOrTheirOwnSenders(t *testing.T
 		}
 	}
 }
+
+// Failures of AUTH count for as long as the lockout lasts that they lead to.
+func TestFailuresOfAuthenticationAreForgottenInTime(t *testing.T) {
+	t.Parallel()
+	a, limits, source := newAccounts(), Limits{LockoutFailures: 2, LockoutTime: time.Minute}, sourceOf(netip.MustParseAddr("192.0.2.1"))
+	now := time.Unix(1, 0)
+	for _, step := range []struct {
+		after    time.Duration
+		isLocked bool
+	}{{0, false}, {61 * time.Second, false}, {59 * time.Second, true}} {
+		now = now.Add(step.after)
+		a.authFailed(limits, source, now)
+		if a.isLockedOut(source, now) != step.isLocked {
+			t.Errorf("%v after the failure before: locked out %v, want %v", step.after, !step.isLocked, step.isLocked)
+		}
+	}
+	if now = now.Add(time.Minute); a.isLockedOut(source, now) {
+		t.Error("a lockout lasts for ever")
+	}
+}

@@ -283,18 +283,6 @@ func TestAuthenticationThatSucceedsForgivesTheSourceItsFailures(t *testing.T) {
 	}
 }
 
-// Failures count as long as the lockout would be.
-func TestFailedAuthenticationsOfLongAgoDoNotCount(t *testing.T) {
-	t.Parallel()
-	connector := submission()
-	connector.Limits.LockoutFailures, connector.Limits.LockoutTime = 2, time.Nanosecond
-	f := start(t, nil, connector)
-	c := f.greeted()
-	c.say("AUTH PLAIN "+encoded("\x00ann\x00wrong"), "535")
-	c.say("AUTH PLAIN "+encoded("\x00ann\x00wrong"), "535")
-	c.say("AUTH PLAIN "+encoded("\x00ann\x00secret"), "235")
-}
-
 func TestVerifiersArePostgreSQLs(t *testing.T) {
 	t.Parallel()
 	// made by: create role ... password 'secret'
