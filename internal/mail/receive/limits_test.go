@@ -139,4 +139,12 @@ func TestFailuresOfAuthenticationAreForgottenInTime(t *testing.T) {
 	if now = now.Add(time.Minute); a.isLockedOut(source, now) {
 		t.Error("a lockout lasts for ever")
 	}
+	now = now.Add(time.Hour)
+	for range 3 {
+		a.authFailed(limits, source, now)
+		a.authSucceeded(source)
+	}
+	if a.isLockedOut(source, now) {
+		t.Error("somebody who succeeded in between is locked out")
+	}
 }

@@ -271,18 +271,6 @@ func TestFailedAuthenticationsEndTheConnectionAndLockOutTheSource(t *testing.T) 
 	c.say("AUTH PLAIN "+encoded("\x00ann\x00secret"), "454 4.7.0")
 }
 
-func TestAuthenticationThatSucceedsForgivesTheSourceItsFailures(t *testing.T) {
-	t.Parallel()
-	connector := submission()
-	connector.Limits.LockoutFailures = 2
-	f := start(t, nil, connector)
-	for range 3 {
-		c := f.greeted()
-		c.say("AUTH PLAIN "+encoded("\x00ann\x00wrong"), "535")
-		c.say("AUTH PLAIN "+encoded("\x00ann\x00secret"), "235")
-	}
-}
-
 func TestVerifiersArePostgreSQLs(t *testing.T) {
 	t.Parallel()
 	// made by: create role ... password 'secret'
