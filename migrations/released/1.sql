@@ -36905,14 +36905,16 @@ as $$
         (173, 173), (304, 304), (837, 837), (847, 847), (890, 890), (1010, 1010), (5112, 5117), (6155, 6157),
         (6159, 6159), (7296, 7304), (7838, 7838), (8064, 8111), (8114, 8116), (8119, 8119), (8124, 8124), (8130, 8132),
         (8135, 8135), (8140, 8140), (8178, 8180), (8183, 8183), (8188, 8188), (8203, 8205), (8288, 8288), (8292, 8292),
-        (43888, 43967), (65024, 65039), (65279, 65279), (113824, 113827), (120531, 120531), (120589, 120589),
-        (120647, 120647), (120705, 120705), (120763, 120763), (917760, 917999)
+        (42994, 42996), (43888, 43967), (65024, 65039), (65279, 65279), (67456, 67514), (113824, 113827),
+        (120531, 120531), (120589, 120589), (120647, 120647), (120705, 120705), (120763, 120763), (122928, 122989),
+        (917760, 917999)
     ) as r (first, last) on ascii(c.letter) between r.first and r.last
   )
 $$;
 
 comment on function parley_mail._p_is_in_domains(text) is
-'Reports whether a text has none of the characters that UTS 46 ignores or maps otherwise than by NFKC and lower case.';
+'Reports whether a text has none of the characters that UTS 46 ignores or maps otherwise than by NFKC and lower case,
+nor of those whose NFKC is newer than Unicode 13.';
 
 create function parley_mail._p_punycode(label text) returns text
 language plpgsql immutable
