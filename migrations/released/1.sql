@@ -44106,7 +44106,8 @@ as $$
     'received_at', m.received_at, 'sender', m.sender, 'recipient', addresses[1], 'recipients', to_jsonb(addresses),
     'subject', m.subject, 'size', m.size, 'source', m.source, 'source_ip', m.source_ip, 'helo', m.helo,
     'authenticated_as', m.authenticated_as, 'verdicts', m.verdicts, 'headers', parley_mail._p_unfolded_headers(b.body),
-    'raw', encode(b.body, 'base64')
+    -- In one line: not every decoder takes the line ends that encode writes.
+    'raw', translate(encode(b.body, 'base64'), E'\n', '')
   )
   from parley_mail._p_message as m
   cross join (select parley_mail._p_body_of(_p_payload.message_id) as body offset 0) as b
