@@ -66,4 +66,13 @@ var pageClaims = []claim{
 		select bool_and(cntr_type = 272696576) from parley.dm_os_performance_counters where counter_name like '%/sec'`},
 	{"monitoring", "The triggers that see messages are disabled", `
 		select count(*) = 8 and bool_and(tgenabled = 'D') from pg_trigger where tgname like '\_p\_record%'`},
+	{"mail-receiving", "| failed authentications of a source | 10 in 5 minutes (`authentication_lockout`)", `
+		select default_value = '300' from parley_mail.setting_definitions where kind = 'receive connector' and setting = 'authentication_lockout'`},
+	{"mail-migration", "| `hopcount_limit` | 50 | `max_hops` | 60 |", `
+		select bool_and(default_value = '60') from parley_mail.setting_definitions where setting = 'max_hops'`},
+	{"mail-migration", "| `maximal_queue_lifetime` | 5 days | `expiry` | 2 days |", `
+		select default_value = to_jsonb(2 * 86400) from parley_mail.setting_definitions where setting = 'expiry'`},
+	{"mail-migration", "`max_connections_per_domain` | 20 |", `
+		select default_value = '20' from parley_mail.setting_definitions where setting = 'max_connections_per_domain'`},
+	{"mail-delivery", "| `dsn_window` | 5 s |", `select default_value = '5' from parley_mail.setting_definitions where setting = 'dsn_window'`},
 }
