@@ -247,10 +247,10 @@ func TestMessageOfWhichTwoSendersDieIsPoison(t *testing.T) {
 		n += len(batch)
 	}
 	lose("true")
-	// One that hangs holds up the others for ten seconds. With two in its hands nobody knows of which the daemon died.
+	// One that hangs holds up the others for three seconds. With two in its hands nobody knows of which the daemon died.
 	first := claimOne()
 	none()
-	b.exec("update parley_store._p_lease set claimed_at = claimed_at - interval '11 seconds'")
+	b.exec("update parley_store._p_lease set claimed_at = claimed_at - interval '4 seconds'")
 	claimOne()
 	lose(fmt.Sprint("lease_id = ", first.Lease))
 	equal(b.session, 2, "select count(*)::int from parley_store.work_items where state = 'IN_FLIGHT'")
@@ -258,7 +258,7 @@ func TestMessageOfWhichTwoSendersDieIsPoison(t *testing.T) {
 	equal(b.session, "2 2", "select string_agg(deaths::text, ' ') from parley_mail._p_recipient")
 	// From then on each is alone, however long that takes, until an attempt comes to an end.
 	first = claimOne()
-	b.exec("update parley_store._p_lease set claimed_at = claimed_at - interval '11 seconds'")
+	b.exec("update parley_store._p_lease set claimed_at = claimed_at - interval '4 seconds'")
 	none()
 	b.outcomes(first, "DEFERRED")
 	equal(b.session, "0 2", "select string_agg(deaths::text, ' ' order by deaths) from parley_mail._p_recipient")
