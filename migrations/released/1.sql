@@ -43618,7 +43618,7 @@ Errors: PM001 the role does not hold SERVE.';
 -- others, which are no suspects any more.
 --
 -- Most messages that are in somebody's hands when he is killed are at hosts that do not answer. So that those do not
--- hold up the others, a daemon begins another one when a suspect has been in its hands for ten seconds. Where it dies
+-- hold up the others, a daemon begins another one when a suspect has been in its hands for three seconds. Where it dies
 -- with several they have two deaths each, and come strictly one by one: poison among those costs a third death.
 --
 -- What is done in the database, categorizing and delivery to services and tables, may take the whole server down: of
@@ -43691,7 +43691,8 @@ begin
       and case
         when h.system = 'mail_service' then true
         when _p_may_try.system <> 'mail' then h.claimed_at > v_lately
-        else h.holder = _p_may_try.holder and (h.claimed_at > v_lately or h.deaths > 1 or _p_may_try.deaths > 1)
+        else h.holder = _p_may_try.holder
+          and (h.claimed_at > v_lately + interval '7 seconds' or h.deaths > 1 or _p_may_try.deaths > 1)
       end
   );
 end
