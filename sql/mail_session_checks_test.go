@@ -38,7 +38,11 @@ func TestMailForNobodyIsRefusedWhileThePeerIsThere(t *testing.T) {
 	if after := may(); before != "false" || after != "true" {
 		t.Errorf("a role may submit: %s, and with the right %s", before, after)
 	}
-	b.exec("alter role " + quote(role) + " valid until '2001-01-01'")
+	b.exec("alter role " + quote(role) + " nologin")
+	if mute := may(); mute != "false" {
+		t.Errorf("a role that may not log in may submit: %s", mute)
+	}
+	b.exec("alter role " + quote(role) + " login valid until '2001-01-01'")
 	if late := may(); late != "false" {
 		t.Errorf("a role whose password has expired: %s", late)
 	}
