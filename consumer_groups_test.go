@@ -245,6 +245,9 @@ func TestConsumerThatHandlesGroupsOneByOneMayFailAgain(t *testing.T) {
 		}
 		start(t, m.consumer)
 		m.requireOnce()
+		if n := value[int](t, m.pool, "select count(distinct transaction_id) from handled where body <> 'bad'"); n != 1 {
+			t.Errorf("the others were handled in %d transactions, want that which had all", n)
+		}
 	})
 }
 
