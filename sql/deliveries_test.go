@@ -2,6 +2,7 @@ package sql_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -305,4 +306,24 @@ func TestFailedDeliveryIsOfAConversationOfItsQueue(t *testing.T) {
 		t.Errorf("the broker was changed:\n%s", difference(before, after))
 	}
 	b.requireNext("message")
+}
+
+// They wait, or come alone: either way they do not come with others.
+func TestDeliveryOfSeveralGroupsLeavesOutWhatHasFailed(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.exec(hook)
+	handles := b.fill(3, 2)
+	const next = "select parley.body_text(message_body) from parley.next_delivery('Answering', top => 5, groups => 10)"
+	for _, c := range []struct{ failure, want string }{{"", "0/0 1/0 2/0"}, {"is_attempt => false", "0/0 0/1 2/0 2/1"}, {"is_attempt => true", "0/0 0/1 2/0 2/1"}} {
+		if c.failure != "" {
+			b.exec("select parley.fail_delivery('Answering', $1::uuid, 'no', is_alone => false, "+c.failure+")", b.farHandle(handles[1]))
+		}
+		tx := b.begin()
+		if got := strings.Join(values[string](tx, next), " "); got != c.want {
+			t.Errorf("after failure %q: %q, want %q", c.failure, got, c.want)
+		}
+		tx.rollback()
+	}
+	equal(b.session, 1, "select attempts + 1 from parley._p_delivery_failure")
 }

@@ -48,6 +48,8 @@ func TestGetConversationGroupsLocksTheFirstFreeGroupsInOrder(t *testing.T) {
 	b.exec("select parley.move_conversation($1::uuid, $2::uuid)", b.farHandle(handles[1]), b.groupOf(b.farHandle(handles[2])))
 	b.requireGroups(10, urgent, handles[0], handles[2], handles[3])
 	b.requireGroups(2, urgent, handles[0])
+	b.exec("select parley.move_conversation($1::uuid, $2::uuid)", b.farHandle(urgent), b.groupOf(b.farHandle(handles[3])))
+	b.requireGroups(10, handles[3], handles[0], handles[2])
 }
 
 // The locks were taken before the savepoint: one group goes back, and all stay locked. Only what went back is counted, once.
