@@ -34,12 +34,12 @@ func TestMailThatWouldComeBackIsRefused(t *testing.T) {
 		"c.example. 300 IN MX 10 mx.example.", "c.example. 300 IN MX 10 away.example.", "away.example. 300 IN A 127.0.0.9",
 		"e.example. 300 IN MX 10 mail2.example.", "mail2.example. 300 IN A 192.0.2.7",
 		"d.example. 300 IN MX 10 away.example.", "d.example. 300 IN MX 20 mx.example.")
+	// One on another machine, whose host each daemon here reads when it starts.
+	h.exec(`insert into parley_mail._p_daemon (name, role, host, listeners) values ('away', current_user, 'mail2.example.org', array['192.0.2.7:' || $1::text])`, port)
 	h.run(server.Config{Name: "first", NameServers: []string{z.address}, Bindings: []netip.AddrPort{netip.MustParseAddrPort(h.address)}})
 	h.await("the first daemon's report", func() bool {
-		return h.text(`select count(*)::text from parley_mail._p_daemon where listeners <> '{}'`) == "1"
+		return h.text(`select count(*)::text from parley_mail._p_daemon where name = 'first' and listeners <> '{}'`) == "1"
 	})
-	// One on another machine.
-	h.exec(`insert into parley_mail._p_daemon (name, role, host, listeners) values ('away', current_user, 'mail2.example.org', array['192.0.2.7:' || $1::text])`, port)
 	h.run(server.Config{Name: "second", NameServers: []string{z.address}, Bindings: []netip.AddrPort{netip.MustParseAddrPort(second)}})
 
 	h.submit("x@a.example", "x@b.example", "x@c.example", "x@d.example", "x@e.example", "x@s.example")
