@@ -32,6 +32,7 @@ queue in the same folder relays the same messages in turns; the one that the mac
 		flag.Usage, flag.DefValue = usage, flag.Value.String()
 	}
 	flags.IntVar(&config.Mail.Messages, "run-messages", 0, "messages of a run by SMTP (default by size: 5,000 of 25 KB, 50 of 10 MB)")
+	flags.IntVar(&config.Mail.ServerCache, "server-cache", 0, "shared_buffers of the private server in MB (default 1,024)")
 	flags.IntVar(&config.Mail.Destinations, "destinations", 0, "domains for which messages wait (default 1,000)")
 }
 

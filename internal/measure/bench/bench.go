@@ -67,7 +67,7 @@ func (s Scenario) Run(ctx context.Context, config Config) (report Report, err er
 	b := &bench{Config: config, stages: map[string]stage{}, settled: map[string]any{}}
 	b.serverSettings = dialogSettings
 	if s.IsMail {
-		b.serverSettings = mailSettings
+		b.serverSettings = mailServerSettings(config.Mail.ServerCache)
 	}
 	if s.MakesServers {
 		defer func() { err = errors.Join(err, b.closeServers(ctx)) }()

@@ -53,6 +53,7 @@ func (c Config) Check(scenario Scenario) error {
 		{"rate", c.Dialog.Rate, 0},
 		{"run-messages", c.Mail.Messages, 0},
 		{"destinations", c.Mail.Destinations, 0},
+		{"server-cache", c.Mail.ServerCache, 0},
 	} {
 		if number.value < number.least {
 			return fmt.Errorf("%s must be at least %d", number.name, number.least)

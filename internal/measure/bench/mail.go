@@ -12,6 +12,8 @@ import (
 type MailOptions struct {
 	// Messages is how many a run by SMTP has; 0: as many as their size suggests.
 	Messages int
+	// ServerCache is shared_buffers of the private server in MB; 0: 1,024.
+	ServerCache int
 	// Destinations is for how many domains messages wait, where that is measured; 0: a thousand.
 	Destinations int
 }
@@ -32,6 +34,8 @@ const (
 // The sizes of the seed: its megabytes are of 1000 times 1024.
 const (
 	mail25KB = 26_300
+	mail57KB = 58_400
+	mail80KB = 82_000
 	mail1MB  = 1_024_000
 	mail5MB  = 5 * mail1MB
 	mail10MB = 10 * mail1MB
@@ -53,10 +57,13 @@ func mailVariants() []mailVariant {
 	const smtp = "in from smtp-source, out to smtp-sink, Postfix beside it; bodies of "
 	return []mailVariant{
 		{Variant{"smtp_25k", smtp + "25 KB"}, relayedTrials(mail25KB)},
+		{Variant{"smtp_57k", smtp + "57 KB"}, relayedTrials(mail57KB)},
+		{Variant{"smtp_80k", smtp + "80 KB"}, relayedTrials(mail80KB)},
 		{Variant{"smtp_1m", smtp + "1 MB"}, relayedTrials(mail1MB)},
 		{Variant{"smtp_5m", smtp + "5 MB"}, relayedTrials(mail5MB)},
 		{Variant{"smtp_10m", smtp + "10 MB"}, relayedTrials(mail10MB)},
 		{Variant{"cache", "5 MB to a sink that is slow for a while, with a body cache of 128 MB and of 512 MB"}, cacheTrials},
+		{Variant{"rate", "the highest rate that is sustained, bodies of 25 KB, offered at a constant rate for --duration each"}, rateTrials},
 		{Variant{"send_sql", "parley_mail.send of 2 KB, one a transaction, 16 sessions, against a bare INSERT"}, submitTrials},
 		{Variant{"send_sql_batch", "parley_mail.send_batch of 2 KB to 1,000 recipients a call, against a bare INSERT"}, submitBatchTrials},
 		{Variant{"destinations", "--messages that wait for --destinations domains, of which one is slow and one dead"}, destinationTrials},

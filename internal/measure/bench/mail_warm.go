@@ -7,8 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// mailSettings keep the WAL of a private server in files that are there already, as those of a server are that has run for a while.
-var mailSettings = map[string]string{"max_connections": "200", "shared_buffers": "1GB", "min_wal_size": "2GB", "max_wal_size": "4GB"}
+// mailServerSettings keep the WAL of a private server in files that are there already, as those of a server are that has run for a
+// while.
+func mailServerSettings(cacheMB int) map[string]string {
+	return map[string]string{
+		"max_connections": "200", "shared_buffers": fmt.Sprintf("%dMB", or(cacheMB, 1024)), "min_wal_size": "2GB", "max_wal_size": "4GB",
+	}
+}
 
 // warmBytes is how much is written before anything is measured.
 const warmBytes = 1_500_000_000
