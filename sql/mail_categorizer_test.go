@@ -222,6 +222,11 @@ func TestCategorizerThatDiesLosesNothing(t *testing.T) {
 	t.Parallel()
 	b := newMail(t)
 	b.exec("select parley_mail.send_batch('ann', array(select 'x' || i || '@example.com' from generate_series(1, 120) as i), 'a', 'b')")
+	b.refusesMail(10, "select parley_mail.send_batch('ann', array(select 'x' || i || case i when 12 then '' else '@example.com' end from generate_series(1, 20) as i), 'a', 'b')")
+	labels := b.begin()
+	labels.exec("select parley_mail.send_batch('ann', array(select 'x' || i || '@bücher.example' from generate_series(1, 20) as i), 'a', 'b')")
+	equal(labels, 20, "select count(*)::int from parley_mail._p_message as m where m.recipients[1] like 'x%@xn--bcher-kva.example'")
+	labels.rollback()
 	// Two that make the same lane for the first time wait for each other.
 	b.exec("select parley_store.set_lane('mail', 'DNS/internet/example.com'), parley_store.maintain_tracking()")
 	dying := b.begin()
