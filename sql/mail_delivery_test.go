@@ -76,7 +76,7 @@ func (b *broker) leftOf(id int64) string {
 		(select count(*) from parley_mail._p_message where message_id = $1),
 		(select count(*) from parley_mail._p_recipient where message_id = $1),
 		(select count(*) from parley_store.work_items where system = 'mail' and subject = $1),
-		(select coalesce(string_agg(distinct action, ' '), 'none') from parley_mail._p_report where message_id = $1))`, id)
+		(select coalesce(string_agg(distinct action, ' ' order by action), 'none') from parley_mail._p_report where message_id = $1))`, id)
 }
 
 func TestOutcomeOfEachRecipientIsFinalOrTriedAgain(t *testing.T) {
@@ -84,6 +84,7 @@ func TestOutcomeOfEachRecipientIsFinalOrTriedAgain(t *testing.T) {
 	for _, c := range []struct {
 		name, notify string
 		lane         string
+		unknown      string
 		outcomes     []string
 		want, events string
 	}{
@@ -121,7 +122,20 @@ func TestOutcomeOfEachRecipientIsFinalOrTriedAgain(t *testing.T) {
 		},
 		{
 			name: "and so is one of which nothing is known", outcomes: []string{"UNKNOWN", "FAILED"},
-			want: "1 message, 1 recipients, 1 items, reports FAILED", events: "DEFER FAIL",
+			want: "1 message, 1 recipients, 1 items, reports FAILED", events: "FAIL UNKNOWN",
+		},
+		{
+			name: "which is held where the connector says so", unknown: "HOLD", outcomes: []string{"UNKNOWN", "DELIVERED"},
+			want: "1 message, 1 recipients, 1 items, reports none", events: "SEND UNKNOWN",
+		},
+		{
+			name: "or given up", unknown: "FAIL", outcomes: []string{"UNKNOWN", "DELIVERED"},
+			want: "1 message, 0 recipients, 0 items, reports FAILED", events: "FAIL SEND UNKNOWN",
+		},
+		{
+			name: "a mailbox store refuses, or has the message", notify: "SUCCESS,FAILURE", lane: "MAILBOX/local/-",
+			outcomes: []string{"FAILED", "DUPLICATE"},
+			want:     "1 message, 0 recipients, 0 items, reports DELIVERED FAILED", events: "DELIVERFAIL DUPLICATEDELIVER",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -129,6 +143,9 @@ func TestOutcomeOfEachRecipientIsFinalOrTriedAgain(t *testing.T) {
 			b := newMail(t)
 			if c.lane == "" {
 				c.lane = "DNS/internet/b.example"
+			}
+			if c.unknown != "" {
+				b.exec(`select parley_mail.alter_object('send connector', 'internet', jsonb_build_object('unknown_outcomes', $1::text))`, c.unknown)
 			}
 			id := b.delivery(c.lane, c.notify, "one@b.example", "two@b.example")
 			batch := b.claimMail(10, 10)
@@ -142,12 +159,22 @@ func TestOutcomeOfEachRecipientIsFinalOrTriedAgain(t *testing.T) {
 				t.Errorf("left: %s, want %s", got, c.want)
 			}
 			events := value[string](b.session, `select string_agg(distinct event, ' ' order by event) from parley_store.tracking
-				where message_id = $1::text and event in ('SEND', 'DELIVER', 'DEFER', 'FAIL')`, fmt.Sprint(id))
+				where message_id = $1::text and event not in ('SUBMIT', 'RESOLVE')`, fmt.Sprint(id))
 			if events != c.events {
 				t.Errorf("events: %s, want %s", events, c.events)
 			}
 			if again := b.claimMail(10, 10); len(again) != 0 {
 				t.Errorf("claimed again at once: %+v", again)
+			}
+			if c.unknown != "" {
+				equal(b.session, "4.2.0 later", `select last_error from parley_store.lanes where lane = $1`, c.lane)
+			}
+			if c.unknown == "HOLD" {
+				equal(b.session, "SUSPENDED, unknown outcome, 4.2.0 later", `select concat_ws(', ', status, reason, last_error) from parley_mail.messages`)
+				equal(b.session, 1, `select parley_mail.resume_messages('{"queue": "DNS/internet/b.example"}')`)
+				if again := b.claimMail(10, 10); len(again) != 1 || len(again[0].Addresses) != 1 {
+					t.Errorf("claimed after it was released: %+v", again)
+				}
 			}
 		})
 	}

@@ -319,7 +319,7 @@ func TestSubmitterSeesTheAddressesThatHeWrote(t *testing.T) {
 			b.outcomes(c, slices.Repeat([]string{"FAILED"}, len(c.Ordinals))...)
 		}
 	}
-	equal(s, "DUPLICATEEXPAND {a@example.org}, DUPLICATEEXPAND {bob@example.org}, EXPAND {all@example.org}, FAIL {all@example.org,bob@example.org} 4.2.0, "+
+	equal(s, "DELIVERFAIL {all@example.org,bob@example.org} 4.2.0, DUPLICATEEXPAND {a@example.org}, DUPLICATEEXPAND {bob@example.org}, EXPAND {all@example.org}, "+
 		"FAIL {all@example.org,eve@example.org} 4.2.0, REDIRECT {eve@example.org}, SUBMIT {all@example.org,a@example.org,eve@example.org,bob@example.org}",
 		"select string_agg(concat_ws(' ', event_id, recipient_address, recipient_status[1]), ', ' order by event_id, recipient_address) from parley_mail.tracking")
 	seen := value[string](s, "select string_agg(t::text, ' ') from parley_mail.tracking as t") + value[string](b.session, `
@@ -370,7 +370,7 @@ func TestOperationsOfMailRefuseANullCaller(t *testing.T) {
 		"read_message(1, caller => null)", "find_messages('{}', caller => null)", "test_address('x@example.com', caller => null)",
 		"suspend_queue('SUBMISSION', caller => null)", "resume_queue('SUBMISSION', null)", "retry_queue('DNS/internet/example.com', null)",
 		"_p_begin_categorizing(caller => null)", "_p_categorize_begun(1, null)", "_p_claim_local(caller => null)", "_p_deliver_local('{}', null)",
-		"_p_messages(null)", "_p_held_domains(null)", "_p_sees_tracking(null)", "_p_submitter_number(null)", "_p_give_back_begun(1, null)", "_p_release_local('{}', null)",
+		"_p_messages(null)", "_p_held_domains(null)", "_p_sees_tracking(null)", "_p_submitter_number(null)", "_p_give_back_begun(1, null)", "_p_track_unstored('{}', null)", "_p_release_local('{}', null)",
 	} {
 		if _, err := b.db.Exec(t.Context(), "select parley_mail."+call); err == nil {
 			t.Errorf("%s was not refused", call)

@@ -147,11 +147,12 @@ var withinReach = map[string]string{
 	"parley_mail._p_permit(text,bigint,bigint[],bigint[],text,text,parley.caller)":  asksTheRight,
 	"parley_mail._p_kept_policy(text,parley.caller)":                                asksTheRight,
 	"parley_mail._p_keep_policy(text,jsonb,timestamp with time zone,parley.caller)": asksTheRight,
+	"parley_mail._p_track_unstored(jsonb,parley.caller)":                            asksTheRight,
 	"parley_mail._p_due_report(parley.caller)":                                      asksTheRight,
 	"parley_mail._p_finish_report(bigint,parley.caller)":                            asksTheRight,
 	"parley_mail._p_read_body(bigint,bigint,integer,integer,parley.caller)":         asksTheRight,
 	"parley_mail._p_record_outcomes(bigint[],bigint[],bigint[],integer[],text[],integer[],text[],text[],text[],bigint[],bigint[]," +
-		"parley.caller)": asksTheRight,
+		"text[],integer[],integer[],text[],parley.caller)": asksTheRight,
 	"parley_mail._p_maintain(boolean,parley.caller)":                                     asksTheRight,
 	"parley_mail._p_renew(bigint[],interval,parley.caller)":                              asksTheRight,
 	"parley_mail._p_report_hops(text[],text[],timestamp with time zone[],parley.caller)": asksTheRight,

@@ -44,9 +44,9 @@ begin
   numbered as (
     select j.message_id, j.submitted_ordinal, j.address, j.original_recipient, j.notify, j.envelope_sender, j.store,
       j.status, j.reason, j.event, j.lane,
-      case when j.event is distinct from 'DUPLICATEEXPAND' then
+      case when coalesce(j.event, '') not like 'DUPLICATE%' then
         row_number() over (
-          partition by j.message_id, j.envelope_sender, j.event is not distinct from 'DUPLICATEEXPAND'
+          partition by j.message_id, j.envelope_sender, coalesce(j.event, '') like 'DUPLICATE%'
           order by j.submitted_ordinal, j.address
         )
       end as n
@@ -93,13 +93,14 @@ begin
       message_id, network_message_id, header_message_id, sender, recipients, ret, envid, priority, received_at,
       not_before, expires_at, source, connector, source_ip, helo, authenticated_as, submitted_by, directionality, size,
       content_id, body_message_id, verdicts, parent_message_id, has_utf8_addresses, is_eight_bit, on_status, tag,
-      subject
+      subject, server_ip, receive_ms, identity
     )
     select
       f.id, m.network_message_id, m.header_message_id, coalesce(f.sender, m.sender), '{}', m.ret, m.envid, m.priority,
       m.received_at, m.not_before, m.expires_at, m.source, m.connector, m.source_ip, m.helo, m.authenticated_as,
       m.submitted_by, m.directionality, m.size, null, coalesce(m.body_message_id, m.message_id), m.verdicts,
-      m.message_id, m.has_utf8_addresses, m.is_eight_bit, m.on_status, m.tag, m.subject
+      m.message_id, m.has_utf8_addresses, m.is_eight_bit, m.on_status, m.tag, m.subject, m.server_ip, m.receive_ms,
+      m.identity
     from unnest(v_forks.ids, v_forks.parents, v_forks.senders) as f (id, parent, sender)
     join parley_mail._p_message as m on m.message_id = f.parent;
     perform parley_mail._p_track(
@@ -222,6 +223,10 @@ begin
     from parley_mail._p_message as m
     cross join unnest(m.recipients) as r (address)
     where m.message_id = any (message_ids) and m.resubmissions = 0
+    union all
+    select 'AGENTINFO', m.message_id, null, 'AGENT', null
+    from parley_mail._p_message as m
+    where m.message_id = any (message_ids) and m.resubmissions = 0 and m.verdicts ? 'filters'
     union all
     select r.event, r.target_id, r.address, 'ROUTING', r.original_recipient
     from unnest(v_rows) as r

@@ -28,6 +28,9 @@ begin
   if parley_mail._p_has_suspects() then
     v_claimed := parley_mail._p_without_suspects('mail', holder, v_claimed);
   end if;
+  if exists (select from unnest(v_claimed) as c where c.lane like 'MAILBOX/%') then
+    perform parley_mail._p_finish_duplicates(v_claimed);
+  end if;
   return query
   select
     c.lease_id, c.item_id, c.lane, m.message_id, m.network_message_id, m.sender, m.ret, m.envid, m.size, b.content_id,
@@ -62,13 +65,13 @@ $$;
 
 comment on function parley_mail._p_claim(integer, integer, interval, text, text[], parley.caller) is
 'Claims messages of the next hops whose turn it is, those of each under a lease of its own, with the recipients that are
-reached by it; n is their order. Commit before they are sent. A message of which somebody may have died is claimed
-alone, under a lease of its own. A body of up to 8,000 bytes is given; a larger one is read
-by _p_read_body.
+reached by it, but mailboxes that have got them; n is their order. Commit before they are sent. A message
+of which somebody may have died is claimed alone, under a lease of its own. A body of up to 8,000 bytes is given; a
+larger one is read by _p_read_body.
 Arguments: hops, how many; each, how many messages of one; lease, for how long; holder, a name for the daemon;
 passed_by, beginnings of queues that this daemon leaves to others now, such as DNS/internet/.
 Errors: PM001 the role does not hold SERVE, PS002.
-Source: spec mail 1, 5, 11.2.';
+Source: spec mail 1, 5, 11.2, 15.3.';
 
 create function parley_mail._p_renew(
   leases bigint[], lease interval, caller parley.caller default parley.current_caller()

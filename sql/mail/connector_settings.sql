@@ -204,6 +204,8 @@ from (values
   ('send connector', 'retry_rules', 'objects', '[]', null, null, null, false, false,
     'policies for some messages, the first that fits: [{"domain": "*.example.com", "priority": "HIGH", '
     || '"status": "4.2", "policy": "quick"}]'),
+  ('send connector', 'unknown_outcomes', 'choice', '"RETRY"', null, null, 'RETRY HOLD FAIL', false, false,
+    'what is done with a message that was sent and not answered: send it again, hold it for an operator, give it up'),
   ('send connector', 'retry_policy', 'text', null, null, null, null, false, false,
     'name of a retry policy of parley_store; null: that of mail'),
   ('send connector', 'sign', 'boolean', 'true', null, null, null, false, false,

@@ -9,16 +9,24 @@ declare
 begin
   for v_rule in select s.v from jsonb_array_elements(settings -> 'retry_rules') as s (v) loop
     if not coalesce(
-      v_rule ->> 'policy' <> ''
+      (v_rule ->> 'policy' <> '' or v_rule ? 'unknown' and not v_rule ? 'policy')
+      and case
+        when v_rule ? 'unknown'
+          then upper(v_rule ->> 'unknown') in ('RETRY', 'HOLD', 'FAIL') and not v_rule ?| array['priority', 'status']
+        else true
+      end
       and coalesce(upper(v_rule ->> 'priority'), 'LOW') in ('HIGH', 'NORMAL', 'LOW')
       and coalesce(v_rule ->> 'status', '4') ~ E'^4(\\.[0-9]{1,3}(\\.[0-9]{1,3})?)?$'
       and not exists (
-        select from jsonb_object_keys(v_rule) as k (key) where k.key not in ('domain', 'priority', 'status', 'policy')
+        select
+        from jsonb_object_keys(v_rule) as k (key)
+        where k.key not in ('domain', 'priority', 'status', 'policy', 'unknown')
       ), false
     ) then
       found := parley_mail._p_contradicts('send connector', name, 'itself', format('%s is no retry rule.', v_rule),
         'Write {"domain": "*.example.com", "priority": "HIGH", "status": "4.2", "policy": "quick"}: policy is a retry '
-        || 'policy of parley_store, and each condition may be left out.');
+        || 'policy of parley_store, and each condition may be left out. Or {"domain": "d", "unknown": "HOLD"}: what is '
+        || 'done with messages that d got and did not answer, RETRY, HOLD or FAIL.');
     end if;
   end loop;
   return true;
@@ -47,6 +55,7 @@ as $$
     from parley_mail._p_object as o
     cross join jsonb_array_elements(o.settings -> 'retry_rules') with ordinality as r (v, n)
     where lane !~ '^(MAILBOX|SERVICE)/' and o.kind = 'send connector' and o.name = split_part(lane, '/', 2)
+      and r.v ? 'policy'
       and (
         r.v ->> 'domain' is null
         or parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
@@ -102,7 +111,7 @@ begin
     case when not v_is_store then (
       select parley_mail._p_existing_policy(r.v ->> 'policy')
       from jsonb_array_elements(v_given -> 'retry_rules') with ordinality as r (v, n)
-      where not r.v ?| array['priority', 'status'] and r.v ? 'domain'
+      where not r.v ?| array['priority', 'status'] and r.v ?& array['domain', 'policy']
         and parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
       order by r.n
       limit 1

@@ -31,6 +31,9 @@ create table parley_mail._p_message (
   source text not null,
   connector text,
   source_ip inet,
+  server_ip inet,
+  receive_ms integer,
+  identity uuid,
   helo text,
   authenticated_as text,
   submitted_by oid,
@@ -51,8 +54,9 @@ create table parley_mail._p_message (
 comment on table parley_mail._p_message is
 'Messages that are under way. sender: the empty text is the null sender; recipients, notify and original_recipients: the
 envelope as it came; priority: 0 high, 1 normal, 2 low; source: SMTP, SQL, HTTP, PICKUP, REPLAY, DSN;
-body_message_id: the message whose body this one shares; parent_message_id: the message that it was forked from, or
-submitted with.';
+server_ip: the address of ours at which it came; receive_ms: how long its arrival took; body_message_id: the message
+whose body this one shares; parent_message_id: the message that it was forked from, or submitted with; identity: what
+two copies of a message that arrived twice have in common.';
 
 alter table parley_mail._p_message alter column body set storage external;
 

@@ -139,6 +139,7 @@ begin
   end if;
   return query select 'delays'::text, parley_mail._p_report_delays();
   return query select 'expired'::text, parley_mail._p_expire_waiting();
+  return query select 'remembered deliveries'::text, parley_mail._p_forget_delivered();
   delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';
   delete from parley_mail._p_idempotency as i
   where i.at < clock_timestamp() - coalesce((v_settings ->> 'idempotency_retention')::integer, 604800) * interval '1 s';

@@ -1,27 +1,80 @@
 -- Outcomes: what became of messages that were claimed.
 --
 -- All that follows from an outcome is one transaction with it: the recipient's row, the work item, events, reports to
--- the sender. An outcome counts only while its lease does.
+-- the sender. An outcome counts only while its lease does; that something was delivered is true also after that
+-- (mail/unknown_outcomes.sql).
 
-create function parley_mail._p_finish_recipients(
-  message_ids bigint[], ordinals integer[], outcomes text[], codes integer[], statuses text[], texts text[],
-  hosts text[]
-) returns void
+create type parley_mail._p_attempt as (
+  message_id bigint,
+  address text,
+  lane text,
+  queued_at timestamptz,
+  outcome text,
+  status text,
+  reason text,
+  host text,
+  server_ip text,
+  connect_ms integer,
+  transfer_ms integer
+);
+
+comment on type parley_mail._p_attempt is 'An attempt to deliver a message to a recipient, for its event.';
+
+create function parley_mail._p_track_attempts(attempts parley_mail._p_attempt[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_events record;
 begin
+  select
+    array_agg(
+      case
+        when a.outcome = 'FAILED' then case when l.is_local then 'DELIVERFAIL' else 'FAIL' end
+        when a.outcome = 'DUPLICATE' then 'DUPLICATEDELIVER'
+        when a.outcome in ('DELIVERED', 'RELAYED') then case when l.is_local then 'DELIVER' else 'SEND' end
+        when a.outcome = 'UNKNOWN' then 'UNKNOWN'
+        else 'DEFER'
+      end order by a.ordinality
+    ) as events,
+    array_agg(a.message_id order by a.ordinality) as ids, array_agg(a.address order by a.ordinality) as addresses,
+    array_agg(a.status order by a.ordinality) as statuses, array_agg(a.reason order by a.ordinality) as reasons,
+    array_agg(a.host order by a.ordinality) as hosts,
+    array_agg(case when l.is_local then 'STOREDRIVER' else 'SMTP' end order by a.ordinality) as sources,
+    array_agg(split_part(a.lane, '/', 2) order by a.ordinality) as connectors,
+    array_agg(jsonb_build_object(
+      'server_ip', a.server_ip, 'queued_at', a.queued_at, 'connect_ms', a.connect_ms, 'transfer_ms', a.transfer_ms
+    ) order by a.ordinality) as details
+  into v_events
+  from unnest(attempts) with ordinality as a
+  cross join lateral (select a.lane ~ '^(MAILBOX|SERVICE)/' as is_local) as l;
+  perform parley_mail._p_track(
+    v_events.events, v_events.ids, v_events.addresses, v_events.statuses, v_events.reasons, v_events.hosts,
+    v_events.sources, v_events.connectors, v_events.details
+  );
+end
+$$;
+
+comment on function parley_mail._p_track_attempts(parley_mail._p_attempt[]) is
+'Records events of attempts to deliver messages.
+Source: spec mail 16.';
+
+create function parley_mail._p_finish_recipients(outcomes parley_mail._p_outcome[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_attempts parley_mail._p_attempt[];
+begin
   with finished as (
     delete from parley_mail._p_recipient as r
-    using unnest(message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
-      as u (message_id, ordinal, outcome, code, status, reason, host, n)
+    using unnest(outcomes) with ordinality as u
     where r.message_id = u.message_id and r.ordinal = u.ordinal
-      and u.outcome in ('DELIVERED', 'RELAYED', 'FAILED')
+      and u.outcome in ('DELIVERED', 'DUPLICATE', 'RELAYED', 'FAILED')
     returning
-      r.message_id, r.ordinal, r.address, r.original_recipient, r.notify, r.lane, u.outcome, u.code, u.status,
-      u.reason, u.host, u.n
+      r.message_id, r.ordinal, r.address, r.original_recipient, r.notify, r.lane, r.queued_at, u.outcome, u.code,
+      u.status, u.reason, u.host, u.server_ip, u.connect_ms, u.transfer_ms, u.ordinality as n,
+      case u.outcome when 'DUPLICATE' then 'DELIVERED' else u.outcome end as action
   ),
 
   reported as (
@@ -29,13 +82,13 @@ begin
       message_id, ordinal, action, address, original_recipient, status, code, reason, host, attempted_at
     )
     select
-      f.message_id, f.ordinal, f.outcome, f.address, f.original_recipient, f.status, f.code, f.reason, f.host,
+      f.message_id, f.ordinal, f.action, f.address, f.original_recipient, f.status, f.code, f.reason, f.host,
       clock_timestamp()
     from finished as f
     join parley_mail._p_message as m using (message_id)
-    where parley_mail._p_wants_report(m.sender, f.notify, f.outcome)
+    where parley_mail._p_wants_report(m.sender, f.notify, f.action)
       -- A host that knows reports makes this one itself.
-      and (f.outcome <> 'DELIVERED' or f.lane ~ '^(MAILBOX|SERVICE)/')
+      and (f.action <> 'DELIVERED' or f.lane ~ '^(MAILBOX|SERVICE)/')
     on conflict do nothing
   ),
 
@@ -43,49 +96,43 @@ begin
     update parley_mail._p_recipient as r
     set attempts = r.attempts + 1, last_attempt_at = clock_timestamp(), last_code = u.code, last_status = u.status,
       last_text = u.reason, last_host = u.host, deaths = 0
-    from unnest(message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
-      as u (message_id, ordinal, outcome, code, status, reason, host, n)
+    from unnest(outcomes) with ordinality as u
     where r.message_id = u.message_id and r.ordinal = u.ordinal
-      and u.outcome not in ('DELIVERED', 'RELAYED', 'FAILED')
-    returning r.message_id, r.address, r.lane, u.outcome, u.status, u.reason, u.host, u.n
-  ),
-
-  happened as (
-    select
-      case
-        when f.outcome = 'FAILED' then 'FAIL' when f.lane ~ '^(MAILBOX|SERVICE)/' then 'DELIVER' else 'SEND'
-      end as event,
-      f.message_id, f.address, f.status, f.reason, f.host, f.n,
-      case when f.lane ~ '^(MAILBOX|SERVICE)/' then 'STOREDRIVER' else 'SMTP' end as source,
-      split_part(f.lane, '/', 2) as connector
-    from finished as f
-    union all
-    select 'DEFER', d.message_id, d.address, d.status, d.reason, d.host, d.n,
-      case when d.lane ~ '^(MAILBOX|SERVICE)/' then 'STOREDRIVER' else 'SMTP' end, split_part(d.lane, '/', 2)
-    from deferred as d
+      and u.outcome not in ('DELIVERED', 'DUPLICATE', 'RELAYED', 'FAILED')
+    returning
+      r.message_id, r.address, r.lane, r.queued_at, u.outcome, u.status, u.reason, u.host, u.server_ip, u.connect_ms,
+      u.transfer_ms, u.ordinality as n
   )
 
-  select
-    array_agg(h.event order by h.n) as events, array_agg(h.message_id order by h.n) as ids,
-    array_agg(h.address order by h.n) as addresses, array_agg(h.status order by h.n) as statuses,
-    array_agg(h.reason order by h.n) as reasons, array_agg(h.host order by h.n) as hosts,
-    array_agg(h.source order by h.n) as sources, array_agg(h.connector order by h.n) as connectors
-  into v_events
-  from happened as h;
-  perform parley_mail._p_track(
-    v_events.events, v_events.ids, v_events.addresses, v_events.statuses, v_events.reasons, v_events.hosts,
-    v_events.sources, v_events.connectors
-  );
+  select array_agg(a.attempt order by a.n) into v_attempts
+  from (
+    select f.n, (
+        f.message_id, f.address, f.lane, f.queued_at, f.outcome, f.status, f.reason, f.host, f.server_ip, f.connect_ms,
+        f.transfer_ms
+      )::parley_mail._p_attempt as attempt
+    from finished as f
+    union all
+    select d.n, (
+        d.message_id, d.address, d.lane, d.queued_at, d.outcome, d.status, d.reason, d.host, d.server_ip, d.connect_ms,
+        d.transfer_ms
+      )::parley_mail._p_attempt
+    from deferred as d
+  ) as a;
+  if exists (select from unnest(v_attempts) as a where a.outcome = 'DELIVERED' and a.lane like 'MAILBOX/%') then
+    perform parley_mail._p_remember_delivered(
+      array_agg(a.message_id), array_agg(a.address), array_agg(split_part(a.lane, '/', 2))
+    )
+    from unnest(v_attempts) as a
+    where a.outcome = 'DELIVERED' and a.lane like 'MAILBOX/%';
+  end if;
+  perform parley_mail._p_track_attempts(v_attempts);
 end
 $$;
 
-comment on function parley_mail._p_finish_recipients(
-  bigint[], integer[], text[], integer[], text[], text[], text[]
-) is
+comment on function parley_mail._p_finish_recipients(parley_mail._p_outcome[]) is
 'Writes what became of recipients: rows of those whose outcome is final go, others have an attempt counted; reports to
-senders; events.
-Arguments: an element for each recipient; outcomes, DELIVERED, RELAYED (to a host that makes no reports), FAILED,
-DEFERRED, UNKNOWN, or REROUTED (to be categorized anew, because the mailbox is elsewhere now).';
+senders; events; what mailboxes have got.
+Arguments: outcomes, of which leases, items and addresses are not needed.';
 
 create function parley_mail._p_expire_items(lease_id bigint, items bigint[]) returns integer
 language plpgsql
@@ -125,31 +172,33 @@ Errors: PS005 the lease is over.
 Source: spec mail 8.3.';
 
 create function parley_mail._p_record_lease(
-  lease_id bigint, items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
-  statuses text[], texts text[], hosts text[], released bigint[]
+  lease_id bigint, outcomes parley_mail._p_outcome[], released bigint[]
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_completed bigint[];
+  v_unknown jsonb;
   v_group record;
 begin
+  v_unknown := parley_mail._p_unknown_lanes(outcomes);
   -- What is over is not taken elsewhere: it is given up like what is deferred.
-  outcomes := array(
-    select case
-        when u.outcome = 'REROUTED' and m.expires_at <= clock_timestamp() then 'DEFERRED' else u.outcome
-      end
-    from unnest(outcomes, message_ids) with ordinality as u (outcome, id, n)
-    left join parley_mail._p_message as m on m.message_id = u.id
-    order by u.n
-  );
-  select array_agg(g.item) into v_completed
+  outcomes := parley_mail._p_given_up(array(
+    select (
+      u.lease_id, u.item_id, u.message_id, u.ordinal,
+      case when u.outcome = 'REROUTED' and m.expires_at <= clock_timestamp() then 'DEFERRED' else u.outcome end,
+      u.code, u.status, u.reason, u.host, u.server_ip, u.connect_ms, u.transfer_ms, u.address
+    )::parley_mail._p_outcome
+    from unnest(outcomes) as u
+    left join parley_mail._p_message as m on m.message_id = u.message_id
+  ));
+  select array_agg(g.item_id) into v_completed
   from (
-    select u.item
-    from unnest(items, outcomes) as u (item, outcome)
-    group by u.item
-    having bool_and(u.outcome in ('DELIVERED', 'RELAYED', 'FAILED', 'REROUTED'))
+    select u.item_id
+    from unnest(outcomes) as u
+    group by u.item_id
+    having bool_and(u.outcome in ('DELIVERED', 'DUPLICATE', 'RELAYED', 'FAILED', 'REROUTED'))
   ) as g;
   -- First what is refused when the lease is over.
   if v_completed is not null then
@@ -158,13 +207,13 @@ begin
   if released is not null then
     perform parley_store.release_work(lease_id, released);
   end if;
-  if message_ids is not null then
-    perform parley_mail._p_finish_recipients(message_ids, ordinals, outcomes, codes, statuses, texts, hosts);
+  if outcomes <> '{}' then
+    perform parley_mail._p_finish_recipients(outcomes);
   end if;
   -- Not at once: the directory may learn later than the store that a mailbox has moved.
-  select array_agg(u.id) as ids, array_agg(u.ordinal) as ordinals, array_agg(r.lane) as queues into v_group
-  from unnest(message_ids, ordinals, outcomes) as u (id, ordinal, outcome)
-  join parley_mail._p_recipient as r on r.message_id = u.id and r.ordinal = u.ordinal
+  select array_agg(u.message_id) as ids, array_agg(u.ordinal) as ordinals, array_agg(r.lane) as queues into v_group
+  from unnest(outcomes) as u
+  join parley_mail._p_recipient as r on r.message_id = u.message_id and r.ordinal = u.ordinal
   where u.outcome = 'REROUTED';
   if v_group.ids is not null then
     perform parley_mail._p_submit_again(
@@ -172,82 +221,100 @@ begin
     );
   end if;
   for v_group in
-    select d.policy, array_agg(d.item) as items, min(d.reason) as reason
+    select d.policy, array_agg(d.item_id) as items, min(d.reason) as reason
     from (
-      select u.item, min(concat_ws(' ', u.status, u.reason)) as reason,
-        parley_mail._p_message_policy(min(r.lane), min(m.priority), min(u.status)) as policy
-      from unnest(items, message_ids, ordinals, outcomes, statuses, texts)
-        as u (item, message_id, ordinal, outcome, status, reason)
-      join parley_mail._p_message as m on m.message_id = u.message_id
-      join parley_mail._p_recipient as r on r.message_id = u.message_id and r.ordinal = u.ordinal
+      select u.item_id, min(concat_ws(' ', u.status, u.reason)) as reason,
+        case
+          when count(r.message_id) = 0 then 'GONE'
+          when bool_or(u.outcome = 'UNKNOWN' and parley_mail._p_unknown_policy(r.lane) = 'HOLD') then 'HOLD'
+          else parley_mail._p_message_policy(min(r.lane), min(m.priority), min(u.status))
+        end as policy
+      from unnest(outcomes) as u
+      left join parley_mail._p_message as m on m.message_id = u.message_id
+      left join parley_mail._p_recipient as r on r.message_id = u.message_id and r.ordinal = u.ordinal
       where u.outcome in ('DEFERRED', 'UNKNOWN')
-      group by u.item
+      group by u.item_id
     ) as d
     group by d.policy
   loop
-    perform parley_mail._p_expire_items(
-      lease_id, parley_store.retry_work(lease_id, v_group.items, v_group.reason, v_group.policy)
-    );
+    if v_group.policy = 'GONE' then
+      -- Somebody has delivered it meanwhile, and came late with that.
+      perform parley_store.complete_work(lease_id, v_group.items);
+    elsif v_group.policy = 'HOLD' then
+      perform parley_store.suspend_claimed(lease_id, v_group.items, 'unknown outcome', v_group.reason);
+    else
+      perform parley_mail._p_expire_items(
+        lease_id, parley_store.retry_work(lease_id, v_group.items, v_group.reason, v_group.policy)
+      );
+    end if;
   end loop;
+  -- Behind what is locked before lanes are.
+  perform parley_store.record_lane_error('mail', u.key, u.value) from jsonb_each_text(v_unknown) as u order by u.key;
 end
 $$;
 
-comment on function parley_mail._p_record_lease(
-  bigint, bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[]
-) is
+comment on function parley_mail._p_record_lease(bigint, parley_mail._p_outcome[], bigint[]) is
 'Records the outcomes under one lease. The caller removes what is finished.
+Arguments: lease_id; outcomes; released, items that were not tried.
 Errors: PS005 the lease is over.';
 
-create function parley_mail._p_record_final(
-  leases bigint[], items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
-  statuses text[], texts text[], hosts text[]
-) returns integer
+create function parley_mail._p_record_final(outcomes parley_mail._p_outcome[]) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_held bigint[] := parley_store.complete_claimed(leases, items);
-  v_kept record;
+  v_held bigint[] := parley_store.complete_claimed(
+    array(select u.lease_id from unnest(outcomes) with ordinality as u order by u.ordinality),
+    array(select u.item_id from unnest(outcomes) with ordinality as u order by u.ordinality)
+  );
+  v_kept parley_mail._p_outcome[];
 begin
-  select
-    array_agg(u.id order by u.n) as ids, array_agg(u.ordinal order by u.n) as ordinals,
-    array_agg(u.outcome order by u.n) as outcomes, array_agg(u.code order by u.n) as codes,
-    array_agg(u.status order by u.n) as statuses, array_agg(u.reason order by u.n) as texts,
-    array_agg(u.host order by u.n) as hosts
-  into v_kept
-  from unnest(leases, message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
-    as u (lease, id, ordinal, outcome, code, status, reason, host, n)
-  where u.lease = any (v_held);
-  if v_kept.ids is not null then
-    perform parley_mail._p_finish_recipients(
-      v_kept.ids, v_kept.ordinals, v_kept.outcomes, v_kept.codes, v_kept.statuses, v_kept.texts, v_kept.hosts
-    );
+  if not exists (select from unnest(outcomes) as u where u.lease_id <> all (v_held)) then
+    perform parley_mail._p_finish_recipients(outcomes);
+    return 0;
   end if;
-  return cardinality(leases) - coalesce(cardinality(v_kept.ids), 0);
+  v_kept := array(select u from unnest(outcomes) as u where u.lease_id = any (v_held));
+  if v_kept <> '{}' then
+    perform parley_mail._p_finish_recipients(v_kept);
+  end if;
+  perform parley_mail._p_finish_late(array(select u from unnest(outcomes) as u where u.lease_id <> all (v_held)));
+  return cardinality(outcomes) - cardinality(v_kept);
 end
 $$;
 
-comment on function parley_mail._p_record_final(
-  bigint[], bigint[], bigint[], integer[], text[], integer[], text[], text[], text[]
-) is
+comment on function parley_mail._p_record_final(parley_mail._p_outcome[]) is
 'Records outcomes under many leases that are all final; gives how many were refused because their lease is over. The
 caller removes messages that are finished.';
 
 create function parley_mail._p_record_outcomes(
   leases bigint[], items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
   statuses text[], texts text[], hosts text[], released_leases bigint[], released_items bigint[],
-  caller parley.caller default parley.current_caller()
+  server_ips text[] default null, connect_ms integer[] default null, transfer_ms integer[] default null,
+  addresses text[] default null, caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lease record;
-  v_final record;
+  v_outcomes parley_mail._p_outcome[] := array(
+    select (
+      u.lease, u.item, u.id, u.ordinal, u.outcome, u.code, u.status, u.reason, u.host, u.server_ip, u.connect_ms,
+      u.transfer_ms, u.address
+    )::parley_mail._p_outcome
+    from unnest(
+      leases, items, message_ids, ordinals, outcomes, codes, statuses, texts, hosts, server_ips,
+      _p_record_outcomes.connect_ms, _p_record_outcomes.transfer_ms, addresses
+    ) with ordinality as u (
+      lease, item, id, ordinal, outcome, code, status, reason, host, server_ip, connect_ms, transfer_ms, address, n
+    )
+    order by u.n
+  );
+  v_final parley_mail._p_outcome[];
   v_mixed bigint[] := array(
-    select u.lease
-    from unnest(leases, outcomes) as u (lease, outcome)
-    where u.outcome not in ('DELIVERED', 'RELAYED', 'FAILED')
+    select u.lease_id
+    from unnest(v_outcomes) as u
+    where u.outcome not in ('DELIVERED', 'DUPLICATE', 'RELAYED', 'FAILED')
     union
     select u.lease from unnest(released_leases) as u (lease)
   );
@@ -256,36 +323,20 @@ begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   perform parley_mail._p_commit_durably();
   -- Most leases have nothing but final outcomes: those are recorded together, however many they are.
-  select
-    array_agg(u.lease order by u.n) as leases, array_agg(u.item order by u.n) as items,
-    array_agg(u.id order by u.n) as ids, array_agg(u.ordinal order by u.n) as ordinals,
-    array_agg(u.outcome order by u.n) as outcomes, array_agg(u.code order by u.n) as codes,
-    array_agg(u.status order by u.n) as statuses, array_agg(u.reason order by u.n) as texts,
-    array_agg(u.host order by u.n) as hosts
-  into v_final
-  from unnest(leases, items, message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
-    as u (lease, item, id, ordinal, outcome, code, status, reason, host, n)
-  where u.lease <> all (v_mixed);
-  if v_final.leases is not null then
-    v_refused := parley_mail._p_record_final(
-      v_final.leases, v_final.items, v_final.ids, v_final.ordinals, v_final.outcomes, v_final.codes, v_final.statuses,
-      v_final.texts, v_final.hosts
-    );
+  v_final := v_outcomes;
+  if v_mixed <> '{}' then
+    v_final := array(select u from unnest(v_outcomes) as u where u.lease_id <> all (v_mixed));
+  end if;
+  if v_final <> '{}' then
+    v_refused := parley_mail._p_record_final(v_final);
   end if;
   for v_lease in
-    select
-      coalesce(o.lease, r.lease) as lease, o.items, o.ids, o.ordinals, o.outcomes, o.codes, o.statuses, o.texts,
-      o.hosts, r.items as released
+    select coalesce(o.lease, r.lease) as lease, coalesce(o.outcomes, '{}') as outcomes, r.items as released
     from (
-      select
-        u.lease, array_agg(u.item order by u.n) as items, array_agg(u.id order by u.n) as ids,
-        array_agg(u.ordinal order by u.n) as ordinals, array_agg(u.outcome order by u.n) as outcomes,
-        array_agg(u.code order by u.n) as codes, array_agg(u.status order by u.n) as statuses,
-        array_agg(u.reason order by u.n) as texts, array_agg(u.host order by u.n) as hosts
-      from unnest(leases, items, message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
-        as u (lease, item, id, ordinal, outcome, code, status, reason, host, n)
-      where u.lease = any (v_mixed)
-      group by u.lease
+      select u.lease_id as lease, array_agg(u::parley_mail._p_outcome) as outcomes
+      from unnest(v_outcomes) as u
+      where u.lease_id = any (v_mixed)
+      group by u.lease_id
     ) as o
     full join (
       select u.lease, array_agg(u.item order by u.item) as items
@@ -295,12 +346,10 @@ begin
     order by 1
   loop
     begin
-      perform parley_mail._p_record_lease(
-        v_lease.lease, v_lease.items, v_lease.ids, v_lease.ordinals, v_lease.outcomes, v_lease.codes,
-        v_lease.statuses, v_lease.texts, v_lease.hosts, v_lease.released
-      );
+      perform parley_mail._p_record_lease(v_lease.lease, v_lease.outcomes, v_lease.released);
     exception when sqlstate 'PS005' then
-      v_refused := v_refused + coalesce(cardinality(v_lease.items), 0);
+      v_refused := v_refused + cardinality(v_lease.outcomes);
+      perform parley_mail._p_finish_late(v_lease.outcomes);
     end;
   end loop;
   -- All at once, so that messages are locked in their order: who delivers to services locks them too.
@@ -310,43 +359,14 @@ end
 $$;
 
 comment on function parley_mail._p_record_outcomes(
-  bigint[], bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[], bigint[], parley.caller
+  bigint[], bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[], bigint[], text[],
+  integer[], integer[], text[], parley.caller
 ) is
 'Records what became of claimed messages, and gives back those that were not tried. Gives how many outcomes were refused
-because their lease is over: somebody else has these messages, or will.
+because their lease is over: somebody else has these messages, or will; what was delivered is not sent again even so,
+where its address is given.
 Arguments: the first nine have an element for each recipient; codes may be null; released_leases and released_items, an
-element for each message that was not tried.
+element for each message that was not tried; server_ips, connect_ms, transfer_ms and addresses, for each recipient, of
+which none has to be known.
 Errors: PM001 the role does not hold SERVE.
-Source: spec mail 1 (rule 3), 8.1, 9.';
-
-create function parley_mail._p_report_hops(
-  lanes text[], errors text[], began timestamptz[], caller parley.caller default parley.current_caller()
-) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_hop record;
-begin
-  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  -- In one order, so that two daemons do not wait for each other.
-  for v_hop in
-    select u.lane, u.error, u.began
-    from unnest(lanes, errors, began) as u (lane, error, began)
-    where exists (select from parley_store.lanes as l where l.system = 'mail' and l.lane = u.lane)
-    order by u.lane
-  loop
-    if v_hop.error is null then
-      perform parley_store.succeed_lane('mail', v_hop.lane);
-    else
-      perform parley_store.fail_lane('mail', v_hop.lane, v_hop.error, v_hop.began);
-    end if;
-  end loop;
-end
-$$;
-
-comment on function parley_mail._p_report_hops(text[], text[], timestamptz[], parley.caller) is
-'Reports whether next hops were reached: one that was not is left alone for as long as its retry policy says.
-Arguments: lanes; errors, null for a hop that was reached; began, when the connection was begun.
-Errors: PM001 the role does not hold SERVE.
-Source: spec mail 8.1.';
+Source: spec mail 1 (rule 3), 8.1, 9, 15.3, 16.';

@@ -34,11 +34,19 @@ as $$
 declare
   v_crashes integer;
   v_priority smallint;
+  v_event text;
 begin
   update parley_mail._p_message as m
   set crash_count = m.crash_count + 1
   where m.message_id = _p_crashed.message_id
-  returning m.crash_count, m.priority into v_crashes, v_priority;
+  returning m.crash_count, m.priority, case when m.resubmissions > 0 then 'RESUBMIT' else 'SUBMIT' end
+  into v_crashes, v_priority, v_event;
+  if v_crashes is not null then
+    perform parley_mail._p_track(
+      array[v_event || case when v_crashes >= 2 then 'FAIL' else 'DEFER' end], array[message_id], null, null,
+      array[reason], null, array['ROUTING']
+    );
+  end if;
   if v_crashes >= 2 then
     perform parley_mail._p_set_aside(array[message_id], reason);
     return true;

@@ -193,6 +193,36 @@ $$;
 comment on function parley_mail._p_put_off(text, parley_mail._p_demand[], bigint, integer) is
 'Gives when a message, and so many others of its kind, will have their tokens, behind those that were put off before.';
 
+create function parley_mail._p_delay_rated(
+  lane text, lease_id bigint, items bigint[], message_ids bigint[], delayed jsonb
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group record;
+begin
+  for v_group in
+    select e.key as due, array(select i.id::bigint from jsonb_array_elements_text(e.value) as i (id)) as items
+    from jsonb_each(delayed) as e
+    order by e.key
+  loop
+    perform parley_store.delay_work(lease_id, v_group.items, v_group.due::timestamptz, 'rate', false);
+    perform parley_mail._p_track_operation(
+      'THROTTLE', array_agg(u.message_id), array_agg(lane), format('rate; the message waits until %s', v_group.due),
+      'QUEUE'
+    )
+    from unnest(items, message_ids) as u (item_id, message_id)
+    where u.item_id = any (v_group.items);
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_delay_rated(text, bigint, bigint[], bigint[], jsonb) is
+'Puts off messages that found no tokens, with the event THROTTLE.
+Arguments: lane; lease_id; items and message_ids; delayed, lists of items by the time when they are due.
+Source: spec mail 11.3, 16.';
+
 create function parley_mail._p_permit(
   lane text, lease_id bigint, items bigint[], message_ids bigint[], host text, source text,
   caller parley.caller default parley.current_caller()
@@ -210,7 +240,6 @@ declare
   v_delayed jsonb := '{}'::jsonb;
   v_expired bigint[] := '{}'::bigint[];
   v_expires timestamptz;
-  v_group record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   v_demands := array(
@@ -255,6 +284,10 @@ begin
         )
       ));
       perform parley_store.postpone_lane('mail', lane, v_due, format('rate by %s', v_lacking));
+      perform parley_mail._p_track_operation(
+        'THROTTLE', message_ids[array_position(items, v_item):array_position(items, v_item)], array[lane],
+        format('rate by %s; the queue waits', v_lacking), 'QUEUE'
+      );
       exit;
     else
       v_due := least(
@@ -266,12 +299,7 @@ begin
     end if;
   end loop;
   perform parley_mail._p_expire_items(lease_id, v_expired);
-  for v_group in select e.key as due, e.value as items from jsonb_each(v_delayed) as e order by e.key loop
-    perform parley_store.delay_work(
-      lease_id, array(select i.id::bigint from jsonb_array_elements_text(v_group.items) as i (id)),
-      v_group.due::timestamptz, 'rate', false
-    );
-  end loop;
+  perform parley_mail._p_delay_rated(lane, lease_id, items, message_ids, v_delayed);
   return v_permitted;
 end
 $$;

@@ -18,6 +18,7 @@ create table parley_mail._p_recipient (
   original_recipient text,
   notify text,
   lane text,
+  queued_at timestamptz not null default clock_timestamp(),
   attempts integer not null default 0,
   last_attempt_at timestamptz,
   last_code integer,
@@ -30,9 +31,9 @@ create table parley_mail._p_recipient (
 
 comment on table parley_mail._p_recipient is
 'Recipients whose outcome is not final. notify: NEVER or a list of SUCCESS, FAILURE, DELAY, null when the sender said
-nothing; lane: where the work item is, null while it is not routed; attempts: how many were made for the recipient, not
-counting those that did not reach its next hop; deaths: how often somebody died who had it in his hands, since an
-attempt came to an end (mail/suspects.sql).';
+nothing; lane: where the work item is, null while it is not routed; queued_at: when it was categorized; attempts: how
+many were made for the recipient, not counting those that did not reach its next hop; deaths: how often somebody died
+who had it in his hands, since an attempt came to an end (mail/suspects.sql).';
 
 create index _p_recipient_suspect on parley_mail._p_recipient (message_id) where deaths > 0;
 
@@ -41,6 +42,27 @@ add column is_eight_bit boolean not null default false,
 add column delay_reported_at timestamptz;
 
 create index _p_message_undelayed on parley_mail._p_message (priority, received_at) where delay_reported_at is null;
+
+create type parley_mail._p_outcome as (
+  lease_id bigint,
+  item_id bigint,
+  message_id bigint,
+  ordinal integer,
+  outcome text,
+  code integer,
+  status text,
+  reason text,
+  host text,
+  server_ip text,
+  connect_ms integer,
+  transfer_ms integer,
+  address text
+);
+
+comment on type parley_mail._p_outcome is
+'What became of a recipient: DELIVERED, DUPLICATE (the mailbox has the message already), RELAYED (to a host that makes
+no reports), FAILED, DEFERRED, UNKNOWN (sent and not answered), or REROUTED (to be categorized anew, because the mailbox
+is elsewhere now). connect_ms and transfer_ms: how long that took in the last attempt.';
 
 create function parley_mail._p_remove_finished(message_ids bigint[]) returns integer
 language plpgsql

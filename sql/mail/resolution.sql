@@ -24,9 +24,9 @@ create type parley_mail._p_resolved as (
 
 comment on type parley_mail._p_resolved is
 'What became of a recipient in the categorizer: an address that gets the message; or, where status is set, one that does
-not, and why. event: RESOLVE, EXPAND or REDIRECT where it is not the address that was submitted, DUPLICATEEXPAND where
-another recipient is the same address. envelope_sender: null is that of the message. part and ordinal: its place in the
-message or in a fork, target_id; lane: the next hop.';
+not, and why. event: RESOLVE, EXPAND or REDIRECT where it is not the address that was submitted, DUPLICATEEXPAND,
+or DUPLICATEREDIRECT where forwarding led to it, where another recipient is the same address. envelope_sender: null is
+that of the message. part and ordinal: its place in the message or in a fork, target_id; lane: the next hop.';
 
 create function parley_mail._p_is_listed(list text[], address text) returns boolean
 language sql immutable
@@ -293,7 +293,11 @@ begin
       when '5.4.6' then 'RESOLVER.FWD.Loop; forwarding goes in a circle'
       when '5.7.1' then 'RESOLVER.RST.NotAuthorized; not allowed to send to this recipient'
     end,
-    case when row_number() over same_address > 1 then 'DUPLICATEEXPAND' else e.event end,
+    case
+      when row_number() over same_address = 1 then e.event
+      when e.event = 'REDIRECT' then 'DUPLICATEREDIRECT'
+      else 'DUPLICATEEXPAND'
+    end,
     null::integer, null::integer, null::bigint, null::text
   from ended as e
   join submitted as s on s.message_id = e.message_id and s.ordinal = e.ordinal

@@ -184,7 +184,7 @@ declare
   v_reason text;
   v_state text;
   v_outcome text := 'DELIVERED';
-  v_count integer;
+  v_began constant timestamptz := clock_timestamp();
 begin
   select array_agg(r.ordinal order by r.ordinal) as ordinals, array_agg(r.address order by r.ordinal) as addresses
   into v_recipients
@@ -206,19 +206,19 @@ begin
         when v_state = 'PM012' or item.expires_at < clock_timestamp() then 'FAILED' else 'DEFERRED'
       end;
   end;
-  v_count := cardinality(v_recipients.ordinals);
   if v_outcome = 'DEFERRED' then
     perform parley_store.retry_work(item.lease_id, array[item.item_id], v_reason, 'mail_message');
   else
     perform parley_store.complete_work(item.lease_id, array[item.item_id]);
   end if;
-  perform parley_mail._p_finish_recipients(
-    array_fill(item.subject, array[v_count]), v_recipients.ordinals, array_fill(v_outcome, array[v_count]), null,
-    array_fill(
-      case v_outcome when 'DELIVERED' then '2.0.0' when 'FAILED' then '5.3.4' else '4.3.0' end, array[v_count]
-    ),
-    array_fill(v_reason, array[v_count]), null
-  );
+  perform parley_mail._p_finish_recipients(array(
+    select (
+      null, null, item.subject, u.ordinal, v_outcome, null,
+      case v_outcome when 'DELIVERED' then '2.0.0' when 'FAILED' then '5.3.4' else '4.3.0' end, v_reason, null, null,
+      null, extract(epoch from clock_timestamp() - v_began) * 1000, null
+    )::parley_mail._p_outcome
+    from unnest(v_recipients.ordinals) as u (ordinal)
+  ));
   return v_outcome = 'DELIVERED';
 end
 $$;

@@ -24,7 +24,11 @@ begin
         )
       end as address,
       case when w.is_written then u.reason end as reason,
-      case u.event when 'FAIL' then 'FAILED' when 'DEFER' then 'DEFERRED' else 'DELIVERED' end as event
+      case
+        when u.event in ('FAIL', 'DELIVERFAIL') then 'FAILED'
+        when u.event in ('DEFER', 'UNKNOWN') then 'DEFERRED'
+        else 'DELIVERED'
+      end as event
     from unnest(events, message_ids, addresses, statuses, texts) with ordinality
       as u (event, message_id, address, status, reason, n)
     join parley_mail._p_message as m using (message_id)
@@ -35,7 +39,8 @@ begin
         where p.message_id in (m.message_id, m.parent_message_id) and u.address = any (p.recipients)
       ) as is_written
     ) as w
-    where u.event in ('SEND', 'DELIVER', 'FAIL', 'DEFER') and m.on_status is not null
+    where u.event in ('SEND', 'DELIVER', 'DUPLICATEDELIVER', 'FAIL', 'DELIVERFAIL', 'DEFER', 'UNKNOWN')
+      and m.on_status is not null
     order by u.n
   loop
     begin

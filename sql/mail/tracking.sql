@@ -2,11 +2,12 @@
 --
 -- Events are appended in the transaction that does what they report, those of one statement at once, and recipients of
 -- one message with the same event are one row. So they cost no commit of their own. No content is kept, and subjects
--- only where track_subjects of the organization is on. A row says what it needs of its message, which is gone soon.
+-- only where track_subjects of the organization is on. A row says what it needs of its message, which is gone soon:
+-- also how long each part of its way took, in milliseconds. Which events there are is said in docs/mail-operations.md.
 
 create function parley_mail._p_track(
   events text[], message_ids bigint[], addresses text[], statuses text[], texts text[], hosts text[], sources text[],
-  connectors text[] default null
+  connectors text[] default null, details jsonb[] default null
 ) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -30,18 +31,37 @@ begin
       'sender', m.sender, 'network_message_id', m.network_message_id, 'header_message_id', m.header_message_id,
       'bytes', m.size, 'received_at', m.received_at, 'client_ip', host(m.source_ip), 'helo', m.helo,
       'direction', m.directionality, 'submitted_by', m.submitted_by, 'parent', m.parent_message_id, 'tag', m.tag,
-      'came_by', m.source, 'subject', case when v_has_subjects then m.subject end
+      'came_by', m.source, 'subject', case when v_has_subjects then m.subject end, 'arrived_at', host(m.server_ip),
+      'server_ip', g.details ->> 'server_ip',
+      'agents', case when g.event = 'AGENTINFO' then m.verdicts -> 'filters' end,
+      'latency', case when g.details ? 'queued_at' then jsonb_build_object(
+        'receive', m.receive_ms, 'categorize', l.categorize, 'connect', l.connect, 'transfer', l.transfer,
+        'queue', greatest(
+          l.total - l.categorize - coalesce(m.receive_ms, 0) - coalesce(l.connect, 0) - coalesce(l.transfer, 0), 0
+        ), 'total', l.total
+      ) end
     )) order by g.first) as fields
   into v_tracked
   from (
     select
       u.event, u.message_id, u.source, u.status, u.text, u.host, u.connector, min(u.n) as first,
+      -- Recipients differ in nothing but some microseconds.
+      (array_agg(u.details order by u.n))[1] as details,
       jsonb_agg(u.address order by u.n) filter (where u.address is not null) as addresses
-    from unnest(events, message_ids, addresses, statuses, texts, hosts, sources, connectors) with ordinality
-      as u (event, message_id, address, status, text, host, source, connector, n)
+    from unnest(events, message_ids, addresses, statuses, texts, hosts, sources, connectors, details) with ordinality
+      as u (event, message_id, address, status, text, host, source, connector, details, n)
     group by u.event, u.message_id, u.source, u.status, u.text, u.host, u.connector
   ) as g
-  left join parley_mail._p_message as m using (message_id);
+  left join parley_mail._p_message as m using (message_id)
+  cross join lateral (
+    -- From when it may go: who asks for later does not wait till then. A daemon's clock may go ahead of the server's.
+    select w.connect, w.transfer, greatest(extract(epoch from clock_timestamp() - w.at) * 1000, 0)::bigint as total,
+      greatest(extract(epoch from w.queued_at - w.at) * 1000 - coalesce(m.receive_ms, 0), 0)::bigint as categorize
+    from (
+      select greatest(m.received_at, m.not_before) as at, (g.details ->> 'queued_at')::timestamptz as queued_at,
+        (g.details ->> 'connect_ms')::integer as connect, (g.details ->> 'transfer_ms')::integer as transfer
+    ) as w
+  ) as l;
   perform parley_mail._p_send_status(events, message_ids, addresses, statuses, texts);
   return parley_store.track(
     'mail', v_tracked.events, v_tracked.ids, recipients => v_tracked.recipients, fields => v_tracked.fields,
@@ -50,11 +70,41 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_track(text[], bigint[], text[], text[], text[], text[], text[], text[]) is
+comment on function parley_mail._p_track(text[], bigint[], text[], text[], text[], text[], text[], text[], jsonb[]) is
 'Records events in the message tracking log: recipients of one message with the same event are one row. Gives how many.
 Arguments: an event, a message, an address and so on for each recipient; sources, such as SMTP or ROUTING; connectors,
-null for that by which the message came.
+null for that by which the message came; details, objects that may have server_ip and, for the latency, queued_at,
+connect_ms and transfer_ms.
 Source: spec mail 16.';
+
+create function parley_mail._p_track_unstored(
+  happened jsonb, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  if (happened ->> 'event' in ('BADMAIL', 'DROP')) is not true then
+    found := parley_mail._p_raise('choice', 'event', coalesce(happened ->> 'event', 'null'), 'BADMAIL, DROP');
+  end if;
+  if exists (select from parley_mail._p_organization as o where not (o.settings ->> 'track_subjects')::boolean) then
+    happened := happened - 'subject';
+  end if;
+  perform parley_store.track(
+    'mail', array[happened ->> 'event'], array[null::text],
+    jsonb_build_array(coalesce(happened -> 'recipients', '[]')),
+    jsonb_build_array(happened - array['event', 'source', 'recipients']), array[happened ->> 'source']
+  );
+end
+$$;
+
+comment on function parley_mail._p_track_unstored(jsonb, parley.caller) is
+'Records an event of a message that is not stored: a file that is none (BADMAIL), or what a filter wanted discarded
+(DROP).
+Arguments: happened, an object with event, source, recipients, and the fields of an event of a message as _p_track writes them.
+Errors: PM001 the role does not hold SERVE, PM010 another event.
+Source: spec mail 3.6, 4.1, 16.';
 
 create function parley_mail._p_sees_tracking(caller parley.caller default parley.current_caller()) returns boolean
 language sql stable security definer
@@ -91,12 +141,13 @@ select
       from jsonb_each(t.fields) as f
       where f.key in (
           'status', 'sender', 'network_message_id', 'header_message_id', 'bytes', 'received_at', 'client_ip', 'helo',
-          'direction', 'submitted_by', 'parent', 'tag', 'came_by', 'subject'
+          'direction', 'submitted_by', 'parent', 'tag', 'came_by', 'subject', 'latency'
         )
     )
-  end as fields
+  end as fields,
+  t.log_id
 from (
-  select r.at, r.event, r.source, r.message_id, r.recipients, r.fields, v.sees_all
+  select r.at, r.event, r.source, r.message_id, r.recipients, r.fields, r.log_id, v.sees_all
   from parley_store.tracking as r
   cross join (select parley_mail._p_sees_tracking() as sees_all, parley_mail._p_submitter_number() as submitter) as v
   where r.system = 'mail' and (v.sees_all or r.fields ->> 'submitted_by' = v.submitter)
@@ -136,7 +187,7 @@ select
   t.at as date_time,
   case when t.event in ('RECEIVE', 'SUBMIT') then t.fields ->> 'client_ip' end as client_ip,
   case when t.event in ('RECEIVE', 'SUBMIT') then t.fields ->> 'helo' end as client_hostname,
-  null::text as server_ip,
+  case when t.event = 'RECEIVE' then t.fields ->> 'arrived_at' else t.fields ->> 'server_ip' end as server_ip,
   t.fields ->> 'host' as server_hostname,
   case when t.event not in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT', 'TRANSFER')
     then t.fields ->> 'text' end as source_context,
@@ -161,10 +212,13 @@ select
   t.fields ->> 'received_at' as message_info,
   t.fields ->> 'direction' as directionality,
   t.fields ->> 'client_ip' as original_client_ip,
-  null::text as original_server_ip,
-  jsonb_strip_nulls(jsonb_build_object('tag', t.fields -> 'tag', 'came_by', t.fields -> 'came_by')) as custom_data,
+  t.fields ->> 'arrived_at' as original_server_ip,
+  jsonb_strip_nulls(jsonb_build_object(
+    'tag', t.fields -> 'tag', 'came_by', t.fields -> 'came_by', 'agents', t.fields -> 'agents',
+    'latency', t.fields -> 'latency'
+  )) as custom_data,
   'Email'::text as traffic_type,
-  null::text as log_id,
+  t.log_id::text as log_id,
   '1'::text as schema_version
 from parley_mail._p_tracked as t;
 
@@ -175,4 +229,23 @@ date_time or an internal_message_id: without them all partitions are read.
 Columns: date_time; client_ip, client_hostname, from where it came; server_hostname, where it went; source_context, why;
 source, what saw it; event_id; internal_message_id, the number of the message; message_id, of its header;
 network_message_id, the same for forks; message_info, when it came first; reference, of a fork its parent and of a
-report what it is about; custom_data, the tag of the submitter and by what it came.';
+report what it is about; server_ip, the address that took the message, ours or that of the next hop;
+original_server_ip, ours; custom_data, the tag of the submitter, by what it came, what filters did and the latency of
+each part of the way.';
+
+create view parley_mail.latencies as
+select t.date_time, t.internal_message_id, t.network_message_id, t.event_id, t.connector_id, t.server_hostname,
+  t.recipient_address, l.receive as receive_ms, l.categorize as categorize_ms, l.queue as queue_ms,
+  l.connect as connect_ms, l.transfer as transfer_ms, l.total as total_ms
+from parley_mail.tracking as t
+cross join lateral jsonb_to_record(t.custom_data -> 'latency') as l (
+  receive bigint, categorize bigint, queue bigint, connect bigint, transfer bigint, total bigint
+)
+where t.custom_data ? 'latency';
+
+comment on view parley_mail.latencies is
+'How many milliseconds each part of the way of a message took until it was delivered, deferred or given up, from
+parley_mail.tracking, of which it has the rights: name a date_time.
+Columns: receive_ms, from MAIL FROM to the end of the data; categorize_ms, until it was in the queue of its next hop;
+queue_ms, there, with attempts that failed; connect_ms and transfer_ms, of the last attempt; total_ms, all of it, from
+when the message came or might go.';

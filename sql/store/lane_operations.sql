@@ -119,6 +119,23 @@ Arguments: system; lane; until; reason.
 Errors: PS006.
 Source: spec hub-transport 11.3.';
 
+create function parley_store.record_lane_error(system text, lane text, error text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley_store._p_lane_state as s
+  set last_error = error
+  where s.lane_id = parley_store._p_lane_id(system, lane) and s.last_error is distinct from error;
+end
+$$;
+
+comment on function parley_store.record_lane_error(text, text, text) is
+'Records what was wrong with the next hop of a lane, which was reached: as the last error, and without a failure.
+Arguments: system; lane; error, what went wrong.
+Errors: PS006.
+Source: spec hub-transport 15.3.';
+
 create function parley_store.retry_lane(system text, lane text, done_by text default null) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -353,7 +353,8 @@ declare
   v_suspended integer;
 begin
   update parley_store._p_in_flight as f
-  set is_to_suspend = true, reason = suspend_claimed.reason, last_error = coalesce(error, f.last_error)
+  set is_to_suspend = coalesce(f.is_to_suspend, true), reason = suspend_claimed.reason,
+    last_error = coalesce(error, f.last_error)
   where f.lease_id = v_lease.lease_id and (items is null or f.item_id = any (items));
   v_suspended := parley_store._p_give_back(v_lease, items, false);
   perform parley_store._p_end_lease(v_lease);
@@ -362,7 +363,8 @@ end
 $$;
 
 comment on function parley_store.suspend_claimed(bigint, bigint[], text, text) is
-'Sets items aside that whoever works on them cannot go on with, such as poison; they wait for an operator.
+'Sets items aside that whoever works on them cannot go on with, such as poison; they wait for an operator. What one
+wanted removed meanwhile is.
 Arguments: lease_id; items, null for all that are left of the lease; reason; error, what went wrong.
 Errors: PS005 the lease is over.';
 

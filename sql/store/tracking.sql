@@ -5,6 +5,8 @@
 -- Locks: making a partition takes a lock on the parent that lets everybody read and append. Dropping one needs the
 -- parent to itself for a moment: it is tried without waiting, and again at the next call.
 
+create sequence parley_store._p_tracking_log_id cache 32;
+
 create table parley_store._p_tracking (
   at timestamptz not null default clock_timestamp(),
   system text not null,
@@ -12,10 +14,12 @@ create table parley_store._p_tracking (
   source text not null default '',
   message_id text,
   recipients text[] not null default '{}',
-  fields jsonb not null default '{}'
+  fields jsonb not null default '{}',
+  log_id bigint not null default nextval('parley_store._p_tracking_log_id')
 ) partition by range (at);
 
-comment on table parley_store._p_tracking is 'Events of messages, a partition a day: _p_tracking_YYYYMMDD.';
+comment on table parley_store._p_tracking is
+'Events of messages, a partition a day: _p_tracking_YYYYMMDD. log_id: a number of its own for each.';
 
 create index on parley_store._p_tracking (message_id, at);
 create index on parley_store._p_tracking (at);
@@ -28,7 +32,7 @@ create table parley_store._p_tracking_day (
 comment on table parley_store._p_tracking_day is 'The days for which there is a partition.';
 
 create view parley_store.tracking as
-select t.at, t.system, t.event, t.source, t.message_id, t.recipients, t.fields
+select t.at, t.system, t.event, t.source, t.message_id, t.recipients, t.fields, t.log_id
 from parley_store._p_tracking as t;
 
 comment on view parley_store.tracking is 'What has happened to each message, as far back as the retention.';

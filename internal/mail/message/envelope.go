@@ -52,10 +52,13 @@ type Envelope struct {
 	Source           string
 	Connector        string
 	Peer             netip.Addr
+	Local            netip.Addr    // the address of ours at which it came
+	Took             time.Duration // how long it took to arrive
+	Identity         string        // a UUID that another copy of the message has too, which came because nobody answered to the first
 	Helo             string
 	AuthenticatedAs  string
 	Directionality   string
-	Verdicts         json.RawMessage // of SPF, DKIM and DMARC; null where nothing was verified
+	Verdicts         json.RawMessage // of SPF, DKIM and DMARC, and what filters did; null where nothing was verified
 	Quarantine       string          // the reason why the message is to be held, or nothing
 	Refusal          Refusal         // why nobody gets it, where it is stored for a report to its sender alone
 	IdempotencyKey   string

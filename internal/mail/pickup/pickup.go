@@ -32,6 +32,8 @@ type Folder struct {
 	Accepter Accepter
 	Spool    *spool.Spool
 	Log      *slog.Logger
+	// Bad learns of files that were set aside, and why; nothing means that nobody does.
+	Bad func(name string, reason error)
 	// IsRejected reports whether pressure keeps files waiting (section 14.3); nothing means never.
 	IsRejected func() bool
 	// IsRefusal reports whether an error of Accepter is of the message, and stays; nothing means never.
@@ -164,6 +166,9 @@ func (f *Folder) take(box files, name string) (isDone bool) {
 		return true
 	case errors.As(err, &wrong):
 		renamed, renameErr := box.rename(begun, bad)
+		if f.Bad != nil {
+			f.Bad(renamed, wrong)
+		}
 		log.Error("a message file is no message that can be submitted", "renamed", renamed, "error", errors.Join(err, renameErr))
 		return true
 	default:

@@ -155,6 +155,8 @@ type Configuration struct {
 	Users map[string]User
 	// Names are all of ours, which others may not use in Authentication-Results.
 	Names []string
+	// IdentifiesMessages is whether messages get an identity, because a mailbox store asks whether it has them already.
+	IdentifiesMessages bool
 	// RoutedDomains have a way of their own, such as *.example: no recipient there is refused for its domain.
 	RoutedDomains []string
 }

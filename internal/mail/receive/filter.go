@@ -57,6 +57,9 @@ type Verdict struct {
 	Reply  *Reply
 	Reason string
 	Delay  time.Duration // before the reply, whatever the action: a tarpit
+	// Filter is who says so, and Changes what it has changed of the message, such as "header", for the record.
+	Filter  string
+	Changes []string
 }
 
 // Exchange is what a filter sees of a session, and where it changes envelope, header and body.

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +90,39 @@ func TestFilterRefusesAtEachStage(t *testing.T) {
 
 func TestFilterChangesHoldsAndDropsMessages(t *testing.T) {
 	t.Parallel()
-	f := filtered(t, filter{at: map[receive.Event]func(*receive.Exchange) receive.Verdict{
+	discarded := make(chan message.Envelope, 1)
+	f := start(t, func(s *receive.Server) {
+		s.Discarded = func(_ context.Context, e message.Envelope, _ int64) { discarded <- e }
+		s.Filters = []receive.Filter{changing(t)}
+	}, internet())
+	c := f.greeted()
+	c.begin()
+	c.send("A: b\r\n\r\nhello\r\n.\r\n")
+	c.expect("250 2.6.0")
+	m := f.store.only(t)
+	if m.envelope.Quarantine != "a virus" || m.envelope.Sender != "changed@example.net" || !strings.HasSuffix(m.text, "A: b\r\nX-Filter: seen\r\n\r\nnew body\r\n") {
+		t.Errorf("taken was %+v", m)
+	}
+	if got := string(m.envelope.Verdicts); got != `{"filters":[{"filter":"scan","action":"QUARANTINE","reason":"a virus","changes":["body"]}]}` {
+		t.Errorf("verdicts: %s", got)
+	}
+	c.say("MAIL FROM:<drop@example.net>", "250")
+	c.say("RCPT TO:<bob@example.com>", "250")
+	c.say("DATA", "354")
+	c.send("hello\r\n.\r\n")
+	c.expect("250 2.6.0")
+	f.store.only(t)
+	if e := <-discarded; len(e.Recipients) != 1 || e.Local != netip.MustParseAddr("127.0.0.1") || e.Took <= 0 {
+		t.Errorf("discarded was %+v", e)
+	}
+	c.say("MAIL FROM:<end@example.net>", "421 4.7.0 Go away")
+	c.expect("closed")
+}
+
+// changing is a filter that changes and holds what it gets, and drops or ends what comes from some.
+func changing(t *testing.T) filter {
+	t.Helper()
+	return filter{at: map[receive.Event]func(*receive.Exchange) receive.Verdict{
 		receive.SenderGiven: func(e *receive.Exchange) receive.Verdict {
 			switch e.Envelope.Sender {
 			case "drop@example.net":
@@ -105,25 +139,9 @@ func TestFilterChangesHoldsAndDropsMessages(t *testing.T) {
 				t.Error(err)
 			}
 			_, _ = io.WriteString(e.Body, "new body\r\n")
-			return receive.Verdict{Action: receive.Quarantine, Reason: "a virus"}
+			return receive.Verdict{Action: receive.Quarantine, Reason: "a virus", Filter: "scan", Changes: []string{"body"}}
 		},
-	}})
-	c := f.greeted()
-	c.begin()
-	c.send("A: b\r\n\r\nhello\r\n.\r\n")
-	c.expect("250 2.6.0")
-	m := f.store.only(t)
-	if m.envelope.Quarantine != "a virus" || m.envelope.Sender != "changed@example.net" || !strings.HasSuffix(m.text, "A: b\r\nX-Filter: seen\r\n\r\nnew body\r\n") {
-		t.Errorf("taken was %+v", m)
-	}
-	c.say("MAIL FROM:<drop@example.net>", "250")
-	c.say("RCPT TO:<bob@example.com>", "250")
-	c.say("DATA", "354")
-	c.send("hello\r\n.\r\n")
-	c.expect("250 2.6.0")
-	f.store.only(t)
-	c.say("MAIL FROM:<end@example.net>", "421 4.7.0 Go away")
-	c.expect("closed")
+	}}
 }
 
 func TestFilterEndsTheConnectionBehindTheData(t *testing.T) {
@@ -179,6 +197,41 @@ func TestVerdictOnTheOriginIsFollowed(t *testing.T) {
 			strings.Contains(m.text, "spf=pass") {
 			t.Errorf("taken was %+v", m)
 		}
+	}
+}
+
+// A host that got no reply sends a message again, over whatever hosts: it is the same message, and no other is.
+func TestCopiesOfAMessageHaveOneIdentity(t *testing.T) {
+	t.Parallel()
+	f := start(t, nil, internet())
+	give := func(text string) {
+		c := f.greeted()
+		c.begin()
+		c.send(text + "\r\n.\r\n")
+		c.expect("250 2.6.0")
+	}
+	const letter = "Message-ID: <1@example.net>\r\nDate: Tue, 1 Jul 2025 10:00:00 +0000\r\nSubject: a\r\n b\r\n\r\nhello"
+	give(letter)
+	if err := f.server.Configure(&receive.Configuration{
+		Connectors: []*receive.Connector{internet()}, AcceptedDomains: []string{"example.com"}, IdentifiesMessages: true,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		letter, "Received: from a by b; Tue, 1 Jul 2025 10:00:00 +0000\r\n" + strings.Replace(letter, "a\r\n b", "a b", 1), letter + "!",
+		strings.Replace(letter, "10:00", "10:01", 1), "Resent-Date: Tue, 1 Jul 2025 11:00:00 +0000\r\n" + letter, "Subject: none\r\n\r\nhello",
+	} {
+		give(text)
+	}
+	var identities []string
+	for _, m := range f.store.all() {
+		identities = append(identities, m.envelope.Identity)
+	}
+	if len(identities) != 7 || identities[0] != "" || identities[6] != "" || identities[1] != identities[2] {
+		t.Fatalf("identities: %q", identities)
+	}
+	if distinct := slices.Compact(slices.Sorted(slices.Values(identities[1:6]))); len(distinct) != 4 || len(distinct[0]) != 36 {
+		t.Errorf("identities: %q", identities)
 	}
 }
 

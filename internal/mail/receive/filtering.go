@@ -2,6 +2,7 @@ package receive
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 )
@@ -53,8 +54,52 @@ func (s *Server) filterWith(ctx context.Context, c *connection, event Event, tx 
 			}
 		case Continue:
 		}
+		if tx != nil {
+			tx.record(verdict)
+		}
 	}
 	return nil, Verdict{}
+}
+
+// filtered is what a filter did to a message, as tracking has it.
+type filtered struct {
+	Filter  string   `json:"filter,omitempty"`
+	Action  string   `json:"action"` // CHANGE, QUARANTINE or DISCARD
+	Reason  string   `json:"reason,omitempty"`
+	Changes []string `json:"changes,omitempty"`
+}
+
+// record keeps what a filter did to the message.
+func (t *transaction) record(verdict Verdict) {
+	did := filtered{Filter: verdict.Filter, Reason: verdict.Reason, Changes: verdict.Changes}
+	switch {
+	case verdict.Action == Quarantine:
+		did.Action = "QUARANTINE"
+	case verdict.Action == Discard:
+		did.Action = "DISCARD"
+	case len(verdict.Changes) > 0:
+		did.Action = "CHANGE"
+	default:
+		return
+	}
+	t.filtered = append(t.filtered, did)
+}
+
+// addFiltered adds what filters did to the verdicts of the message.
+func (t *transaction) addFiltered() {
+	if len(t.filtered) == 0 {
+		return
+	}
+	verdicts := make(map[string]any)
+	if len(t.envelope.Verdicts) > 0 {
+		if err := json.Unmarshal(t.envelope.Verdicts, &verdicts); err != nil {
+			return // they are ours, and an object
+		}
+	}
+	verdicts["filters"] = t.filtered
+	if written, err := json.Marshal(verdicts); err == nil {
+		t.envelope.Verdicts = written
+	}
 }
 
 func pause(ctx context.Context, duration time.Duration) {

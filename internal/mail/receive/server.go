@@ -14,6 +14,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 
+	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/spool"
 )
 
@@ -35,6 +36,8 @@ type Server struct {
 	// IsOwnName reports whether a host that Received fields name, in lower case, is one of the organization. Nothing means that none is
 	// but the connector itself.
 	IsOwnName func(name string) bool
+	// Discarded learns of messages that were taken and that a filter wants dropped, with their size; nothing means that nobody does.
+	Discarded func(ctx context.Context, envelope message.Envelope, size int64)
 	// Grace is how long a message that is under way may take when the server stops.
 	Grace time.Duration
 

@@ -31,6 +31,7 @@ type transaction struct {
 	checker        *lineChecker // BDAT has begun
 	isFinished     bool
 	isDiscarded    bool
+	filtered       []filtered
 	isLast         bool // a filter wants the connection to end behind the reply
 
 	block   []byte // of the header, until it is complete
@@ -218,6 +219,7 @@ func (t *transaction) take() *Reply {
 		return t.refusal
 	}
 	c := t.connection
+	t.identify()
 	t.verify()
 	if t.refusal != nil {
 		return t.refusal
@@ -232,7 +234,12 @@ func (t *transaction) take() *Reply {
 		return reply
 	}
 	id := t.envelope.NetworkMessageID
+	t.addFiltered()
+	t.envelope.Took = time.Since(t.envelope.ReceivedAt)
 	if t.isDiscarded || len(t.envelope.Recipients) == 0 { // a filter has taken the message, or its recipients
+		if c.server.Discarded != nil {
+			c.server.Discarded(c.ctx, t.envelope, t.body.Size())
+		}
 		return NewReply(250, 6, 0, "Queued as "+id)
 	}
 	if _, err := c.server.Accepter.Accept(t.envelope, t.body); err != nil {

@@ -306,6 +306,14 @@ func (c *Connection) Ends() (host, source string) {
 	return c.target.Host, source
 }
 
+// remote is the address of the host; "" for a socket of the machine.
+func (c *Connection) remote() string {
+	if remote, is := c.conn.RemoteAddr().(*net.TCPAddr); is {
+		return remote.AddrPort().Addr().Unmap().String()
+	}
+	return ""
+}
+
 // Usable is whether another message can be sent.
 func (c *Connection) Usable() bool { return !c.broken }
 

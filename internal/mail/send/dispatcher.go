@@ -42,6 +42,8 @@ type Outcome struct {
 	// Results are those of the recipients, in their order. When nothing was tried they are nil, and the message waits on without an
 	// attempt being counted.
 	Results []Result
+	// Connect is how long it took to connect, 0 where the connection was there, and Transfer how long it took to send the message.
+	Connect, Transfer time.Duration
 }
 
 // HopReport is what a connection to a next hop came to.

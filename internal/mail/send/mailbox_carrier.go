@@ -110,7 +110,10 @@ func (m *maildirs) deliver(ctx context.Context, message Message, recipient Recip
 	case err != nil:
 		return Result{Enhanced: "4.3.0", Text: oneLine(err.Error()), Host: m.name}
 	case !delivered:
-		return Result{Class: Delivered, Code: 250, Enhanced: "2.0.0", Text: "the mailbox has the message from an earlier attempt", Host: m.name}
+		return Result{
+			Class: Delivered, Code: 250, Enhanced: "2.0.0", Text: "the mailbox has the message from an earlier attempt", Host: m.name,
+			Duplicate: true,
+		}
 	default:
 		return Result{Class: Delivered, Code: 250, Enhanced: "2.0.0", Text: "delivered to the mailbox", Host: m.name}
 	}

@@ -37,8 +37,10 @@ type Result struct {
 	Enhanced string
 	// Text is the reply without its codes, or what went wrong here.
 	Text string
-	// Host is the host that replied; "" when none did.
-	Host string
+	// Host is the host that replied, and Address its address; "" when none did.
+	Host, Address string
+	// Duplicate is whether the mailbox had the message before.
+	Duplicate bool
 	// Relayed is whether the host does not know delivery reports, so that nobody else will send one (RFC 3461 section 5.2.2).
 	Relayed bool
 	// HostFailed is whether it is the host or the way to it that failed, and not this message: the whole queue has to wait.

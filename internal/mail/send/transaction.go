@@ -84,6 +84,11 @@ func (c *Connection) Send(ctx context.Context, message Message) []Result {
 		left = slices.Concat(again, later)
 	}
 	c.messages++
+	for i := range results {
+		if results[i].Host != "" {
+			results[i].Address = c.remote()
+		}
+	}
 	return results
 }
 

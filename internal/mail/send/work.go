@@ -49,6 +49,7 @@ func (d *Dispatcher) carry(ctx context.Context, batch Batch, carrier Carrier, wa
 			way.Close()
 		}
 	}()
+	connecting := time.Duration(0)
 	for i := 0; i < len(batch.Deliveries); i++ {
 		delivery := batch.Deliveries[i]
 		if ctx.Err() != nil {
@@ -68,7 +69,7 @@ func (d *Dispatcher) carry(ctx context.Context, batch Batch, carrier Carrier, wa
 				}
 				return
 			}
-			way = opened
+			way, connecting = opened, time.Since(began)
 			d.recorder.report(HopReport{Hop: batch.Hop, Began: began})
 		}
 		if isRated {
@@ -79,7 +80,10 @@ func (d *Dispatcher) carry(ctx context.Context, batch Batch, carrier Carrier, wa
 		}
 		began := time.Now()
 		results := way.Send(ctx, delivery.Message)
-		d.recorder.add(Outcome{Lease: batch.Lease, Delivery: delivery, Results: results})
+		d.recorder.add(Outcome{
+			Lease: batch.Lease, Delivery: delivery, Results: results, Connect: connecting, Transfer: time.Since(began),
+		})
+		connecting = 0
 		if failure := hostFailure(results); failure != nil && ctx.Err() == nil {
 			d.giveBack(batch, batch.Deliveries[i+1:])
 			d.recorder.report(HopReport{Hop: batch.Hop, Failure: failure, Began: began})

@@ -141,11 +141,18 @@ func arriving(e message.Envelope, size int64) mailstore.Arriving {
 		AuthenticatedAs: e.AuthenticatedAs, Directionality: strings.ToUpper(e.Directionality), Size: size,
 		HeaderMessageID: e.HeaderMessageID, Subject: e.Subject, IsEightBit: e.BodyType != "" && e.BodyType != "7BIT",
 		HasUTF8Addresses: e.IsUTF8, Verdicts: e.Verdicts, NetworkMessageID: e.NetworkMessageID, ReceivedAt: &received,
-		IdempotencyKey: e.IdempotencyKey, ContentHash: e.ContentHash, Quarantine: e.Quarantine,
+		IdempotencyKey: e.IdempotencyKey, ContentHash: e.ContentHash, Quarantine: e.Quarantine, Identity: e.Identity,
 		RefusedStatus: e.Refusal.Status, RefusedReason: e.Refusal.Text,
 	}
 	if e.Peer.IsValid() {
 		a.SourceIP = e.Peer.String()
+	}
+	if e.Local.IsValid() {
+		a.ServerIP = e.Local.Unmap().WithZone("").String()
+	}
+	if e.Took > 0 {
+		took := e.Took.Milliseconds()
+		a.ReceiveMS = &took
 	}
 	priorities := map[string]int{"high": 0, "low": 2}
 	if priority, is := priorities[e.Priority]; is {

@@ -99,9 +99,10 @@ func (f *figures) carried(object string, c *carried) {
 	f.total(object, "Messages Sent Total", "", messages)
 	f.total(object, "Message Bytes Sent Total", "", c.bytes.Load())
 	f.gauge(object, "Recipients/Message", "", float64(delivered)/float64(max(messages, 1)))
-	for class := send.Deferred; class <= send.Unknown; class++ {
+	for class := send.Deferred; class <= send.Rerouted; class++ {
 		f.total(object, "Recipients", class.String(), c.byClass[class].Load())
 	}
+	f.total(object, "Duplicates Total", "", c.duplicates.Load())
 }
 
 // countDatabase is what the daemon knows of commits and of the body cache.

@@ -157,7 +157,10 @@ func columns(outcomes []send.Outcome) (o mailstore.Outcomes) {
 			o.Messages, o.Ordinals = append(o.Messages, outcome.Delivery.MessageID), append(o.Ordinals, outcome.Delivery.Ordinals[i])
 			o.Outcomes, o.Codes = append(o.Outcomes, outcomeOf(result)), append(o.Codes, int32(result.Code))
 			o.Statuses, o.Texts = append(o.Statuses, result.Enhanced), append(o.Texts, result.Text)
-			o.Hosts = append(o.Hosts, result.Host)
+			o.Hosts, o.ServerIPs = append(o.Hosts, result.Host), append(o.ServerIPs, result.Address)
+			o.ConnectMS = append(o.ConnectMS, int32(outcome.Connect.Milliseconds()))
+			o.TransferMS = append(o.TransferMS, int32(outcome.Transfer.Milliseconds()))
+			o.Addresses = append(o.Addresses, outcome.Delivery.Message.Recipients[i].Address)
 		}
 	}
 	return o
@@ -165,6 +168,8 @@ func columns(outcomes []send.Outcome) (o mailstore.Outcomes) {
 
 func outcomeOf(result send.Result) string {
 	switch {
+	case result.Class == send.Delivered && result.Duplicate:
+		return "DUPLICATE"
 	case result.Class == send.Delivered && result.Relayed:
 		return "RELAYED"
 	case result.Class == send.Delivered:

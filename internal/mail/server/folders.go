@@ -176,7 +176,7 @@ func (s *Server) folder(ctx context.Context, name string, written folderSettings
 		Log:        s.config.Logger,
 		IsRejected: s.pressure.refusesFolders, IsRefusal: isAlone, Poll: seconds(written.Poll), PerMinute: written.Rate,
 		HeaderBytes: written.MaxHeaderSize,
-		Recipients:  written.MaxRecipients, MessageBytes: written.MaxMessageSize,
+		Recipients:  written.MaxRecipients, MessageBytes: written.MaxMessageSize, Bad: s.badFile(ctx, name, written),
 	}
 	return func() {
 		if err := folder.Run(ctx); err != nil {

@@ -97,6 +97,11 @@ func TestMailFromOutsideIsVerifiedAndFiltered(t *testing.T) {
 	if text := arrived("scanned"); !strings.Contains(text, "X-Scanned: yes") {
 		t.Errorf("arrived: %s", text)
 	}
+	if got := h.text(`select string_agg(distinct concat_ws(' ', source, custom_data #> '{agents,0,changes}', client_ip, original_client_ip, server_ip), ', ')
+		from parley_mail.tracking where event_id in ('AGENTINFO', 'RECEIVE') and message_subject = 'scanned'`); got !=
+		`AGENT ["header"] 192.0.2.2, SMTP 192.0.2.2 192.0.2.2 127.0.0.1` {
+		t.Errorf("tracked: %s", got)
+	}
 	from("away", "192.0.2.2").say("MAIL FROM:<a@sender.net>", "550 5.7.1")
 	if hello := from("milters", "192.0.2.2").say("XCLIENT ADDR=192.0.2.3", "550 5.7.0"); hello == "" {
 		t.Error("no reply")

@@ -130,7 +130,7 @@ func New(config Config) (*Server, error) {
 	s.receiver = &receive.Server{
 		Accepter: s.committer, Spool: spool.New(config.SpoolFolder, config.BodyCache/8, config.BodyCache), Log: config.Logger, Grace: grace,
 		Credentials: credentials{config.Pool, s.credential}, Directory: s.directory, Verifier: newVerifier(s.equipment.resolver),
-		Governor: s.pressure, IsOwnName: s.isOwnName,
+		Governor: s.pressure, Discarded: s.discarded, IsOwnName: s.isOwnName,
 	}
 	s.dispatcher, err = send.NewDispatcher(send.Config{
 		Store: s.deliveries, Wake: s.queued, Interval: scanInterval, Lease: config.Lease, Logger: config.Logger,

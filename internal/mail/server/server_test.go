@@ -23,16 +23,20 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// relay is a host on loopback that takes mail, and refuses recipients whose name begins with "no".
+// relay is a host on loopback that takes mail, and refuses recipients whose name begins with "no". It closes the connection instead of
+// answering to a message for one whose name begins with "mute".
 type relay struct {
 	mu       sync.Mutex
 	messages []string
 }
 
-func (r *relay) NewSession(*smtp.Conn) (smtp.Session, error) { return &session{relay: r}, nil }
+func (r *relay) NewSession(conn *smtp.Conn) (smtp.Session, error) {
+	return &session{relay: r, conn: conn}, nil
+}
 
 type session struct {
 	relay *relay
+	conn  *smtp.Conn
 	to    []string
 }
 
@@ -56,6 +60,9 @@ func (s *session) Data(body io.Reader) error {
 	s.relay.mu.Lock()
 	defer s.relay.mu.Unlock()
 	s.relay.messages = append(s.relay.messages, strings.Join(s.to, ",")+"\n"+string(content))
+	if strings.HasPrefix(s.to[0], "mute") {
+		return s.conn.Close()
+	}
 	return nil
 }
 
@@ -236,6 +243,20 @@ func TestMailFromOutsideComesIntoTheMailbox(t *testing.T) {
 			t.Errorf("the header is %.600q", message)
 		}
 	}
+	if got := h.text(`select string_agg(distinct (l.receive_ms is not null and l.categorize_ms + l.queue_ms + l.transfer_ms > 0
+			and l.total_ms between l.receive_ms and 120000)::text, ' ') from parley_mail.latencies as l`); got != "true" {
+		t.Errorf("latencies: %s", got)
+	}
+	// A host that got no reply sends it again.
+	for range 2 {
+		if err := netsmtp.SendMail(h.address, nil, "bob@b.example", []string{"ann@example.org"}, []byte("Message-ID: <1@b.example>\r\n"+letter)); err != nil {
+			t.Fatal(err)
+		}
+		h.await("the mail", func() bool { return len(h.inbox()) == 3 })
+	}
+	h.await("what says that it is there", func() bool {
+		return h.text(`select count(*)::text from parley_mail.tracking where event_id = 'DUPLICATEDELIVER'`) == "1"
+	})
 	if err := netsmtp.SendMail(h.address, nil, "bob@b.example", []string{"else@c.example"}, []byte(letter)); err == nil ||
 		!strings.Contains(err.Error(), "550") {
 		t.Errorf("relaying for an outsider: %v", err)

@@ -80,6 +80,7 @@ type mailboxStore struct {
 	Address         string `json:"address"`
 	FullIsPermanent bool   `json:"full_is_permanent"`
 	MaxConnections  int    `json:"max_connections"`
+	DuplicateWindow int    `json:"duplicate_window"`
 }
 
 type signingKey struct {
@@ -113,6 +114,7 @@ func readSettings(text json.RawMessage, host string, roots *x509.CertPool, used 
 	}
 	for name, written := range all.Objects.Stores {
 		s.stores[name] = written.store(s.fqdn)
+		s.receive.IdentifiesMessages = s.receive.IdentifiesMessages || written.DuplicateWindow > 0
 	}
 	for name, written := range all.Objects.Keys {
 		if !written.Enabled {

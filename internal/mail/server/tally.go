@@ -22,8 +22,8 @@ type tally struct {
 
 // carried counts what went to next hops of one kind.
 type carried struct {
-	connections, connectionFailures, open, messages, bytes atomic.Int64
-	byClass                                                [send.Unknown + 1]atomic.Int64 // recipients
+	connections, connectionFailures, open, messages, bytes, duplicates atomic.Int64
+	byClass                                                            [send.Rerouted + 1]atomic.Int64 // recipients
 
 	attempts atomic.Int64
 	latency  latencies // from receipt to the next hop
@@ -86,6 +86,9 @@ func (w countingWay) Send(ctx context.Context, message send.Message) []send.Resu
 		if result.Class == send.Delivered {
 			w.carried.latency.observe(time.Since(message.Received))
 			isTaken = true
+		}
+		if result.Duplicate {
+			w.carried.duplicates.Add(1)
 		}
 	}
 	if isTaken {

@@ -54,6 +54,14 @@ func TestMailComesInAsFilesAndOverHTTP(t *testing.T) {
 		t.Errorf("the replay folder is on by default: %v", err)
 	}
 	put(pickup, "large.eml", "From: ann@example.org\nTo: bob@example.org\nSubject: too large\n\n"+strings.Repeat("x", 2000))
+	put(pickup, "bad.eml", "no message")
+	h.await("the file that is none", func() bool {
+		return strings.HasPrefix(h.text(`select coalesce(min(concat_ws(' ', source, connector_id, split_part(source_context, '/', -1))), '') from parley_mail.tracking
+			where event_id = 'BADMAIL'`), "PICKUP pickup folder here bad.bad: ")
+	})
+	if err := os.Remove(filepath.Join(pickup, "bad.bad")); err != nil {
+		t.Fatal(err)
+	}
 	h.exec(`select parley_mail.alter_object('replay folder', 'here', '{"enabled": true}')`)
 	h.await("the file that is replayed", func() bool { return strings.Contains(subjects(), "replayed") })
 

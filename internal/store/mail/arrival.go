@@ -51,6 +51,11 @@ type Arriving struct {
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	// ContentHash is, in hexadecimal, that of what has to be the same under the key; "" for anything.
 	ContentHash string `json:"content_hash,omitempty"`
+	// ServerIP is the address of ours at which it came, ReceiveMS how many milliseconds that took, and Identity a UUID that another copy of
+	// the message has too.
+	ServerIP  string `json:"server_ip,omitempty"`
+	ReceiveMS *int64 `json:"receive_ms,omitempty"`
+	Identity  string `json:"identity,omitempty"`
 	// Quarantine is why it is set aside for an operator; "" when it is not.
 	Quarantine string `json:"quarantine,omitempty"`
 	// RefusedStatus and RefusedReason say why nobody gets it and its sender a report; "" when it goes on.

@@ -71,19 +71,27 @@ func Renew(ctx context.Context, db pgdb.DB, leases []int64, lease time.Duration)
 type Outcomes struct {
 	Leases, Items, Messages []int64
 	Ordinals                []int32
-	// Outcomes are DELIVERED, RELAYED, FAILED, DEFERRED, UNKNOWN or REROUTED.
+	// Outcomes are DELIVERED, DUPLICATE, RELAYED, FAILED, DEFERRED, UNKNOWN or REROUTED.
 	Outcomes []string
 	// Codes are replies such as 250, or 0; Statuses are codes of RFC 3463.
-	Codes                         []int32
-	Statuses, Texts, Hosts        []string
+	Codes                  []int32
+	Statuses, Texts, Hosts []string
+	// ServerIPs are addresses of hosts, or ""; ConnectMS and TransferMS are how long connecting and sending took, in milliseconds.
+	ServerIPs             []string
+	ConnectMS, TransferMS []int32
+	// Addresses are those of the recipients: with them a delivery is recorded also when its lease is over.
+	Addresses                     []string
 	ReleasedLeases, ReleasedItems []int64
 }
 
 // RecordOutcomes records outcomes, and returns how many were refused because their lease is over.
 func RecordOutcomes(ctx context.Context, db pgdb.DB, o Outcomes) (refused int, err error) {
 	err = db.QueryRow(ctx, `select parley_mail._p_record_outcomes($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[],
-		$6::integer[], $7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[])`,
+		$6::integer[], $7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[],
+		array(select nullif(i, '') from unnest($12::text[]) with ordinality as u (i, n) order by n), $13::integer[], $14::integer[],
+		$15::text[])`,
 		o.Leases, o.Items, o.Messages, o.Ordinals, o.Outcomes, o.Codes, o.Statuses, o.Texts, o.Hosts, o.ReleasedLeases, o.ReleasedItems,
+		o.ServerIPs, o.ConnectMS, o.TransferMS, o.Addresses,
 	).Scan(&refused)
 	if err != nil {
 		return 0, pgdb.StatementError(err, "record what became of messages")

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -90,6 +91,37 @@ func Events(ctx context.Context, db pgdb.DB, f EventFilter, each func(Event) err
 	}
 	if err := rows.Err(); err != nil {
 		return pgdb.StatementError(err, "read events of messages")
+	}
+	return nil
+}
+
+// Unstored is an event of a message that is not stored; what is empty is not known.
+type Unstored struct {
+	// Event is BADMAIL or DROP.
+	Event            string     `json:"event"`
+	Source           string     `json:"source"`
+	Connector        string     `json:"connector,omitempty"`
+	Text             string     `json:"text,omitempty"`
+	Sender           string     `json:"sender,omitempty"`
+	Recipients       []string   `json:"recipients,omitempty"`
+	HeaderMessageID  string     `json:"header_message_id,omitempty"`
+	NetworkMessageID string     `json:"network_message_id,omitempty"`
+	Subject          string     `json:"subject,omitempty"`
+	ClientIP         string     `json:"client_ip,omitempty"`
+	ArrivedAt        string     `json:"arrived_at,omitempty"`
+	Helo             string     `json:"helo,omitempty"`
+	Bytes            int64      `json:"bytes,omitempty"`
+	ReceivedAt       *time.Time `json:"received_at,omitempty"`
+}
+
+// TrackUnstored records an event of a message that is not stored.
+func TrackUnstored(ctx context.Context, db pgdb.DB, event Unstored) error {
+	written, err := json.Marshal(event)
+	if err != nil {
+		return fmt.Errorf("write an event: %w", err)
+	}
+	if _, err := db.Exec(ctx, "select parley_mail._p_track_unstored($1::text::jsonb)", string(written)); err != nil {
+		return pgdb.StatementError(err, "record an event of a message that is not stored")
 	}
 	return nil
 }
