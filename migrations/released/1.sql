@@ -34533,7 +34533,8 @@ declare
   v_suspended integer;
 begin
   update parley_store._p_in_flight as f
-  set is_to_suspend = true, reason = suspend_claimed.reason, last_error = coalesce(error, f.last_error)
+  set is_to_suspend = coalesce(f.is_to_suspend, true), reason = suspend_claimed.reason,
+    last_error = coalesce(error, f.last_error)
   where f.lease_id = v_lease.lease_id and (items is null or f.item_id = any (items));
   v_suspended := parley_store._p_give_back(v_lease, items, false);
   perform parley_store._p_end_lease(v_lease);
@@ -34542,7 +34543,8 @@ end
 $$;
 
 comment on function parley_store.suspend_claimed(bigint, bigint[], text, text) is
-'Sets items aside that whoever works on them cannot go on with, such as poison; they wait for an operator.
+'Sets items aside that whoever works on them cannot go on with, such as poison; they wait for an operator. What one
+wanted removed meanwhile is.
 Arguments: lease_id; items, null for all that are left of the lease; reason; error, what went wrong.
 Errors: PS005 the lease is over.';
 
@@ -34823,6 +34825,23 @@ waits as long already.
 Arguments: system; lane; until; reason.
 Errors: PS006.
 Source: spec hub-transport 11.3.';
+
+create function parley_store.record_lane_error(system text, lane text, error text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley_store._p_lane_state as s
+  set last_error = error
+  where s.lane_id = parley_store._p_lane_id(system, lane) and s.last_error is distinct from error;
+end
+$$;
+
+comment on function parley_store.record_lane_error(text, text, text) is
+'Records what was wrong with the next hop of a lane, which was reached: as the last error, and without a failure.
+Arguments: system; lane; error, what went wrong.
+Errors: PS006.
+Source: spec hub-transport 15.3.';
 
 create function parley_store.retry_lane(system text, lane text, done_by text default null) returns boolean
 language plpgsql
@@ -35541,6 +35560,8 @@ Source: spec hub-transport 17.';
 -- Locks: making a partition takes a lock on the parent that lets everybody read and append. Dropping one needs the
 -- parent to itself for a moment: it is tried without waiting, and again at the next call.
 
+create sequence parley_store._p_tracking_log_id cache 32;
+
 create table parley_store._p_tracking (
   at timestamptz not null default clock_timestamp(),
   system text not null,
@@ -35548,10 +35569,12 @@ create table parley_store._p_tracking (
   source text not null default '',
   message_id text,
   recipients text[] not null default '{}',
-  fields jsonb not null default '{}'
+  fields jsonb not null default '{}',
+  log_id bigint not null default nextval('parley_store._p_tracking_log_id')
 ) partition by range (at);
 
-comment on table parley_store._p_tracking is 'Events of messages, a partition a day: _p_tracking_YYYYMMDD.';
+comment on table parley_store._p_tracking is
+'Events of messages, a partition a day: _p_tracking_YYYYMMDD. log_id: a number of its own for each.';
 
 create index on parley_store._p_tracking (message_id, at);
 create index on parley_store._p_tracking (at);
@@ -35564,7 +35587,7 @@ create table parley_store._p_tracking_day (
 comment on table parley_store._p_tracking_day is 'The days for which there is a partition.';
 
 create view parley_store.tracking as
-select t.at, t.system, t.event, t.source, t.message_id, t.recipients, t.fields
+select t.at, t.system, t.event, t.source, t.message_id, t.recipients, t.fields, t.log_id
 from parley_store._p_tracking as t;
 
 comment on view parley_store.tracking is 'What has happened to each message, as far back as the retention.';
@@ -36712,6 +36735,8 @@ from (values
   ('send connector', 'retry_rules', 'objects', '[]', null, null, null, false, false,
     'policies for some messages, the first that fits: [{"domain": "*.example.com", "priority": "HIGH", '
     || '"status": "4.2", "policy": "quick"}]'),
+  ('send connector', 'unknown_outcomes', 'choice', '"RETRY"', null, null, 'RETRY HOLD FAIL', false, false,
+    'what is done with a message that was sent and not answered: send it again, hold it for an operator, give it up'),
   ('send connector', 'retry_policy', 'text', null, null, null, null, false, false,
     'name of a retry policy of parley_store; null: that of mail'),
   ('send connector', 'sign', 'boolean', 'true', null, null, null, false, false,
@@ -36792,6 +36817,10 @@ from (values
   ('mailbox store', 'max_connections', 'integer', '20', 1, 1000, null, false, false, 'of one node'),
   ('mailbox store', 'full_is_permanent', 'boolean', 'false', null, null, null, false, false,
     'a full mailbox fails with 5.2.2 at once'),
+  ('mailbox store', 'unknown_outcomes', 'choice', '"RETRY"', null, null, 'RETRY HOLD FAIL', false, false,
+    'what is done with a message that was sent and not answered: send it again, hold it for an operator, give it up'),
+  ('mailbox store', 'duplicate_window', 'integer', '14400', 0, 604800, null, false, false,
+    'seconds in which the same message is delivered to a mailbox once; 0: as often as it comes'),
   ('mailbox store', 'retry_policy', 'text', null, null, null, null, false, false,
     'name of a retry policy of parley_store; null: that of mailbox stores'),
   ('mailbox', 'store', 'text', null, null, null, null, false, false,
@@ -39665,6 +39694,9 @@ create table parley_mail._p_message (
   source text not null,
   connector text,
   source_ip inet,
+  server_ip inet,
+  receive_ms integer,
+  identity uuid,
   helo text,
   authenticated_as text,
   submitted_by oid,
@@ -39685,8 +39717,9 @@ create table parley_mail._p_message (
 comment on table parley_mail._p_message is
 'Messages that are under way. sender: the empty text is the null sender; recipients, notify and original_recipients: the
 envelope as it came; priority: 0 high, 1 normal, 2 low; source: SMTP, SQL, HTTP, PICKUP, REPLAY, DSN;
-body_message_id: the message whose body this one shares; parent_message_id: the message that it was forked from, or
-submitted with.';
+server_ip: the address of ours at which it came; receive_ms: how long its arrival took; body_message_id: the message
+whose body this one shares; parent_message_id: the message that it was forked from, or submitted with; identity: what
+two copies of a message that arrived twice have in common.';
 
 alter table parley_mail._p_message alter column body set storage external;
 
@@ -40493,6 +40526,7 @@ create table parley_mail._p_recipient (
   original_recipient text,
   notify text,
   lane text,
+  queued_at timestamptz not null default clock_timestamp(),
   attempts integer not null default 0,
   last_attempt_at timestamptz,
   last_code integer,
@@ -40505,9 +40539,9 @@ create table parley_mail._p_recipient (
 
 comment on table parley_mail._p_recipient is
 'Recipients whose outcome is not final. notify: NEVER or a list of SUCCESS, FAILURE, DELAY, null when the sender said
-nothing; lane: where the work item is, null while it is not routed; attempts: how many were made for the recipient, not
-counting those that did not reach its next hop; deaths: how often somebody died who had it in his hands, since an
-attempt came to an end (mail/suspects.sql).';
+nothing; lane: where the work item is, null while it is not routed; queued_at: when it was categorized; attempts: how
+many were made for the recipient, not counting those that did not reach its next hop; deaths: how often somebody died
+who had it in his hands, since an attempt came to an end (mail/suspects.sql).';
 
 create index _p_recipient_suspect on parley_mail._p_recipient (message_id) where deaths > 0;
 
@@ -40516,6 +40550,27 @@ add column is_eight_bit boolean not null default false,
 add column delay_reported_at timestamptz;
 
 create index _p_message_undelayed on parley_mail._p_message (priority, received_at) where delay_reported_at is null;
+
+create type parley_mail._p_outcome as (
+  lease_id bigint,
+  item_id bigint,
+  message_id bigint,
+  ordinal integer,
+  outcome text,
+  code integer,
+  status text,
+  reason text,
+  host text,
+  server_ip text,
+  connect_ms integer,
+  transfer_ms integer,
+  address text
+);
+
+comment on type parley_mail._p_outcome is
+'What became of a recipient: DELIVERED, DUPLICATE (the mailbox has the message already), RELAYED (to a host that makes
+no reports), FAILED, DEFERRED, UNKNOWN (sent and not answered), or REROUTED (to be categorized anew, because the mailbox
+is elsewhere now). connect_ms and transfer_ms: how long that took in the last attempt.';
 
 create function parley_mail._p_remove_finished(message_ids bigint[]) returns integer
 language plpgsql
@@ -40647,11 +40702,12 @@ Source: spec mail 8.2.';
 --
 -- Events are appended in the transaction that does what they report, those of one statement at once, and recipients of
 -- one message with the same event are one row. So they cost no commit of their own. No content is kept, and subjects
--- only where track_subjects of the organization is on. A row says what it needs of its message, which is gone soon.
+-- only where track_subjects of the organization is on. A row says what it needs of its message, which is gone soon:
+-- also how long each part of its way took, in milliseconds. Which events there are is said in docs/mail-operations.md.
 
 create function parley_mail._p_track(
   events text[], message_ids bigint[], addresses text[], statuses text[], texts text[], hosts text[], sources text[],
-  connectors text[] default null
+  connectors text[] default null, details jsonb[] default null
 ) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -40675,18 +40731,37 @@ begin
       'sender', m.sender, 'network_message_id', m.network_message_id, 'header_message_id', m.header_message_id,
       'bytes', m.size, 'received_at', m.received_at, 'client_ip', host(m.source_ip), 'helo', m.helo,
       'direction', m.directionality, 'submitted_by', m.submitted_by, 'parent', m.parent_message_id, 'tag', m.tag,
-      'came_by', m.source, 'subject', case when v_has_subjects then m.subject end
+      'came_by', m.source, 'subject', case when v_has_subjects then m.subject end, 'arrived_at', host(m.server_ip),
+      'server_ip', g.details ->> 'server_ip',
+      'agents', case when g.event = 'AGENTINFO' then m.verdicts -> 'filters' end,
+      'latency', case when g.details ? 'queued_at' then jsonb_build_object(
+        'receive', m.receive_ms, 'categorize', l.categorize, 'connect', l.connect, 'transfer', l.transfer,
+        'queue', greatest(
+          l.total - l.categorize - coalesce(m.receive_ms, 0) - coalesce(l.connect, 0) - coalesce(l.transfer, 0), 0
+        ), 'total', l.total
+      ) end
     )) order by g.first) as fields
   into v_tracked
   from (
     select
       u.event, u.message_id, u.source, u.status, u.text, u.host, u.connector, min(u.n) as first,
+      -- Recipients differ in nothing but some microseconds.
+      (array_agg(u.details order by u.n))[1] as details,
       jsonb_agg(u.address order by u.n) filter (where u.address is not null) as addresses
-    from unnest(events, message_ids, addresses, statuses, texts, hosts, sources, connectors) with ordinality
-      as u (event, message_id, address, status, text, host, source, connector, n)
+    from unnest(events, message_ids, addresses, statuses, texts, hosts, sources, connectors, details) with ordinality
+      as u (event, message_id, address, status, text, host, source, connector, details, n)
     group by u.event, u.message_id, u.source, u.status, u.text, u.host, u.connector
   ) as g
-  left join parley_mail._p_message as m using (message_id);
+  left join parley_mail._p_message as m using (message_id)
+  cross join lateral (
+    -- From when it may go: who asks for later does not wait till then. A daemon's clock may go ahead of the server's.
+    select w.connect, w.transfer, greatest(extract(epoch from clock_timestamp() - w.at) * 1000, 0)::bigint as total,
+      greatest(extract(epoch from w.queued_at - w.at) * 1000 - coalesce(m.receive_ms, 0), 0)::bigint as categorize
+    from (
+      select greatest(m.received_at, m.not_before) as at, (g.details ->> 'queued_at')::timestamptz as queued_at,
+        (g.details ->> 'connect_ms')::integer as connect, (g.details ->> 'transfer_ms')::integer as transfer
+    ) as w
+  ) as l;
   perform parley_mail._p_send_status(events, message_ids, addresses, statuses, texts);
   return parley_store.track(
     'mail', v_tracked.events, v_tracked.ids, recipients => v_tracked.recipients, fields => v_tracked.fields,
@@ -40695,11 +40770,42 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_track(text[], bigint[], text[], text[], text[], text[], text[], text[]) is
+comment on function parley_mail._p_track(text[], bigint[], text[], text[], text[], text[], text[], text[], jsonb[]) is
 'Records events in the message tracking log: recipients of one message with the same event are one row. Gives how many.
 Arguments: an event, a message, an address and so on for each recipient; sources, such as SMTP or ROUTING; connectors,
-null for that by which the message came.
+null for that by which the message came; details, objects that may have server_ip and, for the latency, queued_at,
+connect_ms and transfer_ms.
 Source: spec mail 16.';
+
+create function parley_mail._p_track_unstored(
+  happened jsonb, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  if (happened ->> 'event' in ('BADMAIL', 'DROP')) is not true then
+    found := parley_mail._p_raise('choice', 'event', coalesce(happened ->> 'event', 'null'), 'BADMAIL, DROP');
+  end if;
+  if exists (select from parley_mail._p_organization as o where not (o.settings ->> 'track_subjects')::boolean) then
+    happened := happened - 'subject';
+  end if;
+  perform parley_store.track(
+    'mail', array[happened ->> 'event'], array[null::text],
+    jsonb_build_array(coalesce(happened -> 'recipients', '[]')),
+    jsonb_build_array(happened - array['event', 'source', 'recipients']), array[happened ->> 'source']
+  );
+end
+$$;
+
+comment on function parley_mail._p_track_unstored(jsonb, parley.caller) is
+'Records an event of a message that is not stored: a file that is none (BADMAIL), or what a filter wanted discarded
+(DROP).
+Arguments: happened, an object with event, source, recipients, and the fields of an event of a message as _p_track
+writes them.
+Errors: PM001 the role does not hold SERVE, PM010 another event.
+Source: spec mail 3.6, 4.1, 16.';
 
 create function parley_mail._p_sees_tracking(caller parley.caller default parley.current_caller()) returns boolean
 language sql stable security definer
@@ -40736,12 +40842,13 @@ select
       from jsonb_each(t.fields) as f
       where f.key in (
           'status', 'sender', 'network_message_id', 'header_message_id', 'bytes', 'received_at', 'client_ip', 'helo',
-          'direction', 'submitted_by', 'parent', 'tag', 'came_by', 'subject'
+          'direction', 'submitted_by', 'parent', 'tag', 'came_by', 'subject', 'latency'
         )
     )
-  end as fields
+  end as fields,
+  t.log_id
 from (
-  select r.at, r.event, r.source, r.message_id, r.recipients, r.fields, v.sees_all
+  select r.at, r.event, r.source, r.message_id, r.recipients, r.fields, r.log_id, v.sees_all
   from parley_store.tracking as r
   cross join (select parley_mail._p_sees_tracking() as sees_all, parley_mail._p_submitter_number() as submitter) as v
   where r.system = 'mail' and (v.sees_all or r.fields ->> 'submitted_by' = v.submitter)
@@ -40781,7 +40888,7 @@ select
   t.at as date_time,
   case when t.event in ('RECEIVE', 'SUBMIT') then t.fields ->> 'client_ip' end as client_ip,
   case when t.event in ('RECEIVE', 'SUBMIT') then t.fields ->> 'helo' end as client_hostname,
-  null::text as server_ip,
+  case when t.event = 'RECEIVE' then t.fields ->> 'arrived_at' else t.fields ->> 'server_ip' end as server_ip,
   t.fields ->> 'host' as server_hostname,
   case when t.event not in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT', 'TRANSFER')
     then t.fields ->> 'text' end as source_context,
@@ -40806,10 +40913,13 @@ select
   t.fields ->> 'received_at' as message_info,
   t.fields ->> 'direction' as directionality,
   t.fields ->> 'client_ip' as original_client_ip,
-  null::text as original_server_ip,
-  jsonb_strip_nulls(jsonb_build_object('tag', t.fields -> 'tag', 'came_by', t.fields -> 'came_by')) as custom_data,
+  t.fields ->> 'arrived_at' as original_server_ip,
+  jsonb_strip_nulls(jsonb_build_object(
+    'tag', t.fields -> 'tag', 'came_by', t.fields -> 'came_by', 'agents', t.fields -> 'agents',
+    'latency', t.fields -> 'latency'
+  )) as custom_data,
   'Email'::text as traffic_type,
-  null::text as log_id,
+  t.log_id::text as log_id,
   '1'::text as schema_version
 from parley_mail._p_tracked as t;
 
@@ -40820,7 +40930,26 @@ date_time or an internal_message_id: without them all partitions are read.
 Columns: date_time; client_ip, client_hostname, from where it came; server_hostname, where it went; source_context, why;
 source, what saw it; event_id; internal_message_id, the number of the message; message_id, of its header;
 network_message_id, the same for forks; message_info, when it came first; reference, of a fork its parent and of a
-report what it is about; custom_data, the tag of the submitter and by what it came.';
+report what it is about; server_ip, the address that took the message, ours or that of the next hop;
+original_server_ip, ours; custom_data, the tag of the submitter, by what it came, what filters did and the latency of
+each part of the way.';
+
+create view parley_mail.latencies as
+select t.date_time, t.internal_message_id, t.network_message_id, t.event_id, t.connector_id, t.server_hostname,
+  t.recipient_address, l.receive as receive_ms, l.categorize as categorize_ms, l.queue as queue_ms,
+  l.connect as connect_ms, l.transfer as transfer_ms, l.total as total_ms
+from parley_mail.tracking as t
+cross join lateral jsonb_to_record(t.custom_data -> 'latency') as l (
+  receive bigint, categorize bigint, queue bigint, connect bigint, transfer bigint, total bigint
+)
+where t.custom_data ? 'latency';
+
+comment on view parley_mail.latencies is
+'How many milliseconds each part of the way of a message took until it was delivered, deferred or given up, from
+parley_mail.tracking, of which it has the rights: name a date_time.
+Columns: receive_ms, from MAIL FROM to the end of the data; categorize_ms, until it was in the queue of its next hop;
+queue_ms, there, with attempts that failed; connect_ms and transfer_ms, of the last attempt; total_ms, all of it, from
+when the message came or might go.';
 
 -- sql/mail/reports.sql
 
@@ -41073,6 +41202,134 @@ comment on function parley_mail._p_finish_report(bigint, parley.caller) is
 'Removes the message that a report was about, when nothing else needs it.
 Errors: PM001 the role does not hold SERVE.';
 
+-- sql/mail/duplicates.sql
+
+-- What mailboxes have got: so that one copy of a message is delivered where two arrive (spec mail 12.1, 15.3).
+--
+-- A host that gets no reply to a message that it has sent whole sends it again; here it is another message with the
+-- same content. What has the same identity (_p_message.identity: Message-Id, Date, the other fields that say what it
+-- is, and the whole body), or is the same message, and goes to the same mailbox is delivered once in the
+-- duplicate_window of the mailbox store. Content that differs is never a duplicate, so that nobody keeps a message from
+-- its reader by sending another under its Message-Id first.
+--
+-- A row is written in the transaction that records the delivery, and asked for when a message is claimed: what two
+-- daemons have in their hands at the same time, or what a daemon delivered that died before it could say so, comes
+-- twice. Cost: two index entries for each recipient of a mailbox store, and none for what goes elsewhere.
+
+create table parley_mail._p_delivered (
+  key bytea primary key,
+  until timestamptz not null
+);
+
+comment on table parley_mail._p_delivered is
+'What mailboxes have got, for as long as the setting duplicate_window of their store says. key: a hash of the identity
+of the message and the address.';
+
+create index _p_delivered_until on parley_mail._p_delivered (until);
+
+create function parley_mail._p_duplicate_window(store text) returns interval
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce((
+    select (o.settings ->> 'duplicate_window')::integer
+    from parley_mail._p_object as o
+    where o.kind = 'mailbox store' and o.name = store
+  ), 14400) * interval '1 second'
+$$;
+
+comment on function parley_mail._p_duplicate_window(text) is
+'Gives for how long a mailbox store remembers what was delivered; none when it does not.';
+
+create function parley_mail._p_delivery_key(identity uuid, address text) returns bytea
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select substring(sha256(convert_to(identity::text || '/' || parley_mail._p_folded(address), 'UTF8')) from 1 for 16)
+$$;
+
+comment on function parley_mail._p_delivery_key(uuid, text) is
+'Gives under which key the delivery of a message to a mailbox is remembered.';
+
+create function parley_mail._p_remember_delivered(message_ids bigint[], addresses text[], stores text[]) returns void
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  insert into parley_mail._p_delivered as d (key, until)
+  select k.key, clock_timestamp() + max(k.duration)
+  from (
+    select parley_mail._p_delivery_key(coalesce(m.identity, m.network_message_id), u.address) as key, w.duration
+    from unnest(message_ids, addresses, stores) as u (message_id, address, store)
+    join parley_mail._p_message as m on m.message_id = u.message_id
+    join (
+      select s.store, parley_mail._p_duplicate_window(s.store) as duration
+      from (select distinct n.store from unnest(stores) as n (store)) as s
+    ) as w on w.store = u.store
+    where w.duration > interval '0'
+  ) as k
+  group by k.key
+  order by k.key
+  on conflict on constraint _p_delivered_pkey do update set until = excluded.until
+$$;
+
+comment on function parley_mail._p_remember_delivered(bigint[], text[], text[]) is
+'Records that mailboxes have got messages, where their store asks for it.
+Arguments: an element each for each recipient: message, address, mailbox store.';
+
+create function parley_mail._p_finish_duplicates(claimed parley_store.claimed_item[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_known parley_mail._p_outcome[];
+begin
+  v_known := array(
+    select (
+      null, null, r.message_id, r.ordinal, 'DUPLICATE', 250, '2.0.0', 'the mailbox has got this message already',
+      split_part(c.lane, '/', 2), null, null, null, null
+    )::parley_mail._p_outcome
+    from unnest(claimed) as c
+    join parley_mail._p_recipient as r on r.message_id = c.subject and r.lane = c.lane
+    join parley_mail._p_message as m on m.message_id = c.subject
+    join parley_mail._p_delivered as d
+      on d.key = parley_mail._p_delivery_key(coalesce(m.identity, m.network_message_id), r.address)
+    where c.lane like 'MAILBOX/%' and d.until > clock_timestamp()
+      and parley_mail._p_duplicate_window(split_part(c.lane, '/', 2)) > interval '0'
+    order by r.message_id, r.ordinal
+  );
+  if v_known <> '{}' then
+    perform parley_mail._p_finish_recipients(v_known);
+    perform parley_mail._p_remove_finished(array(select distinct k.message_id from unnest(v_known) as k));
+  end if;
+  return cardinality(v_known);
+end
+$$;
+
+comment on function parley_mail._p_finish_duplicates(parley_store.claimed_item[]) is
+'Finishes those recipients of claimed messages that have got them already, with the event DUPLICATEDELIVER and the
+report of a delivery; gives how many. Their items are the caller''s to complete.
+Source: spec mail 12.1, 15.3.';
+
+create function parley_mail._p_forget_delivered(recipients integer default 10000) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_forgotten integer;
+begin
+  delete from parley_mail._p_delivered as d
+  where d.key in (
+    select o.key from parley_mail._p_delivered as o where o.until < clock_timestamp() order by o.until limit recipients
+    for update skip locked
+  );
+  get diagnostics v_forgotten = row_count;
+  return v_forgotten;
+end
+$$;
+
+comment on function parley_mail._p_forget_delivered(integer) is
+'Removes what is remembered no more of deliveries to mailboxes; gives how many.';
+
 -- sql/mail/claims.sql
 
 -- Claims: how messages come into the hands of a daemon that takes them to their next hop.
@@ -41104,6 +41361,9 @@ begin
   );
   if parley_mail._p_has_suspects() then
     v_claimed := parley_mail._p_without_suspects('mail', holder, v_claimed);
+  end if;
+  if exists (select from unnest(v_claimed) as c where c.lane like 'MAILBOX/%') then
+    perform parley_mail._p_finish_duplicates(v_claimed);
   end if;
   return query
   select
@@ -41139,13 +41399,13 @@ $$;
 
 comment on function parley_mail._p_claim(integer, integer, interval, text, text[], parley.caller) is
 'Claims messages of the next hops whose turn it is, those of each under a lease of its own, with the recipients that are
-reached by it; n is their order. Commit before they are sent. A message of which somebody may have died is claimed
-alone, under a lease of its own. A body of up to 8,000 bytes is given; a larger one is read
-by _p_read_body.
+reached by it, but mailboxes that have got them; n is their order. Commit before they are sent. A message
+of which somebody may have died is claimed alone, under a lease of its own. A body of up to 8,000 bytes is given; a
+larger one is read by _p_read_body.
 Arguments: hops, how many; each, how many messages of one; lease, for how long; holder, a name for the daemon;
 passed_by, beginnings of queues that this daemon leaves to others now, such as DNS/internet/.
 Errors: PM001 the role does not hold SERVE, PS002.
-Source: spec mail 1, 5, 11.2.';
+Source: spec mail 1, 5, 11.2, 15.3.';
 
 create function parley_mail._p_renew(
   leases bigint[], lease interval, caller parley.caller default parley.current_caller()
@@ -41397,6 +41657,36 @@ $$;
 comment on function parley_mail._p_put_off(text, parley_mail._p_demand[], bigint, integer) is
 'Gives when a message, and so many others of its kind, will have their tokens, behind those that were put off before.';
 
+create function parley_mail._p_delay_rated(
+  lane text, lease_id bigint, items bigint[], message_ids bigint[], delayed jsonb
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group record;
+begin
+  for v_group in
+    select e.key as due, array(select i.id::bigint from jsonb_array_elements_text(e.value) as i (id)) as items
+    from jsonb_each(delayed) as e
+    order by e.key
+  loop
+    perform parley_store.delay_work(lease_id, v_group.items, v_group.due::timestamptz, 'rate', false);
+    perform parley_mail._p_track_operation(
+      'THROTTLE', array_agg(u.message_id), array_agg(lane), format('rate; the message waits until %s', v_group.due),
+      'QUEUE'
+    )
+    from unnest(items, message_ids) as u (item_id, message_id)
+    where u.item_id = any (v_group.items);
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_delay_rated(text, bigint, bigint[], bigint[], jsonb) is
+'Puts off messages that found no tokens, with the event THROTTLE.
+Arguments: lane; lease_id; items and message_ids; delayed, lists of items by the time when they are due.
+Source: spec mail 11.3, 16.';
+
 create function parley_mail._p_permit(
   lane text, lease_id bigint, items bigint[], message_ids bigint[], host text, source text,
   caller parley.caller default parley.current_caller()
@@ -41414,7 +41704,6 @@ declare
   v_delayed jsonb := '{}'::jsonb;
   v_expired bigint[] := '{}'::bigint[];
   v_expires timestamptz;
-  v_group record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   v_demands := array(
@@ -41459,6 +41748,10 @@ begin
         )
       ));
       perform parley_store.postpone_lane('mail', lane, v_due, format('rate by %s', v_lacking));
+      perform parley_mail._p_track_operation(
+        'THROTTLE', message_ids[array_position(items, v_item):array_position(items, v_item)], array[lane],
+        format('rate by %s; the queue waits', v_lacking), 'QUEUE'
+      );
       exit;
     else
       v_due := least(
@@ -41470,12 +41763,7 @@ begin
     end if;
   end loop;
   perform parley_mail._p_expire_items(lease_id, v_expired);
-  for v_group in select e.key as due, e.value as items from jsonb_each(v_delayed) as e order by e.key loop
-    perform parley_store.delay_work(
-      lease_id, array(select i.id::bigint from jsonb_array_elements_text(v_group.items) as i (id)),
-      v_group.due::timestamptz, 'rate', false
-    );
-  end loop;
+  perform parley_mail._p_delay_rated(lane, lease_id, items, message_ids, v_delayed);
   return v_permitted;
 end
 $$;
@@ -41488,32 +41776,217 @@ host to which the connection is and the address from which it comes, null where 
 Errors: PM001 the role does not hold SERVE, PS005 the lease is over.
 Source: spec mail 11.3.';
 
+-- sql/mail/unknown_outcomes.sql
+
+-- Outcomes that are unknown: what may have been delivered, and nobody here can say (spec mail 1 (rule 3), 15.3).
+--
+-- 1. A message was sent whole and not answered: UNKNOWN, an event of its own. The setting unknown_outcomes of the
+--    connector or mailbox store says whether it is sent again (RETRY: perhaps twice), held for an operator (HOLD) or
+--    given up (FAIL: perhaps although it is there).
+-- 2. A daemon comes with an outcome after its lease: what failed or was put off is refused, because others have the
+--    message now. What was delivered is so all the same, and is not sent again where it still waits.
+-- 3. A daemon died: nothing is known, and it is sent again.
+
+create function parley_mail._p_unknown_policy(lane text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce((
+    select coalesce(
+      (
+        select upper(r.v ->> 'unknown')
+        from jsonb_array_elements(o.settings -> 'retry_rules') with ordinality as r (v, n)
+        where r.v ? 'unknown' and (
+          r.v ->> 'domain' is null
+          or parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
+        )
+        order by r.n
+        limit 1
+      ), o.settings ->> 'unknown_outcomes'
+    )
+    from parley_mail._p_object as o
+    where o.name = split_part(lane, '/', 2)
+      and o.kind = case when lane like 'MAILBOX/%' then 'mailbox store' else 'send connector' end
+  ), 'RETRY')
+$$;
+
+comment on function parley_mail._p_unknown_policy(text) is
+'Gives what is done with a message that was sent to a next hop and not answered: RETRY, HOLD or FAIL, by the first retry
+rule of its connector that says it for the domain, else by the connector or mailbox store.
+Source: spec mail 15.3.';
+
+create function parley_mail._p_unknown_lanes(outcomes parley_mail._p_outcome[]) returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(jsonb_object_agg(n.lane, n.reason), '{}')
+  from (
+    select r.lane, min(concat_ws(' ', u.status, u.reason)) as reason
+    from unnest(outcomes) as u
+    join parley_mail._p_recipient as r on r.message_id = u.message_id and r.ordinal = u.ordinal
+    where u.outcome = 'UNKNOWN'
+    group by r.lane
+  ) as n
+$$;
+
+comment on function parley_mail._p_unknown_lanes(parley_mail._p_outcome[]) is
+'Gives the queues of outcomes that are unknown, and why, as an object.';
+
+create function parley_mail._p_given_up(outcomes parley_mail._p_outcome[]) returns parley_mail._p_outcome[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_given_up record;
+begin
+  select array_agg(u.message_id) as ids, array_agg(u.ordinal) as ordinals, array_agg('UNKNOWN'::text) as events,
+    array_agg(r.address) as addresses, array_agg(u.status) as statuses, array_agg(u.reason) as reasons,
+    array_agg(u.host) as hosts,
+    array_agg(case when r.lane like 'MAILBOX/%' then 'STOREDRIVER' else 'SMTP' end) as sources,
+    array_agg(split_part(r.lane, '/', 2)) as connectors,
+    array_agg(jsonb_build_object('server_ip', u.server_ip)) as details
+  into v_given_up
+  from unnest(outcomes) as u
+  join parley_mail._p_recipient as r on r.message_id = u.message_id and r.ordinal = u.ordinal
+  where u.outcome = 'UNKNOWN' and parley_mail._p_unknown_policy(r.lane) = 'FAIL';
+  if v_given_up.ids is null then
+    return outcomes;
+  end if;
+  perform parley_mail._p_track(
+    v_given_up.events, v_given_up.ids, v_given_up.addresses, v_given_up.statuses, v_given_up.reasons, v_given_up.hosts,
+    v_given_up.sources, v_given_up.connectors, v_given_up.details
+  );
+  return array(
+    select case
+        when g.id is null then u
+        else (
+          u.lease_id, u.item_id, u.message_id, u.ordinal, 'FAILED', u.code, '5.4.2',
+          u.reason || '; it may have been delivered', u.host, u.server_ip, u.connect_ms, u.transfer_ms, u.address
+        )::parley_mail._p_outcome
+      end
+    from unnest(outcomes) as u
+    left join unnest(v_given_up.ids, v_given_up.ordinals) as g (id, ordinal)
+      on g.id = u.message_id and g.ordinal = u.ordinal
+  );
+end
+$$;
+
+comment on function parley_mail._p_given_up(parley_mail._p_outcome[]) is
+'Gives outcomes, with FAILED in place of UNKNOWN where the policy says so: the event UNKNOWN is recorded here.
+Source: spec mail 15.3.';
+
+create function parley_mail._p_finish_late(outcomes parley_mail._p_outcome[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_late parley_mail._p_outcome[];
+begin
+  -- By address: who was categorized anew meanwhile may have another number.
+  v_late := array(
+    select (
+      null, null, r.message_id, r.ordinal, u.outcome, u.code, u.status,
+      concat_ws('; ', u.reason, 'reported after the lease was over'), u.host, u.server_ip, u.connect_ms, u.transfer_ms,
+      r.address
+    )::parley_mail._p_outcome
+    from unnest(outcomes) as u
+    join parley_mail._p_recipient as r on r.message_id = u.message_id
+      and parley_mail._p_folded(r.address) = parley_mail._p_folded(u.address)
+    where u.outcome in ('DELIVERED', 'DUPLICATE', 'RELAYED')
+    order by r.message_id, r.ordinal
+  );
+  if v_late <> '{}' then
+    perform parley_mail._p_finish_recipients(v_late);
+  end if;
+  return cardinality(v_late);
+end
+$$;
+
+comment on function parley_mail._p_finish_late(parley_mail._p_outcome[]) is
+'Records, of outcomes whose lease is over, that something was delivered: it is not sent again where it still waits.
+Gives how many recipients. What is left of their items goes when they are claimed.
+Arguments: outcomes, with addresses; without them nothing is recorded.
+Source: spec mail 1 (rule 3), 15.3.';
+
 -- sql/mail/outcomes.sql
 
 -- Outcomes: what became of messages that were claimed.
 --
 -- All that follows from an outcome is one transaction with it: the recipient's row, the work item, events, reports to
--- the sender. An outcome counts only while its lease does.
+-- the sender. An outcome counts only while its lease does; that something was delivered is true also after that
+-- (mail/unknown_outcomes.sql).
 
-create function parley_mail._p_finish_recipients(
-  message_ids bigint[], ordinals integer[], outcomes text[], codes integer[], statuses text[], texts text[],
-  hosts text[]
-) returns void
+create type parley_mail._p_attempt as (
+  message_id bigint,
+  address text,
+  lane text,
+  queued_at timestamptz,
+  outcome text,
+  status text,
+  reason text,
+  host text,
+  server_ip text,
+  connect_ms integer,
+  transfer_ms integer
+);
+
+comment on type parley_mail._p_attempt is 'An attempt to deliver a message to a recipient, for its event.';
+
+create function parley_mail._p_track_attempts(attempts parley_mail._p_attempt[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_events record;
 begin
+  select
+    array_agg(
+      case
+        when a.outcome = 'FAILED' then case when l.is_local then 'DELIVERFAIL' else 'FAIL' end
+        when a.outcome = 'DUPLICATE' then 'DUPLICATEDELIVER'
+        when a.outcome in ('DELIVERED', 'RELAYED') then case when l.is_local then 'DELIVER' else 'SEND' end
+        when a.outcome = 'UNKNOWN' then 'UNKNOWN'
+        else 'DEFER'
+      end order by a.ordinality
+    ) as events,
+    array_agg(a.message_id order by a.ordinality) as ids, array_agg(a.address order by a.ordinality) as addresses,
+    array_agg(a.status order by a.ordinality) as statuses, array_agg(a.reason order by a.ordinality) as reasons,
+    array_agg(a.host order by a.ordinality) as hosts,
+    array_agg(case when l.is_local then 'STOREDRIVER' else 'SMTP' end order by a.ordinality) as sources,
+    array_agg(split_part(a.lane, '/', 2) order by a.ordinality) as connectors,
+    array_agg(jsonb_build_object(
+      'server_ip', a.server_ip, 'queued_at', a.queued_at, 'connect_ms', a.connect_ms, 'transfer_ms', a.transfer_ms
+    ) order by a.ordinality) as details
+  into v_events
+  from unnest(attempts) with ordinality as a
+  cross join lateral (select a.lane ~ '^(MAILBOX|SERVICE)/' as is_local) as l;
+  perform parley_mail._p_track(
+    v_events.events, v_events.ids, v_events.addresses, v_events.statuses, v_events.reasons, v_events.hosts,
+    v_events.sources, v_events.connectors, v_events.details
+  );
+end
+$$;
+
+comment on function parley_mail._p_track_attempts(parley_mail._p_attempt[]) is
+'Records events of attempts to deliver messages.
+Source: spec mail 16.';
+
+create function parley_mail._p_finish_recipients(outcomes parley_mail._p_outcome[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_attempts parley_mail._p_attempt[];
+begin
   with finished as (
     delete from parley_mail._p_recipient as r
-    using unnest(message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
-      as u (message_id, ordinal, outcome, code, status, reason, host, n)
+    using unnest(outcomes) with ordinality as u
     where r.message_id = u.message_id and r.ordinal = u.ordinal
-      and u.outcome in ('DELIVERED', 'RELAYED', 'FAILED')
+      and u.outcome in ('DELIVERED', 'DUPLICATE', 'RELAYED', 'FAILED')
     returning
-      r.message_id, r.ordinal, r.address, r.original_recipient, r.notify, r.lane, u.outcome, u.code, u.status,
-      u.reason, u.host, u.n
+      r.message_id, r.ordinal, r.address, r.original_recipient, r.notify, r.lane, r.queued_at, u.outcome, u.code,
+      u.status, u.reason, u.host, u.server_ip, u.connect_ms, u.transfer_ms, u.ordinality as n,
+      case u.outcome when 'DUPLICATE' then 'DELIVERED' else u.outcome end as action
   ),
 
   reported as (
@@ -41521,13 +41994,13 @@ begin
       message_id, ordinal, action, address, original_recipient, status, code, reason, host, attempted_at
     )
     select
-      f.message_id, f.ordinal, f.outcome, f.address, f.original_recipient, f.status, f.code, f.reason, f.host,
+      f.message_id, f.ordinal, f.action, f.address, f.original_recipient, f.status, f.code, f.reason, f.host,
       clock_timestamp()
     from finished as f
     join parley_mail._p_message as m using (message_id)
-    where parley_mail._p_wants_report(m.sender, f.notify, f.outcome)
+    where parley_mail._p_wants_report(m.sender, f.notify, f.action)
       -- A host that knows reports makes this one itself.
-      and (f.outcome <> 'DELIVERED' or f.lane ~ '^(MAILBOX|SERVICE)/')
+      and (f.action <> 'DELIVERED' or f.lane ~ '^(MAILBOX|SERVICE)/')
     on conflict do nothing
   ),
 
@@ -41535,49 +42008,43 @@ begin
     update parley_mail._p_recipient as r
     set attempts = r.attempts + 1, last_attempt_at = clock_timestamp(), last_code = u.code, last_status = u.status,
       last_text = u.reason, last_host = u.host, deaths = 0
-    from unnest(message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
-      as u (message_id, ordinal, outcome, code, status, reason, host, n)
+    from unnest(outcomes) with ordinality as u
     where r.message_id = u.message_id and r.ordinal = u.ordinal
-      and u.outcome not in ('DELIVERED', 'RELAYED', 'FAILED')
-    returning r.message_id, r.address, r.lane, u.outcome, u.status, u.reason, u.host, u.n
-  ),
-
-  happened as (
-    select
-      case
-        when f.outcome = 'FAILED' then 'FAIL' when f.lane ~ '^(MAILBOX|SERVICE)/' then 'DELIVER' else 'SEND'
-      end as event,
-      f.message_id, f.address, f.status, f.reason, f.host, f.n,
-      case when f.lane ~ '^(MAILBOX|SERVICE)/' then 'STOREDRIVER' else 'SMTP' end as source,
-      split_part(f.lane, '/', 2) as connector
-    from finished as f
-    union all
-    select 'DEFER', d.message_id, d.address, d.status, d.reason, d.host, d.n,
-      case when d.lane ~ '^(MAILBOX|SERVICE)/' then 'STOREDRIVER' else 'SMTP' end, split_part(d.lane, '/', 2)
-    from deferred as d
+      and u.outcome not in ('DELIVERED', 'DUPLICATE', 'RELAYED', 'FAILED')
+    returning
+      r.message_id, r.address, r.lane, r.queued_at, u.outcome, u.status, u.reason, u.host, u.server_ip, u.connect_ms,
+      u.transfer_ms, u.ordinality as n
   )
 
-  select
-    array_agg(h.event order by h.n) as events, array_agg(h.message_id order by h.n) as ids,
-    array_agg(h.address order by h.n) as addresses, array_agg(h.status order by h.n) as statuses,
-    array_agg(h.reason order by h.n) as reasons, array_agg(h.host order by h.n) as hosts,
-    array_agg(h.source order by h.n) as sources, array_agg(h.connector order by h.n) as connectors
-  into v_events
-  from happened as h;
-  perform parley_mail._p_track(
-    v_events.events, v_events.ids, v_events.addresses, v_events.statuses, v_events.reasons, v_events.hosts,
-    v_events.sources, v_events.connectors
-  );
+  select array_agg(a.attempt order by a.n) into v_attempts
+  from (
+    select f.n, (
+        f.message_id, f.address, f.lane, f.queued_at, f.outcome, f.status, f.reason, f.host, f.server_ip, f.connect_ms,
+        f.transfer_ms
+      )::parley_mail._p_attempt as attempt
+    from finished as f
+    union all
+    select d.n, (
+        d.message_id, d.address, d.lane, d.queued_at, d.outcome, d.status, d.reason, d.host, d.server_ip, d.connect_ms,
+        d.transfer_ms
+      )::parley_mail._p_attempt
+    from deferred as d
+  ) as a;
+  if exists (select from unnest(v_attempts) as a where a.outcome = 'DELIVERED' and a.lane like 'MAILBOX/%') then
+    perform parley_mail._p_remember_delivered(
+      array_agg(a.message_id), array_agg(a.address), array_agg(split_part(a.lane, '/', 2))
+    )
+    from unnest(v_attempts) as a
+    where a.outcome = 'DELIVERED' and a.lane like 'MAILBOX/%';
+  end if;
+  perform parley_mail._p_track_attempts(v_attempts);
 end
 $$;
 
-comment on function parley_mail._p_finish_recipients(
-  bigint[], integer[], text[], integer[], text[], text[], text[]
-) is
+comment on function parley_mail._p_finish_recipients(parley_mail._p_outcome[]) is
 'Writes what became of recipients: rows of those whose outcome is final go, others have an attempt counted; reports to
-senders; events.
-Arguments: an element for each recipient; outcomes, DELIVERED, RELAYED (to a host that makes no reports), FAILED,
-DEFERRED, UNKNOWN, or REROUTED (to be categorized anew, because the mailbox is elsewhere now).';
+senders; events; what mailboxes have got.
+Arguments: outcomes, of which leases, items and addresses are not needed.';
 
 create function parley_mail._p_expire_items(lease_id bigint, items bigint[]) returns integer
 language plpgsql
@@ -41617,31 +42084,33 @@ Errors: PS005 the lease is over.
 Source: spec mail 8.3.';
 
 create function parley_mail._p_record_lease(
-  lease_id bigint, items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
-  statuses text[], texts text[], hosts text[], released bigint[]
+  lease_id bigint, outcomes parley_mail._p_outcome[], released bigint[]
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_completed bigint[];
+  v_unknown jsonb;
   v_group record;
 begin
+  v_unknown := parley_mail._p_unknown_lanes(outcomes);
   -- What is over is not taken elsewhere: it is given up like what is deferred.
-  outcomes := array(
-    select case
-        when u.outcome = 'REROUTED' and m.expires_at <= clock_timestamp() then 'DEFERRED' else u.outcome
-      end
-    from unnest(outcomes, message_ids) with ordinality as u (outcome, id, n)
-    left join parley_mail._p_message as m on m.message_id = u.id
-    order by u.n
-  );
-  select array_agg(g.item) into v_completed
+  outcomes := parley_mail._p_given_up(array(
+    select (
+      u.lease_id, u.item_id, u.message_id, u.ordinal,
+      case when u.outcome = 'REROUTED' and m.expires_at <= clock_timestamp() then 'DEFERRED' else u.outcome end,
+      u.code, u.status, u.reason, u.host, u.server_ip, u.connect_ms, u.transfer_ms, u.address
+    )::parley_mail._p_outcome
+    from unnest(outcomes) as u
+    left join parley_mail._p_message as m on m.message_id = u.message_id
+  ));
+  select array_agg(g.item_id) into v_completed
   from (
-    select u.item
-    from unnest(items, outcomes) as u (item, outcome)
-    group by u.item
-    having bool_and(u.outcome in ('DELIVERED', 'RELAYED', 'FAILED', 'REROUTED'))
+    select u.item_id
+    from unnest(outcomes) as u
+    group by u.item_id
+    having bool_and(u.outcome in ('DELIVERED', 'DUPLICATE', 'RELAYED', 'FAILED', 'REROUTED'))
   ) as g;
   -- First what is refused when the lease is over.
   if v_completed is not null then
@@ -41650,13 +42119,13 @@ begin
   if released is not null then
     perform parley_store.release_work(lease_id, released);
   end if;
-  if message_ids is not null then
-    perform parley_mail._p_finish_recipients(message_ids, ordinals, outcomes, codes, statuses, texts, hosts);
+  if outcomes <> '{}' then
+    perform parley_mail._p_finish_recipients(outcomes);
   end if;
   -- Not at once: the directory may learn later than the store that a mailbox has moved.
-  select array_agg(u.id) as ids, array_agg(u.ordinal) as ordinals, array_agg(r.lane) as queues into v_group
-  from unnest(message_ids, ordinals, outcomes) as u (id, ordinal, outcome)
-  join parley_mail._p_recipient as r on r.message_id = u.id and r.ordinal = u.ordinal
+  select array_agg(u.message_id) as ids, array_agg(u.ordinal) as ordinals, array_agg(r.lane) as queues into v_group
+  from unnest(outcomes) as u
+  join parley_mail._p_recipient as r on r.message_id = u.message_id and r.ordinal = u.ordinal
   where u.outcome = 'REROUTED';
   if v_group.ids is not null then
     perform parley_mail._p_submit_again(
@@ -41664,82 +42133,100 @@ begin
     );
   end if;
   for v_group in
-    select d.policy, array_agg(d.item) as items, min(d.reason) as reason
+    select d.policy, array_agg(d.item_id) as items, min(d.reason) as reason
     from (
-      select u.item, min(concat_ws(' ', u.status, u.reason)) as reason,
-        parley_mail._p_message_policy(min(r.lane), min(m.priority), min(u.status)) as policy
-      from unnest(items, message_ids, ordinals, outcomes, statuses, texts)
-        as u (item, message_id, ordinal, outcome, status, reason)
-      join parley_mail._p_message as m on m.message_id = u.message_id
-      join parley_mail._p_recipient as r on r.message_id = u.message_id and r.ordinal = u.ordinal
+      select u.item_id, min(concat_ws(' ', u.status, u.reason)) as reason,
+        case
+          when count(r.message_id) = 0 then 'GONE'
+          when bool_or(u.outcome = 'UNKNOWN' and parley_mail._p_unknown_policy(r.lane) = 'HOLD') then 'HOLD'
+          else parley_mail._p_message_policy(min(r.lane), min(m.priority), min(u.status))
+        end as policy
+      from unnest(outcomes) as u
+      left join parley_mail._p_message as m on m.message_id = u.message_id
+      left join parley_mail._p_recipient as r on r.message_id = u.message_id and r.ordinal = u.ordinal
       where u.outcome in ('DEFERRED', 'UNKNOWN')
-      group by u.item
+      group by u.item_id
     ) as d
     group by d.policy
   loop
-    perform parley_mail._p_expire_items(
-      lease_id, parley_store.retry_work(lease_id, v_group.items, v_group.reason, v_group.policy)
-    );
+    if v_group.policy = 'GONE' then
+      -- Somebody has delivered it meanwhile, and came late with that.
+      perform parley_store.complete_work(lease_id, v_group.items);
+    elsif v_group.policy = 'HOLD' then
+      perform parley_store.suspend_claimed(lease_id, v_group.items, 'unknown outcome', v_group.reason);
+    else
+      perform parley_mail._p_expire_items(
+        lease_id, parley_store.retry_work(lease_id, v_group.items, v_group.reason, v_group.policy)
+      );
+    end if;
   end loop;
+  -- Behind what is locked before lanes are.
+  perform parley_store.record_lane_error('mail', u.key, u.value) from jsonb_each_text(v_unknown) as u order by u.key;
 end
 $$;
 
-comment on function parley_mail._p_record_lease(
-  bigint, bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[]
-) is
+comment on function parley_mail._p_record_lease(bigint, parley_mail._p_outcome[], bigint[]) is
 'Records the outcomes under one lease. The caller removes what is finished.
+Arguments: lease_id; outcomes; released, items that were not tried.
 Errors: PS005 the lease is over.';
 
-create function parley_mail._p_record_final(
-  leases bigint[], items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
-  statuses text[], texts text[], hosts text[]
-) returns integer
+create function parley_mail._p_record_final(outcomes parley_mail._p_outcome[]) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_held bigint[] := parley_store.complete_claimed(leases, items);
-  v_kept record;
+  v_held bigint[] := parley_store.complete_claimed(
+    array(select u.lease_id from unnest(outcomes) with ordinality as u order by u.ordinality),
+    array(select u.item_id from unnest(outcomes) with ordinality as u order by u.ordinality)
+  );
+  v_kept parley_mail._p_outcome[];
 begin
-  select
-    array_agg(u.id order by u.n) as ids, array_agg(u.ordinal order by u.n) as ordinals,
-    array_agg(u.outcome order by u.n) as outcomes, array_agg(u.code order by u.n) as codes,
-    array_agg(u.status order by u.n) as statuses, array_agg(u.reason order by u.n) as texts,
-    array_agg(u.host order by u.n) as hosts
-  into v_kept
-  from unnest(leases, message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
-    as u (lease, id, ordinal, outcome, code, status, reason, host, n)
-  where u.lease = any (v_held);
-  if v_kept.ids is not null then
-    perform parley_mail._p_finish_recipients(
-      v_kept.ids, v_kept.ordinals, v_kept.outcomes, v_kept.codes, v_kept.statuses, v_kept.texts, v_kept.hosts
-    );
+  if not exists (select from unnest(outcomes) as u where u.lease_id <> all (v_held)) then
+    perform parley_mail._p_finish_recipients(outcomes);
+    return 0;
   end if;
-  return cardinality(leases) - coalesce(cardinality(v_kept.ids), 0);
+  v_kept := array(select u from unnest(outcomes) as u where u.lease_id = any (v_held));
+  if v_kept <> '{}' then
+    perform parley_mail._p_finish_recipients(v_kept);
+  end if;
+  perform parley_mail._p_finish_late(array(select u from unnest(outcomes) as u where u.lease_id <> all (v_held)));
+  return cardinality(outcomes) - cardinality(v_kept);
 end
 $$;
 
-comment on function parley_mail._p_record_final(
-  bigint[], bigint[], bigint[], integer[], text[], integer[], text[], text[], text[]
-) is
+comment on function parley_mail._p_record_final(parley_mail._p_outcome[]) is
 'Records outcomes under many leases that are all final; gives how many were refused because their lease is over. The
 caller removes messages that are finished.';
 
 create function parley_mail._p_record_outcomes(
   leases bigint[], items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
   statuses text[], texts text[], hosts text[], released_leases bigint[], released_items bigint[],
-  caller parley.caller default parley.current_caller()
+  server_ips text[] default null, connect_ms integer[] default null, transfer_ms integer[] default null,
+  addresses text[] default null, caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lease record;
-  v_final record;
+  v_outcomes parley_mail._p_outcome[] := array(
+    select (
+      u.lease, u.item, u.id, u.ordinal, u.outcome, u.code, u.status, u.reason, u.host, u.server_ip, u.connect_ms,
+      u.transfer_ms, u.address
+    )::parley_mail._p_outcome
+    from unnest(
+      leases, items, message_ids, ordinals, outcomes, codes, statuses, texts, hosts, server_ips,
+      _p_record_outcomes.connect_ms, _p_record_outcomes.transfer_ms, addresses
+    ) with ordinality as u (
+      lease, item, id, ordinal, outcome, code, status, reason, host, server_ip, connect_ms, transfer_ms, address, n
+    )
+    order by u.n
+  );
+  v_final parley_mail._p_outcome[];
   v_mixed bigint[] := array(
-    select u.lease
-    from unnest(leases, outcomes) as u (lease, outcome)
-    where u.outcome not in ('DELIVERED', 'RELAYED', 'FAILED')
+    select u.lease_id
+    from unnest(v_outcomes) as u
+    where u.outcome not in ('DELIVERED', 'DUPLICATE', 'RELAYED', 'FAILED')
     union
     select u.lease from unnest(released_leases) as u (lease)
   );
@@ -41748,36 +42235,20 @@ begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   perform parley_mail._p_commit_durably();
   -- Most leases have nothing but final outcomes: those are recorded together, however many they are.
-  select
-    array_agg(u.lease order by u.n) as leases, array_agg(u.item order by u.n) as items,
-    array_agg(u.id order by u.n) as ids, array_agg(u.ordinal order by u.n) as ordinals,
-    array_agg(u.outcome order by u.n) as outcomes, array_agg(u.code order by u.n) as codes,
-    array_agg(u.status order by u.n) as statuses, array_agg(u.reason order by u.n) as texts,
-    array_agg(u.host order by u.n) as hosts
-  into v_final
-  from unnest(leases, items, message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
-    as u (lease, item, id, ordinal, outcome, code, status, reason, host, n)
-  where u.lease <> all (v_mixed);
-  if v_final.leases is not null then
-    v_refused := parley_mail._p_record_final(
-      v_final.leases, v_final.items, v_final.ids, v_final.ordinals, v_final.outcomes, v_final.codes, v_final.statuses,
-      v_final.texts, v_final.hosts
-    );
+  v_final := v_outcomes;
+  if v_mixed <> '{}' then
+    v_final := array(select u from unnest(v_outcomes) as u where u.lease_id <> all (v_mixed));
+  end if;
+  if v_final <> '{}' then
+    v_refused := parley_mail._p_record_final(v_final);
   end if;
   for v_lease in
-    select
-      coalesce(o.lease, r.lease) as lease, o.items, o.ids, o.ordinals, o.outcomes, o.codes, o.statuses, o.texts,
-      o.hosts, r.items as released
+    select coalesce(o.lease, r.lease) as lease, coalesce(o.outcomes, '{}') as outcomes, r.items as released
     from (
-      select
-        u.lease, array_agg(u.item order by u.n) as items, array_agg(u.id order by u.n) as ids,
-        array_agg(u.ordinal order by u.n) as ordinals, array_agg(u.outcome order by u.n) as outcomes,
-        array_agg(u.code order by u.n) as codes, array_agg(u.status order by u.n) as statuses,
-        array_agg(u.reason order by u.n) as texts, array_agg(u.host order by u.n) as hosts
-      from unnest(leases, items, message_ids, ordinals, outcomes, codes, statuses, texts, hosts) with ordinality
-        as u (lease, item, id, ordinal, outcome, code, status, reason, host, n)
-      where u.lease = any (v_mixed)
-      group by u.lease
+      select u.lease_id as lease, array_agg(u::parley_mail._p_outcome) as outcomes
+      from unnest(v_outcomes) as u
+      where u.lease_id = any (v_mixed)
+      group by u.lease_id
     ) as o
     full join (
       select u.lease, array_agg(u.item order by u.item) as items
@@ -41787,12 +42258,10 @@ begin
     order by 1
   loop
     begin
-      perform parley_mail._p_record_lease(
-        v_lease.lease, v_lease.items, v_lease.ids, v_lease.ordinals, v_lease.outcomes, v_lease.codes,
-        v_lease.statuses, v_lease.texts, v_lease.hosts, v_lease.released
-      );
+      perform parley_mail._p_record_lease(v_lease.lease, v_lease.outcomes, v_lease.released);
     exception when sqlstate 'PS005' then
-      v_refused := v_refused + coalesce(cardinality(v_lease.items), 0);
+      v_refused := v_refused + cardinality(v_lease.outcomes);
+      perform parley_mail._p_finish_late(v_lease.outcomes);
     end;
   end loop;
   -- All at once, so that messages are locked in their order: who delivers to services locks them too.
@@ -41802,14 +42271,21 @@ end
 $$;
 
 comment on function parley_mail._p_record_outcomes(
-  bigint[], bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[], bigint[], parley.caller
+  bigint[], bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[], bigint[], text[],
+  integer[], integer[], text[], parley.caller
 ) is
 'Records what became of claimed messages, and gives back those that were not tried. Gives how many outcomes were refused
-because their lease is over: somebody else has these messages, or will.
+because their lease is over: somebody else has these messages, or will; what was delivered is not sent again even so,
+where its address is given.
 Arguments: the first nine have an element for each recipient; codes may be null; released_leases and released_items, an
-element for each message that was not tried.
+element for each message that was not tried; server_ips, connect_ms, transfer_ms and addresses, for each recipient, of
+which none has to be known.
 Errors: PM001 the role does not hold SERVE.
-Source: spec mail 1 (rule 3), 8.1, 9.';
+Source: spec mail 1 (rule 3), 8.1, 9, 15.3, 16.';
+
+-- sql/mail/hop_reports.sql
+
+-- What daemons report of next hops: whether they were reached (spec mail 8.1).
 
 create function parley_mail._p_report_hops(
   lanes text[], errors text[], began timestamptz[], caller parley.caller default parley.current_caller()
@@ -41982,11 +42458,19 @@ as $$
 declare
   v_crashes integer;
   v_priority smallint;
+  v_event text;
 begin
   update parley_mail._p_message as m
   set crash_count = m.crash_count + 1
   where m.message_id = _p_crashed.message_id
-  returning m.crash_count, m.priority into v_crashes, v_priority;
+  returning m.crash_count, m.priority, case when m.resubmissions > 0 then 'RESUBMIT' else 'SUBMIT' end
+  into v_crashes, v_priority, v_event;
+  if v_crashes is not null then
+    perform parley_mail._p_track(
+      array[v_event || case when v_crashes >= 2 then 'FAIL' else 'DEFER' end], array[message_id], null, null,
+      array[reason], null, array['ROUTING']
+    );
+  end if;
   if v_crashes >= 2 then
     perform parley_mail._p_set_aside(array[message_id], reason);
     return true;
@@ -42042,7 +42526,10 @@ create type parley_mail._p_arriving as (
   quarantine text,
   content_hash text,
   refused_status text,
-  refused_reason text
+  refused_reason text,
+  server_ip inet,
+  receive_ms integer,
+  identity uuid
 );
 
 comment on type parley_mail._p_arriving is
@@ -42051,7 +42538,8 @@ source: SMTP, HTTP, PICKUP, REPLAY or DSN; directionality: INCOMING, or ORIGINAT
 null: by priority; parent_message_id, of a report the message that it is about; idempotency_key: a message that was
 accepted under it before is the same; quarantine: why it is set aside for an operator, null: it is not; content_hash, in
 hexadecimal: with an idempotency key, of what has to be the same under that, null: anything; refused_status and
-refused_reason: why nobody gets it and its sender a report, null: it goes on.';
+refused_reason: why nobody gets it and its sender a report, null: it goes on; server_ip, receive_ms and identity: as
+_p_message has them.';
 
 create function parley_mail._p_refuse(message_ids bigint[], status text, reason text) returns void
 language plpgsql
@@ -42256,7 +42744,8 @@ begin
   insert into parley_mail._p_message (
     message_id, network_message_id, header_message_id, sender, recipients, notify, original_recipients, ret, envid,
     priority, received_at, expires_at, source, connector, source_ip, helo, authenticated_as, directionality, size,
-    content_id, verdicts, parent_message_id, has_utf8_addresses, is_eight_bit, subject, body
+    content_id, verdicts, parent_message_id, has_utf8_addresses, is_eight_bit, subject, server_ip, receive_ms, identity,
+    body
   )
   select
     i.id, coalesce(a.network_message_id, gen_random_uuid()), a.header_message_id, coalesce(a.sender, ''), a.recipients,
@@ -42264,7 +42753,8 @@ begin
     coalesce(a.expires_at, clock_timestamp() + v_expiry[p.priority + 1] * interval '1 second'),
     a.source, a.connector, a.source_ip, a.helo, a.authenticated_as, coalesce(a.directionality, 'INCOMING'),
     coalesce(a.size, octet_length(a.body)), coalesce(a.content_id, l.content_id), a.verdicts, a.parent_message_id,
-    coalesce(a.has_utf8_addresses, false), coalesce(a.is_eight_bit, false), left(a.subject, 500),
+    coalesce(a.has_utf8_addresses, false), coalesce(a.is_eight_bit, false), left(a.subject, 500), a.server_ip,
+    greatest(a.receive_ms, 0), a.identity,
     case when octet_length(a.body) <= 8000 then a.body end
   from unnest(ids) with ordinality as i (id, n)
   cross join lateral (select (messages[i.n]).*) as a
@@ -42406,9 +42896,9 @@ create type parley_mail._p_resolved as (
 
 comment on type parley_mail._p_resolved is
 'What became of a recipient in the categorizer: an address that gets the message; or, where status is set, one that does
-not, and why. event: RESOLVE, EXPAND or REDIRECT where it is not the address that was submitted, DUPLICATEEXPAND where
-another recipient is the same address. envelope_sender: null is that of the message. part and ordinal: its place in the
-message or in a fork, target_id; lane: the next hop.';
+not, and why. event: RESOLVE, EXPAND or REDIRECT where it is not the address that was submitted, DUPLICATEEXPAND,
+or DUPLICATEREDIRECT where forwarding led to it, where another recipient is the same address. envelope_sender: null is
+that of the message. part and ordinal: its place in the message or in a fork, target_id; lane: the next hop.';
 
 create function parley_mail._p_is_listed(list text[], address text) returns boolean
 language sql immutable
@@ -42675,7 +43165,11 @@ begin
       when '5.4.6' then 'RESOLVER.FWD.Loop; forwarding goes in a circle'
       when '5.7.1' then 'RESOLVER.RST.NotAuthorized; not allowed to send to this recipient'
     end,
-    case when row_number() over same_address > 1 then 'DUPLICATEEXPAND' else e.event end,
+    case
+      when row_number() over same_address = 1 then e.event
+      when e.event = 'REDIRECT' then 'DUPLICATEREDIRECT'
+      else 'DUPLICATEEXPAND'
+    end,
     null::integer, null::integer, null::bigint, null::text
   from ended as e
   join submitted as s on s.message_id = e.message_id and s.ordinal = e.ordinal
@@ -42807,16 +43301,24 @@ declare
 begin
   for v_rule in select s.v from jsonb_array_elements(settings -> 'retry_rules') as s (v) loop
     if not coalesce(
-      v_rule ->> 'policy' <> ''
+      (v_rule ->> 'policy' <> '' or v_rule ? 'unknown' and not v_rule ? 'policy')
+      and case
+        when v_rule ? 'unknown'
+          then upper(v_rule ->> 'unknown') in ('RETRY', 'HOLD', 'FAIL') and not v_rule ?| array['priority', 'status']
+        else true
+      end
       and coalesce(upper(v_rule ->> 'priority'), 'LOW') in ('HIGH', 'NORMAL', 'LOW')
       and coalesce(v_rule ->> 'status', '4') ~ E'^4(\\.[0-9]{1,3}(\\.[0-9]{1,3})?)?$'
       and not exists (
-        select from jsonb_object_keys(v_rule) as k (key) where k.key not in ('domain', 'priority', 'status', 'policy')
+        select
+        from jsonb_object_keys(v_rule) as k (key)
+        where k.key not in ('domain', 'priority', 'status', 'policy', 'unknown')
       ), false
     ) then
       found := parley_mail._p_contradicts('send connector', name, 'itself', format('%s is no retry rule.', v_rule),
         'Write {"domain": "*.example.com", "priority": "HIGH", "status": "4.2", "policy": "quick"}: policy is a retry '
-        || 'policy of parley_store, and each condition may be left out.');
+        || 'policy of parley_store, and each condition may be left out. Or {"domain": "d", "unknown": "HOLD"}: what is '
+        || 'done with messages that d got and did not answer, RETRY, HOLD or FAIL.');
     end if;
   end loop;
   return true;
@@ -42845,6 +43347,7 @@ as $$
     from parley_mail._p_object as o
     cross join jsonb_array_elements(o.settings -> 'retry_rules') with ordinality as r (v, n)
     where lane !~ '^(MAILBOX|SERVICE)/' and o.kind = 'send connector' and o.name = split_part(lane, '/', 2)
+      and r.v ? 'policy'
       and (
         r.v ->> 'domain' is null
         or parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
@@ -42900,7 +43403,7 @@ begin
     case when not v_is_store then (
       select parley_mail._p_existing_policy(r.v ->> 'policy')
       from jsonb_array_elements(v_given -> 'retry_rules') with ordinality as r (v, n)
-      where not r.v ?| array['priority', 'status'] and r.v ? 'domain'
+      where not r.v ?| array['priority', 'status'] and r.v ?& array['domain', 'policy']
         and parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
       order by r.n
       limit 1
@@ -43204,9 +43707,9 @@ begin
   numbered as (
     select j.message_id, j.submitted_ordinal, j.address, j.original_recipient, j.notify, j.envelope_sender, j.store,
       j.status, j.reason, j.event, j.lane,
-      case when j.event is distinct from 'DUPLICATEEXPAND' then
+      case when coalesce(j.event, '') not like 'DUPLICATE%' then
         row_number() over (
-          partition by j.message_id, j.envelope_sender, j.event is not distinct from 'DUPLICATEEXPAND'
+          partition by j.message_id, j.envelope_sender, coalesce(j.event, '') like 'DUPLICATE%'
           order by j.submitted_ordinal, j.address
         )
       end as n
@@ -43253,13 +43756,14 @@ begin
       message_id, network_message_id, header_message_id, sender, recipients, ret, envid, priority, received_at,
       not_before, expires_at, source, connector, source_ip, helo, authenticated_as, submitted_by, directionality, size,
       content_id, body_message_id, verdicts, parent_message_id, has_utf8_addresses, is_eight_bit, on_status, tag,
-      subject
+      subject, server_ip, receive_ms, identity
     )
     select
       f.id, m.network_message_id, m.header_message_id, coalesce(f.sender, m.sender), '{}', m.ret, m.envid, m.priority,
       m.received_at, m.not_before, m.expires_at, m.source, m.connector, m.source_ip, m.helo, m.authenticated_as,
       m.submitted_by, m.directionality, m.size, null, coalesce(m.body_message_id, m.message_id), m.verdicts,
-      m.message_id, m.has_utf8_addresses, m.is_eight_bit, m.on_status, m.tag, m.subject
+      m.message_id, m.has_utf8_addresses, m.is_eight_bit, m.on_status, m.tag, m.subject, m.server_ip, m.receive_ms,
+      m.identity
     from unnest(v_forks.ids, v_forks.parents, v_forks.senders) as f (id, parent, sender)
     join parley_mail._p_message as m on m.message_id = f.parent;
     perform parley_mail._p_track(
@@ -43382,6 +43886,10 @@ begin
     from parley_mail._p_message as m
     cross join unnest(m.recipients) as r (address)
     where m.message_id = any (message_ids) and m.resubmissions = 0
+    union all
+    select 'AGENTINFO', m.message_id, null, 'AGENT', null
+    from parley_mail._p_message as m
+    where m.message_id = any (message_ids) and m.resubmissions = 0 and m.verdicts ? 'filters'
     union all
     select r.event, r.target_id, r.address, 'ROUTING', r.original_recipient
     from unnest(v_rows) as r
@@ -43931,7 +44439,11 @@ begin
         )
       end as address,
       case when w.is_written then u.reason end as reason,
-      case u.event when 'FAIL' then 'FAILED' when 'DEFER' then 'DEFERRED' else 'DELIVERED' end as event
+      case
+        when u.event in ('FAIL', 'DELIVERFAIL') then 'FAILED'
+        when u.event in ('DEFER', 'UNKNOWN') then 'DEFERRED'
+        else 'DELIVERED'
+      end as event
     from unnest(events, message_ids, addresses, statuses, texts) with ordinality
       as u (event, message_id, address, status, reason, n)
     join parley_mail._p_message as m using (message_id)
@@ -43942,7 +44454,8 @@ begin
         where p.message_id in (m.message_id, m.parent_message_id) and u.address = any (p.recipients)
       ) as is_written
     ) as w
-    where u.event in ('SEND', 'DELIVER', 'FAIL', 'DEFER') and m.on_status is not null
+    where u.event in ('SEND', 'DELIVER', 'DUPLICATEDELIVER', 'FAIL', 'DELIVERFAIL', 'DEFER', 'UNKNOWN')
+      and m.on_status is not null
     order by u.n
   loop
     begin
@@ -44278,7 +44791,7 @@ declare
   v_reason text;
   v_state text;
   v_outcome text := 'DELIVERED';
-  v_count integer;
+  v_began constant timestamptz := clock_timestamp();
 begin
   select array_agg(r.ordinal order by r.ordinal) as ordinals, array_agg(r.address order by r.ordinal) as addresses
   into v_recipients
@@ -44300,19 +44813,19 @@ begin
         when v_state = 'PM012' or item.expires_at < clock_timestamp() then 'FAILED' else 'DEFERRED'
       end;
   end;
-  v_count := cardinality(v_recipients.ordinals);
   if v_outcome = 'DEFERRED' then
     perform parley_store.retry_work(item.lease_id, array[item.item_id], v_reason, 'mail_message');
   else
     perform parley_store.complete_work(item.lease_id, array[item.item_id]);
   end if;
-  perform parley_mail._p_finish_recipients(
-    array_fill(item.subject, array[v_count]), v_recipients.ordinals, array_fill(v_outcome, array[v_count]), null,
-    array_fill(
-      case v_outcome when 'DELIVERED' then '2.0.0' when 'FAILED' then '5.3.4' else '4.3.0' end, array[v_count]
-    ),
-    array_fill(v_reason, array[v_count]), null
-  );
+  perform parley_mail._p_finish_recipients(array(
+    select (
+      null, null, item.subject, u.ordinal, v_outcome, null,
+      case v_outcome when 'DELIVERED' then '2.0.0' when 'FAILED' then '5.3.4' else '4.3.0' end, v_reason, null, null,
+      null, extract(epoch from clock_timestamp() - v_began) * 1000, null
+    )::parley_mail._p_outcome
+    from unnest(v_recipients.ordinals) as u (ordinal)
+  ));
   return v_outcome = 'DELIVERED';
 end
 $$;
@@ -46189,6 +46702,7 @@ begin
   end if;
   return query select 'delays'::text, parley_mail._p_report_delays();
   return query select 'expired'::text, parley_mail._p_expire_waiting();
+  return query select 'remembered deliveries'::text, parley_mail._p_forget_delivered();
   delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';
   delete from parley_mail._p_idempotency as i
   where i.at < clock_timestamp() - coalesce((v_settings ->> 'idempotency_retention')::integer, 604800) * interval '1 s';

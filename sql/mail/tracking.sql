@@ -102,7 +102,8 @@ $$;
 comment on function parley_mail._p_track_unstored(jsonb, parley.caller) is
 'Records an event of a message that is not stored: a file that is none (BADMAIL), or what a filter wanted discarded
 (DROP).
-Arguments: happened, an object with event, source, recipients, and the fields of an event of a message as _p_track writes them.
+Arguments: happened, an object with event, source, recipients, and the fields of an event of a message as _p_track
+writes them.
 Errors: PM001 the role does not hold SERVE, PM010 another event.
 Source: spec mail 3.6, 4.1, 16.';
 
