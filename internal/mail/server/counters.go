@@ -39,6 +39,7 @@ func (s *Server) counted() []mailstore.Counter {
 	s.countReceived(&f)
 	f.carried("SMTP Send", &s.tally.remote)
 	f.carried("Store Driver", &s.tally.mailbox)
+	f.total("Store Driver", "Duplicates Total", "", s.tally.mailbox.duplicates.Load())
 	f.total("Store Driver", "Messages Delivered To Services", "", s.tally.toServices.Load())
 	f.total("DSN", "Failure DSNs Total", "", s.tally.failureReports.Load())
 	f.total("DSN", "Delay DSNs Total", "", s.tally.delayReports.Load())
@@ -102,7 +103,6 @@ func (f *figures) carried(object string, c *carried) {
 	for class := send.Deferred; class <= send.Rerouted; class++ {
 		f.total(object, "Recipients", class.String(), c.byClass[class].Load())
 	}
-	f.total(object, "Duplicates Total", "", c.duplicates.Load())
 }
 
 // countDatabase is what the daemon knows of commits and of the body cache.

@@ -48,7 +48,7 @@ func (s *Server) track(ctx context.Context, event mailstore.Unstored) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unstoredPatience)
 	defer cancel()
 	if err := mailstore.TrackUnstored(ctx, s.config.Pool, event); err != nil {
-		s.config.Logger.Error("what became of a message that was not stored could not be recorded", "event", event.Event, "source", event.Source,
-			"text", event.Text, "error", err)
+		s.config.Logger.Error("what became of a message that was not stored could not be recorded",
+			"event", event.Event, "source", event.Source, "text", event.Text, "error", err)
 	}
 }

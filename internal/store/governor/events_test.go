@@ -23,7 +23,10 @@ func (n *recorded) Policy(context.Context) ([]Threshold, []Action, error) {
 	return n.thresholds, n.actions, nil
 }
 
-func (n *recorded) Record(_ context.Context, e Event) error { n.events = append(n.events, e); return nil }
+func (n *recorded) Record(_ context.Context, e Event) error {
+	n.events = append(n.events, e)
+	return nil
+}
 
 // Each event says of every resource its value, level and thresholds, and which actions are taken, in the history as in the log.
 func TestEventsSayEverythingOfEveryResource(t *testing.T) {
