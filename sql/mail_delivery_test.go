@@ -264,7 +264,12 @@ func TestWhatWaitsTooLongIsReportedAndThenGivenUp(t *testing.T) {
 	if got := b.leftOf(id); !strings.HasSuffix(got, "reports none") {
 		t.Errorf("before four hours: %s", got)
 	}
-	b.exec(`update parley_mail._p_message set received_at = now() - interval '241 minutes'`)
+	b.exec(`update parley_mail._p_message set received_at = now() - interval '241 minutes', not_before = now() - interval '1 minute'`)
+	b.exec(`select parley_mail._p_report_delays()`)
+	if got := b.leftOf(id); !strings.HasSuffix(got, "reports none") {
+		t.Errorf("a minute after it was to leave: %s", got)
+	}
+	b.exec(`update parley_mail._p_message set not_before = null`)
 	b.exec(`select parley_mail._p_report_delays()`)
 	if got := b.leftOf(id); got != "1 message, 1 recipients, 1 items, reports DELAYED" {
 		t.Errorf("after four hours: %s", got)

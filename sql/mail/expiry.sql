@@ -26,6 +26,8 @@ begin
         and exists (select from parley_mail._p_recipient as w where w.message_id = l.message_id)
         and l.priority = p.priority
         and l.received_at < clock_timestamp() - v_delays[p.priority + 1]
+        -- What is to leave later is not late before.
+        and coalesce(l.not_before < clock_timestamp() - v_delays[p.priority + 1], true)
       order by l.received_at
       limit _p_report_delays.messages
       for update skip locked
