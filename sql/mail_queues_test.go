@@ -139,6 +139,13 @@ func TestUnreachableMailIsCategorizedAnewWhenTheConfigurationChanges(t *testing.
 	}
 	b.exec(`select parley_mail._p_maintain()`)
 	b.categorize("0 0 0")
+	equal(b.session, "true", `select parley_mail.suspend_queue('UNREACHABLE/-/-', 'not now')::text`)
+	b.exec(`select parley_mail.create_object('send connector', 'old', '{"address_spaces": [{"pattern": "*"}]}')`)
+	b.exec(`select parley_mail._p_maintain()`)
+	b.categorize("0 0 0")
+	b.exec(`select parley_mail.drop_object('send connector', 'old')`)
+	b.exec(`select parley_mail.resume_queue('UNREACHABLE/-/-')`)
+	b.categorize("1 0 0")
 	b.exec(`select parley_mail.create_object('send connector', 'new', '{"address_spaces": [{"pattern": "*"}]}')`)
 	b.exec(`select parley_mail._p_maintain()`)
 	b.categorize("1 0 0")
