@@ -147,10 +147,10 @@ type Configuration struct {
 	Connectors      []*Connector
 	AcceptedDomains []string // example.com, or *.example.com for its subdomains
 	Node            NodeLimits
-	// ReceiveBytes and SendBytes bound messages from outside and from inside beside what a connector says, and SendRecipients those from
-	// inside: the smaller number holds. 0 means no limit.
+	// ReceiveBytes and SendBytes bound messages from outside and from inside beside what a connector says, and Recipients the recipients of
+	// both: the smaller number holds. 0 means no limit.
 	ReceiveBytes, SendBytes int64
-	SendRecipients          int
+	Recipients              int
 	// Users are users by name about whom there is something to say.
 	Users map[string]User
 	// Names are all of ours, which others may not use in Authentication-Results.

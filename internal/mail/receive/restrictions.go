@@ -41,10 +41,10 @@ func (c *connection) messageBytes() int64 {
 // how many recipients he may have instead of the organization, but how large a message may be beside it.
 func (t *transaction) limitBySender(isOurs bool) *Reply {
 	c := t.connection
+	t.mostRecipients = c.configuration.Recipients
 	if !c.rights().Has(AuthenticatedFlag) {
 		return nil
 	}
-	t.mostRecipients = c.configuration.SendRecipients
 	if c.server.Directory == nil || !isOurs {
 		return nil
 	}

@@ -129,7 +129,7 @@ func (s *Server) openWaysIn(ctx context.Context) {
 	for name, written := range used.listeners {
 		if written.Enabled && s.isOurs(written.Nodes) {
 			written.MaxMessageSize = lesser(written.MaxMessageSize, used.receive.SendBytes)
-			written.MaxRecipients = int(lesser(int64(written.MaxRecipients), int64(used.receive.SendRecipients)))
+			written.MaxRecipients = int(lesser(int64(written.MaxRecipients), int64(used.receive.Recipients)))
 			wanted["http listener "+name] = way{fqdn: used.fqdn, names: used.receive.Names, listener: written}
 		}
 	}

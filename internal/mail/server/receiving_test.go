@@ -144,6 +144,10 @@ func TestUsersAndPartnersSubmitOverTLS(t *testing.T) {
 		p = h.dial(partner)
 		p.secure(&tls.Config{Certificates: []tls.Certificate{pair}})
 		p.give("x@partner.example", "Subject: x\n\nx", "250 2.6.0")
+		p.say("MAIL FROM:<x@partner.example>", "250")
+		for _, begin := range []string{"250", "250", "250", "550 5.5.3"} { // the organization allows fewer than the connector
+			p.say("RCPT TO:<bob@example.org>", begin)
+		}
 	})
 	t.Run("bindings and limits of the node that change", func(*testing.T) {
 		next := free(t)
