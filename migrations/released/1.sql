@@ -42349,6 +42349,8 @@ begin
         and exists (select from parley_mail._p_recipient as w where w.message_id = l.message_id)
         and l.priority = p.priority
         and l.received_at < clock_timestamp() - v_delays[p.priority + 1]
+        -- What is to leave later is not late before.
+        and coalesce(l.not_before < clock_timestamp() - v_delays[p.priority + 1], true)
       order by l.received_at
       limit _p_report_delays.messages
       for update skip locked
@@ -46585,6 +46587,29 @@ comment on function parley_mail._p_system_of(text) is
 'Gives the system of parley_store in which a queue is.
 Errors: PM006 no such queue.';
 
+create function parley_mail._p_suspend_unreachable(reason text, caller oid) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if exists (
+    select
+    from parley_store.lanes as l
+    where l.system = 'mail' and l.lane = 'UNREACHABLE/-/-'
+      and (l.suspended_for = 'permanent') = (_p_suspend_unreachable.reason = 'permanent')
+  ) then
+    return false;
+  end if;
+  perform parley_store.resume_lane('mail', 'UNREACHABLE/-/-', pg_get_userbyid(caller));
+  return parley_store.suspend_lane('mail', 'UNREACHABLE/-/-', reason, pg_get_userbyid(caller));
+end
+$$;
+
+comment on function parley_mail._p_suspend_unreachable(text, oid) is
+'Says why the queue UNREACHABLE/-/- is suspended, which it always is: permanent, or what an operator gave as the reason,
+and then a new configuration does not have its messages categorized anew. False when it is so already.
+Source: spec mail 6.2, 17.';
+
 create function parley_mail.suspend_queue(
   queue text, reason text default null, caller parley.caller default parley.current_caller()
 ) returns boolean
@@ -46601,6 +46626,9 @@ begin
     set submission_suspended_at = clock_timestamp()
     where o.submission_suspended_at is null;
     v_is_done := found;
+  elsif queue = 'UNREACHABLE/-/-' then
+    perform parley_mail._p_system_of(queue);
+    v_is_done := parley_mail._p_suspend_unreachable(coalesce(nullif(reason, 'permanent'), 'by an operator'), v_caller);
   else
     v_is_done := parley_store.suspend_lane(
       parley_mail._p_system_of(queue), queue, reason, pg_get_userbyid(v_caller)
@@ -46612,7 +46640,8 @@ end
 $$;
 
 comment on function parley_mail.suspend_queue(text, text, parley.caller) is
-'Has nothing leave a queue any more; what is under way goes on, and new messages are taken. False when it was suspended.
+'Has nothing leave a queue any more; what is under way goes on, and new messages are taken. From UNREACHABLE/-/- nothing
+leaves, and suspended it keeps its messages when the configuration changes too. False when it was suspended.
 Arguments: queue, as parley_mail.queues shows it, or SUBMISSION; reason.
 Errors: PM001 not allowed, PM006 no such queue.
 Source: spec mail 17.';
@@ -46634,6 +46663,9 @@ begin
     v_is_done := found;
   elsif queue in ('POISON/-/-', 'UNREACHABLE/-/-') then
     found := parley_mail._p_require_resubmission();
+    if queue = 'UNREACHABLE/-/-' then
+      perform parley_mail._p_suspend_unreachable('permanent', v_caller);
+    end if;
     v_is_done := parley_mail._p_resubmit('mail', array(
       select w.item_id from parley_mail._p_waiting_item as w
       where w.queue = resume_queue.queue and w.state in ('WAITING', 'DELAYED')
