@@ -177,7 +177,14 @@ func TestReportsKeepToTheirSettings(t *testing.T) {
 	t.Parallel()
 	b := newMail(t)
 	b.apply(`{"organization": {"organization": {"dsn_window": 20, "dsn_rate": 2, "delay_notice": 60, "delay_notice_external": false}},
-		"distribution group": {"all@example.org": {"members": ["bob@example.org", "ann@example.org"]}}}`)
+		"distribution group": {"all@example.org": {"members": ["bob@example.org", "ann@example.org"]},
+			"closed@example.org": {"members": ["bob@example.org"], "accept_from": ["bob@example.org"]}}}`)
+	refused := value[int64](b.session, `select parley_mail.send('ann@example.org', array['closed@example.org'], subject => 'x', text => 'x', notify => 'SUCCESS,FAILURE')`)
+	b.categorize("1 0 0")
+	if got := b.leftOf(refused); !strings.HasSuffix(got, "reports FAILED") {
+		t.Errorf("of a group that refuses it: %s", got)
+	}
+	b.exec(`delete from parley_mail._p_report`)
 	// That a group was expanded is what is reported of it; not what becomes of its members.
 	group := value[int64](b.session, `select parley_mail.send('ann@example.org', array['all@example.org'], subject => 'x', text => 'x', notify => 'SUCCESS,DELAY')`)
 	b.categorize("1 0 0")
