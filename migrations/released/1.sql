@@ -43910,6 +43910,13 @@ begin
   join parley_mail._p_directory_entry as d
     on d.address = parley_mail._p_folded(r.address) and d.kind = 'distribution group'
   where m.message_id = any (message_ids) and parley_mail._p_wants_report(m.sender, r.notify, 'EXPANDED')
+    -- One that refuses the message is not expanded.
+    and not exists (
+      select
+      from unnest(v_rows) as f
+      where f.message_id = m.message_id and f.submitted_ordinal = r.ordinal and f.status is not null
+        and f.event is null
+    )
   on conflict do nothing;
   -- What has nobody to go to, such as mail to an empty group, is finished.
   perform parley_mail._p_remove_finished(array(
