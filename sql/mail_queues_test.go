@@ -179,7 +179,7 @@ func TestReportsKeepToTheirSettings(t *testing.T) {
 	b.apply(`{"organization": {"organization": {"dsn_window": 20, "dsn_rate": 2, "delay_notice": 60, "delay_notice_external": false}},
 		"distribution group": {"all@example.org": {"members": ["bob@example.org", "ann@example.org"]},
 			"closed@example.org": {"members": ["bob@example.org"], "accept_from": ["bob@example.org"]}}}`)
-	refused := value[int64](b.session, `select parley_mail.send('ann@example.org', array['closed@example.org'], subject => 'x', text => 'x', notify => 'SUCCESS,FAILURE')`)
+	refused := value[int64](b.session, `select parley_mail.send('ann@example.org', array['closed@example.org', 'Closed@example.org'], subject => 'x', text => 'x', notify => 'SUCCESS,FAILURE')`)
 	b.categorize("1 0 0")
 	if got := b.leftOf(refused); !strings.HasSuffix(got, "reports FAILED") {
 		t.Errorf("of a group that refuses it: %s", got)

@@ -249,8 +249,8 @@ begin
     and not exists (
       select
       from unnest(v_rows) as f
-      where f.message_id = m.message_id and f.submitted_ordinal = r.ordinal and f.status is not null
-        and f.event is null
+      where f.message_id = m.message_id and f.submitted_ordinal = r.ordinal and f.address = r.address
+        and f.status is not null
     )
   on conflict do nothing;
   -- What has nobody to go to, such as mail to an empty group, is finished.
