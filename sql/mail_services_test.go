@@ -59,6 +59,10 @@ func TestMailThatABindingRefusesWaitsOrFails(t *testing.T) {
 	equal(b.session, "good", "select string_agg(subject, ' ') from public.inbox")
 	equal(b.session, "bad 1 t", `select concat_ws(' ', subject, attempts, last_text like '%short%') from parley_mail.waiting_recipients`)
 	equal(b.session, "5.3.4", "select string_agg(status, ' ') from parley_mail._p_report")
+	b.exec("select parley_mail.retry_messages('{}')")
+	b.exec("update parley_store._p_item set expires_at = now() - interval '1 second'")
+	b.deliver(0)
+	equal(b.session, "5.3.4 5.4.7", "select string_agg(status, ' ' order by status) from parley_mail._p_report")
 	// A table of somebody else would run his triggers with our rights.
 	role := b.role("other")
 	b.exec("create table public.trap (sender text)")
