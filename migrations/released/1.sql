@@ -43928,8 +43928,8 @@ begin
     and not exists (
       select
       from unnest(v_rows) as f
-      where f.message_id = m.message_id and f.submitted_ordinal = r.ordinal and f.status is not null
-        and f.event is null
+      where f.message_id = m.message_id and f.submitted_ordinal = r.ordinal and f.address = r.address
+        and f.status is not null
     )
   on conflict do nothing;
   -- What has nobody to go to, such as mail to an empty group, is finished.
@@ -44844,7 +44844,10 @@ begin
   perform parley_mail._p_finish_recipients(array(
     select (
       null, null, item.subject, u.ordinal, v_outcome, null,
-      case v_outcome when 'DELIVERED' then '2.0.0' when 'FAILED' then '5.3.4' else '4.3.0' end, v_reason, null, null,
+      case v_outcome
+        when 'DELIVERED' then '2.0.0' when 'DEFERRED' then '4.3.0'
+        else case v_state when 'PM012' then '5.3.4' else '5.4.7' end
+      end, v_reason, null, null,
       null, extract(epoch from clock_timestamp() - v_began) * 1000, null
     )::parley_mail._p_outcome
     from unnest(v_recipients.ordinals) as u (ordinal)
