@@ -332,7 +332,7 @@ func TestOnlyADaemonClaimsAndRecords(t *testing.T) {
 		`select * from parley_mail._p_claim(1, 1, '1 minute', '')`, `select parley_mail._p_renew('{1}', '1 minute')`,
 		`select parley_mail._p_record_outcomes('{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')`,
 		`select parley_mail._p_report_hops('{}', '{}', '{}')`, `select * from parley_mail._p_due_report()`,
-		`select parley_mail._p_finish_report(1)`, `select * from parley_mail._p_read_body(1, 1, 0, 1)`,
+		`select parley_mail._p_finish_report(1)`, `select * from parley_mail._p_read_body(1, 1, 0, 1)`, `select parley_mail._p_unneeded_bodies('{1}')`,
 	} {
 		s.refusesMail(1, statement)
 	}

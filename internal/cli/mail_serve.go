@@ -13,12 +13,17 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/mail/groupcommit"
 	mailmetrics "github.com/parley-broker/parley/internal/mail/metrics"
 	"github.com/parley-broker/parley/internal/mail/server"
 )
 
-// mailConnections is how many sessions mail transport has at once: receipt, categorizer, claims, outcomes and bodies.
-const mailConnections = 12
+// mailConnections is how many sessions mail transport has at once besides those that write what arrives: categorizer, claims, outcomes and
+// bodies.
+const mailConnections = 8
+
+// smallestBodyCache is the smallest body cache that may be asked for, in bytes (spec hub-transport 13).
+const smallestBodyCache = 128 << 20
 
 // servedMail is mail transport for a database as a part of a daemon.
 type servedMail struct {
@@ -40,7 +45,8 @@ type servedMail struct {
 func (m *servedMail) addFlags(cmd *cobra.Command, prefix string) {
 	flags := cmd.Flags()
 	flags.StringVar(&m.config.SpoolFolder, prefix+"spool", "", "folder for large messages while they arrive (default that of the system)")
-	flags.Int64Var(&m.config.BodyCache, prefix+"body-cache", 512<<20, "memory for bodies of messages between receipt and delivery, in bytes")
+	flags.Int64Var(&m.config.BodyCache, prefix+"body-cache", 512<<20,
+		"memory for bodies of messages between receipt and delivery, in bytes, 128 MB at least")
 	flags.StringArrayVar(&m.config.NameServers, prefix+"name-server", nil,
 		"name server as host:port, may be given several times (default those of the system)")
 	flags.StringVar(&m.config.DataFolder, prefix+"data-folder", "",
@@ -58,6 +64,9 @@ func (m *servedMail) validate() error {
 		}
 		m.config.Bindings = append(m.config.Bindings, binding)
 	}
+	if m.config.BodyCache < smallestBodyCache {
+		return usagef("a body cache of %d bytes: give %d (128 MB) or more", m.config.BodyCache, smallestBodyCache)
+	}
 	if m.config.Lease != 0 && m.config.Lease < time.Second {
 		return usagef("--lease %v: give 1s or more", m.config.Lease)
 	}
@@ -70,7 +79,7 @@ func (m *servedMail) Prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the DSN: %w", err)
 	}
-	connecting.MaxConns = max(connecting.MaxConns, mailConnections)
+	connecting.MaxConns = max(connecting.MaxConns, int32(mailConnections+groupcommit.Writers()))
 	connecting.AfterConnect = pinSearchPath
 	if connecting.ConnConfig.RuntimeParams["application_name"] == "" {
 		connecting.ConnConfig.RuntimeParams["application_name"] = m.name

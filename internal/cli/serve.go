@@ -93,7 +93,7 @@ func (s *serving) validate() error {
 	case s.ramp < 0 || s.graceTime <= 0 || s.sessionsMax < 1:
 		return usagef("--ramp must not be negative, --grace-time and --sessions must be positive")
 	}
-	return errors.Join(s.external.validate(len(s.dsns)), s.network.validate())
+	return errors.Join(s.external.validate(len(s.dsns)), s.network.validate(), s.mail.validate())
 }
 
 // openLog makes the log, which is what the daemon writes to standard error.

@@ -152,6 +152,7 @@ var withinReach = map[string]string{
 	"parley_mail._p_due_report(parley.caller)":                                      asksTheRight,
 	"parley_mail._p_finish_report(bigint,parley.caller)":                            asksTheRight,
 	"parley_mail._p_read_body(bigint,bigint,integer,integer,parley.caller)":         asksTheRight,
+	"parley_mail._p_unneeded_bodies(bigint[],parley.caller)":                        asksTheRight,
 	"parley_mail._p_record_outcomes(bigint[],bigint[],bigint[],integer[],text[],integer[],text[],text[],text[],bigint[],bigint[]," +
 		"text[],integer[],integer[],text[],parley.caller)": asksTheRight,
 	"parley_mail._p_maintain(boolean,parley.caller)":                                     asksTheRight,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ type Options struct {
 	Most       int              // messages of a batch: 40
 	Bytes      int64            // bytes of a batch, beyond which no further message is added: 8 MB
 	Wait       time.Duration    // how long a message waits for others while batches are under way: 100 ms
-	Concurrent int              // batches under way at a time: 2
+	Concurrent int              // batches under way at a time: [Writers]
 	Limit      time.Duration    // how long a batch may take: 60 s
 	IsAlone    func(error) bool // whether an error may be that of one message, so that each is tried alone; nothing means never
 	// Observe learns of each batch, for metrics.
@@ -66,10 +67,14 @@ func New(batch Batch, options Options) *Committer {
 	options.Most = orDefault(options.Most, 40)
 	options.Bytes = orDefault(options.Bytes, 8<<20)
 	options.Wait = orDefault(options.Wait, 100*time.Millisecond)
-	options.Concurrent = orDefault(options.Concurrent, 2)
+	options.Concurrent = orDefault(options.Concurrent, Writers())
 	options.Limit = orDefault(options.Limit, time.Minute)
 	return &Committer{batch: batch, options: options}
 }
+
+// Writers is how many batches are under way at a time where nothing else is said, each in a connection: one for two cores, and 4 at least
+// (spec hub-transport 13).
+func Writers() int { return max(runtime.NumCPU()/2, 4) }
 
 func orDefault[T int | int64 | time.Duration](value, standard T) T {
 	if value == 0 {

@@ -3,6 +3,7 @@ package groupcommit_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -124,6 +125,31 @@ func TestMessageWaitsNoLongerThanItsTime(t *testing.T) {
 	}
 	s.release <- struct{}{}
 	s.release <- struct{}{}
+	wait.Wait()
+	c.Close()
+}
+
+func TestBatchesAreWrittenSideBySide(t *testing.T) {
+	t.Parallel()
+	s := newStore()
+	c := groupcommit.New(s.batch, groupcommit.Options{Most: 1, Wait: time.Hour})
+	var wait sync.WaitGroup
+	send(t, c, &wait, numbers(0, groupcommit.Writers()+1)...)
+	until(t, c, groupcommit.Writers()+1)
+	if n := groupcommit.Writers(); n < 4 || n < runtime.NumCPU()/2 {
+		t.Errorf("%d batches are written at a time", n)
+	}
+	for range groupcommit.Writers() {
+		<-s.entered
+	}
+	select {
+	case <-s.entered:
+		t.Error("more batches are under way than there are writers")
+	default:
+	}
+	for range groupcommit.Writers() + 1 {
+		s.release <- struct{}{}
+	}
 	wait.Wait()
 	c.Close()
 }

@@ -31,8 +31,10 @@ type Delivery struct {
 	Item int64
 	// MessageID is the number of the message; Ordinals are those of the recipients of Message, in their order.
 	MessageID int64
-	Ordinals  []int32
-	Message   Message
+	// Holder is the number of the message whose body this one shares, its own for most.
+	Holder   int64
+	Ordinals []int32
+	Message  Message
 }
 
 // Outcome is what became of a delivery.

@@ -56,7 +56,7 @@ func (a *arrivals) accept(ctx context.Context, batch []groupcommit.Arrival) (ids
 	}
 	for i, id := range ids {
 		if kept[i] != nil {
-			a.bodies.keep(id, kept[i], len(batch[i].Envelope.Recipients))
+			a.bodies.keep(id, kept[i])
 		}
 	}
 	a.accepted()

@@ -2,6 +2,8 @@ package server
 
 import (
 	"container/list"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,11 +11,16 @@ import (
 	"github.com/parley-broker/parley/internal/mail/spool"
 )
 
+// smallestKept is the size up to which a body comes with its claim, in bytes: nobody asks for it here.
+const smallestKept = 8000
+
 // bodyStale is how long a body may wait before it makes room for others: it is for a hop that does not answer.
 const bodyStale = 30 * time.Second
 
-// bodyCache keeps bodies of messages by number, up to a number of bytes. When it is full what is stale goes; else what comes is not kept:
-// those that came before leave before, and to drop one of them for each that comes would have all of them read again.
+// bodyCache keeps bodies by the message that holds them, up to a number of bytes, until the database has nobody left who needs them: it
+// knows of forks, members of groups, services and reports, which nobody knows when a message arrives. When the cache is full what is stale
+// goes; else what comes is not kept: those that came before leave before, and to drop one of them for each that comes would have all of
+// them read again.
 type bodyCache struct {
 	limit int64
 
@@ -33,17 +40,18 @@ type keptBody struct {
 	body  spool.Pieces
 	bytes int64
 	since time.Time
-	// left is how many recipients have no final outcome yet; what a group was expanded to is not counted.
-	left int
 }
 
 func newBodyCache(limit int64) *bodyCache {
 	return &bodyCache{limit: limit, most: limit, order: list.New(), bodies: make(map[int64]*list.Element)}
 }
 
-// keep keeps a body, which nobody changes from now on, until so many recipients have got it.
-func (c *bodyCache) keep(id int64, body spool.Pieces, recipients int) {
+// keep keeps a body, which nobody changes from now on.
+func (c *bodyCache) keep(id int64, body spool.Pieces) {
 	size := body.Size()
+	if size <= smallestKept {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, there := c.bodies[id]; there || size > c.most/4 {
@@ -57,7 +65,7 @@ func (c *bodyCache) keep(id int64, body spool.Pieces, recipients int) {
 		c.remove(oldest)
 		c.dehydrated.Add(1)
 	}
-	c.bodies[id] = c.order.PushBack(&keptBody{id: id, body: body, bytes: size, since: time.Now(), left: max(recipients, 1)})
+	c.bodies[id] = c.order.PushBack(&keptBody{id: id, body: body, bytes: size, since: time.Now()})
 	c.bytes += size
 }
 
@@ -80,17 +88,29 @@ func (c *bodyCache) wrote(bytes int) {
 	c.bytesWritten.Add(int64(bytes))
 }
 
-// finish drops a body when the last of its recipients have their outcome.
-func (c *bodyCache) finish(id int64, recipients int) {
+// kept gives those of some holders whose bodies are here; nil means all.
+func (c *bodyCache) kept(holders map[int64]bool) (ids []int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	element, there := c.bodies[id]
-	if !there {
-		return
+	if holders == nil {
+		return slices.Collect(maps.Keys(c.bodies))
 	}
-	kept := element.Value.(*keptBody)
-	if kept.left -= recipients; kept.left <= 0 {
-		c.remove(element)
+	for id := range holders {
+		if c.bodies[id] != nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// drop drops bodies that nobody needs any more.
+func (c *bodyCache) drop(ids []int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range ids {
+		if element := c.bodies[id]; element != nil {
+			c.remove(element)
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func (d *deliveries) delivery(c mailstore.Claimed) send.Delivery {
 	for i, address := range c.Addresses {
 		message.Recipients[i] = send.Recipient{Address: address, Notify: c.Notify[i], Original: c.Originals[i]}
 	}
-	return send.Delivery{Item: c.Item, MessageID: c.MessageID, Ordinals: c.Ordinals, Message: message}
+	return send.Delivery{Item: c.Item, MessageID: c.MessageID, Holder: c.BodyHolder, Ordinals: c.Ordinals, Message: message}
 }
 
 // open reads a body: from the claim, from memory, or from the database.
@@ -99,10 +99,17 @@ func (d *deliveries) Renew(ctx context.Context, leases []int64, lease time.Durat
 
 // Record records outcomes, and then reports of hops, in one transaction: what was not tried has to be back in its lane before that waits.
 func (d *deliveries) Record(ctx context.Context, outcomes []send.Outcome, hops []send.HopReport) (refused int, err error) {
+	kept := d.bodies.kept(holders(outcomes))
+	var unneeded []int64
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		if len(outcomes) > 0 {
 			if refused, err = mailstore.RecordOutcomes(ctx, tx, columns(outcomes)); err != nil {
 				return fmt.Errorf("record outcomes: %w", err)
+			}
+		}
+		if len(kept) > 0 {
+			if unneeded, err = mailstore.UnneededBodies(ctx, tx, kept); err != nil {
+				return fmt.Errorf("ask which bodies are needed: %w", err)
 			}
 		}
 		if len(hops) > 0 {
@@ -115,20 +122,35 @@ func (d *deliveries) Record(ctx context.Context, outcomes []send.Outcome, hops [
 	if err != nil {
 		return 0, err //nolint:wrapcheck // What failed is said above, or it is the commit.
 	}
-	for _, outcome := range outcomes {
-		d.bodies.finish(outcome.Delivery.MessageID, final(outcome.Results))
-	}
+	d.bodies.drop(unneeded)
 	return refused, nil
 }
 
-// final counts the results after which a recipient waits no more.
-func final(results []send.Result) (count int) {
-	for _, result := range results {
-		if result.Class == send.Delivered || result.Class == send.Failed {
-			count++
+// dropUnneeded drops all bodies that nobody needs, whoever has seen to the last recipients: services, other daemons, operators.
+func (d *deliveries) dropUnneeded(ctx context.Context) error {
+	kept := d.bodies.kept(nil)
+	if len(kept) == 0 {
+		return nil
+	}
+	unneeded, err := mailstore.UnneededBodies(ctx, d.pool, kept)
+	if err != nil {
+		return fmt.Errorf("ask which bodies are needed: %w", err)
+	}
+	d.bodies.drop(unneeded)
+	return nil
+}
+
+// holders gives who holds the bodies of messages of which a recipient waits no more.
+func holders(outcomes []send.Outcome) map[int64]bool {
+	of := make(map[int64]bool)
+	for _, outcome := range outcomes {
+		for _, result := range outcome.Results {
+			if result.Class == send.Delivered || result.Class == send.Failed {
+				of[outcome.Delivery.Holder] = true
+			}
 		}
 	}
-	return count
+	return of
 }
 
 // reportsOf writes reports of hops as the statement takes them.

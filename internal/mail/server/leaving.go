@@ -15,8 +15,9 @@ import (
 	"github.com/parley-broker/parley/internal/mail/signing"
 )
 
-// maximumLeavingHeader bounds the header that is read of a message that leaves, in bytes. It is twice what receive connectors take.
-const maximumLeavingHeader = 512 << 10
+// maximumLeavingHeader bounds the header that is read of a message that leaves, in bytes: the most that a connector can be set to take, and
+// what we add on the way.
+const maximumLeavingHeader = 65 << 20
 
 // leavingCarrier does to messages what has to be done when they leave (spec section 11.4): first the fields go in which our own nodes
 // write to each other, and then DKIM signs, where there is a key of the domain in From.
@@ -45,12 +46,16 @@ type leavingWay struct {
 	keys  map[string][]signing.Key
 }
 
-// Send sends a message. One that cannot be signed is tried later: unsigned it would be refused as forged.
+// Send sends a message. One that cannot be signed is tried later: unsigned it would be refused as forged. One whose header is too long
+// fails, as no later attempt finds it shorter.
 func (w leavingWay) Send(ctx context.Context, sent send.Message) []send.Result {
 	if err := w.prepare(ctx, &sent); err != nil {
 		results := make([]send.Result, len(sent.Recipients))
 		for i := range results {
 			results[i] = send.Result{Enhanced: "4.7.0", Text: fmt.Sprintf("the message cannot be made ready to leave: %v", err)}
+			if errors.Is(err, errLongHeader) {
+				results[i].Class, results[i].Enhanced = send.Failed, "5.3.4"
+			}
 		}
 		return results
 	}
@@ -137,7 +142,10 @@ func (w leavingWay) sign(
 	return fields, nil
 }
 
-var errNoHeader = errors.New("its header has no end")
+var (
+	errNoHeader   = errors.New("its header has no end")
+	errLongHeader = fmt.Errorf("its header has more than %d bytes", maximumLeavingHeader)
+)
 
 // readLeavingHeader reads a message to the end of its header, the empty line included.
 func readLeavingHeader(body io.Reader) ([]byte, error) {
@@ -157,5 +165,5 @@ func readLeavingHeader(body io.Reader) ([]byte, error) {
 			return nil, fmt.Errorf("read its header: %w", err)
 		}
 	}
-	return nil, fmt.Errorf("its header has more than %d bytes", maximumLeavingHeader)
+	return nil, errLongHeader
 }

@@ -49,7 +49,8 @@ type Config struct {
 	Name string
 	// SpoolFolder holds large messages while they arrive; "" means that of the system.
 	SpoolFolder string
-	// BodyCache is how much memory bodies may take between receipt and delivery, in bytes; 0 means 512 MB.
+	// BodyCache is how much memory bodies may take between receipt and delivery, in bytes; 0 means 512 MB. Commands refuse less than
+	// 128 MB; tests have caches that are full sooner.
 	BodyCache int64
 	// PolicyClient reads the MTA-STS policies of domains; nil means one that trusts what the machine does. RootCAs are trusted by
 	// connections whose hosts have to prove their names; nil means those of the machine.
@@ -300,7 +301,7 @@ func (s *Server) maintain(ctx context.Context) (bool, error) {
 	if made > 0 {
 		signal(s.submitted)
 	}
-	return false, err
+	return false, errors.Join(err, s.deliveries.dropUnneeded(ctx))
 }
 
 // readSettings reads the configuration, and uses it where it is new.

@@ -130,6 +130,14 @@ func ReadBody(ctx context.Context, db pgdb.DB, content, holder int64, first, cou
 	return chunks, nil
 }
 
+// UnneededBodies gives those of some messages that are there no more: nobody needs their bodies.
+func UnneededBodies(ctx context.Context, db pgdb.DB, holders []int64) (unneeded []int64, err error) {
+	if err = db.QueryRow(ctx, "select parley_mail._p_unneeded_bodies($1::bigint[])", holders).Scan(&unneeded); err != nil {
+		return nil, pgdb.StatementError(err, "ask which bodies are needed")
+	}
+	return unneeded, nil
+}
+
 // Report is a delivery report that is to be made, with the message that it is about.
 type Report struct {
 	MessageID int64

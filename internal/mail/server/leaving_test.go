@@ -1,0 +1,53 @@
+package server //nolint:testpackage // What leaves is not exported.
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/parley-broker/parley/internal/mail/send"
+)
+
+// taking is a way that takes everything.
+type taking struct{ got string }
+
+func (w *taking) Send(ctx context.Context, sent send.Message) []send.Result {
+	body, err := sent.Open(ctx)
+	if err != nil {
+		return []send.Result{{Text: err.Error()}}
+	}
+	text, _ := io.ReadAll(body)
+	w.got = string(text)
+	return []send.Result{{Class: send.Delivered}}
+}
+func (w *taking) Usable() bool           { return true }
+func (w *taking) Messages() int          { return 1 }
+func (w *taking) Ends() (string, string) { return "", "" }
+func (w *taking) Close()                 {}
+
+// A header that a connector may be set to take leaves. One that is longer fails: it would wait until the message expires.
+func TestAMessageLeavesWithTheLongestHeaderThatWasTaken(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		header int
+		want   send.Result
+	}{
+		"of 8 MB":                   {8 << 20, send.Result{Class: send.Delivered}},
+		"longer than is ever taken": {66 << 20, send.Result{Class: send.Failed, Enhanced: "5.3.4"}},
+	} {
+		text := "X-Parley-Organization-A: ours\r\nSubject: x" + strings.Repeat("\r\n "+strings.Repeat("x", 997), c.header/1000) + "\r\n\r\nbody"
+		way := new(taking)
+		results := leavingWay{Way: way}.Send(t.Context(), send.Message{
+			Recipients: make([]send.Recipient, 1), Size: int64(len(text)),
+			Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil },
+		})
+		results[0].Text = ""
+		if results[0] != c.want {
+			t.Errorf("a header %s: %+v", name, results[0])
+		}
+		if _, left, _ := strings.Cut(text, "\r\n"); c.want.Class == send.Delivered && way.got != left {
+			t.Errorf("a header %s left as %.60q", name, way.got)
+		}
+	}
+}
