@@ -41474,6 +41474,28 @@ Arguments: content_id and body_holder, as _p_claim gives them; from_number and t
 from 0 on.
 Errors: PM001 the role does not hold SERVE, PS003.';
 
+create function parley_mail._p_unneeded_bodies(
+  body_holders bigint[], caller parley.caller default parley.current_caller()
+) returns bigint[]
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  return array(
+    select h.message_id
+    from unnest(body_holders) as h (message_id)
+    where not exists (select from parley_mail._p_message as m where m.message_id = h.message_id)
+  );
+end
+$$;
+
+comment on function parley_mail._p_unneeded_bodies(bigint[], parley.caller) is
+'Gives those of some messages that nothing needs any more, no recipient, report or fork: a daemon drops their bodies.
+Arguments: body_holders, as _p_claim gives them.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 13.';
+
 -- sql/mail/rates.sql
 
 -- Rates: how many messages may leave in a time, by destination, sender or source (spec mail 11.3).
