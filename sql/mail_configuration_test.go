@@ -9,6 +9,7 @@ import (
 func TestMailConfigurationIsCheckedSettingBySetting(t *testing.T) {
 	t.Parallel()
 	b := newMail(t)
+	b.exec(`select parley_store.set_retry_policy('patient', 'STEPS', '30 minutes', '{4, 12}', '{1 minute, 20 minutes}', notice_after => '5 hours')`)
 	for _, c := range []struct{ kind, name, settings, says string }{
 		{"relay", "x", `{}`, "send connector"},
 		{"send connector", "x", `{"spaces": []}`, "address_spaces"},
@@ -54,6 +55,10 @@ func TestMailConfigurationIsCheckedSettingBySetting(t *testing.T) {
 		{"credential", "x", `{}`, "password"},
 		{"credential", "x", `{"verifier": "plain"}`, "verifier"},
 		{"organization", "x", `{"expiry": "1 hour"}`, "delay_notice"},
+		{"organization", "x", `{"expiry_high": "30 minutes"}`, "delay_notice_high"},
+		{"organization", "x", `{"delay_notice": "30 minutes"}`, "transient failures"},
+		{"organization", "x", `{"delay_notice_low": "10 minutes"}`, "transient failures"},
+		{"send connector", "x", `{"address_spaces": [{"pattern": "*"}], "retry_policy": "patient"}`, "delay_notice of the organization"},
 		{"signing key", "x", `{"domain": "example.org", "selector": "s"}`, "private_key"},
 		{"permission group", "x", `{"rights": ["FLY"]}`, "SUBMIT"},
 	} {

@@ -176,7 +176,7 @@ func TestInTestModeNothingLeavesButToOneAddress(t *testing.T) {
 func TestReportsKeepToTheirSettings(t *testing.T) {
 	t.Parallel()
 	b := newMail(t)
-	b.apply(`{"organization": {"organization": {"dsn_window": 20, "dsn_rate": 2, "delay_notice": 60, "delay_notice_external": false}},
+	b.apply(`{"organization": {"organization": {"dsn_window": 20, "dsn_rate": 2, "delay_notice": 1860, "delay_notice_external": false}},
 		"distribution group": {"all@example.org": {"members": ["bob@example.org", "ann@example.org"]},
 			"closed@example.org": {"members": ["bob@example.org"], "accept_from": ["bob@example.org"]}}}`)
 	refused := value[int64](b.session, `select parley_mail.send('ann@example.org', array['closed@example.org', 'Closed@example.org'], subject => 'x', text => 'x', notify => 'SUCCESS,FAILURE')`)
@@ -235,12 +235,12 @@ func TestReportsKeepToTheirSettings(t *testing.T) {
 	inside := b.delivery("DNS/internet/d.example", "", "one@d.example")
 	outside := b.delivery("DNS/internet/d.example", "", "two@d.example")
 	b.exec(`update parley_mail._p_message set sender = 'x@outside.example' where message_id = $1`, outside)
-	b.exec(`update parley_mail._p_message set received_at = now() - interval '59 seconds'`)
+	b.exec(`update parley_mail._p_message set received_at = now() - interval '1859 seconds'`)
 	b.exec(`select parley_mail._p_report_delays()`)
 	if got := b.leftOf(inside); !strings.HasSuffix(got, "reports none") {
 		t.Errorf("before its time: %s", got)
 	}
-	b.exec(`update parley_mail._p_message set received_at = now() - interval '61 seconds'`)
+	b.exec(`update parley_mail._p_message set received_at = now() - interval '1861 seconds'`)
 	b.exec(`select parley_mail._p_report_delays()`)
 	if got := b.leftOf(inside) + b.leftOf(outside); strings.Count(got, "reports DELAYED") != 1 || !strings.HasSuffix(got, "reports none") {
 		t.Errorf("after its time: %s", got)

@@ -13,7 +13,7 @@ func (s session) permit(batch []claimed, host string) []int64 {
 	for i, c := range batch {
 		items[i], messages[i] = c.Item, c.Message
 	}
-	return value[[]int64](s, `select parley_mail._p_permit($1, $2, $3, $4, nullif($5, ''), '192.0.2.1')`,
+	return value[[]int64](s, `select parley_mail._p_permit($1, $2, $3, $4, nullif($5, ''), '192.0.2.1', '2001:db8::25')`,
 		batch[0].Lane, batch[0].Lease, items, messages, host)
 }
 
@@ -29,6 +29,7 @@ func TestRateOfADestinationPutsItsQueueOffWithoutAnAttempt(t *testing.T) {
 		{rate: `[{"key": "DOMAIN", "match": "b.example", "messages": 2, "per": 3600}, {"key": "TAG", "messages": 1, "per": 1}]`},
 		{rate: `[{"key": "HOST", "match": "*.provider.example", "messages": 2, "per": 3600}]`, host: "mx1.provider.example"},
 		{rate: `[{"key": "SOURCE", "match": "192.0.2.1", "recipients": 2, "per": 3600}]`},
+		{rate: `[{"key": "remote_ip", "match": "2001:DB8::25", "messages": 2, "per": 3600}, {"key": "REMOTE_IP", "match": "192.0.2.1", "messages": 1, "per": 3600}]`},
 	} {
 		t.Run(c.rate, func(t *testing.T) {
 			t.Parallel()

@@ -63,6 +63,15 @@ func TestMailThatABindingRefusesWaitsOrFails(t *testing.T) {
 	b.exec("update parley_store._p_item set expires_at = now() - interval '1 second'")
 	b.deliver(0)
 	equal(b.session, "5.3.4 5.4.7", "select string_agg(status, ' ' order by status) from parley_mail._p_report")
+	// In a queue that is suspended time passes too.
+	b.exec(`select parley_mail.send('ann', array['inbox@example.org'], 'late', 'x')`)
+	b.exec("select parley_mail._p_categorize()")
+	b.exec("select parley_mail.suspend_queue('SERVICE/inbox/-')")
+	equal(b.session, 0, "select parley_mail._p_expire_waiting()")
+	b.exec("update parley_store._p_item set expires_at = now() - interval '1 second'")
+	equal(b.session, 1, "select parley_mail._p_expire_waiting()")
+	equal(b.session, "5.3.4 5.4.7 5.4.7", "select string_agg(status, ' ' order by status) from parley_mail._p_report")
+	equal(b.session, 0, "select count(*)::int from parley_mail._p_recipient")
 	// A table of somebody else would run his triggers with our rights.
 	role := b.role("other")
 	b.exec("create table public.trap (sender text)")

@@ -290,6 +290,13 @@ func TestBatchesOfMailAreMessagesOfTheirOwn(t *testing.T) {
 			t.Errorf("message %d says %q", i, parts[0].content)
 		}
 	}
+	// Where an array begins is no matter.
+	for _, call := range []string{"send('ann', $1, 'a', 'b')", "send('ann', $1, 'a', 'b', variables => '{}')", "send_batch('ann', $1, 'a', 'b')", "send_batch('ann', $1, 'a', 'b', variables => '{}')"} {
+		b.exec("delete from parley_mail._p_message")
+		b.exec("select parley_mail." + strings.ReplaceAll(call, "$1", "'[5:6]={x@example.com,Why <y@example.com>}'"))
+		equal(b.session, "x@example.com y@example.com", `select string_agg(r.address, ' ' order by m.message_id, r.n)
+			from parley_mail._p_message as m cross join unnest(m.recipients) with ordinality as r (address, n)`)
+	}
 	b.refusesMail(10, "select parley_mail.send_batch('ann', array['x@example.com', E'y@example.com\nBcc: z@example.com'], 'a', 'b')")
 }
 

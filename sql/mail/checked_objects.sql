@@ -42,7 +42,8 @@ begin
     found := parley_mail._p_contradicts('send connector', name, 'itself', 'tls is DOMAIN, and there is none.',
       'Give tls_domain, the name that the certificate must carry.');
   end if;
-  return parley_mail._p_check_rates(name, settings) and parley_mail._p_check_retry_rules(name, settings);
+  return parley_mail._p_check_rates(name, settings) and parley_mail._p_check_retry_rules(name, settings)
+    and parley_mail._p_check_delays('send connector', name, settings ->> 'retry_policy');
 end
 $$;
 
@@ -175,9 +176,8 @@ begin
       found := parley_mail._p_contradicts(kind, name, 'itself', 'verifier is malformed.',
         'Give password, or a verifier in the form of PostgreSQL.');
     end if;
-  elsif kind = 'organization' and (settings ->> 'delay_notice')::integer >= (settings ->> 'expiry')::integer then
-    found := parley_mail._p_contradicts(kind, name, 'itself', 'delay_notice is not before expiry.',
-      'Let delay_notice be shorter than expiry.');
+  elsif kind = 'organization' then
+    found := parley_mail._p_check_delays(kind, name);
   end if;
   return true;
 end

@@ -193,7 +193,7 @@ from (values
   ('send connector', 'protocol_log', 'choice', '"NONE"', null, null, 'NONE VERBOSE', false, false, ''),
   ('send connector', 'rates', 'objects', '[]', null, null, null, false, false,
     'token buckets: [{"key": "DOMAIN", "match": "example.com", "messages": 100, "per": 60}]; key DOMAIN, HOST, '
-    || 'SENDER_DOMAIN, ROLE, TAG or SOURCE'),
+    || 'REMOTE_IP, SENDER_DOMAIN, ROLE, TAG or SOURCE'),
   ('send connector', 'initial_connections', 'integer', '5', 0, 10000, null, false, false,
     'with how many connections to a domain to begin; one more for each success, half for a failure; 0: '
     || 'max_connections_per_domain at once'),

@@ -84,7 +84,8 @@ declare
 begin
   for v_lease in
     select w.lease_id, array_agg(w.item_id) as items
-    from parley_store.claim_expired('mail', _p_expire_waiting.items) as w
+    from unnest(array['mail', 'mail_service']) as s (system)
+    cross join lateral parley_store.claim_expired(s.system, _p_expire_waiting.items) as w
     group by w.lease_id
   loop
     v_expired := v_expired + parley_mail._p_expire_items(v_lease.lease_id, v_lease.items);
@@ -94,7 +95,7 @@ end
 $$;
 
 comment on function parley_mail._p_expire_waiting(integer) is
-'Gives up what waits for a next hop that cannot be reached and whose time is over; gives how many recipients. What is
-being tried is given up when the attempt fails.
-Arguments: items, how many work items at most.
+'Gives up what waits in a queue that fails, waits or is suspended, also one of a service or a table, and whose time is
+over; gives how many recipients. What is being tried is given up when the attempt fails.
+Arguments: items, how many work items at most of hosts and mailboxes, and as many of services and tables.
 Source: spec mail 8.3.';

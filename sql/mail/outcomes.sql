@@ -155,7 +155,7 @@ begin
   from parley_store.work_items as w
   join parley_mail._p_recipient as r on r.message_id = w.subject and r.lane = w.lane
   left join parley_store.lanes as l on l.system = w.system and l.lane = w.lane
-  where w.system = 'mail' and w.lease_id = _p_expire_items.lease_id and w.item_id = any (items);
+  where w.system in ('mail', 'mail_service') and w.lease_id = _p_expire_items.lease_id and w.item_id = any (items);
   perform parley_store.complete_work(lease_id, items);
   if v_expired.ids is null then
     return 0;

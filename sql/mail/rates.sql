@@ -5,8 +5,9 @@
 -- daemons share them; a connector without rates has none, and nothing is asked.
 --
 -- What finds no token is put off and no attempt is counted: the whole queue, where the rate is one of where it leads
--- (DOMAIN, HOST, SOURCE), or else the message (SENDER_DOMAIN, ROLE, TAG). It gets a time at which its tokens will have
--- come, behind those that were put off before it (reserved_to): so a backlog comes back at the rate and not at once.
+-- (DOMAIN, HOST, REMOTE_IP, SOURCE), or else the message (SENDER_DOMAIN, ROLE, TAG). It gets a time at which its tokens
+-- will have come, behind those that were put off before it (reserved_to): so a backlog comes back at the rate and not
+-- at once.
 --
 -- Locks: buckets in the order of their keys, then the lease. Cost: four statements for a batch of messages, only where
 -- there are rates.
@@ -46,7 +47,7 @@ language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(
-    upper(rate ->> 'key') in ('DOMAIN', 'HOST', 'SENDER_DOMAIN', 'ROLE', 'TAG', 'SOURCE')
+    upper(rate ->> 'key') in ('DOMAIN', 'HOST', 'REMOTE_IP', 'SENDER_DOMAIN', 'ROLE', 'TAG', 'SOURCE')
     and (rate ? 'messages') <> (rate ? 'recipients')
     and coalesce(rate ->> 'messages', rate ->> 'recipients') ~ '^[1-9][0-9]{0,8}$'
     and rate ->> 'per' ~ '^[1-9][0-9]{0,5}$'
@@ -84,7 +85,8 @@ begin
     if not parley_mail._p_is_rate(v_rate) then
       found := parley_mail._p_contradicts('send connector', name, 'itself', format('%s is no rate.', v_rate),
         'Write {"key": "DOMAIN", "match": "example.com", "messages": 100, "per": 60}: key is DOMAIN, HOST, '
-        || 'SENDER_DOMAIN, ROLE, TAG or SOURCE, messages (or recipients) in per seconds, match and burst as you like.');
+        || 'REMOTE_IP, SENDER_DOMAIN, ROLE, TAG or SOURCE, messages (or recipients) in per seconds, match and burst as '
+        || 'you like.');
     end if;
   end loop;
   return true;
@@ -108,7 +110,7 @@ create type parley_mail._p_demand as (
 comment on type parley_mail._p_demand is 'That a message takes cost tokens of a bucket.';
 
 create function parley_mail._p_demands(
-  connector text, lane text, items bigint[], message_ids bigint[], host text, source text
+  connector text, lane text, items bigint[], message_ids bigint[], host text, source text, remote text
 ) returns setof parley_mail._p_demand
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -128,6 +130,7 @@ as $$
     from unnest(case r.key
       when 'DOMAIN' then p.domains
       when 'HOST' then array[_p_demands.host]
+      when 'REMOTE_IP' then array[_p_demands.remote]
       when 'SENDER_DOMAIN' then array[parley_mail._p_domain_of(m.sender)]
       when 'ROLE' then array[coalesce(pg_get_userbyid(m.submitted_by), m.authenticated_as)]
       when 'TAG' then array[m.tag]
@@ -138,7 +141,7 @@ as $$
   where r.match is null or r.match = v.value or r.match like '*.%' and v.value like '%' || substr(r.match, 2)
 $$;
 
-comment on function parley_mail._p_demands(text, text, bigint[], bigint[], text, text) is
+comment on function parley_mail._p_demands(text, text, bigint[], bigint[], text, text, text) is
 'Gives of which buckets some messages take tokens.';
 
 create function parley_mail._p_lock_buckets(connector text, demands parley_mail._p_demand[], now timestamptz)
@@ -224,7 +227,7 @@ Arguments: lane; lease_id; items and message_ids; delayed, lists of items by the
 Source: spec mail 11.3, 16.';
 
 create function parley_mail._p_permit(
-  lane text, lease_id bigint, items bigint[], message_ids bigint[], host text, source text,
+  lane text, lease_id bigint, items bigint[], message_ids bigint[], host text, source text, remote text default null,
   caller parley.caller default parley.current_caller()
 ) returns bigint[]
 language plpgsql security definer
@@ -243,7 +246,7 @@ declare
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   v_demands := array(
-    select d from parley_mail._p_demands(v_connector, lane, items, message_ids, host, source) as d
+    select d from parley_mail._p_demands(v_connector, lane, items, message_ids, host, source, remote) as d
   );
   if cardinality(v_demands) = 0 then
     return items;
@@ -256,7 +259,7 @@ begin
     join parley_mail._p_rate_bucket as b
       on b.connector = v_connector and b.key = d.key and b.value = d.value and b.per = d.per
     where d.item = v_item and b.tokens < least(d.cost, d.burst)
-    order by (d.key in ('HOST', 'SOURCE') or d.key = 'DOMAIN' and lane like 'DNS/%') desc, d.key
+    order by (d.key in ('HOST', 'REMOTE_IP', 'SOURCE') or d.key = 'DOMAIN' and lane like 'DNS/%') desc, d.key
     limit 1;
     if v_lacking is not null then
       select m.expires_at into v_expires
@@ -271,7 +274,7 @@ begin
       v_permitted := v_permitted || v_item;
     elsif v_expires <= clock_timestamp() then
       v_expired := v_expired || v_item;
-    elsif v_lacking in ('HOST', 'SOURCE') or v_lacking = 'DOMAIN' and lane like 'DNS/%' then
+    elsif v_lacking in ('HOST', 'REMOTE_IP', 'SOURCE') or v_lacking = 'DOMAIN' and lane like 'DNS/%' then
       -- What is left would find no token either.
       v_due := parley_mail._p_put_off(
         v_connector, v_demands, v_item, cardinality(items) - array_position(items, v_item) + 1
@@ -304,10 +307,11 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_permit(text, bigint, bigint[], bigint[], text, text, parley.caller) is
+comment on function parley_mail._p_permit(text, bigint, bigint[], bigint[], text, text, text, parley.caller) is
 'Takes tokens for claimed messages that are to be sent now, and gives the items that got theirs. The others are no more
 under the lease: they are put off, no attempt counted, or their queue is; those whose time is over are given up.
-Arguments: lane; lease_id; items and message_ids, in the order in which they are sent; host and source, the name of the
-host to which the connection is and the address from which it comes, null where there is none yet.
+Arguments: lane; lease_id; items and message_ids, in the order in which they are sent; host, source and remote, the name
+of the host to which the connection is, the address from which it comes and that to which it goes, null where there is
+none yet.
 Errors: PM001 the role does not hold SERVE, PS005 the lease is over.
 Source: spec mail 11.3.';

@@ -84,6 +84,10 @@ declare
   v_variables jsonb[];
   v_ids bigint[];
 begin
+  -- They are counted from 1 below, and an array may begin elsewhere.
+  if array_ndims(recipients) > 1 or array_lower(recipients, 1) <> 1 then
+    recipients := array(select r.written from unnest(recipients) with ordinality as r (written, n) order by r.n);
+  end if;
   if v_sender.display_name is null then
     sender := v_sender.address;
   end if;

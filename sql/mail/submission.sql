@@ -129,6 +129,10 @@ declare
   v_variables jsonb[];
   v_ids bigint[] := array[v_id];
 begin
+  -- They are counted from 1 below, and an array may begin elsewhere.
+  if array_ndims(recipients) > 1 or array_lower(recipients, 1) <> 1 then
+    recipients := array(select r.written from unnest(recipients) with ordinality as r (written, n) order by r.n);
+  end if;
   if v_sender.display_name is null then
     sender := v_sender.address;
   end if;
@@ -191,11 +195,12 @@ never been. It is rendered now; retries send the same bytes.
 Arguments: sender, address@domain or Name <address@domain>, or a local part alone of the default domain; recipients,
 written the same way; subject; text; html; headers, {"Name": "value"}, where From, To and Cc change what is shown and
 not who gets it; attachments, each made by parley_mail.attachment; raw, a whole message instead of these;
-idempotency_key, a second call with the same key and message gives the first number; priority, HIGH, NORMAL or LOW;
-not_before; expires, null: by priority; notify, NEVER or a list of SUCCESS, FAILURE, DELAY; ret, FULL or HDRS; envid;
-variables, an object for all or an array with one for each recipient: then {{name}} is filled in, each recipient gets a
-message of his own, and the number is that of the first; on_status, a Parley service that is informed of what becomes of
-it; tag, a text of your own.
+idempotency_key, a second call with the same key and message gives the first number, whose status is in
+parley_mail.submitted_messages and parley_mail.tracking; priority, HIGH, NORMAL or LOW; not_before; expires, null: by
+priority; notify, NEVER or a list of SUCCESS, FAILURE, DELAY; ret, FULL or HDRS; envid; variables, an
+object for all or an array with one for each recipient: then {{name}} is filled in, each recipient gets a message of his
+own, and the number is that of the first; on_status, a Parley service that is informed of what becomes of it; tag, a
+text of your own.
 Errors: PM001 the role does not hold SEND, PM010 malformed, PM011 the key was used for other content, PM012 too large,
 PM013 over the quota of the role, PM014 resources are short.
 Source: spec mail 4.3.';

@@ -298,12 +298,13 @@ func (c *Connection) Encrypted() bool { return c.encrypted }
 // Messages is how many messages were sent.
 func (c *Connection) Messages() int { return c.messages }
 
-// Ends are the name of the host and the address from which the connection comes.
-func (c *Connection) Ends() (host, source string) {
+// Ends are where the connection goes to, and whence it comes.
+func (c *Connection) Ends() Ends {
+	ends := Ends{Host: c.target.Host, Remote: c.remote()}
 	if local, is := c.conn.LocalAddr().(*net.TCPAddr); is {
-		source = local.AddrPort().Addr().Unmap().String()
+		ends.Source = local.AddrPort().Addr().Unmap().String()
 	}
-	return c.target.Host, source
+	return ends
 }
 
 // remote is the address of the host; "" for a socket of the machine.

@@ -63,8 +63,8 @@ type Store interface {
 	// by the database. Hops whose names, KIND/CONNECTOR/NAME, begin with one of passedBy are left to others.
 	Claim(ctx context.Context, hops, each int, lease time.Duration, passedBy []string) ([]Batch, error)
 	// Permit gives the items of a batch that may be sent now, by the rates of their connector. The others are put off, and no more under
-	// the lease. Host and source are the ends of the connection, "" where there is none yet.
-	Permit(ctx context.Context, batch Batch, host, source string) (items []int64, err error)
+	// the lease. Ends are empty where there is no connection yet.
+	Permit(ctx context.Context, batch Batch, ends Ends) (items []int64, err error)
 	// Renew keeps leases of what is not yet finished.
 	Renew(ctx context.Context, leases []int64, lease time.Duration) error
 	// Record records outcomes and reports of hops in one transaction. Outcomes whose lease is over are refused, and counted.
@@ -84,10 +84,12 @@ type Way interface {
 	Send(ctx context.Context, message Message) []Result
 	Usable() bool
 	Messages() int
-	// Ends are the name of the host and the address from which the way comes; "" where there is none.
-	Ends() (host, source string)
+	Ends() Ends
 	Close()
 }
+
+// Ends are those of a way: the name of the host, the address from which we connect and the address of the host; "" where there is none.
+type Ends struct{ Host, Source, Remote string }
 
 // Limits bound what is done for one next hop. How many connections there are is bounded by the database, for all daemons.
 type Limits struct {

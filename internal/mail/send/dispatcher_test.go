@@ -38,7 +38,7 @@ func (q *queue) Claim(_ context.Context, _, _ int, _ time.Duration, passedBy []s
 	}
 }
 
-func (q *queue) Permit(context.Context, send.Batch, string, string) ([]int64, error) {
+func (q *queue) Permit(context.Context, send.Batch, send.Ends) ([]int64, error) {
 	return q.permits, nil
 }
 func (q *queue) Renew(context.Context, []int64, time.Duration) error { return nil }
@@ -97,10 +97,10 @@ func (w *roadWay) Send(ctx context.Context, message send.Message) []send.Result 
 	}
 	return []send.Result{{Class: send.Delivered, Code: 250}}
 }
-func (w *roadWay) Usable() bool                { return true }
-func (w *roadWay) Messages() int               { return w.messages }
-func (w *roadWay) Ends() (host, source string) { return "mx.b.example", "" }
-func (w *roadWay) Close()                      {}
+func (w *roadWay) Usable() bool    { return true }
+func (w *roadWay) Messages() int   { return w.messages }
+func (w *roadWay) Ends() send.Ends { return send.Ends{Host: "mx.b.example"} }
+func (w *roadWay) Close()          {}
 
 func (r *road) connections() int {
 	r.mu.Lock()

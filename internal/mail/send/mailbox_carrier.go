@@ -126,7 +126,7 @@ func (m *maildirs) Usable() bool { return true }
 func (m *maildirs) Messages() int { return m.messages }
 
 // Ends are nothing: there is no host.
-func (m *maildirs) Ends() (host, source string) { return m.name, "" }
+func (m *maildirs) Ends() Ends { return Ends{Host: m.name} }
 
 // Close does nothing: there is nothing open.
 func (m *maildirs) Close() {}

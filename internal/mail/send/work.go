@@ -95,11 +95,11 @@ func (d *Dispatcher) carry(ctx context.Context, batch Batch, carrier Carrier, wa
 // permitted are the messages that may be sent now, by the rates of their connector; the others are put off. Where nobody can be asked
 // all go back.
 func (d *Dispatcher) permitted(ctx context.Context, batch Batch, way Way) []Delivery {
-	host, source := "", ""
+	var ends Ends
 	if way != nil {
-		host, source = way.Ends()
+		ends = way.Ends()
 	}
-	allowed, err := d.config.Store.Permit(ctx, batch, host, source)
+	allowed, err := d.config.Store.Permit(ctx, batch, ends)
 	if err != nil {
 		if ctx.Err() == nil {
 			d.config.Logger.Warn("the rates of a connector cannot be read; its messages wait", "connector", batch.Hop.Connector, "error", err)

@@ -77,12 +77,12 @@ func (d *deliveries) open(ctx context.Context, c mailstore.Claimed) io.ReadClose
 }
 
 // Permit gives what of a batch may be sent now.
-func (d *deliveries) Permit(ctx context.Context, batch send.Batch, host, source string) ([]int64, error) {
+func (d *deliveries) Permit(ctx context.Context, batch send.Batch, ends send.Ends) ([]int64, error) {
 	items, messages := make([]int64, len(batch.Deliveries)), make([]int64, len(batch.Deliveries))
 	for i, delivery := range batch.Deliveries {
 		items[i], messages[i] = delivery.Item, delivery.MessageID
 	}
-	permitted, err := mailstore.Permit(ctx, d.pool, laneOf(batch.Hop), batch.Lease, items, messages, host, source)
+	permitted, err := mailstore.Permit(ctx, d.pool, laneOf(batch.Hop), batch.Lease, items, messages, ends.Host, ends.Source, ends.Remote)
 	if err != nil {
 		return nil, fmt.Errorf("ask for the rates: %w", err)
 	}

@@ -17,7 +17,7 @@ func (failing) Limits(send.Hop) send.Limits                          { return se
 func (failing) Send(_ context.Context, m send.Message) []send.Result { panic("no " + m.Sender) }
 func (failing) Usable() bool                                         { return true }
 func (failing) Messages() int                                        { return 0 }
-func (failing) Ends() (host, source string)                          { return "", "" }
+func (failing) Ends() send.Ends                                      { return send.Ends{} }
 func (failing) Close()                                               {}
 
 func TestMessageThatFailsUnforeseenTakesNobodyDown(t *testing.T) {

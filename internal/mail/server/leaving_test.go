@@ -21,10 +21,10 @@ func (w *taking) Send(ctx context.Context, sent send.Message) []send.Result {
 	w.got = string(text)
 	return []send.Result{{Class: send.Delivered}}
 }
-func (w *taking) Usable() bool           { return true }
-func (w *taking) Messages() int          { return 1 }
-func (w *taking) Ends() (string, string) { return "", "" }
-func (w *taking) Close()                 {}
+func (w *taking) Usable() bool    { return true }
+func (w *taking) Messages() int   { return 1 }
+func (w *taking) Ends() send.Ends { return send.Ends{} }
+func (w *taking) Close()          {}
 
 // A header that a connector may be set to take leaves. One that is longer fails: it would wait until the message expires.
 func TestAMessageLeavesWithTheLongestHeaderThatWasTaken(t *testing.T) {

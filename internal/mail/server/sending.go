@@ -151,7 +151,7 @@ func (w sendConnector) connector(fqdn string) (send.Connector, error) {
 		c.Mechanism = w.Authentication
 	}
 	c.Limits.IsRatedByHost = slices.ContainsFunc(w.Rates, func(r rate) bool {
-		return strings.EqualFold(r.Key, "HOST") || strings.EqualFold(r.Key, "SOURCE")
+		return slices.Contains([]string{"HOST", "REMOTE_IP", "SOURCE"}, strings.ToUpper(r.Key))
 	})
 	if err := w.secure(&c); err != nil {
 		return send.Connector{}, err

@@ -12,12 +12,13 @@ import (
 )
 
 // Permit takes tokens for claimed messages of a lane that are to be sent now, by the rates of their connector, and gives the items that got
-// theirs; the others are put off. Host and source are the ends of the connection, "" where there is none yet.
+// theirs; the others are put off. Host, source and remote are the ends of the connection, "" where there is none yet: the name of the
+// host, the address from which we connect and the address of the host.
 func Permit(
-	ctx context.Context, db pgdb.DB, lane string, lease int64, items, messages []int64, host, source string,
+	ctx context.Context, db pgdb.DB, lane string, lease int64, items, messages []int64, host, source, remote string,
 ) (permitted []int64, err error) {
 	err = db.QueryRow(ctx, `select parley_mail._p_permit($1::text, $2::bigint, $3::bigint[], $4::bigint[], nullif($5::text, ''),
-		nullif($6::text, ''))`, lane, lease, items, messages, host, source).Scan(&permitted)
+		nullif($6::text, ''), nullif($7::text, ''))`, lane, lease, items, messages, host, source, remote).Scan(&permitted)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "take tokens for messages")
 	}
