@@ -36738,7 +36738,7 @@ from (values
   ('send connector', 'protocol_log', 'choice', '"NONE"', null, null, 'NONE VERBOSE', false, false, ''),
   ('send connector', 'rates', 'objects', '[]', null, null, null, false, false,
     'token buckets: [{"key": "DOMAIN", "match": "example.com", "messages": 100, "per": 60}]; key DOMAIN, HOST, '
-    || 'SENDER_DOMAIN, ROLE, TAG or SOURCE'),
+    || 'REMOTE_IP, SENDER_DOMAIN, ROLE, TAG or SOURCE'),
   ('send connector', 'initial_connections', 'integer', '5', 0, 10000, null, false, false,
     'with how many connections to a domain to begin; one more for each success, half for a failure; 0: '
     || 'max_connections_per_domain at once'),
@@ -38187,6 +38187,73 @@ comment on function parley_mail._p_check_http_listener(text, jsonb) is
 'Refuses an HTTP listener that would have passwords sent in clear text.
 Errors: PM003.';
 
+-- sql/mail/checked_delays.sql
+
+-- What must hold between the times of the organization: a sender is informed of a delay after the transient failures of
+-- a host are over, and before the message is given up.
+
+create function parley_mail._p_transient_time(policies text[]) returns interval
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(max(
+    p.step_counts[cardinality(p.step_counts)] * p.step_intervals[cardinality(p.step_intervals)]
+  ), '0')
+  from parley_store.retry_policies as p
+  where p.policy = any (policies) and p.form = 'STEPS'
+$$;
+
+comment on function parley_mail._p_transient_time(text[]) is
+'Gives for how long a host is tried in the last steps of retry policies, those of transient failures, at most.
+Arguments: policies; those that do not exist or have no steps count as 0.
+Source: spec mail 8.1.';
+
+create function parley_mail._p_check_delays(kind text, name text, retry_policy text default null) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_settings constant jsonb := parley_mail._p_effective('organization', coalesce(
+    (select o.settings from parley_mail._p_object as o where o.kind = 'organization' limit 1), '{}'
+  ));
+  v_policies constant text[] := case kind
+    when 'organization' then array(
+      select o.settings ->> 'retry_policy' from parley_mail._p_object as o where o.kind = 'send connector'
+    ) || 'default'::text
+    else array[retry_policy]
+  end;
+  v_transient constant interval := parley_mail._p_transient_time(v_policies);
+  v_suffix text;
+  v_notice integer;
+begin
+  foreach v_suffix in array array['', '_low', '_high'] loop
+    v_notice := (v_settings ->> ('delay_notice' || v_suffix))::integer;
+    if kind = 'organization' and v_notice >= (v_settings ->> ('expiry' || v_suffix))::integer then
+      found := parley_mail._p_contradicts(
+        kind, name, 'itself', format('delay_notice%s is not before expiry%1$s.', v_suffix),
+        format('Let delay_notice%s be shorter than expiry%1$s.', v_suffix)
+      );
+    end if;
+    -- By default that of high priority comes when these are over, and not after.
+    if v_suffix <> '_high' and v_notice * interval '1 second' <= v_transient then
+      found := parley_mail._p_contradicts(
+        kind, name, case kind when 'organization' then 'itself' else 'the organization' end,
+        format('delay_notice%s is not after the retries of transient failures, %s.', v_suffix, v_transient),
+        format('Let delay_notice%s of the organization be longer than %s, or the retry policy be shorter.',
+          v_suffix, v_transient)
+      );
+    end if;
+  end loop;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_delays(text, text, text) is
+'Refuses notices of delay that come while the retries of transient failures last, or after a message is given up.
+Arguments: kind and name, of the organization, or of a send connector; retry_policy, of the send connector.
+Errors: PM003.
+Source: spec mail 8.3.';
+
 -- sql/mail/checked_objects.sql
 
 -- What must hold between the settings of an object, and between objects: checked when a change is complete, so that
@@ -38233,7 +38300,8 @@ begin
     found := parley_mail._p_contradicts('send connector', name, 'itself', 'tls is DOMAIN, and there is none.',
       'Give tls_domain, the name that the certificate must carry.');
   end if;
-  return parley_mail._p_check_rates(name, settings) and parley_mail._p_check_retry_rules(name, settings);
+  return parley_mail._p_check_rates(name, settings) and parley_mail._p_check_retry_rules(name, settings)
+    and parley_mail._p_check_delays('send connector', name, settings ->> 'retry_policy');
 end
 $$;
 
@@ -38366,9 +38434,8 @@ begin
       found := parley_mail._p_contradicts(kind, name, 'itself', 'verifier is malformed.',
         'Give password, or a verifier in the form of PostgreSQL.');
     end if;
-  elsif kind = 'organization' and (settings ->> 'delay_notice')::integer >= (settings ->> 'expiry')::integer then
-    found := parley_mail._p_contradicts(kind, name, 'itself', 'delay_notice is not before expiry.',
-      'Let delay_notice be shorter than expiry.');
+  elsif kind = 'organization' then
+    found := parley_mail._p_check_delays(kind, name);
   end if;
   return true;
 end
@@ -40292,6 +40359,10 @@ declare
   v_variables jsonb[];
   v_ids bigint[] := array[v_id];
 begin
+  -- They are counted from 1 below, and an array may begin elsewhere.
+  if array_ndims(recipients) > 1 or array_lower(recipients, 1) <> 1 then
+    recipients := array(select r.written from unnest(recipients) with ordinality as r (written, n) order by r.n);
+  end if;
   if v_sender.display_name is null then
     sender := v_sender.address;
   end if;
@@ -40354,11 +40425,12 @@ never been. It is rendered now; retries send the same bytes.
 Arguments: sender, address@domain or Name <address@domain>, or a local part alone of the default domain; recipients,
 written the same way; subject; text; html; headers, {"Name": "value"}, where From, To and Cc change what is shown and
 not who gets it; attachments, each made by parley_mail.attachment; raw, a whole message instead of these;
-idempotency_key, a second call with the same key and message gives the first number; priority, HIGH, NORMAL or LOW;
-not_before; expires, null: by priority; notify, NEVER or a list of SUCCESS, FAILURE, DELAY; ret, FULL or HDRS; envid;
-variables, an object for all or an array with one for each recipient: then {{name}} is filled in, each recipient gets a
-message of his own, and the number is that of the first; on_status, a Parley service that is informed of what becomes of
-it; tag, a text of your own.
+idempotency_key, a second call with the same key and message gives the first number, whose status is in
+parley_mail.submitted_messages and parley_mail.tracking; priority, HIGH, NORMAL or LOW; not_before; expires, null: by
+priority; notify, NEVER or a list of SUCCESS, FAILURE, DELAY; ret, FULL or HDRS; envid; variables, an
+object for all or an array with one for each recipient: then {{name}} is filled in, each recipient gets a message of his
+own, and the number is that of the first; on_status, a Parley service that is informed of what becomes of it; tag, a
+text of your own.
 Errors: PM001 the role does not hold SEND, PM010 malformed, PM011 the key was used for other content, PM012 too large,
 PM013 over the quota of the role, PM014 resources are short.
 Source: spec mail 4.3.';
@@ -40476,6 +40548,10 @@ declare
   v_variables jsonb[];
   v_ids bigint[];
 begin
+  -- They are counted from 1 below, and an array may begin elsewhere.
+  if array_ndims(recipients) > 1 or array_lower(recipients, 1) <> 1 then
+    recipients := array(select r.written from unnest(recipients) with ordinality as r (written, n) order by r.n);
+  end if;
   if v_sender.display_name is null then
     sender := v_sender.address;
   end if;
@@ -41505,8 +41581,9 @@ Source: spec mail 13.';
 -- daemons share them; a connector without rates has none, and nothing is asked.
 --
 -- What finds no token is put off and no attempt is counted: the whole queue, where the rate is one of where it leads
--- (DOMAIN, HOST, SOURCE), or else the message (SENDER_DOMAIN, ROLE, TAG). It gets a time at which its tokens will have
--- come, behind those that were put off before it (reserved_to): so a backlog comes back at the rate and not at once.
+-- (DOMAIN, HOST, REMOTE_IP, SOURCE), or else the message (SENDER_DOMAIN, ROLE, TAG). It gets a time at which its tokens
+-- will have come, behind those that were put off before it (reserved_to): so a backlog comes back at the rate and not
+-- at once.
 --
 -- Locks: buckets in the order of their keys, then the lease. Cost: four statements for a batch of messages, only where
 -- there are rates.
@@ -41546,7 +41623,7 @@ language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(
-    upper(rate ->> 'key') in ('DOMAIN', 'HOST', 'SENDER_DOMAIN', 'ROLE', 'TAG', 'SOURCE')
+    upper(rate ->> 'key') in ('DOMAIN', 'HOST', 'REMOTE_IP', 'SENDER_DOMAIN', 'ROLE', 'TAG', 'SOURCE')
     and (rate ? 'messages') <> (rate ? 'recipients')
     and coalesce(rate ->> 'messages', rate ->> 'recipients') ~ '^[1-9][0-9]{0,8}$'
     and rate ->> 'per' ~ '^[1-9][0-9]{0,5}$'
@@ -41584,7 +41661,8 @@ begin
     if not parley_mail._p_is_rate(v_rate) then
       found := parley_mail._p_contradicts('send connector', name, 'itself', format('%s is no rate.', v_rate),
         'Write {"key": "DOMAIN", "match": "example.com", "messages": 100, "per": 60}: key is DOMAIN, HOST, '
-        || 'SENDER_DOMAIN, ROLE, TAG or SOURCE, messages (or recipients) in per seconds, match and burst as you like.');
+        || 'REMOTE_IP, SENDER_DOMAIN, ROLE, TAG or SOURCE, messages (or recipients) in per seconds, match and burst as '
+        || 'you like.');
     end if;
   end loop;
   return true;
@@ -41608,7 +41686,7 @@ create type parley_mail._p_demand as (
 comment on type parley_mail._p_demand is 'That a message takes cost tokens of a bucket.';
 
 create function parley_mail._p_demands(
-  connector text, lane text, items bigint[], message_ids bigint[], host text, source text
+  connector text, lane text, items bigint[], message_ids bigint[], host text, source text, remote text
 ) returns setof parley_mail._p_demand
 language sql stable
 set search_path = pg_catalog, pg_temp
@@ -41628,6 +41706,7 @@ as $$
     from unnest(case r.key
       when 'DOMAIN' then p.domains
       when 'HOST' then array[_p_demands.host]
+      when 'REMOTE_IP' then array[_p_demands.remote]
       when 'SENDER_DOMAIN' then array[parley_mail._p_domain_of(m.sender)]
       when 'ROLE' then array[coalesce(pg_get_userbyid(m.submitted_by), m.authenticated_as)]
       when 'TAG' then array[m.tag]
@@ -41638,7 +41717,7 @@ as $$
   where r.match is null or r.match = v.value or r.match like '*.%' and v.value like '%' || substr(r.match, 2)
 $$;
 
-comment on function parley_mail._p_demands(text, text, bigint[], bigint[], text, text) is
+comment on function parley_mail._p_demands(text, text, bigint[], bigint[], text, text, text) is
 'Gives of which buckets some messages take tokens.';
 
 create function parley_mail._p_lock_buckets(connector text, demands parley_mail._p_demand[], now timestamptz)
@@ -41724,7 +41803,7 @@ Arguments: lane; lease_id; items and message_ids; delayed, lists of items by the
 Source: spec mail 11.3, 16.';
 
 create function parley_mail._p_permit(
-  lane text, lease_id bigint, items bigint[], message_ids bigint[], host text, source text,
+  lane text, lease_id bigint, items bigint[], message_ids bigint[], host text, source text, remote text default null,
   caller parley.caller default parley.current_caller()
 ) returns bigint[]
 language plpgsql security definer
@@ -41743,7 +41822,7 @@ declare
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   v_demands := array(
-    select d from parley_mail._p_demands(v_connector, lane, items, message_ids, host, source) as d
+    select d from parley_mail._p_demands(v_connector, lane, items, message_ids, host, source, remote) as d
   );
   if cardinality(v_demands) = 0 then
     return items;
@@ -41756,7 +41835,7 @@ begin
     join parley_mail._p_rate_bucket as b
       on b.connector = v_connector and b.key = d.key and b.value = d.value and b.per = d.per
     where d.item = v_item and b.tokens < least(d.cost, d.burst)
-    order by (d.key in ('HOST', 'SOURCE') or d.key = 'DOMAIN' and lane like 'DNS/%') desc, d.key
+    order by (d.key in ('HOST', 'REMOTE_IP', 'SOURCE') or d.key = 'DOMAIN' and lane like 'DNS/%') desc, d.key
     limit 1;
     if v_lacking is not null then
       select m.expires_at into v_expires
@@ -41771,7 +41850,7 @@ begin
       v_permitted := v_permitted || v_item;
     elsif v_expires <= clock_timestamp() then
       v_expired := v_expired || v_item;
-    elsif v_lacking in ('HOST', 'SOURCE') or v_lacking = 'DOMAIN' and lane like 'DNS/%' then
+    elsif v_lacking in ('HOST', 'REMOTE_IP', 'SOURCE') or v_lacking = 'DOMAIN' and lane like 'DNS/%' then
       -- What is left would find no token either.
       v_due := parley_mail._p_put_off(
         v_connector, v_demands, v_item, cardinality(items) - array_position(items, v_item) + 1
@@ -41804,11 +41883,12 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_permit(text, bigint, bigint[], bigint[], text, text, parley.caller) is
+comment on function parley_mail._p_permit(text, bigint, bigint[], bigint[], text, text, text, parley.caller) is
 'Takes tokens for claimed messages that are to be sent now, and gives the items that got theirs. The others are no more
 under the lease: they are put off, no attempt counted, or their queue is; those whose time is over are given up.
-Arguments: lane; lease_id; items and message_ids, in the order in which they are sent; host and source, the name of the
-host to which the connection is and the address from which it comes, null where there is none yet.
+Arguments: lane; lease_id; items and message_ids, in the order in which they are sent; host, source and remote, the name
+of the host to which the connection is, the address from which it comes and that to which it goes, null where there is
+none yet.
 Errors: PM001 the role does not hold SERVE, PS005 the lease is over.
 Source: spec mail 11.3.';
 
@@ -42103,7 +42183,7 @@ begin
   from parley_store.work_items as w
   join parley_mail._p_recipient as r on r.message_id = w.subject and r.lane = w.lane
   left join parley_store.lanes as l on l.system = w.system and l.lane = w.lane
-  where w.system = 'mail' and w.lease_id = _p_expire_items.lease_id and w.item_id = any (items);
+  where w.system in ('mail', 'mail_service') and w.lease_id = _p_expire_items.lease_id and w.item_id = any (items);
   perform parley_store.complete_work(lease_id, items);
   if v_expired.ids is null then
     return 0;
@@ -42443,7 +42523,8 @@ declare
 begin
   for v_lease in
     select w.lease_id, array_agg(w.item_id) as items
-    from parley_store.claim_expired('mail', _p_expire_waiting.items) as w
+    from unnest(array['mail', 'mail_service']) as s (system)
+    cross join lateral parley_store.claim_expired(s.system, _p_expire_waiting.items) as w
     group by w.lease_id
   loop
     v_expired := v_expired + parley_mail._p_expire_items(v_lease.lease_id, v_lease.items);
@@ -42453,9 +42534,9 @@ end
 $$;
 
 comment on function parley_mail._p_expire_waiting(integer) is
-'Gives up what waits for a next hop that cannot be reached and whose time is over; gives how many recipients. What is
-being tried is given up when the attempt fails.
-Arguments: items, how many work items at most.
+'Gives up what waits in a queue that fails, waits or is suspended, also one of a service or a table, and whose time is
+over; gives how many recipients. What is being tried is given up when the attempt fails.
+Arguments: items, how many work items at most of hosts and mailboxes, and as many of services and tables.
 Source: spec mail 8.3.';
 
 -- sql/mail/poison.sql
