@@ -201,6 +201,7 @@ func TestDisabledQueueDeliversNothing(t *testing.T) {
 	b := newWorld(t)
 	b.exec(hook)
 	b.send(b.dialog(), request, "x")
+	equal(b.session, 0, "select count(*)::int from parley.next_delivery('Answering', 0, 3)")
 	b.exec("select parley.alter_queue('Answering', status => false)")
 	b.refuses(9617, "select parley.next_delivery('Answering')")
 }

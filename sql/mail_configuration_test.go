@@ -215,6 +215,8 @@ func TestGrantsOfOthersAreNotRevoked(t *testing.T) {
 		t.Error("the refusal does not say who granted it")
 	}
 	a.refusesMail(1, revoke, bob)
+	// Nor does a role keep by itself what another takes back.
+	b.as(bob).refusesMail(1, "select parley_mail.grant_right('SEND', $1, true)", bob)
 	// To grant it too does not make another's grant his own.
 	a.exec("select parley_mail.grant_right('SEND', $1)", carol)
 	equal(b.session, "f f, t f", granted, ann, carol)

@@ -327,6 +327,11 @@ func TestSubmitterSeesTheAddressesThatHeWrote(t *testing.T) {
 	if strings.Contains(seen, "ann@") || strings.Contains(seen, "secret.example") || strings.Count(seen, "all@example.org") < 3 {
 		t.Errorf("the submitter sees %s", seen)
 	}
+	// Where an address is not ASCII, its type is another one.
+	b.apply(`{"distribution group": {"grüppe@example.org": {"members": ["ann@example.org"]}}}`)
+	wide := value[int64](s, "select parley_mail.send('shop', array['grüppe@example.org'], 'a', 'b')")
+	b.exec("select parley_mail._p_categorize(100)")
+	equal(s, "{grüppe@example.org}", "select recipient_address::text from parley_mail.tracking where event_id = 'EXPAND' and internal_message_id = $1::bigint::text", wide)
 	equal(b.session, true, "select bool_or(recipient_address @> array['far@secret.example']) from parley_mail.tracking where internal_message_id = $1::bigint::text", id)
 }
 

@@ -134,6 +134,13 @@ func TestBindingDeliversWithTheRightsOfItsAuthorOfNow(t *testing.T) {
 	b.exec("grant insert on public.box to " + quote(role))
 	b.exec("select parley.grant('SEND', 'service', '//later', $1)", role)
 	deliver(2)
+	// The owner of the schema, who inserts, is asked no policy.
+	b.exec("alter table public.box enable row level security")
+	b.exec("select parley_mail.send('ann', array['box@example.org'], 'a', 'b')")
+	b.exec("select parley_mail._p_categorize()")
+	deliver(0)
+	b.exec("alter table public.box disable row level security")
+	deliver(1)
 	// A role that is gone may nothing, not even what everybody may.
 	b.exec("grant insert on public.box to public")
 	b.exec("update parley_mail._p_service_pattern set author = 1")

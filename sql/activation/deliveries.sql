@@ -39,7 +39,7 @@ begin
   found := parley._p_require_groups(groups, false);
   if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
     found := parley._p_raise_disabled(v_queue.queue_id);
-  elsif v_queue.readers_paused_at is not null then
+  elsif v_queue.readers_paused_at is not null or top = 0 then
     return;
   end if;
   -- The session is idle while the request is under way; a daemon that has vanished must not hold the group for ever.

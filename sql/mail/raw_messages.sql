@@ -32,7 +32,9 @@ begin
       -- A backslash is two here, as encode writes it.
       v_claimed := substr(v_field, strpos(v_field, ':') + 1);
       v_claimed := replace(regexp_replace(v_claimed, E'\\\\\\\\[()]', '', 'g'), E'\\', '');
-      while v_claimed ~ '[(][^()]*[)]' loop
+      -- What is nested deeper stays, begins with a parenthesis, and goes: each level is another pass.
+      for n in 1..20 loop
+        exit when v_claimed !~ '[(][^()]*[)]';
         v_claimed := regexp_replace(v_claimed, '[(][^()]*[)]', '', 'g');
       end loop;
       v_claimed := (regexp_match(v_claimed, E'^[\x01-\x20\x7f"]*([^;(\x01-\x20\x7f"]*)'))[1];

@@ -158,6 +158,15 @@ declare
 begin
   found := parley_mail._p_require_may_grant(v_caller, name);
   v_role := parley_mail._p_role(role);
+  -- Otherwise a role would keep by itself what others take back.
+  if not parley_mail._p_administers_right(v_caller, name) and not exists (
+    select
+    from parley_mail._p_right as r
+    where r.name = grant_right.name and r.is_grantable and r.grantee <> v_role
+      and pg_has_role(v_caller, r.grantee, 'usage')
+  ) then
+    found := parley_mail._p_raise('grant to itself', name, role);
+  end if;
   insert into parley_mail._p_right as r (grantee, name, is_grantable, grantor)
   values (v_role, grant_right.name, with_grant_option is true and v_role <> 0, v_caller)
   on conflict on constraint _p_right_pkey do update
@@ -172,7 +181,7 @@ comment on function parley_mail.grant_right(text, text, boolean, parley.caller) 
 'Grants a right to a role.
 Arguments: name, SEND, VIEW, OPERATE, ADMINISTER, READ_CONTENT or SERVE; role, or public for everybody;
 with_grant_option, whether the role may grant it to others.
-Errors: PM001 not allowed, PM002 no such right or role.
+Errors: PM001 not allowed, or to the role itself that holds the option to grant it, PM002 no such right or role.
 Source: spec mail 17.';
 
 create function parley_mail.revoke_right(name text, role text, caller parley.caller default parley.current_caller())

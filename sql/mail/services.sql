@@ -109,6 +109,15 @@ begin
   elsif binding.target_table is not null then
     if has_table_privilege(binding.author, to_regclass(binding.target_table)::oid, 'insert') is not true then
       v_lacks := format('insert into %s', binding.target_table);
+    elsif exists (
+      select
+      from pg_class as c
+      join pg_roles as a on a.oid = binding.author
+      where c.oid = to_regclass(binding.target_table) and c.relrowsecurity and not (a.rolsuper or a.rolbypassrls)
+        and (c.relforcerowsecurity or pg_has_role(a.oid, c.relowner, 'usage') is not true)
+    ) then
+      -- The insert has the rights of the owner of the schema, and so is asked no policy.
+      v_lacks := format('pass by the row level security of %s', binding.target_table);
     end if;
   elsif parley_mail._p_may_send_from(binding.author, binding.from_service) is not true then
     v_lacks := format('send as service %s', binding.from_service);

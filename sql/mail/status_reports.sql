@@ -16,7 +16,7 @@ begin
       case
         when w.is_written then u.address
         else (
-          select regexp_replace(e.fields ->> 'text', '^rfc822;', '')
+          select regexp_replace(e.fields ->> 'text', '^(rfc822|utf-8);', '')
           from parley_store.tracking as e
           where e.system = 'mail' and e.message_id = m.message_id::text and u.address = any (e.recipients)
             and e.event in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT')

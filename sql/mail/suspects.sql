@@ -14,9 +14,29 @@
 -- that there is one suspect at a time, of all daemons.
 --
 -- Invariants, and what keeps each:
---   only what was alone is poison   a suspect is begun under an advisory lock, which is tried, and where no other is
+--   only what was alone is poison   a suspect is begun under the lock of a row, which is tried, and where no other is
 --     that was begun lately; the leases of a holder who is gone are judged when all that have suspects have run out
--- Locks: that advisory lock, leases, items. Cost: an empty index is read for each claim.
+-- Locks: that row, no advisory lock, which anybody could hold; leases, items. Cost: an empty index is read for each
+-- claim.
+
+create table parley_mail._p_turn (is_only boolean primary key default true check (is_only));
+
+comment on table parley_mail._p_turn is 'One row, which is locked by who begins a suspect, until his transaction ends.';
+
+insert into parley_mail._p_turn (is_only) values (true);
+
+create function parley_mail._p_take_turn() returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform from parley_mail._p_turn for update skip locked;
+  return found;
+end
+$$;
+
+comment on function parley_mail._p_take_turn() is
+'Reports whether nobody else begins a suspect now; then nobody else does until this transaction ends.';
 
 create function parley_mail._p_has_suspects() returns boolean
 language plpgsql stable
@@ -65,7 +85,7 @@ as $$
 declare
   v_lately constant timestamptz := clock_timestamp() - interval '10 seconds';
 begin
-  if not pg_try_advisory_xact_lock(8102099357864587377) then
+  if not parley_mail._p_take_turn() then
     return false;
   end if;
   if system <> 'submission' and exists (

@@ -158,7 +158,7 @@ left join lateral (
       select distinct m.address
       from unnest(t.recipients) as w (address)
       cross join lateral (
-        select regexp_replace(t.fields ->> 'text', '^rfc822;', '') as address
+        select regexp_replace(t.fields ->> 'text', '^(rfc822|utf-8);', '') as address
         where a.is_routing and t.fields ? 'text'
         union all
         select w.address
@@ -166,7 +166,7 @@ left join lateral (
         where e.system = 'mail' and e.message_id = coalesce(t.fields ->> 'parent', t.message_id)
           and e.event in ('SUBMIT', 'RECEIVE') and w.address = any (e.recipients)
         union all
-        select regexp_replace(e.fields ->> 'text', '^rfc822;', '')
+        select regexp_replace(e.fields ->> 'text', '^(rfc822|utf-8);', '')
         from parley_store.tracking as e
         where e.system = 'mail' and e.message_id = t.message_id and w.address = any (e.recipients)
           and e.event in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT')

@@ -11,7 +11,7 @@
 -- time in the whole database, so that at the second death there is no doubt of which. Then it is poison. What was only
 -- in bad company is categorized, and its row goes with its deaths. A row of more than a hundred messages, as of a batch
 -- that was submitted at once, is divided into hundreds first: poison among them costs a third death, and not an hour.
--- Locks: the row, for update, skip locked; an advisory lock of the transaction while a row that was left is taken.
+-- Locks: the row, for update, skip locked; that of _p_turn while a row that was left is taken.
 -- Cost: an insert, a delete and a commit for a batch.
 
 create table parley_mail._p_categorizing (
@@ -86,7 +86,7 @@ begin
   if exists (
     select from parley_mail._p_categorizing as c
     where c.begun_at is null or c.begun_at < clock_timestamp() - interval '5 seconds'
-  ) and pg_try_advisory_xact_lock(8102099357864587377) then
+  ) and parley_mail._p_take_turn() then
     perform parley_mail._p_divide_lost_runs();
     -- One at a time: what is under way has a time.
     update parley_mail._p_categorizing as c
