@@ -24102,7 +24102,7 @@ begin
   found := parley._p_require_groups(groups, false);
   if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
     found := parley._p_raise_disabled(v_queue.queue_id);
-  elsif v_queue.readers_paused_at is not null then
+  elsif v_queue.readers_paused_at is not null or top = 0 then
     return;
   end if;
   -- The session is idle while the request is under way; a daemon that has vanished must not hold the group for ever.
@@ -36180,6 +36180,9 @@ from (values
     'An administrator of mail can grant it: select parley_mail.grant_right(%1$L, %2$L);'),
   (1, 'grant option', 'permission denied: to grant %1$s', 'Role %2$I does not hold it with the option to grant it.',
     'Ask an administrator of mail: the owner of the schema parley_mail or of the database, or who holds ADMINISTER.'),
+  (1, 'grant to itself', 'permission denied: to grant %1$s to %2$s',
+    'The option to grant it is that of this role itself.',
+    'Have it granted by an administrator of mail, or by another role that holds the option.'),
   (1, 'grant of others', 'permission denied: to revoke %1$s from %2$s', 'It was granted by %3$s.',
     'Have it revoked by who granted it, or by an administrator of mail.'),
   (1, 'binding', 'permission denied: to deliver for service binding "%1$s"',
@@ -36446,6 +36449,15 @@ declare
 begin
   found := parley_mail._p_require_may_grant(v_caller, name);
   v_role := parley_mail._p_role(role);
+  -- Otherwise a role would keep by itself what others take back.
+  if not parley_mail._p_administers_right(v_caller, name) and not exists (
+    select
+    from parley_mail._p_right as r
+    where r.name = grant_right.name and r.is_grantable and r.grantee <> v_role
+      and pg_has_role(v_caller, r.grantee, 'usage')
+  ) then
+    found := parley_mail._p_raise('grant to itself', name, role);
+  end if;
   insert into parley_mail._p_right as r (grantee, name, is_grantable, grantor)
   values (v_role, grant_right.name, with_grant_option is true and v_role <> 0, v_caller)
   on conflict on constraint _p_right_pkey do update
@@ -36460,7 +36472,7 @@ comment on function parley_mail.grant_right(text, text, boolean, parley.caller) 
 'Grants a right to a role.
 Arguments: name, SEND, VIEW, OPERATE, ADMINISTER, READ_CONTENT or SERVE; role, or public for everybody;
 with_grant_option, whether the role may grant it to others.
-Errors: PM001 not allowed, PM002 no such right or role.
+Errors: PM001 not allowed, or to the role itself that holds the option to grant it, PM002 no such right or role.
 Source: spec mail 17.';
 
 create function parley_mail.revoke_right(name text, role text, caller parley.caller default parley.current_caller())
@@ -39572,7 +39584,9 @@ begin
       -- A backslash is two here, as encode writes it.
       v_claimed := substr(v_field, strpos(v_field, ':') + 1);
       v_claimed := replace(regexp_replace(v_claimed, E'\\\\\\\\[()]', '', 'g'), E'\\', '');
-      while v_claimed ~ '[(][^()]*[)]' loop
+      -- What is nested deeper stays, begins with a parenthesis, and goes: each level is another pass.
+      for n in 1..20 loop
+        exit when v_claimed !~ '[(][^()]*[)]';
         v_claimed := regexp_replace(v_claimed, '[(][^()]*[)]', '', 'g');
       end loop;
       v_claimed := (regexp_match(v_claimed, E'^[\x01-\x20\x7f"]*([^;(\x01-\x20\x7f"]*)'))[1];
@@ -40948,7 +40962,7 @@ left join lateral (
       select distinct m.address
       from unnest(t.recipients) as w (address)
       cross join lateral (
-        select regexp_replace(t.fields ->> 'text', '^rfc822;', '') as address
+        select regexp_replace(t.fields ->> 'text', '^(rfc822|utf-8);', '') as address
         where a.is_routing and t.fields ? 'text'
         union all
         select w.address
@@ -40956,7 +40970,7 @@ left join lateral (
         where e.system = 'mail' and e.message_id = coalesce(t.fields ->> 'parent', t.message_id)
           and e.event in ('SUBMIT', 'RECEIVE') and w.address = any (e.recipients)
         union all
-        select regexp_replace(e.fields ->> 'text', '^rfc822;', '')
+        select regexp_replace(e.fields ->> 'text', '^(rfc822|utf-8);', '')
         from parley_store.tracking as e
         where e.system = 'mail' and e.message_id = t.message_id and w.address = any (e.recipients)
           and e.event in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT')
@@ -44123,7 +44137,7 @@ Source: spec mail 5, 6.';
 -- time in the whole database, so that at the second death there is no doubt of which. Then it is poison. What was only
 -- in bad company is categorized, and its row goes with its deaths. A row of more than a hundred messages, as of a batch
 -- that was submitted at once, is divided into hundreds first: poison among them costs a third death, and not an hour.
--- Locks: the row, for update, skip locked; an advisory lock of the transaction while a row that was left is taken.
+-- Locks: the row, for update, skip locked; that of _p_turn while a row that was left is taken.
 -- Cost: an insert, a delete and a commit for a batch.
 
 create table parley_mail._p_categorizing (
@@ -44198,7 +44212,7 @@ begin
   if exists (
     select from parley_mail._p_categorizing as c
     where c.begun_at is null or c.begun_at < clock_timestamp() - interval '5 seconds'
-  ) and pg_try_advisory_xact_lock(8102099357864587377) then
+  ) and parley_mail._p_take_turn() then
     perform parley_mail._p_divide_lost_runs();
     -- One at a time: what is under way has a time.
     update parley_mail._p_categorizing as c
@@ -44306,9 +44320,29 @@ Errors: PM001 the role does not hold SERVE.';
 -- that there is one suspect at a time, of all daemons.
 --
 -- Invariants, and what keeps each:
---   only what was alone is poison   a suspect is begun under an advisory lock, which is tried, and where no other is
+--   only what was alone is poison   a suspect is begun under the lock of a row, which is tried, and where no other is
 --     that was begun lately; the leases of a holder who is gone are judged when all that have suspects have run out
--- Locks: that advisory lock, leases, items. Cost: an empty index is read for each claim.
+-- Locks: that row, no advisory lock, which anybody could hold; leases, items. Cost: an empty index is read for each
+-- claim.
+
+create table parley_mail._p_turn (is_only boolean primary key default true check (is_only));
+
+comment on table parley_mail._p_turn is 'One row, which is locked by who begins a suspect, until his transaction ends.';
+
+insert into parley_mail._p_turn (is_only) values (true);
+
+create function parley_mail._p_take_turn() returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform from parley_mail._p_turn for update skip locked;
+  return found;
+end
+$$;
+
+comment on function parley_mail._p_take_turn() is
+'Reports whether nobody else begins a suspect now; then nobody else does until this transaction ends.';
 
 create function parley_mail._p_has_suspects() returns boolean
 language plpgsql stable
@@ -44357,7 +44391,7 @@ as $$
 declare
   v_lately constant timestamptz := clock_timestamp() - interval '10 seconds';
 begin
-  if not pg_try_advisory_xact_lock(8102099357864587377) then
+  if not parley_mail._p_take_turn() then
     return false;
   end if;
   if system <> 'submission' and exists (
@@ -44557,7 +44591,7 @@ begin
       case
         when w.is_written then u.address
         else (
-          select regexp_replace(e.fields ->> 'text', '^rfc822;', '')
+          select regexp_replace(e.fields ->> 'text', '^(rfc822|utf-8);', '')
           from parley_store.tracking as e
           where e.system = 'mail' and e.message_id = m.message_id::text and u.address = any (e.recipients)
             and e.event in ('RESOLVE', 'EXPAND', 'REDIRECT', 'DUPLICATEEXPAND', 'DUPLICATEREDIRECT')
@@ -44842,6 +44876,15 @@ begin
   elsif binding.target_table is not null then
     if has_table_privilege(binding.author, to_regclass(binding.target_table)::oid, 'insert') is not true then
       v_lacks := format('insert into %s', binding.target_table);
+    elsif exists (
+      select
+      from pg_class as c
+      join pg_roles as a on a.oid = binding.author
+      where c.oid = to_regclass(binding.target_table) and c.relrowsecurity and not (a.rolsuper or a.rolbypassrls)
+        and (c.relforcerowsecurity or pg_has_role(a.oid, c.relowner, 'usage') is not true)
+    ) then
+      -- The insert has the rights of the owner of the schema, and so is asked no policy.
+      v_lacks := format('pass by the row level security of %s', binding.target_table);
     end if;
   elsif parley_mail._p_may_send_from(binding.author, binding.from_service) is not true then
     v_lacks := format('send as service %s', binding.from_service);
