@@ -87,6 +87,10 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
+// recordingPause is the longest pause before what could not be recorded is tried again: meanwhile leases run out, and what was sent is
+// sent again.
+const recordingPause = 500 * time.Millisecond
+
 // drain records all that is there. What cannot be recorded because the database is away is tried again until ctx ends; then the leases
 // run out, and the messages are sent once more. When the database refuses a batch its outcomes are recorded one by one, so that the one
 // that it refuses does not hold up the others.
@@ -117,7 +121,7 @@ func (r *recorder) drain(ctx context.Context) {
 					r.logger.Error("what became of messages was not recorded; they will be sent again when their lease is over",
 						"messages", len(outcomes), "error", err)
 					return
-				case <-time.After(failures.Failed(err)):
+				case <-time.After(min(failures.Failed(err), recordingPause)):
 				}
 				continue
 			}
