@@ -276,7 +276,8 @@ func (s *Server) categorize(ctx context.Context) (bool, error) {
 			signal(s.local)
 		}
 	}
-	return done.Messages+done.Failed >= categorizedAtOnce, nil
+	// What was in hand when a daemon died comes alone, and more of it may wait.
+	return done.Messages == 1 || done.Messages+done.Failed >= categorizedAtOnce, nil
 }
 
 // deliverToServices delivers to services and tables of the database, and says whether more may wait.
