@@ -75,6 +75,29 @@ func TestReleasedWorkKeepsItsPlace(t *testing.T) {
 	equal(b.session, 0, "select max(attempts) from parley_store.work_items")
 }
 
+// Who counts leases says that the lane waits for the end of one; who ends it meanwhile waits for what he says.
+func TestALaneIsNotLeftWaitingForALeaseThatEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ way, end string }{
+		{"one lease", "select parley_store.complete_work(lease_id) from parley_store._p_lease"},
+		{"leases together", "select parley_store.complete_claimed(array_agg(lease_id), array_agg(item_id)) from parley_store._p_in_flight"},
+	} {
+		t.Run(c.way, func(t *testing.T) {
+			t.Parallel()
+			b := newStore(t)
+			b.exec("select parley_store.set_lane('mail', 'a', lease_max => 1)")
+			b.putWork("a", 1, 2)
+			b.requireClaimed(b.claimNext(1, 1), []string{"a 1"})
+			counts := b.begin()
+			equal(counts, 0, "select count(*)::int from parley_store.claim_work('mail')")
+			ends := b.blocked(c.end)
+			counts.commit()
+			ends.requireSuccess()
+			b.requireClaimed(b.claimNext(1, 1), []string{"a 2"})
+		})
+	}
+}
+
 func TestFailedWorkComesBackWhenItIsDue(t *testing.T) {
 	t.Parallel()
 	b := newStore(t)

@@ -71,15 +71,7 @@ begin
     return;
   end if;
   delete from parley_store._p_lease as e where e.lease_id = lease.lease_id;
-  -- Locked where leases are counted: who has just counted this one among them says first that the lane waits for it.
-  perform parley_store._p_schedule(b.lane_id, null)
-  from (
-    select s.lane_id, s.is_blocked
-    from parley_store._p_lane_state as s
-    where s.lane_id = lease.lane_id and (s.is_blocked or parley_store._p_leases_allowed(s) is not null)
-    for update
-  ) as b
-  where b.is_blocked;
+  perform parley_store._p_wake_blocked(array[lease.lane_id]);
 end
 $$;
 

@@ -38,16 +38,7 @@ begin
     returning e.lane_id
   )
   select array_agg(distinct e.lane_id) into v_lanes from ended as e;
-  -- Locked where leases are counted, as _p_end_lease does.
-  perform parley_store._p_schedule(b.lane_id, null)
-  from (
-    select s.lane_id, s.is_blocked
-    from parley_store._p_lane_state as s
-    where s.lane_id = any (v_lanes) and (s.is_blocked or parley_store._p_leases_allowed(s) is not null)
-    order by s.lane_id
-    for update
-  ) as b
-  where b.is_blocked;
+  perform parley_store._p_wake_blocked(v_lanes);
   return coalesce(v_held, '{}');
 end
 $$;

@@ -39,6 +39,32 @@ $$;
 comment on function parley_store._p_schedule(bigint, timestamptz) is
 'Gives a lane a new token, now (null) or at some time, and makes any other of its tokens worthless.';
 
+create function parley_store._p_wake_blocked(lane_ids bigint[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane record;
+begin
+  -- Locked where leases are counted: who has just counted these among them says first that the lane waits for one.
+  -- Whether it waits is asked of the row that was locked: in the query it would be asked of the one before.
+  for v_lane in
+    select s.lane_id, s.is_blocked
+    from parley_store._p_lane_state as s
+    where s.lane_id = any (lane_ids) and (s.is_blocked or parley_store._p_leases_allowed(s) is not null)
+    order by s.lane_id
+    for update
+  loop
+    if v_lane.is_blocked then
+      perform parley_store._p_schedule(v_lane.lane_id, null);
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley_store._p_wake_blocked(bigint[]) is
+'Has lanes go on that have waited for the end of a lease. The caller has ended one of each.';
+
 create function parley_store._p_take_token(lane_id bigint, token_number bigint) returns parley_store._p_lane_state
 language plpgsql
 set search_path = pg_catalog, pg_temp
