@@ -120,6 +120,11 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
+  -- A host may keep a suspect for long; a delivery in the database is soon over.
+  v_pause constant interval := case
+    when system = 'mail_service' then interval '100 milliseconds'
+    else interval '1 second'
+  end;
   v_tried record;
   v_suspects bigint[];
   v_lease record;
@@ -160,13 +165,18 @@ begin
     where c.item_id is distinct from v_tried.item_id
     group by c.lease_id
   loop
+    if system = 'mail_service' and v_tried.lease_id is not null then
+      -- Who has delivered the suspect claims again at once, and so does not wait for the next.
+      v_lease.others := coalesce(v_lease.others, '{}') || coalesce(v_lease.suspects, '{}');
+      v_lease.suspects := null;
+    end if;
     if v_lease.others is not null then
       perform parley_store.release_work(v_lease.lease_id, v_lease.others);
       claimed := array(select c from unnest(claimed) as c where c.item_id <> all (v_lease.others));
     end if;
     if v_lease.suspects is not null then
       perform parley_store.delay_work(
-        v_lease.lease_id, v_lease.suspects, clock_timestamp() + interval '1 second', counts => false
+        v_lease.lease_id, v_lease.suspects, clock_timestamp() + v_pause, counts => false
       );
       claimed := array(select c from unnest(claimed) as c where c.item_id <> all (v_lease.suspects));
     end if;
@@ -177,7 +187,8 @@ $$;
 
 comment on function parley_mail._p_without_suspects(text, text, parley_store.claimed_item[]) is
 'Gives what of a claim may be worked on now: of suspects at most one, alone under its lease and, where it is delivered
-in the database, alone in its transaction. The others wait for a second, without an attempt being counted.
+in the database, alone in its transaction. The others wait for a moment, or go back in front of their lane, without an
+attempt being counted.
 Arguments: system; holder; claimed, what was claimed in this transaction.';
 
 create function parley_mail._p_count_deaths(system text, lanes text[], message_ids bigint[]) returns void
