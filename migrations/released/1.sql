@@ -33683,6 +33683,32 @@ $$;
 comment on function parley_store._p_schedule(bigint, timestamptz) is
 'Gives a lane a new token, now (null) or at some time, and makes any other of its tokens worthless.';
 
+create function parley_store._p_wake_blocked(lane_ids bigint[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane record;
+begin
+  -- Locked where leases are counted: who has just counted these among them says first that the lane waits for one.
+  -- Whether it waits is asked of the row that was locked: in the query it would be asked of the one before.
+  for v_lane in
+    select s.lane_id, s.is_blocked
+    from parley_store._p_lane_state as s
+    where s.lane_id = any (lane_ids) and (s.is_blocked or parley_store._p_leases_allowed(s) is not null)
+    order by s.lane_id
+    for update
+  loop
+    if v_lane.is_blocked then
+      perform parley_store._p_schedule(v_lane.lane_id, null);
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley_store._p_wake_blocked(bigint[]) is
+'Has lanes go on that have waited for the end of a lease. The caller has ended one of each.';
+
 create function parley_store._p_take_token(lane_id bigint, token_number bigint) returns parley_store._p_lane_state
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -34213,15 +34239,7 @@ begin
     return;
   end if;
   delete from parley_store._p_lease as e where e.lease_id = lease.lease_id;
-  -- Locked where leases are counted: who has just counted this one among them says first that the lane waits for it.
-  perform parley_store._p_schedule(b.lane_id, null)
-  from (
-    select s.lane_id, s.is_blocked
-    from parley_store._p_lane_state as s
-    where s.lane_id = lease.lane_id and (s.is_blocked or parley_store._p_leases_allowed(s) is not null)
-    for update
-  ) as b
-  where b.is_blocked;
+  perform parley_store._p_wake_blocked(array[lease.lane_id]);
 end
 $$;
 
@@ -34645,16 +34663,7 @@ begin
     returning e.lane_id
   )
   select array_agg(distinct e.lane_id) into v_lanes from ended as e;
-  -- Locked where leases are counted, as _p_end_lease does.
-  perform parley_store._p_schedule(b.lane_id, null)
-  from (
-    select s.lane_id, s.is_blocked
-    from parley_store._p_lane_state as s
-    where s.lane_id = any (v_lanes) and (s.is_blocked or parley_store._p_leases_allowed(s) is not null)
-    order by s.lane_id
-    for update
-  ) as b
-  where b.is_blocked;
+  perform parley_store._p_wake_blocked(v_lanes);
   return coalesce(v_held, '{}');
 end
 $$;
@@ -44374,6 +44383,11 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
+  -- A host may keep a suspect for long; a delivery in the database is soon over.
+  v_pause constant interval := case
+    when system = 'mail_service' then interval '100 milliseconds'
+    else interval '1 second'
+  end;
   v_tried record;
   v_suspects bigint[];
   v_lease record;
@@ -44414,13 +44428,18 @@ begin
     where c.item_id is distinct from v_tried.item_id
     group by c.lease_id
   loop
+    if system = 'mail_service' and v_tried.lease_id is not null then
+      -- Who has delivered the suspect claims again at once, and so does not wait for the next.
+      v_lease.others := coalesce(v_lease.others, '{}') || coalesce(v_lease.suspects, '{}');
+      v_lease.suspects := null;
+    end if;
     if v_lease.others is not null then
       perform parley_store.release_work(v_lease.lease_id, v_lease.others);
       claimed := array(select c from unnest(claimed) as c where c.item_id <> all (v_lease.others));
     end if;
     if v_lease.suspects is not null then
       perform parley_store.delay_work(
-        v_lease.lease_id, v_lease.suspects, clock_timestamp() + interval '1 second', counts => false
+        v_lease.lease_id, v_lease.suspects, clock_timestamp() + v_pause, counts => false
       );
       claimed := array(select c from unnest(claimed) as c where c.item_id <> all (v_lease.suspects));
     end if;
@@ -44431,7 +44450,8 @@ $$;
 
 comment on function parley_mail._p_without_suspects(text, text, parley_store.claimed_item[]) is
 'Gives what of a claim may be worked on now: of suspects at most one, alone under its lease and, where it is delivered
-in the database, alone in its transaction. The others wait for a second, without an attempt being counted.
+in the database, alone in its transaction. The others wait for a moment, or go back in front of their lane, without an
+attempt being counted.
 Arguments: system; holder; claimed, what was claimed in this transaction.';
 
 create function parley_mail._p_count_deaths(system text, lanes text[], message_ids bigint[]) returns void
