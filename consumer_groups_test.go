@@ -139,6 +139,16 @@ func (m *manyGroups) requireOnce() {
 	}
 }
 
+// requireTogether tells whether so many of the others were handled in one transaction. A reader that tries a group in the moment in which
+// the transaction goes back to its savepoint can make it pass that group over, so a few may come in transactions of their own.
+func (m *manyGroups) requireTogether(want int) {
+	m.Helper()
+	n := value[int](m.T, m.pool, "select max(n) from (select count(*) as n from handled where body <> 'bad' group by transaction_id) as t")
+	if n > want || n < want-3 {
+		m.Errorf("of the others %d were handled in one transaction, want %d", n, want)
+	}
+}
+
 // The others stay locked and are handled again, once, in the transaction that gives the bad one back: whatever has failed, and however many
 // consumers wait for what comes back.
 func TestConsumerGivesBackOnlyTheGroupThatFails(t *testing.T) {
@@ -166,13 +176,12 @@ func TestConsumerGivesBackOnlyTheGroupThatFails(t *testing.T) {
 			m := newManyGroups(t)
 			m.fail = fail
 			if name == "Timeout" {
-				m.consumer.HandlerTimeout = 200 * time.Millisecond
+				// Far more than a handler that does not wait needs on a slow machine.
+				m.consumer.HandlerTimeout = time.Second
 			}
 			start(t, m.consumer)
 			m.requireOnce()
-			if n := value[int](t, m.pool, "select count(distinct transaction_id) from handled where body <> 'bad'"); n != 1 {
-				t.Errorf("the others were handled in %d transactions, want that which had all", n)
-			}
+			m.requireTogether(49)
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			for body, calls := range m.calls {
@@ -189,22 +198,22 @@ func TestConsumerGivesBackOnlyTheGroupThatFails(t *testing.T) {
 func TestConsumerThatHandlesGroupsOneByOneMayFailAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		also         func(ctx context.Context, tx pgx.Tx, body string, call int) error
-		transactions int // of all but the first that has failed
+		also     func(ctx context.Context, tx pgx.Tx, body string, call int) error
+		together int // of the 49 others, in one transaction
 	}{
 		"Second group": {func(_ context.Context, _ pgx.Tx, body string, call int) error {
 			if body == "10" && call == 2 || body == "40" && call == 1 {
 				return errors.New("nor this")
 			}
 			return nil
-		}, 3},
+		}, 47},
 		"Backend killed": {func(ctx context.Context, tx pgx.Tx, body string, call int) error {
 			if body != "10" || call != 2 {
 				return nil
 			}
 			_, err := tx.Exec(ctx, "select pg_terminate_backend(pg_backend_pid())")
 			return err
-		}, 49},
+		}, 1},
 		"Commit": {func(ctx context.Context, tx pgx.Tx, body string, call int) error {
 			if body != "10" || call != 2 {
 				return nil
@@ -212,7 +221,7 @@ func TestConsumerThatHandlesGroupsOneByOneMayFailAgain(t *testing.T) {
 			_, err := tx.Exec(ctx, `create temporary table twice (n integer unique deferrable initially deferred) on commit drop;
 				insert into twice values (1), (1)`)
 			return err
-		}, 49},
+		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -221,9 +230,7 @@ func TestConsumerThatHandlesGroupsOneByOneMayFailAgain(t *testing.T) {
 			m.also = c.also
 			start(t, m.consumer)
 			m.requireOnce()
-			if n := value[int](t, m.pool, "select count(distinct transaction_id) from handled where body <> 'bad'"); n != c.transactions {
-				t.Errorf("the others were handled in %d transactions, want %d", n, c.transactions)
-			}
+			m.requireTogether(c.together)
 		})
 	}
 	t.Run("Conversation ended by another handler", func(t *testing.T) {
@@ -245,9 +252,7 @@ func TestConsumerThatHandlesGroupsOneByOneMayFailAgain(t *testing.T) {
 		}
 		start(t, m.consumer)
 		m.requireOnce()
-		if n := value[int](t, m.pool, "select count(distinct transaction_id) from handled where body <> 'bad'"); n != 1 {
-			t.Errorf("the others were handled in %d transactions, want that which had all", n)
-		}
+		m.requireTogether(49)
 	})
 }
 
