@@ -139,7 +139,7 @@ func (m *manyGroups) requireOnce() {
 	}
 }
 
-// requireTogether tells whether so many of the others were handled in one transaction. A reader that tries a group in the moment in which
+// requireTogether reports whether so many of the others were handled in one transaction. A reader that tries a group in the moment in which
 // the transaction goes back to its savepoint can make it pass that group over, so a few may come in transactions of their own.
 func (m *manyGroups) requireTogether(want int) {
 	m.Helper()

@@ -73,3 +73,49 @@ func TestTakeBeginsInFrontOfWhatSendersUnderWayHave(t *testing.T) {
 	}
 	equal(b.session, 3, take)
 }
+
+// END CONVERSATION WITH ERROR drops what is not on its way yet row by row. A take that comes half way must not begin with what END has not got
+// at, which would be the far side's first message (keeps S4). Other conversations go on.
+func TestTakeLeavesAConversationOfWhichAnEarlierMessageIsBeingDropped(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	ending := b.farDialog()
+	other := value[string](b.session, "select parley.begin_dialog('//test/Asker', $1, encryption => false)", far)
+	for _, text := range []string{"1", "2", "3", "4"} {
+		b.send(ending, "DEFAULT", text)
+		b.send(other, "DEFAULT", text)
+	}
+	equal(b.session, int64(1), "select parley._p_lead('a daemon', 0, 60000)")
+	take := `
+		select coalesce(string_agg(parley.body_text(t.body), ' ' order by t.first_sequence, t.ordinal), '')
+		from (
+			select r.first_sequence, b.ordinal, b.body
+			from parley._p_take_runs(1, (select d.destination_id from parley._p_destination as d), 100, 1000000) as r
+			cross join unnest(r.bodies) with ordinality as b (body, ordinal)
+			where r.conversation_id = (select e.conversation_id from parley._p_endpoint as e where e.conversation_handle = $1)
+		) as t`
+	hold := func(place int) session {
+		ender := b.begin()
+		ender.exec(`
+			select from parley._p_message as m
+			where m.position = (
+				select n.position
+				from parley._p_message as n
+				join parley._p_endpoint as e on n.endpoint_id = -e.endpoint_id
+				where e.conversation_handle = $1
+				order by n.position
+				offset $2
+				limit 1
+			)
+			for update`, ending, place)
+		return ender
+	}
+	ender := hold(2)
+	equal(b.session, "1 2", take, ending)
+	ender.rollback()
+	ender = hold(0)
+	equal(b.session, "", take, ending)
+	equal(b.session, 4, "select count(*) from parley._p_transit as t join parley._p_endpoint as e using (endpoint_id) where e.conversation_handle = $1", other)
+	ender.rollback()
+	equal(b.session, "3 4", take, ending)
+}

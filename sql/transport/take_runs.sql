@@ -5,7 +5,9 @@
 -- often it is sent, and a daemon that dies leaves to the next one exactly what it had taken (keeps T2, T5).
 -- Order: rows are taken by position. Senders that commit late find their place behind what was taken before; a send
 -- that began after another's commit has the higher position and is never taken before it (keeps S19).
--- A row that another session holds is being removed by END CONVERSATION, or moved: it is passed by without a wait.
+-- A row that another session holds is being removed by END CONVERSATION, or moved: it is passed by without a wait. What
+-- stands behind it in its conversation is passed by too: END may be half way through them, and what it had not got at
+-- yet would arrive without what was sent before (keeps S4).
 -- Locks: the leader's row FOR SHARE; the destination's row, so that takes of one destination come one after the other;
 -- rows of the lane SKIP LOCKED.
 -- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and
@@ -91,6 +93,67 @@ $$;
 comment on function parley._p_runs(bigint[], bigint[]) is
 'Gives messages in transit as they travel, in the order asked for.';
 
+create function parley._p_lock_head(lanes integer[], lows bigint[], rows_max integer, bytes_max bigint) returns tid[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_row_ids tid[];
+begin
+  with head as (
+    select h.row_id, h.position, h.endpoint_id, h.size, l.low
+    from unnest(lanes, lows) as l (lane, low)
+    cross join lateral (
+      select m.ctid as row_id, m.position, m.endpoint_id,
+        coalesce(octet_length(m.body), pg_column_size(m.frame), 0) + 100 as size
+      from parley._p_message as m
+      where m.lane = l.lane
+        and m.position >= l.low
+        and not exists (select from parley._p_unresumed as u where u.endpoint_id = -m.endpoint_id)
+        and not exists (
+          select from parley._p_parked as p where p.endpoint_id = -m.endpoint_id and p.due_at < 'infinity'
+        )
+      order by m.position
+      limit rows_max
+      for update of m skip locked
+    ) as h
+    order by h.position
+    limit rows_max
+  ), followed as (
+    -- This statement sees a row that another session holds, though it passes it by.
+    select h.row_id, h.position, h.endpoint_id, h.size,
+      lag(h.position) over (partition by h.endpoint_id order by h.position) is not distinct from (
+        select n.position
+        from parley._p_message as n
+        where n.endpoint_id = h.endpoint_id and n.position >= h.low and n.position < h.position
+        order by n.position desc
+        limit 1
+      ) as is_next
+    from head as h
+  ), whole as (
+    select f.row_id, f.position, f.size,
+      bool_and(f.is_next) over (
+        partition by f.endpoint_id order by f.position rows unbounded preceding
+      ) as is_in_order
+    from followed as f
+  )
+  select array_agg(f.row_id) into v_row_ids
+  from (
+    select w.row_id, sum(w.size) over (order by w.position rows unbounded preceding) - w.size as before
+    from whole as w
+    where w.is_in_order
+  ) as f
+  where f.before < bytes_max;
+  return v_row_ids;
+end
+$$;
+
+comment on function parley._p_lock_head(integer[], bigint[], integer, bigint) is
+'Locks the first rows of lanes, by position, and gives them, but what other sessions hold and what stands behind that in
+its conversation; null when that is nothing.
+Arguments: lanes of a destination; lows, the positions before which nothing is left in each; rows_max; bytes_max, one
+row is given at least.';
+
 create function parley._p_take_runs(
   term bigint, destination_id integer, rows_max integer, bytes_max bigint
 ) returns setof parley._p_run
@@ -107,6 +170,7 @@ declare
   v_destination parley._p_destination;
   v_lanes integer[];
   v_lows bigint[];
+  v_row_ids tid[];
   v_endpoints bigint[];
   v_sequences bigint[];
   v_rows integer := rows_max;
@@ -132,30 +196,11 @@ begin
       order by l.number
     );
     continue when array_remove(v_lows, null) = '{}';
-    with head as (
-      select h.row_id, h.position, h.size
-      from unnest(v_lanes, v_lows) as l (lane, low)
-      cross join lateral (
-        select m.ctid as row_id, m.position, coalesce(octet_length(m.body), pg_column_size(m.frame), 0) + 100 as size
-        from parley._p_message as m
-        where m.lane = l.lane
-          and m.position >= l.low
-          and not exists (select from parley._p_unresumed as u where u.endpoint_id = -m.endpoint_id)
-          and not exists (
-            select from parley._p_parked as p where p.endpoint_id = -m.endpoint_id and p.due_at < 'infinity'
-          )
-        order by m.position
-        limit v_rows
-        for update of m skip locked
-      ) as h
-      order by h.position
-      limit v_rows
-    ), fitting as (
-      select h.row_id, sum(h.size) over (order by h.position rows unbounded preceding) - h.size as before from head as h
-    ), taken as (
+    v_row_ids := parley._p_lock_head(v_lanes, v_lows, v_rows, bytes_max);
+    continue when v_row_ids is null;
+    with taken as (
       delete from parley._p_message as m
-      using fitting as f
-      where m.ctid = f.row_id and f.before < bytes_max
+      where m.ctid = any (v_row_ids)
       returning m.position, -m.endpoint_id as endpoint_id, m.enqueued_at, m.message_type_id, m.body, m.frame,
         m.trace_context
     ), counted as (
