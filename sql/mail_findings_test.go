@@ -60,11 +60,13 @@ func TestDiagnosisFindsWhatIsWrongWithMail(t *testing.T) {
 	b.exec("select parley_mail.send('shop@example.org', array['ann@example.org'], 'x', 'x')")
 
 	report(`{"problems": [{"code": "mail-binding", "kind": "receive connector", "object": "node1", "cause": "address in use"},
+		{"code": "mail-certificate", "kind": "send connector", "object": "relay", "cause": "no such file"},
 		{"code": "mail-certificate-expiring", "kind": "receive connector", "object": "inbound", "cause": "soon"},
 		{"code": "mail-certificate-expired", "kind": "receive connector", "object": "inbound", "cause": "yesterday"},
 		{"code": "mail-configuration", "kind": "configuration", "object": "node1", "cause": "binding x"}]}`)
 	for code, cure := range map[string]string{
 		"mail-binding": "alter_object('receive connector'", "mail-configuration": "parley mail apply",
+		"mail-certificate":          "alter_object('send connector', 'relay'",
 		"mail-certificate-expiring": "alter_object('receive connector', 'inbound'", "mail-certificate-expired": "certificate_file",
 	} {
 		require("configuration", code, cure)

@@ -33,7 +33,14 @@ begin
     found := parley_mail._p_contradicts('send connector', name, 'itself', 'routing is SMART_HOST, and there is none.',
       'Give smart_hosts, such as [{"host": "relay.example"}].');
   end if;
-  if settings ->> 'authentication' <> 'NONE'
+  found := parley_mail._p_check_certificate('send connector', name, settings);
+  if settings ->> 'authentication' = 'EXTERNAL'
+    and (settings ->> 'certificate_file' is null or settings ->> 'tls' = 'OFF') then
+    found := parley_mail._p_contradicts('send connector', name, 'itself',
+      'authentication EXTERNAL needs a certificate, and TLS in which to show it.',
+      'Give certificate_file and certificate_key_file, and another tls than OFF.');
+  end if;
+  if settings ->> 'authentication' not in ('NONE', 'EXTERNAL')
     and (settings ->> 'username' is null or secrets ->> 'password' is null) then
     found := parley_mail._p_contradicts('send connector', name, 'itself', 'authentication needs a name and a password.',
       'Give username and password.');

@@ -6,9 +6,10 @@ select c.code, c.part, c.level, c.patience, c.meaning
 from (values
   ('mail-configuration', 'CONFIGURATION', 'ERROR', interval '0', 'A daemon cannot use the configuration.'),
   ('mail-binding', 'CONFIGURATION', 'ERROR', '0', 'A daemon cannot listen where a receive connector says.'),
-  ('mail-certificate-expired', 'CONFIGURATION', 'ERROR', '0', 'The certificate of a receive connector has expired.'),
+  ('mail-certificate', 'CONFIGURATION', 'ERROR', '0', 'A daemon cannot read the certificate of a send connector.'),
+  ('mail-certificate-expired', 'CONFIGURATION', 'ERROR', '0', 'The certificate of a connector has expired.'),
   ('mail-certificate-expiring', 'CONFIGURATION', 'WARNING', '0',
-    'The certificate of a receive connector expires within 30 days.'),
+    'The certificate of a connector expires within 30 days.'),
   ('mail-signing-key-missing', 'CONFIGURATION', 'WARNING', '0',
     'A send connector signs, and an accepted domain has no key: its mail leaves without a signature.'),
   ('mail-no-daemon', 'RUNTIME', 'ERROR', '1 minute', 'Mail is configured, and no daemon serves it.'),
@@ -63,7 +64,8 @@ as $$
       when 'mail-binding' then
         'select parley_mail.alter_object(''receive connector'', <name>, ''{"bindings": [<address:port>]}'');'
       else format(
-        'select parley_mail.alter_object(''receive connector'', %L, ''{"certificate_file": <file>}'');', p.object
+        'select parley_mail.alter_object(%L, %L, ''{"certificate_file": <file>, "certificate_key_file": <file>}'');',
+        p.kind, p.object
       )
     end as cure
   from daemon as d

@@ -40,13 +40,16 @@ service auth {
 }
 
 // What we send to Postfix, and what it sends back to us, goes within TLS by users who prove by SCRAM-SHA-256 who they are, or not at all. Its
-// client is that of Cyrus SASL, its server that of Dovecot.
+// client is that of Cyrus SASL, its server that of Dovecot, and both sides of what goes to it verify the certificate of the other.
 func TestPostfixAndWeAuthenticateByScramWithinTLS(t *testing.T) {
 	t.Parallel()
 	peer := newPostfix(t)
 	authenticator := newAuthenticator(t)
 	certificateFile, keyFile := certificate(t)
-	connector := object{"tls": "REQUIRED", "authentication": "SCRAM-SHA-256", "username": "hub", "password": "pencil"}
+	connector := object{
+		"tls": "REQUIRED", "authentication": "SCRAM-SHA-256", "username": "hub", "password": "pencil",
+		"certificate_file": certificateFile, "certificate_key_file": keyFile,
+	}
 	h := newHub(t, map[string]string{"postfix.example": peer.address}, map[string]map[string]object{
 		"send connector": {"postfix.example": connector},
 		"receive connector": {"submission": {
@@ -67,6 +70,8 @@ smtpd_tls_security_level = encrypt
 smtpd_tls_cert_file = %[3]s
 smtpd_tls_key_file = %[4]s
 smtpd_tls_auth_only = yes
+smtpd_tls_req_ccert = yes
+smtpd_tls_CAfile = %[3]s
 smtpd_tls_received_header = yes
 smtpd_sasl_auth_enable = yes
 smtpd_sasl_authenticated_header = yes
@@ -77,7 +82,7 @@ smtpd_recipient_restrictions = permit_sasl_authenticated, reject
 `, port, peer.folder, certificateFile, keyFile, authenticator))
 	h.exec(`select parley_mail.send('ann@example.org', array['loop@postfix.example'], subject => 'both ways', text => 'x')`)
 	got := h.awaitMessage("ann", "Subject: both ways")
-	for _, part := range []string{"with ESMTPSA (TLS1.3", "(using TLSv1.3", "(Authenticated sender: hub)"} {
+	for _, part := range []string{"with ESMTPSA (TLS1.3", "(using TLSv1.3", "(Authenticated sender: hub)", "Client CN \"hub.example.org\"", "(verified OK)"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("nothing says %q: %.1500s", part, got)
 		}

@@ -36,10 +36,11 @@ type Target struct {
 	Recipients int
 	// Source is the address from which to connect; the zero value leaves it to the system.
 	Source netip.Addr
-	// Certificate is shown to the host; nil for none.
-	Certificate *tls.Certificate
-	// Authenticate makes what proves who we are, once the connection is as the policy wants it; nil for nothing.
-	Authenticate func() sasl.Client
+	// Certificate gives what is shown to a host that asks for a certificate; nil for none.
+	Certificate func() (*tls.Certificate, error)
+	// Authenticate makes what proves who we are, once the connection is as the policy wants it, of the mechanisms that the host offers;
+	// nil for nothing, and so is what it gives.
+	Authenticate func(offered []string) sasl.Client
 	Timeouts     Timeouts
 }
 
@@ -57,6 +58,7 @@ type Connection struct {
 	writer     *bufio.Writer
 	extensions map[string]string
 	encrypted  bool
+	own        *own
 	messages   int
 	broken     bool
 }
@@ -66,6 +68,13 @@ type handshakeError struct{ cause error }
 
 func (e *handshakeError) Error() string { return "agree on TLS: " + e.cause.Error() }
 func (e *handshakeError) Unwrap() error { return e.cause }
+
+func asHandshake(err error) error {
+	if known, is := errors.AsType[*handshakeError](err); is {
+		return known
+	}
+	return &handshakeError{err}
+}
 
 // Open connects, agrees on TLS as far as the policy asks, and authenticates. It fails with an [*OpenError].
 func Open(ctx context.Context, target Target) (*Connection, error) {
@@ -107,7 +116,7 @@ func open(ctx context.Context, target Target, encrypt bool) (connection *Connect
 	}
 	greeting, err := c.read(c.timeouts().Command)
 	if err != nil {
-		return nil, err
+		return nil, c.refusal(err)
 	}
 	if greeting.code != 220 {
 		return nil, &replyError{greeting}
@@ -120,8 +129,11 @@ func open(ctx context.Context, target Target, encrypt bool) (connection *Connect
 			return nil, err
 		}
 	}
-	if target.Authenticate != nil {
-		if err := c.authenticate(target.Authenticate()); err != nil {
+	if target.Authenticate == nil {
+		return c, nil
+	}
+	if mechanism := target.Authenticate(strings.Fields(c.extensions["AUTH"])); mechanism != nil {
+		if err := c.authenticate(mechanism); err != nil {
 			return nil, fmt.Errorf("authenticate: %w", err)
 		}
 	}
@@ -240,16 +252,35 @@ func (c *Connection) startTLS(ctx context.Context) error {
 	if err := c.shakeHands(ctx); err != nil {
 		return err
 	}
-	return c.hello()
+	if err := c.hello(); err != nil {
+		return c.refusal(err)
+	}
+	return nil
+}
+
+// refusal is an error of the first reply within TLS, as what the host says of our certificate where it is that.
+func (c *Connection) refusal(err error) error {
+	if c.own == nil {
+		return err
+	}
+	return c.own.refusal(c.conn, err)
 }
 
 func (c *Connection) shakeHands(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeouts().Command)
 	defer cancel()
-	secured := tls.Client(c.conn, c.target.TLS.config(c.target.Host, c.target.Certificate))
-	if err := secured.HandshakeContext(ctx); err != nil {
-		return &handshakeError{err}
+	own, err := c.target.newOwn()
+	if err != nil {
+		return err
 	}
+	secured := tls.Client(c.conn, c.target.TLS.config(c.target.Host, own))
+	if err := secured.HandshakeContext(ctx); err != nil {
+		if isAlert(err) {
+			err = own.refusal(c.conn, err)
+		}
+		return asHandshake(err)
+	}
+	c.own = own
 	c.use(secured)
 	c.encrypted = true
 	return nil

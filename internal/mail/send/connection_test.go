@@ -304,7 +304,7 @@ func TestAuthenticationAsTheMechanismSays(t *testing.T) {
 				return ""
 			}}
 			_, err := open(t, h, func(target *send.Target) {
-				target.Authenticate = func() sasl.Client { return sasl.NewPlainClient("", "who", "secret") }
+				target.Authenticate = func([]string) sasl.Client { return sasl.NewPlainClient("", "who", "secret") }
 			})
 			if (err != nil) != c.refused {
 				t.Fatalf("failed with %v", err)

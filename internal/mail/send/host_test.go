@@ -31,11 +31,15 @@ type host struct {
 	// certificate is what it shows after STARTTLS; injected is what it sends behind its reply to STARTTLS.
 	certificate *tls.Certificate
 	injected    string
+	// asks says how it asks for certificates; nil for not at all. isImplicit is whether TLS comes before its greeting.
+	asks       *tls.Config
+	isImplicit bool
 
 	mu       sync.Mutex
 	lines    []string
 	messages []string
 	sessions int
+	shown    []string // the names of certificates
 }
 
 // serve answers connections until the test ends, and returns the address.
@@ -69,6 +73,17 @@ func (h *host) session(conn net.Conn) {
 	h.mu.Unlock()
 	reader := bufio.NewReader(conn)
 	say := func(text string) { _, _ = io.WriteString(conn, text+"\r\n") }
+	secure := func() bool {
+		secured := h.secured(conn)
+		if secured == nil {
+			return false
+		}
+		conn, reader = secured, bufio.NewReader(secured)
+		return true
+	}
+	if h.isImplicit && !secure() {
+		return
+	}
 	say("220 host.example ready")
 	recipients := 0
 	for {
@@ -94,11 +109,9 @@ func (h *host) session(conn net.Conn) {
 			say(strings.Join(append([]string{"250-host.example"}, prefixed(h.extensions)...), "\r\n"))
 		case verb == "STARTTLS":
 			_, _ = io.WriteString(conn, "220 go ahead\r\n"+h.injected)
-			secured := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*h.certificate}})
-			if secured.HandshakeContext(context.Background()) != nil {
+			if !secure() {
 				return
 			}
-			conn, reader = secured, bufio.NewReader(secured)
 		case verb == "DATA":
 			say("354 go ahead")
 			message, ok := readMessage(reader)
@@ -135,6 +148,25 @@ func (h *host) session(conn net.Conn) {
 			say("250 2.0.0 ok")
 		}
 	}
+}
+
+// secured puts TLS on a connection; nil when the handshake fails.
+func (h *host) secured(conn net.Conn) net.Conn {
+	configuration := new(tls.Config)
+	if h.asks != nil {
+		configuration = h.asks.Clone()
+	}
+	configuration.Certificates = []tls.Certificate{*h.certificate}
+	secured := tls.Server(conn, configuration)
+	if secured.HandshakeContext(context.Background()) != nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, shown := range secured.ConnectionState().PeerCertificates {
+		h.shown = append(h.shown, shown.Subject.CommonName)
+	}
+	return secured
 }
 
 func prefixed(extensions []string) []string {

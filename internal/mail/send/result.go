@@ -74,6 +74,7 @@ func resultOfError(host string, err error) Result {
 	var answered *replyError
 	var unresolved *nexthop.Error
 	var handshake *handshakeError
+	var certificate *certificateError
 	switch {
 	case errors.As(err, &answered):
 		return resultOf(host, answered.reply)
@@ -85,6 +86,8 @@ func resultOfError(host string, err error) Result {
 		return result
 	case errors.As(err, &handshake):
 		return Result{Enhanced: "4.7.5", Text: oneLine(err.Error()), Host: host, HostFailed: true}
+	case errors.As(err, &certificate):
+		return Result{Enhanced: "4.3.5", Text: oneLine(err.Error()), HostFailed: true}
 	default:
 		return Result{Enhanced: "4.4.2", Text: oneLine(err.Error()), Host: host, HostFailed: true}
 	}

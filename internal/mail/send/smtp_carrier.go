@@ -43,10 +43,11 @@ type Connector struct {
 	UsesMTASTS bool
 	// Source4 and Source6 are the addresses from which to connect, one of them at random; none leaves it to the system.
 	Source4, Source6 []netip.Addr
-	// Mechanism is PLAIN, LOGIN or SCRAM-SHA-256, by which User and Password prove who we are; "" for nothing. PLAIN and LOGIN are used
-	// once the connection is encrypted.
+	// Mechanism is PLAIN, LOGIN or SCRAM-SHA-256, by which User and Password prove who we are, or EXTERNAL, by which Certificate does,
+	// for User where there is one; "" for nothing. PLAIN, LOGIN and EXTERNAL are used once the connection is encrypted.
 	Mechanism, User, Password string
-	Certificate               *tls.Certificate
+	// Certificate gives what is shown to hosts that ask for a certificate; nil for none.
+	Certificate func() (*tls.Certificate, error)
 	// RootCAs are trusted; nil means those of the machine.
 	RootCAs  *x509.CertPool
 	Limits   Limits
@@ -252,8 +253,8 @@ func (s *SMTPCarrier) tlsPolicy(
 	ctx context.Context, connector Connector, policy *DomainPolicy, host nexthop.Host, secure bool, port int,
 ) (TLSPolicy, error) {
 	asked := TLSPolicy{Mode: connector.TLS, Names: connector.Names, RootCAs: connector.RootCAs}
-	if (connector.Mechanism == "PLAIN" || connector.Mechanism == "LOGIN") && asked.Mode == TLSOpportunistic {
-		// A password does not go in clear unless the connector says that nothing is encrypted.
+	if slices.Contains([]string{"PLAIN", "LOGIN", "EXTERNAL"}, connector.Mechanism) && asked.Mode == TLSOpportunistic {
+		// A password does not go in clear unless the connector says that nothing is encrypted, and in clear a certificate proves nothing.
 		asked.Mode = TLSRequired
 	}
 	if connector.DANE && secure && (host.Secure || len(connector.SmartHosts) > 0) {
@@ -292,15 +293,17 @@ func (c Connector) source(address netip.Addr) netip.Addr {
 	return sources[rand.IntN(len(sources))]
 }
 
-func (c Connector) authenticate() func() sasl.Client {
+func (c Connector) authenticate() func(offered []string) sasl.Client {
 	switch c.Mechanism {
 	case "":
 		return nil
+	case "EXTERNAL":
+		return external(c.User)
 	case "LOGIN":
-		return func() sasl.Client { return &loginClient{answers: []string{c.User, c.Password}} }
+		return func([]string) sasl.Client { return &loginClient{answers: []string{c.User, c.Password}} }
 	case "SCRAM-SHA-256":
-		return func() sasl.Client { return newScramClient(c.User, c.Password) }
+		return func([]string) sasl.Client { return newScramClient(c.User, c.Password) }
 	default:
-		return func() sasl.Client { return sasl.NewPlainClient("", c.User, c.Password) }
+		return func([]string) sasl.Client { return sasl.NewPlainClient("", c.User, c.Password) }
 	}
 }

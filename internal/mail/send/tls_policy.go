@@ -54,13 +54,10 @@ type TLSPolicy struct {
 }
 
 // config is how to shake hands with a host under this policy.
-func (p TLSPolicy) config(host string, own *tls.Certificate) *tls.Config {
+func (p TLSPolicy) config(host string, own *own) *tls.Config {
 	// The certificate is checked below, by the policy and not by the name of the host alone.
 	//nolint:gosec // VerifyConnection verifies what the mode asks for.
-	config := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
-	if own != nil {
-		config.Certificates = []tls.Certificate{*own}
-	}
+	config := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, GetClientCertificate: own.show}
 	switch p.Mode {
 	case TLSVerified:
 		config.VerifyConnection = func(state tls.ConnectionState) error { return p.verifyNames(host, state.PeerCertificates) }

@@ -43,6 +43,11 @@ func newVerifier(resolver *net.Resolver) *authenticity.Verifier {
 // peers speak in the clear.
 func (e equipment) equip(s *settings) error {
 	var wrong []error
+	for name, files := range s.sending.certificates {
+		connector := s.sending.connectors[name]
+		connector.Certificate = (&ownCertificate{files: files, log: e.log}).get
+		s.sending.connectors[name] = connector
+	}
 	for _, connector := range s.receive.Connectors {
 		if connector.IsDisabled {
 			continue

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -27,6 +28,7 @@ const (
 const (
 	problemBinding       = "mail-binding"
 	problemConfiguration = "mail-configuration"
+	problemCertificate   = "mail-certificate"
 	problemExpired       = "mail-certificate-expired"
 	problemExpiring      = "mail-certificate-expiring"
 )
@@ -119,25 +121,24 @@ func (g *governing) problems(now time.Time) []mailstore.Problem {
 			found = append(found, problem)
 		}
 	}
-	for connector, written := range g.server.settings.Load().receivers {
-		file := written.CertificateFile
-		if file == "" || !written.Enabled {
+	settings := g.server.settings.Load()
+	for connector, written := range settings.receivers {
+		if written.CertificateFile != "" && written.Enabled {
+			found = append(found, expiry("receive connector", connector, written.CertificateFile, now)...)
+		}
+	}
+	for connector, files := range settings.sending.certificates {
+		if !settings.sending.isUsedBy(connector, g.server.config.Name, g.server.host) {
 			continue
 		}
-		end, err := certificateEnd(file)
-		switch left := end.Sub(now); {
-		case err != nil: // Whoever serves the connector has reported it.
-		case left <= 0:
+		if _, err := tls.LoadX509KeyPair(files.Certificate, files.Key); err != nil {
 			found = append(found, mailstore.Problem{
-				Code: problemExpired, Kind: "receive connector", Object: connector,
-				Cause: fmt.Sprintf("Its certificate in %s has expired at %s.", file, end.UTC().Format(time.RFC3339)),
-			})
-		case left < certificateNotice:
-			found = append(found, mailstore.Problem{
-				Code: problemExpiring, Kind: "receive connector", Object: connector,
-				Cause: fmt.Sprintf("Its certificate in %s expires at %s.", file, end.UTC().Format(time.RFC3339)),
+				Code: problemCertificate, Kind: "send connector", Object: connector,
+				Cause: fmt.Sprintf("Its certificate %s with the key %s cannot be read by %s: %s.",
+					files.Certificate, files.Key, g.server.config.Name, err),
 			})
 		}
+		found = append(found, expiry("send connector", connector, files.Certificate, now)...)
 	}
 	slices.SortFunc(found, func(a, b mailstore.Problem) int {
 		if a.Code+a.Object < b.Code+b.Object {
@@ -146,6 +147,25 @@ func (g *governing) problems(now time.Time) []mailstore.Problem {
 		return 1
 	})
 	return found
+}
+
+// expiry is what is wrong with the end of the certificate of a connector. One that cannot be read is reported otherwise.
+func expiry(kind, connector, file string, now time.Time) []mailstore.Problem {
+	end, err := certificateEnd(file)
+	switch left := end.Sub(now); {
+	case err != nil:
+	case left <= 0:
+		return []mailstore.Problem{{
+			Code: problemExpired, Kind: kind, Object: connector,
+			Cause: fmt.Sprintf("Its certificate in %s has expired at %s.", file, end.UTC().Format(time.RFC3339)),
+		}}
+	case left < certificateNotice:
+		return []mailstore.Problem{{
+			Code: problemExpiring, Kind: kind, Object: connector,
+			Cause: fmt.Sprintf("Its certificate in %s expires at %s.", file, end.UTC().Format(time.RFC3339)),
+		}}
+	}
+	return nil
 }
 
 // certificateEnd is when the first certificate of a file ends.

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/mtasts"
 	"github.com/parley-broker/parley/internal/mail/nexthop"
+	"github.com/parley-broker/parley/internal/mail/receive"
 	"github.com/parley-broker/parley/internal/mail/send"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
@@ -33,6 +34,8 @@ type sendConnector struct {
 	Authentication string      `json:"authentication"`
 	Username       string      `json:"username"`
 	Password       string      `json:"password"`
+	Certificate    string      `json:"certificate_file"`
+	CertificateKey string      `json:"certificate_key_file"`
 	TLS            string      `json:"tls"`
 	Implicit       bool        `json:"implicit_tls"`
 	TLSDomain      string      `json:"tls_domain"`
@@ -76,6 +79,8 @@ type sending struct {
 	// nodes are the daemons that use a connector, where not all do.
 	nodes map[string][]string
 	kinds map[string]string
+	// certificates are the files of those that connectors which are enabled show.
+	certificates map[string]receive.CertificateFiles
 	// resolvers are those of connectors with name servers of their own, by these.
 	resolvers map[string]*nexthop.Resolver
 }
@@ -84,7 +89,7 @@ type sending struct {
 func readSending(connectors map[string]sendConnector, fqdn string, roots *x509.CertPool, used *sending) (*sending, error) {
 	s := &sending{
 		connectors: make(map[string]send.Connector), leaving: make(map[string]leaving), nodes: make(map[string][]string),
-		kinds: make(map[string]string), resolvers: make(map[string]*nexthop.Resolver),
+		kinds: make(map[string]string), resolvers: make(map[string]*nexthop.Resolver), certificates: make(map[string]receive.CertificateFiles),
 	}
 	for name, written := range connectors {
 		connector, err := written.connector(fqdn)
@@ -111,6 +116,9 @@ func readSending(connectors map[string]sendConnector, fqdn string, roots *x509.C
 			Forest:       slices.Contains(written.KeepHeaders, "FOREST"),
 		}}
 		s.kinds[name] = written.Routing
+		if written.Enabled && written.Certificate != "" {
+			s.certificates[name] = receive.CertificateFiles{Certificate: written.Certificate, Key: written.CertificateKey}
+		}
 		if len(written.Nodes) > 0 {
 			s.nodes[name] = written.Nodes
 		}
@@ -120,12 +128,18 @@ func readSending(connectors map[string]sendConnector, fqdn string, roots *x509.C
 
 // passedBy are the beginnings of queues whose connectors are used by other daemons than this one, which has some names.
 func (s *sending) passedBy(names ...string) (beginnings []string) {
-	for connector, nodes := range s.nodes {
-		if !slices.ContainsFunc(nodes, func(node string) bool { return slices.Contains(names, node) }) {
+	for connector := range s.nodes {
+		if !s.isUsedBy(connector, names...) {
 			beginnings = append(beginnings, s.kinds[connector]+"/"+connector+"/")
 		}
 	}
 	return beginnings
+}
+
+// isUsedBy is whether a daemon that has some names uses a connector.
+func (s *sending) isUsedBy(connector string, names ...string) bool {
+	nodes, isOfSome := s.nodes[connector]
+	return !isOfSome || slices.ContainsFunc(nodes, func(node string) bool { return slices.Contains(names, node) })
 }
 
 // withPorts adds the usual port to addresses without one.

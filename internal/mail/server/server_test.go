@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,6 +27,9 @@ import (
 // relay is a host on loopback that takes mail, and refuses recipients whose name begins with "no". It closes the connection instead of
 // answering to a message for one whose name begins with "mute".
 type relay struct {
+	// secured is how it speaks TLS where it does.
+	secured *tls.Config
+
 	mu       sync.Mutex
 	messages []string
 }
@@ -70,7 +74,7 @@ func (r *relay) serve(t *testing.T) string {
 	t.Helper()
 	listener := listen(t)
 	host := smtp.NewServer(r)
-	host.Domain, host.ErrorLog = "relay.example", discardLog{}
+	host.Domain, host.ErrorLog, host.TLSConfig = "relay.example", discardLog{}, r.secured
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = host.Serve(listener) })
 	t.Cleanup(func() { _ = host.Close(); serving.Wait() })
