@@ -36721,10 +36721,14 @@ from (values
     '[{"host": "relay.example", "port": 25, "weight": 1}]'),
   ('send connector', 'smart_host_order', 'choice', '"RANDOM"', null, null, 'RANDOM WEIGHTED LISTED', false, false, ''),
   ('send connector', 'port', 'integer', '25', 1, 65535, null, false, false, ''),
-  ('send connector', 'authentication', 'choice', '"NONE"', null, null, 'NONE PLAIN LOGIN SCRAM-SHA-256', false,
-    false, ''),
+  ('send connector', 'authentication', 'choice', '"NONE"', null, null, 'NONE PLAIN LOGIN SCRAM-SHA-256 EXTERNAL', false,
+    false, 'EXTERNAL: by the certificate, and by AUTH EXTERNAL where the host offers that'),
   ('send connector', 'username', 'text', null, null, null, null, false, false, ''),
   ('send connector', 'password', 'text', null, null, null, null, false, true, ''),
+  ('send connector', 'certificate_file', 'text', null, null, null, null, false, false,
+    'shown to hosts that ask for a certificate; PEM, on the machine of the daemon'),
+  ('send connector', 'certificate_key_file', 'text', null, null, null, null, false, false,
+    'PEM, on the machine of the daemon'),
   ('send connector', 'tls', 'choice', '"OPPORTUNISTIC"', null, null,
     'OFF OPPORTUNISTIC REQUIRED DOMAIN CERTIFICATE DANE', false, false, ''),
   ('send connector', 'implicit_tls', 'boolean', 'false', null, null, null, false, false, ''),
@@ -38305,7 +38309,14 @@ begin
     found := parley_mail._p_contradicts('send connector', name, 'itself', 'routing is SMART_HOST, and there is none.',
       'Give smart_hosts, such as [{"host": "relay.example"}].');
   end if;
-  if settings ->> 'authentication' <> 'NONE'
+  found := parley_mail._p_check_certificate('send connector', name, settings);
+  if settings ->> 'authentication' = 'EXTERNAL'
+    and (settings ->> 'certificate_file' is null or settings ->> 'tls' = 'OFF') then
+    found := parley_mail._p_contradicts('send connector', name, 'itself',
+      'authentication EXTERNAL needs a certificate, and TLS in which to show it.',
+      'Give certificate_file and certificate_key_file, and another tls than OFF.');
+  end if;
+  if settings ->> 'authentication' not in ('NONE', 'EXTERNAL')
     and (settings ->> 'username' is null or secrets ->> 'password' is null) then
     found := parley_mail._p_contradicts('send connector', name, 'itself', 'authentication needs a name and a password.',
       'Give username and password.');
@@ -47600,9 +47611,10 @@ select c.code, c.part, c.level, c.patience, c.meaning
 from (values
   ('mail-configuration', 'CONFIGURATION', 'ERROR', interval '0', 'A daemon cannot use the configuration.'),
   ('mail-binding', 'CONFIGURATION', 'ERROR', '0', 'A daemon cannot listen where a receive connector says.'),
-  ('mail-certificate-expired', 'CONFIGURATION', 'ERROR', '0', 'The certificate of a receive connector has expired.'),
+  ('mail-certificate', 'CONFIGURATION', 'ERROR', '0', 'A daemon cannot read the certificate of a send connector.'),
+  ('mail-certificate-expired', 'CONFIGURATION', 'ERROR', '0', 'The certificate of a connector has expired.'),
   ('mail-certificate-expiring', 'CONFIGURATION', 'WARNING', '0',
-    'The certificate of a receive connector expires within 30 days.'),
+    'The certificate of a connector expires within 30 days.'),
   ('mail-signing-key-missing', 'CONFIGURATION', 'WARNING', '0',
     'A send connector signs, and an accepted domain has no key: its mail leaves without a signature.'),
   ('mail-no-daemon', 'RUNTIME', 'ERROR', '1 minute', 'Mail is configured, and no daemon serves it.'),
@@ -47657,7 +47669,8 @@ as $$
       when 'mail-binding' then
         'select parley_mail.alter_object(''receive connector'', <name>, ''{"bindings": [<address:port>]}'');'
       else format(
-        'select parley_mail.alter_object(''receive connector'', %L, ''{"certificate_file": <file>}'');', p.object
+        'select parley_mail.alter_object(%L, %L, ''{"certificate_file": <file>, "certificate_key_file": <file>}'');',
+        p.kind, p.object
       )
     end as cure
   from daemon as d
