@@ -15,10 +15,15 @@ const (
 func newConfigured(t *testing.T) *broker {
 	t.Helper()
 	b := newWorld(t)
-	b.exec("select parley.create_queue('Configuring')")
-	b.exec("select parley.create_service($1, 'Configuring', array[$2])", configurationService, notices)
-	b.exec("select parley.create_route('configuration', 'LOCAL', $1)", configurationService)
+	b.configure()
 	return b
+}
+
+func (s session) configure() {
+	s.Helper()
+	s.exec("select parley.create_queue('Configuring')")
+	s.exec("select parley.create_service($1, 'Configuring', array[$2])", configurationService, notices)
+	s.exec("select parley.create_route('configuration', 'LOCAL', $1)", configurationService)
 }
 
 func (s session) requireRoute(service, address, status string) {

@@ -138,8 +138,8 @@ var claims = []claim{
 		join parley._p_queue as q on q.name = 'q' and m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 10`},
 	{"architecture", "So there are no temporary tables", `
 		select not exists (select from pg_proc where pronamespace = 'parley'::regnamespace and prosrc ~* 'create (local )?temp')`},
-	{"architecture", "One advisory lock of the session exists", `
-		select count(*) = 1 from pg_proc where pronamespace = 'parley'::regnamespace and prosrc ~ 'pg_(try_)?advisory_lock'`},
+	{"architecture", "No advisory lock of a session exists", `
+		select count(*) = 0 from pg_proc where pronamespace = 'parley'::regnamespace and prosrc ~ 'pg_(try_)?advisory_lock'`},
 	{"architecture", "no C, no superuser", `
 		select not exists (
 			select from pg_proc as p join pg_language as l on l.oid = p.prolang

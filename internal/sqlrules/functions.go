@@ -78,6 +78,7 @@ func checkFunctions(f File, raising map[string]string, report reporter) {
 		checkBodyLength(r, report)
 		checkSearchPath(r, report)
 		checkPlans(r, report)
+		checkAdvisory(r, report)
 		comment, ok := commentAfter(f, r)
 		if !ok {
 			report(r.line, "comment", "say what %s does with a comment on %s after it", name, r.kind)

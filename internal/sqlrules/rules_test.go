@@ -55,6 +55,8 @@ func TestRulesRefuse(t *testing.T) {
 		},
 		{name: "a body of 81 lines", sql: "-- Head.\n" + fn("parley.f", strings.Repeat("null;\n  ", 78)+"null;"), want: []string{"body length"}},
 		{name: "an exception for a body that is short", sql: "-- Head.\n" + fn("parley._p_take", "null;"), want: []string{"body length"}},
+		{name: "an advisory lock", sql: "-- Head.\n" + fn("parley.f", "perform pg_try_advisory_xact_lock(1);"), want: []string{"advisory lock"}},
+		{name: "an exception for an advisory lock that is not taken", sql: "-- Head.\n" + fn("parley._p_await_service", "null;"), want: []string{"advisory lock"}},
 		{name: "no language", sql: "-- Head.\n" + strings.Replace(fn("parley.f", "null;"), "language plpgsql\n", "", 1), want: []string{"language"}},
 		{name: "a body in quotes", sql: "-- Head.\n" + strings.ReplaceAll(fn("parley.f", "null;"), "$$", "'"), want: []string{"body"}},
 		{name: "a public trigger function", sql: "-- Head.\n" + strings.Replace(fn("parley.f", "null;"), "returns void", "returns trigger", 1), want: []string{"private name"}},

@@ -186,7 +186,7 @@ comment on function parley._p_find_dialog_queue(oid, text) is
 'Finds a queue that the caller may give to a service.
 Errors: 208, 229, 8402 a simple queue, 9609.';
 
-create function parley._p_add_queue(queue_id integer, schema_name text, name text, owner oid) returns void
+create function parley._p_add_queue(queue_id integer, schema_name text, name text, owner oid) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -208,12 +208,15 @@ begin
     format('parley._p_queue_%s_rollback', queue_id)::regclass,
     format('parley._p_queue_%s_counter', queue_id)::regclass,
     true, true, false, true
-  );
+  )
+  on conflict on constraint _p_queue_lookup_name_key do nothing;
+  return found;
 end
 $$;
 
 comment on function parley._p_add_queue(integer, text, text, oid) is
-'Creates a queue with its sequences and the settings every new queue has.';
+'Creates a queue with its sequences and the settings every new queue has; gives false when there is one of that name,
+after a wait for the end of a transaction that has just created one.';
 
 create function parley.create_queue(
   queue text,
@@ -241,10 +244,6 @@ declare
   v_name record := parley._p_queue_name(queue);
 begin
   found := parley._p_require_permission(v_caller, 'CREATE QUEUE', 'database', 0, null, null);
-  -- Serialises two creations of the same name, so that the second gets our error and not one of a sequence.
-  perform pg_advisory_xact_lock(
-    hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0)
-  );
   perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   if found then
     found := parley._p_raise(2714, 'object', 'queue', queue, 'alter_queue');
@@ -255,7 +254,10 @@ begin
   end if;
   found := parley._p_require_range('deduplication_seconds', deduplication_seconds, 1, 604800);
   v_id := nextval('parley._p_object_id');
-  perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, v_owner);
+  -- Of two who create the same name, the second waits here, for the entry in the index.
+  if not parley._p_add_queue(v_id, v_name.schema_name, v_name.name, v_owner) then
+    found := parley._p_raise(2714, 'object', 'queue', queue, 'alter_queue');
+  end if;
   update parley._p_queue as q
   set is_simple = upper(kind) = 'SIMPLE', deduplication_seconds = create_queue.deduplication_seconds
   where q.queue_id = v_id;

@@ -19,7 +19,8 @@
 -- disabled: RECEIVE refuses it with 9617 until alter_queue(status => true). The count being outside, the refusal needs
 -- no commit, and setting aside happens again when the transaction that did it rolls back.
 --
--- Lock: an advisory lock of the session around the sequences, for a few lines.
+-- Lock: a row of _p_rollback_counter around the sequences, for a few lines and after all other locks: nothing else is
+-- taken under it.
 
 create function parley._p_count_rollback(queue_id integer, endpoint_id bigint, "position" bigint) returns boolean
 language plpgsql
@@ -67,6 +68,13 @@ nothing more in this transaction.
 Errors: 9617 when it has come back too often and the queue is to be disabled.
 Source: spec 5.6.';
 
+create table parley._p_rollback_counter (slot integer primary key);
+
+comment on table parley._p_rollback_counter is
+'Rows that exist to be locked by who counts a rollback: queue_id % 16. An advisory lock anybody could take.';
+
+insert into parley._p_rollback_counter (slot) select n from generate_series(0, 15) as n;
+
 create function parley._p_count_returned(queue parley._p_queue, "position" bigint, failed bigint) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -74,16 +82,16 @@ as $$
 declare
   v_count integer;
 begin
-  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and
-  -- let go of whatever happens.
+  -- Two readers that count at once must not lose one. The lock of a row ends with the part of the transaction that
+  -- took it, and so this part is always undone: the sequences keep what was written to them. To the end of the
+  -- transaction it would hold up all readers of a queue whose messages came back.
   begin
-    perform pg_advisory_lock(1346458188, queue.queue_id);
+    perform from parley._p_rollback_counter as k where k.slot = queue.queue_id % 16 for update;
     v_count := parley._p_add_rollback(queue, (position / 1024) & 134217727, failed);
-    perform pg_advisory_unlock(1346458188, queue.queue_id);
+    raise exception 'counted' using errcode = 'PB002';
   exception
-    when others or query_canceled then
-      perform pg_advisory_unlock(1346458188, queue.queue_id);
-      raise;
+    when sqlstate 'PB002' then
+      null;
   end;
   return v_count;
 end

@@ -2,8 +2,9 @@
 --
 -- One partition a day (UTC), made some days ahead and dropped when it is older than the retention. A row is one event
 -- of one message, with its recipients in an array. Rows are found by message and by time.
--- Locks: making a partition takes a lock on the parent that lets everybody read and append. Dropping one needs the
--- parent to itself for a moment: it is tried without waiting, and again at the next call.
+-- Locks: making a partition takes the row of _p_tracking_maker, first of all, and then a lock on the parent that lets
+-- everybody read and append. Dropping one needs the parent to itself for a moment: it is tried without waiting, and
+-- again at the next call.
 
 create sequence parley_store._p_tracking_log_id cache 32;
 
@@ -31,6 +32,13 @@ create table parley_store._p_tracking_day (
 
 comment on table parley_store._p_tracking_day is 'The days for which there is a partition.';
 
+create table parley_store._p_tracking_maker (is_only boolean primary key default true check (is_only));
+
+comment on table parley_store._p_tracking_maker is
+'One row, and whoever makes a partition locks it. Nobody else can, as anybody could take an advisory lock.';
+
+insert into parley_store._p_tracking_maker (is_only) values (true);
+
 create view parley_store.tracking as
 select t.at, t.system, t.event, t.source, t.message_id, t.recipients, t.fields, t.log_id
 from parley_store._p_tracking as t;
@@ -44,7 +52,7 @@ as $$
 declare
   v_name text := format('_p_tracking_%s', to_char(day, 'YYYYMMDD'));
 begin
-  perform pg_advisory_xact_lock(8102099357864587376);
+  perform from parley_store._p_tracking_maker as k for update;
   perform from parley_store._p_tracking_day as d where d.day = _p_make_tracking_day.day;
   if found then
     return;

@@ -11,7 +11,8 @@
 -- Invariant: one conversation for each service name and message type. Of two who find the same thing missing at once,
 -- one asks, and the other waits for nobody: it goes on as if it were asked, which is true or will be found out when
 -- delayed messages are classified again.
--- Locks: an advisory lock for the name, only tried; then the row of the request; then those of its conversation.
+-- Locks: a row of _p_configuration_asker for the name, only tried; then the row of the request; then those of its
+-- conversation.
 
 create table parley._p_configuration_request (
   service_name text collate "C" not null,
@@ -28,6 +29,14 @@ comment on table parley._p_configuration_request is
 'What the broker configuration service was asked for, until a while after its answer.';
 comment on column parley._p_configuration_request.pause is
 'How long after the answer it is not asked for the same again.';
+
+create table parley._p_configuration_asker (slot integer primary key);
+
+comment on table parley._p_configuration_asker is
+'Rows that exist to be locked by who asks the broker configuration service, by a hash of what for. An advisory lock
+anybody could take, and nobody would ask.';
+
+insert into parley._p_configuration_asker (slot) select n from generate_series(0, 63) as n;
 
 create function parley._p_is_asking(service_name text, message_type_id integer) returns boolean
 language plpgsql stable
@@ -63,9 +72,12 @@ begin
   select * into v_type
   from parley._p_message_type as t
   where t.message_type_id = _p_ask_broker_configuration.message_type_id;
-  if not pg_try_advisory_xact_lock(
-    hashtextextended(format('parley %s %s', substring(v_type.name from '[^/]+$'), service_name), 0)
-  ) then
+  -- Two names that share a row are asked for one after the other.
+  perform
+  from parley._p_configuration_asker as k
+  where k.slot = hashtext(format('%s %s', message_type_id, service_name)) & 63
+  for update skip locked;
+  if not found then
     return 'asking';
   end if;
   select * into v_request

@@ -181,7 +181,7 @@ type stalled struct {
 }
 
 // stallReader lets the message at the head of the target's queue come back once and then stops a reader where it counts that. The count is
-// guarded by an advisory lock, which the test holds.
+// guarded by a row, which the test locks.
 func (b *fixture) stallReader(t testing.TB) stalled {
 	t.Helper()
 	failing, holder, reader := b.session(t), b.session(t), b.session(t)
@@ -190,7 +190,8 @@ func (b *fixture) stallReader(t testing.TB) stalled {
 		t.Fatal("there is nothing to receive")
 	}
 	failing.rollback()
-	holder.exec("select pg_advisory_lock(1346458188, queue_id) from parley._p_queue where lookup_name = 'target_queue'")
+	holder.begin()
+	holder.exec("select from parley._p_rollback_counter for update")
 	r := start(b, reader, func() ([]message, error) { return reader.tryReceive(context.Background(), from{}) })
 	r.awaitBlocked()
 	return stalled{r, holder}
@@ -199,6 +200,6 @@ func (b *fixture) stallReader(t testing.TB) stalled {
 // resume lets the reader go on, and gives what it received.
 func (r stalled) resume() []message {
 	r.s.t.Helper()
-	r.holder.exec("select pg_advisory_unlock_all()")
+	r.holder.rollback()
 	return r.must()
 }
