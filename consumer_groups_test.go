@@ -277,3 +277,13 @@ func TestReceiveFromManyGroupsIsRefusedWithOneNamed(t *testing.T) {
 		t.Errorf("received %q", bodies)
 	}
 }
+
+// A second failure adds nothing to what is received alone already, and takes nothing from it.
+func TestConsumerReceivesAloneAsManyAsTheLargestFailure(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ planned, failed, want int }{{0, 3, 3}, {2, 5, 5}, {5, 2, 5}, {3, 3, 3}} {
+		if got := parley.SeparateFailed(c.planned, c.failed); got != c.want {
+			t.Errorf("of %d planned and %d that failed %d are received alone, want %d", c.planned, c.failed, got, c.want)
+		}
+	}
+}

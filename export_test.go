@@ -82,3 +82,11 @@ func (c ConsumerWakeUps) Received(now time.Time) { c.w.received(now) }
 
 // Polls reports whether the consumer scans instead of asking senders to notify.
 func (c ConsumerWakeUps) Polls(now time.Time) bool { return c.w.polls(now) }
+
+// SeparateFailed gives how many messages a consumer receives alone that had planned so many, when so many fail together.
+func SeparateFailed(planned, failed int) int {
+	execution := &consumerExecution{}
+	execution.singles.Store(int64(planned))
+	execution.separateFailed(failed)
+	return int(execution.singles.Load())
+}

@@ -157,10 +157,12 @@ func TestUnreachableMailIsCategorizedAnewWhenTheConfigurationChanges(t *testing.
 func TestInTestModeNothingLeavesButToOneAddress(t *testing.T) {
 	t.Parallel()
 	b := newMail(t)
+	b.exec(`create table public.orders (sender text)`)
+	b.exec(`select parley_mail.create_object('service binding', 'orders', '{"pattern": "orders@b.example", "table": "public.orders"}')`)
 	b.exec(`select parley_mail.alter_object('organization', 'organization', '{"redirect_all_to": "tests@catcher.example"}')`)
-	b.exec(`select parley_mail.send('ann@example.org', array['x@b.example', 'y@c.example', 'bob@example.org', 'tests@catcher.example'], subject => 'x', text => 'x')`)
+	b.exec(`select parley_mail.send('ann@example.org', array['x@b.example', 'y@c.example', 'bob@example.org', 'orders@b.example', 'tests@catcher.example'], subject => 'x', text => 'x')`)
 	b.categorize("1 0 0")
-	if got := b.recipients(); got != "DNS/internet/catcher.example tests@catcher.example; MAILBOX/local/- bob@example.org" {
+	if got := b.recipients(); got != "DNS/internet/catcher.example tests@catcher.example; MAILBOX/local/- bob@example.org; SERVICE/orders/- orders@b.example" {
 		t.Errorf("recipients: %s", got)
 	}
 	// One of ours, and the addresses that it stands for.

@@ -10,7 +10,8 @@ func TestMailForNobodyIsRefusedWhileThePeerIsThere(t *testing.T) {
 	b.exec(`select parley_mail.apply('{
 		"organization": {"organization": {"postmaster": "ann@example.org"}},
 		"accepted domain": {"relay.example.org": {"type": "INTERNAL_RELAY"}},
-		"mailbox": {"small@example.org": {"store": "local", "max_receive_size": 1024}, "shut@example.org": {"store": "local", "internal_senders_only": true}},
+		"mailbox": {"small@example.org": {"store": "local", "max_receive_size": 1999}, "fits@example.org": {"store": "local", "max_receive_size": 2000},
+			"shut@example.org": {"store": "local", "internal_senders_only": true}},
 		"distribution group": {"all@example.org": {"members": ["ann@example.org"], "reject_from": ["spam.example"]}},
 		"alias": {"first@example.org": {"target": "second@example.org"}, "second@example.org": {"target": "small@example.org"},
 			"lost@example.org": {"target": "nobody@example.org"}, "out@example.org": {"target": "x@elsewhere.example"}},
@@ -18,7 +19,7 @@ func TestMailForNobodyIsRefusedWhileThePeerIsThere(t *testing.T) {
 	}')`)
 	for recipient, want := range map[string]string{
 		"ann@example.org": "- true", "A@Example.org": "- true", "nobody@example.org": "5.1.1 true", "x@relay.example.org": "- true",
-		"small@example.org": "5.2.3 false", "first@example.org": "5.2.3 false", "lost@example.org": "5.1.1 true", "out@example.org": "- true",
+		"small@example.org": "5.2.3 false", "fits@example.org": "- false", "first@example.org": "5.2.3 false", "lost@example.org": "5.1.1 true", "out@example.org": "- true",
 		"shut@example.org": "5.7.1 false", "all@example.org": "5.7.1 false", "orders+7@example.org": "- true", "orders@example.org": "5.1.1 true",
 		"PostMaster@example.org": "- true",
 	} {

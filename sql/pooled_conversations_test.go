@@ -204,10 +204,19 @@ func TestGetConversationReplacesByAge(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	first := b.pooled("k", "1")
+	// It is good for a minute longer than its hour, for who was given it at the end of that.
+	equal(b.session, true, `
+		select p.end_at - e.begun_at between interval '61 minutes' and interval '61 minutes 30 seconds'
+		from parley.pooled_conversations as p join parley._p_endpoint as e using (conversation_handle)`)
 	b.exec("update parley._p_endpoint set begun_at = begun_at - interval '1 hour'")
+	// What ends sooner than in a minute is not kept longer because it is replaced.
+	b.exec("update parley._p_alarm set due_at = clock_timestamp() + interval '20 seconds' where kind = 'pooled'")
+	const end = "select end_at::text from parley.pooled_conversations where conversation_handle = $1"
+	before := value[string](b.session, end, first)
 	if second := b.pooled("k", "2"); second == first {
 		t.Error("it is given after an hour")
 	}
+	equal(b.session, before, end, first)
 }
 
 // Nobody ends what a transaction was given, before that is over.

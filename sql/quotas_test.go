@@ -1,7 +1,6 @@
 package sql_test
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -212,18 +211,24 @@ func TestQuotaOfASimpleQueue(t *testing.T) {
 
 func TestQuotaSaysThatItIsNearlyUsedUp(t *testing.T) {
 	t.Parallel()
-	b := newWorld(t)
-	b.quota("messages => 100")
-	s, notices := b.noticing("postgres")
-	handle := s.dialog()
-	for i := range 100 {
-		s.send(handle, request, fmt.Sprint(i))
-		if i == 70 && len(*notices) > 0 {
-			t.Errorf("a notice below four fifths: %v", (*notices)[0])
-		}
-	}
-	if len(*notices) == 0 || len(*notices) > 21 || (*notices)[0].Message != `queue "Answering" is nearly full` {
-		t.Errorf("notices %v", *notices)
+	for _, quota := range []string{"messages => 100", "bytes => 1000000"} {
+		t.Run(quota, func(t *testing.T) {
+			t.Parallel()
+			b := newWorld(t)
+			b.quota(quota)
+			s, notices := b.noticing("postgres")
+			handle := s.dialog()
+			body := strings.Repeat("x", 9800)
+			for i := range 98 {
+				s.send(handle, request, body)
+				if i == 70 && len(*notices) > 0 {
+					t.Errorf("a notice below four fifths: %v", (*notices)[0])
+				}
+			}
+			if len(*notices) == 0 || len(*notices) > 21 || (*notices)[0].Message != `queue "Answering" is nearly full` {
+				t.Errorf("notices %v", *notices)
+			}
+		})
 	}
 }
 

@@ -130,6 +130,14 @@ func TestLimitsOfAMessageAreAnsweredBehindItsData(t *testing.T) {
 		if got := c.reply(); !strings.HasPrefix(got, attempt.reply) {
 			t.Errorf("%s: the reply is %q, want %s", name, got, attempt.reply)
 		}
+		c.say("MAIL FROM:<a@example.net>", "250")
+		c.say("RCPT TO:<bob@example.com>", "250")
+		half := len(attempt.text) / 2
+		c.send(fmt.Sprintf("BDAT %d\r\n%sBDAT %d LAST\r\n%s", half, attempt.text[:half], len(attempt.text)-half, attempt.text[half:]))
+		c.expect("250 2.0.0")
+		if got := c.reply(); !strings.HasPrefix(got, attempt.reply) {
+			t.Errorf("%s: the reply to chunks is %q, want %s", name, got, attempt.reply)
+		}
 		c.say("NOOP", "250")
 		_ = c.conn.Close()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,9 @@ type queue struct {
 	outcomes []send.Outcome
 	reports  []send.HopReport
 	recorded chan struct{}
+	// recording is what each record waits for, nil for nothing; most is how many outcomes one had.
+	recording chan struct{}
+	most      int
 }
 
 func newQueue() *queue {
@@ -44,8 +48,12 @@ func (q *queue) Permit(context.Context, send.Batch, send.Ends) ([]int64, error) 
 func (q *queue) Renew(context.Context, []int64, time.Duration) error { return nil }
 
 func (q *queue) Record(_ context.Context, outcomes []send.Outcome, hops []send.HopReport) (int, error) {
+	if q.recording != nil {
+		<-q.recording
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.most = max(q.most, len(outcomes))
 	q.outcomes, q.reports = append(q.outcomes, outcomes...), append(q.reports, hops...)
 	for range outcomes {
 		q.recorded <- struct{}{}
@@ -58,6 +66,7 @@ type road struct {
 	limits send.Limits
 	mu     sync.Mutex
 	opened int
+	sent   atomic.Int32
 	// refusal is why there is no way; nil where there is one.
 	refusal *send.OpenError
 	// held is what each message waits for; nil for nothing.
@@ -89,6 +98,7 @@ func (w *roadWay) Send(ctx context.Context, message send.Message) []send.Result 
 		}
 	}
 	w.messages++
+	w.road.sent.Add(1)
 	switch message.ID {
 	case "closes":
 		return []send.Result{{Class: send.Deferred, Code: 421, HostFailed: true}}
@@ -154,6 +164,27 @@ func TestConnectionCarriesAsManyMessagesAsItMay(t *testing.T) {
 	q.await(t, 7)
 	if n := r.connections(); n != 3 {
 		t.Errorf("%d connections for 7 messages of 3 each", n)
+	}
+}
+
+// What waits to be recorded is recorded in transactions of a bounded size.
+func TestOutcomesAreRecordedTwoHundredAtOnce(t *testing.T) {
+	t.Parallel()
+	q, r := newQueue(), &road{}
+	q.recording = make(chan struct{})
+	q.put(hopTo("internet", "b.example"), slices.Repeat([]string{"1"}, 401)...)
+	dispatch(t, q, r)
+	for deadline := time.Now().Add(time.Minute); r.sent.Load() < 401; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of 401 messages were sent", r.sent.Load())
+		}
+	}
+	close(q.recording)
+	q.await(t, 401)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.most != 200 {
+		t.Errorf("%d outcomes were recorded in one transaction", q.most)
 	}
 }
 
