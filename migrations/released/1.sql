@@ -2641,7 +2641,7 @@ comment on function parley._p_find_dialog_queue(oid, text) is
 'Finds a queue that the caller may give to a service.
 Errors: 208, 229, 8402 a simple queue, 9609.';
 
-create function parley._p_add_queue(queue_id integer, schema_name text, name text, owner oid) returns void
+create function parley._p_add_queue(queue_id integer, schema_name text, name text, owner oid) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -2663,12 +2663,15 @@ begin
     format('parley._p_queue_%s_rollback', queue_id)::regclass,
     format('parley._p_queue_%s_counter', queue_id)::regclass,
     true, true, false, true
-  );
+  )
+  on conflict on constraint _p_queue_lookup_name_key do nothing;
+  return found;
 end
 $$;
 
 comment on function parley._p_add_queue(integer, text, text, oid) is
-'Creates a queue with its sequences and the settings every new queue has.';
+'Creates a queue with its sequences and the settings every new queue has; gives false when there is one of that name,
+after a wait for the end of a transaction that has just created one.';
 
 create function parley.create_queue(
   queue text,
@@ -2696,10 +2699,6 @@ declare
   v_name record := parley._p_queue_name(queue);
 begin
   found := parley._p_require_permission(v_caller, 'CREATE QUEUE', 'database', 0, null, null);
-  -- Serialises two creations of the same name, so that the second gets our error and not one of a sequence.
-  perform pg_advisory_xact_lock(
-    hashtextextended('parley queue ' || parley._p_lookup_name(v_name.schema_name, v_name.name), 0)
-  );
   perform from parley._p_queue as q where q.lookup_name = parley._p_lookup_name(v_name.schema_name, v_name.name);
   if found then
     found := parley._p_raise(2714, 'object', 'queue', queue, 'alter_queue');
@@ -2710,7 +2709,10 @@ begin
   end if;
   found := parley._p_require_range('deduplication_seconds', deduplication_seconds, 1, 604800);
   v_id := nextval('parley._p_object_id');
-  perform parley._p_add_queue(v_id, v_name.schema_name, v_name.name, v_owner);
+  -- Of two who create the same name, the second waits here, for the entry in the index.
+  if not parley._p_add_queue(v_id, v_name.schema_name, v_name.name, v_owner) then
+    found := parley._p_raise(2714, 'object', 'queue', queue, 'alter_queue');
+  end if;
   update parley._p_queue as q
   set is_simple = upper(kind) = 'SIMPLE', deduplication_seconds = create_queue.deduplication_seconds
   where q.queue_id = v_id;
@@ -3193,20 +3195,28 @@ Source: spec 2.4.';
 -- The lock of the name of a service: first sends share it; who takes the service away, or changes what was remembered
 -- of it, takes it alone (docs/architecture.md, "Lock order"). Who only tries it asks _p_may_remember_routes
 -- (conversation/connect.sql).
+--
+-- It is an advisory lock, because nothing else is shared by all first sends without a write: the lock of a row would
+-- be written by each of them, to one page that all share. Anybody can take it, too, so that no first send waits for it:
+-- where it is not to be had, it waits for the row of the service, which only who changes it takes alone. He takes the
+-- lock before, and waits for it, also for an outsider; but without the row, and so holds up no first send meanwhile.
+-- Locks: the advisory lock of the name, then the row of the service.
 
 create function parley._p_await_service(service_name text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform pg_advisory_xact_lock_shared(hashtextextended('parley routes ' || service_name, 0));
+  if not pg_try_advisory_xact_lock_shared(hashtextextended('parley routes ' || service_name, 0)) then
+    perform from parley._p_service as s where s.name = service_name for key share;
+  end if;
 end
 $$;
 
 comment on function parley._p_await_service(text) is
 'Waits for whoever drops a service, moves it to another queue or changes what it accepts, so that the next statement
 finds what he leaves; until this transaction ends, who does so waits for it in _p_forget_later_routes, and finds the
-sides that it makes.';
+sides that it makes. An outsider who holds the advisory lock delays it no more than by the lock of a row.';
 
 create function parley._p_forget_later_routes(service_name text) returns void
 language plpgsql
@@ -3214,6 +3224,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform pg_advisory_xact_lock(hashtextextended('parley routes ' || service_name, 0));
+  perform from parley._p_service as s where s.name = service_name for update;
 end
 $$;
 
@@ -13569,7 +13580,8 @@ comment on function parley._p_forget_far_side(bigint) is
 -- disabled: RECEIVE refuses it with 9617 until alter_queue(status => true). The count being outside, the refusal needs
 -- no commit, and setting aside happens again when the transaction that did it rolls back.
 --
--- Lock: an advisory lock of the session around the sequences, for a few lines.
+-- Lock: a row of _p_rollback_counter around the sequences, for a few lines and after all other locks: nothing else is
+-- taken under it.
 
 create function parley._p_count_rollback(queue_id integer, endpoint_id bigint, "position" bigint) returns boolean
 language plpgsql
@@ -13617,6 +13629,13 @@ nothing more in this transaction.
 Errors: 9617 when it has come back too often and the queue is to be disabled.
 Source: spec 5.6.';
 
+create table parley._p_rollback_counter (slot integer primary key);
+
+comment on table parley._p_rollback_counter is
+'Rows that exist to be locked by who counts a rollback: queue_id % 16. An advisory lock anybody could take.';
+
+insert into parley._p_rollback_counter (slot) select n from generate_series(0, 15) as n;
+
 create function parley._p_count_returned(queue parley._p_queue, "position" bigint, failed bigint) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -13624,16 +13643,16 @@ as $$
 declare
   v_count integer;
 begin
-  -- Two readers that count at once must not lose one: a lock of the session, held for these few lines only and
-  -- let go of whatever happens.
+  -- Two readers that count at once must not lose one. The lock of a row ends with the part of the transaction that
+  -- took it, and so this part is always undone: the sequences keep what was written to them. To the end of the
+  -- transaction it would hold up all readers of a queue whose messages came back.
   begin
-    perform pg_advisory_lock(1346458188, queue.queue_id);
+    perform from parley._p_rollback_counter as k where k.slot = queue.queue_id % 16 for update;
     v_count := parley._p_add_rollback(queue, (position / 1024) & 134217727, failed);
-    perform pg_advisory_unlock(1346458188, queue.queue_id);
+    raise exception 'counted' using errcode = 'PB002';
   exception
-    when others or query_canceled then
-      perform pg_advisory_unlock(1346458188, queue.queue_id);
-      raise;
+    when sqlstate 'PB002' then
+      null;
   end;
   return v_count;
 end
@@ -15135,7 +15154,8 @@ Source: spec 6.1 to 6.3.';
 -- Invariant: one conversation for each service name and message type. Of two who find the same thing missing at once,
 -- one asks, and the other waits for nobody: it goes on as if it were asked, which is true or will be found out when
 -- delayed messages are classified again.
--- Locks: an advisory lock for the name, only tried; then the row of the request; then those of its conversation.
+-- Locks: a row of _p_configuration_asker for the name, only tried; then the row of the request; then those of its
+-- conversation.
 
 create table parley._p_configuration_request (
   service_name text collate "C" not null,
@@ -15152,6 +15172,14 @@ comment on table parley._p_configuration_request is
 'What the broker configuration service was asked for, until a while after its answer.';
 comment on column parley._p_configuration_request.pause is
 'How long after the answer it is not asked for the same again.';
+
+create table parley._p_configuration_asker (slot integer primary key);
+
+comment on table parley._p_configuration_asker is
+'Rows that exist to be locked by who asks the broker configuration service, by a hash of what for. An advisory lock
+anybody could take, and nobody would ask.';
+
+insert into parley._p_configuration_asker (slot) select n from generate_series(0, 63) as n;
 
 create function parley._p_is_asking(service_name text, message_type_id integer) returns boolean
 language plpgsql stable
@@ -15187,9 +15215,12 @@ begin
   select * into v_type
   from parley._p_message_type as t
   where t.message_type_id = _p_ask_broker_configuration.message_type_id;
-  if not pg_try_advisory_xact_lock(
-    hashtextextended(format('parley %s %s', substring(v_type.name from '[^/]+$'), service_name), 0)
-  ) then
+  -- Two names that share a row are asked for one after the other.
+  perform
+  from parley._p_configuration_asker as k
+  where k.slot = hashtext(format('%s %s', message_type_id, service_name)) & 63
+  for update skip locked;
+  if not found then
     return 'asking';
   end if;
   select * into v_request
@@ -35573,8 +35604,9 @@ Source: spec hub-transport 17.';
 --
 -- One partition a day (UTC), made some days ahead and dropped when it is older than the retention. A row is one event
 -- of one message, with its recipients in an array. Rows are found by message and by time.
--- Locks: making a partition takes a lock on the parent that lets everybody read and append. Dropping one needs the
--- parent to itself for a moment: it is tried without waiting, and again at the next call.
+-- Locks: making a partition takes the row of _p_tracking_maker, first of all, and then a lock on the parent that lets
+-- everybody read and append. Dropping one needs the parent to itself for a moment: it is tried without waiting, and
+-- again at the next call.
 
 create sequence parley_store._p_tracking_log_id cache 32;
 
@@ -35602,6 +35634,13 @@ create table parley_store._p_tracking_day (
 
 comment on table parley_store._p_tracking_day is 'The days for which there is a partition.';
 
+create table parley_store._p_tracking_maker (is_only boolean primary key default true check (is_only));
+
+comment on table parley_store._p_tracking_maker is
+'One row, and whoever makes a partition locks it. Nobody else can, as anybody could take an advisory lock.';
+
+insert into parley_store._p_tracking_maker (is_only) values (true);
+
 create view parley_store.tracking as
 select t.at, t.system, t.event, t.source, t.message_id, t.recipients, t.fields, t.log_id
 from parley_store._p_tracking as t;
@@ -35615,7 +35654,7 @@ as $$
 declare
   v_name text := format('_p_tracking_%s', to_char(day, 'YYYYMMDD'));
 begin
-  perform pg_advisory_xact_lock(8102099357864587376);
+  perform from parley_store._p_tracking_maker as k for update;
   perform from parley_store._p_tracking_day as d where d.day = _p_make_tracking_day.day;
   if found then
     return;
