@@ -39,13 +39,69 @@ func TestMailToAServiceOrATableIsDeliveredOnce(t *testing.T) {
 		b.exec("select parley_mail._p_deliver_to_services()")
 	}
 	equal(b.session, "1 Hi new ann@example.org", "select concat_ws(' ', count(*), min(subject), min(state), min(sender)) from public.inbox")
-	equal(b.session, `orders+7@example.org Hi true`, `
-		select (message_body_json ->> 'recipient') || ' ' || (message_body_json ->> 'subject') || ' ' || (convert_from(decode(message_body_json ->> 'raw', 'base64'), 'UTF8') like '%text%' and message_body_json ->> 'raw' !~ '\s')
+	// No daemon has read it, and that is said.
+	equal(b.session, `orders+7@example.org Hi NONE true`, `
+		select (message_body_json ->> 'recipient') || ' ' || (message_body_json ->> 'subject') || ' ' || (message_body_json #>> '{parsed,state}') || ' ' || (convert_from(decode(message_body_json ->> 'raw', 'base64'), 'UTF8') like '%text%' and message_body_json ->> 'raw' !~ '\s')
 		from (select convert_from(message_body, 'UTF8')::jsonb as message_body_json from parley.receive('orders', 10)) as r`)
 	equal(b.session, "DELIVERED,DELIVERED", `
 		select string_agg(convert_from(message_body, 'UTF8')::jsonb ->> 'event', ',') from parley.receive('informed', 10)`)
 	equal(b.session, 0, "select count(*)::int from parley_mail._p_recipient")
 	equal(b.session, 2, "select count(*)::int from parley_mail._p_report where action = 'DELIVERED'")
+}
+
+// A message goes to the conversation of each key that its recipients have, for months.
+func TestMailWithOneKeyGoesToOneConversation(t *testing.T) {
+	t.Parallel()
+	b := newBoundMail(t)
+	conversations := map[string]string{} // by key of the binding and a name
+	for _, c := range []struct{ key, to, headers, conversation string }{
+		{"PLUS_TAG", `'orders+7@example.org', 'orders+8@example.org'`, `{}`, "7 orders+7@example.org,8 orders+8@example.org"},
+		{"PLUS_TAG", `'orders+8@example.org', 'orders+8+x@example.org'`, `{}`, "8 orders+8@example.org,8+x orders+8+x@example.org"},
+		{"VERP", `'orders+Bob=b.example@example.org'`, `{}`, "Bob@b.example orders+Bob=b.example@example.org"},
+		{"VERP", `'orders+a=b=c.example@example.org'`, `{}`, "a=b@c.example orders+a=b=c.example@example.org"},
+		{"THREAD", `'orders+1@example.org'`, `{"References": "<1@x> <2@x>", "In-Reply-To": "<2@x>"}`, "<1@x> orders+1@example.org"},
+		{"THREAD", `'orders+1@example.org'`, `{"In-Reply-To": "your message <1@x> of today"}`, "<1@x> orders+1@example.org"},
+		{"IN_REPLY_TO", `'orders+1@example.org'`, `{"References": "<1@x> <2@x>", "In-Reply-To": "<2@x>"}`, "<2@x> orders+1@example.org"},
+		{"SENDER", `'orders+1@example.org', 'orders+2@example.org'`, `{}`, "ann@example.org orders+1@example.org orders+2@example.org"},
+	} {
+		b.apply(fmt.Sprintf(`{"service binding": {"orders": {"conversation_key": %q}}}`, c.key))
+		b.exec(fmt.Sprintf(`select parley_mail.send('ann', array[%s], 'Hi', 'text', headers => $1)`, c.to), c.headers)
+		b.exec("select parley_mail._p_categorize()")
+		b.deliver(1)
+		// Months later the same key is the same conversation.
+		b.exec("update parley._p_endpoint set begun_at = begun_at - interval '3 days'")
+		got := map[string]string{}
+		for range 2 {
+			rows, err := b.db.Query(t.Context(), `
+				select conversation_handle::text, string_agg(r.address, ' ')
+				from parley.receive('orders', 1)
+				cross join lateral jsonb_array_elements_text(convert_from(message_body, 'UTF8')::jsonb -> 'recipients') as r (address)
+				group by 1`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for rows.Next() {
+				var handle, addresses string
+				if err := rows.Scan(&handle, &addresses); err != nil {
+					t.Fatal(err)
+				}
+				got[addresses] = handle
+			}
+		}
+		for want := range strings.SplitSeq(c.conversation, ",") {
+			key, addresses, _ := strings.Cut(want, " ")
+			handle := got[addresses]
+			if before := conversations[c.key+key]; handle == "" || before != "" && before != handle {
+				t.Errorf("%s: %s went to %q, what came before to %q", c.key, want, handle, before)
+			}
+			for name, other := range conversations {
+				if other == handle && name != c.key+key {
+					t.Errorf("%s and %s share a conversation", name, c.key+key)
+				}
+			}
+			conversations[c.key+key] = handle
+		}
+	}
 }
 
 func TestMailThatABindingRefusesWaitsOrFails(t *testing.T) {

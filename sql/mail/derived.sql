@@ -71,6 +71,7 @@ create table parley_mail._p_service_pattern (
   contract text not null,
   message_type text not null,
   conversation_key text not null,
+  conversation_age integer not null,
   target_table text,
   max_size bigint not null,
   author oid not null
@@ -222,14 +223,14 @@ begin
     insert into parley_mail._p_accepted_domain (domain, type) values (_p_derive.name, settings ->> 'type');
   elsif kind = 'service binding' then
     insert into parley_mail._p_service_pattern (
-      binding, pattern, domain, service, from_service, contract, message_type, conversation_key, target_table, max_size,
-      author
+      binding, pattern, domain, service, from_service, contract, message_type, conversation_key, conversation_age,
+      target_table, max_size, author
     )
     values (
       _p_derive.name, parley_mail._p_folded(settings ->> 'pattern'), parley_mail._p_domain_of(settings ->> 'pattern'),
       settings ->> 'service', settings ->> 'from_service', settings ->> 'contract', settings ->> 'message_type',
-      settings ->> 'conversation_key', settings ->> 'table', (settings ->> 'max_size')::bigint,
-      _p_derive.author
+      settings ->> 'conversation_key', (settings ->> 'conversation_age')::integer, settings ->> 'table',
+      (settings ->> 'max_size')::bigint, _p_derive.author
     );
   elsif kind = 'receive connector' and (settings ->> 'enabled')::boolean then
     insert into parley_mail._p_receive_range (connector, binding, low, high)

@@ -28,8 +28,34 @@ Arguments: messages, how many at most; lease, for how long they are the caller''
 Errors: PM001 the role does not hold SERVE, PS002, PS009 not READ COMMITTED.
 Source: spec mail 5, 12.2.';
 
-create function parley_mail._p_deliver_local(
+create function parley_mail._p_local_bodies(
   leases bigint[], caller parley.caller default parley.current_caller()
+) returns table (item_id bigint, body_holder bigint, content_id bigint, body bytea)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  return query
+  select w.item_id, b.message_id, b.content_id, b.body
+  from parley_store.work_items as w
+  left join parley_mail._p_message as m on m.message_id = w.subject
+  left join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
+  where w.lease_id = any (leases) and w.system = 'mail_service'
+  order by w.lease_id, w.item_id;
+end
+$$;
+
+comment on function parley_mail._p_local_bodies(bigint[], parley.caller) is
+'Gives what is claimed for services and tables, so that a daemon reads it before it is delivered. A body of up to 8,000
+bytes is given; a larger one is read by _p_read_body; of a message that is gone there is none.
+Arguments: leases, what _p_claim_local gave.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 12.2.';
+
+create function parley_mail._p_deliver_local(
+  leases bigint[], items bigint[] default null, parsed bytea[] default null,
+  caller parley.caller default parley.current_caller()
 ) returns double precision[]
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -53,10 +79,10 @@ begin
     select
       w.lease_id, w.lane, w.item_id, w.subject, w.priority, w.attempts, w.since, w.expires_at, w.data, w.last_error
     from parley_store.work_items as w
-    where w.lease_id = any (leases) and w.system = 'mail_service'
+    where w.lease_id = any (leases) and w.system = 'mail_service' and (items is null or w.item_id = any (items))
     order by w.lease_id, w.item_id
   loop
-    if parley_mail._p_deliver_item(v_item) then
+    if parley_mail._p_deliver_item(v_item, parsed[array_position(items, v_item.item_id)]) then
       v_ages := v_ages || coalesce((
         select extract(epoch from clock_timestamp() - m.received_at)::double precision
         from parley_mail._p_message as m
@@ -71,10 +97,11 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_deliver_local(bigint[], parley.caller) is
+comment on function parley_mail._p_deliver_local(bigint[], bigint[], bytea[], parley.caller) is
 'Delivers messages to services and tables of this database, exactly once, in this transaction; gives how many seconds
 ago each of those that it delivered was received or submitted.
-Arguments: leases, what _p_claim_local gave; those that are over are passed by.
+Arguments: leases, what _p_claim_local gave; those that are over are passed by; items, of which: null, all; parsed, for
+each of items what was read of its message, as _p_parsed.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 12.2.';
 
@@ -116,8 +143,9 @@ end
 $$;
 
 comment on function parley_mail._p_deliver_to_services(integer, parley.caller) is
-'Claims and delivers messages to services and tables of this database in one transaction; gives how many. A daemon calls
-_p_claim_local and _p_deliver_local, in one transaction each.
+'Claims and delivers messages to services and tables of this database in one transaction; gives how many. Nobody reads
+them: their payload has no text and no attachments, and the state NONE. A daemon calls _p_claim_local, _p_local_bodies
+and _p_deliver_local, in one transaction each.
 Arguments: messages, how many at most.
 Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.
 Source: spec mail 12.2.';

@@ -5,96 +5,46 @@
 -- whoever dies when; what somebody dies of twice is poison (mail/local_deliveries.sql). What one binding refuses is
 -- tried again by itself.
 
-create function parley_mail._p_unfolded_headers(content bytea) returns jsonb
+create function parley_mail._p_message_id_in(payload jsonb, name text) returns text
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(jsonb_agg(
-    jsonb_build_array(split_part(h.line, ':', 1), btrim(substr(h.line, strpos(h.line, ':') + 1))) order by h.n
-  ), '[]')
-  from regexp_split_to_table(
-    regexp_replace(
-      encode(substring(content from 1 for greatest(position(E'\\x0d0a0d0a'::bytea in content) - 1, 0)), 'escape'),
-      E'\r\n[ \t]+', ' ', 'g'
-    ), E'\r\n'
-  ) with ordinality as h (line, n)
-  where strpos(h.line, ':') > 1
+  select coalesce(substring(h.v ->> 1 from '<[^<>[:space:]]+>'), nullif(h.v ->> 1, ''))
+  from jsonb_array_elements(payload -> 'headers') with ordinality as h (v, n)
+  where lower(h.v ->> 0) = _p_message_id_in.name
+  order by h.n
+  limit 1
 $$;
 
-comment on function parley_mail._p_unfolded_headers(bytea) is
-'Gives the header fields of a message, unfolded, in their order: a list of name and value. Bytes that are not ASCII
-stand as backslash and three octal digits.';
+comment on function parley_mail._p_message_id_in(jsonb, text) is
+'Gives the first Message-ID of a header field of a message; null: there is none.
+Arguments: payload; name, in lower case.';
 
-create function parley_mail._p_body_of(message_id bigint) returns bytea
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_holder record;
-begin
-  select b.message_id, b.content_id, b.body into v_holder
-  from parley_mail._p_message as m
-  join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
-  where m.message_id = _p_body_of.message_id;
-  if v_holder.content_id is null then
-    return v_holder.body;
-  end if;
-  return coalesce(
-    (select o.body from parley_store.open_content(v_holder.content_id, 'mail', v_holder.message_id) as o),
-    (
-      select string_agg(k.body, '' order by k.number)
-      from parley_store.read_content(v_holder.content_id, 'mail', v_holder.message_id) as k
-    )
-  );
-end
-$$;
-
-comment on function parley_mail._p_body_of(bigint) is 'Gives the whole body of a message, wherever it stands.';
-
-create function parley_mail._p_payload(message_id bigint, addresses text[]) returns jsonb
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select jsonb_build_object(
-    'message_id', m.message_id, 'network_message_id', m.network_message_id, 'header_message_id', m.header_message_id,
-    'received_at', m.received_at, 'sender', m.sender, 'recipient', addresses[1], 'recipients', to_jsonb(addresses),
-    'subject', m.subject, 'size', m.size, 'source', m.source, 'source_ip', m.source_ip, 'helo', m.helo,
-    'authenticated_as', m.authenticated_as, 'verdicts', m.verdicts, 'headers', parley_mail._p_unfolded_headers(b.body),
-    -- In one line: not every decoder takes the line ends that encode writes.
-    'raw', translate(encode(b.body, 'base64'), E'\n', '')
-  )
-  from parley_mail._p_message as m
-  cross join (select parley_mail._p_body_of(_p_payload.message_id) as body offset 0) as b
-  where m.message_id = _p_payload.message_id
-$$;
-
-comment on function parley_mail._p_payload(bigint, text[]) is
-'Gives a message as the JSON object that services get: envelope, verdicts, header fields, and the whole of it as raw, in
-base64.
-Source: spec mail 12.2.';
-
-create function parley_mail._p_conversation_key(binding parley_mail._p_service_pattern, payload jsonb) returns text
+create function parley_mail._p_conversation_key(conversation_key text, recipient text, payload jsonb) returns text
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select left(case binding.conversation_key
-    when 'PLUS_TAG' then substring(payload ->> 'recipient' from E'\\+(.*)@')
+  select left(case conversation_key
+    when 'PLUS_TAG' then substring(recipient from E'\\+(.*)@')
+    when 'VERP' then parley_mail._p_folded(regexp_replace(
+      substring(recipient from E'\\+(.+=[^=]+)@[^@]*$'), '^(.*)=([^=]*)$', E'\\1@\\2'
+    ))
     when 'SENDER' then parley_mail._p_folded(payload ->> 'sender')
-    when 'RECIPIENT' then parley_mail._p_folded(payload ->> 'recipient')
+    when 'RECIPIENT' then parley_mail._p_folded(recipient)
     when 'IN_REPLY_TO' then coalesce(
-      (
-        select h.v ->> 1
-        from jsonb_array_elements(payload -> 'headers') as h (v)
-        where lower(h.v ->> 0) = 'in-reply-to'
-        limit 1
-      ),
+      parley_mail._p_message_id_in(payload, 'in-reply-to'), payload ->> 'header_message_id'
+    )
+    when 'THREAD' then coalesce(
+      parley_mail._p_message_id_in(payload, 'references'), parley_mail._p_message_id_in(payload, 'in-reply-to'),
       payload ->> 'header_message_id'
     )
   end, 200)
 $$;
 
-comment on function parley_mail._p_conversation_key(parley_mail._p_service_pattern, jsonb) is
-'Gives the key of the conversation that a message goes to; null: any.';
+comment on function parley_mail._p_conversation_key(text, text, jsonb) is
+'Gives the key of the conversation to which a message goes for one of its recipients; null: any.
+Arguments: conversation_key, that of the binding; recipient; payload.
+Source: spec mail 12.2.';
 
 create function parley_mail._p_require_binding_rights(binding parley_mail._p_service_pattern) returns boolean
 language plpgsql stable
@@ -141,7 +91,9 @@ comment on function parley_mail._p_require_binding_rights(parley_mail._p_service
 tables come after bindings that name them.
 Errors: PM001.';
 
-create function parley_mail._p_deliver_to_binding(binding text, message_id bigint, addresses text[]) returns void
+create function parley_mail._p_deliver_to_binding(
+  binding text, message_id bigint, addresses text[], parsed bytea
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -149,6 +101,7 @@ declare
   v_binding parley_mail._p_service_pattern;
   v_payload jsonb;
   v_size bigint;
+  v_shared record;
 begin
   select m.size into v_size
   from parley_mail._p_message as m
@@ -165,26 +118,44 @@ begin
     );
   end if;
   found := parley_mail._p_require_binding_rights(v_binding);
-  v_payload := parley_mail._p_payload(message_id, addresses);
+  v_payload := parley_mail._p_payload(message_id, addresses, parsed);
   if v_binding.target_table is not null then
     perform parley_mail._p_insert_into_table(v_binding.target_table::regclass, v_payload);
-  else
+    return;
+  end if;
+  for v_shared in
+    select k.key, array_agg(a.address order by a.n) as addresses
+    from unnest(addresses) with ordinality as a (address, n)
+    cross join lateral (
+      select parley_mail._p_conversation_key(v_binding.conversation_key, a.address, v_payload) as key
+    ) as k
+    group by k.key
+    order by k.key
+  loop
+    if v_shared.addresses <> addresses then
+      v_payload := v_payload || jsonb_build_object(
+        'recipient', v_shared.addresses[1], 'recipients', to_jsonb(v_shared.addresses)
+      );
+    end if;
     perform parley.send(
       parley.get_conversation(
-        v_binding.from_service, v_binding.service, v_binding.contract,
-        key => parley_mail._p_conversation_key(v_binding, v_payload), caller => parley.current_caller()
+        v_binding.from_service, v_binding.service, v_binding.contract, key => v_shared.key,
+        max_age => case when v_shared.key is null then 3600 else v_binding.conversation_age end,
+        caller => parley.current_caller()
       ), v_binding.message_type, v_payload
     );
-  end if;
+  end loop;
 end
 $$;
 
-comment on function parley_mail._p_deliver_to_binding(text, bigint, text[]) is
-'Sends a message to the service of a binding, or inserts it into its table.
+comment on function parley_mail._p_deliver_to_binding(text, bigint, text[], bytea) is
+'Sends a message to the service of a binding, once for each conversation to which its recipients belong, or inserts it
+into its table.
+Arguments: binding; message_id; addresses, the recipients; parsed, as _p_parsed.
 Errors: PM001 its author may not do it, PM004 the binding is gone, PM012 too large, and those of the service or the
 table.';
 
-create function parley_mail._p_deliver_item(item parley_store.claimed_item) returns boolean
+create function parley_mail._p_deliver_item(item parley_store.claimed_item, parsed bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -204,7 +175,9 @@ begin
     return false;
   end if;
   begin
-    perform parley_mail._p_deliver_to_binding(split_part(item.lane, '/', 2), item.subject, v_recipients.addresses);
+    perform parley_mail._p_deliver_to_binding(
+      split_part(item.lane, '/', 2), item.subject, v_recipients.addresses, parsed
+    );
   exception
     when transaction_rollback or insufficient_resources or operator_intervention or system_error then
       raise;
@@ -235,6 +208,7 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_deliver_item(parley_store.claimed_item) is
+comment on function parley_mail._p_deliver_item(parley_store.claimed_item, bytea) is
 'Delivers one message to a service or a table, or has it tried again; gives whether it was delivered. The caller removes
-what is finished.';
+what is finished.
+Arguments: item; parsed, as _p_parsed.';

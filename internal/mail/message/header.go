@@ -183,3 +183,6 @@ func (h Header) HasBareLineEnd() bool {
 	}
 	return false
 }
+
+// BeginsField reports whether a field begins with a line.
+func BeginsField(line []byte) bool { return fieldName(line) != "" }

@@ -280,19 +280,6 @@ func (s *Server) categorize(ctx context.Context) (bool, error) {
 	return done.Messages == 1 || done.Messages+done.Failed >= categorizedAtOnce, nil
 }
 
-// deliverToServices delivers to services and tables of the database, and says whether more may wait.
-func (s *Server) deliverToServices(ctx context.Context) (bool, error) {
-	delivered, err := mailstore.DeliverToServices(ctx, s.config.Pool, categorizedAtOnce)
-	if err != nil {
-		return false, fmt.Errorf("deliver: %w", err)
-	}
-	s.tally.toServices.Add(int64(len(delivered)))
-	for _, age := range delivered {
-		s.tally.serviceLatency.observe(age)
-	}
-	return len(delivered) > 0, nil
-}
-
 // maintain sees to leases, delays and expiry, and makes reports.
 func (s *Server) maintain(ctx context.Context) (bool, error) {
 	if err := mailstore.Maintain(ctx, s.config.Pool, !s.pressure.pausesResubmission()); err != nil {

@@ -200,28 +200,3 @@ func Maintain(ctx context.Context, db pgdb.DB, resubmits bool) error {
 	}
 	return nil
 }
-
-// DeliverToServices delivers messages to services and tables of the database, at most so many, and returns how long ago each of those that
-// it delivered had come. It is two transactions, as [Categorize]; db is none.
-func DeliverToServices(ctx context.Context, db pgdb.DB, messages int) (ages []time.Duration, err error) {
-	var leases []int64
-	if err := db.QueryRow(ctx, "select parley_mail._p_claim_local($1::integer)", messages).Scan(&leases); err != nil {
-		return nil, pgdb.StatementError(err, "claim messages for services")
-	}
-	if len(leases) == 0 {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workPatience)
-	defer cancel()
-	var seconds []float64
-	if err := db.QueryRow(ctx, "select parley_mail._p_deliver_local($1::bigint[])", leases).Scan(&seconds); err != nil {
-		// Nobody died: see Categorize.
-		_, _ = db.Exec(ctx, "select parley_mail._p_release_local($1::bigint[])", leases)
-		return nil, pgdb.StatementError(err, "deliver to services")
-	}
-	ages = make([]time.Duration, len(seconds))
-	for i, age := range seconds {
-		ages[i] = time.Duration(age * float64(time.Second))
-	}
-	return ages, nil
-}

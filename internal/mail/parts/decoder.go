@@ -1,0 +1,162 @@
+package parts
+
+import "bytes"
+
+// decoder takes the encoding of a body off it (RFC 2045 section 6). None refuses anything: sql/mail/parts.sql decodes in the same way, and
+// says where it does.
+type decoder interface {
+	write(encoded []byte)
+	end() (isValid bool)
+}
+
+func decoderOf(encoding string, to func([]byte)) decoder {
+	switch encoding {
+	case "base64":
+		return &base64Decoder{to: to, isValid: true}
+	case "quoted-printable":
+		return &quotedDecoder{to: to}
+	default:
+		return identity{to: to}
+	}
+}
+
+type identity struct{ to func([]byte) }
+
+func (i identity) write(encoded []byte) { i.to(encoded) }
+func (identity) end() bool              { return true }
+
+// base64Decoder passes by what is no letter of the alphabet, and everything behind the first padding.
+type base64Decoder struct {
+	to       func([]byte)
+	bits     uint32
+	letters  int
+	isPadded bool
+	isValid  bool
+	out      []byte
+}
+
+// letterOf is the value of each letter of the alphabet, and 64 of what is none.
+var letterOf = func() (table [256]byte) {
+	for i := range table {
+		table[i] = 64
+	}
+	for i, letter := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
+		table[letter] = byte(i)
+	}
+	return table
+}()
+
+func (d *base64Decoder) write(encoded []byte) {
+	d.out = d.out[:0]
+	for _, c := range encoded {
+		value := letterOf[c]
+		switch {
+		case c == '=':
+			d.isPadded = true
+		case value == 64:
+			d.isValid = d.isValid && (c == '\r' || c == '\n' || c == ' ' || c == '\t')
+		case d.isPadded:
+			d.isValid = false
+		default:
+			d.bits = d.bits<<6 | uint32(value)
+			if d.letters++; d.letters == 4 {
+				d.out = append(d.out, byte(d.bits>>16), byte(d.bits>>8), byte(d.bits))
+				d.bits, d.letters = 0, 0
+			}
+		}
+	}
+	if len(d.out) > 0 {
+		d.to(d.out)
+	}
+}
+
+func (d *base64Decoder) end() bool {
+	switch d.letters {
+	case 1:
+		d.isValid = false
+	case 2:
+		d.to([]byte{byte(d.bits >> 4)})
+	case 3:
+		d.to([]byte{byte(d.bits >> 10), byte(d.bits >> 2)})
+	}
+	return d.isValid
+}
+
+// longestPadding is how many blanks may stand between the sign of a soft line break and the line end.
+const longestPadding = 64
+
+// quotedDecoder leaves a sign that is none where it stands.
+type quotedDecoder struct {
+	to      func([]byte)
+	pending []byte // a sign and what may belong to it
+}
+
+func (d *quotedDecoder) write(encoded []byte) {
+	for len(encoded) > 0 {
+		if len(d.pending) == 0 {
+			at := bytes.IndexByte(encoded, '=')
+			if at < 0 {
+				d.to(encoded)
+				return
+			}
+			if at > 0 {
+				d.to(encoded[:at])
+			}
+			d.pending, encoded = append(d.pending, '='), encoded[at+1:]
+			continue
+		}
+		if !d.take(encoded[0]) {
+			// No more than a sign: what follows it is read anew.
+			rest := append([]byte(nil), d.pending[1:]...)
+			d.to(d.pending[:1])
+			d.pending = d.pending[:0]
+			if len(rest) > 0 {
+				d.write(rest)
+			}
+			continue
+		}
+		encoded = encoded[1:]
+	}
+}
+
+// take takes a character behind a sign, and says whether it can belong to it.
+func (d *quotedDecoder) take(c byte) bool {
+	n, last := len(d.pending), d.pending[len(d.pending)-1]
+	isPadding := n == 1 || last == ' ' || last == '\t'
+	switch {
+	case c == '\n' && last == '\r':
+		d.pending = d.pending[:0]
+	case last == '\r':
+		return false
+	case isPadding && (c == '\r' || (c == ' ' || c == '\t') && n <= longestPadding):
+		d.pending = append(d.pending, c)
+	case n == 1 && hexOf(c) >= 0:
+		d.pending = append(d.pending, c)
+	case n == 2 && hexOf(last) >= 0 && hexOf(c) >= 0:
+		d.to([]byte{byte(hexOf(last)<<4 | hexOf(c))})
+		d.pending = d.pending[:0]
+	default:
+		return false
+	}
+	return true
+}
+
+func (d *quotedDecoder) end() bool {
+	if len(d.pending) > 0 {
+		d.to(d.pending)
+	}
+	return true
+}
+
+func hexOf(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	default:
+		return -1
+	}
+}

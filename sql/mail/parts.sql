@@ -1,0 +1,108 @@
+-- Parts of messages that services have received, read out of their payload (spec mail 12.2).
+--
+-- The payload says where a part stands in the raw message and how it is encoded; it is decoded as internal/mail/parts
+-- decodes it, which refuses nothing: a base64 letter is a letter, everything else is passed by, and what stands behind
+-- the first padding too; a sign that quotes nothing stays. A test holds the two to one another.
+
+create function parley_mail._p_decoded_base64(encoded text) returns bytea
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_letters text := split_part(encoded, '=', 1) collate "C";
+begin
+  if v_letters ~ E'[^A-Za-z0-9+/\r\n]' then
+    v_letters := regexp_replace(v_letters, E'\\\\(\\\\|[0-7]{3})', '', 'g');
+    v_letters := regexp_replace(v_letters, '[^A-Za-z0-9+/]', '', 'g');
+  else
+    v_letters := translate(v_letters, E'\r\n', '');
+  end if;
+  return decode(
+    case length(v_letters) % 4
+      when 0 then v_letters
+      when 1 then left(v_letters, -1)
+      when 2 then v_letters || '=='
+      else v_letters || '='
+    end, 'base64'
+  );
+end
+$$;
+
+comment on function parley_mail._p_decoded_base64(text) is
+'Decodes base64, whatever stands between its letters.
+Arguments: encoded, bytes as encode writes them in the form escape.
+Source: RFC 2045 section 6.8.';
+
+create function parley_mail._p_decoded_part(encoded bytea, encoding text) returns bytea
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return case encoding
+    when 'base64' then parley_mail._p_decoded_base64(encode(encoded, 'escape'))
+    when 'quoted-printable' then coalesce((
+      select string_agg(
+        case
+          when t.token[1] like E'%\n' and t.token[1] like '=%' then ''::bytea
+          when t.token[1] like '=__' then decode(substr(t.token[1], 2), 'hex')
+          else decode(t.token[1], 'escape')
+        end, '' order by t.n
+      )
+      from regexp_matches(
+        encode(encoded, 'escape'), E'=[ \t]{0,64}\r\n|=[0-9A-Fa-f]{2}|[^=]+|=', 'g'
+      ) with ordinality as t (token, n)
+    ), '')
+    else encoded
+  end;
+end
+$$;
+
+comment on function parley_mail._p_decoded_part(bytea, text) is
+'Decodes the body of a part; what is encoded in a way that nobody knows is given as it is.
+Arguments: encoded; encoding, such as base64.
+Source: RFC 2045 section 6.';
+
+create function parley_mail.read_part(payload jsonb, part text) returns bytea
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_part jsonb;
+  v_offset bigint;
+  v_bytes bigint;
+  v_piece text;
+begin
+  select d.described into v_part
+  from (
+    select payload #> '{parsed,text}' as described
+    union all
+    select payload #> '{parsed,html}'
+    union all
+    select a.described
+    from jsonb_array_elements(
+      case when jsonb_typeof(payload -> 'attachments') = 'array' then payload -> 'attachments' else '[]' end
+    ) as a (described)
+  ) as d
+  where d.described ->> 'part' = read_part.part
+  limit 1;
+  if v_part is null or payload ->> 'raw' is null then
+    found := parley_mail._p_raise('absent', 'part', coalesce(part, 'null'));
+  end if;
+  v_offset := (v_part ->> 'offset')::bigint;
+  v_bytes := (v_part ->> 'bytes')::bigint;
+  -- Three bytes are four letters: no more of it is decoded than is asked for.
+  v_piece := substr(
+    payload ->> 'raw', (v_offset / 3 * 4 + 1)::integer, ((v_offset % 3 + v_bytes + 2) / 3 * 4)::integer
+  );
+  return parley_mail._p_decoded_part(
+    substr(decode(v_piece, 'base64'), (v_offset % 3 + 1)::integer, v_bytes::integer), v_part ->> 'encoding'
+  );
+end
+$$;
+
+comment on function parley_mail.read_part(jsonb, text) is
+'Gives the bytes of an attachment, or of the text or the HTML, of a message that a service has received, decoded. It
+reads nothing but the payload.
+Arguments: payload, what the service has received; part, its number there, such as 2 or 1.2.
+Errors: PM006 there is no such part.
+Source: spec mail 12.2.';

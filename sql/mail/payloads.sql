@@ -1,0 +1,92 @@
+-- Messages as services and tables get them: one JSON object with the envelope, the header, the text, and what is
+-- attached (spec mail 12.2).
+--
+-- What is read of the MIME is read by the daemon, before the transaction that delivers (internal/mail/parts); here it
+-- is put beside what the database knows. Without it a message is delivered too, and says so: state NONE.
+
+create function parley_mail._p_unfolded_headers(content bytea) returns jsonb
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(jsonb_agg(
+    jsonb_build_array(split_part(h.line, ':', 1), btrim(substr(h.line, strpos(h.line, ':') + 1))) order by h.n
+  ), '[]')
+  from regexp_split_to_table(
+    regexp_replace(
+      encode(substring(content from 1 for greatest(position(E'\\x0d0a0d0a'::bytea in content) - 1, 0)), 'escape'),
+      E'\r\n[ \t]+', ' ', 'g'
+    ), E'\r\n'
+  ) with ordinality as h (line, n)
+  where strpos(h.line, ':') > 1
+$$;
+
+comment on function parley_mail._p_unfolded_headers(bytea) is
+'Gives the header fields of a message, unfolded, in their order: a list of name and value. Bytes that are not ASCII
+stand as backslash and three octal digits.';
+
+create function parley_mail._p_body_of(message_id bigint) returns bytea
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_holder record;
+begin
+  select b.message_id, b.content_id, b.body into v_holder
+  from parley_mail._p_message as m
+  join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
+  where m.message_id = _p_body_of.message_id;
+  if v_holder.content_id is null then
+    return v_holder.body;
+  end if;
+  return coalesce(
+    (select o.body from parley_store.open_content(v_holder.content_id, 'mail', v_holder.message_id) as o),
+    (
+      select string_agg(k.body, '' order by k.number)
+      from parley_store.read_content(v_holder.content_id, 'mail', v_holder.message_id) as k
+    )
+  );
+end
+$$;
+
+comment on function parley_mail._p_body_of(bigint) is 'Gives the whole body of a message, wherever it stands.';
+
+create function parley_mail._p_parsed(parsed bytea) returns jsonb
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(convert_from(parsed, 'UTF8')::jsonb, '{"parsed": {"state": "NONE"}}'::jsonb);
+exception
+  when data_exception or program_limit_exceeded then
+    return '{"parsed": {"state": "NONE", "problems": [{"problem": "UNSTORABLE"}]}}'::jsonb;
+end
+$$;
+
+comment on function parley_mail._p_parsed(bytea) is
+'Gives what a daemon has read of a message as fields of its payload. What the database cannot store, because its
+encoding is not UTF8, keeps no message from being delivered.
+Arguments: parsed, JSON in UTF-8 as internal/mail/parts writes it; null: nobody has read it.
+Source: spec mail 12.2.';
+
+create function parley_mail._p_payload(message_id bigint, addresses text[], parsed bytea) returns jsonb
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_build_object(
+    'message_id', m.message_id, 'network_message_id', m.network_message_id, 'header_message_id', m.header_message_id,
+    'received_at', m.received_at, 'sender', m.sender, 'recipient', addresses[1], 'recipients', to_jsonb(addresses),
+    'subject', m.subject, 'size', m.size, 'source', m.source, 'source_ip', m.source_ip, 'helo', m.helo,
+    'authenticated_as', m.authenticated_as, 'verdicts', m.verdicts, 'headers', parley_mail._p_unfolded_headers(b.body),
+    -- In one line: not every decoder takes the line ends that encode writes.
+    'raw', translate(encode(b.body, 'base64'), E'\n', '')
+  ) || parley_mail._p_parsed(parsed)
+  from parley_mail._p_message as m
+  cross join (select parley_mail._p_body_of(_p_payload.message_id) as body offset 0) as b
+  where m.message_id = _p_payload.message_id
+$$;
+
+comment on function parley_mail._p_payload(bigint, text[], bytea) is
+'Gives a message as the JSON object that services get: envelope, verdicts, header fields, the whole of it as raw, in
+base64, and what was read of it.
+Arguments: message_id; addresses, the recipients; parsed, as _p_parsed.
+Source: spec mail 12.2.';
