@@ -59,7 +59,8 @@ func (d *base64Decoder) write(encoded []byte) {
 			d.isValid = false
 		default:
 			d.bits = d.bits<<6 | uint32(value)
-			if d.letters++; d.letters == 4 {
+			d.letters++
+			if d.letters == 4 {
 				d.out = append(d.out, byte(d.bits>>16), byte(d.bits>>8), byte(d.bits))
 				d.bits, d.letters = 0, 0
 			}
