@@ -36931,7 +36931,10 @@ from (values
   ('service binding', 'contract', 'text', '"DEFAULT"', null, null, null, false, false, ''),
   ('service binding', 'message_type', 'text', '"DEFAULT"', null, null, null, false, false, ''),
   ('service binding', 'conversation_key', 'choice', '"NONE"', null, null,
-    'NONE PLUS_TAG IN_REPLY_TO SENDER RECIPIENT', false, false, 'mail with one key goes to one conversation'),
+    'NONE PLUS_TAG VERP IN_REPLY_TO THREAD SENDER RECIPIENT', false, false,
+    'mail with one key goes to one conversation'),
+  ('service binding', 'conversation_age', 'seconds', '2592000', 60, 31536000, null, false, false,
+    'after which the next mail with a key begins another conversation'),
   ('service binding', 'table', 'text', null, null, null, null, false, false,
     'table that gets a row instead, as schema.name'),
   ('service binding', 'max_size', 'bytes', '10485760', 1024, 1073741824, null, false, false, ''),
@@ -37823,6 +37826,7 @@ create table parley_mail._p_service_pattern (
   contract text not null,
   message_type text not null,
   conversation_key text not null,
+  conversation_age integer not null,
   target_table text,
   max_size bigint not null,
   author oid not null
@@ -37974,14 +37978,14 @@ begin
     insert into parley_mail._p_accepted_domain (domain, type) values (_p_derive.name, settings ->> 'type');
   elsif kind = 'service binding' then
     insert into parley_mail._p_service_pattern (
-      binding, pattern, domain, service, from_service, contract, message_type, conversation_key, target_table, max_size,
-      author
+      binding, pattern, domain, service, from_service, contract, message_type, conversation_key, conversation_age,
+      target_table, max_size, author
     )
     values (
       _p_derive.name, parley_mail._p_folded(settings ->> 'pattern'), parley_mail._p_domain_of(settings ->> 'pattern'),
       settings ->> 'service', settings ->> 'from_service', settings ->> 'contract', settings ->> 'message_type',
-      settings ->> 'conversation_key', settings ->> 'table', (settings ->> 'max_size')::bigint,
-      _p_derive.author
+      settings ->> 'conversation_key', (settings ->> 'conversation_age')::integer, settings ->> 'table',
+      (settings ->> 'max_size')::bigint, _p_derive.author
     );
   elsif kind = 'receive connector' and (settings ->> 'enabled')::boolean then
     insert into parley_mail._p_receive_range (connector, binding, low, high)
@@ -44713,6 +44717,117 @@ of the server: mail does not wait for it.
 Arguments: those of _p_track.
 Source: spec mail 4.3.';
 
+-- sql/mail/parts.sql
+
+-- Parts of messages that services have received, read out of their payload (spec mail 12.2).
+--
+-- The payload says where a part stands in the raw message and how it is encoded; it is decoded as internal/mail/parts
+-- decodes it, which refuses nothing: a base64 letter is a letter, everything else is passed by, and what stands behind
+-- the first padding too; a sign that quotes nothing stays. A test holds the two to one another.
+
+create function parley_mail._p_decoded_base64(encoded text) returns bytea
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_letters text := split_part(encoded, '=', 1) collate "C";
+begin
+  if v_letters ~ E'[^A-Za-z0-9+/\r\n]' then
+    v_letters := regexp_replace(v_letters, E'\\\\(\\\\|[0-7]{3})', '', 'g');
+    v_letters := regexp_replace(v_letters, '[^A-Za-z0-9+/]', '', 'g');
+  else
+    v_letters := translate(v_letters, E'\r\n', '');
+  end if;
+  return decode(
+    case length(v_letters) % 4
+      when 0 then v_letters
+      when 1 then left(v_letters, -1)
+      when 2 then v_letters || '=='
+      else v_letters || '='
+    end, 'base64'
+  );
+end
+$$;
+
+comment on function parley_mail._p_decoded_base64(text) is
+'Decodes base64, whatever stands between its letters.
+Arguments: encoded, bytes as encode writes them in the form escape.
+Source: RFC 2045 section 6.8.';
+
+create function parley_mail._p_decoded_part(encoded bytea, encoding text) returns bytea
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return case encoding
+    when 'base64' then parley_mail._p_decoded_base64(encode(encoded, 'escape'))
+    when 'quoted-printable' then coalesce((
+      select string_agg(
+        case
+          when t.token[1] like E'%\n' and t.token[1] like '=%' then ''::bytea
+          when t.token[1] like '=__' then decode(substr(t.token[1], 2), 'hex')
+          else decode(t.token[1], 'escape')
+        end, '' order by t.n
+      )
+      from regexp_matches(
+        encode(encoded, 'escape'), E'=[ \t]{0,64}\r\n|=[0-9A-Fa-f]{2}|[^=]+|=', 'g'
+      ) with ordinality as t (token, n)
+    ), '')
+    else encoded
+  end;
+end
+$$;
+
+comment on function parley_mail._p_decoded_part(bytea, text) is
+'Decodes the body of a part; what is encoded in a way that nobody knows is given as it is.
+Arguments: encoded; encoding, such as base64.
+Source: RFC 2045 section 6.';
+
+create function parley_mail.read_part(payload jsonb, part text) returns bytea
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_part jsonb;
+  v_offset bigint;
+  v_bytes bigint;
+  v_piece text;
+begin
+  select d.described into v_part
+  from (
+    select payload #> '{parsed,text}' as described
+    union all
+    select payload #> '{parsed,html}'
+    union all
+    select a.described
+    from jsonb_array_elements(
+      case when jsonb_typeof(payload -> 'attachments') = 'array' then payload -> 'attachments' else '[]' end
+    ) as a (described)
+  ) as d
+  where d.described ->> 'part' = read_part.part
+  limit 1;
+  if v_part is null or payload ->> 'raw' is null then
+    found := parley_mail._p_raise('absent', 'part', coalesce(part, 'null'));
+  end if;
+  v_offset := (v_part ->> 'offset')::bigint;
+  v_bytes := (v_part ->> 'bytes')::bigint;
+  -- Three bytes are four letters: no more of it is decoded than is asked for.
+  v_piece := substr(
+    payload ->> 'raw', (v_offset / 3 * 4 + 1)::integer, ((v_offset % 3 + v_bytes + 2) / 3 * 4)::integer
+  );
+  return parley_mail._p_decoded_part(
+    substr(decode(v_piece, 'base64'), (v_offset % 3 + 1)::integer, v_bytes::integer), v_part ->> 'encoding'
+  );
+end
+$$;
+
+comment on function parley_mail.read_part(jsonb, text) is
+'Gives the bytes of an attachment, or of the text or the HTML, of a message that a service has received, decoded. It
+reads nothing but the payload.
+Arguments: payload, what the service has received; part, its number there, such as 2 or 1.2.
+Errors: PM006 there is no such part.
+Source: spec mail 12.2.';
+
 -- sql/mail/bound_tables.sql
 
 -- Tables into which mail is inserted (spec mail 12.2), and whose code runs when that is done.
@@ -44826,14 +44941,13 @@ comment on function parley_mail._p_insert_into_table(regclass, jsonb) is
 Errors: 42501 a part of the table belongs to somebody who may not act as the owner of mail transport, and those of the
 insert.';
 
--- sql/mail/services.sql
+-- sql/mail/payloads.sql
 
--- Delivery to services and tables of this database (spec mail 12.2).
+-- Messages as services and tables get them: one JSON object with the envelope, the header, the text, and what is
+-- attached (spec mail 12.2).
 --
--- Work is claimed under a lease, in a transaction of its own, and done and completed in one: the message is sent or the
--- row inserted, the recipient is delivered and the event recorded, or nothing of it. So it is delivered exactly once,
--- whoever dies when; what somebody dies of twice is poison (mail/local_deliveries.sql). What one binding refuses is
--- tried again by itself.
+-- What is read of the MIME is read by the daemon, before the transaction that delivers (internal/mail/parts); here it
+-- is put beside what the database knows. Without it a message is delivered too, and says so: state NONE.
 
 create function parley_mail._p_unfolded_headers(content bytea) returns jsonb
 language sql immutable
@@ -44881,8 +44995,26 @@ $$;
 
 comment on function parley_mail._p_body_of(bigint) is 'Gives the whole body of a message, wherever it stands.';
 
-create function parley_mail._p_payload(message_id bigint, addresses text[]) returns jsonb
-language sql stable
+create function parley_mail._p_parsed(parsed bytea) returns jsonb
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(convert_from(parsed, 'UTF8')::jsonb, '{"parsed": {"state": "NONE"}}'::jsonb);
+exception
+  when data_exception or program_limit_exceeded then
+    return '{"parsed": {"state": "NONE", "problems": [{"problem": "UNSTORABLE"}]}}'::jsonb;
+end
+$$;
+
+comment on function parley_mail._p_parsed(bytea) is
+'Gives what a daemon has read of a message as fields of its payload. What the database cannot store, because its
+encoding is not UTF8, keeps no message from being delivered.
+Arguments: parsed, JSON in UTF-8 as internal/mail/parts writes it; null: nobody has read it.
+Source: spec mail 12.2.';
+
+create function parley_mail._p_payload(message_id bigint, addresses text[], parsed bytea) returns jsonb
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select jsonb_build_object(
@@ -44892,39 +45024,67 @@ as $$
     'authenticated_as', m.authenticated_as, 'verdicts', m.verdicts, 'headers', parley_mail._p_unfolded_headers(b.body),
     -- In one line: not every decoder takes the line ends that encode writes.
     'raw', translate(encode(b.body, 'base64'), E'\n', '')
-  )
+  ) || parley_mail._p_parsed(parsed)
   from parley_mail._p_message as m
   cross join (select parley_mail._p_body_of(_p_payload.message_id) as body offset 0) as b
   where m.message_id = _p_payload.message_id
 $$;
 
-comment on function parley_mail._p_payload(bigint, text[]) is
-'Gives a message as the JSON object that services get: envelope, verdicts, header fields, and the whole of it as raw, in
-base64.
+comment on function parley_mail._p_payload(bigint, text[], bytea) is
+'Gives a message as the JSON object that services get: envelope, verdicts, header fields, the whole of it as raw, in
+base64, and what was read of it.
+Arguments: message_id; addresses, the recipients; parsed, as _p_parsed.
 Source: spec mail 12.2.';
 
-create function parley_mail._p_conversation_key(binding parley_mail._p_service_pattern, payload jsonb) returns text
+-- sql/mail/services.sql
+
+-- Delivery to services and tables of this database (spec mail 12.2).
+--
+-- Work is claimed under a lease, in a transaction of its own, and done and completed in one: the message is sent or the
+-- row inserted, the recipient is delivered and the event recorded, or nothing of it. So it is delivered exactly once,
+-- whoever dies when; what somebody dies of twice is poison (mail/local_deliveries.sql). What one binding refuses is
+-- tried again by itself.
+
+create function parley_mail._p_message_id_in(payload jsonb, name text) returns text
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select left(case binding.conversation_key
-    when 'PLUS_TAG' then substring(payload ->> 'recipient' from E'\\+(.*)@')
+  select coalesce(substring(h.v ->> 1 from '<[^<>[:space:]]+>'), nullif(h.v ->> 1, ''))
+  from jsonb_array_elements(payload -> 'headers') with ordinality as h (v, n)
+  where lower(h.v ->> 0) = _p_message_id_in.name
+  order by h.n
+  limit 1
+$$;
+
+comment on function parley_mail._p_message_id_in(jsonb, text) is
+'Gives the first Message-ID of a header field of a message; null: there is none.
+Arguments: payload; name, in lower case.';
+
+create function parley_mail._p_conversation_key(conversation_key text, recipient text, payload jsonb) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select left(case conversation_key
+    when 'PLUS_TAG' then substring(recipient from E'\\+(.*)@')
+    when 'VERP' then parley_mail._p_folded(regexp_replace(
+      substring(recipient from E'\\+(.+=[^=]+)@[^@]*$'), '^(.*)=([^=]*)$', E'\\1@\\2'
+    ))
     when 'SENDER' then parley_mail._p_folded(payload ->> 'sender')
-    when 'RECIPIENT' then parley_mail._p_folded(payload ->> 'recipient')
+    when 'RECIPIENT' then parley_mail._p_folded(recipient)
     when 'IN_REPLY_TO' then coalesce(
-      (
-        select h.v ->> 1
-        from jsonb_array_elements(payload -> 'headers') as h (v)
-        where lower(h.v ->> 0) = 'in-reply-to'
-        limit 1
-      ),
+      parley_mail._p_message_id_in(payload, 'in-reply-to'), payload ->> 'header_message_id'
+    )
+    when 'THREAD' then coalesce(
+      parley_mail._p_message_id_in(payload, 'references'), parley_mail._p_message_id_in(payload, 'in-reply-to'),
       payload ->> 'header_message_id'
     )
   end, 200)
 $$;
 
-comment on function parley_mail._p_conversation_key(parley_mail._p_service_pattern, jsonb) is
-'Gives the key of the conversation that a message goes to; null: any.';
+comment on function parley_mail._p_conversation_key(text, text, jsonb) is
+'Gives the key of the conversation to which a message goes for one of its recipients; null: any.
+Arguments: conversation_key, that of the binding; recipient; payload.
+Source: spec mail 12.2.';
 
 create function parley_mail._p_require_binding_rights(binding parley_mail._p_service_pattern) returns boolean
 language plpgsql stable
@@ -44971,7 +45131,9 @@ comment on function parley_mail._p_require_binding_rights(parley_mail._p_service
 tables come after bindings that name them.
 Errors: PM001.';
 
-create function parley_mail._p_deliver_to_binding(binding text, message_id bigint, addresses text[]) returns void
+create function parley_mail._p_deliver_to_binding(
+  binding text, message_id bigint, addresses text[], parsed bytea
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -44979,6 +45141,7 @@ declare
   v_binding parley_mail._p_service_pattern;
   v_payload jsonb;
   v_size bigint;
+  v_shared record;
 begin
   select m.size into v_size
   from parley_mail._p_message as m
@@ -44995,26 +45158,44 @@ begin
     );
   end if;
   found := parley_mail._p_require_binding_rights(v_binding);
-  v_payload := parley_mail._p_payload(message_id, addresses);
+  v_payload := parley_mail._p_payload(message_id, addresses, parsed);
   if v_binding.target_table is not null then
     perform parley_mail._p_insert_into_table(v_binding.target_table::regclass, v_payload);
-  else
+    return;
+  end if;
+  for v_shared in
+    select k.key, array_agg(a.address order by a.n) as addresses
+    from unnest(addresses) with ordinality as a (address, n)
+    cross join lateral (
+      select parley_mail._p_conversation_key(v_binding.conversation_key, a.address, v_payload) as key
+    ) as k
+    group by k.key
+    order by k.key
+  loop
+    if v_shared.addresses <> addresses then
+      v_payload := v_payload || jsonb_build_object(
+        'recipient', v_shared.addresses[1], 'recipients', to_jsonb(v_shared.addresses)
+      );
+    end if;
     perform parley.send(
       parley.get_conversation(
-        v_binding.from_service, v_binding.service, v_binding.contract,
-        key => parley_mail._p_conversation_key(v_binding, v_payload), caller => parley.current_caller()
+        v_binding.from_service, v_binding.service, v_binding.contract, key => v_shared.key,
+        max_age => case when v_shared.key is null then 3600 else v_binding.conversation_age end,
+        caller => parley.current_caller()
       ), v_binding.message_type, v_payload
     );
-  end if;
+  end loop;
 end
 $$;
 
-comment on function parley_mail._p_deliver_to_binding(text, bigint, text[]) is
-'Sends a message to the service of a binding, or inserts it into its table.
+comment on function parley_mail._p_deliver_to_binding(text, bigint, text[], bytea) is
+'Sends a message to the service of a binding, once for each conversation to which its recipients belong, or inserts it
+into its table.
+Arguments: binding; message_id; addresses, the recipients; parsed, as _p_parsed.
 Errors: PM001 its author may not do it, PM004 the binding is gone, PM012 too large, and those of the service or the
 table.';
 
-create function parley_mail._p_deliver_item(item parley_store.claimed_item) returns boolean
+create function parley_mail._p_deliver_item(item parley_store.claimed_item, parsed bytea) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -45034,7 +45215,9 @@ begin
     return false;
   end if;
   begin
-    perform parley_mail._p_deliver_to_binding(split_part(item.lane, '/', 2), item.subject, v_recipients.addresses);
+    perform parley_mail._p_deliver_to_binding(
+      split_part(item.lane, '/', 2), item.subject, v_recipients.addresses, parsed
+    );
   exception
     when transaction_rollback or insufficient_resources or operator_intervention or system_error then
       raise;
@@ -45065,9 +45248,10 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_deliver_item(parley_store.claimed_item) is
+comment on function parley_mail._p_deliver_item(parley_store.claimed_item, bytea) is
 'Delivers one message to a service or a table, or has it tried again; gives whether it was delivered. The caller removes
-what is finished.';
+what is finished.
+Arguments: item; parsed, as _p_parsed.';
 
 -- sql/mail/local_deliveries.sql
 
@@ -45101,8 +45285,34 @@ Arguments: messages, how many at most; lease, for how long they are the caller''
 Errors: PM001 the role does not hold SERVE, PS002, PS009 not READ COMMITTED.
 Source: spec mail 5, 12.2.';
 
-create function parley_mail._p_deliver_local(
+create function parley_mail._p_local_bodies(
   leases bigint[], caller parley.caller default parley.current_caller()
+) returns table (item_id bigint, body_holder bigint, content_id bigint, body bytea)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  return query
+  select w.item_id, b.message_id, b.content_id, b.body
+  from parley_store.work_items as w
+  left join parley_mail._p_message as m on m.message_id = w.subject
+  left join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
+  where w.lease_id = any (leases) and w.system = 'mail_service'
+  order by w.lease_id, w.item_id;
+end
+$$;
+
+comment on function parley_mail._p_local_bodies(bigint[], parley.caller) is
+'Gives what is claimed for services and tables, so that a daemon reads it before it is delivered. A body of up to 8,000
+bytes is given; a larger one is read by _p_read_body; of a message that is gone there is none.
+Arguments: leases, what _p_claim_local gave.
+Errors: PM001 the role does not hold SERVE.
+Source: spec mail 12.2.';
+
+create function parley_mail._p_deliver_local(
+  leases bigint[], items bigint[] default null, parsed bytea[] default null,
+  caller parley.caller default parley.current_caller()
 ) returns double precision[]
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -45126,10 +45336,10 @@ begin
     select
       w.lease_id, w.lane, w.item_id, w.subject, w.priority, w.attempts, w.since, w.expires_at, w.data, w.last_error
     from parley_store.work_items as w
-    where w.lease_id = any (leases) and w.system = 'mail_service'
+    where w.lease_id = any (leases) and w.system = 'mail_service' and (items is null or w.item_id = any (items))
     order by w.lease_id, w.item_id
   loop
-    if parley_mail._p_deliver_item(v_item) then
+    if parley_mail._p_deliver_item(v_item, parsed[array_position(items, v_item.item_id)]) then
       v_ages := v_ages || coalesce((
         select extract(epoch from clock_timestamp() - m.received_at)::double precision
         from parley_mail._p_message as m
@@ -45144,10 +45354,11 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_deliver_local(bigint[], parley.caller) is
+comment on function parley_mail._p_deliver_local(bigint[], bigint[], bytea[], parley.caller) is
 'Delivers messages to services and tables of this database, exactly once, in this transaction; gives how many seconds
 ago each of those that it delivered was received or submitted.
-Arguments: leases, what _p_claim_local gave; those that are over are passed by.
+Arguments: leases, what _p_claim_local gave; those that are over are passed by; items, of which: null, all; parsed, for
+each of items what was read of its message, as _p_parsed.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 12.2.';
 
@@ -45189,8 +45400,9 @@ end
 $$;
 
 comment on function parley_mail._p_deliver_to_services(integer, parley.caller) is
-'Claims and delivers messages to services and tables of this database in one transaction; gives how many. A daemon calls
-_p_claim_local and _p_deliver_local, in one transaction each.
+'Claims and delivers messages to services and tables of this database in one transaction; gives how many. Nobody reads
+them: their payload has no text and no attachments, and the state NONE. A daemon calls _p_claim_local, _p_local_bodies
+and _p_deliver_local, in one transaction each.
 Arguments: messages, how many at most.
 Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.
 Source: spec mail 12.2.';
