@@ -247,6 +247,29 @@ func TestReportsKeepToTheirSettings(t *testing.T) {
 	if got := b.leftOf(inside) + b.leftOf(outside); strings.Count(got, "reports DELAYED") != 1 || !strings.HasSuffix(got, "reports none") {
 		t.Errorf("after its time: %s", got)
 	}
+	// What comes back whole depends on what the sender asked for, and on the limit for him.
+	b.exec(`select parley_mail.apply('{"organization": {"organization": {"dsn_return_limit_internal": 2000, "dsn_return_limit_external": 1000}}}')`)
+	for _, c := range []struct {
+		action, sender, ret string
+		size                int
+		want                bool
+	}{
+		{"FAILED", "ann@example.org", "", 2000, true},
+		{"FAILED", "ann@EXAMPLE.org", "FULL", 2000, true},
+		{"FAILED", "ann@example.org", "FULL", 2001, false},
+		{"FAILED", "ann@example.org", "HDRS", 1, false},
+		{"FAILED", "x@outside.example", "", 1000, true},
+		{"FAILED", "x@outside.example", "FULL", 1001, false},
+		{"DELAYED", "ann@example.org", "FULL", 1, false},
+		{"DELIVERED", "ann@example.org", "FULL", 1, false},
+	} {
+		if got := value[bool](b.session, `select parley_mail._p_returns_whole($1, $2, nullif($3, ''), $4)`, c.action, c.sender, c.ret, c.size); got != c.want {
+			t.Errorf("%+v: whole is %v", c, got)
+		}
+	}
+	b.exec(`select parley_mail.alter_object('organization', '', '{"dsn_return_limit_internal": null}')`)
+	equal(b.session, "true false", `select parley_mail._p_returns_whole('FAILED', 'ann@example.org', null, 10485760)
+		|| ' ' || parley_mail._p_returns_whole('FAILED', 'ann@example.org', null, 10485761)`)
 }
 
 // A message that is submitted again from one queue after the other, while what else it has is delivered, gets to everybody once.

@@ -50,7 +50,7 @@ func (s *Server) makeReport(ctx context.Context, tx pgx.Tx, due *mailstore.Repor
 		Action: report.Action(strings.ToLower(due.Action)), ReportingMTA: settings.fqdn, Postmaster: settings.postmaster, To: due.Sender,
 		EnvelopeID: due.EnvelopeID, ReceivedFrom: due.Helo, Arrived: due.ReceivedAt, Date: now, MessageID: id + "@" + settings.fqdn,
 		Original:    original,
-		HeadersOnly: due.Action != "FAILED" || due.Return == "HDRS" || due.Size > settings.reportLimit,
+		HeadersOnly: !due.IsWhole,
 	}
 	for i, address := range due.Addresses {
 		recipient := report.Recipient{

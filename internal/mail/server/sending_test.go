@@ -292,13 +292,22 @@ func TestPolicyOfADomainOutlastsTheDaemon(t *testing.T) {
 func TestReportIsCopiedToThePostmasterWhereThatIsAsked(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	h.exec(`select parley_mail.apply('{"organization": {"organization": {"postmaster": "ann@example.org", "dsn_copies": ["5.1.1"], "dsn_window": 2}}}')`)
+	h.exec(`select parley_mail.apply('{"organization": {"organization": {"postmaster": "ann@example.org", "dsn_copies": ["5.1.1"], "dsn_window": 2,
+		"dsn_return_limit_external": 0}}}')`)
 	h.run(server.Config{NameServers: []string{"127.0.0.1:1"}})
-	h.exec(`select parley_mail.send('shop@other.example', array['nobody@c.example'], subject => 'hello', text => 'hello')`)
-	h.await("the copy", func() bool { return len(h.inbox()) == 1 })
+	h.exec(`select parley_mail.send('shop@other.example', array['nobody@c.example'], subject => 'hello', text => 'the text of one')`)
+	h.exec(`select parley_mail.send('ann@example.org', array['nothing@c.example'], subject => 'hello', text => 'the text of another')`)
+	h.await("the copy, and a report", func() bool { return len(h.inbox()) == 2 })
 	h.await("the report", func() bool { return len(h.relayed()) == 1 })
-	if copied := h.inbox()[0]; !strings.Contains(copied, "Final-Recipient: rfc822; nobody@c.example") {
-		t.Errorf("copied: %q", copied)
+	// The sender of our own domain gets the message back whole: its limit is another.
+	all := strings.Join(h.inbox(), "\n")
+	for part, want := range map[string]bool{
+		"Final-Recipient: rfc822; nobody@c.example": true, "text/rfc822-headers": true, "the text of one": false,
+		"Final-Recipient: rfc822; nothing@c.example": true, "message/rfc822": true, "the text of another": true,
+	} {
+		if strings.Contains(all, part) != want {
+			t.Errorf("%q is there: %v; %s", part, !want, all)
+		}
 	}
 	h.await("the end", h.empty)
 }

@@ -17,8 +17,6 @@ type settings struct {
 	version    int64
 	fqdn       string
 	postmaster string
-	// reportLimit is the size from which on a report returns headers alone.
-	reportLimit int64
 	// reportCopies are codes whose reports are copied to the postmaster.
 	reportCopies []string
 	receive      *receive.Configuration
@@ -64,7 +62,6 @@ type organization struct {
 	DefaultDomain  string   `json:"default_domain"`
 	FQDN           string   `json:"fqdn"`
 	Postmaster     string   `json:"postmaster"`
-	DSNReturnLimit int64    `json:"dsn_return_limit"`
 	DSNCopies      []string `json:"dsn_copies"`
 	MaxReceiveSize int64    `json:"max_receive_size"`
 	MaxSendSize    int64    `json:"max_send_size"`
@@ -99,7 +96,7 @@ func readSettings(text json.RawMessage, host string, roots *x509.CertPool, used 
 	}
 	own := all.Objects.Organization["organization"]
 	s := &settings{
-		version: all.Version, fqdn: first(own.FQDN, own.DefaultDomain, host), reportLimit: own.DSNReturnLimit,
+		version: all.Version, fqdn: first(own.FQDN, own.DefaultDomain, host),
 		reportCopies: own.DSNCopies,
 		stores:       make(map[string]send.MailboxStore), keys: make(map[string][]signing.Key),
 	}

@@ -142,14 +142,15 @@ func UnneededBodies(ctx context.Context, db pgdb.DB, holders []int64) (unneeded 
 type Report struct {
 	MessageID int64
 	// Action is FAILED, DELAYED, DELIVERED, RELAYED or EXPANDED.
-	Action                     string
-	Sender, Return, EnvelopeID string
-	ReceivedAt, ExpiresAt      time.Time
-	Helo                       string
-	Size                       int64
-	Body                       []byte
-	Content, BodyHolder        int64
-	NetworkMessageID           string
+	Action string
+	// IsWhole is whether the message is returned whole, and not its header alone.
+	IsWhole               bool
+	Sender, EnvelopeID    string
+	ReceivedAt, ExpiresAt time.Time
+	Helo                  string
+	Body                  []byte
+	Content, BodyHolder   int64
+	NetworkMessageID      string
 	// The rest has an element for each recipient.
 	Addresses, Originals, Statuses, Texts, Hosts []string
 	Codes                                        []int32
@@ -160,7 +161,7 @@ type Report struct {
 // [FinishReport] ends.
 func DueReport(ctx context.Context, tx pgx.Tx) (*Report, error) {
 	rows, err := tx.Query(ctx, `
-		select message_id, action, sender, coalesce(ret, ''), coalesce(envid, ''), received_at, expires_at, coalesce(helo, ''), size, body,
+		select message_id, action, sender, is_whole, coalesce(envid, ''), received_at, expires_at, coalesce(helo, ''), body,
 			coalesce(content_id, 0), body_holder, network_message_id::text, addresses,
 			array(select coalesce(v, '') from unnest(original_recipients) with ordinality as u (v, n) order by n),
 			statuses, array(select coalesce(v, '') from unnest(reasons) with ordinality as u (v, n) order by n),
@@ -171,7 +172,7 @@ func DueReport(ctx context.Context, tx pgx.Tx) (*Report, error) {
 		return nil, pgdb.StatementError(err, "take a report")
 	}
 	reports, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Report, err error) {
-		err = row.Scan(&r.MessageID, &r.Action, &r.Sender, &r.Return, &r.EnvelopeID, &r.ReceivedAt, &r.ExpiresAt, &r.Helo, &r.Size, &r.Body,
+		err = row.Scan(&r.MessageID, &r.Action, &r.Sender, &r.IsWhole, &r.EnvelopeID, &r.ReceivedAt, &r.ExpiresAt, &r.Helo, &r.Body,
 			&r.Content, &r.BodyHolder, &r.NetworkMessageID, &r.Addresses, &r.Originals, &r.Statuses, &r.Texts, &r.Hosts, &r.Codes, &r.AttemptedAt)
 		return r, err //nolint:wrapcheck // Wrapped below.
 	})
