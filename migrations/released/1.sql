@@ -36643,8 +36643,10 @@ from (values
     'whether other senders are informed of delays'),
   ('organization', 'dsn_window', 'seconds', '5', 2, 30, null, false, false,
     'recipients that fail within it share a DSN'),
-  ('organization', 'dsn_return_limit', 'bytes', '10485760', 0, 2147483647, null, false, false,
-    'larger messages come back as headers only'),
+  ('organization', 'dsn_return_limit_internal', 'bytes', '10485760', 0, 2147483647, null, false, false,
+    'larger messages come back to senders of accepted domains as headers only'),
+  ('organization', 'dsn_return_limit_external', 'bytes', '10485760', 0, 2147483647, null, false, false,
+    'larger messages come back to other senders as headers only'),
   ('organization', 'dsn_copies', 'texts', '[]', null, null, null, false, false,
     'enhanced codes whose DSNs are copied to the postmaster'),
   ('organization', 'dsn_rate', 'integer', '100', 1, 1000000, null, false, false, 'DSNs to one sender in an hour'),
@@ -41269,9 +41271,36 @@ comment on function parley_mail._p_may_report(bigint) is
 'Counts a report to the sender of a message; false when he has got as many in this hour as the setting dsn_rate says.
 Source: spec mail 9.';
 
+create function parley_mail._p_returns_whole(action text, sender text, ret text, size bigint) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if action <> 'FAILED' or ret = 'HDRS' then
+    return false;
+  end if;
+  return _p_returns_whole.size <= (
+    select coalesce((o.settings ->> case
+      when exists (
+        select
+        from parley_mail._p_accepted_domain as a
+        where a.domain = any (parley_mail._p_domain_patterns(parley_mail._p_domain_of(_p_returns_whole.sender)))
+      ) then 'dsn_return_limit_internal'
+      else 'dsn_return_limit_external'
+    end)::bigint, 10485760)
+    from parley_mail._p_organization as o
+  );
+end
+$$;
+
+comment on function parley_mail._p_returns_whole(text, text, text, bigint) is
+'Gives whether a report returns the whole message that it is about, and not the header alone.
+Arguments: action; sender and size, of the message; ret, what its sender asked for (null: nothing).
+Source: spec mail 9, RFC 3461.';
+
 create function parley_mail._p_due_report(caller parley.caller default parley.current_caller())
 returns table (
-  message_id bigint, action text, sender text, ret text, envid text, received_at timestamptz, helo text, size bigint,
+  message_id bigint, action text, sender text, is_whole boolean, envid text, received_at timestamptz, helo text,
   content_id bigint, body_holder bigint, body bytea, network_message_id uuid, expires_at timestamptz,
   addresses text[], original_recipients text[], statuses text[], codes integer[], reasons text[], hosts text[],
   attempted_at timestamptz[]
@@ -41326,9 +41355,9 @@ begin
   )
 
   select
-    m.message_id, v_due.action, m.sender, m.ret, m.envid, m.received_at, m.helo, m.size, b.content_id, b.message_id,
-    b.body, m.network_message_id, m.expires_at, t.addresses, t.original_recipients, t.statuses, t.codes, t.reasons,
-    t.hosts, t.attempts
+    m.message_id, v_due.action, m.sender, parley_mail._p_returns_whole(v_due.action, m.sender, m.ret, m.size), m.envid,
+    m.received_at, m.helo, b.content_id, b.message_id, b.body, m.network_message_id, m.expires_at, t.addresses,
+    t.original_recipients, t.statuses, t.codes, t.reasons, t.hosts, t.attempts
   from parley_mail._p_message as m
   join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
   cross join together as t
@@ -41337,10 +41366,10 @@ end
 $$;
 
 comment on function parley_mail._p_due_report(parley.caller) is
-'Takes a report that is to be made now, with the message that it is about; no row when there is none. Reports about one
-message come further apart each time, and those to one sender are no more than the setting dsn_rate says. In the same
-transaction the caller accepts the report as a message and calls _p_finish_report; after a rollback it is to be made
-again.
+'Takes a report that is to be made now, with the message that it is about; no row when there is none. is_whole says
+whether the message is returned whole. Reports about one message come further apart each time, and those to one sender
+are no more than the setting dsn_rate says. In the same transaction the caller accepts the report as a message and calls
+_p_finish_report; after a rollback it is to be made again.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 9.';
 
