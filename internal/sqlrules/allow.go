@@ -26,6 +26,7 @@ var unpinned = map[string]string{
 	"parley._p_caller":            "each call asks it; a search_path that is set makes the statements behind it plan again",
 	"parley._p_send_outgoing":     "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley._p_put_outgoing":      "the hot path: setting the search_path costs a tenth of a bare insert",
+	"parley._p_admit":             "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley.put":                  "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley.send":                 "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley.send_binary":          inLineOfSend,

@@ -9,11 +9,11 @@ var longBodies = map[string]struct {
 	lines  int
 	reason string
 }{
-	"parley.receive":              {251, "rows from a function of its own would be copied once more: a fifth of RECEIVE by TOP (100)"},
+	"parley.receive":              {250, "rows from a function of its own would be copied once more: a fifth of RECEIVE by TOP (100)"},
 	"parley._p_lock_next_group":   {101, "the hot path: one walk over the lanes, whose state would have to be handed to each part of it"},
 	"parley._p_take":              {100, "the hot path: what is taken, put back and numbered is one loop over one cursor"},
 	"parley._p_record_scan":       {117, "the hot path: it runs within RECEIVE and compares each part of the old hint with the new one"},
-	"parley._p_accept_runs":       {156, "the hot path between servers: one statement takes in all runs of a batch"},
+	"parley._p_accept_runs":       {120, "the hot path between servers: one statement takes in all runs of a batch"},
 	"parley._p_take_runs":         {83, "the hot path between servers: it runs for each batch that leaves"},
 	"parley.explain_conversation": {95, "one chain of questions, each of which is asked only when those before it found nothing"},
 }

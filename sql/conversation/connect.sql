@@ -337,7 +337,7 @@ begin
       perform parley._p_send_end(v_endpoint, v_message.message_type_id, v_message.body);
     else
       select * into v_type from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;
-      perform parley._p_deliver(v_endpoint, v_type, array[v_message.body], v_message.trace_context);
+      perform parley._p_deliver(v_endpoint, v_type, array[v_message.body], v_message.trace_context, false);
     end if;
   end loop;
   delete from parley._p_transmission as t where t.endpoint_id = _p_deliver_delayed_of.endpoint_id;

@@ -199,9 +199,11 @@ begin
     when 'SO' then
       perform parley._p_remove_endpoint(endpoint);
     when 'CO' then
-      if message_type_id = 2 and endpoint.has_delayed and parley._p_end_later(endpoint) then
-        null;
-      elsif message_type_id = 1 or not parley._p_end_here(endpoint) then
+      if message_type_id = 1 or not parley._p_end_here(endpoint) then
+        if message_type_id = 2 and endpoint.has_delayed and parley._p_end_later(endpoint) then
+          perform parley._p_trace_dialog(endpoint, v_subclass);
+          return true;
+        end if;
         perform parley._p_discard_messages(endpoint.endpoint_id);
         if message_type_id = 1 then
           message_type_id := parley._p_drop_unsent(endpoint);
@@ -250,7 +252,7 @@ declare
   v_far parley._p_endpoint;
 begin
   select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id and e.state = 'CO';
-  if not found or pg_sequence_last_value('parley._p_broker_switch') is not null then
+  if not found or endpoint.has_delayed or pg_sequence_last_value('parley._p_broker_switch') is not null then
     return false;
   end if;
   if exists (select from parley._p_retained as r where r.endpoint_id = endpoint.endpoint_id)
@@ -271,7 +273,7 @@ begin
   select nextval(q.position_sequence) * 1024, v_far.endpoint_id,
     case
       when pg_sequence_last_value(q.wakeup_sequence) > 0
-        then parley._p_wake_and_time(parley._p_lane(q.queue_id, v_far.priority), q.wakeup_sequence)
+        then parley._p_admit(parley._p_lane(q.queue_id, v_far.priority), q.wakeup_sequence, null)
       else clock_timestamp()
     end,
     parley._p_lane(q.queue_id, v_far.priority), 2
@@ -292,7 +294,7 @@ $$;
 comment on function parley._p_end_here(parley._p_endpoint) is
 'Ends a side, in state CO and locked by _p_lock_to_end, whose far side in this database is in state CO too: what
 _p_discard_messages, _p_set_state and _p_send_end do, in one statement. Gives false, and has done nothing, for any
-other, and while the broker is disabled.
+other, for one that has sent for later, and while the broker is disabled.
 Source: spec 3.2, 4.6.';
 
 create function parley._p_send_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void

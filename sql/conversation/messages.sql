@@ -195,19 +195,6 @@ $$;
 comment on function parley._p_wake_readers(integer, regclass) is
 'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
 
-create function parley._p_wake_and_time(lane integer, wakeup regclass) returns timestamptz
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform parley._p_wake_readers(parley._p_owner_of_lane(lane), wakeup);
-  return clock_timestamp();
-end
-$$;
-
-comment on function parley._p_wake_and_time(integer, regclass) is
-'Notifies the sleepers of a lane''s queue, if their time is not over, and gives the time.';
-
 create table parley._p_listener (
   queue_id integer,
   pid integer,

@@ -6,15 +6,12 @@
 -- further than to the quota.
 -- Exactness: what others have sent and not committed is not seen, and a batch is judged as a whole. A quota that was
 -- changed counts for all when the twentieth that is under way is used up.
--- Where there is no quota this costs nothing as long as nobody listens to the queue, and one read of a sequence when
--- somebody does: the wake-up sequence of a queue with a quota is never 0, which leads SEND here, and it is odd, where
--- that of any other queue is even.
+-- Where there is no quota this costs nothing as long as nobody listens to the queue, and one comparison when somebody
+-- does: the wake-up sequence of a queue with a quota is never 0, which leads SEND here, and it is odd, where that of
+-- any other queue is even.
 -- What arrives for other reasons, EndDialog, Errors, timers, is never refused; what comes from another server waits
 -- there.
 -- Locks: none; changing a quota locks the queue's row.
-
--- Whether any queue has ever had a quota: then 1.
-create sequence parley._p_quota_switch minvalue 0 start 1;
 
 create function parley._p_count_up_to(
   queue parley._p_queue, messages_max bigint, bytes_max bigint,
@@ -122,43 +119,34 @@ comment on function parley._p_require_room(integer, integer) is
 Arguments: queue_id, or that of a destination, which has none; pending, as _p_has_room.
 Errors: 10928.';
 
-create function parley._p_require_room_at(endpoint parley._p_endpoint) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_queue_id integer;
-begin
-  select s.queue_id into v_queue_id
-  from parley._p_endpoint as e
-  join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
-  join parley._p_service as s on s.service_id = f.service_id
-  where e.endpoint_id = endpoint.endpoint_id;
-  return parley._p_require_room(v_queue_id, 0);
-end
-$$;
-
-comment on function parley._p_require_room_at(parley._p_endpoint) is
-'Refuses what was just delivered to the far side of an endpoint in this database, when that is more than the quota.
-Errors: 10928.';
-
 create function parley._p_admit(lane integer, wakeup regclass, pending integer default 1) returns timestamptz
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_until pg_catalog.int8 := pg_catalog.pg_sequence_last_value(wakeup);
 begin
-  if pg_sequence_last_value(wakeup) % 2 = 1 and wakeup <> 'parley._p_transmission_wakeup'::regclass then
-    found := parley._p_require_room(parley._p_owner_of_lane(lane), pending);
+  -- In the first call of a transaction an expression costs a thirtieth of a bare INSERT, and a function in it as much
+  -- again, whether it is called or not.
+  if v_until operator(pg_catalog.>) extract(epoch from pg_catalog.clock_timestamp())
+    or v_until operator(pg_catalog.%) 2::pg_catalog.int8 operator(pg_catalog.=) 1::pg_catalog.int8 then
+    if v_until operator(pg_catalog.%) 2::pg_catalog.int8 operator(pg_catalog.=) 1::pg_catalog.int8 then
+      if wakeup operator(pg_catalog.<>) 'parley._p_transmission_wakeup'::pg_catalog.regclass
+        and pending is not null then
+        found := parley._p_require_room(parley._p_owner_of_lane(lane), pending);
+      end if;
+    end if;
+    if v_until operator(pg_catalog.>) extract(epoch from pg_catalog.clock_timestamp()) then
+      perform pg_catalog.pg_notify('parley', parley._p_owner_of_lane(lane)::pg_catalog.text);
+    end if;
   end if;
-  perform parley._p_wake_readers(parley._p_owner_of_lane(lane), wakeup);
-  return clock_timestamp();
+  return pg_catalog.clock_timestamp();
 end
 $$;
 
 comment on function parley._p_admit(integer, regclass, integer) is
 'Refuses what is sent to a queue that is full, notifies the sleepers of a lane''s queue, if their time is not over, and
 gives the time.
-Arguments: lane; wakeup, the wake-up sequence; pending, as _p_has_room.
+Arguments: lane; wakeup, the wake-up sequence; pending, as _p_has_room, or null for what is never refused.
 Errors: 10928.';
 
 create function parley.set_queue_quota(
@@ -193,7 +181,7 @@ begin
   where q.queue_id = v_queue.queue_id;
   if coalesce(messages, bytes) is not null then
     -- When it is removed the mark stays until the next reader listens: the removal may be rolled back.
-    perform setval(v_queue.quota_sequence, 0), setval('parley._p_quota_switch', 1),
+    perform setval(v_queue.quota_sequence, 0),
       setval(
         v_queue.wakeup_sequence,
         parley._p_wakeup_until(v_queue, coalesce(pg_sequence_last_value(v_queue.wakeup_sequence), 0))

@@ -95,12 +95,11 @@ declare
   v_target parley._p_endpoint := case when near.is_initiator then far else near end;
   v_ids constant bigint[] := array[near.endpoint_id, far.endpoint_id];
 begin
-  if near.has_delayed or far.has_delayed then
-    perform parley._p_drop_delayed_sends(near.endpoint_id), parley._p_drop_delayed_sends(far.endpoint_id);
-  end if;
-  if exists (select from parley._p_retained as r where r.endpoint_id = any (v_ids))
+  if near.has_delayed or far.has_delayed
+    or exists (select from parley._p_retained as r where r.endpoint_id = any (v_ids))
     or exists (select from parley._p_expedited as x where x.endpoint_id = any (v_ids))
     or exists (select from parley._p_transmission as t where t.endpoint_id = any (v_ids)) then
+    perform parley._p_drop_delayed_sends(near.endpoint_id), parley._p_drop_delayed_sends(far.endpoint_id);
     perform parley._p_discard_messages(near.endpoint_id), parley._p_discard_messages(far.endpoint_id);
     delete from parley._p_transmission as t where t.endpoint_id = any (v_ids);
   end if;

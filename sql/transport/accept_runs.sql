@@ -40,6 +40,97 @@ comment on function parley._p_refuse_batch(uuid, bigint, bigint, uuid, text[]) i
 'Says why no run of a batch is taken now; null when each is judged by itself.
 Arguments: as those of _p_accept_runs.';
 
+create function parley._p_lock_addressed(conversation_ids uuid[], from_initiators boolean[]) returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return array(
+    select e.endpoint_id
+    from parley._p_endpoint as e
+    where (e.conversation_id, e.is_initiator) in (
+        select r.conversation_id, not r.from_initiator
+        from unnest(conversation_ids, from_initiators) as r (conversation_id, from_initiator)
+      )
+    order by e.endpoint_id
+    for no key update skip locked
+  );
+end
+$$;
+
+comment on function parley._p_lock_addressed(uuid[], boolean[]) is
+'Locks the endpoints here to which runs are addressed, but those that somebody else holds, and gives them.
+Arguments: of each run its conversation, and whether it comes from the initiator.';
+
+create function parley._p_starts(body_counts integer[]) returns integer[]
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return array(
+    select (sum(c.count) over (order by c.number) - c.count)::integer + 1
+    from unnest(body_counts) with ordinality as c (count, number)
+    order by c.number
+  );
+end
+$$;
+
+comment on function parley._p_starts(integer[]) is
+'Gives where the bodies of each run begin in the bodies of all.';
+
+create function parley._p_accept_one_by_one(
+  broker_instance uuid, epoch bigint, taken integer[], starts integer[],
+  conversation_ids uuid[], from_initiators boolean[], first_sequences bigint[], message_types text[],
+  body_counts integer[], body_sizes bigint[], bodies bytea[], from_services text[], to_services text[],
+  contracts text[], to_brokers uuid[], ends_at timestamptz[], trace_contexts text[], identities text[],
+  are_encrypted boolean[], probes_given bigint[], probes_expected bigint[], sealed_at timestamptz[]
+) returns table (ordinal integer, outcome text, next_sequence bigint, error_number integer, description text)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_run record;
+  v_verdict parley._p_verdict;
+begin
+  for v_run in
+    select r.ordinal, (
+        r.conversation_id, r.from_initiator, r.first_sequence, r.message_type,
+        bodies[r.start : r.start + r.body_count - 1], r.body_size, r.from_service, r.to_service, r.contract,
+        r.to_broker, r.ends_at, r.trace_context, r.identity, r.is_encrypted, r.probe_given, r.probe_expected,
+        r.sealed_at
+      )::parley._p_arriving_run as run
+    from unnest(
+      conversation_ids, from_initiators, first_sequences, message_types, starts, body_counts, body_sizes,
+      from_services, to_services, contracts, to_brokers, ends_at, trace_contexts, identities, are_encrypted,
+      probes_given, probes_expected, sealed_at
+    ) with ordinality as r (
+      conversation_id, from_initiator, first_sequence, message_type, start, body_count, body_size, from_service,
+      to_service, contract, to_broker, ends_at, trace_context, identity, is_encrypted, probe_given, probe_expected,
+      sealed_at, ordinal
+    )
+    where r.ordinal <> all (coalesce(taken, '{}'))
+    order by r.ordinal
+  loop
+    v_verdict := case
+      when (v_run.run).probe_given is null then parley._p_accept_run(broker_instance, v_run.run)
+      else parley._p_compare(broker_instance, epoch, v_run.run)
+    end;
+    return query
+    select v_run.ordinal::integer, v_verdict.outcome, v_verdict.next_sequence, v_verdict.error_number,
+      v_verdict.description;
+  end loop;
+end
+$$;
+
+comment on function parley._p_accept_one_by_one(
+  uuid, bigint, integer[], integer[], uuid[], boolean[], bigint[], text[], integer[], bigint[], bytea[], text[], text[],
+  text[], uuid[], timestamptz[], text[],
+  text[], boolean[], bigint[], bigint[], timestamptz[]
+) is
+'Takes in the runs of a batch that are not usual, the long way, and gives an answer for each.
+Arguments: as those of _p_accept_runs; taken, which runs have been taken in already; starts, where the bodies of each
+begin.';
+
 create function parley._p_accept_runs(
   broker_instance uuid, epoch bigint, term bigint, token uuid,
   conversation_ids uuid[], from_initiators boolean[], first_sequences bigint[], message_types text[],
@@ -61,7 +152,6 @@ declare
   v_next bigint[];
   v_starts integer[];
   v_framed bigint;
-  v_odd record;
   v_verdict parley._p_verdict := parley._p_refuse_batch(broker_instance, epoch, term, token, identities);
 begin
   if array_position(bodies, '') is not null then
@@ -73,22 +163,8 @@ begin
     from generate_subscripts(conversation_ids, 1) as r (ordinal);
     return;
   end if;
-  v_locked := array(
-    select e.endpoint_id
-    from parley._p_endpoint as e
-    where (e.conversation_id, e.is_initiator) in (
-        select r.conversation_id, not r.from_initiator
-        from unnest(conversation_ids, from_initiators) as r (conversation_id, from_initiator)
-      )
-    order by e.endpoint_id
-    for no key update skip locked
-  );
-  -- The first body of each run.
-  v_starts := array(
-    select (sum(c.count) over (order by c.number) - c.count)::integer + 1
-    from unnest(body_counts) with ordinality as c (count, number)
-    order by c.number
-  );
+  v_locked := parley._p_lock_addressed(conversation_ids, from_initiators);
+  v_starts := parley._p_starts(body_counts);
   -- A new statement, so that it sees what the earlier holders of the endpoints have done.
   with run as (
     select r.*
@@ -180,36 +256,15 @@ begin
   return query
   select k.ordinal, 'accepted'::text, k.next, null::integer, null::text
   from unnest(v_taken, v_next) as k (ordinal, next);
-  if cardinality(v_taken) = cardinality(conversation_ids) then
-    return;
-  end if;
-  for v_odd in
-    select r.ordinal, (
-        r.conversation_id, r.from_initiator, r.first_sequence, r.message_type,
-        bodies[r.start : r.start + r.body_count - 1], r.body_size, r.from_service, r.to_service, r.contract,
-        r.to_broker, r.ends_at, r.trace_context, r.identity, r.is_encrypted, r.probe_given, r.probe_expected,
-        r.sealed_at
-      )::parley._p_arriving_run as run
-    from unnest(
-      conversation_ids, from_initiators, first_sequences, message_types, v_starts, body_counts, body_sizes,
-      from_services, to_services, contracts, to_brokers, ends_at, trace_contexts, identities, are_encrypted,
-      probes_given, probes_expected, sealed_at
-    ) with ordinality as r (
-      conversation_id, from_initiator, first_sequence, message_type, start, body_count, body_size, from_service,
-      to_service, contract, to_broker, ends_at, trace_context, identity, is_encrypted, probe_given, probe_expected,
-      sealed_at, ordinal
-    )
-    where r.ordinal <> all (coalesce(v_taken, '{}'))
-    order by r.ordinal
-  loop
-    v_verdict := case
-      when (v_odd.run).probe_given is null then parley._p_accept_run(broker_instance, v_odd.run)
-      else parley._p_compare(broker_instance, epoch, v_odd.run)
-    end;
+  if cardinality(v_taken) is distinct from cardinality(conversation_ids) then
     return query
-    select v_odd.ordinal::integer, v_verdict.outcome, v_verdict.next_sequence, v_verdict.error_number,
-      v_verdict.description;
-  end loop;
+    select o.*
+    from parley._p_accept_one_by_one(
+      broker_instance, epoch, v_taken, v_starts, conversation_ids, from_initiators, first_sequences, message_types,
+      body_counts, body_sizes, bodies, from_services, to_services, contracts, to_brokers, ends_at, trace_contexts,
+      identities, are_encrypted, probes_given, probes_expected, sealed_at
+    ) as o;
+  end if;
 end
 $$;
 
