@@ -14,6 +14,7 @@ var unpinned = map[string]string{
 	"parley._p_as_received":       putInLine,
 	"parley._p_received":          putInLine,
 	"parley._p_rows_in_order":     putInLine,
+	"parley._p_ready_to_send":     putInLine,
 	"parley._p_rows_sent_alone":   putInLine,
 	"parley._p_whole_rows":        putInLine,
 	"parley._p_lock_first_group":  partOfReceive,

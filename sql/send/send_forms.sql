@@ -111,15 +111,15 @@ begin
   end loop;
   -- Endpoint rows are locked in their order, so that two such sends cannot wait for each other.
   with ready as materialized (
-    select e.endpoint_id, e.conversation_handle, e.far_endpoint_id, e.destination_position, e.destination_wakeup,
+    select i.conversation_handle, e.endpoint_id, e.far_endpoint_id, e.destination_position, e.destination_wakeup,
       e.destination_lane, e.usual_message_type_id
-    from parley._p_endpoint as e
-    where e.conversation_handle = any (new.conversation_handles)
-      and e.usual_message_type_name = new.message_type
-      and e.destination_lane is not null
-      and pg_has_role(new.caller, e.sender_role, 'usage')
-    order by e.endpoint_id
-    for key share of e
+    from (
+      select i.conversation_handle
+      from parley._p_endpoint as i
+      where i.conversation_handle = any (new.conversation_handles)
+      order by i.endpoint_id
+    ) as i
+    cross join lateral parley._p_ready_to_send(i.conversation_handle, new.message_type, new.caller) as e
   ), sent as (
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
     select nextval(r.destination_position) * 1024, r.far_endpoint_id,
@@ -211,12 +211,7 @@ begin
   found := parley._p_require_one_dimension(new.bodies);
   select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_wakeup, e.usual_message_type_id
   into v_far, v_lane, v_position, v_wakeup, v_type
-  from parley._p_endpoint as e
-  where e.conversation_handle = new.conversation_handle
-    and e.usual_message_type_name = new.message_type
-    and e.destination_lane is not null
-    and pg_has_role(new.caller, e.sender_role, 'usage')
-  for key share of e;
+  from parley._p_ready_to_send(new.conversation_handle, new.message_type, new.caller) as e;
   if not found then
     found := parley._p_send(
       parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context
