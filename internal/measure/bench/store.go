@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,8 +16,8 @@ import (
 
 const (
 	storeSystem    = "bench"
-	storeBodyBytes = 8 << 20
-	storeBodyMB    = storeBodyBytes / 1_000_000
+	storeBodyMB    = 8
+	storeBodyBytes = storeBodyMB * 1_000_000
 	storeItems     = 100
 )
 
@@ -103,8 +104,8 @@ func contentIn(body []byte) driver.Operation {
 func copyIn(body []byte) driver.Operation {
 	return func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
 		var rows [][]any
-		for n := 0; n*contentstore.ChunkBytes < len(body); n++ {
-			rows = append(rows, []any{n, body[n*contentstore.ChunkBytes : (n+1)*contentstore.ChunkBytes]})
+		for chunk := range slices.Chunk(body, contentstore.ChunkBytes) {
+			rows = append(rows, []any{len(rows), chunk})
 		}
 		_, err := conn.CopyFrom(ctx, pgx.Identifier{"bench", "chunk"}, []string{"number", "body"}, pgx.CopyFromRows(rows))
 		return storeBodyMB, err

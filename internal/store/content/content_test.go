@@ -59,7 +59,7 @@ func read(t *testing.T, pool *pgxpool.Pool, id int64) []byte {
 
 var lengths = []int{
 	0, 1, contentstore.SmallBytes, contentstore.SmallBytes + 1, contentstore.ChunkBytes - 1, contentstore.ChunkBytes, contentstore.ChunkBytes + 1,
-	2 * contentstore.ChunkBytes, 5*contentstore.ChunkBytes + 17,
+	2 * contentstore.ChunkBytes, 9*contentstore.ChunkBytes + 17,
 }
 
 // What is written comes back, however it is written: by Write, by ReadFrom, or by both.
@@ -147,7 +147,7 @@ func TestOnlyWhoRefersReads(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	w := contentstore.NewWriter(t.Context(), pool, holder(1))
-	if _, err := w.ReadFrom(bytes.NewReader(random(3 * contentstore.ChunkBytes))); err != nil {
+	if _, err := w.ReadFrom(bytes.NewReader(random(9 * contentstore.ChunkBytes))); err != nil {
 		t.Fatal(err)
 	}
 	info, err := w.Finish()
@@ -189,15 +189,19 @@ func TestDamageIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = pool.Exec(t.Context(), "update parley_store._p_content_chunk set body = set_byte(body, 7, 1 + get_byte(body, 7) % 200) where number = 1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := contentstore.Open(t.Context(), pool, info.ID, holder(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, r); !errors.Is(err, contentstore.ErrDamaged) {
-		t.Errorf("got %v", err)
+	for _, damage := range []string{
+		"update parley_store._p_content_chunk set body = set_byte(body, 7, 1 + get_byte(body, 7) % 200) where number = 1",
+		"delete from parley_store._p_content_chunk where number = 0",
+	} {
+		if _, err := pool.Exec(t.Context(), damage); err != nil {
+			t.Fatal(err)
+		}
+		r, err := contentstore.Open(t.Context(), pool, info.ID, holder(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, r); !errors.Is(err, contentstore.ErrDamaged) {
+			t.Errorf("after %s: %v", damage, err)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"time"
 
@@ -25,7 +24,7 @@ type Writer struct {
 	db      DB
 	holder  Holder
 	term    time.Duration
-	hash    hash.Hash
+	hashing hashing
 	buffer  []byte // what does not fill a chunk yet
 	bytes   int64
 	chunks  int32
@@ -38,7 +37,7 @@ type Writer struct {
 // NewWriter returns a writer of a body to which a holder refers from then on. A body of up to [SmallBytes] is one statement,
 // made by Finish.
 func NewWriter(ctx context.Context, db DB, holder Holder) *Writer {
-	return &Writer{ctx: ctx, db: db, holder: holder, term: DefaultTerm, hash: sha256.New()}
+	return &Writer{ctx: ctx, db: db, holder: holder, term: DefaultTerm, hashing: newHashing()}
 }
 
 // Write adds to the body, and writes the chunks that are full.
@@ -72,6 +71,7 @@ func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 		return 0, w.err
 	}
 	source.isFilled = true
+	defer w.hashing.wait()
 	columns := []string{"content_id", "number", "slot", "body"}
 	if _, err := w.db.CopyFrom(w.ctx, pgx.Identifier{"parley_store", "_p_content_chunk"}, columns, source); err != nil {
 		// The server says only that the COPY was broken off.
@@ -101,8 +101,7 @@ func (w *Writer) Finish() (Info, error) {
 	if err := w.flush(); err != nil {
 		return Info{}, err
 	}
-	info := Info{ID: w.id, Bytes: w.bytes}
-	w.hash.Sum(info.SHA256[:0])
+	info := Info{ID: w.id, Bytes: w.bytes, SHA256: w.hashing.sum()}
 	_, err := w.db.Exec(w.ctx, "select parley_store.finish_content($1::bigint, $2::bigint, $3::bytea)", w.id, w.bytes, info.SHA256[:])
 	if err != nil {
 		return Info{}, failed(err, "finish a body")
@@ -127,6 +126,8 @@ func (w *Writer) flush() error {
 	if err := w.begin(); err != nil {
 		return err
 	}
+	w.hashing.begin(w.buffer)
+	defer w.hashing.wait()
 	_, err := w.db.Exec(w.ctx, "select parley_store.append_content($1::bigint, $2::integer, $3::bytea)", w.id, w.chunks, w.buffer)
 	if err != nil {
 		return failed(err, fmt.Sprintf("write chunk %d of a body", w.chunks))
@@ -135,9 +136,9 @@ func (w *Writer) flush() error {
 	return nil
 }
 
-// count takes the buffer for written.
+// count takes the buffer for written, when its hash is known too.
 func (w *Writer) count() {
-	w.hash.Write(w.buffer)
+	w.hashing.wait()
 	w.bytes += int64(len(w.buffer))
 	w.chunks++
 	w.buffer = w.buffer[:0]
@@ -185,6 +186,7 @@ func (s *chunkSource) Next() bool {
 		return false
 	}
 	s.isFilled, s.isGiven = false, true
+	s.writer.hashing.begin(s.writer.buffer)
 	return true
 }
 
