@@ -38,7 +38,8 @@ create type parley_mail._p_arriving as (
   refused_reason text,
   server_ip inet,
   receive_ms integer,
-  identity uuid
+  identity uuid,
+  has_verp boolean
 );
 
 comment on type parley_mail._p_arriving is
@@ -47,8 +48,8 @@ source: SMTP, HTTP, PICKUP, REPLAY or DSN; directionality: INCOMING, or ORIGINAT
 null: by priority; parent_message_id, of a report the message that it is about; idempotency_key: a message that was
 accepted under it before is the same; quarantine: why it is set aside for an operator, null: it is not; content_hash, in
 hexadecimal: with an idempotency key, of what has to be the same under that, null: anything; refused_status and
-refused_reason: why nobody gets it and its sender a report, null: it goes on; server_ip, receive_ms and identity: as
-_p_message has them.';
+refused_reason: why nobody gets it and its sender a report, null: it goes on; server_ip, receive_ms, identity and
+has_verp: as _p_message has them.';
 
 create function parley_mail._p_refuse(message_ids bigint[], status text, reason text) returns void
 language plpgsql
@@ -253,8 +254,8 @@ begin
   insert into parley_mail._p_message (
     message_id, network_message_id, header_message_id, sender, recipients, notify, original_recipients, ret, envid,
     priority, received_at, expires_at, source, connector, source_ip, helo, authenticated_as, directionality, size,
-    content_id, verdicts, parent_message_id, has_utf8_addresses, is_eight_bit, subject, server_ip, receive_ms, identity,
-    body
+    content_id, verdicts, parent_message_id, has_utf8_addresses, has_verp, is_eight_bit, subject, server_ip, receive_ms,
+    identity, body
   )
   select
     i.id, coalesce(a.network_message_id, gen_random_uuid()), a.header_message_id, coalesce(a.sender, ''), a.recipients,
@@ -262,8 +263,8 @@ begin
     coalesce(a.expires_at, clock_timestamp() + v_expiry[p.priority + 1] * interval '1 second'),
     a.source, a.connector, a.source_ip, a.helo, a.authenticated_as, coalesce(a.directionality, 'INCOMING'),
     coalesce(a.size, octet_length(a.body)), coalesce(a.content_id, l.content_id), a.verdicts, a.parent_message_id,
-    coalesce(a.has_utf8_addresses, false), coalesce(a.is_eight_bit, false), left(a.subject, 500), a.server_ip,
-    greatest(a.receive_ms, 0), a.identity,
+    coalesce(a.has_utf8_addresses, false), coalesce(a.has_verp, false), coalesce(a.is_eight_bit, false),
+    left(a.subject, 500), a.server_ip, greatest(a.receive_ms, 0), a.identity,
     case when octet_length(a.body) <= 8000 then a.body end
   from unnest(ids) with ordinality as i (id, n)
   cross join lateral (select (messages[i.n]).*) as a

@@ -92,15 +92,15 @@ begin
     insert into parley_mail._p_message (
       message_id, network_message_id, header_message_id, sender, recipients, ret, envid, priority, received_at,
       not_before, expires_at, source, connector, source_ip, helo, authenticated_as, submitted_by, directionality, size,
-      content_id, body_message_id, verdicts, parent_message_id, has_utf8_addresses, is_eight_bit, on_status, tag,
-      subject, server_ip, receive_ms, identity
+      content_id, body_message_id, verdicts, parent_message_id, has_utf8_addresses, has_verp, is_eight_bit, on_status,
+      tag, subject, server_ip, receive_ms, identity
     )
     select
       f.id, m.network_message_id, m.header_message_id, coalesce(f.sender, m.sender), '{}', m.ret, m.envid, m.priority,
       m.received_at, m.not_before, m.expires_at, m.source, m.connector, m.source_ip, m.helo, m.authenticated_as,
       m.submitted_by, m.directionality, m.size, null, coalesce(m.body_message_id, m.message_id), m.verdicts,
-      m.message_id, m.has_utf8_addresses, m.is_eight_bit, m.on_status, m.tag, m.subject, m.server_ip, m.receive_ms,
-      m.identity
+      m.message_id, m.has_utf8_addresses, m.has_verp and f.sender is null, m.is_eight_bit, m.on_status, m.tag,
+      m.subject, m.server_ip, m.receive_ms, m.identity
     from unnest(v_forks.ids, v_forks.parents, v_forks.senders) as f (id, parent, sender)
     join parley_mail._p_message as m on m.message_id = f.parent;
     perform parley_mail._p_track(

@@ -15,20 +15,17 @@ comment on table parley_mail._p_report_rate is 'How many reports each sender got
 
 create index _p_report_rate_hour on parley_mail._p_report_rate (hour);
 
-create function parley_mail._p_may_report(message_id bigint) returns boolean
+create function parley_mail._p_may_report(message_id bigint, sender text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_most integer;
-  v_sender text;
+  v_sender constant text := coalesce(parley_mail._p_folded(sender), '');
 begin
   select coalesce((o.settings ->> 'dsn_rate')::integer, 100) into v_most from parley_mail._p_organization as o;
-  select parley_mail._p_folded(m.sender) into v_sender
-  from parley_mail._p_message as m
-  where m.message_id = _p_may_report.message_id;
   insert into parley_mail._p_report_rate as r (sender, hour, reports)
-  values (coalesce(v_sender, ''), date_trunc('hour', clock_timestamp()), 1)
+  values (v_sender, date_trunc('hour', clock_timestamp()), 1)
   on conflict on constraint _p_report_rate_pkey do update
   set reports = r.reports + 1 where r.reports < v_most;
   if not found then
@@ -42,8 +39,9 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_may_report(bigint) is
-'Counts a report to the sender of a message; false when he has got as many in this hour as the setting dsn_rate says.
+comment on function parley_mail._p_may_report(bigint, text) is
+'Counts a report about a message to its sender, or to a return path of it; false when as many went there in this hour as
+the setting dsn_rate says.
 Source: spec mail 9.';
 
 create function parley_mail._p_returns_whole(action text, sender text, ret text, size bigint) returns boolean
@@ -85,11 +83,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_due record;
-  v_next timestamptz;
+  v_about record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   loop
-    select p.message_id, p.action into v_due
+    select p.message_id, p.action, p.ordinal, p.address into v_due
     from parley_mail._p_report as p
     where p.due_at <= clock_timestamp()
     order by p.due_at
@@ -98,24 +96,32 @@ begin
     if not found then
       return;
     end if;
-    -- Recipients that fail one after the other do not make a report each.
-    select m.reported_at + parley_mail._p_report_window() * (2 ^ least(m.reports, 10)) into v_next
+    -- Recipients that fail one after the other do not make a report each, but where each has a return path of its own.
+    select
+      case when not m.has_verp then m.reported_at + parley_mail._p_report_window() * (2 ^ least(m.reports, 10)) end
+        as next,
+      case when m.has_verp then parley_mail._p_return_path(m.sender, v_due.address) else m.sender end as sender,
+      case when m.has_verp then v_due.ordinal end as ordinal
+    into v_about
     from parley_mail._p_message as m
     where m.message_id = v_due.message_id;
-    if v_next > clock_timestamp() then
+    if v_about.next > clock_timestamp() then
       update parley_mail._p_report as p
-      set due_at = v_next
+      set due_at = v_about.next
       where p.message_id = v_due.message_id and p.action = v_due.action;
       continue;
     end if;
-    exit when parley_mail._p_may_report(v_due.message_id);
-    delete from parley_mail._p_report as p where p.message_id = v_due.message_id and p.action = v_due.action;
+    exit when parley_mail._p_may_report(v_due.message_id, v_about.sender);
+    delete from parley_mail._p_report as p
+    where p.message_id = v_due.message_id and p.action = v_due.action
+      and (v_about.ordinal is null or p.ordinal = v_about.ordinal);
     perform parley_mail._p_remove_finished(array[v_due.message_id]);
   end loop;
   return query
   with reported as (
     delete from parley_mail._p_report as p
     where p.message_id = v_due.message_id and p.action = v_due.action
+      and (v_about.ordinal is null or p.ordinal = v_about.ordinal)
     returning p.ordinal, p.address, p.original_recipient, p.status, p.code, p.reason, p.host, p.attempted_at
   ),
 
@@ -130,9 +136,10 @@ begin
   )
 
   select
-    m.message_id, v_due.action, m.sender, parley_mail._p_returns_whole(v_due.action, m.sender, m.ret, m.size), m.envid,
-    m.received_at, m.helo, b.content_id, b.message_id, b.body, m.network_message_id, m.expires_at, t.addresses,
-    t.original_recipients, t.statuses, t.codes, t.reasons, t.hosts, t.attempts
+    m.message_id, v_due.action, v_about.sender,
+    parley_mail._p_returns_whole(v_due.action, m.sender, m.ret, m.size), m.envid, m.received_at, m.helo, b.content_id,
+    b.message_id, b.body, m.network_message_id, m.expires_at, t.addresses, t.original_recipients, t.statuses, t.codes,
+    t.reasons, t.hosts, t.attempts
   from parley_mail._p_message as m
   join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
   cross join together as t
@@ -143,8 +150,9 @@ $$;
 comment on function parley_mail._p_due_report(parley.caller) is
 'Takes a report that is to be made now, with the message that it is about; no row when there is none. is_whole says
 whether the message is returned whole. Reports about one message come further apart each time, and those to one sender
-are no more than the setting dsn_rate says. In the same transaction the caller accepts the report as a message and calls
-_p_finish_report; after a rollback it is to be made again.
+are no more than the setting dsn_rate says. Where each recipient has a return path of its own, each has a report of its
+own, which goes there. In the same transaction the caller accepts the report as a message and calls _p_finish_report;
+after a rollback it is to be made again.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 9.';
 

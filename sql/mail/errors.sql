@@ -57,6 +57,8 @@ from (values
     'Give one object for all recipients, or an array with an object for each, in their order.'),
   (10, 'times', 'the message would expire before it may be sent', null,
     'Let expires be later than not_before and now.'),
+  (10, 'verp', 'sender "%1$s" cannot have a return path for each recipient', '%2$s',
+    'Send from an address whose local part is short and needs no quotes, or leave verp off.'),
   (10, 'far time', 'a time is too far away', 'Years are from 1 to 9998.', 'Give a time that is nearer, or null.'),
   (10, 'attachment', 'attachment %1$s is malformed', '%2$s', 'Make it with parley_mail.attachment(filename, content).'),
   (10, 'service', 'service "%1$s" cannot take status events', '%2$s',

@@ -10,7 +10,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select convert_to(
     'X-Sender: <' || m.sender || '>' || case when m.is_eight_bit then ' BODY=8BITMIME' else '' end
-      || coalesce(' RET=' || m.ret, '') || coalesce(' ENVID=' || substring(m.envid from E'^[!-~]+$'), '') || E'\r\n'
+      || coalesce(' RET=' || m.ret, '') || coalesce(' ENVID=' || substring(m.envid from E'^[!-~]+$'), '')
+      || case when m.has_verp then ' XVERP' else '' end || E'\r\n'
       || r.fields
       || E'X-CreatedBy: Parley\r\n'
       || coalesce('X-HeloDomain: ' || substring(m.helo from E'^[!-~]+$') || E'\r\n', '')

@@ -44,6 +44,7 @@ create table parley_mail._p_message (
   verdicts jsonb,
   parent_message_id bigint,
   has_utf8_addresses boolean not null default false,
+  has_verp boolean not null default false,
   crash_count smallint not null default 0,
   on_status text,
   tag text,
@@ -56,7 +57,7 @@ comment on table parley_mail._p_message is
 envelope as it came; priority: 0 high, 1 normal, 2 low; source: SMTP, SQL, HTTP, PICKUP, REPLAY, DSN;
 server_ip: the address of ours at which it came; receive_ms: how long its arrival took; body_message_id: the message
 whose body this one shares; parent_message_id: the message that it was forked from, or submitted with; identity: what
-two copies of a message that arrived twice have in common.';
+two copies of a message that arrived twice have in common; has_verp: each recipient has a return path of its own.';
 
 alter table parley_mail._p_message alter column body set storage external;
 

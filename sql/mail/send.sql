@@ -100,7 +100,8 @@ create type parley_mail._p_options as (
   envid text,
   on_status text,
   tag text,
-  is_expiry_given boolean
+  is_expiry_given boolean,
+  has_verp boolean
 );
 
 comment on type parley_mail._p_options is 'What a submission says besides the message, checked.';
@@ -132,7 +133,7 @@ Source: spec mail 10.';
 
 create function parley_mail._p_checked_options(
   submitter parley_mail._p_submitter, priority text, not_before timestamptz, expires timestamptz, notify text, ret text,
-  envid text, on_status text, tag text
+  envid text, on_status text, tag text, verp boolean, sender text
 ) returns parley_mail._p_options
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -178,6 +179,10 @@ begin
   end if;
   v_options.envid := envid;
   v_options.tag := tag;
+  v_options.has_verp := verp is true;
+  if v_options.has_verp then
+    found := parley_mail._p_require_return_paths(sender);
+  end if;
   v_options.on_status := on_status;
   if on_status is not null then
     found := parley_mail._p_require_status_service(submitter.role, on_status);
@@ -187,9 +192,9 @@ end
 $$;
 
 comment on function parley_mail._p_checked_options(
-  parley_mail._p_submitter, text, timestamptz, timestamptz, text, text, text, text, text
+  parley_mail._p_submitter, text, timestamptz, timestamptz, text, text, text, text, text, boolean, text
 ) is
-'Gives what a submission says besides the message.
+'Gives what a submission says besides the message; sender is its address.
 Errors: PM010.';
 
 create function parley_mail._p_require_recipients(submitter parley_mail._p_submitter, recipients text[]) returns text[]
@@ -263,16 +268,16 @@ begin
   end if;
   insert into parley_mail._p_message (
     message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
-    expires_at, source, submitted_by, size, content_id, parent_message_id, has_utf8_addresses, on_status, tag, subject,
-    body
+    expires_at, source, submitted_by, size, content_id, parent_message_id, has_utf8_addresses, has_verp, on_status, tag,
+    subject, body
   )
   values (
     _p_store_message.message_id, gen_random_uuid(), _p_store_message.header_message_id, _p_store_message.sender,
     addresses, case when options.notify is not null then array_fill(options.notify, array[cardinality(addresses)]) end,
     options.ret, options.envid, v_priority, options.not_before, options.expires_at, 'SQL', submitter.role, v_size,
     case when v_size > 8000 then parley_mail._p_stored_content(_p_store_message.message_id, rendered) end, parent,
-    not parley_mail._p_is_ascii(_p_store_message.sender || array_to_string(addresses, '')), options.on_status,
-    options.tag, left(_p_store_message.subject, 500), case when v_size <= 8000 then rendered end
+    not parley_mail._p_is_ascii(_p_store_message.sender || array_to_string(addresses, '')), options.has_verp,
+    options.on_status, options.tag, left(_p_store_message.subject, 500), case when v_size <= 8000 then rendered end
   );
 end
 $$;

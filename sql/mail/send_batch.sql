@@ -31,12 +31,12 @@ begin
   with message as (
     insert into parley_mail._p_message (
       message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
-      expires_at, source, submitted_by, size, has_utf8_addresses, on_status, tag, subject, body
+      expires_at, source, submitted_by, size, has_utf8_addresses, has_verp, on_status, tag, subject, body
     )
     select nextval('parley_mail._p_message_id'), m.id, format('<%s@%s>', m.id, v_domain), sender.address,
       array[m.address], case when options.notify is not null then array[options.notify] end, options.ret, options.envid,
       options.priority, options.not_before, options.expires_at, 'SQL', submitter.role, octet_length(m.body),
-      not parley_mail._p_is_ascii(sender.address || m.address), options.on_status, options.tag,
+      not parley_mail._p_is_ascii(sender.address || m.address), options.has_verp, options.on_status, options.tag,
       left(_p_send_alike.subject, 500), m.body
     from (
       select a.address, a.id, convert_to(replace(
@@ -69,7 +69,7 @@ create function parley_mail.send_batch(
   headers jsonb default null, variables jsonb default null, priority text default 'NORMAL',
   not_before timestamptz default null, expires timestamptz default null, notify text default null,
   ret text default null, envid text default null, on_status text default null, tag text default null,
-  caller parley.caller default parley.current_caller()
+  verp boolean default false, caller parley.caller default parley.current_caller()
 ) returns setof bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -78,7 +78,7 @@ declare
   v_submitter parley_mail._p_submitter := parley_mail._p_submitter_of(parley.caller_role(caller));
   v_sender parley_mail._p_mailbox_of := parley_mail._p_checked_sender(v_submitter, sender);
   v_options parley_mail._p_options := parley_mail._p_checked_options(
-    v_submitter, priority, not_before, expires, notify, ret, envid, on_status, tag
+    v_submitter, priority, not_before, expires, notify, ret, envid, on_status, tag, verp, v_sender.address
   );
   v_addresses text[];
   v_variables jsonb[];
@@ -119,7 +119,7 @@ end
 $$;
 
 comment on function parley_mail.send_batch(
-  text, text[], text, text, text, jsonb, jsonb, text, timestamptz, timestamptz, text, text, text, text, text,
+  text, text[], text, text, text, jsonb, jsonb, text, timestamptz, timestamptz, text, text, text, text, text, boolean,
   parley.caller
 ) is
 'Submits a message of his own to each of many recipients, in this transaction, and gives their numbers in the order of

@@ -110,7 +110,7 @@ create function parley_mail.send(
   idempotency_key text default null, priority text default 'NORMAL', not_before timestamptz default null,
   expires timestamptz default null, notify text default null, ret text default null, envid text default null,
   variables jsonb default null, on_status text default null, tag text default null,
-  caller parley.caller default parley.current_caller()
+  verp boolean default false, caller parley.caller default parley.current_caller()
 ) returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -120,7 +120,7 @@ declare
   v_sender parley_mail._p_mailbox_of := parley_mail._p_checked_sender(v_submitter, sender);
   v_addresses text[] := parley_mail._p_require_recipients(v_submitter, recipients);
   v_options parley_mail._p_options := parley_mail._p_checked_options(
-    v_submitter, priority, not_before, expires, notify, ret, envid, on_status, tag
+    v_submitter, priority, not_before, expires, notify, ret, envid, on_status, tag, verp, v_sender.address
   );
   v_id bigint := nextval('parley_mail._p_message_id');
   v_header_id text := format('<%s@%s>', gen_random_uuid(), parley_mail._p_domain_of(v_sender.address));
@@ -143,8 +143,8 @@ begin
   if idempotency_key is not null then
     v_first := parley_mail._p_first_under_key(
       v_submitter, idempotency_key,
-      jsonb_build_array(sender, recipients, subject, text, html, headers, variables, tag, upper(priority)), attachments,
-      raw, v_id
+      jsonb_build_array(sender, recipients, subject, text, html, headers, variables, tag, upper(priority))
+        || case when v_options.has_verp then '["verp"]'::jsonb else '[]' end, attachments, raw, v_id
     );
     if v_first is not null then
       return v_first;
@@ -188,7 +188,7 @@ $$;
 
 comment on function parley_mail.send(
   text, text[], text, text, text, jsonb, parley_mail.attachment[], bytea, text, text, timestamptz, timestamptz, text,
-  text, text, jsonb, text, text, parley.caller
+  text, text, jsonb, text, text, boolean, parley.caller
 ) is
 'Submits a message in this transaction, and gives its number: with the commit it is under way, after a rollback it has
 never been. It is rendered now; retries send the same bytes.
@@ -200,7 +200,8 @@ parley_mail.submitted_messages and parley_mail.tracking; priority, HIGH, NORMAL 
 priority; notify, NEVER or a list of SUCCESS, FAILURE, DELAY; ret, FULL or HDRS; envid; variables, an
 object for all or an array with one for each recipient: then {{name}} is filled in, each recipient gets a message of his
 own, and the number is that of the first; on_status, a Parley service that is informed of what becomes of it; tag, a
-text of your own.
+text of your own; verp, whether each recipient has a return path of its own, by which a bounce says whom it is about:
+local-part+user=domain@domain-of-sender.
 Errors: PM001 the role does not hold SEND, PM010 malformed, PM011 the key was used for other content, PM012 too large,
 PM013 over the quota of the role, PM014 resources are short.
 Source: spec mail 4.3.';

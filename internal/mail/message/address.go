@@ -37,6 +37,9 @@ func (a Address) String() string {
 	return quoteLocal(a.Local) + "@" + a.Domain
 }
 
+// HasReturnPaths reports whether the local part leaves room for a recipient in a return path (parley_mail._p_require_return_paths).
+func (a Address) HasReturnPaths() bool { return len(a.Local) <= 58 && quoteLocal(a.Local) == a.Local }
+
 // IsASCII reports whether the address can travel without SMTPUTF8.
 func (a Address) IsASCII() bool { return isASCII(a.Local) && isASCII(a.Domain) }
 

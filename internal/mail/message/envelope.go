@@ -45,6 +45,7 @@ type Envelope struct {
 	Recipients       []Recipient
 	Return           string // RET: FULL, HDRS or nothing
 	EnvelopeID       string // ENVID
+	HasVERP          bool   // each recipient has a return path of its own
 	IsUTF8           bool   // SMTPUTF8
 	BodyType         string // 7BIT or 8BITMIME
 	Priority         string // of the header: high, normal or low

@@ -124,6 +124,8 @@ func setSender(value string, envelope *message.Envelope) error {
 			}
 		case "ENVID":
 			envelope.EnvelopeID = value
+		case "XVERP":
+			envelope.HasVERP = true
 		case "AUTH", "SIZE", "SMTPUTF8":
 		default:
 			return fmt.Errorf("the parameter %s is unknown", key)

@@ -298,7 +298,7 @@ func TestNothingIsReadThatIsNoFileOfTheFolder(t *testing.T) {
 func TestFileIsReplayedWithItsEnvelope(t *testing.T) {
 	t.Parallel()
 	f, s := newFolder(t, true)
-	f.put(t, "a.eml", "X-Sender: <> BODY=8bitmime RET=hdrs ENVID=e1 auth=<x>\nX-Receiver: <a@b> NOTIFY=NEVER ORcpt=c@d\nX-Receiver: <e@f>\nX-HeloDomain: h\n"+
+	f.put(t, "a.eml", "X-Sender: <> BODY=8bitmime RET=hdrs ENVID=e1 auth=<x> xverp\nX-Receiver: <a@b> NOTIFY=NEVER ORcpt=c@d\nX-Receiver: <e@f>\nX-HeloDomain: h\n"+
 		"X-SourceIPAddress: 192.0.2.1\nX-CreatedBy: Parley\nX-EndOfInjectedXHeaders: 1\nX-Sender: kept\nFrom: g@h\nX-Parley-Organization-Scl: -1\n\nx\n")
 	f.put(t, "b.eml", "X-Receiver: <a@b>\nX-Sender: <s@b>\nX-CreatedBy: somebody\nTo: nobody@x\nX-Parley-Organization-Scl: -1\n\nx\n")
 	for name, text := range map[string]string{
@@ -313,7 +313,7 @@ func TestFileIsReplayedWithItsEnvelope(t *testing.T) {
 		t.Fatalf("submitted were %+v, left is %q", s.got, f.files(t))
 	}
 	e := s.got[0]
-	if e.Sender != "" || e.Return != "HDRS" || e.EnvelopeID != "e1" || e.BodyType != "8BITMIME" || e.Helo != "h" || e.Peer.String() != "192.0.2.1" ||
+	if e.Sender != "" || e.Return != "HDRS" || !e.HasVERP || s.got[1].HasVERP || e.EnvelopeID != "e1" || e.BodyType != "8BITMIME" || e.Helo != "h" || e.Peer.String() != "192.0.2.1" ||
 		fmt.Sprint(e.Recipients) != "[{a@b rfc822;c@d NEVER} {e@f  }]" || e.Source != "REPLAY" {
 		t.Errorf("the envelope is %+v", e)
 	}

@@ -38,10 +38,13 @@ type Recipient struct {
 	Notify string
 	// Original is the original recipient with its type, such as "rfc822;who@example.com"; "" when there is none.
 	Original string
+	// ReturnPath is the reverse path of this recipient, to whom the message goes in a transaction of its own (VERP); "" where it is the
+	// sender. All recipients of a message have one, or none.
+	ReturnPath string
 }
 
 // Send sends a message and says what became of each recipient, in their order. A host that takes no more recipients in one transaction
-// gets the rest in another. When ctx ends, the connection is closed, and what was not answered is deferred or unknown.
+// gets the rest in another, and so does each recipient with a return path of its own. When ctx ends, the connection is closed, and what was not answered is deferred or unknown.
 func (c *Connection) Send(ctx context.Context, message Message) []Result {
 	results := make([]Result, len(message.Recipients))
 	if refusal := c.refuse(ctx, &message); refusal != nil {
@@ -52,6 +55,7 @@ func (c *Connection) Send(ctx context.Context, message Message) []Result {
 	}
 	stop := c.closeWith(ctx)
 	defer stop()
+	before := c.messages
 	left := make([]int, 0, len(results))
 	for i, recipient := range message.Recipients {
 		if !ascii(recipient.Address) && !c.offers("SMTPUTF8") {
@@ -66,6 +70,10 @@ func (c *Connection) Send(ctx context.Context, message Message) []Result {
 		now, later := left, []int(nil)
 		if most := c.target.Recipients; most > 0 && len(left) > most {
 			now, later = left[:most:most], left[most:]
+		}
+		if path := message.Recipients[left[0]].ReturnPath; path != "" {
+			now, later, message.Sender = left[:1:1], left[1:], path
+			c.messages++
 		}
 		again := c.transaction(ctx, message, now, results)
 		if c.broken {
@@ -83,7 +91,9 @@ func (c *Connection) Send(ctx context.Context, message Message) []Result {
 		}
 		left = slices.Concat(again, later)
 	}
-	c.messages++
+	if c.messages == before {
+		c.messages++
+	}
 	for i := range results {
 		if results[i].Host != "" {
 			results[i].Address = c.remote()

@@ -79,7 +79,8 @@ func (d *Dispatcher) carry(ctx context.Context, batch Batch, carrier Carrier, wa
 			continue
 		}
 		began := time.Now()
-		results := way.Send(ctx, delivery.Message)
+		var results []Result
+		results, way = d.send(ctx, batch.Hop, carrier, way, delivery.Message, each)
 		d.recorder.add(Outcome{
 			Lease: batch.Lease, Delivery: delivery, Results: results, Connect: connecting, Transfer: time.Since(began),
 		})
@@ -90,6 +91,45 @@ func (d *Dispatcher) carry(ctx context.Context, batch Batch, carrier Carrier, wa
 			return
 		}
 	}
+}
+
+// send sends a message over a way, and gives the way that is open afterwards. Where each recipient has a return path of its own, each
+// is a message of its own to the host, and further ways are opened when one has carried as many as it may.
+func (d *Dispatcher) send(
+	ctx context.Context, hop Hop, carrier Carrier, way Way, message Message, each int,
+) (results []Result, open Way) {
+	if len(message.Recipients) < 2 || message.Recipients[0].ReturnPath == "" {
+		return way.Send(ctx, message), way
+	}
+	for left := message.Recipients; ; {
+		message.Recipients = left[:min(len(left), max(each-way.Messages(), 1))]
+		left = left[len(message.Recipients):]
+		results = append(results, way.Send(ctx, message)...)
+		if len(left) == 0 {
+			return results, way
+		}
+		if !way.Usable() || ctx.Err() != nil {
+			lost := Result{Enhanced: "4.4.2", Text: "the connection was lost before this recipient was tried", Host: way.Ends().Host}
+			return append(results, repeated(lost, len(left))...), way
+		}
+		if way.Messages() < each {
+			continue
+		}
+		way.Close()
+		opened, err := carrier.Connect(ctx, hop)
+		if err != nil {
+			return append(results, repeated(notOpened(err), len(left))...), nil
+		}
+		way = opened
+	}
+}
+
+// notOpened is why there is no way to a hop.
+func notOpened(err error) Result {
+	if failed, is := errors.AsType[*OpenError](err); is {
+		return failed.Result
+	}
+	return Result{Enhanced: "4.4.1", Text: oneLine(err.Error()), HostFailed: true}
 }
 
 // permitted are the messages that may be sent now, by the rates of their connector; the others are put off. Where nobody can be asked
@@ -133,10 +173,7 @@ func (d *Dispatcher) connectFailed(ctx context.Context, batch Batch, at int, beg
 		d.giveBack(batch, batch.Deliveries[at:])
 		return false
 	}
-	result := Result{Enhanced: "4.4.1", Text: oneLine(err.Error()), HostFailed: true}
-	if failed, is := errors.AsType[*OpenError](err); is {
-		result = failed.Result
-	}
+	result := notOpened(err)
 	delivery := batch.Deliveries[at]
 	if result.Class == Failed && !result.HostFailed {
 		d.recorder.add(Outcome{Lease: batch.Lease, Delivery: delivery, Results: repeated(result, len(delivery.Ordinals))})

@@ -140,7 +140,7 @@ func arriving(e message.Envelope, size int64) mailstore.Arriving {
 		Sender: e.Sender, Return: e.Return, EnvelopeID: e.EnvelopeID, Source: e.Source, Connector: e.Connector, Helo: e.Helo,
 		AuthenticatedAs: e.AuthenticatedAs, Directionality: strings.ToUpper(e.Directionality), Size: size,
 		HeaderMessageID: e.HeaderMessageID, Subject: e.Subject, IsEightBit: e.BodyType != "" && e.BodyType != "7BIT",
-		HasUTF8Addresses: e.IsUTF8, Verdicts: e.Verdicts, NetworkMessageID: e.NetworkMessageID, ReceivedAt: &received,
+		HasUTF8Addresses: e.IsUTF8, HasVERP: e.HasVERP, Verdicts: e.Verdicts, NetworkMessageID: e.NetworkMessageID, ReceivedAt: &received,
 		IdempotencyKey: e.IdempotencyKey, ContentHash: e.ContentHash, Quarantine: e.Quarantine, Identity: e.Identity,
 		RefusedStatus: e.Refusal.Status, RefusedReason: e.Refusal.Text,
 	}

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -66,5 +67,44 @@ func TestMailBetweenTwoDatabasesEnds(t *testing.T) {
 	if reports = append(hubs[0].inbox(), hubs[1].inbox()...); len(reports) != 1 || !anyOf(reports, "Final-Recipient: rfc822; x@circle.example", "554 5.4.6") ||
 		strings.Count(reports[0], "\r\nReceived: from ") > 6 || !strings.Contains(reports[0], "Received: from one.example.net") || !strings.Contains(reports[0], "Received: from two.example.com") {
 		t.Errorf("the reports are %s", reports)
+	}
+}
+
+// With return paths of their own, what distinguishes recipients is where a bounce comes back to: one that a host sends later, and our own.
+func TestBounceComesBackToTheReturnPathOfItsRecipient(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.exec(`select parley.create_queue('bounces'); select parley.create_service('//bounces', 'bounces', array['DEFAULT'])`)
+	h.exec(`select parley_mail.apply('{"service binding": {"bounces": {
+		"pattern": "bounces+*@example.org", "service": "//bounces", "from_service": "parley_mail/Status", "conversation_key": "PLUS_TAG"}}}')`)
+	h.exec(`select parley_mail.send('News <bounces@example.org>', array['x@c.example', 'nobody@c.example', 'none@c.example', 'ann@example.org'], 'News', 'Hello', verp => true)`)
+	h.start()
+	h.await("the listener", h.listens)
+	p := h.dial(h.address)
+	p.say("MAIL FROM:<>", "250")
+	p.say("RCPT TO:<bounces+x=c.example@example.org>", "250")
+	p.say("DATA", "354")
+	p.say("Subject: no\r\n\r\nno\r\n.", "250")
+	h.await("the end", h.empty)
+	// Each is of a conversation of its own: one is received at a time.
+	var got []string
+	for range 4 {
+		got = append(got, h.text(`select coalesce(string_agg(concat_ws(' ', m.body ->> 'sender', m.body ->> 'recipient'), ','), '')
+			from parley.receive('bounces', 10) as r cross join lateral (select convert_from(r.message_body, 'UTF8')::jsonb as body) as m`))
+	}
+	slices.Sort(got)
+	if want := []string{"", " bounces+nobody=c.example@example.org", " bounces+none=c.example@example.org", " bounces+x=c.example@example.org"}; !slices.Equal(got, want) {
+		t.Errorf("bounces were %q, want %q", got, want)
+	}
+	if inbox := strings.Join(h.inbox(), ""); !strings.Contains(inbox, "Return-Path: <bounces+ann=example.org@example.org>") {
+		t.Errorf("in the mailbox is %s", inbox)
+	}
+	h.relay.mu.Lock()
+	defer h.relay.mu.Unlock()
+	paths := strings.Join(h.relay.paths, "\n")
+	for _, name := range []string{"x", "nobody", "none"} {
+		if !strings.Contains(paths, "bounces+"+name+"=c.example@example.org "+name+"@c.example") {
+			t.Errorf("the paths are %s", paths)
+		}
 	}
 }

@@ -62,6 +62,9 @@ func (d *deliveries) delivery(c mailstore.Claimed) send.Delivery {
 	for i, address := range c.Addresses {
 		message.Recipients[i] = send.Recipient{Address: address, Notify: c.Notify[i], Original: c.Originals[i]}
 	}
+	for i, path := range c.ReturnPaths {
+		message.Recipients[i].ReturnPath = path
+	}
 	return send.Delivery{Item: c.Item, MessageID: c.MessageID, Holder: c.BodyHolder, Ordinals: c.Ordinals, Message: message}
 }
 

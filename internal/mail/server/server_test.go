@@ -32,6 +32,7 @@ type relay struct {
 
 	mu       sync.Mutex
 	messages []string
+	paths    []string // sender and recipient of each RCPT
 }
 
 func (r *relay) NewSession(conn *smtp.Conn) (smtp.Session, error) {
@@ -41,14 +42,18 @@ func (r *relay) NewSession(conn *smtp.Conn) (smtp.Session, error) {
 type session struct {
 	relay *relay
 	conn  *smtp.Conn
+	from  string
 	to    []string
 }
 
-func (s *session) Mail(string, *smtp.MailOptions) error { return nil }
-func (s *session) Reset()                               { s.to = nil }
-func (s *session) Logout() error                        { return nil }
+func (s *session) Mail(from string, _ *smtp.MailOptions) error { s.from = from; return nil }
+func (s *session) Reset()                                      { s.to = nil }
+func (s *session) Logout() error                               { return nil }
 
 func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
+	s.relay.mu.Lock()
+	s.relay.paths = append(s.relay.paths, s.from+" "+to)
+	s.relay.mu.Unlock()
 	if strings.HasPrefix(to, "no") {
 		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
 	}

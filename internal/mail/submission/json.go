@@ -31,6 +31,7 @@ type request struct {
 	HTML        string            `json:"html"`
 	Headers     map[string]string `json:"headers"`
 	Attachments []attachment      `json:"attachments"`
+	VERP        bool              `json:"verp"` // each recipient has a return path of its own
 }
 
 type attachment struct {
@@ -45,28 +46,28 @@ var ownFields = []string{
 	"received", "return-path", "dkim-signature",
 }
 
-// readJSON makes a message of a request.
-func readJSON(r io.Reader, body *spool.Body) (header message.Header, content []byte, err error) {
+// readJSON makes a message of a request, and says whether each recipient has a return path of its own.
+func readJSON(r io.Reader, body *spool.Body) (header message.Header, content []byte, hasVERP bool, err error) {
 	content, err = io.ReadAll(r)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the request: %w", err)
+		return nil, nil, false, fmt.Errorf("read the request: %w", err)
 	}
 	var asked request
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&asked); err != nil {
-		return nil, nil, fmt.Errorf("the request is not the JSON of a message: %w", err)
+		return nil, nil, false, fmt.Errorf("the request is not the JSON of a message: %w", err)
 	}
 	if decoder.More() {
-		return nil, nil, errors.New("the request is more than one JSON object")
+		return nil, nil, false, errors.New("the request is more than one JSON object")
 	}
 	header, err = asked.header()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	fields, text, err := asked.body()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	header = append(header, message.NewField("MIME-Version", "1.0"))
 	for _, name := range []string{"Content-Type", "Content-Transfer-Encoding"} {
@@ -75,7 +76,7 @@ func readJSON(r io.Reader, body *spool.Body) (header message.Header, content []b
 		}
 	}
 	_, err = body.Write(text)
-	return header, content, err
+	return header, content, asked.VERP, err
 }
 
 func (q *request) header() (header message.Header, err error) {

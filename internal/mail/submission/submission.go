@@ -206,9 +206,10 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 	now := time.Now()
 	var header message.Header
 	var content []byte // hashed for the idempotency key
+	hasVERP := false
 	switch kind {
 	case "application/json":
-		header, content, err = readJSON(r, body)
+		header, content, hasVERP, err = readJSON(r, body)
 	case "message/rfc822":
 		header, content, err = readRaw(r, body)
 	default:
@@ -225,6 +226,9 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 	if err != nil {
 		return message.Envelope{}, err
 	}
+	if hasVERP && !sender.HasReturnPaths() {
+		return message.Envelope{}, fmt.Errorf("of %q no return path of a recipient can be made: its local part is long or needs quotes", sender.String())
+	}
 	authors, err := header.Authors()
 	if err != nil {
 		return message.Envelope{}, err
@@ -237,7 +241,7 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 	envelope = message.Envelope{
 		NetworkMessageID: message.NewNetworkMessageID(now), Sender: sender.String(), ReceivedAt: now,
 		Source: message.SourceHTTP, Connector: "http",
-		AuthenticatedAs: user, Directionality: message.Originating,
+		AuthenticatedAs: user, Directionality: message.Originating, HasVERP: hasVERP,
 	}
 	for _, recipient := range recipients {
 		envelope.Recipients = append(envelope.Recipients, message.Recipient{Address: recipient.String()})

@@ -77,13 +77,13 @@ func post(t *testing.T, h http.Handler, kind, text string, fields ...string) (st
 func TestMessageIsMadeOfJSON(t *testing.T) {
 	t.Parallel()
 	h, s := newHandler(t)
-	status, answer := post(t, h, "application/json; charset=utf-8", `{"from": "Ann Ä <ann@example.com>", "to": ["bob@example.net"], "bcc": ["eve@example.net"], "subject": "Grüße",
+	status, answer := post(t, h, "application/json; charset=utf-8", `{"from": "Ann Ä <ann@example.com>", "to": ["bob@example.net"], "bcc": ["eve@example.net"], "subject": "Grüße", "verp": true,
 		"text": "one\n.\n", "html": "<b>one</b>", "headers": {"X-Tag": "a"}, "attachments": [{"name": "ä.txt", "content_type": "text/plain", "content": "aGVsbG8="}]}`)
 	if status != http.StatusAccepted || answer != `{"message_id":1}` {
 		t.Fatalf("the answer is %d %s", status, answer)
 	}
 	e := s.envelope
-	if e.Sender != "ann@example.com" || len(e.Recipients) != 2 || e.Source != "HTTP" || e.AuthenticatedAs != "ann" || e.Peer.String() != "192.0.2.1" || e.IsUTF8 {
+	if e.Sender != "ann@example.com" || len(e.Recipients) != 2 || e.Source != "HTTP" || !e.HasVERP || e.AuthenticatedAs != "ann" || e.Peer.String() != "192.0.2.1" || e.IsUTF8 {
 		t.Errorf("the envelope is %+v", e)
 	}
 	m, err := mail.ReadMessage(strings.NewReader(s.text))
@@ -150,7 +150,8 @@ func TestRequestsThatAreWrongAreRefused(t *testing.T) {
 		"": 400, "{}": 400, "[]": 400, whole + "{}": 400, `{"foo": 1}`: 400,
 		strings.Replace(whole, `"s"`, `"s\r\nBcc: x@y"`, 1): 400, strings.Replace(whole, `"y"`, `"y\nBcc: x@y"`, 1): 400, strings.Replace(whole, `"X"`, `"X: y\r\nZ"`, 1): 400,
 		strings.Replace(whole, `"X"`, `"bcc"`, 1): 400, strings.Replace(whole, `bob@example.net`, `bob@example.net>\r\nRCPT TO:<x@y`, 1): 400,
-		strings.Replace(whole, "example.com", "example.org", 1): 403, strings.Replace(whole, `"s"`, `"`+strings.Repeat("s", 6000)+`"`, 1): 413, whole: 202,
+		strings.Replace(strings.Replace(whole, "ann@", `\"a b\"@`, 1), `"s"`, `"s", "verp": true`, 1): 400,
+		strings.Replace(whole, "example.com", "example.org", 1):                                       403, strings.Replace(whole, `"s"`, `"`+strings.Repeat("s", 6000)+`"`, 1): 413, whole: 202,
 	} {
 		if status, answer := post(t, h, "application/json", text); status != want {
 			t.Errorf("%.200s: the answer is %d %s, want %d", text, status, answer, want)

@@ -35,14 +35,16 @@ type Arriving struct {
 	Helo            string `json:"helo,omitempty"`
 	AuthenticatedAs string `json:"authenticated_as,omitempty"`
 	// Directionality is ORIGINATING for a sender of ours, INCOMING or "" for others.
-	Directionality   string          `json:"directionality,omitempty"`
-	Size             int64           `json:"size,omitempty"`
-	HeaderMessageID  string          `json:"header_message_id,omitempty"`
-	Subject          string          `json:"subject,omitempty"`
-	IsEightBit       bool            `json:"is_eight_bit,omitempty"`
-	HasUTF8Addresses bool            `json:"has_utf8_addresses,omitempty"`
-	Verdicts         json.RawMessage `json:"verdicts,omitempty"`
-	ExpiresAt        *time.Time      `json:"expires_at,omitempty"`
+	Directionality   string `json:"directionality,omitempty"`
+	Size             int64  `json:"size,omitempty"`
+	HeaderMessageID  string `json:"header_message_id,omitempty"`
+	Subject          string `json:"subject,omitempty"`
+	IsEightBit       bool   `json:"is_eight_bit,omitempty"`
+	HasUTF8Addresses bool   `json:"has_utf8_addresses,omitempty"`
+	// HasVERP is whether each recipient has a return path of its own.
+	HasVERP   bool            `json:"has_verp,omitempty"`
+	Verdicts  json.RawMessage `json:"verdicts,omitempty"`
+	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
 	// ParentMessageID is, of a report, the message that it is about.
 	ParentMessageID  int64      `json:"parent_message_id,omitempty"`
 	NetworkMessageID string     `json:"network_message_id,omitempty"`

@@ -31,6 +31,8 @@ type Claimed struct {
 	// Ordinals, Addresses, Notify and Originals have an element for each recipient; the last two are "" where nothing was said.
 	Ordinals                     []int32
 	Addresses, Notify, Originals []string
+	// ReturnPaths are those of the recipients where each has its own; nil where it is the sender.
+	ReturnPaths []string
 }
 
 // Claim claims messages of at most hops next hops, at most each of one, until the lease is over or renewed. Lanes whose names begin with
@@ -42,7 +44,7 @@ func Claim(
 		select lease_id, item_id, lane, message_id, network_message_id::text, sender, coalesce(ret, ''), coalesce(envid, ''), size, body,
 			coalesce(content_id, 0), body_holder, is_eight_bit, has_utf8_addresses, received_at, ordinals, addresses,
 			array(select coalesce(n, '') from unnest(notify) with ordinality as u (n, o) order by o),
-			array(select coalesce(n, '') from unnest(original_recipients) with ordinality as u (n, o) order by o)
+			array(select coalesce(n, '') from unnest(original_recipients) with ordinality as u (n, o) order by o), return_paths
 		from parley_mail._p_claim($1::integer, $2::integer, $3::interval, $4::text, $5::text[])
 		order by lease_id, n`, hops, each, lease, holder, passedBy)
 	if err != nil {
@@ -50,7 +52,8 @@ func Claim(
 	}
 	claimed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Claimed, err error) {
 		err = row.Scan(&c.Lease, &c.Item, &c.Lane, &c.MessageID, &c.NetworkMessageID, &c.Sender, &c.Return, &c.EnvelopeID, &c.Size, &c.Body,
-			&c.Content, &c.BodyHolder, &c.IsEightBit, &c.HasUTF8Addresses, &c.ReceivedAt, &c.Ordinals, &c.Addresses, &c.Notify, &c.Originals)
+			&c.Content, &c.BodyHolder, &c.IsEightBit, &c.HasUTF8Addresses, &c.ReceivedAt, &c.Ordinals, &c.Addresses, &c.Notify, &c.Originals,
+			&c.ReturnPaths)
 		return c, err //nolint:wrapcheck // Wrapped below.
 	})
 	if err != nil {

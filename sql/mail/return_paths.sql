@@ -1,0 +1,50 @@
+-- Return paths that name a recipient (VERP, variable envelope return path; spec mail 4.3, 11.4).
+--
+-- local-part+user=domain@domain-of-sender: a bounce comes back to the address that says whom it is about. It is made
+-- when a message is sent, of the address that it is sent to, and again when a report is made: nothing of it is stored.
+-- What cannot be written so has the sender itself: a recipient gets his mail whatever his address is.
+
+create function parley_mail._p_return_path(sender text, recipient text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_at constant integer := length(sender) - strpos(reverse(sender), '@') + 1;
+  v_at_recipient constant integer := length(recipient) - strpos(reverse(recipient), '@') + 1;
+  v_local text;
+begin
+  if sender = '' or left(sender, 1) = '"' or left(recipient, 1) = '"' or substr(recipient, v_at_recipient + 1, 1) = '['
+    or strpos(recipient, '@') = 0 then
+    return sender;
+  end if;
+  v_local := left(sender, v_at - 1) || '+' || left(recipient, v_at_recipient - 1) || '='
+    || substr(recipient, v_at_recipient + 1);
+  if octet_length(v_local) > 64 or octet_length(v_local) + octet_length(substr(sender, v_at)) > 254 then
+    return sender;
+  end if;
+  return v_local || substr(sender, v_at);
+end
+$$;
+
+comment on function parley_mail._p_return_path(text, text) is
+'Gives the return path of a recipient. It is the sender where that is null, where a local part is quoted or the domain
+of the recipient a literal, and where it would be longer than hosts take: 64 octets before the @, 254 in all.
+Source: spec mail 11.4; RFC 5321 section 4.5.3.1.';
+
+create function parley_mail._p_require_return_paths(sender text) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if left(sender, 1) = '"' then
+    found := parley_mail._p_raise('verp', sender, 'Its local part is quoted.');
+  elsif octet_length(sender) - octet_length(split_part(sender, '@', -1)) - 1 > 58 then
+    found := parley_mail._p_raise('verp', sender, 'Its local part has more than 58 octets.');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_return_paths(text) is
+'Refuses a sender of which no return path of a recipient can be made.
+Errors: PM010.';

@@ -1,0 +1,70 @@
+package sql_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestReturnPathNamesTheRecipientWhereItCan(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	for _, c := range [][3]string{
+		{"news@example.org", "ann@example.com", "news+ann=example.com@example.org"},
+		{"news+7@example.org", "ann+x@example.com", "news+7+ann+x=example.com@example.org"},
+		{"news@example.org", "ü@xn--bcher-kva.example", "news+ü=xn--bcher-kva.example@example.org"},
+		{"", "ann@example.com", ""},
+		{"news@example.org", `"a b"@example.com`, "news@example.org"},
+		{`"a b"@example.org`, "ann@example.com", `"a b"@example.org`},
+		{"news@example.org", "ann@[192.0.2.1]", "news@example.org"},
+		{"news@example.org", strings.Repeat("x", 54) + "@b.de", "news+" + strings.Repeat("x", 54) + "=b.de@example.org"},
+		{"news@example.org", strings.Repeat("x", 55) + "@b.de", "news@example.org"},
+		{"news@example.org", strings.Repeat("ü", 27) + "x@b.de", "news@example.org"},
+		{"news@" + strings.Repeat("d.", 95) + "de", "ann@" + strings.Repeat("x", 54) + ".de", "news@" + strings.Repeat("d.", 95) + "de"},
+	} {
+		equal(b.session, c[2], "select parley_mail._p_return_path($1, $2)", c[0], c[1])
+	}
+	shop := b.sender("shop")
+	for _, sender := range []string{`"a b"@example.org`, strings.Repeat("x", 59) + "@example.org"} {
+		shop.exec("select parley_mail.send($1, array['x@example.com'])", sender)
+		shop.refusesMail(10, "select parley_mail.send($1, array['x@example.com'], verp => true)", sender)
+		shop.refusesMail(10, "select parley_mail.send_batch($1, array['x@example.com'], verp => true)", sender)
+	}
+}
+
+// What is in hand has a return path for each recipient, but where a group redirects reports. Each report goes to the return path.
+func TestEachRecipientHasAReturnPathWhereThatIsAsked(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.apply(`{"distribution group": {
+		"led@example.org": {"members": ["l@example.com"], "report_to": "MANAGER", "manager": "ann@example.org"},
+		"open@example.org": {"members": ["m@example.com", "n@example.com"]}}}`)
+	shop := b.sender("shop")
+	shop.exec("select parley_mail.send('shop', array['a@example.com', 'open@example.org', 'led@example.org'], 'x', verp => true, idempotency_key => 'k')")
+	shop.refusesMail(11, "select parley_mail.send('shop', array['a@example.com', 'open@example.org', 'led@example.org'], 'x', idempotency_key => 'k')")
+	shop.exec("select parley_mail.send('shop', array['b@example.com'], 'x', verp => null)")
+	shop.exec("select parley_mail.send_batch('shop', array['c@example.com'], 'x', verp => true)")
+	shop.exec("select parley_mail.send_batch('shop', array['d@example.com'], 'x', variables => '{}', verp => true)")
+	b.exec(`select parley_mail._p_accept_envelopes(array['{"sender": "http@example.org", "recipients": ["e@example.com"], "source": "HTTP", "has_verp": true}'::jsonb], array['x'::bytea])`)
+	b.exec("select parley_mail._p_categorize()")
+	equal(b.session, "a@example.com shop+a=example.com@example.org, b@example.com, c@example.com shop+c=example.com@example.org, d@example.com shop+d=example.com@example.org, "+
+		"e@example.com http+e=example.com@example.org, l@example.com, m@example.com shop+m=example.com@example.org, n@example.com shop+n=example.com@example.org", `
+		select string_agg(concat_ws(' ', u.address, u.path), ', ' order by u.address)
+		from parley_mail._p_claim(10, 10, '1 minute', 'test') as c cross join unnest(c.addresses, c.return_paths) as u (address, path)`)
+	b.exec(`do $$ begin perform parley_mail._p_fail_recipients(array_agg(r.message_id), array_agg(r.ordinal), array_agg('5.1.1'::text), array_agg('no'::text))
+		from parley_mail._p_recipient as r join parley_mail._p_message as m using (message_id) where m.sender = 'shop@example.org' and m.has_verp; end $$`)
+	b.exec("update parley_mail._p_report set due_at = now()")
+	// None waits for another, and none is left out because there were many to one sender.
+	b.exec("update parley_mail._p_organization set settings = settings || '{\"dsn_rate\": 1}'")
+	var got []string
+	for range 5 {
+		report := value[string](b.session, "select r.sender || ' ' || array_to_string(r.addresses, ',') from parley_mail._p_due_report() as r")
+		b.exec("select parley_mail._p_finish_report(m.message_id) from parley_mail._p_message as m")
+		got = append(got, report)
+	}
+	for _, name := range []string{"a", "c", "d", "m", "n"} {
+		if want := "shop+" + name + "=example.com@example.org " + name + "@example.com"; !strings.Contains(strings.Join(got, "; "), want) {
+			t.Errorf("no report to %s in %s", want, got)
+		}
+	}
+	equal(b.session, 0, "select count(*)::int from parley_mail._p_report")
+}
