@@ -36319,6 +36319,8 @@ from (values
     'Give one object for all recipients, or an array with an object for each, in their order.'),
   (10, 'times', 'the message would expire before it may be sent', null,
     'Let expires be later than not_before and now.'),
+  (10, 'verp', 'sender "%1$s" cannot have a return path for each recipient', '%2$s',
+    'Send from an address whose local part is short and needs no quotes, or leave verp off.'),
   (10, 'far time', 'a time is too far away', 'Years are from 1 to 9998.', 'Give a time that is nearer, or null.'),
   (10, 'attachment', 'attachment %1$s is malformed', '%2$s', 'Make it with parley_mail.attachment(filename, content).'),
   (10, 'service', 'service "%1$s" cannot take status events', '%2$s',
@@ -39912,6 +39914,7 @@ create table parley_mail._p_message (
   verdicts jsonb,
   parent_message_id bigint,
   has_utf8_addresses boolean not null default false,
+  has_verp boolean not null default false,
   crash_count smallint not null default 0,
   on_status text,
   tag text,
@@ -39924,7 +39927,7 @@ comment on table parley_mail._p_message is
 envelope as it came; priority: 0 high, 1 normal, 2 low; source: SMTP, SQL, HTTP, PICKUP, REPLAY, DSN;
 server_ip: the address of ours at which it came; receive_ms: how long its arrival took; body_message_id: the message
 whose body this one shares; parent_message_id: the message that it was forked from, or submitted with; identity: what
-two copies of a message that arrived twice have in common.';
+two copies of a message that arrived twice have in common; has_verp: each recipient has a return path of its own.';
 
 alter table parley_mail._p_message alter column body set storage external;
 
@@ -40020,6 +40023,59 @@ $$;
 
 comment on function parley_mail._p_stored_content(bigint, bytea) is
 'Stores a body of a message, and gives the number of the content.';
+
+-- sql/mail/return_paths.sql
+
+-- Return paths that name a recipient (VERP, variable envelope return path; spec mail 4.3, 11.4).
+--
+-- local-part+user=domain@domain-of-sender: a bounce comes back to the address that says whom it is about. It is made
+-- when a message is sent, of the address that it is sent to, and again when a report is made: nothing of it is stored.
+-- What cannot be written so has the sender itself: a recipient gets his mail whatever his address is.
+
+create function parley_mail._p_return_path(sender text, recipient text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_at constant integer := length(sender) - strpos(reverse(sender), '@') + 1;
+  v_at_recipient constant integer := length(recipient) - strpos(reverse(recipient), '@') + 1;
+  v_local text;
+begin
+  if sender = '' or left(sender, 1) = '"' or left(recipient, 1) = '"' or substr(recipient, v_at_recipient + 1, 1) = '['
+    or strpos(recipient, '@') = 0 then
+    return sender;
+  end if;
+  v_local := left(sender, v_at - 1) || '+' || left(recipient, v_at_recipient - 1) || '='
+    || substr(recipient, v_at_recipient + 1);
+  if octet_length(v_local) > 64 or octet_length(v_local) + octet_length(substr(sender, v_at)) > 254 then
+    return sender;
+  end if;
+  return v_local || substr(sender, v_at);
+end
+$$;
+
+comment on function parley_mail._p_return_path(text, text) is
+'Gives the return path of a recipient. It is the sender where that is null, where a local part is quoted or the domain
+of the recipient a literal, and where it would be longer than hosts take: 64 octets before the @, 254 in all.
+Source: spec mail 11.4; RFC 5321 section 4.5.3.1.';
+
+create function parley_mail._p_require_return_paths(sender text) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if left(sender, 1) = '"' then
+    found := parley_mail._p_raise('verp', sender, 'Its local part is quoted.');
+  elsif octet_length(sender) - octet_length(split_part(sender, '@', -1)) - 1 > 58 then
+    found := parley_mail._p_raise('verp', sender, 'Its local part has more than 58 octets.');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_return_paths(text) is
+'Refuses a sender of which no return path of a recipient can be made.
+Errors: PM010.';
 
 -- sql/mail/send.sql
 
@@ -40125,7 +40181,8 @@ create type parley_mail._p_options as (
   envid text,
   on_status text,
   tag text,
-  is_expiry_given boolean
+  is_expiry_given boolean,
+  has_verp boolean
 );
 
 comment on type parley_mail._p_options is 'What a submission says besides the message, checked.';
@@ -40157,7 +40214,7 @@ Source: spec mail 10.';
 
 create function parley_mail._p_checked_options(
   submitter parley_mail._p_submitter, priority text, not_before timestamptz, expires timestamptz, notify text, ret text,
-  envid text, on_status text, tag text
+  envid text, on_status text, tag text, verp boolean, sender text
 ) returns parley_mail._p_options
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -40203,6 +40260,10 @@ begin
   end if;
   v_options.envid := envid;
   v_options.tag := tag;
+  v_options.has_verp := verp is true;
+  if v_options.has_verp then
+    found := parley_mail._p_require_return_paths(sender);
+  end if;
   v_options.on_status := on_status;
   if on_status is not null then
     found := parley_mail._p_require_status_service(submitter.role, on_status);
@@ -40212,9 +40273,9 @@ end
 $$;
 
 comment on function parley_mail._p_checked_options(
-  parley_mail._p_submitter, text, timestamptz, timestamptz, text, text, text, text, text
+  parley_mail._p_submitter, text, timestamptz, timestamptz, text, text, text, text, text, boolean, text
 ) is
-'Gives what a submission says besides the message.
+'Gives what a submission says besides the message; sender is its address.
 Errors: PM010.';
 
 create function parley_mail._p_require_recipients(submitter parley_mail._p_submitter, recipients text[]) returns text[]
@@ -40288,16 +40349,16 @@ begin
   end if;
   insert into parley_mail._p_message (
     message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
-    expires_at, source, submitted_by, size, content_id, parent_message_id, has_utf8_addresses, on_status, tag, subject,
-    body
+    expires_at, source, submitted_by, size, content_id, parent_message_id, has_utf8_addresses, has_verp, on_status, tag,
+    subject, body
   )
   values (
     _p_store_message.message_id, gen_random_uuid(), _p_store_message.header_message_id, _p_store_message.sender,
     addresses, case when options.notify is not null then array_fill(options.notify, array[cardinality(addresses)]) end,
     options.ret, options.envid, v_priority, options.not_before, options.expires_at, 'SQL', submitter.role, v_size,
     case when v_size > 8000 then parley_mail._p_stored_content(_p_store_message.message_id, rendered) end, parent,
-    not parley_mail._p_is_ascii(_p_store_message.sender || array_to_string(addresses, '')), options.on_status,
-    options.tag, left(_p_store_message.subject, 500), case when v_size <= 8000 then rendered end
+    not parley_mail._p_is_ascii(_p_store_message.sender || array_to_string(addresses, '')), options.has_verp,
+    options.on_status, options.tag, left(_p_store_message.subject, 500), case when v_size <= 8000 then rendered end
   );
 end
 $$;
@@ -40464,7 +40525,7 @@ create function parley_mail.send(
   idempotency_key text default null, priority text default 'NORMAL', not_before timestamptz default null,
   expires timestamptz default null, notify text default null, ret text default null, envid text default null,
   variables jsonb default null, on_status text default null, tag text default null,
-  caller parley.caller default parley.current_caller()
+  verp boolean default false, caller parley.caller default parley.current_caller()
 ) returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -40474,7 +40535,7 @@ declare
   v_sender parley_mail._p_mailbox_of := parley_mail._p_checked_sender(v_submitter, sender);
   v_addresses text[] := parley_mail._p_require_recipients(v_submitter, recipients);
   v_options parley_mail._p_options := parley_mail._p_checked_options(
-    v_submitter, priority, not_before, expires, notify, ret, envid, on_status, tag
+    v_submitter, priority, not_before, expires, notify, ret, envid, on_status, tag, verp, v_sender.address
   );
   v_id bigint := nextval('parley_mail._p_message_id');
   v_header_id text := format('<%s@%s>', gen_random_uuid(), parley_mail._p_domain_of(v_sender.address));
@@ -40497,8 +40558,8 @@ begin
   if idempotency_key is not null then
     v_first := parley_mail._p_first_under_key(
       v_submitter, idempotency_key,
-      jsonb_build_array(sender, recipients, subject, text, html, headers, variables, tag, upper(priority)), attachments,
-      raw, v_id
+      jsonb_build_array(sender, recipients, subject, text, html, headers, variables, tag, upper(priority))
+        || case when v_options.has_verp then '["verp"]'::jsonb else '[]' end, attachments, raw, v_id
     );
     if v_first is not null then
       return v_first;
@@ -40542,7 +40603,7 @@ $$;
 
 comment on function parley_mail.send(
   text, text[], text, text, text, jsonb, parley_mail.attachment[], bytea, text, text, timestamptz, timestamptz, text,
-  text, text, jsonb, text, text, parley.caller
+  text, text, jsonb, text, text, boolean, parley.caller
 ) is
 'Submits a message in this transaction, and gives its number: with the commit it is under way, after a rollback it has
 never been. It is rendered now; retries send the same bytes.
@@ -40554,7 +40615,8 @@ parley_mail.submitted_messages and parley_mail.tracking; priority, HIGH, NORMAL 
 priority; notify, NEVER or a list of SUCCESS, FAILURE, DELAY; ret, FULL or HDRS; envid; variables, an
 object for all or an array with one for each recipient: then {{name}} is filled in, each recipient gets a message of his
 own, and the number is that of the first; on_status, a Parley service that is informed of what becomes of it; tag, a
-text of your own.
+text of your own; verp, whether each recipient has a return path of its own, by which a bounce says whom it is about:
+local-part+user=domain@domain-of-sender.
 Errors: PM001 the role does not hold SEND, PM010 malformed, PM011 the key was used for other content, PM012 too large,
 PM013 over the quota of the role, PM014 resources are short.
 Source: spec mail 4.3.';
@@ -40619,12 +40681,12 @@ begin
   with message as (
     insert into parley_mail._p_message (
       message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
-      expires_at, source, submitted_by, size, has_utf8_addresses, on_status, tag, subject, body
+      expires_at, source, submitted_by, size, has_utf8_addresses, has_verp, on_status, tag, subject, body
     )
     select nextval('parley_mail._p_message_id'), m.id, format('<%s@%s>', m.id, v_domain), sender.address,
       array[m.address], case when options.notify is not null then array[options.notify] end, options.ret, options.envid,
       options.priority, options.not_before, options.expires_at, 'SQL', submitter.role, octet_length(m.body),
-      not parley_mail._p_is_ascii(sender.address || m.address), options.on_status, options.tag,
+      not parley_mail._p_is_ascii(sender.address || m.address), options.has_verp, options.on_status, options.tag,
       left(_p_send_alike.subject, 500), m.body
     from (
       select a.address, a.id, convert_to(replace(
@@ -40657,7 +40719,7 @@ create function parley_mail.send_batch(
   headers jsonb default null, variables jsonb default null, priority text default 'NORMAL',
   not_before timestamptz default null, expires timestamptz default null, notify text default null,
   ret text default null, envid text default null, on_status text default null, tag text default null,
-  caller parley.caller default parley.current_caller()
+  verp boolean default false, caller parley.caller default parley.current_caller()
 ) returns setof bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -40666,7 +40728,7 @@ declare
   v_submitter parley_mail._p_submitter := parley_mail._p_submitter_of(parley.caller_role(caller));
   v_sender parley_mail._p_mailbox_of := parley_mail._p_checked_sender(v_submitter, sender);
   v_options parley_mail._p_options := parley_mail._p_checked_options(
-    v_submitter, priority, not_before, expires, notify, ret, envid, on_status, tag
+    v_submitter, priority, not_before, expires, notify, ret, envid, on_status, tag, verp, v_sender.address
   );
   v_addresses text[];
   v_variables jsonb[];
@@ -40707,7 +40769,7 @@ end
 $$;
 
 comment on function parley_mail.send_batch(
-  text, text[], text, text, text, jsonb, jsonb, text, timestamptz, timestamptz, text, text, text, text, text,
+  text, text[], text, text, text, jsonb, jsonb, text, timestamptz, timestamptz, text, text, text, text, text, boolean,
   parley.caller
 ) is
 'Submits a message of his own to each of many recipients, in this transaction, and gives their numbers in the order of
@@ -41292,20 +41354,17 @@ comment on table parley_mail._p_report_rate is 'How many reports each sender got
 
 create index _p_report_rate_hour on parley_mail._p_report_rate (hour);
 
-create function parley_mail._p_may_report(message_id bigint) returns boolean
+create function parley_mail._p_may_report(message_id bigint, sender text) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_most integer;
-  v_sender text;
+  v_sender constant text := coalesce(parley_mail._p_folded(sender), '');
 begin
   select coalesce((o.settings ->> 'dsn_rate')::integer, 100) into v_most from parley_mail._p_organization as o;
-  select parley_mail._p_folded(m.sender) into v_sender
-  from parley_mail._p_message as m
-  where m.message_id = _p_may_report.message_id;
   insert into parley_mail._p_report_rate as r (sender, hour, reports)
-  values (coalesce(v_sender, ''), date_trunc('hour', clock_timestamp()), 1)
+  values (v_sender, date_trunc('hour', clock_timestamp()), 1)
   on conflict on constraint _p_report_rate_pkey do update
   set reports = r.reports + 1 where r.reports < v_most;
   if not found then
@@ -41319,8 +41378,9 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_may_report(bigint) is
-'Counts a report to the sender of a message; false when he has got as many in this hour as the setting dsn_rate says.
+comment on function parley_mail._p_may_report(bigint, text) is
+'Counts a report about a message to its sender, or to a return path of it; false when as many went there in this hour as
+the setting dsn_rate says.
 Source: spec mail 9.';
 
 create function parley_mail._p_returns_whole(action text, sender text, ret text, size bigint) returns boolean
@@ -41362,11 +41422,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_due record;
-  v_next timestamptz;
+  v_about record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   loop
-    select p.message_id, p.action into v_due
+    select p.message_id, p.action, p.ordinal, p.address into v_due
     from parley_mail._p_report as p
     where p.due_at <= clock_timestamp()
     order by p.due_at
@@ -41375,24 +41435,32 @@ begin
     if not found then
       return;
     end if;
-    -- Recipients that fail one after the other do not make a report each.
-    select m.reported_at + parley_mail._p_report_window() * (2 ^ least(m.reports, 10)) into v_next
+    -- Recipients that fail one after the other do not make a report each, but where each has a return path of its own.
+    select
+      case when not m.has_verp then m.reported_at + parley_mail._p_report_window() * (2 ^ least(m.reports, 10)) end
+        as next,
+      case when m.has_verp then parley_mail._p_return_path(m.sender, v_due.address) else m.sender end as sender,
+      case when m.has_verp then v_due.ordinal end as ordinal
+    into v_about
     from parley_mail._p_message as m
     where m.message_id = v_due.message_id;
-    if v_next > clock_timestamp() then
+    if v_about.next > clock_timestamp() then
       update parley_mail._p_report as p
-      set due_at = v_next
+      set due_at = v_about.next
       where p.message_id = v_due.message_id and p.action = v_due.action;
       continue;
     end if;
-    exit when parley_mail._p_may_report(v_due.message_id);
-    delete from parley_mail._p_report as p where p.message_id = v_due.message_id and p.action = v_due.action;
+    exit when parley_mail._p_may_report(v_due.message_id, v_about.sender);
+    delete from parley_mail._p_report as p
+    where p.message_id = v_due.message_id and p.action = v_due.action
+      and (v_about.ordinal is null or p.ordinal = v_about.ordinal);
     perform parley_mail._p_remove_finished(array[v_due.message_id]);
   end loop;
   return query
   with reported as (
     delete from parley_mail._p_report as p
     where p.message_id = v_due.message_id and p.action = v_due.action
+      and (v_about.ordinal is null or p.ordinal = v_about.ordinal)
     returning p.ordinal, p.address, p.original_recipient, p.status, p.code, p.reason, p.host, p.attempted_at
   ),
 
@@ -41407,9 +41475,10 @@ begin
   )
 
   select
-    m.message_id, v_due.action, m.sender, parley_mail._p_returns_whole(v_due.action, m.sender, m.ret, m.size), m.envid,
-    m.received_at, m.helo, b.content_id, b.message_id, b.body, m.network_message_id, m.expires_at, t.addresses,
-    t.original_recipients, t.statuses, t.codes, t.reasons, t.hosts, t.attempts
+    m.message_id, v_due.action, v_about.sender,
+    parley_mail._p_returns_whole(v_due.action, m.sender, m.ret, m.size), m.envid, m.received_at, m.helo, b.content_id,
+    b.message_id, b.body, m.network_message_id, m.expires_at, t.addresses, t.original_recipients, t.statuses, t.codes,
+    t.reasons, t.hosts, t.attempts
   from parley_mail._p_message as m
   join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
   cross join together as t
@@ -41420,8 +41489,9 @@ $$;
 comment on function parley_mail._p_due_report(parley.caller) is
 'Takes a report that is to be made now, with the message that it is about; no row when there is none. is_whole says
 whether the message is returned whole. Reports about one message come further apart each time, and those to one sender
-are no more than the setting dsn_rate says. In the same transaction the caller accepts the report as a message and calls
-_p_finish_report; after a rollback it is to be made again.
+are no more than the setting dsn_rate says. Where each recipient has a return path of its own, each has a report of its
+own, which goes there. In the same transaction the caller accepts the report as a message and calls _p_finish_report;
+after a rollback it is to be made again.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 9.';
 
@@ -41584,7 +41654,7 @@ create function parley_mail._p_claim(
   lease_id bigint, item_id bigint, lane text, message_id bigint, network_message_id uuid, sender text, ret text,
   envid text, size bigint, content_id bigint, body_holder bigint, body bytea, is_eight_bit boolean,
   has_utf8_addresses boolean, received_at timestamptz, ordinals integer[], addresses text[], notify text[],
-  original_recipients text[], n bigint
+  original_recipients text[], return_paths text[], n bigint
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -41610,7 +41680,7 @@ begin
   select
     c.lease_id, c.item_id, c.lane, m.message_id, m.network_message_id, m.sender, m.ret, m.envid, m.size, b.content_id,
     b.message_id, b.body, m.is_eight_bit, m.has_utf8_addresses, m.received_at, r.ordinals, r.addresses, r.notify,
-    r.originals, c.n
+    r.originals, r.return_paths, c.n
   from unnest(v_claimed) with ordinality
     as c (lease_id, lane, item_id, subject, priority, attempts, since, expires_at, data, last_error, n)
   join parley_mail._p_message as m on m.message_id = c.subject
@@ -41619,7 +41689,9 @@ begin
     select
       array_agg(p.ordinal order by p.ordinal) as ordinals, array_agg(p.address order by p.ordinal) as addresses,
       array_agg(p.notify order by p.ordinal) as notify,
-      array_agg(p.original_recipient order by p.ordinal) as originals
+      array_agg(p.original_recipient order by p.ordinal) as originals,
+      array_agg(parley_mail._p_return_path(m.sender, p.address) order by p.ordinal) filter (where m.has_verp)
+        as return_paths
     from parley_mail._p_recipient as p
     where p.message_id = c.subject and p.lane = c.lane
   ) as r
@@ -41642,7 +41714,7 @@ comment on function parley_mail._p_claim(integer, integer, interval, text, text[
 'Claims messages of the next hops whose turn it is, those of each under a lease of its own, with the recipients that are
 reached by it, but mailboxes that have got them; n is their order. Commit before they are sent. A message
 of which somebody may have died is claimed alone, under a lease of its own. A body of up to 8,000 bytes is given; a
-larger one is read by _p_read_body.
+larger one is read by _p_read_body. return_paths: where each recipient has one of its own; null where it is the sender.
 Arguments: hops, how many; each, how many messages of one; lease, for how long; holder, a name for the daemon;
 passed_by, beginnings of queues that this daemon leaves to others now, such as DNS/internet/.
 Errors: PM001 the role does not hold SERVE, PS002.
@@ -42799,7 +42871,8 @@ create type parley_mail._p_arriving as (
   refused_reason text,
   server_ip inet,
   receive_ms integer,
-  identity uuid
+  identity uuid,
+  has_verp boolean
 );
 
 comment on type parley_mail._p_arriving is
@@ -42808,8 +42881,8 @@ source: SMTP, HTTP, PICKUP, REPLAY or DSN; directionality: INCOMING, or ORIGINAT
 null: by priority; parent_message_id, of a report the message that it is about; idempotency_key: a message that was
 accepted under it before is the same; quarantine: why it is set aside for an operator, null: it is not; content_hash, in
 hexadecimal: with an idempotency key, of what has to be the same under that, null: anything; refused_status and
-refused_reason: why nobody gets it and its sender a report, null: it goes on; server_ip, receive_ms and identity: as
-_p_message has them.';
+refused_reason: why nobody gets it and its sender a report, null: it goes on; server_ip, receive_ms, identity and
+has_verp: as _p_message has them.';
 
 create function parley_mail._p_refuse(message_ids bigint[], status text, reason text) returns void
 language plpgsql
@@ -43014,8 +43087,8 @@ begin
   insert into parley_mail._p_message (
     message_id, network_message_id, header_message_id, sender, recipients, notify, original_recipients, ret, envid,
     priority, received_at, expires_at, source, connector, source_ip, helo, authenticated_as, directionality, size,
-    content_id, verdicts, parent_message_id, has_utf8_addresses, is_eight_bit, subject, server_ip, receive_ms, identity,
-    body
+    content_id, verdicts, parent_message_id, has_utf8_addresses, has_verp, is_eight_bit, subject, server_ip, receive_ms,
+    identity, body
   )
   select
     i.id, coalesce(a.network_message_id, gen_random_uuid()), a.header_message_id, coalesce(a.sender, ''), a.recipients,
@@ -43023,8 +43096,8 @@ begin
     coalesce(a.expires_at, clock_timestamp() + v_expiry[p.priority + 1] * interval '1 second'),
     a.source, a.connector, a.source_ip, a.helo, a.authenticated_as, coalesce(a.directionality, 'INCOMING'),
     coalesce(a.size, octet_length(a.body)), coalesce(a.content_id, l.content_id), a.verdicts, a.parent_message_id,
-    coalesce(a.has_utf8_addresses, false), coalesce(a.is_eight_bit, false), left(a.subject, 500), a.server_ip,
-    greatest(a.receive_ms, 0), a.identity,
+    coalesce(a.has_utf8_addresses, false), coalesce(a.has_verp, false), coalesce(a.is_eight_bit, false),
+    left(a.subject, 500), a.server_ip, greatest(a.receive_ms, 0), a.identity,
     case when octet_length(a.body) <= 8000 then a.body end
   from unnest(ids) with ordinality as i (id, n)
   cross join lateral (select (messages[i.n]).*) as a
@@ -44025,15 +44098,15 @@ begin
     insert into parley_mail._p_message (
       message_id, network_message_id, header_message_id, sender, recipients, ret, envid, priority, received_at,
       not_before, expires_at, source, connector, source_ip, helo, authenticated_as, submitted_by, directionality, size,
-      content_id, body_message_id, verdicts, parent_message_id, has_utf8_addresses, is_eight_bit, on_status, tag,
-      subject, server_ip, receive_ms, identity
+      content_id, body_message_id, verdicts, parent_message_id, has_utf8_addresses, has_verp, is_eight_bit, on_status,
+      tag, subject, server_ip, receive_ms, identity
     )
     select
       f.id, m.network_message_id, m.header_message_id, coalesce(f.sender, m.sender), '{}', m.ret, m.envid, m.priority,
       m.received_at, m.not_before, m.expires_at, m.source, m.connector, m.source_ip, m.helo, m.authenticated_as,
       m.submitted_by, m.directionality, m.size, null, coalesce(m.body_message_id, m.message_id), m.verdicts,
-      m.message_id, m.has_utf8_addresses, m.is_eight_bit, m.on_status, m.tag, m.subject, m.server_ip, m.receive_ms,
-      m.identity
+      m.message_id, m.has_utf8_addresses, m.has_verp and f.sender is null, m.is_eight_bit, m.on_status, m.tag,
+      m.subject, m.server_ip, m.receive_ms, m.identity
     from unnest(v_forks.ids, v_forks.parents, v_forks.senders) as f (id, parent, sender)
     join parley_mail._p_message as m on m.message_id = f.parent;
     perform parley_mail._p_track(
@@ -46652,7 +46725,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select convert_to(
     'X-Sender: <' || m.sender || '>' || case when m.is_eight_bit then ' BODY=8BITMIME' else '' end
-      || coalesce(' RET=' || m.ret, '') || coalesce(' ENVID=' || substring(m.envid from E'^[!-~]+$'), '') || E'\r\n'
+      || coalesce(' RET=' || m.ret, '') || coalesce(' ENVID=' || substring(m.envid from E'^[!-~]+$'), '')
+      || case when m.has_verp then ' XVERP' else '' end || E'\r\n'
       || r.fields
       || E'X-CreatedBy: Parley\r\n'
       || coalesce('X-HeloDomain: ' || substring(m.helo from E'^[!-~]+$') || E'\r\n', '')
