@@ -40695,6 +40695,8 @@ begin
       from (
         select u.address, gen_random_uuid() as id from unnest(addresses) as u (address) offset 0
       ) as a
+      -- Without it each message is rendered twice, for its size too.
+      offset 0
     ) as m
     returning message_id, size
   )
