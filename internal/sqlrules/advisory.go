@@ -2,16 +2,16 @@ package sqlrules
 
 import "strings"
 
-// advisory names the functions that take advisory locks, with the reason. Any role can take such a lock, for as long as it likes, and so hold
-// up whoever waits for it; the row of a table that only the owner of the schema may write is a lock that nobody else can take.
+// advisory names the functions that take advisory locks, with the reason. Any role can take such a lock, for as long as it likes, and so
+// hold up whoever waits for it; the row of a table that only the owner of the schema may write is a lock that nobody else can take.
 var advisory = map[string]string{
 	"parley._p_begin_and_send":      sharedByFirstSends,
 	"parley._p_may_remember_routes": sharedByFirstSends,
 	"parley._p_await_service":       sharedByFirstSends,
-	"parley._p_forget_later_routes": "waits for first sends, which share the lock: an outsider who shares it, too, holds up who changes a service",
+	"parley._p_forget_later_routes": "waits for first sends, which share it: an outsider who does so, too, holds up who changes a service",
 }
 
-const sharedByFirstSends = "each first send shares it, and many do so at once: the lock of a row would be a write by each, to one page. It is only tried"
+const sharedByFirstSends = "many first sends share it at once, and only try it: the lock of a row would be a write by each, to one page"
 
 // checkAdvisory holds the rule that nobody else can hold the locks of the schema.
 func checkAdvisory(r routine, report reporter) {

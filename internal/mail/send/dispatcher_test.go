@@ -185,9 +185,11 @@ func TestOutcomesAreRecordedTwoHundredAtOnce(t *testing.T) {
 	q.recording = make(chan struct{})
 	q.put(hopTo("internet", "b.example"), slices.Repeat([]string{"1"}, 401)...)
 	dispatch(t, q, r)
-	for deadline := time.Now().Add(time.Minute); r.sent.Load() < 401; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	for deadline := time.After(time.Minute); r.sent.Load() < 401; {
+		select {
+		case <-deadline:
 			t.Fatalf("%d of 401 messages were sent", r.sent.Load())
+		case <-time.After(time.Millisecond):
 		}
 	}
 	close(q.recording)
