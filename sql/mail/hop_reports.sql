@@ -10,12 +10,13 @@ declare
   v_hop record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  -- In one order, so that two daemons do not wait for each other.
+  -- In the order in which those lock lanes who end leases, so that two daemons do not wait for each other. Outcomes
+  -- that the same transaction has recorded before have locked these lanes already.
   for v_hop in
     select u.lane, u.error, u.began
     from unnest(lanes, errors, began) as u (lane, error, began)
-    where exists (select from parley_store.lanes as l where l.system = 'mail' and l.lane = u.lane)
-    order by u.lane
+    join parley_store.lanes as l on l.system = 'mail' and l.lane = u.lane
+    order by l.lane_id
   loop
     if v_hop.error is null then
       perform parley_store.succeed_lane('mail', v_hop.lane);

@@ -290,7 +290,7 @@ create function parley_mail._p_record_outcomes(
   leases bigint[], items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
   statuses text[], texts text[], hosts text[], released_leases bigint[], released_items bigint[],
   server_ips text[] default null, connect_ms integer[] default null, transfer_ms integer[] default null,
-  addresses text[] default null, caller parley.caller default parley.current_caller()
+  addresses text[] default null, lanes text[] default null, caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -327,6 +327,10 @@ begin
   if v_mixed <> '{}' then
     v_final := array(select u from unnest(v_outcomes) as u where u.lease_id <> all (v_mixed));
   end if;
+  -- Lease by lease, or with reports of hops behind it, lanes would be locked in any order.
+  if v_mixed <> '{}' or cardinality(lanes) > 0 then
+    perform parley_store.lock_lanes('mail', leases || released_leases, lanes);
+  end if;
   if v_final <> '{}' then
     v_refused := parley_mail._p_record_final(v_final);
   end if;
@@ -360,13 +364,13 @@ $$;
 
 comment on function parley_mail._p_record_outcomes(
   bigint[], bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[], bigint[], text[],
-  integer[], integer[], text[], parley.caller
+  integer[], integer[], text[], text[], parley.caller
 ) is
 'Records what became of claimed messages, and gives back those that were not tried. Gives how many outcomes were refused
 because their lease is over: somebody else has these messages, or will; what was delivered is not sent again even so,
 where its address is given.
 Arguments: the first nine have an element for each recipient; codes may be null; released_leases and released_items, an
 element for each message that was not tried; server_ips, connect_ms, transfer_ms and addresses, for each recipient, of
-which none has to be known.
+which none has to be known; lanes, which the same transaction reports on after this.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 1 (rule 3), 8.1, 9, 15.3, 16.';

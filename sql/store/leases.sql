@@ -4,7 +4,8 @@
 -- it is deleted and its items go back to their lane, so whatever its holder says after that is refused with PS005.
 -- Until then a holder that is late may still complete: nobody else has the items.
 --
--- Locks: the row of the lease for update, then its items, then the state of the lane.
+-- Locks: the row of the lease for update, then its items, then the state of the lane; of several leases, all of them,
+-- and then lanes in the order of their numbers.
 
 create function parley_store._p_hold_lease(lease_id bigint) returns parley_store._p_lease
 language plpgsql
@@ -372,10 +373,15 @@ begin
   for v_lease in
     select *
     from parley_store._p_lease as e
-    where e.until < clock_timestamp()
-    order by e.until
-    limit leases
-    for update skip locked
+    where e.lease_id = any (array(
+      select o.lease_id
+      from parley_store._p_lease as o
+      where o.until < clock_timestamp()
+      order by o.until
+      limit leases
+      for update skip locked
+    ))
+    order by e.lane_id, e.lease_id
   loop
     v_items := v_items + parley_store._p_give_back(v_lease, null, true);
     perform parley_store._p_end_lease(v_lease);

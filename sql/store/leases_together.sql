@@ -2,7 +2,9 @@
 --
 -- Invariants, and what keeps each:
 --   nothing is recorded under a lease that is over   the leases that are there are locked, and only these are given
--- Locks: as complete_work, the leases in the order of their numbers.
+--   two that record at once do not wait for each other   who goes on to other leases and lanes in the same transaction
+--     locks all of them before, with lock_lanes
+-- Locks: leases in the order of their numbers, then states of lanes in the order of theirs, then items.
 
 create function parley_store.complete_claimed(lease_ids bigint[], items bigint[]) returns bigint[]
 language plpgsql
@@ -48,3 +50,29 @@ comment on function parley_store.complete_claimed(bigint[], bigint[]) is
 for one. Gives the leases that are not over: what was to be recorded under others must not be.
 Arguments: lease_ids and items, an element for each item.
 Errors: PS001.';
+
+create function parley_store.lock_lanes(system text, lease_ids bigint[], lanes text[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lanes bigint[];
+begin
+  perform from parley_store._p_lease as e where e.lease_id = any (lease_ids) order by e.lease_id for update;
+  v_lanes := array(
+    select e.lane_id from parley_store._p_lease as e where e.lease_id = any (lease_ids)
+    union
+    select l.lane_id from parley_store._p_lane as l where l.system = lock_lanes.system and l.lane = any (lanes)
+  );
+  -- One lane has no order.
+  if cardinality(v_lanes) > 1 then
+    perform from parley_store._p_lane_state as s where s.lane_id = any (v_lanes) order by s.lane_id for update;
+  end if;
+end
+$$;
+
+comment on function parley_store.lock_lanes(text, bigint[], text[]) is
+'Locks leases and their lanes, and lanes besides, for a transaction that ends the one and reports the other: whatever it
+does with them after that, in whatever order, cannot come to a deadlock with others that do the same.
+Arguments: system of lanes; lease_ids, of which those that are over are passed over; lanes, of which those that are not
+there are.';

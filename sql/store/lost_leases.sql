@@ -33,14 +33,19 @@ begin
   found := parley_store._p_queue_of(system) is not null;
   found := parley_store._p_require_range('leases', leases, 1, 100000);
   for v_lease in
-    select e.*
+    select *
     from parley_store._p_lease as e
-    join parley_store._p_lane as l using (lane_id)
-    where e.until < clock_timestamp() and l.system = take_back_leases.system
-      and (e.lease_id = any (except_leases)) is not true
-    order by e.until
-    limit leases
-    for update of e skip locked
+    where e.lease_id = any (array(
+      select o.lease_id
+      from parley_store._p_lease as o
+      join parley_store._p_lane as l using (lane_id)
+      where o.until < clock_timestamp() and l.system = take_back_leases.system
+        and (o.lease_id = any (except_leases)) is not true
+      order by o.until
+      limit leases
+      for update of o skip locked
+    ))
+    order by e.lane_id, e.lease_id
   loop
     return query
     select v_lease.holder, l.lane, f.subject

@@ -103,10 +103,12 @@ func (d *deliveries) Renew(ctx context.Context, leases []int64, lease time.Durat
 // Record records outcomes, and then reports of hops, in one transaction: what was not tried has to be back in its lane before that waits.
 func (d *deliveries) Record(ctx context.Context, outcomes []send.Outcome, hops []send.HopReport) (refused int, err error) {
 	kept := d.bodies.kept(holders(outcomes))
+	recorded, reported := columns(outcomes), reportsOf(hops)
+	recorded.Lanes = reported.Lanes
 	var unneeded []int64
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		if len(outcomes) > 0 {
-			if refused, err = mailstore.RecordOutcomes(ctx, tx, columns(outcomes)); err != nil {
+			if refused, err = mailstore.RecordOutcomes(ctx, tx, recorded); err != nil {
 				return fmt.Errorf("record outcomes: %w", err)
 			}
 		}
@@ -116,7 +118,7 @@ func (d *deliveries) Record(ctx context.Context, outcomes []send.Outcome, hops [
 			}
 		}
 		if len(hops) > 0 {
-			if err := mailstore.ReportHops(ctx, tx, reportsOf(hops)); err != nil {
+			if err := mailstore.ReportHops(ctx, tx, reported); err != nil {
 				return fmt.Errorf("report next hops: %w", err)
 			}
 		}

@@ -85,6 +85,8 @@ type Outcomes struct {
 	// Addresses are those of the recipients: with them a delivery is recorded also when its lease is over.
 	Addresses                     []string
 	ReleasedLeases, ReleasedItems []int64
+	// Lanes are those that the same transaction reports on after this: see Hops.
+	Lanes []string
 }
 
 // RecordOutcomes records outcomes, and returns how many were refused because their lease is over.
@@ -92,9 +94,9 @@ func RecordOutcomes(ctx context.Context, db pgdb.DB, o Outcomes) (refused int, e
 	err = db.QueryRow(ctx, `select parley_mail._p_record_outcomes($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[],
 		$6::integer[], $7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[],
 		array(select nullif(i, '') from unnest($12::text[]) with ordinality as u (i, n) order by n), $13::integer[], $14::integer[],
-		$15::text[])`,
+		$15::text[], $16::text[])`,
 		o.Leases, o.Items, o.Messages, o.Ordinals, o.Outcomes, o.Codes, o.Statuses, o.Texts, o.Hosts, o.ReleasedLeases, o.ReleasedItems,
-		o.ServerIPs, o.ConnectMS, o.TransferMS, o.Addresses,
+		o.ServerIPs, o.ConnectMS, o.TransferMS, o.Addresses, o.Lanes,
 	).Scan(&refused)
 	if err != nil {
 		return 0, pgdb.StatementError(err, "record what became of messages")
