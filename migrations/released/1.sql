@@ -34300,7 +34300,8 @@ Errors: PS001, PS002, PS009 not READ COMMITTED, and those of parley.take.';
 -- it is deleted and its items go back to their lane, so whatever its holder says after that is refused with PS005.
 -- Until then a holder that is late may still complete: nobody else has the items.
 --
--- Locks: the row of the lease for update, then its items, then the state of the lane.
+-- Locks: the row of the lease for update, then its items, then the state of the lane; of several leases, all of them,
+-- and then lanes in the order of their numbers.
 
 create function parley_store._p_hold_lease(lease_id bigint) returns parley_store._p_lease
 language plpgsql
@@ -34668,10 +34669,15 @@ begin
   for v_lease in
     select *
     from parley_store._p_lease as e
-    where e.until < clock_timestamp()
-    order by e.until
-    limit leases
-    for update skip locked
+    where e.lease_id = any (array(
+      select o.lease_id
+      from parley_store._p_lease as o
+      where o.until < clock_timestamp()
+      order by o.until
+      limit leases
+      for update skip locked
+    ))
+    order by e.lane_id, e.lease_id
   loop
     v_items := v_items + parley_store._p_give_back(v_lease, null, true);
     perform parley_store._p_end_lease(v_lease);
@@ -34723,14 +34729,19 @@ begin
   found := parley_store._p_queue_of(system) is not null;
   found := parley_store._p_require_range('leases', leases, 1, 100000);
   for v_lease in
-    select e.*
+    select *
     from parley_store._p_lease as e
-    join parley_store._p_lane as l using (lane_id)
-    where e.until < clock_timestamp() and l.system = take_back_leases.system
-      and (e.lease_id = any (except_leases)) is not true
-    order by e.until
-    limit leases
-    for update of e skip locked
+    where e.lease_id = any (array(
+      select o.lease_id
+      from parley_store._p_lease as o
+      join parley_store._p_lane as l using (lane_id)
+      where o.until < clock_timestamp() and l.system = take_back_leases.system
+        and (o.lease_id = any (except_leases)) is not true
+      order by o.until
+      limit leases
+      for update of o skip locked
+    ))
+    order by e.lane_id, e.lease_id
   loop
     return query
     select v_lease.holder, l.lane, f.subject
@@ -34755,7 +34766,9 @@ Errors: PS001, PS002.';
 --
 -- Invariants, and what keeps each:
 --   nothing is recorded under a lease that is over   the leases that are there are locked, and only these are given
--- Locks: as complete_work, the leases in the order of their numbers.
+--   two that record at once do not wait for each other   who goes on to other leases and lanes in the same transaction
+--     locks all of them before, with lock_lanes
+-- Locks: leases in the order of their numbers, then states of lanes in the order of theirs, then items.
 
 create function parley_store.complete_claimed(lease_ids bigint[], items bigint[]) returns bigint[]
 language plpgsql
@@ -34801,6 +34814,32 @@ comment on function parley_store.complete_claimed(bigint[], bigint[]) is
 for one. Gives the leases that are not over: what was to be recorded under others must not be.
 Arguments: lease_ids and items, an element for each item.
 Errors: PS001.';
+
+create function parley_store.lock_lanes(system text, lease_ids bigint[], lanes text[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lanes bigint[];
+begin
+  perform from parley_store._p_lease as e where e.lease_id = any (lease_ids) order by e.lease_id for update;
+  v_lanes := array(
+    select e.lane_id from parley_store._p_lease as e where e.lease_id = any (lease_ids)
+    union
+    select l.lane_id from parley_store._p_lane as l where l.system = lock_lanes.system and l.lane = any (lanes)
+  );
+  -- One lane has no order.
+  if cardinality(v_lanes) > 1 then
+    perform from parley_store._p_lane_state as s where s.lane_id = any (v_lanes) order by s.lane_id for update;
+  end if;
+end
+$$;
+
+comment on function parley_store.lock_lanes(text, bigint[], text[]) is
+'Locks leases and their lanes, and lanes besides, for a transaction that ends the one and reports the other: whatever it
+does with them after that, in whatever order, cannot come to a deadlock with others that do the same.
+Arguments: system of lanes; lease_ids, of which those that are over are passed over; lanes, of which those that are not
+there are.';
 
 -- sql/store/lane_operations.sql
 
@@ -42543,7 +42582,7 @@ create function parley_mail._p_record_outcomes(
   leases bigint[], items bigint[], message_ids bigint[], ordinals integer[], outcomes text[], codes integer[],
   statuses text[], texts text[], hosts text[], released_leases bigint[], released_items bigint[],
   server_ips text[] default null, connect_ms integer[] default null, transfer_ms integer[] default null,
-  addresses text[] default null, caller parley.caller default parley.current_caller()
+  addresses text[] default null, lanes text[] default null, caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -42580,6 +42619,10 @@ begin
   if v_mixed <> '{}' then
     v_final := array(select u from unnest(v_outcomes) as u where u.lease_id <> all (v_mixed));
   end if;
+  -- Lease by lease, or with reports of hops behind it, lanes would be locked in any order.
+  if v_mixed <> '{}' or cardinality(lanes) > 0 then
+    perform parley_store.lock_lanes('mail', leases || released_leases, lanes);
+  end if;
   if v_final <> '{}' then
     v_refused := parley_mail._p_record_final(v_final);
   end if;
@@ -42613,14 +42656,14 @@ $$;
 
 comment on function parley_mail._p_record_outcomes(
   bigint[], bigint[], bigint[], integer[], text[], integer[], text[], text[], text[], bigint[], bigint[], text[],
-  integer[], integer[], text[], parley.caller
+  integer[], integer[], text[], text[], parley.caller
 ) is
 'Records what became of claimed messages, and gives back those that were not tried. Gives how many outcomes were refused
 because their lease is over: somebody else has these messages, or will; what was delivered is not sent again even so,
 where its address is given.
 Arguments: the first nine have an element for each recipient; codes may be null; released_leases and released_items, an
 element for each message that was not tried; server_ips, connect_ms, transfer_ms and addresses, for each recipient, of
-which none has to be known.
+which none has to be known; lanes, which the same transaction reports on after this.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 1 (rule 3), 8.1, 9, 15.3, 16.';
 
@@ -42638,12 +42681,13 @@ declare
   v_hop record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  -- In one order, so that two daemons do not wait for each other.
+  -- In the order in which those lock lanes who end leases, so that two daemons do not wait for each other. Outcomes
+  -- that the same transaction has recorded before have locked these lanes already.
   for v_hop in
     select u.lane, u.error, u.began
     from unnest(lanes, errors, began) as u (lane, error, began)
-    where exists (select from parley_store.lanes as l where l.system = 'mail' and l.lane = u.lane)
-    order by u.lane
+    join parley_store.lanes as l on l.system = 'mail' and l.lane = u.lane
+    order by l.lane_id
   loop
     if v_hop.error is null then
       perform parley_store.succeed_lane('mail', v_hop.lane);
