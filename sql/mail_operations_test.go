@@ -22,61 +22,6 @@ func (b *broker) sent(subject string, recipients ...string) int64 {
 	return id
 }
 
-func TestFilterChoosesMessages(t *testing.T) {
-	t.Parallel()
-	b := newMail(t)
-	b.sent("one", "x@example.com", "bob@example.org")
-	b.sent("two", "y@example.com")
-	b.arriving("spam_mer@example.net", "ann@example.org")
-	b.exec("select parley_mail._p_categorize(100)")
-	b.exec("select parley_mail.send('ann', array['z@example.com'], 'three', 'text', priority => 'HIGH')")
-	b.exec("update parley_mail._p_message set received_at = received_at - interval '2 hours' where subject = 'two'")
-	b.exec("update parley_mail._p_recipient set attempts = 2, last_status = '4.2.2', last_text = 'Mailbox full' where address = 'bob@example.org'")
-	for filter, want := range map[string]string{
-		`{}`:                                             "one one three two -",
-		`{"queue": "DNS/*"}`:                             "one two",
-		`{"queue": "submission"}`:                        "three",
-		`{"sender": "spam_*"}`:                           "-",
-		`{"sender": "SPAMXMER@*"}`:                       "",
-		`{"recipient": "*@example.ORG"}`:                 "one -",
-		`{"subject": "T*"}`:                              "three two",
-		`{"tag": "t-one", "queue": "MAILBOX/*"}`:         "one",
-		`{"source": "smtp"}`:                             "-",
-		`{"priority": "high"}`:                           "three",
-		`{"older": "1 hour"}`:                            "two",
-		`{"error": "mailbox FULL"}`:                      "one",
-		`{"status": ["retry", "SUSPENDED"]}`:             "",
-		`{"status": "ready", "larger": 100000}`:          "",
-		`{"queue": "DNS/*", "not": {"older": "1 hour"}}`: "one",
-		`{"not": {"recipient": "*@example.com"}, "queue": "*/local/*"}`:     "one -",
-		`{"not": {"queue": "MAILBOX/*"}, "status": "READY", "source": "*"}`: "one two",
-	} {
-		got := value[string](b.session, `
-			select coalesce(string_agg(coalesce(subject, '-'), ' ' order by subject), '') from parley_mail.find_messages($1)`, filter)
-		if got != want {
-			t.Errorf("%s chooses %q, want %q", filter, got, want)
-		}
-	}
-	for _, filter := range []string{
-		`null`, `[]`, `7`, `{"quue": "x"}`, `{"sender": null}`, `{"status": "GONE"}`, `{"priority": "URGENT"}`, `{"older": "soon"}`, `{"messages": ["x"]}`,
-		`{"not": {"not": {}}}`, `{"not": 3}`, `{"larger": "big"}`,
-	} {
-		b.refusesMail(10, "select parley_mail.find_messages($1)", filter)
-		b.refusesMail(10, "select parley_mail.remove_messages($1)", filter)
-	}
-	b.refusesMail(10, "select parley_mail.find_messages(null)")
-	b.refusesMail(10, "select parley_mail.suspend_messages('{}', top => null)")
-	b.refusesMail(10, "select parley_mail.find_messages('{}', after => 'x')")
-	// Page by page the list is the same.
-	equal(b.session, value[string](b.session, "select string_agg(bookmark, ',') from parley_mail.find_messages('{}')"), `
-		with recursive page as (
-			select 0 as n, null::text as bookmark
-			union all
-			select p.n + 1, (select f.bookmark from parley_mail.find_messages('{}', 1, p.bookmark) as f) from page as p where p.n = 0 or p.bookmark is not null
-		)
-		select string_agg(bookmark, ',' order by n) from page`)
-}
-
 func TestMessagesAreSuspendedResumedAndRetried(t *testing.T) {
 	t.Parallel()
 	b := newMail(t)

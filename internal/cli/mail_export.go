@@ -37,12 +37,16 @@ so that it is not sent meanwhile. You need the right READ_CONTENT, and each mess
 		Example: `  parley mail suspend --message 17 && parley mail export --message 17 --to saved`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if chosen := filter.filter(); len(chosen) == 0 != all {
+			chosen, err := filter.filter()
+			if err != nil {
+				return err
+			}
+			if len(chosen) == 0 != all {
 				return usagef("choose messages by --message, --queue or another flag, or all by --all")
 			}
 			ctx := cmd.Context()
 			return a.withConnection(ctx, func(conn *pgx.Conn) error {
-				written, err := a.writeExported(ctx, conn, cmd.OutOrStdout(), filter.filter(), folder)
+				written, err := a.writeExported(ctx, conn, cmd.OutOrStdout(), chosen, folder)
 				if err != nil {
 					return err
 				}

@@ -22,6 +22,7 @@ type mailFilterFlags struct {
 	texts     map[string]*string
 	messages  []int64
 	statuses  []string
+	where     []string
 	olderThan time.Duration
 	larger    int64
 	attempts  int
@@ -47,12 +48,13 @@ func (f *mailFilterFlags) add(a *app, cmd *cobra.Command) {
 	flags.StringSliceVar(&f.statuses, "status", nil, "messages that are READY, ACTIVE, RETRY, SUSPENDED, PENDING_SUSPEND or PENDING_REMOVE")
 	flags.DurationVar(&f.olderThan, "older-than", 0, "messages that came longer ago, such as 1h")
 	flags.Int64Var(&f.larger, "larger-than", 0, "messages of more bytes")
+	flags.StringArrayVar(&f.where, "where", nil, "messages by "+mailWhereUsage)
 	flags.IntVar(&f.attempts, "attempts", 0, "messages that were tried so often at least")
 	a.completeFlag(cmd, "queue", completeMailQueues)
 }
 
 // filter writes the flags that were given as the database takes them.
-func (f *mailFilterFlags) filter() mailstore.Filter {
+func (f *mailFilterFlags) filter() (mailstore.Filter, error) {
 	filter := mailstore.Filter{}
 	for name, value := range f.texts {
 		if f.cmd.Flags().Changed(name) {
@@ -73,5 +75,5 @@ func (f *mailFilterFlags) filter() mailstore.Filter {
 			filter[condition.key] = condition.value
 		}
 	}
-	return filter
+	return filter, addMailConditions(filter, f.where)
 }

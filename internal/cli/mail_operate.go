@@ -39,7 +39,10 @@ func (o *mailOperation) add(a *app, cmd *cobra.Command) {
 
 // operate does it until nothing is left to do.
 func (o *mailOperation) operate(a *app, cmd *cobra.Command) error {
-	filter := o.filter.filter()
+	filter, err := o.filter.filter()
+	if err != nil {
+		return err
+	}
 	switch {
 	case o.step < 1 || o.limit < 0:
 		return usagef("--step is positive, --limit is not negative")
@@ -112,7 +115,9 @@ func newMailQueueOrMessagesCommand(
 			if len(args) == 0 {
 				return o.operate(a, cmd)
 			}
-			if len(o.filter.filter()) > 0 || o.all || o.dryRun {
+			if chosen, err := o.filter.filter(); err != nil {
+				return err
+			} else if len(chosen) > 0 || o.all || o.dryRun {
 				return usagef("name a queue, or choose messages by flags")
 			}
 			ctx := cmd.Context()

@@ -13,7 +13,8 @@ import (
 )
 
 func newMailQueuesCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var where []string
+	cmd := &cobra.Command{
 		Use:   "queues",
 		Short: "List the queues of mail, by next hop",
 		Long: `List the queues of mail: one for each next hop, and SUBMISSION, UNREACHABLE and POISON. You need the right VIEW.
@@ -21,17 +22,31 @@ func newMailQueuesCommand(a *app) *cobra.Command {
 A queue is ACTIVE while it has messages, CONNECTING while its next hop has not been reached yet, READY when it is empty, in RETRY when
 its next hop could not be reached, or SUSPENDED. Rates are messages a second over the last minute.`,
 		Example: `  parley mail queues
-  parley mail queues --json | jq '.[] | select(.status == "RETRY")'`,
+  parley mail queues --where status=RETRY --where 'messages>100'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showAll(a, cmd, mailstore.Queues, writeMailQueues)
+			filter := mailstore.Filter{}
+			if err := addMailConditions(filter, where); err != nil {
+				return err
+			}
+			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]mailstore.Queue, error) {
+				return mailstore.FindQueues(ctx, db, filter)
+			}, func(out io.Writer, queues []mailstore.Queue) error {
+				if len(queues) == 0 && len(where) > 0 {
+					_, err := fmt.Fprintln(out, "no queue")
+					return err
+				}
+				return writeMailQueues(out, queues)
+			})
 		},
 	}
+	cmd.Flags().StringArrayVar(&where, "where", nil, "queues by "+mailWhereUsage)
+	return cmd
 }
 
 func writeMailQueues(out io.Writer, queues []mailstore.Queue) error {
 	if len(queues) == 0 {
-		_, err := fmt.Fprintln(out, "there are no queues, or you do not hold the right VIEW")
+		_, err := fmt.Fprintln(out, "there are no queues")
 		return err
 	}
 	table := newTable(out)
@@ -67,8 +82,12 @@ for each. You need the right VIEW.`,
 			if limit < 1 {
 				return usagef("--limit %d: give a positive number", limit)
 			}
+			chosen, err := filter.filter()
+			if err != nil {
+				return err
+			}
 			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]mailstore.WaitingMessage, error) {
-				return mailstore.FindMessages(ctx, db, filter.filter(), limit, after)
+				return mailstore.FindMessages(ctx, db, chosen, limit, after)
 			}, func(out io.Writer, found []mailstore.WaitingMessage) error {
 				return writeMailMessages(out, found, limit)
 			})

@@ -1,7 +1,8 @@
 -- Which messages: the conditions by which operators choose them (spec mail 17).
 --
 -- A filter is a JSON object whose conditions must all hold; {} is every message that waits. A key that is not known is
--- refused, because it would match too much. docs/mail-operations.md lists them.
+-- refused, because it would match too much. docs/mail-operations.md lists them. Every column of parley_mail.messages is
+-- a condition as well (mail/conditions.sql).
 
 create type parley_mail._p_filter as (
   queue text,
@@ -16,12 +17,74 @@ create type parley_mail._p_filter as (
   priority smallint,
   before timestamptz,
   larger bigint,
-  attempts integer
+  attempts integer,
+  conditions parley_mail._p_condition[]
 );
 
 comment on type parley_mail._p_filter is
 'A filter as it is compared: texts are patterns of LIKE in lower case with ! before what stands for itself; before: came
-earlier than that. Null: no condition.';
+earlier than that; conditions, on any property. Null: no condition.';
+
+create function parley_mail._p_message_properties() returns jsonb
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select '{"message_id": "number", "queue": "text", "status": "text", "sender": "text", "recipient_count": "number",
+    "subject": "text", "size": "number", "priority": "text", "source": "text", "tag": "text", "attempts": "number",
+    "next_attempt_at": "time", "last_error": "text", "reason": "text", "received_at": "time", "expires_at": "time",
+    "network_message_id": "text", "header_message_id": "text", "parent_message_id": "number",
+    "submitted_by": "text"}'::jsonb
+$$;
+
+comment on function parley_mail._p_message_properties() is
+'Gives the columns of parley_mail.messages with their types, but recipients, for which there is a condition.';
+
+create function parley_mail._p_own_conditions() returns text[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select array[
+    'queue', 'messages', 'status', 'sender', 'recipient', 'subject', 'tag', 'error', 'source', 'priority', 'older',
+    'larger', 'attempts', 'not'
+  ]
+$$;
+
+comment on function parley_mail._p_own_conditions() is
+'Gives the keys of a filter of messages whose plain values have a meaning of their own.';
+
+create function parley_mail._p_require_properties(filter jsonb, properties jsonb, others text[]) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_key text;
+begin
+  if jsonb_typeof(filter) is distinct from 'object' then
+    found := parley_mail._p_raise('filter', coalesce(filter::text, 'null'));
+  end if;
+  select k.key into v_key
+  from jsonb_each(filter) as k
+  where not (k.key = any (others) or properties ? k.key) or jsonb_typeof(k.value) = 'null'
+  order by 1
+  limit 1;
+  if found then
+    found := parley_mail._p_raise('condition', v_key, (
+      select string_agg(n.name, ', ') from (
+        select o.name from unnest(others) as o (name)
+        union
+        select p.name from jsonb_object_keys(properties) as p (name)
+        order by 1
+      ) as n
+    ));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_properties(jsonb, jsonb, text[]) is
+'Refuses a filter that is no object, or has a condition that is not known or null.
+Arguments: filter; properties, with their types; others, the conditions beside them.
+Errors: PM010.';
 
 create function parley_mail._p_like(pattern text) returns text
 language sql immutable
@@ -49,28 +112,27 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_known constant text[] := array[
-    'queue', 'messages', 'status', 'sender', 'recipient', 'subject', 'tag', 'error', 'source', 'priority', 'older',
-    'larger', 'attempts', 'not'
-  ];
   v_statuses constant text[] := array['READY', 'ACTIVE', 'RETRY', 'SUSPENDED', 'PENDING_SUSPEND', 'PENDING_REMOVE'];
   v_key text;
 begin
-  if jsonb_typeof(filter) is distinct from 'object' then
-    found := parley_mail._p_raise('filter', coalesce(filter::text, 'null'));
-  end if;
+  found := parley_mail._p_require_properties(
+    filter, parley_mail._p_message_properties(), parley_mail._p_own_conditions()
+  );
   select k.key into v_key
   from jsonb_each(filter) as k
-  where k.key <> all (v_known) or jsonb_typeof(k.value) = 'null'
+  where jsonb_typeof(k.value) = 'object' and k.key <> 'not' and not parley_mail._p_message_properties() ? k.key
   order by 1
   limit 1;
   if found then
-    found := parley_mail._p_raise('condition', v_key, array_to_string(v_known, ', '));
-  elsif not upper((filter -> 'status')::text)::jsonb <@ to_jsonb(v_statuses) then
+    found := parley_mail._p_raise('filter value', format('%s has a value, and no comparisons.', v_key));
+  end if;
+  if jsonb_typeof(filter -> 'status') <> 'object'
+    and not upper((filter -> 'status')::text)::jsonb <@ to_jsonb(v_statuses) then
     found := parley_mail._p_raise('choice', 'status', filter ->> 'status', array_to_string(v_statuses, ', '));
   elsif filter -> 'not' ? 'not' then
     found := parley_mail._p_raise('condition', 'not', 'not once');
-  elsif upper(filter ->> 'priority') not in ('HIGH', 'NORMAL', 'LOW') then
+  elsif jsonb_typeof(filter -> 'priority') <> 'object'
+    and upper(filter ->> 'priority') not in ('HIGH', 'NORMAL', 'LOW') then
     found := parley_mail._p_raise('choice', 'priority', filter ->> 'priority', 'HIGH, NORMAL, LOW');
   end if;
   return true;
@@ -89,6 +151,20 @@ declare
   v_filter parley_mail._p_filter;
 begin
   found := parley_mail._p_require_conditions(filter);
+  v_filter.conditions := parley_mail._p_parsed_conditions(
+    (
+      select jsonb_object_agg(f.key, f.value)
+      from jsonb_each(filter) as f
+      where f.key <> all (parley_mail._p_own_conditions()) or jsonb_typeof(f.value) = 'object' and f.key <> 'not'
+    ),
+    parley_mail._p_message_properties()
+  );
+  -- From here on the conditions that have a meaning of their own.
+  filter := (
+    select coalesce(jsonb_object_agg(f.key, f.value), '{}')
+    from jsonb_each(filter) as f
+    where jsonb_typeof(f.value) <> 'object'
+  );
   v_filter.queue := parley_mail._p_like(
     case upper(filter ->> 'queue')
       when 'SUBMISSION' then 'SUBMISSION/-/-' when 'POISON' then 'POISON/-/-' when 'UNREACHABLE' then 'UNREACHABLE/-/-'

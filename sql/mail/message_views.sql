@@ -96,6 +96,13 @@ begin
       and (v_filter.larger is null or m.size > v_filter.larger)
       and coalesce(v_filter.attempts, 0) = 0
       and (
+        v_filter.conditions is null
+        or parley_mail._p_is_chosen(parley_mail._p_shown_message(jsonb_populate_record(
+          null::parley_mail._p_waiting_item, jsonb_build_object('message_id', u.message_id, 'queue', 'SUBMISSION/-/-',
+            'status', u.status, 'attempts', 0, 'next_attempt_at', u.next_attempt_at)
+        )), v_filter.conditions, null)
+      )
+      and (
         v_filter.recipient is null
         or exists (
           select from unnest(m.recipients) as r (address) where lower(r.address) like v_filter.recipient escape '!'

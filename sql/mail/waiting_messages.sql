@@ -27,6 +27,33 @@ where w.system in ('mail', 'mail_service');
 
 comment on view parley_mail._p_waiting_item is 'Work items of mail, with the status that their message has there.';
 
+create function parley_mail._p_shown_message(item parley_mail._p_waiting_item) returns jsonb
+language sql stable cost 10000
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_build_object(
+    'message_id', m.message_id, 'queue', item.queue, 'status', item.status, 'sender', m.sender,
+    'recipient_count', coalesce(r.recipients, cardinality(m.recipients)), 'subject', m.subject, 'size', m.size,
+    'priority', (array['HIGH', 'NORMAL', 'LOW'])[m.priority + 1], 'source', m.source, 'tag', m.tag,
+    'attempts', greatest(item.attempts, r.attempts), 'next_attempt_at', item.next_attempt_at,
+    'last_error', coalesce(item.last_error, r.error), 'reason', item.reason, 'received_at', m.received_at,
+    'expires_at', coalesce(item.expires_at, m.expires_at), 'network_message_id', m.network_message_id,
+    'header_message_id', m.header_message_id, 'parent_message_id', m.parent_message_id,
+    'submitted_by', pg_get_userbyid(m.submitted_by)
+  )
+  from parley_mail._p_message as m
+  cross join lateral (
+    select nullif(count(*), 0) as recipients, max(q.attempts) as attempts,
+      min(concat_ws(' ', q.last_status, q.last_text)) filter (where q.attempts > 0) as error
+    from parley_mail._p_recipient as q
+    where q.message_id = item.message_id and q.lane = item.queue
+  ) as r
+  where m.message_id = item.message_id
+$$;
+
+comment on function parley_mail._p_shown_message(parley_mail._p_waiting_item) is
+'Gives what parley_mail.messages shows of a message in a queue, but its recipients, for conditions on it.';
+
 create function parley_mail._p_matching(filter jsonb, operation text, top integer)
 returns setof parley_mail._p_waiting_item
 language plpgsql stable
@@ -35,11 +62,8 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   v_is parley_mail._p_filter := parley_mail._p_parsed_filter(filter);
-  v_not parley_mail._p_filter;
+  v_not parley_mail._p_filter := case when filter ? 'not' then parley_mail._p_parsed_filter(filter -> 'not') end;
 begin
-  if filter ? 'not' then
-    v_not := parley_mail._p_parsed_filter(filter -> 'not');
-  end if;
   return query
   select w.*
   from parley_mail._p_waiting_item as w
@@ -66,6 +90,10 @@ begin
     and (v_is.larger is null or m.size > v_is.larger)
     and (v_is.attempts is null or w.attempts >= v_is.attempts)
     and (v_is.error is null or e.error like v_is.error escape '!')
+    and (
+      v_is.conditions is null and v_not.conditions is null
+      or parley_mail._p_is_chosen(parley_mail._p_shown_message(w), v_is.conditions, v_not.conditions)
+    )
     and (
       v_is.recipient is null
       or exists (

@@ -10,7 +10,8 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// Filter chooses messages that wait: an object of conditions, as parley_mail.find_messages takes it. The empty one is every message.
+// Filter chooses messages that wait, or queues: an object of conditions, as parley_mail.find_messages and find_queues take it. The empty
+// one is all of them.
 type Filter map[string]any
 
 // Queue is what waits for one next hop.
@@ -30,12 +31,12 @@ type Queue struct {
 	Velocity     *float64 `json:"velocity"`
 }
 
-// Queues gives the queues that there are, those in which most waits first.
-func Queues(ctx context.Context, db pgdb.DB) ([]Queue, error) {
+// FindQueues gives the queues that a filter matches, those in which most waits first.
+func FindQueues(ctx context.Context, db pgdb.DB, filter Filter) ([]Queue, error) {
 	return collect[Queue](ctx, db, "read the queues of mail", `
 		select queue, status, messages, deferred, bytes, oldest_at, next_retry_at, last_error, suspended_for, incoming_rate::float8,
 			outgoing_rate::float8, velocity::float8
-		from parley_mail.queues order by messages desc, queue`)
+		from parley_mail.find_queues($1::jsonb, 2147483647) order by messages desc, queue`, filter)
 }
 
 // WaitingMessage is a message in a queue.

@@ -1,0 +1,107 @@
+package sql_test
+
+import "testing"
+
+func TestFilterChoosesMessages(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.sent("one", "x@example.com", "bob@example.org")
+	b.sent("two", "y@example.com")
+	b.arriving("spam_mer@example.net", "ann@example.org")
+	b.exec("select parley_mail._p_categorize(100)")
+	b.exec("select parley_mail.send('ann', array['z@example.com'], 'three', 'text', priority => 'HIGH')")
+	b.exec("update parley_mail._p_message set received_at = received_at - interval '2 hours' where subject = 'two'")
+	b.exec("update parley_mail._p_recipient set attempts = 2, last_status = '4.2.2', last_text = 'Mailbox full' where address = 'bob@example.org'")
+	for filter, want := range map[string]string{
+		`{}`:                                             "one one three two -",
+		`{"queue": "DNS/*"}`:                             "one two",
+		`{"queue": "submission"}`:                        "three",
+		`{"sender": "spam_*"}`:                           "-",
+		`{"sender": "SPAMXMER@*"}`:                       "",
+		`{"recipient": "*@example.ORG"}`:                 "one -",
+		`{"subject": "T*"}`:                              "three two",
+		`{"tag": "t-one", "queue": "MAILBOX/*"}`:         "one",
+		`{"source": "smtp"}`:                             "-",
+		`{"priority": "high"}`:                           "three",
+		`{"older": "1 hour"}`:                            "two",
+		`{"error": "mailbox FULL"}`:                      "one",
+		`{"status": ["retry", "SUSPENDED"]}`:             "",
+		`{"status": "ready", "larger": 100000}`:          "",
+		`{"queue": "DNS/*", "not": {"older": "1 hour"}}`: "one",
+		`{"not": {"recipient": "*@example.com"}, "queue": "*/local/*"}`:     "one -",
+		`{"not": {"queue": "MAILBOX/*"}, "status": "READY", "source": "*"}`: "one two",
+		// Any property, compared by its type.
+		`{"message_id": 2}`:                                                                                 "two",
+		`{"message_id": {"greater": 2, "less": 4}}`:                                                         "-",
+		`{"message_id": {"not": 1}, "queue": {"contains": "local"}}`:                                        "-",
+		`{"queue": {"less": "e"}}`:                                                                          "one two",
+		`{"status": {"not": "ready"}}`:                                                                      "",
+		`{"sender": {"contains": "m%m"}}`:                                                                   "",
+		`{"sender": {"contains": "M_MER@"}}`:                                                                "-",
+		`{"sender": {"equals": "ann@*", "not": "*.net"}, "queue": {"not": "MAILBOX/*"}}`:                    "one three two",
+		`{"recipient_count": 1, "subject": "two"}`:                                                          "two",
+		`{"recipient_count": {"greater": 1}}`:                                                               "",
+		`{"subject": {"equals": ""}}`:                                                                       "-",
+		`{"size": {"greater": 0, "less": "1e9"}, "subject": {"not": ""}, "queue": "DNS/*"}`:                 "one two",
+		`{"priority": {"equals": "high"}}`:                                                                  "three",
+		`{"tag": {"contains": "-o"}, "queue": "DNS/*"}`:                                                     "one",
+		`{"attempts": {"greater": 1}}`:                                                                      "one",
+		`{"attempts": {"equals": 0}, "queue": {"not": "SUBMISSION/*"}}`:                                     "one two -",
+		`{"next_attempt_at": {"greater": "2000-01-01"}}`:                                                    "",
+		`{"next_attempt_at": {"not": "2000-01-01"}, "subject": "two"}`:                                      "two",
+		`{"last_error": {"contains": "full"}}`:                                                              "one",
+		`{"reason": {"equals": "'; drop table parley_mail._p_message; --"}}`:                                "",
+		`{"received_at": {"less": "now"}, "subject": "t*"}`:                                                 "three two",
+		`{"expires_at": {"greater": "tomorrow"}, "queue": "DNS/*"}`:                                         "one two",
+		`{"network_message_id": "*-*"}`:                                                                     "one one three two -",
+		`{"header_message_id": {"contains": "@"}}`:                                                          "one one three two",
+		`{"parent_message_id": {"greater": 0}}`:                                                             "",
+		`{"submitted_by": {"contains": "\"; select"}}`:                                                      "",
+		`{"submitted_by": {"not": "nobody"}}`:                                                               "one one three two -",
+		`{"not": {"size": {"greater": 0}}}`:                                                                 "",
+		`{"not": {"tag": {"contains": "one"}, "last_error": {"contains": "full"}}, "queue": {"not": "S*"}}`: "two -",
+	} {
+		got := value[string](b.session, `
+			select coalesce(string_agg(coalesce(subject, '-'), ' ' order by subject), '') from parley_mail.find_messages($1)`, filter)
+		if got != want {
+			t.Errorf("%s chooses %q, want %q", filter, got, want)
+		}
+	}
+	for _, filter := range []string{
+		`null`, `[]`, `7`, `{"quue": "x"}`, `{"sender": null}`, `{"status": "GONE"}`, `{"priority": "URGENT"}`, `{"older": "soon"}`, `{"messages": ["x"]}`,
+		`{"not": {"not": {}}}`, `{"not": 3}`, `{"larger": "big"}`, `{"size": {"above": 1}}`, `{"size": {"contains": 1}}`, `{"size": {"greater": "big"}}`, `{"size": {"less": null}}`,
+		`{"expires_at": {"less": "soon"}}`, `{"reason": {"equals": ["x"]}}`, `{"recipients": {"contains": "x"}}`, `{"size) or true --": {"equals": 1}}`, `{"older": {"less": "1 hour"}}`,
+	} {
+		b.refusesMail(10, "select parley_mail.find_messages($1)", filter)
+		b.refusesMail(10, "select parley_mail.remove_messages($1)", filter)
+	}
+	b.refusesMail(10, "select parley_mail.find_messages(null)")
+	b.refusesMail(10, "select parley_mail.suspend_messages('{}', top => null)")
+	b.refusesMail(10, "select parley_mail.find_messages('{}', after => 'x')")
+	// Every column of the lists is a property, but the recipients, for which there is a condition.
+	equal(b.session, "", `select coalesce(string_agg(attname, ' '), '') from pg_attribute
+		where attrelid = any (array['parley_mail.messages', 'parley_mail.queues']::regclass[]) and attnum > 0 and attname <> 'recipients'
+			and not (case attrelid when 'parley_mail.queues'::regclass then parley_mail._p_queue_properties() else parley_mail._p_message_properties() end) ? attname`)
+	for filter, want := range map[string]string{
+		`{}`: "DNS/internet/example.com MAILBOX/local/- POISON/-/- SUBMISSION/-/- UNREACHABLE/-/-", `{"queue": "dns/*"}`: "DNS/internet/example.com", `{"messages": {"greater": 1}, "status": {"not": "x"}}`: "DNS/internet/example.com MAILBOX/local/-",
+		`{"not": {"delivery_type": "DNS"}, "messages": 1}`: "SUBMISSION/-/-", `{"next_hop": {"contains": "example"}}`: "DNS/internet/example.com", `{"oldest_at": {"greater": "now"}}`: "",
+		`{"last_error": {"equals": ""}, "velocity": {"not": 1000}, "queue": {"less": "E"}}`: "DNS/internet/example.com", `{"failing_since": {"less": "now"}}`: "",
+	} {
+		if got := value[string](b.session, `select coalesce(string_agg(q.queue, ' ' order by q.queue), '') from parley_mail.find_queues($1) as q`, filter); got != want {
+			t.Errorf("of queues %s chooses %q, want %q", filter, got, want)
+		}
+	}
+	for _, filter := range []string{`null`, `{"size": 1}`, `{"messages": "many"}`, `{"not": {"not": {}}}`, `{"status": null}`, `{"bytes": {"contains": "1"}}`} {
+		b.refusesMail(10, "select parley_mail.find_queues($1)", filter)
+	}
+	b.refusesMail(10, "select parley_mail.find_queues(null)")
+	equal(b.session, "POISON/-/-", `select q.queue from parley_mail.find_queues('{}', 1, 'MAILBOX/local/-') as q`)
+	// Page by page the list is the same.
+	equal(b.session, value[string](b.session, "select string_agg(bookmark, ',') from parley_mail.find_messages('{}')"), `
+		with recursive page as (
+			select 0 as n, null::text as bookmark
+			union all
+			select p.n + 1, (select f.bookmark from parley_mail.find_messages('{}', 1, p.bookmark) as f) from page as p where p.n = 0 or p.bookmark is not null
+		)
+		select string_agg(bookmark, ',' order by n) from page`)
+}
