@@ -36365,12 +36365,12 @@ from (values
   (10, 'service', 'service "%1$s" cannot take status events', '%2$s',
     'Name a service of this database that accepts the contract parley_mail/Status.'),
   (10, 'key', 'the idempotency key is malformed', 'It has 1 to 200 characters.', 'Give another key, or none.'),
-  (10, 'filter', '%1$s is no filter of messages', null,
+  (10, 'filter', '%1$s is no filter', null,
     'Give an object of conditions, such as {"queue": "DNS/*", "older": "1 hour"}; {} is every message that waits.'),
   (10, 'condition', 'a filter has no condition "%1$s"', 'Conditions are: %2$s; none is null.',
     'See docs/mail-operations.md.'),
   (10, 'filter value', 'a condition of the filter cannot be read', '%1$s',
-    'Messages, larger and attempts are numbers, older is an interval such as 1 hour.'),
+    'Numbers and times are written as in SQL, older is an interval such as 1 hour.'),
   (10, 'bookmark', '"%1$s" is no bookmark', null, 'Give the column bookmark of the last message that was seen.'),
   (10, 'nothing to change', 'nothing is to be changed', null, 'Give a priority, an expiry or a time.'),
   (10, 'top', 'top is %1$s', null, 'Give a positive number: so many messages are touched in one call.'),
@@ -45810,12 +45810,141 @@ Arguments: domain; policy, as the daemon writes it; until, when it ends.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 20.';
 
+-- sql/mail/conditions.sql
+
+-- Conditions on any property that operators see (spec mail 17): equals, not, contains, greater, less.
+--
+-- A filter has, by the name of a column, a value, or an object of comparisons, such as
+-- {"size": {"greater": 100000, "less": 1000000}, "reason": {"contains": "hold"}}. Nothing of a filter becomes part of a
+-- statement: a row is compared as JSON, by the type that the column has.
+
+create type parley_mail._p_condition as (
+  property text,
+  comparison text,
+  pattern text,
+  number numeric,
+  moment timestamptz
+);
+
+comment on type parley_mail._p_condition is
+'A comparison with a property: of texts by pattern, in lower case, which is one of LIKE unless it is greater or less; of
+numbers; or of times.';
+
+create function parley_mail._p_parsed_conditions(filter jsonb, properties jsonb) returns parley_mail._p_condition[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_known constant text[] := array['equals', 'not', 'contains', 'greater', 'less'];
+  v_condition parley_mail._p_condition;
+  v_conditions parley_mail._p_condition[];
+  v_given record;
+  v_text text;
+begin
+  for v_given in
+    select f.key as property, c.key as comparison, c.value, properties ->> f.key as type
+    from jsonb_each(filter) as f
+    cross join lateral jsonb_each(
+      case jsonb_typeof(f.value) when 'object' then f.value else jsonb_build_object('equals', f.value) end
+    ) as c
+    where properties ? f.key
+    order by f.key, c.key
+  loop
+    v_text := v_given.value #>> '{}';
+    if v_given.comparison <> all (v_known) or v_given.comparison = 'contains' and v_given.type <> 'text' then
+      found := parley_mail._p_raise(
+        'choice', v_given.property, v_given.comparison, 'equals, not, greater, less, and of texts contains'
+      );
+    elsif jsonb_typeof(v_given.value) not in ('string', 'number', 'boolean') then
+      found := parley_mail._p_raise(
+        'filter value', format('%s is compared with %s.', v_given.property, jsonb_typeof(v_given.value))
+      );
+    end if;
+    v_condition := (v_given.property, v_given.comparison, null, null, null)::parley_mail._p_condition;
+    begin
+      case v_given.type
+        when 'number' then
+          v_condition.number := v_text::numeric;
+        when 'time' then
+          v_condition.moment := v_text::timestamptz;
+        else
+          v_condition.pattern := case
+            when v_given.comparison in ('greater', 'less') then lower(v_text)
+            when v_given.comparison = 'contains' then '%' || parley_mail._p_like(v_text) || '%'
+            else parley_mail._p_like(v_text)
+          end;
+      end case;
+    exception
+      when data_exception then
+        found := parley_mail._p_raise('filter value', sqlerrm);
+    end;
+    v_conditions := v_conditions || v_condition;
+  end loop;
+  return v_conditions;
+end
+$$;
+
+comment on function parley_mail._p_parsed_conditions(jsonb, jsonb) is
+'Reads the conditions of a filter on properties; null: there is none.
+Arguments: filter; properties, the type of each: text, number or time. What is no property is passed over.
+Errors: PM010 no such comparison, a value that is not of the type.';
+
+create function parley_mail._p_fulfilled(shown jsonb, conditions parley_mail._p_condition[]) returns integer
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select count(*)::integer
+  from unnest(conditions) as c
+  cross join lateral (select shown ->> c.property as text) as v
+  where case
+    when c.pattern is not null then case c.comparison
+      when 'not' then lower(coalesce(v.text, '')) not like c.pattern escape '!'
+      when 'greater' then lower(v.text) collate "C" > c.pattern collate "C"
+      when 'less' then lower(v.text) collate "C" < c.pattern collate "C"
+      else lower(coalesce(v.text, '')) like c.pattern escape '!'
+    end
+    when c.number is not null then case c.comparison
+      when 'not' then v.text::numeric is distinct from c.number
+      when 'greater' then v.text::numeric > c.number
+      when 'less' then v.text::numeric < c.number
+      else v.text::numeric = c.number
+    end
+    else case c.comparison
+      when 'not' then v.text::timestamptz is distinct from c.moment
+      when 'greater' then v.text::timestamptz > c.moment
+      when 'less' then v.text::timestamptz < c.moment
+      else v.text::timestamptz = c.moment
+    end
+  end
+$$;
+
+comment on function parley_mail._p_fulfilled(jsonb, parley_mail._p_condition[]) is
+'Gives how many of the conditions a row fulfils. What is missing equals no number and no time, and as a text is empty.
+Arguments: shown, the properties of the row; conditions.';
+
+create function parley_mail._p_is_chosen(
+  shown jsonb, wanted parley_mail._p_condition[], unwanted parley_mail._p_condition[]
+) returns boolean
+language plpgsql stable cost 10000
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (wanted is null or parley_mail._p_fulfilled(shown, wanted) = cardinality(wanted))
+    and (unwanted is null or parley_mail._p_fulfilled(shown, unwanted) = 0);
+end
+$$;
+
+comment on function parley_mail._p_is_chosen(jsonb, parley_mail._p_condition[], parley_mail._p_condition[]) is
+'Gives whether a row fulfils all conditions that are wanted and none that is unwanted.
+Arguments: shown, the properties of the row; wanted and unwanted (null: there is none).';
+
 -- sql/mail/message_filter.sql
 
 -- Which messages: the conditions by which operators choose them (spec mail 17).
 --
 -- A filter is a JSON object whose conditions must all hold; {} is every message that waits. A key that is not known is
--- refused, because it would match too much. docs/mail-operations.md lists them.
+-- refused, because it would match too much. docs/mail-operations.md lists them. Every column of parley_mail.messages is
+-- a condition as well (mail/conditions.sql).
 
 create type parley_mail._p_filter as (
   queue text,
@@ -45830,12 +45959,74 @@ create type parley_mail._p_filter as (
   priority smallint,
   before timestamptz,
   larger bigint,
-  attempts integer
+  attempts integer,
+  conditions parley_mail._p_condition[]
 );
 
 comment on type parley_mail._p_filter is
 'A filter as it is compared: texts are patterns of LIKE in lower case with ! before what stands for itself; before: came
-earlier than that. Null: no condition.';
+earlier than that; conditions, on any property. Null: no condition.';
+
+create function parley_mail._p_message_properties() returns jsonb
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select '{"message_id": "number", "queue": "text", "status": "text", "sender": "text", "recipient_count": "number",
+    "subject": "text", "size": "number", "priority": "text", "source": "text", "tag": "text", "attempts": "number",
+    "next_attempt_at": "time", "last_error": "text", "reason": "text", "received_at": "time", "expires_at": "time",
+    "network_message_id": "text", "header_message_id": "text", "parent_message_id": "number",
+    "submitted_by": "text"}'::jsonb
+$$;
+
+comment on function parley_mail._p_message_properties() is
+'Gives the columns of parley_mail.messages with their types, but recipients, for which there is a condition.';
+
+create function parley_mail._p_own_conditions() returns text[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select array[
+    'queue', 'messages', 'status', 'sender', 'recipient', 'subject', 'tag', 'error', 'source', 'priority', 'older',
+    'larger', 'attempts', 'not'
+  ]
+$$;
+
+comment on function parley_mail._p_own_conditions() is
+'Gives the keys of a filter of messages whose plain values have a meaning of their own.';
+
+create function parley_mail._p_require_properties(filter jsonb, properties jsonb, others text[]) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_key text;
+begin
+  if jsonb_typeof(filter) is distinct from 'object' then
+    found := parley_mail._p_raise('filter', coalesce(filter::text, 'null'));
+  end if;
+  select k.key into v_key
+  from jsonb_each(filter) as k
+  where not (k.key = any (others) or properties ? k.key) or jsonb_typeof(k.value) = 'null'
+  order by 1
+  limit 1;
+  if found then
+    found := parley_mail._p_raise('condition', v_key, (
+      select string_agg(n.name, ', ') from (
+        select o.name from unnest(others) as o (name)
+        union
+        select p.name from jsonb_object_keys(properties) as p (name)
+        order by 1
+      ) as n
+    ));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_properties(jsonb, jsonb, text[]) is
+'Refuses a filter that is no object, or has a condition that is not known or null.
+Arguments: filter; properties, with their types; others, the conditions beside them.
+Errors: PM010.';
 
 create function parley_mail._p_like(pattern text) returns text
 language sql immutable
@@ -45863,28 +46054,27 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_known constant text[] := array[
-    'queue', 'messages', 'status', 'sender', 'recipient', 'subject', 'tag', 'error', 'source', 'priority', 'older',
-    'larger', 'attempts', 'not'
-  ];
   v_statuses constant text[] := array['READY', 'ACTIVE', 'RETRY', 'SUSPENDED', 'PENDING_SUSPEND', 'PENDING_REMOVE'];
   v_key text;
 begin
-  if jsonb_typeof(filter) is distinct from 'object' then
-    found := parley_mail._p_raise('filter', coalesce(filter::text, 'null'));
-  end if;
+  found := parley_mail._p_require_properties(
+    filter, parley_mail._p_message_properties(), parley_mail._p_own_conditions()
+  );
   select k.key into v_key
   from jsonb_each(filter) as k
-  where k.key <> all (v_known) or jsonb_typeof(k.value) = 'null'
+  where jsonb_typeof(k.value) = 'object' and k.key <> 'not' and not parley_mail._p_message_properties() ? k.key
   order by 1
   limit 1;
   if found then
-    found := parley_mail._p_raise('condition', v_key, array_to_string(v_known, ', '));
-  elsif not upper((filter -> 'status')::text)::jsonb <@ to_jsonb(v_statuses) then
+    found := parley_mail._p_raise('filter value', format('%s has a value, and no comparisons.', v_key));
+  end if;
+  if jsonb_typeof(filter -> 'status') <> 'object'
+    and not upper((filter -> 'status')::text)::jsonb <@ to_jsonb(v_statuses) then
     found := parley_mail._p_raise('choice', 'status', filter ->> 'status', array_to_string(v_statuses, ', '));
   elsif filter -> 'not' ? 'not' then
     found := parley_mail._p_raise('condition', 'not', 'not once');
-  elsif upper(filter ->> 'priority') not in ('HIGH', 'NORMAL', 'LOW') then
+  elsif jsonb_typeof(filter -> 'priority') <> 'object'
+    and upper(filter ->> 'priority') not in ('HIGH', 'NORMAL', 'LOW') then
     found := parley_mail._p_raise('choice', 'priority', filter ->> 'priority', 'HIGH, NORMAL, LOW');
   end if;
   return true;
@@ -45903,6 +46093,20 @@ declare
   v_filter parley_mail._p_filter;
 begin
   found := parley_mail._p_require_conditions(filter);
+  v_filter.conditions := parley_mail._p_parsed_conditions(
+    (
+      select jsonb_object_agg(f.key, f.value)
+      from jsonb_each(filter) as f
+      where f.key <> all (parley_mail._p_own_conditions()) or jsonb_typeof(f.value) = 'object' and f.key <> 'not'
+    ),
+    parley_mail._p_message_properties()
+  );
+  -- From here on the conditions that have a meaning of their own.
+  filter := (
+    select coalesce(jsonb_object_agg(f.key, f.value), '{}')
+    from jsonb_each(filter) as f
+    where jsonb_typeof(f.value) <> 'object'
+  );
   v_filter.queue := parley_mail._p_like(
     case upper(filter ->> 'queue')
       when 'SUBMISSION' then 'SUBMISSION/-/-' when 'POISON' then 'POISON/-/-' when 'UNREACHABLE' then 'UNREACHABLE/-/-'
@@ -45936,6 +46140,59 @@ comment on function parley_mail._p_parsed_filter(jsonb) is
 'Reads a filter.
 Errors: PM010 malformed.';
 
+-- sql/mail/find_queues.sql
+
+-- Which queues: a list by filter and page (spec mail 17).
+
+create function parley_mail._p_queue_properties() returns jsonb
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select '{"queue": "text", "delivery_type": "text", "connector": "text", "next_hop": "text", "status": "text",
+    "messages": "number", "deferred": "number", "next_retry_at": "time", "failing_since": "time", "failures": "number",
+    "last_error": "text", "suspended_for": "text", "oldest_at": "time", "bytes": "number", "high": "number",
+    "normal": "number", "low": "number", "incoming_rate": "number", "outgoing_rate": "number", "velocity": "number",
+    "connections": "number", "max_connections": "number", "succeeded_at": "time"}'::jsonb
+$$;
+
+comment on function parley_mail._p_queue_properties() is 'Gives the columns of parley_mail.queues with their types.';
+
+create function parley_mail.find_queues(
+  filter jsonb default '{}', top integer default 1000, after text default null,
+  caller parley.caller default parley.current_caller()
+) returns setof parley_mail.queues
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_is parley_mail._p_condition[];
+  v_not parley_mail._p_condition[];
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'VIEW');
+  found := parley_mail._p_require_top(top);
+  found := parley_mail._p_require_properties(filter, parley_mail._p_queue_properties(), array['not']);
+  v_is := parley_mail._p_parsed_conditions(filter, parley_mail._p_queue_properties());
+  if filter ? 'not' then
+    found := parley_mail._p_require_properties(filter -> 'not', parley_mail._p_queue_properties(), '{}');
+    v_not := parley_mail._p_parsed_conditions(filter -> 'not', parley_mail._p_queue_properties());
+  end if;
+  return query
+  select q.*
+  from parley_mail.queues as q
+  where (after is null or q.queue collate "C" > after collate "C")
+    and (v_is is null and v_not is null or parley_mail._p_is_chosen(to_jsonb(q), v_is, v_not))
+  order by q.queue collate "C"
+  limit top;
+end
+$$;
+
+comment on function parley_mail.find_queues(jsonb, integer, text, parley.caller) is
+'Gives queues that a filter matches, by name.
+Arguments: filter, an object of conditions on the columns of parley_mail.queues as docs/mail-operations.md says; top,
+how many at most; after, the name of the last one that was seen (null: from the beginning).
+Errors: PM001 not allowed, PM010 malformed filter.
+Source: spec mail 17.';
+
 -- sql/mail/waiting_messages.sql
 
 -- What waits, message by message: the rows that operators see, and on which their statements work (spec mail 2, 17).
@@ -45967,6 +46224,33 @@ where w.system in ('mail', 'mail_service');
 
 comment on view parley_mail._p_waiting_item is 'Work items of mail, with the status that their message has there.';
 
+create function parley_mail._p_shown_message(item parley_mail._p_waiting_item) returns jsonb
+language sql stable cost 10000
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_build_object(
+    'message_id', m.message_id, 'queue', item.queue, 'status', item.status, 'sender', m.sender,
+    'recipient_count', coalesce(r.recipients, cardinality(m.recipients)), 'subject', m.subject, 'size', m.size,
+    'priority', (array['HIGH', 'NORMAL', 'LOW'])[m.priority + 1], 'source', m.source, 'tag', m.tag,
+    'attempts', greatest(item.attempts, r.attempts), 'next_attempt_at', item.next_attempt_at,
+    'last_error', coalesce(item.last_error, r.error), 'reason', item.reason, 'received_at', m.received_at,
+    'expires_at', coalesce(item.expires_at, m.expires_at), 'network_message_id', m.network_message_id,
+    'header_message_id', m.header_message_id, 'parent_message_id', m.parent_message_id,
+    'submitted_by', pg_get_userbyid(m.submitted_by)
+  )
+  from parley_mail._p_message as m
+  cross join lateral (
+    select nullif(count(*), 0) as recipients, max(q.attempts) as attempts,
+      min(concat_ws(' ', q.last_status, q.last_text)) filter (where q.attempts > 0) as error
+    from parley_mail._p_recipient as q
+    where q.message_id = item.message_id and q.lane = item.queue
+  ) as r
+  where m.message_id = item.message_id
+$$;
+
+comment on function parley_mail._p_shown_message(parley_mail._p_waiting_item) is
+'Gives what parley_mail.messages shows of a message in a queue, but its recipients, for conditions on it.';
+
 create function parley_mail._p_matching(filter jsonb, operation text, top integer)
 returns setof parley_mail._p_waiting_item
 language plpgsql stable
@@ -45975,11 +46259,8 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
   v_is parley_mail._p_filter := parley_mail._p_parsed_filter(filter);
-  v_not parley_mail._p_filter;
+  v_not parley_mail._p_filter := case when filter ? 'not' then parley_mail._p_parsed_filter(filter -> 'not') end;
 begin
-  if filter ? 'not' then
-    v_not := parley_mail._p_parsed_filter(filter -> 'not');
-  end if;
   return query
   select w.*
   from parley_mail._p_waiting_item as w
@@ -46006,6 +46287,10 @@ begin
     and (v_is.larger is null or m.size > v_is.larger)
     and (v_is.attempts is null or w.attempts >= v_is.attempts)
     and (v_is.error is null or e.error like v_is.error escape '!')
+    and (
+      v_is.conditions is null and v_not.conditions is null
+      or parley_mail._p_is_chosen(parley_mail._p_shown_message(w), v_is.conditions, v_not.conditions)
+    )
     and (
       v_is.recipient is null
       or exists (
@@ -46157,6 +46442,13 @@ begin
       and (v_filter.before is null or m.received_at < v_filter.before)
       and (v_filter.larger is null or m.size > v_filter.larger)
       and coalesce(v_filter.attempts, 0) = 0
+      and (
+        v_filter.conditions is null
+        or parley_mail._p_is_chosen(parley_mail._p_shown_message(jsonb_populate_record(
+          null::parley_mail._p_waiting_item, jsonb_build_object('message_id', u.message_id, 'queue', 'SUBMISSION/-/-',
+            'status', u.status, 'attempts', 0, 'next_attempt_at', u.next_attempt_at)
+        )), v_filter.conditions, null)
+      )
       and (
         v_filter.recipient is null
         or exists (
