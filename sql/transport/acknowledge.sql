@@ -207,12 +207,8 @@ begin
     -- It has come back since; what was answered elsewhere is no answer any more.
     return;
   end if;
-  v_given := parley._p_next_given(v_endpoint.endpoint_id);
-  v_kept := coalesce((
-    select min(t.first_sequence)
-    from parley._p_transit as t
-    where t.endpoint_id = v_endpoint.endpoint_id
-  ), v_given);
+  -- What END WITH ERROR has dropped is still expected by who answered before the Error came.
+  select p.kept, p.given into v_kept, v_given from parley._p_positions(v_endpoint.endpoint_id) as p;
   case
     when outcome = 'expected' and next_sequence > v_given then
       perform parley._p_break_lost(v_endpoint.endpoint_id, 'this side');
