@@ -21,7 +21,8 @@ func addMailBenchFlags(cmd *cobra.Command, config *bench.Config) {
 Mail comes in from smtp-source and goes out to smtp-sink, both of Postfix, through a private PostgreSQL with fsync on and a daemon that is
 a process of its own; all of it is removed at the end. Where Postfix is installed and this is root, a Postfix with a configuration and a
 queue in the same folder relays the same messages in turns; the one that the machine may have is not touched.`
-	cmd.Example += "\n  parley bench mail --variant destinations --messages 1000000 --destinations 10000 --duration 1m"
+	cmd.Example += "\n  parley bench mail --variant destinations --messages 1000000 --destinations 10000 --duration 1m" +
+		"\n  parley bench mail --variant rate --duration 30s --steady 20m --repeat 1"
 	flags := cmd.Flags()
 	config.Size, config.Messages = 0, messagesThatWait
 	for name, usage := range map[string]string{
@@ -33,6 +34,7 @@ queue in the same folder relays the same messages in turns; the one that the mac
 	}
 	flags.IntVar(&config.Mail.Messages, "run-messages", 0, "messages of a run by SMTP (default by size: 5,000 of 25 KB, 50 of 10 MB)")
 	flags.IntVar(&config.Mail.ServerCache, "server-cache", 0, "shared_buffers of the private server in MB (default 1,024)")
+	flags.DurationVar(&config.Mail.Steady, "steady", 0, "how long Parley holds the rate that the variant rate has found (default not at all)")
 	flags.IntVar(&config.Mail.Destinations, "destinations", 0, "domains for which messages wait (default 1,000)")
 }
 

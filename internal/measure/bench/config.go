@@ -54,6 +54,7 @@ func (c Config) Check(scenario Scenario) error {
 		{"run-messages", c.Mail.Messages, 0},
 		{"destinations", c.Mail.Destinations, 0},
 		{"server-cache", c.Mail.ServerCache, 0},
+		{"steady", int(c.Mail.Steady), 0},
 	} {
 		if number.value < number.least {
 			return fmt.Errorf("%s must be at least %d", number.name, number.least)

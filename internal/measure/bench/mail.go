@@ -16,6 +16,8 @@ type MailOptions struct {
 	ServerCache int
 	// Destinations is for how many domains messages wait, where that is measured; 0: a thousand.
 	Destinations int
+	// Steady is how long the rate that a search has found is held; 0: not at all.
+	Steady time.Duration
 }
 
 const (
@@ -62,6 +64,7 @@ func mailVariants() []mailVariant {
 		{Variant{"smtp_1m", smtp + "1 MB"}, relayedTrials(mail1MB)},
 		{Variant{"smtp_5m", smtp + "5 MB"}, relayedTrials(mail5MB)},
 		{Variant{"smtp_10m", smtp + "10 MB"}, relayedTrials(mail10MB)},
+		{Variant{"smtp_mix", smtp + "all sizes from 25 KB to 5 MB"}, mixedTrials},
 		{Variant{"cache", "5 MB to a sink that is slow for a while, with a body cache of 128 MB and of 512 MB"}, cacheTrials},
 		{Variant{"rate", "the highest rate that is sustained, bodies of 25 KB, offered at a constant rate for --duration each"}, rateTrials},
 		{Variant{"send_sql", "parley_mail.send of 2 KB, one a transaction, 16 sessions, against a bare INSERT"}, submitTrials},
@@ -94,16 +97,25 @@ func mailScenario() Scenario {
 
 // relayedTrials measure messages of a size through Parley, and through Postfix where that can be.
 func relayedTrials(size int) func(b *bench, variant string) []trial {
-	return func(b *bench, variant string) []trial {
-		load := b.mailLoad(size)
-		trials := []trial{b.relayedTrial(variant, systemParley, load)}
-		if err := postfix.RequireRelay(); err != nil {
-			b.settled["postfix"] = fmt.Sprintf("not there: %v", err)
-			return trials
-		}
-		b.settled["postfix"] = "there"
-		return append(trials, b.relayedTrial(variant, systemPostfix, load))
+	return func(b *bench, variant string) []trial { return relayedTrialsOf(b, variant, b.mailLoad(size)) }
+}
+
+func relayedTrialsOf(b *bench, variant string, load mailLoad) []trial {
+	trials := []trial{b.relayedTrial(variant, systemParley, load)}
+	if err := postfix.RequireRelay(); err != nil {
+		b.settled["postfix"] = fmt.Sprintf("not there: %v", err)
+		return trials
 	}
+	b.settled["postfix"] = "there"
+	return append(trials, b.relayedTrial(variant, systemPostfix, load))
+}
+
+// mixedTrials measure messages of several sizes at the same time.
+func mixedTrials(b *bench, variant string) []trial {
+	return relayedTrialsOf(b, variant, mailLoad{
+		size: meanSize(mailMix), mix: mailMix, messages: or(b.Mail.Messages, mailMessagesOfRun/2), sessions: or(b.Sessions, mailSessions),
+		cache: mailLargeCache,
+	})
 }
 
 // cacheTrials measure the same load with a body cache that holds what waits, and with one that does not.

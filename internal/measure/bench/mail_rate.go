@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,11 +18,24 @@ const (
 	rateTolerance = 0.02
 )
 
-// rateTrials search the highest rate that Parley sustains, and that which Postfix does.
+// rateTrials search the highest rate that Parley sustains, which is held then if that is asked for, and that which Postfix does.
 func rateTrials(b *bench, variant string) []trial {
 	load := b.mailLoad(mail25KB)
-	load.isSearch = true
-	trials := []trial{b.relayedTrial(variant, systemParley, load)}
+	search := load
+	search.isSearch = true
+	trials := []trial{b.relayedTrial(variant, systemParley, search)}
+	if b.Mail.Steady > 0 {
+		found, run := 0.0, trials[0].run
+		trials[0].run = func(ctx context.Context) (rate float64, err error) {
+			found, err = run(ctx)
+			return found, err
+		}
+		load.steady = func() float64 { return found }
+		held := b.relayedTrial(variant, systemParley, load)
+		held.result.Operation, held.result.isRelayed = "steady", false
+		trials = append(trials, held)
+	}
+	load = search
 	if err := postfix.RequireRelay(); err == nil {
 		trials = append(trials, b.relayedTrial(variant, systemPostfix, load))
 	}
@@ -70,7 +84,7 @@ func searchRate(first float64, halvings int, try func(rate float64) (isStable bo
 // searchMail searches the rate of a relay, and gives how many messages went through.
 func (b *bench) searchMail(ctx context.Context, relay mailRelay, sink *postfix.Sink, load mailLoad) (rate float64, relayed int, err error) {
 	rate, err = searchRate(float64(rateFirst)/float64(load.size), rateHalvings, func(rate float64) (bool, error) {
-		counts, messages, err := b.offer(ctx, relay, sink, load, rate)
+		counts, messages, err := b.offer(ctx, relay, sink, load, rate, b.Duration)
 		relayed += messages
 		b.progress("%.1f a second offered: %.0f of %.0f received, %.0f completed", rate, counts.received, counts.offered, counts.completed)
 		return counts.isStable(load.sessions), err
@@ -78,12 +92,31 @@ func (b *bench) searchMail(ctx context.Context, relay mailRelay, sink *postfix.S
 	return rate, relayed, err
 }
 
-// offer offers messages at a rate for the duration of a run, counts those of its second half, and waits until all have come out.
+// hold offers messages at the rate that was found, for as long as is asked for, and adds which part of them was received and completed in
+// the second half.
+func (b *bench) hold(
+	ctx context.Context, relay mailRelay, sink *postfix.Sink, load mailLoad, figures map[string]float64,
+) (messages int, lasted time.Duration, err error) {
+	rate := load.steady()
+	if rate == 0 {
+		return 0, 0, errors.New("no rate was sustained, so that there is none to hold")
+	}
+	begun := time.Now()
+	counts, messages, err := b.offer(ctx, relay, sink, load, rate, b.Mail.Steady)
+	if err != nil {
+		return 0, 0, err
+	}
+	figures["received_percent"] = 100 * counts.received / counts.offered
+	figures["completed_percent"] = 100 * counts.completed / counts.offered
+	return messages, time.Since(begun), nil
+}
+
+// offer offers messages at a rate for so long, counts those of the second half, and waits until all have come out.
 func (b *bench) offer(
-	ctx context.Context, relay mailRelay, sink *postfix.Sink, load mailLoad, rate float64,
+	ctx context.Context, relay mailRelay, sink *postfix.Sink, load mailLoad, rate float64, lasts time.Duration,
 ) (counts steadyCounts, messages int, err error) {
 	before, _ := sink.Messages()
-	i := startSteady(ctx, relay.address(), load, rate, b.Duration)
+	i := startSteady(ctx, relay.address(), load, rate, lasts)
 	defer i.stop()
 	count := func(after time.Duration) (received, completed float64, err error) {
 		if !waitUntil(ctx, i.begun.Add(after)) {
@@ -92,16 +125,16 @@ func (b *bench) offer(
 		n, _ := sink.Messages()
 		return float64(i.accepted.Load()), float64(n - before), nil
 	}
-	received, completed, err := count(b.Duration / 2)
+	received, completed, err := count(lasts / 2)
 	if err != nil {
 		return counts, 0, err
 	}
-	receivedLast, completedLast, err := count(b.Duration)
+	receivedLast, completedLast, err := count(lasts)
 	if err != nil {
 		return counts, 0, err
 	}
 	counts = steadyCounts{
-		offered: rate * b.Duration.Seconds() / 2, received: receivedLast - received, completed: completedLast - completed,
+		offered: rate * lasts.Seconds() / 2, received: receivedLast - received, completed: completedLast - completed,
 	}
 	if err := i.end(); err != nil {
 		return counts, 0, err

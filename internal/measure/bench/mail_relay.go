@@ -15,9 +15,11 @@ import (
 // mailLoad is what is relayed in a run.
 type mailLoad struct {
 	size, messages, sessions int
-	cache                    int64         // of the daemon, for bodies
-	delay                    time.Duration // of the sink, before it takes a message
-	isSearch                 bool          // for the highest rate that is sustained
+	cache                    int64          // of the daemon, for bodies
+	delay                    time.Duration  // of the sink, before it takes a message
+	isSearch                 bool           // for the highest rate that is sustained
+	mix                      []mailPart     // of several sizes; size is their mean then
+	steady                   func() float64 // the rate that is held for MailOptions.Steady
 }
 
 // The domains of recipients: what goes to the sink, and what goes to the host of the probe.
@@ -85,7 +87,12 @@ func (b *bench) relayMail(ctx context.Context, system string, load mailLoad) (ra
 	}
 	watch := watchMail(ctx, relay)
 	probes := probing.begin(ctx, relay.address(), load.size)
-	lasted, err = b.pass(ctx, relay, sink, load, load.messages)
+	messages := load.messages
+	if load.steady != nil {
+		messages, lasted, err = b.hold(ctx, relay, sink, load, figures)
+	} else {
+		lasted, err = b.pass(ctx, relay, sink, load, messages)
+	}
 	watch.end(figures, load)
 	if err != nil {
 		return 0, nil, errors.Join(err, probes.end(nil))
@@ -93,8 +100,8 @@ func (b *bench) relayMail(ctx context.Context, system string, load mailLoad) (ra
 	if err := probes.end(figures); err != nil {
 		return 0, nil, err
 	}
-	relayed = warm + load.messages + int(figures["probes"])
-	rate = float64(load.messages) / lasted.Seconds()
+	relayed = warm + messages + int(figures["probes"])
+	rate = float64(messages) / lasted.Seconds()
 	addCycles(figures, rate, load.size)
 	return rate, figures, nil
 }
@@ -110,12 +117,7 @@ func (b *bench) pass(ctx context.Context, relay mailRelay, sink *postfix.Sink, l
 	before, _ := sink.Messages()
 	begun := time.Now()
 	injected := make(chan error, 1)
-	go func() {
-		injected <- postfix.Inject(ctx, postfix.Injection{
-			Address: relay.address(), Sessions: load.sessions, Messages: messages, Size: load.size,
-			Sender: mailSender, Recipient: "someone@" + mailDomain,
-		})
-	}()
+	go func() { injected <- injectAll(ctx, load.injections(relay.address(), messages)) }()
 	most, since := before, time.Now()
 	for {
 		n, last := sink.Messages()

@@ -62,6 +62,8 @@ func medians(runs []map[string]float64) map[string]float64 {
 // MailFigures are the names of the figures of mail, in the order in which they are shown, with what they are.
 func MailFigures() [][2]string {
 	return [][2]string{
+		{"received_percent", "% of the offered received"},
+		{"completed_percent", "% of the offered completed"},
 		{"queue_max", "messages waiting, at most"},
 		{"queue_mb_max", "the same in MB"},
 		{"cpu_percent", "CPU %"},
