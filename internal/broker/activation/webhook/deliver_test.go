@@ -108,14 +108,24 @@ func TestAnswerThatCannotBeDoneIsARefusal(t *testing.T) {
 		{"malformed", `{"reply": `},
 		{"unknown message type", `{"reply": {"message_type": "//none"}}`},
 		{"no message type", `{"reply": {"body": "x"}}`},
+		{"a message type with a zero byte", `{"reply": {"message_type": "DEFAULT\u0000"}}`},
+		{"a reply that can be sent, and one that cannot", `{"replies": [{"message_type": "DEFAULT"}, {"message_type": "//none"}], "end": true}`},
+		{"an error without a code", `{"end_with_error": {"description": "x"}}`},
+		{"an error that is too long", `{"end_with_error": {"code": 1, "description": "` + strings.Repeat("x", 3001) + `"}}`},
+		{"an error with a zero byte", `{"end_with_error": {"code": 1, "description": "\u0000"}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b := newFixture(t, ", max_attempts => 2", answerJSON("%s", c.answer))
+			b := newFixture(t, ", max_attempts => 4", answerJSON("%s", c.answer))
+			// It is no rollback either, after two of which this queue would be off.
+			b.exec("select parley.alter_queue('target', poison_action => 'DISABLE_QUEUE', poison_rollbacks => 2)")
 			b.dialog("ping")
 			b.run(1)
-			if got := value[int](b, "select rollbacks from parley.poison_conversations"); got != 2 {
+			if got := value[int](b, "select rollbacks from parley.poison_conversations"); got != 4 {
 				t.Errorf("set aside after %d attempts", got)
+			}
+			if got := len(b.seen()); got != 4 {
+				t.Errorf("%d requests came", got)
 			}
 			if got := value[int](b, "select count(*) from parley.queue_contents('initiator')"); got != 0 {
 				t.Errorf("%d messages came back", got)

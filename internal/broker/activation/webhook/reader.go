@@ -155,8 +155,12 @@ func (r *reader) toPost(messages []parley.Message) []parley.Message {
 	return messages
 }
 
-// accept receives messages of a conversation and does what the answer says.
+// accept receives messages of a conversation and does what the answer says. Replies go first: when the broker refuses one, nothing was
+// received yet, and so the rollback that follows counts as none of the messages.
 func (r *reader) accept(ctx context.Context, tx pgx.Tx, messages []parley.Message, a answer) error {
+	if err := r.reply(ctx, tx, messages[0].ConversationHandle, a); err != nil {
+		return err
+	}
 	same, err := parley.FinishDelivery(ctx, tx, r.queue, messages)
 	if err != nil {
 		return err
@@ -164,7 +168,7 @@ func (r *reader) accept(ctx context.Context, tx pgx.Tx, messages []parley.Messag
 	if !same {
 		return errOvertaken
 	}
-	return r.respond(ctx, tx, messages[0].ConversationHandle, a)
+	return r.endAsAsked(ctx, tx, messages[0].ConversationHandle, a)
 }
 
 // end ends our side of a conversation that the far side has ended.
@@ -218,8 +222,8 @@ func (r *reader) post(work context.Context, d delivery) (answer, error) {
 	return a, nil
 }
 
-// respond sends the replies and ends the conversation, as the answer asks. What the broker refuses is the answer's fault.
-func (r *reader) respond(ctx context.Context, tx pgx.Tx, handle parley.UUID, a answer) error {
+// reply sends the replies of the answer. What the broker refuses is the answer's fault.
+func (r *reader) reply(ctx context.Context, tx pgx.Tx, handle parley.UUID, a answer) error {
 	for _, reply := range a.Replies {
 		body, err := reply.bytes()
 		if err == nil {
@@ -229,6 +233,11 @@ func (r *reader) respond(ctx context.Context, tx pgx.Tx, handle parley.UUID, a a
 			return blame(err)
 		}
 	}
+	return nil
+}
+
+// endAsAsked ends the conversation where the answer asks for that. What the broker would refuse of it, the answer was refused for before.
+func (r *reader) endAsAsked(ctx context.Context, tx pgx.Tx, handle parley.UUID, a answer) error {
 	switch {
 	case a.EndWithError != nil:
 		return blame(parley.EndConversationWithError(ctx, tx, handle, a.EndWithError.Code, a.EndWithError.Description))

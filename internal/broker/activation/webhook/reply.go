@@ -7,10 +7,16 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"strings"
+	"unicode/utf8"
 )
 
-// answerBytesMax bounds what is read of an answer.
-const answerBytesMax = 1 << 20
+const (
+	// answerBytesMax bounds what is read of an answer.
+	answerBytesMax = 1 << 20
+	// descriptionRunesMax is how long the description of an error may be that ends a conversation.
+	descriptionRunesMax = 3000
+)
 
 // answer is what an accepted request may ask for: replies on the conversation, and its end.
 type answer struct {
@@ -79,6 +85,8 @@ func (a *answer) check() error {
 		switch {
 		case r.MessageType == "":
 			return errors.New("read the answer: a reply has no message_type")
+		case strings.ContainsRune(r.MessageType, 0):
+			return errors.New("read the answer: a message_type has a zero byte")
 		case len(r.Body) > 0 && !bytes.Equal(r.Body, []byte("null")) && r.BodyBase64 != nil:
 			return errors.New("read the answer: a reply has two bodies")
 		}
@@ -88,6 +96,10 @@ func (a *answer) check() error {
 	}
 	if a.EndWithError != nil && (a.End || a.EndWithError.Code <= 0) {
 		return errors.New("read the answer: end_with_error has a code above zero, and stands alone")
+	}
+	if a.EndWithError != nil && (strings.ContainsRune(a.EndWithError.Description, 0) ||
+		utf8.RuneCountInString(a.EndWithError.Description) > descriptionRunesMax) {
+		return fmt.Errorf("read the answer: the description of end_with_error has up to %d characters, and no zero byte", descriptionRunesMax)
 	}
 	return nil
 }
