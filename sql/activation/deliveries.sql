@@ -204,13 +204,14 @@ begin
   insert into parley._p_delivery_failure as f (
     endpoint_id, queue_id, conversation_handle, failures, attempts, last_error, first_failed_at, failed_at, retry_at
   )
+  -- What was refused together does not wait, and so lengthens no wait.
   values (
-    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle, 1, (is_attempt and is_alone)::integer,
-    left(error, 2000),
+    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle,
+    (is_alone or not is_attempt)::integer, (is_attempt and is_alone)::integer, left(error, 2000),
     clock_timestamp(), clock_timestamp(), clock_timestamp()
   )
   on conflict on constraint _p_delivery_failure_pkey do update
-  set failures = least(f.failures, 1000000) + 1,
+  set failures = least(f.failures, 1000000) + excluded.failures,
     attempts = f.attempts + excluded.attempts,
     last_error = excluded.last_error,
     failed_at = excluded.failed_at

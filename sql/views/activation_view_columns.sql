@@ -30,7 +30,8 @@ comment on column parley.external_activations.modify_date is 'When it was change
 comment on column parley.delivery_failures.queue_name is 'Queue, as statements take it.';
 comment on column parley.delivery_failures.service_queue_id is 'Identity of the queue.';
 comment on column parley.delivery_failures.conversation_handle is 'Conversation that waits.';
-comment on column parley.delivery_failures.failures is 'How often its delivery has failed in a row.';
+comment on column parley.delivery_failures.failures is 'How often its delivery has failed in a row, but for
+refusals together with other conversations.';
 comment on column parley.delivery_failures.attempts is 'How many of these count towards max_attempts.';
 comment on column parley.delivery_failures.last_error is 'What was wrong the last time.';
 comment on column parley.delivery_failures.first_failed_at is 'When it failed first.';
