@@ -24339,13 +24339,14 @@ begin
   insert into parley._p_delivery_failure as f (
     endpoint_id, queue_id, conversation_handle, failures, attempts, last_error, first_failed_at, failed_at, retry_at
   )
+  -- What was refused together does not wait, and so lengthens no wait.
   values (
-    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle, 1, (is_attempt and is_alone)::integer,
-    left(error, 2000),
+    v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle,
+    (is_alone or not is_attempt)::integer, (is_attempt and is_alone)::integer, left(error, 2000),
     clock_timestamp(), clock_timestamp(), clock_timestamp()
   )
   on conflict on constraint _p_delivery_failure_pkey do update
-  set failures = least(f.failures, 1000000) + 1,
+  set failures = least(f.failures, 1000000) + excluded.failures,
     attempts = f.attempts + excluded.attempts,
     last_error = excluded.last_error,
     failed_at = excluded.failed_at
@@ -27938,7 +27939,8 @@ comment on column parley.external_activations.modify_date is 'When it was change
 comment on column parley.delivery_failures.queue_name is 'Queue, as statements take it.';
 comment on column parley.delivery_failures.service_queue_id is 'Identity of the queue.';
 comment on column parley.delivery_failures.conversation_handle is 'Conversation that waits.';
-comment on column parley.delivery_failures.failures is 'How often its delivery has failed in a row.';
+comment on column parley.delivery_failures.failures is 'How often its delivery has failed in a row, but for
+refusals together with other conversations.';
 comment on column parley.delivery_failures.attempts is 'How many of these count towards max_attempts.';
 comment on column parley.delivery_failures.last_error is 'What was wrong the last time.';
 comment on column parley.delivery_failures.first_failed_at is 'When it failed first.';
