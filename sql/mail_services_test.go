@@ -265,3 +265,55 @@ func TestOperatorsOfMailQueues(t *testing.T) {
 	equal(b.as(b.role("nobody")), 0, "select count(*)::int from parley_mail.queues")
 	equal(b.as(viewer), true, "select count(*) > 0 from parley_mail.queues")
 }
+
+// A message that a service got by reference is there for who may receive from its queue, and for nobody else, until its time is over.
+func TestRawMessageIsKeptForWhoMayReceiveTheReference(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	reader, other, daemon := b.role("reader"), b.role("other"), b.role("daemon")
+	b.exec("select parley_mail.grant_right('SERVE', $1), parley_mail.grant_right('ADMINISTER', $2)", daemon, other)
+	b.exec(`select parley.create_queue('a'), parley.create_queue('b');
+		select parley.create_service('//a', 'a', array['DEFAULT']), parley.create_service('//b', 'b', array['DEFAULT']);
+		create table public.kept (raw text, raw_reference bigint)`)
+	b.exec("select parley.grant('RECEIVE', 'queue', 'a', $1), parley.grant('RECEIVE', 'queue', 'b', $2)", reader, other)
+	b.apply(`{"service binding": {
+		"a": {"pattern": "a+*@example.org", "service": "//a", "from_service": "parley_mail/Status", "raw": "REFERENCE"},
+		"b": {"pattern": "b+*@example.org", "service": "//b", "from_service": "parley_mail/Status", "raw": "REFERENCE"},
+		"t": {"pattern": "t+*@example.org", "table": "public.kept", "raw": "REFERENCE"}}}`)
+	// One that stands in its row, one that stands in chunks.
+	for _, size := range []int{10, 700_000} {
+		b.exec("select parley_mail.send('ann', array['a+1@example.org', 'b+1@example.org', 't+1@example.org'], 'Hi', repeat('text ', $1))", size/5)
+		b.exec("select parley_mail._p_categorize()")
+		equal(b.as(daemon), 3, "select parley_mail._p_deliver_to_services()")
+		id := value[int64](b.session, `select (convert_from(message_body, 'UTF8')::jsonb ->> 'raw_reference')::bigint from parley.receive('a') where not convert_from(message_body, 'UTF8')::jsonb ? 'raw'`)
+		s := b.as(reader)
+		equal(s, true, "select position('Subject: Hi' in convert_from(parley_mail.read_raw($1), 'UTF8')) > 0 and octet_length(parley_mail.read_raw($1)) > $2", id, size)
+		equal(s, true, "select parley_mail.read_raw($1) = parley_mail.read_raw($1, 0, 7) || parley_mail.read_raw($1, 7)", id)
+		equal(s, true, "select substr(parley_mail.read_raw($1), 524285, 9) = parley_mail.read_raw($1, 524284, 9)", id)
+		for _, refused := range []string{"read_raw($1)", "release_raw($1)", "read_part(jsonb_build_object('raw_reference', $1::bigint, 'attachments', '[{\"part\": \"1\", \"offset\": 0, \"bytes\": 9}]'::jsonb), '1')"} {
+			for _, role := range []string{other, daemon} {
+				b.as(role).refusesMail(6, "select parley_mail."+refused, id)
+			}
+			s.refusesMail(6, "select parley_mail."+refused, id+100000)
+			s.refusesMail(6, "select parley_mail."+refused, nil)
+		}
+		if _, err := b.db.Exec(t.Context(), "select parley_mail.read_raw($1, caller => null)", id); err == nil {
+			t.Error("nobody was given a message")
+		}
+		row := value[int64](b.session, "delete from public.kept where raw is null returning raw_reference")
+		s.refusesMail(6, "select parley_mail.read_raw($1)", row)
+		b.exec("grant select on public.kept to " + quote(reader))
+		equal(s, true, "select octet_length(parley_mail.read_raw($1)) > 9", row)
+		b.exec("alter table public.kept enable row level security")
+		s.refusesMail(6, "select parley_mail.read_raw($1)", row)
+		b.exec("alter table public.kept disable row level security; revoke select on public.kept from " + quote(reader))
+		s.exec("select parley_mail.release_raw($1)", id)
+		s.refusesMail(6, "select parley_mail.read_raw($1)", id)
+	}
+	equal(b.session, "4 2 0", `select concat_ws(' ', (select count(*) from parley_mail._p_kept_body),
+		(select count(*) from parley_store._p_content_reference), (select count(*) from parley_mail._p_message))`)
+	b.exec("update parley_mail._p_kept_body set kept_until = now()")
+	b.exec("select parley_mail._p_maintain()")
+	equal(b.session, "0 0 0", `select concat_ws(' ', (select count(*) from parley_mail._p_kept_body),
+		(select count(*) from parley_store._p_content_reference), (select count(*) from parley_store._p_content))`)
+}

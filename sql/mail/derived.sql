@@ -73,6 +73,8 @@ create table parley_mail._p_service_pattern (
   conversation_key text not null,
   conversation_age integer not null,
   target_table text,
+  raw text not null,
+  raw_retention integer not null,
   max_size bigint not null,
   author oid not null
 );
@@ -224,12 +226,13 @@ begin
   elsif kind = 'service binding' then
     insert into parley_mail._p_service_pattern (
       binding, pattern, domain, service, from_service, contract, message_type, conversation_key, conversation_age,
-      target_table, max_size, author
+      target_table, raw, raw_retention, max_size, author
     )
     values (
       _p_derive.name, parley_mail._p_folded(settings ->> 'pattern'), parley_mail._p_domain_of(settings ->> 'pattern'),
       settings ->> 'service', settings ->> 'from_service', settings ->> 'contract', settings ->> 'message_type',
       settings ->> 'conversation_key', (settings ->> 'conversation_age')::integer, settings ->> 'table',
+      settings ->> 'raw', (settings ->> 'raw_retention')::integer,
       (settings ->> 'max_size')::bigint, _p_derive.author
     );
   elsif kind = 'receive connector' and (settings ->> 'enabled')::boolean then

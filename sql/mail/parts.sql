@@ -62,8 +62,10 @@ comment on function parley_mail._p_decoded_part(bytea, text) is
 Arguments: encoded; encoding, such as base64.
 Source: RFC 2045 section 6.';
 
-create function parley_mail.read_part(payload jsonb, part text) returns bytea
-language plpgsql immutable
+create function parley_mail.read_part(
+  payload jsonb, part text, caller parley.caller default parley.current_caller()
+) returns bytea
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -71,6 +73,7 @@ declare
   v_offset bigint;
   v_bytes bigint;
   v_piece text;
+  v_encoded bytea;
 begin
   select d.described into v_part
   from (
@@ -85,24 +88,29 @@ begin
   ) as d
   where d.described ->> 'part' = read_part.part
   limit 1;
-  if v_part is null or payload ->> 'raw' is null then
+  if v_part is null then
     found := parley_mail._p_raise('absent', 'part', coalesce(part, 'null'));
   end if;
   v_offset := (v_part ->> 'offset')::bigint;
   v_bytes := (v_part ->> 'bytes')::bigint;
-  -- Three bytes are four letters: no more of it is decoded than is asked for.
-  v_piece := substr(
-    payload ->> 'raw', (v_offset / 3 * 4 + 1)::integer, ((v_offset % 3 + v_bytes + 2) / 3 * 4)::integer
-  );
-  return parley_mail._p_decoded_part(
-    substr(decode(v_piece, 'base64'), (v_offset % 3 + 1)::integer, v_bytes::integer), v_part ->> 'encoding'
-  );
+  if payload ->> 'raw' is null then
+    v_encoded := parley_mail.read_raw(
+      (payload ->> 'raw_reference')::bigint, v_offset, v_bytes::integer, caller => caller
+    );
+  else
+    -- Three bytes are four letters: no more of it is decoded than is asked for.
+    v_piece := substr(
+      payload ->> 'raw', (v_offset / 3 * 4 + 1)::integer, ((v_offset % 3 + v_bytes + 2) / 3 * 4)::integer
+    );
+    v_encoded := substr(decode(v_piece, 'base64'), (v_offset % 3 + 1)::integer, v_bytes::integer);
+  end if;
+  return parley_mail._p_decoded_part(v_encoded, v_part ->> 'encoding');
 end
 $$;
 
-comment on function parley_mail.read_part(jsonb, text) is
+comment on function parley_mail.read_part(jsonb, text, parley.caller) is
 'Gives the bytes of an attachment, or of the text or the HTML, of a message that a service has received, decoded. It
-reads nothing but the payload.
+is read out of the payload, or from where raw_reference says (read_raw).
 Arguments: payload, what the service has received; part, its number there, such as 2 or 1.2.
-Errors: PM006 there is no such part.
+Errors: PM004 there is no such part, PM006 the raw message is not there, or the role may not read it.
 Source: spec mail 12.2.';

@@ -24,7 +24,7 @@ comment on function parley_mail._p_unfolded_headers(bytea) is
 'Gives the header fields of a message, unfolded, in their order: a list of name and value. Bytes that are not ASCII
 stand as backslash and three octal digits.';
 
-create function parley_mail._p_body_of(message_id bigint) returns bytea
+create function parley_mail._p_body_of(message_id bigint, chunks integer default 2147483647) returns bytea
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -42,13 +42,14 @@ begin
     (select o.body from parley_store.open_content(v_holder.content_id, 'mail', v_holder.message_id) as o),
     (
       select string_agg(k.body, '' order by k.number)
-      from parley_store.read_content(v_holder.content_id, 'mail', v_holder.message_id) as k
+      from parley_store.read_content(v_holder.content_id, 'mail', v_holder.message_id, 0, chunks - 1) as k
     )
   );
 end
 $$;
 
-comment on function parley_mail._p_body_of(bigint) is 'Gives the whole body of a message, wherever it stands.';
+comment on function parley_mail._p_body_of(bigint, integer) is
+'Gives the body of a message, wherever it stands, whole or the first chunks of it.';
 
 create function parley_mail._p_parsed(parsed bytea) returns jsonb
 language plpgsql
@@ -68,7 +69,9 @@ encoding is not UTF8, keeps no message from being delivered.
 Arguments: parsed, JSON in UTF-8 as internal/mail/parts writes it; null: nobody has read it.
 Source: spec mail 12.2.';
 
-create function parley_mail._p_payload(message_id bigint, addresses text[], parsed bytea) returns jsonb
+create function parley_mail._p_payload(
+  message_id bigint, addresses text[], parsed bytea, raw_reference bigint
+) returns jsonb
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -76,17 +79,26 @@ as $$
     'message_id', m.message_id, 'network_message_id', m.network_message_id, 'header_message_id', m.header_message_id,
     'received_at', m.received_at, 'sender', m.sender, 'recipient', addresses[1], 'recipients', to_jsonb(addresses),
     'subject', m.subject, 'size', m.size, 'source', m.source, 'source_ip', m.source_ip, 'helo', m.helo,
-    'authenticated_as', m.authenticated_as, 'verdicts', m.verdicts, 'headers', parley_mail._p_unfolded_headers(b.body),
+    'authenticated_as', m.authenticated_as, 'verdicts', m.verdicts, 'headers', parley_mail._p_unfolded_headers(b.body)
+  ) || case
     -- In one line: not every decoder takes the line ends that encode writes.
-    'raw', translate(encode(b.body, 'base64'), E'\n', '')
-  ) || parley_mail._p_parsed(parsed)
+    when raw_reference is null then jsonb_build_object('raw', translate(encode(b.body, 'base64'), E'\n', ''))
+    else jsonb_build_object('raw_reference', raw_reference)
+  end || parley_mail._p_parsed(parsed)
   from parley_mail._p_message as m
-  cross join (select parley_mail._p_body_of(_p_payload.message_id) as body offset 0) as b
+  cross join (
+    -- A header stands in the first chunk.
+    select case
+      when raw_reference is null then parley_mail._p_body_of(_p_payload.message_id)
+      else parley_mail._p_body_of(_p_payload.message_id, 1)
+    end as body
+    offset 0
+  ) as b
   where m.message_id = _p_payload.message_id
 $$;
 
-comment on function parley_mail._p_payload(bigint, text[], bytea) is
+comment on function parley_mail._p_payload(bigint, text[], bytea, bigint) is
 'Gives a message as the JSON object that services get: envelope, verdicts, header fields, the whole of it as raw, in
-base64, and what was read of it.
-Arguments: message_id; addresses, the recipients; parsed, as _p_parsed.
+base64, or a reference to it, and what was read of it.
+Arguments: message_id; addresses, the recipients; parsed, as _p_parsed; raw_reference, as _p_keep_body gives it.
 Source: spec mail 12.2.';

@@ -118,7 +118,9 @@ begin
     );
   end if;
   found := parley_mail._p_require_binding_rights(v_binding);
-  v_payload := parley_mail._p_payload(message_id, addresses, parsed);
+  v_payload := parley_mail._p_payload(
+    message_id, addresses, parsed, parley_mail._p_keep_body(message_id, v_binding)
+  );
   if v_binding.target_table is not null then
     perform parley_mail._p_insert_into_table(v_binding.target_table::regclass, v_payload);
     return;

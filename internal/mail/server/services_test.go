@@ -87,7 +87,8 @@ func TestServicesGetWhatAMessageIsMadeOf(t *testing.T) {
 		alter table public.orders add "text" text, add html text, add attachments jsonb, add "date" timestamptz;
 		select parley_mail.apply('{"service binding": {
 			"orders": {"pattern": "table@example.org"},
-			"support": {"pattern": "orders+*@example.org", "service": "//support", "from_service": "parley_mail/Status", "conversation_key": "THREAD"}}}')`)
+			"support": {"pattern": "orders+*@example.org", "service": "//support", "from_service": "parley_mail/Status", "conversation_key": "THREAD"},
+			"kept": {"pattern": "kept@example.org", "service": "//support", "from_service": "parley_mail/Status", "raw": "REFERENCE"}}}')`)
 	encoded := "From: a@b.example\nSubject: odd\nContent-Type: multipart/mixed; boundary=b\n\n"
 	for i, part := range odd {
 		encoded += fmt.Sprintf("--b\nContent-Type: application/octet-stream; name=%d\nContent-Transfer-Encoding: %s\n\n%s\n", i, part[0], part[1])
@@ -97,7 +98,7 @@ func TestServicesGetWhatAMessageIsMadeOf(t *testing.T) {
 	h.start()
 	h.await("the listener", h.listens)
 	for name, text := range sent {
-		if err := netsmtp.SendMail(h.address, nil, "cleo@c.example", []string{"orders+7@example.org", "table@example.org"}, crlf(text)); err != nil {
+		if err := netsmtp.SendMail(h.address, nil, "cleo@c.example", []string{"orders+7@example.org", "kept@example.org", "table@example.org"}, crlf(text)); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
@@ -125,11 +126,11 @@ func TestServicesGetWhatAMessageIsMadeOf(t *testing.T) {
 			t.Errorf("%s\n gives %q, want %q", query, got, want)
 		}
 	}
-	// The schema finds and decodes each part as the daemon does.
+	// The schema finds and decodes each part as the daemon does, out of the payload and by reference.
 	if got := h.text(`select count(*) || ' ' || coalesce(string_agg(a::text, ' ') filter (where d.body is null
 			or encode(sha256(d.body), 'hex') <> a->>'sha256' or octet_length(d.body) <> (a->>'size')::int), 'alike')
 		from public.got cross join jsonb_array_elements(payload->'attachments') as a
-		cross join lateral (select parley_mail.read_part(payload, a->>'part') as body) as d where payload->>'subject' = 'odd'`); got != fmt.Sprint(len(odd))+" alike" {
+		cross join lateral (select parley_mail.read_part(payload, a->>'part') as body) as d where payload->>'subject' = 'odd'`); got != fmt.Sprint(2*len(odd))+" alike" {
 		t.Errorf("parts: %s", got)
 	}
 	// Whatever it is, it arrives, in the service and in the table, and says what is wrong with it.
@@ -137,6 +138,9 @@ func TestServicesGetWhatAMessageIsMadeOf(t *testing.T) {
 	for _, query := range []string{
 		`select string_agg(payload->>'subject', ',' order by payload->>'subject' collate "C") from public.got
 			where split_part(payload->>'subject', ' ', 1) = payload->'parsed'->>'state' and payload->>'raw' is not null`,
+		`select string_agg(payload->>'subject', ',' order by payload->>'subject' collate "C") from public.got
+			where split_part(payload->>'subject', ' ', 1) = payload->'parsed'->>'state' and not payload ? 'raw'
+				and octet_length(parley_mail.read_raw((payload->>'raw_reference')::bigint)) = (payload->>'size')::int`,
 		`select string_agg(subject, ',' order by subject collate "C") from public.orders where subject ~ '^(DAMAGED|TRUNCATED|COMPLETE) '`,
 	} {
 		if got := h.text(query); got != strings.Join(names, ",") {

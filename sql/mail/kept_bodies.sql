@@ -1,0 +1,202 @@
+-- Raw messages that are kept for whoever has received a reference to them: services and tables whose binding has raw
+-- REFERENCE (spec mail 12.2).
+--
+-- A body that is kept has a number of its own, from the sequence of messages, under which it refers to the content; it
+-- is kept in the transaction that delivers, and removed when its time is over or its receiver has done with it.
+--
+-- Who may receive from the queue of the service that got the reference may read the body, and who may read the table:
+-- as of now, and by the service itself, not by its name. Nobody else learns whether there is one. Null refuses.
+
+create table parley_mail._p_kept_body (
+  body_id bigint primary key,
+  service_id integer,
+  target_table oid,
+  content_id bigint,
+  body bytea,
+  kept_until timestamptz not null
+) with (toast_tuple_target = 8160);
+
+comment on table parley_mail._p_kept_body is
+'Bodies of messages that were delivered by reference: to which service or table, and until when they are kept.';
+
+alter table parley_mail._p_kept_body alter column body set storage external;
+
+create index _p_kept_body_until on parley_mail._p_kept_body (kept_until);
+
+create function parley_mail._p_keep_body(message_id bigint, binding parley_mail._p_service_pattern) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id bigint;
+  v_service_id integer := (select s.service_id from parley.services as s where s.name = binding.service);
+  v_holder record;
+begin
+  if binding.raw <> 'REFERENCE' or (v_service_id is null and binding.target_table is null) then
+    return null;
+  end if;
+  select b.message_id, b.content_id, b.body into strict v_holder
+  from parley_mail._p_message as m
+  join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
+  where m.message_id = _p_keep_body.message_id;
+  v_id := nextval('parley_mail._p_message_id');
+  if v_holder.content_id is not null then
+    perform parley_store.share_content(v_holder.content_id, 'mail', v_holder.message_id, v_id);
+  end if;
+  insert into parley_mail._p_kept_body (body_id, service_id, target_table, content_id, body, kept_until)
+  values (
+    v_id, v_service_id, to_regclass(binding.target_table)::oid, v_holder.content_id, v_holder.body,
+    clock_timestamp() + make_interval(secs => binding.raw_retention)
+  );
+  return v_id;
+end
+$$;
+
+comment on function parley_mail._p_keep_body(bigint, parley_mail._p_service_pattern) is
+'Keeps the body of a message for those who get it by a binding, and gives its number; null where it is given whole: the
+binding has no reference, or its service is in another database, where nobody could read it.
+Source: spec mail 12.2.';
+
+create function parley_mail._p_may_read_kept(role oid, kept parley_mail._p_kept_body) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(case
+    when kept.target_table is not null then exists (
+      select
+      from pg_class as c
+      join pg_roles as r on r.oid = $1
+      where c.oid = kept.target_table and has_table_privilege(r.oid, c.oid, 'select')
+        -- A policy may hide from him the row that has the reference.
+        and (not c.relrowsecurity or r.rolsuper or r.rolbypassrls)
+    )
+    else exists (
+      select
+      from parley.services as s
+      join parley.service_queues as q on q.object_id = s.service_queue_id
+      where s.service_id = kept.service_id
+        and (
+          pg_has_role($1, q.principal_id, 'usage')
+          or exists (
+            select
+            from parley.permissions as p
+            where p.class = 'queue' and p.object_id = q.object_id and p.permission in ('RECEIVE', 'CONTROL')
+              and case when p.grantee = 'PUBLIC' then true else pg_has_role($1, p.grantee, 'usage') end
+          )
+        )
+    )
+  end, false)
+$$;
+
+comment on function parley_mail._p_may_read_kept(oid, parley_mail._p_kept_body) is
+'Reports whether a role may read a body that is kept: it may receive from the queue, or read the whole table, that got
+the reference.';
+
+create function parley_mail._p_find_kept(role oid, raw_reference bigint) returns parley_mail._p_kept_body
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kept parley_mail._p_kept_body;
+begin
+  select * into v_kept from parley_mail._p_kept_body as k where k.body_id = raw_reference;
+  if not found or parley_mail._p_may_read_kept(role, v_kept) is not true then
+    found := parley_mail._p_raise('message', coalesce(raw_reference::text, 'null'));
+  end if;
+  return v_kept;
+end
+$$;
+
+comment on function parley_mail._p_find_kept(oid, bigint) is
+'Finds a body that is kept, for a role that may read it.
+Errors: PM006 there is none, or the role may not read it.';
+
+create function parley_mail.read_raw(
+  raw_reference bigint, from_byte bigint default 0, bytes integer default null,
+  caller parley.caller default parley.current_caller()
+) returns bytea
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kept parley_mail._p_kept_body := parley_mail._p_find_kept(parley.caller_role(caller), raw_reference);
+  v_from constant integer := least(greatest(coalesce(from_byte, 0), 0), 2000000000);
+  v_bytes constant integer := least(greatest(coalesce(bytes, 2000000000), 0), 2000000000);
+  v_content record;
+  v_first integer;
+  v_pieces bytea;
+begin
+  if v_kept.content_id is null then
+    return substring(v_kept.body from v_from + 1 for v_bytes);
+  end if;
+  select * into v_content from parley_store.open_content(v_kept.content_id, 'mail', v_kept.body_id) as o;
+  if v_content.body is not null then
+    return substring(v_content.body from v_from + 1 for v_bytes);
+  end if;
+  v_first := v_from / v_content.chunk_bytes;
+  select string_agg(k.body, '' order by k.number) into v_pieces
+  from parley_store.read_content(
+    v_kept.content_id, 'mail', v_kept.body_id, v_first,
+    ((v_from::bigint + v_bytes) / v_content.chunk_bytes)::integer
+  ) as k;
+  return substring(coalesce(v_pieces, '') from v_from - v_first * v_content.chunk_bytes + 1 for v_bytes);
+end
+$$;
+
+comment on function parley_mail.read_raw(bigint, bigint, integer, parley.caller) is
+'Gives a raw message, or a piece of it, to who may receive from the queue, or read the whole table, that got the
+reference.
+Arguments: raw_reference, of the payload; from_byte, where to begin; bytes, how many at most: null, all.
+Errors: PM006 there is none, it is kept no longer, or the role may not read it.
+Source: spec mail 12.2.';
+
+create function parley_mail.release_raw(raw_reference bigint, caller parley.caller default parley.current_caller())
+returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kept parley_mail._p_kept_body := parley_mail._p_find_kept(parley.caller_role(caller), raw_reference);
+begin
+  delete from parley_mail._p_kept_body as k where k.body_id = v_kept.body_id;
+  if v_kept.content_id is not null then
+    perform parley_store.release_content('mail', array[v_kept.body_id]);
+  end if;
+end
+$$;
+
+comment on function parley_mail.release_raw(bigint, parley.caller) is
+'Has a raw message removed that nobody needs any more, before its time is over.
+Arguments: raw_reference, of the payload.
+Errors: PM006 there is none, it is kept no longer, or the role may not read it.
+Source: spec mail 12.2.';
+
+create function parley_mail._p_remove_kept() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+begin
+  with removed as (
+    delete from parley_mail._p_kept_body as k
+    where k.body_id in (
+      select o.body_id
+      from parley_mail._p_kept_body as o
+      where o.kept_until < clock_timestamp()
+      order by o.kept_until
+      limit 1000
+      for update skip locked
+    )
+    returning k.body_id
+  )
+  select array_agg(r.body_id) into v_ids from removed as r;
+  if v_ids is null then
+    return 0;
+  end if;
+  perform parley_store.release_content('mail', v_ids);
+  return cardinality(v_ids);
+end
+$$;
+
+comment on function parley_mail._p_remove_kept() is 'Removes bodies whose time is over, at most 1,000; gives how many.';
