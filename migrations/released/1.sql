@@ -37030,6 +37030,10 @@ from (values
     'after which the next mail with a key begins another conversation'),
   ('service binding', 'table', 'text', null, null, null, null, false, false,
     'table that gets a row instead, as schema.name'),
+  ('service binding', 'raw', 'choice', '"INLINE"', null, null, 'INLINE REFERENCE', false, false,
+    'whether the payload has the whole message, or a reference to it'),
+  ('service binding', 'raw_retention', 'seconds', '604800', 60, 7776000, null, false, false,
+    'for how long a message is kept to which there is a reference'),
   ('service binding', 'max_size', 'bytes', '10485760', 1024, 1073741824, null, false, false, ''),
   ('signing key', 'domain', 'domain', null, null, null, null, true, false, 'd='),
   ('signing key', 'selector', 'text', null, null, null, null, true, false, 's='),
@@ -37921,6 +37925,8 @@ create table parley_mail._p_service_pattern (
   conversation_key text not null,
   conversation_age integer not null,
   target_table text,
+  raw text not null,
+  raw_retention integer not null,
   max_size bigint not null,
   author oid not null
 );
@@ -38072,12 +38078,13 @@ begin
   elsif kind = 'service binding' then
     insert into parley_mail._p_service_pattern (
       binding, pattern, domain, service, from_service, contract, message_type, conversation_key, conversation_age,
-      target_table, max_size, author
+      target_table, raw, raw_retention, max_size, author
     )
     values (
       _p_derive.name, parley_mail._p_folded(settings ->> 'pattern'), parley_mail._p_domain_of(settings ->> 'pattern'),
       settings ->> 'service', settings ->> 'from_service', settings ->> 'contract', settings ->> 'message_type',
       settings ->> 'conversation_key', (settings ->> 'conversation_age')::integer, settings ->> 'table',
+      settings ->> 'raw', (settings ->> 'raw_retention')::integer,
       (settings ->> 'max_size')::bigint, _p_derive.author
     );
   elsif kind = 'receive connector' and (settings ->> 'enabled')::boolean then
@@ -44915,117 +44922,6 @@ of the server: mail does not wait for it.
 Arguments: those of _p_track.
 Source: spec mail 4.3.';
 
--- sql/mail/parts.sql
-
--- Parts of messages that services have received, read out of their payload (spec mail 12.2).
---
--- The payload says where a part stands in the raw message and how it is encoded; it is decoded as internal/mail/parts
--- decodes it, which refuses nothing: a base64 letter is a letter, everything else is passed by, and what stands behind
--- the first padding too; a sign that quotes nothing stays. A test holds the two to one another.
-
-create function parley_mail._p_decoded_base64(encoded text) returns bytea
-language plpgsql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_letters text := split_part(encoded, '=', 1) collate "C";
-begin
-  if v_letters ~ E'[^A-Za-z0-9+/\r\n]' then
-    v_letters := regexp_replace(v_letters, E'\\\\(\\\\|[0-7]{3})', '', 'g');
-    v_letters := regexp_replace(v_letters, '[^A-Za-z0-9+/]', '', 'g');
-  else
-    v_letters := translate(v_letters, E'\r\n', '');
-  end if;
-  return decode(
-    case length(v_letters) % 4
-      when 0 then v_letters
-      when 1 then left(v_letters, -1)
-      when 2 then v_letters || '=='
-      else v_letters || '='
-    end, 'base64'
-  );
-end
-$$;
-
-comment on function parley_mail._p_decoded_base64(text) is
-'Decodes base64, whatever stands between its letters.
-Arguments: encoded, bytes as encode writes them in the form escape.
-Source: RFC 2045 section 6.8.';
-
-create function parley_mail._p_decoded_part(encoded bytea, encoding text) returns bytea
-language plpgsql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return case encoding
-    when 'base64' then parley_mail._p_decoded_base64(encode(encoded, 'escape'))
-    when 'quoted-printable' then coalesce((
-      select string_agg(
-        case
-          when t.token[1] like E'%\n' and t.token[1] like '=%' then ''::bytea
-          when t.token[1] like '=__' then decode(substr(t.token[1], 2), 'hex')
-          else decode(t.token[1], 'escape')
-        end, '' order by t.n
-      )
-      from regexp_matches(
-        encode(encoded, 'escape'), E'=[ \t]{0,64}\r\n|=[0-9A-Fa-f]{2}|[^=]+|=', 'g'
-      ) with ordinality as t (token, n)
-    ), '')
-    else encoded
-  end;
-end
-$$;
-
-comment on function parley_mail._p_decoded_part(bytea, text) is
-'Decodes the body of a part; what is encoded in a way that nobody knows is given as it is.
-Arguments: encoded; encoding, such as base64.
-Source: RFC 2045 section 6.';
-
-create function parley_mail.read_part(payload jsonb, part text) returns bytea
-language plpgsql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_part jsonb;
-  v_offset bigint;
-  v_bytes bigint;
-  v_piece text;
-begin
-  select d.described into v_part
-  from (
-    select payload #> '{parsed,text}' as described
-    union all
-    select payload #> '{parsed,html}'
-    union all
-    select a.described
-    from jsonb_array_elements(
-      case when jsonb_typeof(payload -> 'attachments') = 'array' then payload -> 'attachments' else '[]' end
-    ) as a (described)
-  ) as d
-  where d.described ->> 'part' = read_part.part
-  limit 1;
-  if v_part is null or payload ->> 'raw' is null then
-    found := parley_mail._p_raise('absent', 'part', coalesce(part, 'null'));
-  end if;
-  v_offset := (v_part ->> 'offset')::bigint;
-  v_bytes := (v_part ->> 'bytes')::bigint;
-  -- Three bytes are four letters: no more of it is decoded than is asked for.
-  v_piece := substr(
-    payload ->> 'raw', (v_offset / 3 * 4 + 1)::integer, ((v_offset % 3 + v_bytes + 2) / 3 * 4)::integer
-  );
-  return parley_mail._p_decoded_part(
-    substr(decode(v_piece, 'base64'), (v_offset % 3 + 1)::integer, v_bytes::integer), v_part ->> 'encoding'
-  );
-end
-$$;
-
-comment on function parley_mail.read_part(jsonb, text) is
-'Gives the bytes of an attachment, or of the text or the HTML, of a message that a service has received, decoded. It
-reads nothing but the payload.
-Arguments: payload, what the service has received; part, its number there, such as 2 or 1.2.
-Errors: PM006 there is no such part.
-Source: spec mail 12.2.';
-
 -- sql/mail/bound_tables.sql
 
 -- Tables into which mail is inserted (spec mail 12.2), and whose code runs when that is done.
@@ -45139,6 +45035,330 @@ comment on function parley_mail._p_insert_into_table(regclass, jsonb) is
 Errors: 42501 a part of the table belongs to somebody who may not act as the owner of mail transport, and those of the
 insert.';
 
+-- sql/mail/kept_bodies.sql
+
+-- Raw messages that are kept for whoever has received a reference to them: services and tables whose binding has raw
+-- REFERENCE (spec mail 12.2).
+--
+-- A body that is kept has a number of its own, from the sequence of messages, under which it refers to the content; it
+-- is kept in the transaction that delivers, and removed when its time is over or its receiver has done with it.
+--
+-- Who may receive from the queue of the service that got the reference may read the body, and who may read the table:
+-- as of now, and by the service itself, not by its name. Nobody else learns whether there is one. Null refuses.
+
+create table parley_mail._p_kept_body (
+  body_id bigint primary key,
+  service_id integer,
+  target_table oid,
+  content_id bigint,
+  body bytea,
+  kept_until timestamptz not null
+) with (toast_tuple_target = 8160);
+
+comment on table parley_mail._p_kept_body is
+'Bodies of messages that were delivered by reference: to which service or table, and until when they are kept.';
+
+alter table parley_mail._p_kept_body alter column body set storage external;
+
+create index _p_kept_body_until on parley_mail._p_kept_body (kept_until);
+
+create function parley_mail._p_keep_body(message_id bigint, binding parley_mail._p_service_pattern) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id bigint;
+  v_service_id integer := (select s.service_id from parley.services as s where s.name = binding.service);
+  v_holder record;
+begin
+  if binding.raw <> 'REFERENCE' or (v_service_id is null and binding.target_table is null) then
+    return null;
+  end if;
+  select b.message_id, b.content_id, b.body into strict v_holder
+  from parley_mail._p_message as m
+  join parley_mail._p_message as b on b.message_id = coalesce(m.body_message_id, m.message_id)
+  where m.message_id = _p_keep_body.message_id;
+  v_id := nextval('parley_mail._p_message_id');
+  if v_holder.content_id is not null then
+    perform parley_store.share_content(v_holder.content_id, 'mail', v_holder.message_id, v_id);
+  end if;
+  insert into parley_mail._p_kept_body (body_id, service_id, target_table, content_id, body, kept_until)
+  values (
+    v_id, v_service_id, to_regclass(binding.target_table)::oid, v_holder.content_id, v_holder.body,
+    clock_timestamp() + make_interval(secs => binding.raw_retention)
+  );
+  return v_id;
+end
+$$;
+
+comment on function parley_mail._p_keep_body(bigint, parley_mail._p_service_pattern) is
+'Keeps the body of a message for those who get it by a binding, and gives its number; null where it is given whole: the
+binding has no reference, or its service is in another database, where nobody could read it.
+Source: spec mail 12.2.';
+
+create function parley_mail._p_may_read_kept(role oid, kept parley_mail._p_kept_body) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(case
+    when kept.target_table is not null then exists (
+      select
+      from pg_class as c
+      join pg_roles as r on r.oid = $1
+      where c.oid = kept.target_table and has_table_privilege(r.oid, c.oid, 'select')
+        -- A policy may hide from him the row that has the reference.
+        and (not c.relrowsecurity or r.rolsuper or r.rolbypassrls)
+    )
+    else exists (
+      select
+      from parley.services as s
+      join parley.service_queues as q on q.object_id = s.service_queue_id
+      where s.service_id = kept.service_id
+        and (
+          pg_has_role($1, q.principal_id, 'usage')
+          or exists (
+            select
+            from parley.permissions as p
+            where p.class = 'queue' and p.object_id = q.object_id and p.permission in ('RECEIVE', 'CONTROL')
+              and case when p.grantee = 'PUBLIC' then true else pg_has_role($1, p.grantee, 'usage') end
+          )
+        )
+    )
+  end, false)
+$$;
+
+comment on function parley_mail._p_may_read_kept(oid, parley_mail._p_kept_body) is
+'Reports whether a role may read a body that is kept: it may receive from the queue, or read the whole table, that got
+the reference.';
+
+create function parley_mail._p_find_kept(role oid, raw_reference bigint) returns parley_mail._p_kept_body
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kept parley_mail._p_kept_body;
+begin
+  select * into v_kept from parley_mail._p_kept_body as k where k.body_id = raw_reference;
+  if not found or parley_mail._p_may_read_kept(role, v_kept) is not true then
+    found := parley_mail._p_raise('message', coalesce(raw_reference::text, 'null'));
+  end if;
+  return v_kept;
+end
+$$;
+
+comment on function parley_mail._p_find_kept(oid, bigint) is
+'Finds a body that is kept, for a role that may read it.
+Errors: PM006 there is none, or the role may not read it.';
+
+create function parley_mail.read_raw(
+  raw_reference bigint, from_byte bigint default 0, bytes integer default null,
+  caller parley.caller default parley.current_caller()
+) returns bytea
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kept parley_mail._p_kept_body := parley_mail._p_find_kept(parley.caller_role(caller), raw_reference);
+  v_from constant integer := least(greatest(coalesce(from_byte, 0), 0), 2000000000);
+  v_bytes constant integer := least(greatest(coalesce(bytes, 2000000000), 0), 2000000000);
+  v_content record;
+  v_first integer;
+  v_pieces bytea;
+begin
+  if v_kept.content_id is null then
+    return substring(v_kept.body from v_from + 1 for v_bytes);
+  end if;
+  select * into v_content from parley_store.open_content(v_kept.content_id, 'mail', v_kept.body_id) as o;
+  if v_content.body is not null then
+    return substring(v_content.body from v_from + 1 for v_bytes);
+  end if;
+  v_first := v_from / v_content.chunk_bytes;
+  select string_agg(k.body, '' order by k.number) into v_pieces
+  from parley_store.read_content(
+    v_kept.content_id, 'mail', v_kept.body_id, v_first,
+    ((v_from::bigint + v_bytes) / v_content.chunk_bytes)::integer
+  ) as k;
+  return substring(coalesce(v_pieces, '') from v_from - v_first * v_content.chunk_bytes + 1 for v_bytes);
+end
+$$;
+
+comment on function parley_mail.read_raw(bigint, bigint, integer, parley.caller) is
+'Gives a raw message, or a piece of it, to who may receive from the queue, or read the whole table, that got the
+reference.
+Arguments: raw_reference, of the payload; from_byte, where to begin; bytes, how many at most: null, all.
+Errors: PM006 there is none, it is kept no longer, or the role may not read it.
+Source: spec mail 12.2.';
+
+create function parley_mail.release_raw(raw_reference bigint, caller parley.caller default parley.current_caller())
+returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_kept parley_mail._p_kept_body := parley_mail._p_find_kept(parley.caller_role(caller), raw_reference);
+begin
+  delete from parley_mail._p_kept_body as k where k.body_id = v_kept.body_id;
+  if v_kept.content_id is not null then
+    perform parley_store.release_content('mail', array[v_kept.body_id]);
+  end if;
+end
+$$;
+
+comment on function parley_mail.release_raw(bigint, parley.caller) is
+'Has a raw message removed that nobody needs any more, before its time is over.
+Arguments: raw_reference, of the payload.
+Errors: PM006 there is none, it is kept no longer, or the role may not read it.
+Source: spec mail 12.2.';
+
+create function parley_mail._p_remove_kept() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+begin
+  with removed as (
+    delete from parley_mail._p_kept_body as k
+    where k.body_id in (
+      select o.body_id
+      from parley_mail._p_kept_body as o
+      where o.kept_until < clock_timestamp()
+      order by o.kept_until
+      limit 1000
+      for update skip locked
+    )
+    returning k.body_id
+  )
+  select array_agg(r.body_id) into v_ids from removed as r;
+  if v_ids is null then
+    return 0;
+  end if;
+  perform parley_store.release_content('mail', v_ids);
+  return cardinality(v_ids);
+end
+$$;
+
+comment on function parley_mail._p_remove_kept() is 'Removes bodies whose time is over, at most 1,000; gives how many.';
+
+-- sql/mail/parts.sql
+
+-- Parts of messages that services have received, read out of their payload (spec mail 12.2).
+--
+-- The payload says where a part stands in the raw message and how it is encoded; it is decoded as internal/mail/parts
+-- decodes it, which refuses nothing: a base64 letter is a letter, everything else is passed by, and what stands behind
+-- the first padding too; a sign that quotes nothing stays. A test holds the two to one another.
+
+create function parley_mail._p_decoded_base64(encoded text) returns bytea
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_letters text := split_part(encoded, '=', 1) collate "C";
+begin
+  if v_letters ~ E'[^A-Za-z0-9+/\r\n]' then
+    v_letters := regexp_replace(v_letters, E'\\\\(\\\\|[0-7]{3})', '', 'g');
+    v_letters := regexp_replace(v_letters, '[^A-Za-z0-9+/]', '', 'g');
+  else
+    v_letters := translate(v_letters, E'\r\n', '');
+  end if;
+  return decode(
+    case length(v_letters) % 4
+      when 0 then v_letters
+      when 1 then left(v_letters, -1)
+      when 2 then v_letters || '=='
+      else v_letters || '='
+    end, 'base64'
+  );
+end
+$$;
+
+comment on function parley_mail._p_decoded_base64(text) is
+'Decodes base64, whatever stands between its letters.
+Arguments: encoded, bytes as encode writes them in the form escape.
+Source: RFC 2045 section 6.8.';
+
+create function parley_mail._p_decoded_part(encoded bytea, encoding text) returns bytea
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return case encoding
+    when 'base64' then parley_mail._p_decoded_base64(encode(encoded, 'escape'))
+    when 'quoted-printable' then coalesce((
+      select string_agg(
+        case
+          when t.token[1] like E'%\n' and t.token[1] like '=%' then ''::bytea
+          when t.token[1] like '=__' then decode(substr(t.token[1], 2), 'hex')
+          else decode(t.token[1], 'escape')
+        end, '' order by t.n
+      )
+      from regexp_matches(
+        encode(encoded, 'escape'), E'=[ \t]{0,64}\r\n|=[0-9A-Fa-f]{2}|[^=]+|=', 'g'
+      ) with ordinality as t (token, n)
+    ), '')
+    else encoded
+  end;
+end
+$$;
+
+comment on function parley_mail._p_decoded_part(bytea, text) is
+'Decodes the body of a part; what is encoded in a way that nobody knows is given as it is.
+Arguments: encoded; encoding, such as base64.
+Source: RFC 2045 section 6.';
+
+create function parley_mail.read_part(
+  payload jsonb, part text, caller parley.caller default parley.current_caller()
+) returns bytea
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_part jsonb;
+  v_offset bigint;
+  v_bytes bigint;
+  v_piece text;
+  v_encoded bytea;
+begin
+  select d.described into v_part
+  from (
+    select payload #> '{parsed,text}' as described
+    union all
+    select payload #> '{parsed,html}'
+    union all
+    select a.described
+    from jsonb_array_elements(
+      case when jsonb_typeof(payload -> 'attachments') = 'array' then payload -> 'attachments' else '[]' end
+    ) as a (described)
+  ) as d
+  where d.described ->> 'part' = read_part.part
+  limit 1;
+  if v_part is null then
+    found := parley_mail._p_raise('absent', 'part', coalesce(part, 'null'));
+  end if;
+  v_offset := (v_part ->> 'offset')::bigint;
+  v_bytes := (v_part ->> 'bytes')::bigint;
+  if payload ->> 'raw' is null then
+    v_encoded := parley_mail.read_raw(
+      (payload ->> 'raw_reference')::bigint, v_offset, v_bytes::integer, caller => caller
+    );
+  else
+    -- Three bytes are four letters: no more of it is decoded than is asked for.
+    v_piece := substr(
+      payload ->> 'raw', (v_offset / 3 * 4 + 1)::integer, ((v_offset % 3 + v_bytes + 2) / 3 * 4)::integer
+    );
+    v_encoded := substr(decode(v_piece, 'base64'), (v_offset % 3 + 1)::integer, v_bytes::integer);
+  end if;
+  return parley_mail._p_decoded_part(v_encoded, v_part ->> 'encoding');
+end
+$$;
+
+comment on function parley_mail.read_part(jsonb, text, parley.caller) is
+'Gives the bytes of an attachment, or of the text or the HTML, of a message that a service has received, decoded. It
+is read out of the payload, or from where raw_reference says (read_raw).
+Arguments: payload, what the service has received; part, its number there, such as 2 or 1.2.
+Errors: PM004 there is no such part, PM006 the raw message is not there, or the role may not read it.
+Source: spec mail 12.2.';
+
 -- sql/mail/payloads.sql
 
 -- Messages as services and tables get them: one JSON object with the envelope, the header, the text, and what is
@@ -45167,7 +45387,7 @@ comment on function parley_mail._p_unfolded_headers(bytea) is
 'Gives the header fields of a message, unfolded, in their order: a list of name and value. Bytes that are not ASCII
 stand as backslash and three octal digits.';
 
-create function parley_mail._p_body_of(message_id bigint) returns bytea
+create function parley_mail._p_body_of(message_id bigint, chunks integer default 2147483647) returns bytea
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -45185,13 +45405,14 @@ begin
     (select o.body from parley_store.open_content(v_holder.content_id, 'mail', v_holder.message_id) as o),
     (
       select string_agg(k.body, '' order by k.number)
-      from parley_store.read_content(v_holder.content_id, 'mail', v_holder.message_id) as k
+      from parley_store.read_content(v_holder.content_id, 'mail', v_holder.message_id, 0, chunks - 1) as k
     )
   );
 end
 $$;
 
-comment on function parley_mail._p_body_of(bigint) is 'Gives the whole body of a message, wherever it stands.';
+comment on function parley_mail._p_body_of(bigint, integer) is
+'Gives the body of a message, wherever it stands, whole or the first chunks of it.';
 
 create function parley_mail._p_parsed(parsed bytea) returns jsonb
 language plpgsql
@@ -45211,7 +45432,9 @@ encoding is not UTF8, keeps no message from being delivered.
 Arguments: parsed, JSON in UTF-8 as internal/mail/parts writes it; null: nobody has read it.
 Source: spec mail 12.2.';
 
-create function parley_mail._p_payload(message_id bigint, addresses text[], parsed bytea) returns jsonb
+create function parley_mail._p_payload(
+  message_id bigint, addresses text[], parsed bytea, raw_reference bigint
+) returns jsonb
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -45219,19 +45442,28 @@ as $$
     'message_id', m.message_id, 'network_message_id', m.network_message_id, 'header_message_id', m.header_message_id,
     'received_at', m.received_at, 'sender', m.sender, 'recipient', addresses[1], 'recipients', to_jsonb(addresses),
     'subject', m.subject, 'size', m.size, 'source', m.source, 'source_ip', m.source_ip, 'helo', m.helo,
-    'authenticated_as', m.authenticated_as, 'verdicts', m.verdicts, 'headers', parley_mail._p_unfolded_headers(b.body),
+    'authenticated_as', m.authenticated_as, 'verdicts', m.verdicts, 'headers', parley_mail._p_unfolded_headers(b.body)
+  ) || case
     -- In one line: not every decoder takes the line ends that encode writes.
-    'raw', translate(encode(b.body, 'base64'), E'\n', '')
-  ) || parley_mail._p_parsed(parsed)
+    when raw_reference is null then jsonb_build_object('raw', translate(encode(b.body, 'base64'), E'\n', ''))
+    else jsonb_build_object('raw_reference', raw_reference)
+  end || parley_mail._p_parsed(parsed)
   from parley_mail._p_message as m
-  cross join (select parley_mail._p_body_of(_p_payload.message_id) as body offset 0) as b
+  cross join (
+    -- A header stands in the first chunk.
+    select case
+      when raw_reference is null then parley_mail._p_body_of(_p_payload.message_id)
+      else parley_mail._p_body_of(_p_payload.message_id, 1)
+    end as body
+    offset 0
+  ) as b
   where m.message_id = _p_payload.message_id
 $$;
 
-comment on function parley_mail._p_payload(bigint, text[], bytea) is
+comment on function parley_mail._p_payload(bigint, text[], bytea, bigint) is
 'Gives a message as the JSON object that services get: envelope, verdicts, header fields, the whole of it as raw, in
-base64, and what was read of it.
-Arguments: message_id; addresses, the recipients; parsed, as _p_parsed.
+base64, or a reference to it, and what was read of it.
+Arguments: message_id; addresses, the recipients; parsed, as _p_parsed; raw_reference, as _p_keep_body gives it.
 Source: spec mail 12.2.';
 
 -- sql/mail/services.sql
@@ -45356,7 +45588,9 @@ begin
     );
   end if;
   found := parley_mail._p_require_binding_rights(v_binding);
-  v_payload := parley_mail._p_payload(message_id, addresses, parsed);
+  v_payload := parley_mail._p_payload(
+    message_id, addresses, parsed, parley_mail._p_keep_body(message_id, v_binding)
+  );
   if v_binding.target_table is not null then
     perform parley_mail._p_insert_into_table(v_binding.target_table::regclass, v_payload);
     return;
@@ -47670,6 +47904,7 @@ begin
   end if;
   return query select 'delays'::text, parley_mail._p_report_delays();
   return query select 'expired'::text, parley_mail._p_expire_waiting();
+  return query select 'kept bodies'::text, parley_mail._p_remove_kept();
   return query select 'remembered deliveries'::text, parley_mail._p_forget_delivered();
   delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';
   delete from parley_mail._p_idempotency as i
