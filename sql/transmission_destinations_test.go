@@ -120,30 +120,45 @@ func TestTakeLeavesAConversationOfWhichAnEarlierMessageIsBeingDropped(t *testing
 	equal(b.session, "3 4", take, ending)
 }
 
-// An answer that is late asks for what END CONVERSATION WITH ERROR has dropped since. Nothing was lost, and the far side learns of the Error.
-func TestLateAnswerDoesNotReplaceTheErrorOfEndConversation(t *testing.T) {
+// An answer that is late asks for what END CONVERSATION WITH ERROR has dropped since, or for what was forgotten when the far side ended. Nothing
+// was lost, so that no Error says so.
+func TestLateAnswerBreaksNoConversationThatIsOver(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	handle := b.farDialog()
+	b.farDialog()
 	equal(b.session, int64(1), "select parley._p_lead('a daemon', 0, 60000)")
-	for _, text := range []string{"1", "2", "3"} {
-		b.send(handle, "DEFAULT", text)
+	begin := func() string {
+		handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', $1, encryption => false)", far)
+		for _, text := range []string{"1", "2", "3"} {
+			b.send(handle, "DEFAULT", text)
+		}
+		b.exec("select from parley._p_take_runs(1, (select d.destination_id from parley._p_destination as d), 100, 1000000)")
+		return handle
 	}
-	equal(b.session, 3, "select count(*) from parley._p_take_runs(1, (select d.destination_id from parley._p_destination as d), 100, 1000000)")
-	answer := func(first int, outcome string, next int) {
+	const inTransit = `
+		select count(*) from parley._p_transit as t join parley._p_endpoint as e using (endpoint_id) where e.conversation_handle = $1`
+	answer := func(handle string, first int, outcome string, next int) {
 		b.exec(`
 			select parley._p_acknowledge(1, array[e.endpoint_id], array[$2::bigint], array[true], array[false], array[$3], array[$4::bigint],
 				array[null::integer], array[null::text], array[gen_random_uuid()], array[1::bigint])
 			from parley._p_endpoint as e
 			where e.conversation_handle = $1`, handle, first, outcome, next)
 	}
-	answer(0, "accepted", 1)
+	handle := begin()
+	answer(handle, 0, "accepted", 1)
 	b.exec("select parley.end_conversation($1::uuid, 9, 'mine')", handle)
-	answer(2, "expected", 1)
+	answer(handle, 2, "expected", 1)
 	equal(b.session, true, `
 		select convert_from(m.body, 'UTF8') like '%mine%'
 		from parley._p_message as m
 		join parley._p_endpoint as e on m.endpoint_id = -e.endpoint_id
 		where e.conversation_handle = $1 and m.message_type_id = -1`, handle)
-	equal(b.session, 0, "select count(*) from parley._p_transit")
+	equal(b.session, 0, inTransit, handle)
+
+	handle = begin()
+	answer(handle, 0, "accepted", 1)
+	b.exec("select parley._p_accept_end(e, 2, null) from parley._p_endpoint as e where e.conversation_handle = $1", handle)
+	equal(b.session, 0, inTransit, handle)
+	answer(handle, 2, "expected", 1)
+	equal(b.session, "DISCONNECTED_INBOUND", "select e.state_desc from parley.conversation_endpoints as e where e.conversation_handle = $1", handle)
 }
