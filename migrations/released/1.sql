@@ -16057,6 +16057,9 @@ begin
   -- What END WITH ERROR has dropped is still expected by who answered before the Error came.
   select p.kept, p.given into v_kept, v_given from parley._p_positions(v_endpoint.endpoint_id) as p;
   case
+    when outcome = 'expected' and v_endpoint.state in ('DI', 'ER') then
+      -- What was under way is forgotten since the far side has ended or failed, which is all that counts.
+      null;
     when outcome = 'expected' and next_sequence > v_given then
       perform parley._p_break_lost(v_endpoint.endpoint_id, 'this side');
     when outcome = 'expected' and is_alone and next_sequence < least(v_kept, first_sequence) then
