@@ -100,6 +100,7 @@ func TestReadingOfContentIsLoggedWhateverTheReaderRollsBack(t *testing.T) {
 const mailWalkScene = `
 	select parley_mail.send('ann', array['x@far.example'], 'TOPSECRET 1', 'TOPSECRET 2', tag => 'TOPSECRET 3');
 	select parley_mail._p_categorize(100);
+	select parley_mail.put_attachment('TOPSECRET');
 	select parley_mail.hold_domain('topsecret.example', 'TOPSECRET 4');
 	select parley_mail.alter_object('send connector', 'internet', '{"username": "TOPSECRET", "password": "TOPSECRET 5"}');
 	select parley_mail.create_object('credential', 'TOPSECRET', '{"password": "TOPSECRET 6"}');
@@ -110,8 +111,10 @@ const mailWalkScene = `
 
 // mailAsksWithoutShowing are the functions whose check the walk does not come to, with the reason.
 var mailAsksWithoutShowing = map[string]string{
-	"parley_mail.attachment(text, bytea, text, text)": "it needs no right",
-	"parley_mail._p_pressure_history(parley.caller)":  "a daemon alone makes what it shows; it asks as _p_pressure_changes does",
+	"parley_mail.attachment(text, bytea, text, text)":        "it needs no right",
+	"parley_mail.stored_attachment(text, bytea, text, text)": "it needs no right",
+	"parley_mail.remove_attachment(bytea, parley.caller)":    "it finds what its caller has stored; TestStoredAttachmentIsThatOfItsRoleAlone has others call it",
+	"parley_mail._p_pressure_history(parley.caller)":         "a daemon alone makes what it shows; it asks as _p_pressure_changes does",
 }
 
 // mailEverything gives all rows of mail and of the store.

@@ -143,6 +143,7 @@ var withinReach = map[string]string{
 	"parley_mail._p_audit_records(parley.caller)":                                       asksTheCaller,
 	"parley_mail._p_objects(parley.caller)":                                             asksTheCaller,
 	"parley_mail._p_configuration(parley.caller)":                                       asksTheRight,
+	"parley_mail._p_stored_attachments(parley.caller)":                                  asksTheCaller,
 	"parley_mail._p_submitted_messages(parley.caller)":                                  asksTheCaller,
 	"parley_mail._p_claim(integer,integer,interval,text,text[],parley.caller)":          asksTheRight,
 	"parley_mail._p_permit(text,bigint,bigint[],bigint[],text,text,text,parley.caller)": asksTheRight,

@@ -5,11 +5,14 @@
 -- Texts of ASCII with lines of at most 998 go out as they are, others in base64: each transport takes both.
 -- Cost: ASCII takes one pass over each text and no statement but that on the lengths of lines.
 
-create type parley_mail.attachment as (filename text, content_type text, content bytea, content_id text);
+create type parley_mail.attachment as (
+  filename text, content_type text, content bytea, content_id text, sha256 bytea
+);
 
 comment on type parley_mail.attachment is
 'A file that goes with a message: its name, its type (null: application/octet-stream), its bytes, and the id by which
-HTML names it as cid:... (null: it is not shown within the text). Make one with parley_mail.attachment(...).';
+HTML names it as cid:... (null: it is not shown within the text); or sha256 of stored bytes instead of these. Make one
+with parley_mail.attachment(...) or parley_mail.stored_attachment(...).';
 
 create function parley_mail.attachment(
   filename text, content bytea, content_type text default null, content_id text default null
@@ -29,7 +32,7 @@ as $$
       ) as t (ending, type)
       where t.ending = lower(substring(filename from E'\\.([^.]*)$'))
     )),
-    content, content_id
+    content, content_id, null
   )::parley_mail.attachment
 $$;
 

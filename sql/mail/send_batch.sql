@@ -71,7 +71,8 @@ create function parley_mail.send_batch(
   headers jsonb default null, variables jsonb default null, priority text default 'NORMAL',
   not_before timestamptz default null, expires timestamptz default null, notify text default null,
   ret text default null, envid text default null, on_status text default null, tag text default null,
-  verp boolean default false, caller parley.caller default parley.current_caller()
+  verp boolean default false, attachments parley_mail.attachment[] default null,
+  caller parley.caller default parley.current_caller()
 ) returns setof bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -96,7 +97,10 @@ begin
   -- Each recipient is a message: the limit is one of the call.
   v_submitter.max_recipients := 100000;
   v_addresses := parley_mail._p_require_recipients(v_submitter, recipients);
-  if variables is null and v_addresses = recipients then
+  if attachments is not null then
+    attachments := parley_mail._p_with_stored(v_submitter, attachments);
+  end if;
+  if variables is null and attachments is null and v_addresses = recipients then
     v_ids := parley_mail._p_send_alike(
       v_submitter, v_options, v_sender, sender, v_addresses, subject, text, html, headers
     );
@@ -107,7 +111,7 @@ begin
       v_ids := v_ids || nextval('parley_mail._p_message_id');
       perform parley_mail._p_send_one_of(
         v_submitter, v_options, v_sender, sender, recipients[i], v_addresses[i], subject, text, html, headers,
-        case when variables is not null then v_variables[least(i, cardinality(v_variables))] end, v_ids[i]
+        case when variables is not null then v_variables[least(i, cardinality(v_variables))] end, v_ids[i], attachments
       );
     end loop;
   end if;
@@ -122,7 +126,7 @@ $$;
 
 comment on function parley_mail.send_batch(
   text, text[], text, text, text, jsonb, jsonb, text, timestamptz, timestamptz, text, text, text, text, text, boolean,
-  parley.caller
+  parley_mail.attachment[], parley.caller
 ) is
 'Submits a message of his own to each of many recipients, in this transaction, and gives their numbers in the order of
 the recipients.

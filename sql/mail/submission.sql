@@ -17,9 +17,10 @@ begin
   v_hash := sha256(
     convert_to(content::text, 'UTF8') || coalesce(sha256(raw), '') || coalesce((
       select string_agg(
-        sha256(a.content) || convert_to(row(a.filename, a.content_type, a.content_id)::text, 'UTF8'), '' order by a.n
+        coalesce(a.sha256, sha256(a.content))
+          || convert_to(row(a.filename, a.content_type, a.content_id)::text, 'UTF8'), '' order by a.n
       )
-      from unnest(attachments) with ordinality as a (filename, content_type, content, content_id, n)
+      from unnest(attachments) with ordinality as a (filename, content_type, content, content_id, sha256, n)
     ), '')
   );
   loop
@@ -150,6 +151,9 @@ begin
       return v_first;
     end if;
   end if;
+  if attachments is not null then
+    attachments := parley_mail._p_with_stored(v_submitter, attachments);
+  end if;
   if variables is not null then
     v_variables := parley_mail._p_variables_of(variables, cardinality(recipients));
     for i in 1..cardinality(recipients) loop
@@ -194,7 +198,8 @@ comment on function parley_mail.send(
 never been. It is rendered now; retries send the same bytes.
 Arguments: sender, address@domain or Name <address@domain>, or a local part alone of the default domain; recipients,
 written the same way; subject; text; html; headers, {"Name": "value"}, where From, To and Cc change what is shown and
-not who gets it; attachments, each made by parley_mail.attachment; raw, a whole message instead of these;
+not who gets it; attachments, each made by parley_mail.attachment or
+parley_mail.stored_attachment; raw, a whole message instead of these;
 idempotency_key, a second call with the same key and message gives the first number, whose status is in
 parley_mail.submitted_messages and parley_mail.tracking; priority, HIGH, NORMAL or LOW; not_before; expires, null: by
 priority; notify, NEVER or a list of SUCCESS, FAILURE, DELAY; ret, FULL or HDRS; envid; variables, an

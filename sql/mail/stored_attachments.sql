@@ -1,0 +1,257 @@
+-- Attachments that are stored once and sent many times (spec mail 4.3, attachments by reference).
+--
+-- put_attachment stores bytes for the role that gives them and names them by their SHA-256; an attachment of send names
+-- the hash instead of carrying the bytes. They are taken into the message when it is submitted: what is sent later is
+-- in the message, and nothing refers to the stored attachment any more. So it may be removed at any time.
+--
+-- A hash is looked up among what its role has put, and nowhere else: who knows or guesses the hash of another's bytes
+-- gets what he gets for one that does not exist.
+--
+-- Invariants, and what keeps each:
+--   a role has bytes once   the unique key on role and hash; whoever puts the same at once waits for the first
+--   what is sent is what was put   the row is locked for key share until the submission commits, so that nobody removes
+--     it in between, and the bytes are counted when they were read
+-- The bytes are content of parley_store, of the system mail, whose holder is attachment_id: numbers of messages and of
+-- attachments are of one sequence.
+-- Locks: rows of _p_attachment for key share, in the order of the array; removal deletes one, expiry skips what is
+-- locked.
+
+create table parley_mail._p_attachment (
+  attachment_id bigint primary key,
+  role oid not null,
+  sha256 bytea not null check (octet_length(sha256) = 32),
+  bytes bigint not null,
+  content_id bigint,
+  put_at timestamptz not null default clock_timestamp(),
+  expires_at timestamptz not null,
+  unique (role, sha256)
+);
+
+comment on table parley_mail._p_attachment is
+'Attachments that roles have stored, until they expire. content_id is null only within the transaction that puts it.';
+
+create index _p_attachment_expiry on parley_mail._p_attachment (expires_at);
+
+create function parley_mail._p_stored_bytes_max(role oid) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce((
+    select q.stored_bytes
+    from parley_mail._p_quota as q
+    where q.role in (_p_stored_bytes_max.role, 0)
+    order by q.role desc
+    limit 1
+  ), 104857600)
+$$;
+
+comment on function parley_mail._p_stored_bytes_max(oid) is
+'Gives how many bytes of attachments a role may have stored: 100 MB without a quota.';
+
+create function parley_mail.put_attachment(
+  content bytea, keep interval default '7 days', caller parley.caller default parley.current_caller()
+) returns bytea
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_submitter parley_mail._p_submitter := parley_mail._p_submitter_of(parley.caller_role(caller));
+  v_sha256 bytea;
+  v_until timestamptz;
+  v_id bigint;
+  v_stored bigint;
+  v_most bigint;
+begin
+  if content is null then
+    found := parley_mail._p_raise('attachment', '1', 'It has no content.');
+  elsif keep between interval '1 minute' and interval '366 days' is not true then
+    found := parley_mail._p_raise('choice', 'keep', coalesce(keep::text, 'null'), '1 minute to 366 days');
+  elsif octet_length(content) > v_submitter.max_size then
+    found := parley_mail._p_raise(
+      'size', octet_length(content)::text, v_submitter.max_size::text, 'max_send_size of the organization'
+    );
+  end if;
+  v_sha256 := sha256(content);
+  v_until := clock_timestamp() + keep;
+  loop
+    update parley_mail._p_attachment as a
+    set expires_at = greatest(a.expires_at, v_until)
+    where a.role = v_submitter.role and a.sha256 = v_sha256;
+    exit when found;
+    insert into parley_mail._p_attachment as a (attachment_id, role, sha256, bytes, expires_at)
+    values (nextval('parley_mail._p_message_id'), v_submitter.role, v_sha256, octet_length(content), v_until)
+    on conflict (role, sha256) do nothing
+    returning a.attachment_id into v_id;
+    exit when found;
+  end loop;
+  if v_id is null then
+    return v_sha256;
+  end if;
+  select sum(a.bytes) into v_stored from parley_mail._p_attachment as a where a.role = v_submitter.role;
+  v_most := parley_mail._p_stored_bytes_max(v_submitter.role);
+  if v_stored > v_most then
+    found := parley_mail._p_raise(
+      'stored', pg_get_userbyid(v_submitter.role), (v_stored - octet_length(content))::text, v_most::text
+    );
+  end if;
+  update parley_mail._p_attachment as a
+  set content_id = parley_mail._p_stored_content(v_id, content)
+  where a.attachment_id = v_id;
+  return v_sha256;
+end
+$$;
+
+comment on function parley_mail.put_attachment(bytea, interval, parley.caller) is
+'Stores the bytes of an attachment for the current role, and gives their SHA-256, by which parley_mail.stored_attachment
+names them. The same bytes again are stored once, and kept as long as the longest time says. No other role can use them.
+Arguments: content, of at most max_send_size; keep, for how long, 1 minute to 366 days.
+Errors: PM001 the role does not hold SEND, PM010 malformed, PM012 too large, PM013 the role has as much as it may, PM014
+resources are short, 40001 at an older snapshot.
+Source: spec mail 4.3.';
+
+create function parley_mail.stored_attachment(
+  filename text, sha256 bytea, content_type text default null, content_id text default null
+) returns parley_mail.attachment
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select (a.filename, a.content_type, null, a.content_id, stored_attachment.sha256)::parley_mail.attachment
+  from parley_mail.attachment(filename, null, content_type, content_id) as a
+$$;
+
+comment on function parley_mail.stored_attachment(text, bytea, text, text) is
+'Makes an attachment for parley_mail.send of bytes that the current role has stored.
+Arguments: filename; sha256, as parley_mail.put_attachment gave it; content_type (null: by the ending of the name);
+content_id, under which HTML shows it as cid:...';
+
+create function parley_mail.remove_attachment(sha256 bytea, caller parley.caller default parley.current_caller())
+returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role constant oid := parley.caller_role(caller);
+  v_id bigint;
+begin
+  delete from parley_mail._p_attachment as a
+  where a.role = v_role and a.sha256 = remove_attachment.sha256
+  returning a.attachment_id into v_id;
+  if v_id is null then
+    return false;
+  end if;
+  perform parley_store.release_content('mail', array[v_id]);
+  return true;
+end
+$$;
+
+comment on function parley_mail.remove_attachment(bytea, parley.caller) is
+'Removes an attachment that the current role has stored; false when it has none of this hash. Messages that were
+submitted with it have their own copy. It waits for submissions that are being made with it.
+Arguments: sha256, as parley_mail.put_attachment gave it.';
+
+create function parley_mail._p_expire_attachments() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+begin
+  select array_agg(a.attachment_id) into v_ids
+  from (
+    select o.attachment_id
+    from parley_mail._p_attachment as o
+    where o.expires_at < clock_timestamp() or not exists (select from pg_roles as r where r.oid = o.role)
+    order by o.attachment_id
+    limit 1000
+    for update of o skip locked
+  ) as a;
+  if v_ids is null then
+    return 0;
+  end if;
+  -- One that was put again meanwhile stays.
+  with expired as (
+    delete from parley_mail._p_attachment as a
+    where a.attachment_id = any (v_ids)
+      and (a.expires_at < clock_timestamp() or not exists (select from pg_roles as r where r.oid = a.role))
+    returning a.attachment_id
+  )
+
+  select array_agg(e.attachment_id) into v_ids from expired as e;
+  perform parley_store.release_content('mail', v_ids);
+  return coalesce(cardinality(v_ids), 0);
+end
+$$;
+
+comment on function parley_mail._p_expire_attachments() is
+'Removes attachments whose time is over, and those of roles that are gone; gives how many. What a submission is taking
+stays until the next time.';
+
+create function parley_mail._p_with_stored(submitter parley_mail._p_submitter, attachments parley_mail.attachment[])
+returns parley_mail.attachment[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_attachment parley_mail.attachment;
+  v_whole parley_mail.attachment[];
+  v_stored record;
+  v_number integer := 0;
+begin
+  if not exists (select from unnest(attachments) as a where a.sha256 is not null) then
+    return attachments;
+  end if;
+  foreach v_attachment in array attachments loop
+    v_number := v_number + 1;
+    if v_attachment.sha256 is not null then
+      if v_attachment.content is not null then
+        found := parley_mail._p_raise('attachment', v_number::text, 'It has content and names a stored one.');
+      end if;
+      select a.attachment_id, a.content_id, a.bytes into v_stored
+      from parley_mail._p_attachment as a
+      where a.role = submitter.role and a.sha256 = v_attachment.sha256 and a.expires_at > clock_timestamp()
+      for key share;
+      if not found then
+        found := parley_mail._p_raise('not stored', v_number::text, left(encode(v_attachment.sha256, 'hex'), 64));
+      end if;
+      v_attachment.content := coalesce(
+        (select o.body from parley_store.open_content(v_stored.content_id, 'mail', v_stored.attachment_id) as o),
+        (
+          select string_agg(k.body, '' order by k.number)
+          from parley_store.read_content(v_stored.content_id, 'mail', v_stored.attachment_id) as k
+        )
+      );
+      -- At an old snapshot chunks may have moved since.
+      if octet_length(v_attachment.content) is distinct from v_stored.bytes then
+        found := parley_mail._p_raise('moved', v_number::text);
+      end if;
+      v_attachment.sha256 := null;
+    end if;
+    v_whole := v_whole || v_attachment;
+  end loop;
+  return v_whole;
+end
+$$;
+
+comment on function parley_mail._p_with_stored(parley_mail._p_submitter, parley_mail.attachment[]) is
+'Gives attachments with the bytes of those that name stored ones, which nobody removes before this transaction ends.
+Errors: PM010 the role has not stored it, or it has expired, or the snapshot of the transaction is too old; 40001.';
+
+create function parley_mail._p_stored_attachments(caller parley.caller default parley.current_caller())
+returns table (sha256 bytea, bytes bigint, put_at timestamptz, expires_at timestamptz)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select a.sha256, a.bytes, a.put_at, a.expires_at
+  from (select parley.caller_role(caller) as role) as c
+  join parley_mail._p_attachment as a on a.role = c.role
+$$;
+
+comment on function parley_mail._p_stored_attachments(parley.caller) is
+'Gives what parley_mail.stored_attachments shows.';
+
+create view parley_mail.stored_attachments as
+select s.sha256, s.bytes, s.put_at, s.expires_at
+from parley_mail._p_stored_attachments() as s;
+
+comment on view parley_mail.stored_attachments is
+'Attachments that the current role has stored; nobody else sees them here.';

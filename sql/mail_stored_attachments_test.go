@@ -1,0 +1,139 @@
+package sql_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+const (
+	putAttachment = "select encode(parley_mail.put_attachment(convert_to(repeat($1, 100000), 'UTF8')), 'hex')"
+	sendStored    = "select parley_mail.send('shop', array['x@example.com'], 'a', attachments => array[parley_mail.stored_attachment('a.pdf', decode($1, 'hex'))])"
+)
+
+// sentBytes is the content of the attachment of a message, as its reader finds it.
+const sentBytes = `select convert_from(decode(substring(convert_from(parley_mail._p_body_of($1), 'UTF8') from 'a[.]pdf"[^\r]*\r\n\r\n([A-Za-z0-9+/=\r\n]*)\r\n--'), 'base64'), 'UTF8')`
+
+func TestStoredAttachmentIsThatOfItsRoleAlone(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	shop, other := b.sender("shop"), b.sender("other")
+	hash := value[string](shop, putAttachment, "0123456789")
+	equal(shop, hash, "select encode(sha256(convert_to(repeat('0123456789', 100000), 'UTF8')), 'hex')")
+	equal(shop, hash, putAttachment, "0123456789")
+	equal(shop, "1 1000000", "select count(*) || ' ' || sum(bytes) from parley_mail.stored_attachments")
+	equal(b.session, 1, "select count(*)::int from parley_store.contents")
+	equal(other, 0, "select count(*)::int from parley_mail.stored_attachments")
+	foreign := other.refusesMail(10, sendStored, hash)
+	absent := other.refusesMail(10, sendStored, hash[:62]+"00")
+	if foreign.Message != absent.Message {
+		t.Errorf("another's attachment is refused by %q, none by %q", foreign.Message, absent.Message)
+	}
+	equal(other, false, "select parley_mail.remove_attachment(decode($1, 'hex'))", hash)
+	equal(other, false, "select parley_mail.remove_attachment(null)")
+	other.refusesMail(10, "select parley_mail.send('shop', array['x@example.com'], 'a', attachments => array[parley_mail.stored_attachment('a.pdf', null)])")
+	b.as(b.role("nobody")).refusesMail(1, putAttachment, "x")
+	// Named or carried, it is the same to a key; and the message stays what it was.
+	first := value[int64](shop, `select parley_mail.send('shop', array['x@example.com'], 'a', idempotency_key => 'k',
+		attachments => array[parley_mail.stored_attachment('a.pdf', decode($1, 'hex'))])`, hash)
+	equal(shop, true, "select parley_mail.remove_attachment(decode($1, 'hex'))", hash)
+	equal(shop, first, `select parley_mail.send('shop', array['x@example.com'], 'a', idempotency_key => 'k',
+		attachments => array[parley_mail.attachment('a.pdf', convert_to(repeat('0123456789', 100000), 'UTF8'))])`)
+	shop.refusesMail(10, sendStored, hash)
+	equal(b.session, true, "select ("+sentBytes+") = repeat('0123456789', 100000)", first)
+	equal(b.session, 1, "select count(*)::int from parley_store.contents")
+	// Small ones too, and for each recipient of many.
+	shop.exec("select parley_mail.put_attachment('small')")
+	shop.exec(`select parley_mail.send_batch('shop', array['x@example.com', 'y@example.com'], 'batch', attachments =>
+		array[parley_mail.stored_attachment('a.pdf', sha256('small')), parley_mail.attachment('b', 'b')])`)
+	equal(b.session, "small small", `select string_agg((`+strings.ReplaceAll(sentBytes, "$1", "m.message_id")+`), ' ') from parley_mail._p_message as m where m.subject = 'batch'`)
+}
+
+func TestStoredAttachmentsHaveLimitsAndAnEnd(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	role := b.role("shop")
+	b.exec("select parley_mail.grant_right('SEND', $1)", role)
+	shop := b.as(role)
+	for statement, number := range map[string]int{
+		"select parley_mail.put_attachment(null)": 10, "select parley_mail.put_attachment('x', keep => null)": 10, "select parley_mail.put_attachment('x', keep => '367 days')": 10,
+		"select parley_mail.put_attachment('x', keep => '-1 days')": 10, "select parley_mail.put_attachment(convert_to(repeat('x', 10485761), 'UTF8'))": 12,
+	} {
+		shop.refusesMail(number, statement)
+	}
+	b.exec("select parley_mail.set_quota($1, stored_bytes => 1500000)", role)
+	hash := value[string](shop, putAttachment, "0123456789")
+	shop.refusesMail(13, putAttachment, "012345")
+	shop.exec(putAttachment, "0123")
+	shop.exec(putAttachment, "0123456789")
+	// A rollback leaves nothing.
+	shop.exec("select parley_mail.remove_attachment(a.sha256) from parley_mail.stored_attachments as a where a.bytes < 1000000")
+	shop.exec("begin")
+	shop.exec(putAttachment, "01234")
+	shop.rollback()
+	equal(b.session, 1, "select count(*)::int from parley_store.contents")
+	// What is asked for longer stays longer; nothing shortens it.
+	shop.exec("select parley_mail.put_attachment(convert_to(repeat('0123456789', 100000), 'UTF8'), keep => '1 minute')")
+	equal(b.session, 0, "select parley_mail._p_expire_attachments()")
+	b.exec("update parley_mail._p_attachment set expires_at = now() - interval '1 second'")
+	shop.refusesMail(10, sendStored, hash)
+	shop.exec(putAttachment, "0123456789")
+	equal(b.session, 0, "select parley_mail._p_expire_attachments()")
+	shop.exec(sendStored, hash)
+	b.exec("update parley_mail._p_attachment set expires_at = now() - interval '1 second'")
+	equal(b.session, 1, "select parley_mail._p_expire_attachments()")
+	equal(b.session, 1, "select count(*)::int from parley_store.contents")
+	// What a role has left behind goes with it.
+	shop.exec(putAttachment, "01")
+	b.exec("update parley_mail._p_attachment set role = 1")
+	equal(b.session, 1, "select parley_mail._p_expire_attachments()")
+}
+
+// Of two who store the same at once the second waits; what a submission takes stays until its end.
+func TestStoredAttachmentInTwoSessions(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	role := b.role("shop")
+	b.exec("select parley_mail.grant_right('SEND', $1)", role)
+	beside := func(s session, statement string, arguments ...any) <-chan error {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.db.Exec(context.WithoutCancel(t.Context()), statement, arguments...)
+			ended <- err
+		}()
+		b.waitForLock()
+		return ended
+	}
+	var hash string
+	for _, end := range []string{"rollback", "commit"} {
+		first, second := b.as(role), b.as(role)
+		first.exec("begin")
+		hash = value[string](first, putAttachment, end)
+		ended := beside(second, putAttachment, end)
+		first.exec(end)
+		if err := <-ended; err != nil {
+			t.Errorf("after %s the second got %v", end, err)
+		}
+		equal(second, 1, "select count(*)::int from parley_mail.stored_attachments where sha256 = decode($1, 'hex')", hash)
+	}
+	sending, removing := b.as(role), b.as(role)
+	sending.exec("begin")
+	sending.exec(sendStored, hash)
+	ended := beside(removing, "select parley_mail.remove_attachment(decode($1, 'hex'))", hash)
+	sending.exec(sendStored, hash)
+	sending.commit()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	b.requireSubmitted(2)
+	// Whoever waits for a removal finds nothing.
+	removing.exec(putAttachment, "commit")
+	removing.exec("begin")
+	removing.exec("select parley_mail.remove_attachment(decode($1, 'hex'))", hash)
+	ended = beside(sending, sendStored, hash)
+	removing.commit()
+	if err := <-ended; err == nil {
+		t.Error("a removed attachment was sent")
+	}
+	equal(b.session, 3, "select count(*)::int from parley_store.contents")
+}
