@@ -107,11 +107,14 @@ const mailWalkScene = `
 	select parley_mail.send('ann', array['y@far.example'], 'TOPSECRET 7', 'waits');
 	insert into parley_mail._p_daemon (name, role, host) values ('TOPSECRET 8', 'x', 'x');
 	insert into parley_store._p_pressure_change (system, node, resource, event_id, from_level, to_level, message)
-	values ('mail', 'TOPSECRET 9', 'x', 15004, 'NORMAL', 'HIGH', 'TOPSECRET 10')`
+	values ('mail', 'TOPSECRET 9', 'x', 15004, 'NORMAL', 'HIGH', 'TOPSECRET 10');
+	insert into parley_mail._p_kept_body (body_id, target_table, body, kept_until)
+	values (1, 'parley_mail._p_kept_body'::regclass, 'TOPSECRET 11', now() + '1 day')`
 
 // mailAsksWithoutShowing are the functions whose check the walk does not come to, with the reason.
 var mailAsksWithoutShowing = map[string]string{
 	"parley_mail.attachment(text, bytea, text, text)":        "it needs no right",
+	"parley_mail.read_part(jsonb, text, parley.caller)":      "it reads what its caller gives it, and by read_raw",
 	"parley_mail.stored_attachment(text, bytea, text, text)": "it needs no right",
 	"parley_mail.remove_attachment(bytea, parley.caller)":    "it finds what its caller has stored; TestStoredAttachmentIsThatOfItsRoleAlone has others call it",
 	"parley_mail._p_pressure_history(parley.caller)":         "a daemon alone makes what it shows; it asks as _p_pressure_changes does",
