@@ -36359,6 +36359,11 @@ from (values
     'Give one object for all recipients, or an array with an object for each, in their order.'),
   (10, 'times', 'the message would expire before it may be sent', null,
     'Let expires be later than not_before and now.'),
+  (10, 'not stored', 'attachment %1$s names bytes that are not stored',
+    'This role has stored none whose SHA-256 is %2$s, or their time is over.',
+    'Store them by parley_mail.put_attachment(content), and submit again.'),
+  (10, 'moved', 'attachment %1$s cannot be read in this transaction',
+    'Its bytes were moved after the snapshot of the transaction was taken.', 'Try the transaction again.'),
   (10, 'verp', 'sender "%1$s" cannot have a return path for each recipient', '%2$s',
     'Send from an address whose local part is short and needs no quotes, or leave verp off.'),
   (10, 'far time', 'a time is too far away', 'Years are from 1 to 9998.', 'Give a time that is nearer, or null.'),
@@ -36381,6 +36386,8 @@ from (values
     'Send a link instead of the attachment, or raise the limit: %3$s.'),
   (13, 'messages', 'role %1$I has submitted %2$s messages in the last minute', 'Its quota is %3$s.',
     'Wait a minute, or have an administrator raise it: select parley_mail.set_quota(...).'),
+  (13, 'stored', 'role %1$I has attachments of %2$s bytes stored', 'Its quota is %3$s.',
+    'Remove some by parley_mail.remove_attachment(sha256), or have an administrator raise it: set_quota.'),
   (13, 'bytes', 'role %1$I has submitted %2$s bytes in the last minute', 'Its quota is %3$s.',
     'Wait a minute, or have an administrator raise it: select parley_mail.set_quota(...).'),
   (6, 'queue', 'there is no queue "%1$s"', 'Queues come with their first message and go when they are empty.',
@@ -39171,11 +39178,14 @@ where o.kind = 'organization';
 -- Texts of ASCII with lines of at most 998 go out as they are, others in base64: each transport takes both.
 -- Cost: ASCII takes one pass over each text and no statement but that on the lengths of lines.
 
-create type parley_mail.attachment as (filename text, content_type text, content bytea, content_id text);
+create type parley_mail.attachment as (
+  filename text, content_type text, content bytea, content_id text, sha256 bytea
+);
 
 comment on type parley_mail.attachment is
 'A file that goes with a message: its name, its type (null: application/octet-stream), its bytes, and the id by which
-HTML names it as cid:... (null: it is not shown within the text). Make one with parley_mail.attachment(...).';
+HTML names it as cid:... (null: it is not shown within the text); or sha256 of stored bytes instead of these. Make one
+with parley_mail.attachment(...) or parley_mail.stored_attachment(...).';
 
 create function parley_mail.attachment(
   filename text, content bytea, content_type text default null, content_id text default null
@@ -39195,7 +39205,7 @@ as $$
       ) as t (ending, type)
       where t.ending = lower(substring(filename from E'\\.([^.]*)$'))
     )),
-    content, content_id
+    content, content_id, null
   )::parley_mail.attachment
 $$;
 
@@ -40001,12 +40011,13 @@ create table parley_mail._p_quota (
   role oid primary key,
   messages_per_minute integer check (messages_per_minute >= 0),
   bytes_per_minute bigint check (bytes_per_minute >= 0),
-  is_exempt_from_pressure boolean not null default false
+  is_exempt_from_pressure boolean not null default false,
+  stored_bytes bigint not null default 104857600 check (stored_bytes >= 0)
 );
 
 comment on table parley_mail._p_quota is
 'How much a role may submit in a minute; null: as much as it likes. is_exempt_from_pressure: it may submit while
-resources are short.';
+resources are short; stored_bytes: how many bytes of attachments it may have stored.';
 
 create table parley_mail._p_submitted (
   role oid not null,
@@ -40023,7 +40034,8 @@ create index _p_submitted_at on parley_mail._p_submitted (role, at);
 
 create function parley_mail.set_quota(
   role text, messages_per_minute integer default null, bytes_per_minute bigint default null,
-  is_exempt_from_pressure boolean default false, caller parley.caller default parley.current_caller()
+  is_exempt_from_pressure boolean default false, stored_bytes bigint default 104857600,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -40032,25 +40044,28 @@ declare
   v_caller oid := parley.caller_role(caller);
 begin
   found := parley_mail._p_require(v_caller, 'ADMINISTER');
-  insert into parley_mail._p_quota as q (role, messages_per_minute, bytes_per_minute, is_exempt_from_pressure)
+  insert into parley_mail._p_quota as q (
+    role, messages_per_minute, bytes_per_minute, is_exempt_from_pressure, stored_bytes
+  )
   values (
     parley_mail._p_role(set_quota.role), set_quota.messages_per_minute, set_quota.bytes_per_minute,
-    set_quota.is_exempt_from_pressure is true
+    set_quota.is_exempt_from_pressure is true, coalesce(set_quota.stored_bytes, 104857600)
   )
   on conflict on constraint _p_quota_pkey do update
   set messages_per_minute = excluded.messages_per_minute, bytes_per_minute = excluded.bytes_per_minute,
-    is_exempt_from_pressure = excluded.is_exempt_from_pressure;
+    is_exempt_from_pressure = excluded.is_exempt_from_pressure, stored_bytes = excluded.stored_bytes;
   perform parley_mail._p_record_audit(v_caller, 'set quota', set_quota.role, jsonb_build_object(
     'messages_per_minute', messages_per_minute, 'bytes_per_minute', bytes_per_minute,
-    'is_exempt_from_pressure', is_exempt_from_pressure
+    'is_exempt_from_pressure', is_exempt_from_pressure, 'stored_bytes', stored_bytes
   ));
 end
 $$;
 
-comment on function parley_mail.set_quota(text, integer, bigint, boolean, parley.caller) is
+comment on function parley_mail.set_quota(text, integer, bigint, boolean, bigint, parley.caller) is
 'Limits how much a role may submit by parley_mail.send; public stands for each role that has no quota of its own.
 Arguments: role; messages_per_minute, bytes_per_minute, null for no limit; is_exempt_from_pressure, whether it may
-submit while resources are short, until nearly nothing is left of a volume.
+submit while resources are short, until nearly nothing is left of a volume; stored_bytes, how much it may store by
+parley_mail.put_attachment.
 Errors: PM001 not allowed, PM002 no such role, 23514 negative.
 Source: spec mail 4.3, 14.3.';
 
@@ -40458,6 +40473,266 @@ $$;
 comment on function parley_mail._p_submit_as_stored(bigint[], timestamptz) is
 'Has messages categorized by the priority with which each was stored, which may be less than was asked for.';
 
+-- sql/mail/stored_attachments.sql
+
+-- Attachments that are stored once and sent many times (spec mail 4.3, attachments by reference).
+--
+-- put_attachment stores bytes for the role that gives them and names them by their SHA-256; an attachment of send names
+-- the hash instead of carrying the bytes. They are taken into the message when it is submitted: what is sent later is
+-- in the message, and nothing refers to the stored attachment any more. So it may be removed at any time.
+--
+-- A hash is looked up among what its role has put, and nowhere else: who knows or guesses the hash of another's bytes
+-- gets what he gets for one that does not exist.
+--
+-- Invariants, and what keeps each:
+--   a role has bytes once   the unique key on role and hash; whoever puts the same at once waits for the first
+--   what is sent is what was put   the row is locked for key share until the submission commits, so that nobody removes
+--     it in between, and the bytes are counted when they were read
+-- The bytes are content of parley_store, of the system mail, whose holder is attachment_id: numbers of messages and of
+-- attachments are of one sequence.
+-- Locks: rows of _p_attachment for key share, in the order of the array; removal deletes one, expiry skips what is
+-- locked.
+
+create table parley_mail._p_attachment (
+  attachment_id bigint primary key,
+  role oid not null,
+  sha256 bytea not null check (octet_length(sha256) = 32),
+  bytes bigint not null,
+  content_id bigint,
+  put_at timestamptz not null default clock_timestamp(),
+  expires_at timestamptz not null,
+  unique (role, sha256)
+);
+
+comment on table parley_mail._p_attachment is
+'Attachments that roles have stored, until they expire. content_id is null only within the transaction that puts it.';
+
+create index _p_attachment_expiry on parley_mail._p_attachment (expires_at);
+
+create function parley_mail._p_stored_bytes_max(role oid) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce((
+    select q.stored_bytes
+    from parley_mail._p_quota as q
+    where q.role in (_p_stored_bytes_max.role, 0)
+    order by q.role desc
+    limit 1
+  ), 104857600)
+$$;
+
+comment on function parley_mail._p_stored_bytes_max(oid) is
+'Gives how many bytes of attachments a role may have stored: 100 MB without a quota.';
+
+create function parley_mail.put_attachment(
+  content bytea, keep interval default '7 days', caller parley.caller default parley.current_caller()
+) returns bytea
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_submitter parley_mail._p_submitter := parley_mail._p_submitter_of(parley.caller_role(caller));
+  v_sha256 bytea;
+  v_until timestamptz;
+  v_id bigint;
+  v_stored bigint;
+  v_most bigint;
+begin
+  if content is null then
+    found := parley_mail._p_raise('attachment', '1', 'It has no content.');
+  elsif keep between interval '1 minute' and interval '366 days' is not true then
+    found := parley_mail._p_raise('choice', 'keep', coalesce(keep::text, 'null'), '1 minute to 366 days');
+  elsif octet_length(content) > v_submitter.max_size then
+    found := parley_mail._p_raise(
+      'size', octet_length(content)::text, v_submitter.max_size::text, 'max_send_size of the organization'
+    );
+  end if;
+  v_sha256 := sha256(content);
+  v_until := clock_timestamp() + keep;
+  loop
+    update parley_mail._p_attachment as a
+    set expires_at = greatest(a.expires_at, v_until)
+    where a.role = v_submitter.role and a.sha256 = v_sha256;
+    exit when found;
+    insert into parley_mail._p_attachment as a (attachment_id, role, sha256, bytes, expires_at)
+    values (nextval('parley_mail._p_message_id'), v_submitter.role, v_sha256, octet_length(content), v_until)
+    on conflict (role, sha256) do nothing
+    returning a.attachment_id into v_id;
+    exit when found;
+  end loop;
+  if v_id is null then
+    return v_sha256;
+  end if;
+  select sum(a.bytes) into v_stored from parley_mail._p_attachment as a where a.role = v_submitter.role;
+  v_most := parley_mail._p_stored_bytes_max(v_submitter.role);
+  if v_stored > v_most then
+    found := parley_mail._p_raise(
+      'stored', pg_get_userbyid(v_submitter.role), (v_stored - octet_length(content))::text, v_most::text
+    );
+  end if;
+  update parley_mail._p_attachment as a
+  set content_id = parley_mail._p_stored_content(v_id, content)
+  where a.attachment_id = v_id;
+  return v_sha256;
+end
+$$;
+
+comment on function parley_mail.put_attachment(bytea, interval, parley.caller) is
+'Stores the bytes of an attachment for the current role, and gives their SHA-256, by which parley_mail.stored_attachment
+names them. The same bytes again are stored once, and kept as long as the longest time says. No other role can use them.
+Arguments: content, of at most max_send_size; keep, for how long, 1 minute to 366 days.
+Errors: PM001 the role does not hold SEND, PM010 malformed, PM012 too large, PM013 the role has as much as it may, PM014
+resources are short, 40001 at an older snapshot.
+Source: spec mail 4.3.';
+
+create function parley_mail.stored_attachment(
+  filename text, sha256 bytea, content_type text default null, content_id text default null
+) returns parley_mail.attachment
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select (a.filename, a.content_type, null, a.content_id, stored_attachment.sha256)::parley_mail.attachment
+  from parley_mail.attachment(filename, null, content_type, content_id) as a
+$$;
+
+comment on function parley_mail.stored_attachment(text, bytea, text, text) is
+'Makes an attachment for parley_mail.send of bytes that the current role has stored.
+Arguments: filename; sha256, as parley_mail.put_attachment gave it; content_type (null: by the ending of the name);
+content_id, under which HTML shows it as cid:...';
+
+create function parley_mail.remove_attachment(sha256 bytea, caller parley.caller default parley.current_caller())
+returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role constant oid := parley.caller_role(caller);
+  v_id bigint;
+begin
+  delete from parley_mail._p_attachment as a
+  where a.role = v_role and a.sha256 = remove_attachment.sha256
+  returning a.attachment_id into v_id;
+  if v_id is null then
+    return false;
+  end if;
+  perform parley_store.release_content('mail', array[v_id]);
+  return true;
+end
+$$;
+
+comment on function parley_mail.remove_attachment(bytea, parley.caller) is
+'Removes an attachment that the current role has stored; false when it has none of this hash. Messages that were
+submitted with it have their own copy. It waits for submissions that are being made with it.
+Arguments: sha256, as parley_mail.put_attachment gave it.';
+
+create function parley_mail._p_expire_attachments() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+begin
+  select array_agg(a.attachment_id) into v_ids
+  from (
+    select o.attachment_id
+    from parley_mail._p_attachment as o
+    where o.expires_at < clock_timestamp() or not exists (select from pg_roles as r where r.oid = o.role)
+    order by o.attachment_id
+    limit 1000
+    for update of o skip locked
+  ) as a;
+  if v_ids is null then
+    return 0;
+  end if;
+  -- One that was put again meanwhile stays.
+  with expired as (
+    delete from parley_mail._p_attachment as a
+    where a.attachment_id = any (v_ids)
+      and (a.expires_at < clock_timestamp() or not exists (select from pg_roles as r where r.oid = a.role))
+    returning a.attachment_id
+  )
+
+  select array_agg(e.attachment_id) into v_ids from expired as e;
+  perform parley_store.release_content('mail', v_ids);
+  return coalesce(cardinality(v_ids), 0);
+end
+$$;
+
+comment on function parley_mail._p_expire_attachments() is
+'Removes attachments whose time is over, and those of roles that are gone; gives how many. What a submission is taking
+stays until the next time.';
+
+create function parley_mail._p_with_stored(submitter parley_mail._p_submitter, attachments parley_mail.attachment[])
+returns parley_mail.attachment[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_attachment parley_mail.attachment;
+  v_whole parley_mail.attachment[];
+  v_stored record;
+  v_number integer := 0;
+begin
+  if not exists (select from unnest(attachments) as a where a.sha256 is not null) then
+    return attachments;
+  end if;
+  foreach v_attachment in array attachments loop
+    v_number := v_number + 1;
+    if v_attachment.sha256 is not null then
+      if v_attachment.content is not null then
+        found := parley_mail._p_raise('attachment', v_number::text, 'It has content and names a stored one.');
+      end if;
+      select a.attachment_id, a.content_id, a.bytes into v_stored
+      from parley_mail._p_attachment as a
+      where a.role = submitter.role and a.sha256 = v_attachment.sha256 and a.expires_at > clock_timestamp()
+      for key share;
+      if not found then
+        found := parley_mail._p_raise('not stored', v_number::text, left(encode(v_attachment.sha256, 'hex'), 64));
+      end if;
+      v_attachment.content := coalesce(
+        (select o.body from parley_store.open_content(v_stored.content_id, 'mail', v_stored.attachment_id) as o),
+        (
+          select string_agg(k.body, '' order by k.number)
+          from parley_store.read_content(v_stored.content_id, 'mail', v_stored.attachment_id) as k
+        )
+      );
+      -- At an old snapshot chunks may have moved since.
+      if octet_length(v_attachment.content) is distinct from v_stored.bytes then
+        found := parley_mail._p_raise('moved', v_number::text);
+      end if;
+      v_attachment.sha256 := null;
+    end if;
+    v_whole := v_whole || v_attachment;
+  end loop;
+  return v_whole;
+end
+$$;
+
+comment on function parley_mail._p_with_stored(parley_mail._p_submitter, parley_mail.attachment[]) is
+'Gives attachments with the bytes of those that name stored ones, which nobody removes before this transaction ends.
+Errors: PM010 the role has not stored it, or it has expired, or the snapshot of the transaction is too old; 40001.';
+
+create function parley_mail._p_stored_attachments(caller parley.caller default parley.current_caller())
+returns table (sha256 bytea, bytes bigint, put_at timestamptz, expires_at timestamptz)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select a.sha256, a.bytes, a.put_at, a.expires_at
+  from (select parley.caller_role(caller) as role) as c
+  join parley_mail._p_attachment as a on a.role = c.role
+$$;
+
+comment on function parley_mail._p_stored_attachments(parley.caller) is
+'Gives what parley_mail.stored_attachments shows.';
+
+create view parley_mail.stored_attachments as
+select s.sha256, s.bytes, s.put_at, s.expires_at
+from parley_mail._p_stored_attachments() as s;
+
+comment on view parley_mail.stored_attachments is
+'Attachments that the current role has stored; nobody else sees them here.';
+
 -- sql/mail/submission.sql
 
 -- parley_mail.send and parley_mail.send_batch, and what their callers see of what they have submitted.
@@ -40479,9 +40754,10 @@ begin
   v_hash := sha256(
     convert_to(content::text, 'UTF8') || coalesce(sha256(raw), '') || coalesce((
       select string_agg(
-        sha256(a.content) || convert_to(row(a.filename, a.content_type, a.content_id)::text, 'UTF8'), '' order by a.n
+        coalesce(a.sha256, sha256(a.content))
+          || convert_to(row(a.filename, a.content_type, a.content_id)::text, 'UTF8'), '' order by a.n
       )
-      from unnest(attachments) with ordinality as a (filename, content_type, content, content_id, n)
+      from unnest(attachments) with ordinality as a (filename, content_type, content, content_id, sha256, n)
     ), '')
   );
   loop
@@ -40612,6 +40888,9 @@ begin
       return v_first;
     end if;
   end if;
+  if attachments is not null then
+    attachments := parley_mail._p_with_stored(v_submitter, attachments);
+  end if;
   if variables is not null then
     v_variables := parley_mail._p_variables_of(variables, cardinality(recipients));
     for i in 1..cardinality(recipients) loop
@@ -40656,7 +40935,8 @@ comment on function parley_mail.send(
 never been. It is rendered now; retries send the same bytes.
 Arguments: sender, address@domain or Name <address@domain>, or a local part alone of the default domain; recipients,
 written the same way; subject; text; html; headers, {"Name": "value"}, where From, To and Cc change what is shown and
-not who gets it; attachments, each made by parley_mail.attachment; raw, a whole message instead of these;
+not who gets it; attachments, each made by parley_mail.attachment or
+parley_mail.stored_attachment; raw, a whole message instead of these;
 idempotency_key, a second call with the same key and message gives the first number, whose status is in
 parley_mail.submitted_messages and parley_mail.tracking; priority, HIGH, NORMAL or LOW; not_before; expires, null: by
 priority; notify, NEVER or a list of SUCCESS, FAILURE, DELAY; ret, FULL or HDRS; envid; variables, an
@@ -40768,7 +41048,8 @@ create function parley_mail.send_batch(
   headers jsonb default null, variables jsonb default null, priority text default 'NORMAL',
   not_before timestamptz default null, expires timestamptz default null, notify text default null,
   ret text default null, envid text default null, on_status text default null, tag text default null,
-  verp boolean default false, caller parley.caller default parley.current_caller()
+  verp boolean default false, attachments parley_mail.attachment[] default null,
+  caller parley.caller default parley.current_caller()
 ) returns setof bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -40793,7 +41074,10 @@ begin
   -- Each recipient is a message: the limit is one of the call.
   v_submitter.max_recipients := 100000;
   v_addresses := parley_mail._p_require_recipients(v_submitter, recipients);
-  if variables is null and v_addresses = recipients then
+  if attachments is not null then
+    attachments := parley_mail._p_with_stored(v_submitter, attachments);
+  end if;
+  if variables is null and attachments is null and v_addresses = recipients then
     v_ids := parley_mail._p_send_alike(
       v_submitter, v_options, v_sender, sender, v_addresses, subject, text, html, headers
     );
@@ -40804,7 +41088,7 @@ begin
       v_ids := v_ids || nextval('parley_mail._p_message_id');
       perform parley_mail._p_send_one_of(
         v_submitter, v_options, v_sender, sender, recipients[i], v_addresses[i], subject, text, html, headers,
-        case when variables is not null then v_variables[least(i, cardinality(v_variables))] end, v_ids[i]
+        case when variables is not null then v_variables[least(i, cardinality(v_variables))] end, v_ids[i], attachments
       );
     end loop;
   end if;
@@ -40819,7 +41103,7 @@ $$;
 
 comment on function parley_mail.send_batch(
   text, text[], text, text, text, jsonb, jsonb, text, timestamptz, timestamptz, text, text, text, text, text, boolean,
-  parley.caller
+  parley_mail.attachment[], parley.caller
 ) is
 'Submits a message of his own to each of many recipients, in this transaction, and gives their numbers in the order of
 the recipients.
@@ -47908,6 +48192,7 @@ begin
   return query select 'delays'::text, parley_mail._p_report_delays();
   return query select 'expired'::text, parley_mail._p_expire_waiting();
   return query select 'kept bodies'::text, parley_mail._p_remove_kept();
+  return query select 'stored attachments'::text, parley_mail._p_expire_attachments();
   return query select 'remembered deliveries'::text, parley_mail._p_forget_delivered();
   delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';
   delete from parley_mail._p_idempotency as i
