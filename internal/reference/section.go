@@ -191,12 +191,13 @@ var sections = []section{
 		intro: "See [the page on mail](mail.md). Each function asks for a right of its own; an error has a SQLSTATE of class `PM`, " +
 			"and `select * from parley_mail.errors` lists them.",
 		files: []string{
-			"mail/submission.sql", "mail/send_batch.sql", "mail/stored_attachments.sql", "mail/render.sql", "mail/rights.sql", "mail/configuration.sql", "mail/apply.sql",
-			"mail/directory_settings.sql", "mail/messages.sql", "mail/queue_views.sql", "mail/operations.sql", "mail/message_filter.sql",
-			"mail/find_queues.sql", "mail/waiting_messages.sql", "mail/message_views.sql", "mail/message_operations.sql", "mail/remove_messages.sql",
-			"mail/export_messages.sql", "mail/kept_bodies.sql", "mail/parts.sql", "mail/held_domains.sql", "mail/test_address.sql",
-			"mail/tracking.sql",
-			"mail/pressure.sql", "mail/pressure_views.sql", "mail/daemons.sql", "mail/counters.sql", "mail/findings.sql", "mail/errors.sql",
+			"mail/submission.sql", "mail/send_batch.sql", "mail/stored_attachments.sql", "mail/render.sql", "mail/rights.sql",
+			"mail/configuration.sql", "mail/apply.sql", "mail/directory_settings.sql", "mail/messages.sql", "mail/queue_views.sql",
+			"mail/operations.sql", "mail/message_filter.sql", "mail/find_queues.sql", "mail/waiting_messages.sql",
+			"mail/message_views.sql", "mail/message_operations.sql", "mail/remove_messages.sql", "mail/export_messages.sql",
+			"mail/kept_bodies.sql", "mail/parts.sql", "mail/held_domains.sql", "mail/test_address.sql", "mail/tracking.sql",
+			"mail/pressure.sql", "mail/pressure_views.sql", "mail/daemons.sql", "mail/counters.sql", "mail/findings.sql",
+			"mail/errors.sql",
 		},
 	},
 }

@@ -44,7 +44,8 @@ type Recipient struct {
 }
 
 // Send sends a message and says what became of each recipient, in their order. A host that takes no more recipients in one transaction
-// gets the rest in another, and so does each recipient with a return path of its own. When ctx ends, the connection is closed, and what was not answered is deferred or unknown.
+// gets the rest in another, and so does each recipient with a return path of its own. When ctx ends, the connection is closed, and what was
+// not answered is deferred or unknown.
 func (c *Connection) Send(ctx context.Context, message Message) []Result {
 	results := make([]Result, len(message.Recipients))
 	if refusal := c.refuse(ctx, &message); refusal != nil {

@@ -227,7 +227,9 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 		return message.Envelope{}, err
 	}
 	if hasVERP && !sender.HasReturnPaths() {
-		return message.Envelope{}, fmt.Errorf("of %q no return path of a recipient can be made: its local part is long or needs quotes", sender.String())
+		return message.Envelope{}, fmt.Errorf(
+			"of %q no return path of a recipient can be made: its local part is long or needs quotes", sender.String(),
+		)
 	}
 	authors, err := header.Authors()
 	if err != nil {

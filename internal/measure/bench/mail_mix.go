@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/parley-broker/parley/internal/measure/postfix"
@@ -32,8 +33,8 @@ func (load mailLoad) injections(address string, messages int) []postfix.Injectio
 	}
 	left := messages
 	var all []postfix.Injection
-	for n := len(mix) - 1; n >= 0; n-- {
-		count := messages * mix[n].percent / 100
+	for n, part := range slices.Backward(mix) {
+		count := messages * part.percent / 100
 		if n == 0 {
 			count = left
 		}
@@ -42,7 +43,7 @@ func (load mailLoad) injections(address string, messages int) []postfix.Injectio
 			continue
 		}
 		all = append(all, postfix.Injection{
-			Address: address, Sessions: max(1, load.sessions*mix[n].percent/100), Messages: count, Size: mix[n].size,
+			Address: address, Sessions: max(1, load.sessions*part.percent/100), Messages: count, Size: part.size,
 			Sender: mailSender, Recipient: "someone@" + mailDomain,
 		})
 	}
