@@ -18,6 +18,8 @@ func TestMessagesFollowTheirTargetToItsMirrorAndBack(t *testing.T) {
 	principal := target.daemon
 	mirror := keys.second(t, "mirror", "target", target.dsn())
 	introduce(t, keys, asker, target)
+	// Until it does, the asker rightly goes to the mirror.
+	await(t, "the principal listens", func() bool { return strings.Contains(principal.log.String(), "the broker endpoint is open") })
 	for _, service := range []string{"target/target", "target/initiator"} {
 		must(t, asker.conn, `
 			select parley.create_route($1, 'tcp://' || $2, service_name => $1, broker_instance => $3, mirror_address => 'tcp://' || $4)`,
