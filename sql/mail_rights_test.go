@@ -108,8 +108,8 @@ const mailWalkScene = `
 	insert into parley_mail._p_daemon (name, role, host) values ('TOPSECRET 8', 'x', 'x');
 	insert into parley_store._p_pressure_change (system, node, resource, event_id, from_level, to_level, message)
 	values ('mail', 'TOPSECRET 9', 'x', 15004, 'NORMAL', 'HIGH', 'TOPSECRET 10');
-	insert into parley_mail._p_kept_body (body_id, target_table, body, kept_until)
-	values (1, 'parley_mail._p_kept_body'::regclass, 'TOPSECRET 11', now() + '1 day')`
+	insert into parley_mail._p_kept_body (body_id, target_table, target_name, body, kept_until)
+	values (1, 'parley_mail._p_kept_body'::regclass, 'parley_mail._p_kept_body', 'TOPSECRET 11', now() + '1 day')`
 
 // mailAsksWithoutShowing are the functions whose check the walk does not come to, with the reason.
 var mailAsksWithoutShowing = map[string]string{

@@ -306,14 +306,57 @@ func TestRawMessageIsKeptForWhoMayReceiveTheReference(t *testing.T) {
 		equal(s, true, "select octet_length(parley_mail.read_raw($1)) > 9", row)
 		b.exec("alter table public.kept enable row level security")
 		s.refusesMail(6, "select parley_mail.read_raw($1)", row)
-		b.exec("alter table public.kept disable row level security; revoke select on public.kept from " + quote(reader))
-		s.exec("select parley_mail.release_raw($1)", id)
+		b.exec("alter table public.kept disable row level security")
+		s.refusesMail(6, "select parley_mail.release_raw($1)", row)
+		b.exec("alter table public.kept rename to renamed")
+		s.refusesMail(6, "select parley_mail.read_raw($1)", row)
+		b.exec("alter table public.renamed rename to kept; revoke usage on schema public from public")
+		s.refusesMail(6, "select parley_mail.read_raw($1)", row)
+		b.exec("grant usage on schema public to public; revoke select on public.kept from " + quote(reader))
+
+		part := "select octet_length(parley_mail.read_part($1, '1'))"
+		payload := fmt.Sprintf(`{"raw_reference": %d, "attachments": [{"part": "1", "offset": 0, "bytes": 9}]}`, id)
+		equal(s, 9, part, payload)
+		equal(s, 9, part, `{"raw": "aGVsbG8gd29ybGQ=", "attachments": [{"part": "1", "offset": 0, "bytes": 9}]}`)
+		s.refusesMail(4, part, `{"raw": "aGVsbG8="}`)
+
+		// A receiver that releases it holds up no delivery of the same content, as long as its transaction may last.
+		tx := b.begin()
+		tx.exec("set local role " + quote(reader))
+		tx.exec("select parley_mail.release_raw($1)", id)
+		tx.refusesMail(6, "savepoint s; select parley_mail.read_raw("+fmt.Sprint(id)+")")
+		share := b.begin()
+		share.exec("set local lock_timeout = '3s'")
+		share.exec(`
+			select parley_store.share_content(k.content_id, 'mail', k.body_id, 1000000)
+			from parley_mail._p_kept_body as k where k.body_id = $1 and k.content_id is not null`, id)
+		share.rollback()
+		tx.exec("rollback to s")
+		tx.commit()
 		s.refusesMail(6, "select parley_mail.read_raw($1)", id)
 	}
-	equal(b.session, "4 2 0", `select concat_ws(' ', (select count(*) from parley_mail._p_kept_body),
+	equal(b.session, "6 3 0", `select concat_ws(' ', (select count(*) from parley_mail._p_kept_body),
 		(select count(*) from parley_store._p_content_reference), (select count(*) from parley_mail._p_message))`)
 	b.exec("update parley_mail._p_kept_body set kept_until = now()")
 	b.exec("select parley_mail._p_maintain()")
 	equal(b.session, "0 0 0", `select concat_ws(' ', (select count(*) from parley_mail._p_kept_body),
 		(select count(*) from parley_store._p_content_reference), (select count(*) from parley_store._p_content))`)
+}
+
+// Each conversation to which a message is delivered has a reference of its own: who releases one does not take it from the others.
+func TestEachConversationHasAReferenceOfItsOwn(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec("select parley.create_queue('a'), parley.create_service('//a', 'a', array['DEFAULT'])")
+	b.apply(`{"service binding": {"a": {"pattern": "a+*@example.org", "service": "//a", "from_service": "parley_mail/Status",
+		"raw": "REFERENCE", "conversation_key": "PLUS_TAG"}}}`)
+	b.exec("select parley_mail.send('ann', array['a+1@example.org', 'a+2@example.org'], 'Hi', 'text')")
+	b.exec("select parley_mail._p_categorize()")
+	b.exec("select parley_mail._p_deliver_to_services()")
+	equal(b.session, "2 2", `
+		select concat_ws(' ', count(distinct c.reference), count(distinct c.conversation_handle))
+		from (
+			select convert_from(q.message_body, 'UTF8')::jsonb ->> 'raw_reference' as reference, q.conversation_handle
+			from parley.queue_contents('a') as q
+		) as c`)
 }

@@ -36364,6 +36364,8 @@ from (values
     'Store them by parley_mail.put_attachment(content), and submit again.'),
   (10, 'moved', 'attachment %1$s cannot be read in this transaction',
     'Its bytes were moved after the snapshot of the transaction was taken.', 'Try the transaction again.'),
+  (10, 'moved raw', 'raw message %1$s cannot be read in this transaction',
+    'Its bytes were moved after the snapshot of the transaction was taken.', 'Try the transaction again.'),
   (10, 'verp', 'sender "%1$s" cannot have a return path for each recipient', '%2$s',
     'Send from an address whose local part is short and needs no quotes, or leave verp off.'),
   (10, 'far time', 'a time is too far away', 'Years are from 1 to 9998.', 'Give a time that is nearer, or null.'),
@@ -45331,12 +45333,18 @@ insert.';
 -- is kept in the transaction that delivers, and removed when its time is over or its receiver has done with it.
 --
 -- Who may receive from the queue of the service that got the reference may read the body, and who may read the table:
--- as of now, and by the service itself, not by its name. Nobody else learns whether there is one. Null refuses.
+-- as of the snapshot of the statement, and by the service itself, not by its name. A table is known by its name and its
+-- oid, so that in a restored copy, where oids are others, nobody reads what another table got. Who may receive, or
+-- delete from the table, may release it. Nobody else learns whether there is one. Null refuses.
+--
+-- Releasing only marks the row, and whoever maintains mail removes it: removal locks the content, for which a delivery
+-- of the same content to somebody else would wait as long as the transaction of the receiver lasts.
 
 create table parley_mail._p_kept_body (
   body_id bigint primary key,
   service_id integer,
   target_table oid,
+  target_name text,
   content_id bigint,
   body bytea,
   kept_until timestamptz not null
@@ -45369,11 +45377,14 @@ begin
   if v_holder.content_id is not null then
     perform parley_store.share_content(v_holder.content_id, 'mail', v_holder.message_id, v_id);
   end if;
-  insert into parley_mail._p_kept_body (body_id, service_id, target_table, content_id, body, kept_until)
-  values (
-    v_id, v_service_id, to_regclass(binding.target_table)::oid, v_holder.content_id, v_holder.body,
+  insert into parley_mail._p_kept_body (
+    body_id, service_id, target_table, target_name, content_id, body, kept_until
+  )
+  select v_id, v_service_id, c.oid, c.relnamespace::regnamespace || '.' || quote_ident(c.relname),
+    v_holder.content_id, v_holder.body,
     clock_timestamp() + make_interval(secs => binding.raw_retention)
-  );
+  from (select to_regclass(binding.target_table)::oid as target) as t
+  left join pg_class as c on c.oid = t.target;
   return v_id;
 end
 $$;
@@ -45383,7 +45394,7 @@ comment on function parley_mail._p_keep_body(bigint, parley_mail._p_service_patt
 binding has no reference, or its service is in another database, where nobody could read it.
 Source: spec mail 12.2.';
 
-create function parley_mail._p_may_read_kept(role oid, kept parley_mail._p_kept_body) returns boolean
+create function parley_mail._p_may_use_kept(role oid, kept parley_mail._p_kept_body, privilege text) returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -45392,7 +45403,10 @@ as $$
       select
       from pg_class as c
       join pg_roles as r on r.oid = $1
-      where c.oid = kept.target_table and has_table_privilege(r.oid, c.oid, 'select')
+      where c.oid = kept.target_table and c.relkind in ('r', 'p')
+        and c.relnamespace::regnamespace || '.' || quote_ident(c.relname) = kept.target_name
+        and has_schema_privilege(r.oid, c.relnamespace, 'usage')
+        and has_table_privilege(r.oid, c.oid, 'select') and has_table_privilege(r.oid, c.oid, $3)
         -- A policy may hide from him the row that has the reference.
         and (not c.relrowsecurity or r.rolsuper or r.rolbypassrls)
     )
@@ -45414,28 +45428,34 @@ as $$
   end, false)
 $$;
 
-comment on function parley_mail._p_may_read_kept(oid, parley_mail._p_kept_body) is
+comment on function parley_mail._p_may_use_kept(oid, parley_mail._p_kept_body, text) is
 'Reports whether a role may read a body that is kept: it may receive from the queue, or read the whole table, that got
-the reference.';
+the reference.
+Arguments: role; kept; privilege on the table that it needs too: select to read, delete to release.';
 
-create function parley_mail._p_find_kept(role oid, raw_reference bigint) returns parley_mail._p_kept_body
+create function parley_mail._p_find_kept(
+  role oid, raw_reference bigint, privilege text
+) returns parley_mail._p_kept_body
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_kept parley_mail._p_kept_body;
 begin
-  select * into v_kept from parley_mail._p_kept_body as k where k.body_id = raw_reference;
-  if not found or parley_mail._p_may_read_kept(role, v_kept) is not true then
+  select * into v_kept
+  from parley_mail._p_kept_body as k
+  where k.body_id = raw_reference and k.kept_until > '-infinity';
+  if not found or parley_mail._p_may_use_kept(role, v_kept, privilege) is not true then
     found := parley_mail._p_raise('message', coalesce(raw_reference::text, 'null'));
   end if;
   return v_kept;
 end
 $$;
 
-comment on function parley_mail._p_find_kept(oid, bigint) is
-'Finds a body that is kept, for a role that may read it.
-Errors: PM006 there is none, or the role may not read it.';
+comment on function parley_mail._p_find_kept(oid, bigint, text) is
+'Finds a body that is kept and not released, for a role that may use it.
+Arguments: role; raw_reference; privilege, as _p_may_use_kept.
+Errors: PM006 there is none, or the role may not use it.';
 
 create function parley_mail.read_raw(
   raw_reference bigint, from_byte bigint default 0, bytes integer default null,
@@ -45445,7 +45465,7 @@ language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_kept parley_mail._p_kept_body := parley_mail._p_find_kept(parley.caller_role(caller), raw_reference);
+  v_kept parley_mail._p_kept_body := parley_mail._p_find_kept(parley.caller_role(caller), raw_reference, 'select');
   v_from constant integer := least(greatest(coalesce(from_byte, 0), 0), 2000000000);
   v_bytes constant integer := least(greatest(coalesce(bytes, 2000000000), 0), 2000000000);
   v_content record;
@@ -45465,7 +45485,12 @@ begin
     v_kept.content_id, 'mail', v_kept.body_id, v_first,
     ((v_from::bigint + v_bytes) / v_content.chunk_bytes)::integer
   ) as k;
-  return substring(coalesce(v_pieces, '') from v_from - v_first * v_content.chunk_bytes + 1 for v_bytes);
+  v_pieces := substring(coalesce(v_pieces, '') from v_from - v_first * v_content.chunk_bytes + 1 for v_bytes);
+  -- At an older snapshot chunks that have been moved are seen in neither of their places.
+  if octet_length(v_pieces) <> greatest(least(v_content.bytes - v_from, v_bytes), 0) then
+    found := parley_mail._p_raise('moved raw', raw_reference::text);
+  end if;
+  return v_pieces;
 end
 $$;
 
@@ -45473,7 +45498,8 @@ comment on function parley_mail.read_raw(bigint, bigint, integer, parley.caller)
 'Gives a raw message, or a piece of it, to who may receive from the queue, or read the whole table, that got the
 reference.
 Arguments: raw_reference, of the payload; from_byte, where to begin; bytes, how many at most: null, all.
-Errors: PM006 there is none, it is kept no longer, or the role may not read it.
+Errors: PM006 there is none, it is kept no longer, or the role may not read it; PM010 its bytes were moved after the
+snapshot of the transaction was taken.
 Source: spec mail 12.2.';
 
 create function parley_mail.release_raw(raw_reference bigint, caller parley.caller default parley.current_caller())
@@ -45482,19 +45508,18 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_kept parley_mail._p_kept_body := parley_mail._p_find_kept(parley.caller_role(caller), raw_reference);
+  v_kept parley_mail._p_kept_body := parley_mail._p_find_kept(parley.caller_role(caller), raw_reference, 'delete');
 begin
-  delete from parley_mail._p_kept_body as k where k.body_id = v_kept.body_id;
-  if v_kept.content_id is not null then
-    perform parley_store.release_content('mail', array[v_kept.body_id]);
-  end if;
+  update parley_mail._p_kept_body as k set kept_until = '-infinity' where k.body_id = v_kept.body_id;
 end
 $$;
 
 comment on function parley_mail.release_raw(bigint, parley.caller) is
-'Has a raw message removed that nobody needs any more, before its time is over.
+'Has a raw message removed that nobody needs any more, before its time is over. Nobody can read it from the commit on;
+its bytes go with the next maintenance. For who may receive from the queue, or delete from the table, that got the
+reference.
 Arguments: raw_reference, of the payload.
-Errors: PM006 there is none, it is kept no longer, or the role may not read it.
+Errors: PM006 there is none, it is kept no longer, or the role may not release it.
 Source: spec mail 12.2.';
 
 create function parley_mail._p_remove_kept() returns integer
@@ -45596,7 +45621,7 @@ Source: RFC 2045 section 6.';
 create function parley_mail.read_part(
   payload jsonb, part text, caller parley.caller default parley.current_caller()
 ) returns bytea
-language plpgsql stable
+language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -45859,6 +45884,7 @@ declare
   v_payload jsonb;
   v_size bigint;
   v_shared record;
+  v_has_sent boolean := false;
 begin
   select m.size into v_size
   from parley_mail._p_message as m
@@ -45896,6 +45922,13 @@ begin
         'recipient', v_shared.addresses[1], 'recipients', to_jsonb(v_shared.addresses)
       );
     end if;
+    if v_has_sent and v_payload ? 'raw_reference' then
+      -- Who releases one must not take it from the other.
+      v_payload := v_payload || jsonb_build_object(
+        'raw_reference', parley_mail._p_keep_body(message_id, v_binding)
+      );
+    end if;
+    v_has_sent := true;
     perform parley.send(
       parley.get_conversation(
         v_binding.from_service, v_binding.service, v_binding.contract, key => v_shared.key,

@@ -62,6 +62,8 @@ from (values
     'Store them by parley_mail.put_attachment(content), and submit again.'),
   (10, 'moved', 'attachment %1$s cannot be read in this transaction',
     'Its bytes were moved after the snapshot of the transaction was taken.', 'Try the transaction again.'),
+  (10, 'moved raw', 'raw message %1$s cannot be read in this transaction',
+    'Its bytes were moved after the snapshot of the transaction was taken.', 'Try the transaction again.'),
   (10, 'verp', 'sender "%1$s" cannot have a return path for each recipient', '%2$s',
     'Send from an address whose local part is short and needs no quotes, or leave verp off.'),
   (10, 'far time', 'a time is too far away', 'Years are from 1 to 9998.', 'Give a time that is nearer, or null.'),

@@ -65,7 +65,7 @@ Source: RFC 2045 section 6.';
 create function parley_mail.read_part(
   payload jsonb, part text, caller parley.caller default parley.current_caller()
 ) returns bytea
-language plpgsql stable
+language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

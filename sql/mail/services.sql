@@ -102,6 +102,7 @@ declare
   v_payload jsonb;
   v_size bigint;
   v_shared record;
+  v_has_sent boolean := false;
 begin
   select m.size into v_size
   from parley_mail._p_message as m
@@ -139,6 +140,13 @@ begin
         'recipient', v_shared.addresses[1], 'recipients', to_jsonb(v_shared.addresses)
       );
     end if;
+    if v_has_sent and v_payload ? 'raw_reference' then
+      -- Who releases one must not take it from the other.
+      v_payload := v_payload || jsonb_build_object(
+        'raw_reference', parley_mail._p_keep_body(message_id, v_binding)
+      );
+    end if;
+    v_has_sent := true;
     perform parley.send(
       parley.get_conversation(
         v_binding.from_service, v_binding.service, v_binding.contract, key => v_shared.key,
