@@ -24,7 +24,7 @@ func TestReturnPathNamesTheRecipientWhereItCan(t *testing.T) {
 		equal(b.session, c[2], "select parley_mail._p_return_path($1, $2)", c[0], c[1])
 	}
 	shop := b.sender("shop")
-	for _, sender := range []string{`"a b"@example.org`, strings.Repeat("x", 59) + "@example.org"} {
+	for _, sender := range []string{`"a b"@example.org`, "news+7@example.org", strings.Repeat("x", 59) + "@example.org"} {
 		shop.exec("select parley_mail.send($1, array['x@example.com'])", sender)
 		shop.refusesMail(10, "select parley_mail.send($1, array['x@example.com'], verp => true)", sender)
 		shop.refusesMail(10, "select parley_mail.send_batch($1, array['x@example.com'], verp => true)", sender)

@@ -37,8 +37,11 @@ func (a Address) String() string {
 	return quoteLocal(a.Local) + "@" + a.Domain
 }
 
-// HasReturnPaths reports whether the local part leaves room for a recipient in a return path (parley_mail._p_require_return_paths).
-func (a Address) HasReturnPaths() bool { return len(a.Local) <= 58 && quoteLocal(a.Local) == a.Local }
+// HasReturnPaths reports whether a return path can be made that says behind its first + who the recipient is
+// (parley_mail._p_require_return_paths).
+func (a Address) HasReturnPaths() bool {
+	return len(a.Local) <= 58 && quoteLocal(a.Local) == a.Local && !strings.Contains(a.Local, "+")
+}
 
 // IsASCII reports whether the address can travel without SMTPUTF8.
 func (a Address) IsASCII() bool { return isASCII(a.Local) && isASCII(a.Domain) }

@@ -3,7 +3,6 @@ package receive
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -67,15 +66,16 @@ func (c *Certificates) Reload() error {
 		if err == nil && c.loaded[i] != nil && changed.Equal(c.changed[i]) {
 			continue
 		}
-		var certificate tls.Certificate
+		var certificate *tls.Certificate
 		if err == nil {
-			certificate, err = tls.LoadX509KeyPair(files.Certificate, files.Key)
+			certificate, err = files.Load()
 		}
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("read certificate %s with key %s: %w", files.Certificate, files.Key, err))
+			LogCause(c.log, err)
+			wrong = append(wrong, err)
 			continue
 		}
-		c.loaded[i], c.changed[i] = &certificate, changed
+		c.loaded[i], c.changed[i] = certificate, changed
 	}
 	return errors.Join(wrong...)
 }
@@ -85,7 +85,7 @@ func latest(files CertificateFiles) (changed time.Time, err error) {
 	for _, name := range []string{files.Certificate, files.Key} {
 		info, err := os.Stat(name)
 		if err != nil {
-			return time.Time{}, err
+			return time.Time{}, &FileError{name + " cannot be read", err}
 		}
 		if info.ModTime().After(changed) {
 			changed = info.ModTime()

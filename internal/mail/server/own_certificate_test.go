@@ -49,7 +49,7 @@ func TestCertificateOfASendConnectorIsReadFromItsFiles(t *testing.T) {
 	})
 	h.await("the fault", func() bool {
 		return strings.Contains(h.text(`select coalesce(string_agg(f.cause || f.cure, ' '), '') from parley.diagnose_configuration() as f
-			where f.code = 'mail-certificate' and f.object_name = 'secured'`), "private key does not match public key")
+			where f.code = 'mail-certificate' and f.object_name = 'secured'`), "is not a certificate and its key that match")
 	})
 	write(key)
 	h.exec(`select parley_mail.retry_queue(q.queue) from parley_mail.queues as q where q.status = 'RETRY'`)

@@ -2,13 +2,11 @@ package server
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -105,13 +103,11 @@ func (e equipment) secure(connector *receive.Connector, written receiveConnector
 	if written.ClientCAFile == "" {
 		return nil
 	}
-	text, err := os.ReadFile(written.ClientCAFile)
+	authorities, err := receive.LoadAuthorities(written.ClientCAFile)
 	if err != nil {
+		receive.LogCause(e.log, err)
 		return fmt.Errorf("the authorities of its peers: %w", err)
 	}
-	connector.ClientCAs = x509.NewCertPool()
-	if !connector.ClientCAs.AppendCertsFromPEM(text) {
-		return fmt.Errorf("the authorities of its peers: %s has no certificate in PEM", written.ClientCAFile)
-	}
+	connector.ClientCAs = authorities
 	return nil
 }

@@ -2,15 +2,16 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/parley-broker/parley/internal/mail/receive"
 	governorstore "github.com/parley-broker/parley/internal/store/governor"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
@@ -42,6 +43,7 @@ type standing struct {
 
 	mu       sync.Mutex
 	problems map[string]mailstore.Problem // by code
+	causes   map[string]string            // by send connector: why its certificate cannot be used, as it was logged
 }
 
 // setProblem records a failure for the next report, or with nil that there is none.
@@ -113,14 +115,14 @@ func (g *governing) describe() mailstore.Daemon {
 
 // problems are what is wrong now.
 func (g *governing) problems(now time.Time) []mailstore.Problem {
-	g.report.mu.Lock()
-	defer g.report.mu.Unlock()
 	var found []mailstore.Problem
+	g.report.mu.Lock()
 	for _, code := range []string{problemBinding, problemConfiguration} {
 		if problem, is := g.report.problems[code]; is {
 			found = append(found, problem)
 		}
 	}
+	g.report.mu.Unlock()
 	settings := g.server.settings.Load()
 	for connector, written := range settings.receivers {
 		if written.CertificateFile != "" && written.Enabled {
@@ -131,11 +133,12 @@ func (g *governing) problems(now time.Time) []mailstore.Problem {
 		if !settings.sending.isUsedBy(connector, g.server.config.Name, g.server.host) {
 			continue
 		}
-		if _, err := tls.LoadX509KeyPair(files.Certificate, files.Key); err != nil {
+		_, err := files.Load()
+		g.logCause(connector, err)
+		if err != nil {
 			found = append(found, mailstore.Problem{
 				Code: problemCertificate, Kind: "send connector", Object: connector,
-				Cause: fmt.Sprintf("Its certificate %s with the key %s cannot be read by %s: %s.",
-					files.Certificate, files.Key, g.server.config.Name, err),
+				Cause: fmt.Sprintf("Its certificate cannot be used by %s: %s.", g.server.config.Name, err),
 			})
 		}
 		found = append(found, expiry("send connector", connector, files.Certificate, now)...)
@@ -147,6 +150,24 @@ func (g *governing) problems(now time.Time) []mailstore.Problem {
 		return 1
 	})
 	return found
+}
+
+// logCause writes why the certificate of a send connector cannot be used, when that is another reason than before.
+func (g *governing) logCause(connector string, err error) {
+	cause := ""
+	if file, is := errors.AsType[*receive.FileError](err); is {
+		cause = file.Cause.Error()
+	}
+	g.report.mu.Lock()
+	isSame := g.report.causes[connector] == cause
+	if g.report.causes == nil {
+		g.report.causes = make(map[string]string)
+	}
+	g.report.causes[connector] = cause
+	g.report.mu.Unlock()
+	if !isSame && cause != "" {
+		receive.LogCause(g.server.config.Logger.With("send connector", connector), err)
+	}
 }
 
 // expiry is what is wrong with the end of the certificate of a connector. One that cannot be read is reported otherwise.
@@ -170,7 +191,7 @@ func expiry(kind, connector, file string, now time.Time) []mailstore.Problem {
 
 // certificateEnd is when the first certificate of a file ends.
 func certificateEnd(file string) (time.Time, error) {
-	written, err := os.ReadFile(file)
+	written, err := receive.ReadFile(file)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read a certificate: %w", err)
 	}

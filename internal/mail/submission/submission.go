@@ -228,7 +228,7 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 	}
 	if hasVERP && !sender.HasReturnPaths() {
 		return message.Envelope{}, fmt.Errorf(
-			"of %q no return path of a recipient can be made: its local part is long or needs quotes", sender.String(),
+			"of %q no return path of a recipient can be made: its local part is long, needs quotes or has a +", sender.String(),
 		)
 	}
 	authors, err := header.Authors()

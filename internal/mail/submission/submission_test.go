@@ -151,6 +151,7 @@ func TestRequestsThatAreWrongAreRefused(t *testing.T) {
 		strings.Replace(whole, `"s"`, `"s\r\nBcc: x@y"`, 1): 400, strings.Replace(whole, `"y"`, `"y\nBcc: x@y"`, 1): 400, strings.Replace(whole, `"X"`, `"X: y\r\nZ"`, 1): 400,
 		strings.Replace(whole, `"X"`, `"bcc"`, 1): 400, strings.Replace(whole, `bob@example.net`, `bob@example.net>\r\nRCPT TO:<x@y`, 1): 400,
 		strings.Replace(strings.Replace(whole, "ann@", `\"a b\"@`, 1), `"s"`, `"s", "verp": true`, 1): 400,
+		strings.Replace(strings.Replace(whole, "ann@", "ann+x@", 1), `"s"`, `"s", "verp": true`, 1):   400,
 		strings.Replace(whole, "example.com", "example.org", 1):                                       403, strings.Replace(whole, `"s"`, `"`+strings.Repeat("s", 6000)+`"`, 1): 413, whole: 202,
 	} {
 		if status, answer := post(t, h, "application/json", text); status != want {

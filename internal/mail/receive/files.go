@@ -1,0 +1,94 @@
+package receive
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"syscall"
+)
+
+// fileMax is how large a file of certificates or of a key may be.
+const fileMax = 1 << 20
+
+// FileError says that a file which the configuration names cannot be used. Its text goes to whoever may see the configuration, who may have
+// named any path of the machine: it says nothing of what is there. The cause is for the log of the daemon.
+type FileError struct {
+	text  string
+	Cause error
+}
+
+func (e *FileError) Error() string { return e.text }
+
+// LogCause writes why a file cannot be used.
+func LogCause(log *slog.Logger, err error) {
+	if file, is := errors.AsType[*FileError](err); is {
+		log.Error("a file that the configuration names cannot be used", "error", err, "cause", file.Cause)
+	}
+}
+
+// ReadFile reads a file of certificates or of a key that the configuration names. The path may be anything: a pipe keeps nobody waiting,
+// and a device without an end is not read. An error is a *FileError.
+func ReadFile(path string) ([]byte, error) {
+	content, err := readRegular(path)
+	if err != nil {
+		return nil, &FileError{path + " cannot be read", err}
+	}
+	return content, nil
+}
+
+func readRegular(path string) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // The path is named.
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // The path is named.
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	content, err := io.ReadAll(io.LimitReader(file, fileMax+1))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // The path is named.
+	}
+	if len(content) > fileMax {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, fileMax)
+	}
+	return content, nil
+}
+
+// Load reads a certificate and its key. An error is a *FileError.
+func (f CertificateFiles) Load() (*tls.Certificate, error) {
+	certificate, err := ReadFile(f.Certificate)
+	if err != nil {
+		return nil, err
+	}
+	key, err := ReadFile(f.Key)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, &FileError{fmt.Sprintf("%s with the key %s is not a certificate and its key that match", f.Certificate, f.Key), err}
+	}
+	return &pair, nil
+}
+
+// LoadAuthorities reads the certificates of authorities. An error is a *FileError.
+func LoadAuthorities(path string) (*x509.CertPool, error) {
+	content, err := ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(content) {
+		return nil, &FileError{path + " is not a file of certificates", errors.New("there is no certificate in PEM")}
+	}
+	return pool, nil
+}

@@ -1,0 +1,73 @@
+package receive_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/parley-broker/parley/internal/mail/receive"
+)
+
+// Who may configure mail may name any path: none of them keeps the daemon waiting or fills its memory, and the error shows nobody what is
+// there. Certificates and authorities are read of regular files alone.
+func TestConfiguredFileIsARegularOneOfBoundedSize(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	in := func(name string) string { return filepath.Join(folder, name) }
+	good := receive.CertificateFiles{Certificate: in("good.crt"), Key: in("good.key")}
+	other := receive.CertificateFiles{Certificate: in("other.crt"), Key: in("other.key")}
+	write(t, good, "a.example")
+	write(t, other, "b.example")
+	certificate, err := os.ReadFile(good.Certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	padded := func(size int) []byte {
+		return append(slices.Clip(certificate), make([]byte, size-len(certificate))...)
+	}
+	if err := errors.Join(syscall.Mkfifo(in("pipe"), 0o600), os.WriteFile(in("large"), padded(1<<20+1), 0o600),
+		os.WriteFile(in("full"), padded(1<<20), 0o600), os.WriteFile(in("text"), []byte("secret"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		good.Certificate: "", in("full"): "", in("text"): " is not a file of certificates", folder: " cannot be read", "/dev/zero": " cannot be read",
+		in("pipe"): " cannot be read", in("large"): " cannot be read", in("missing"): " cannot be read",
+	} {
+		_, err := receive.LoadAuthorities(path)
+		requireText(t, err, path, want)
+		_, err = receive.CertificateFiles{Certificate: path, Key: good.Key}.Load()
+		if path == in("text") {
+			want = " with the key " + good.Key + " is not a certificate and its key that match"
+		}
+		requireText(t, err, path, want)
+		if want == "" {
+			continue
+		}
+		_, err = receive.CertificateFiles{Certificate: good.Certificate, Key: path}.Load()
+		if path == in("text") {
+			requireText(t, err, good.Certificate, " with the key "+path+" is not a certificate and its key that match")
+			continue
+		}
+		requireText(t, err, path, want)
+	}
+	_, err = receive.CertificateFiles{Certificate: good.Certificate, Key: other.Key}.Load()
+	requireText(t, err, good.Certificate, " with the key "+other.Key+" is not a certificate and its key that match")
+}
+
+// requireText requires that an error says of a file what is wanted and no more, and keeps its cause for the log.
+func requireText(t *testing.T, err error, path, want string) {
+	t.Helper()
+	if want == "" {
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		return
+	}
+	file, is := errors.AsType[*receive.FileError](err)
+	if !is || file.Error() != path+want || file.Cause == nil {
+		t.Errorf("%s: the error is %v", path, err)
+	}
+}
