@@ -40130,6 +40130,8 @@ as $$
 begin
   if left(sender, 1) = '"' then
     found := parley_mail._p_raise('verp', sender, 'Its local part is quoted.');
+  elsif strpos(sender, '+') > 0 then
+    found := parley_mail._p_raise('verp', sender, 'Its local part has a +, behind which the recipient stands.');
   elsif octet_length(sender) - octet_length(split_part(sender, '@', -1)) - 1 > 58 then
     found := parley_mail._p_raise('verp', sender, 'Its local part has more than 58 octets.');
   end if;
@@ -40138,7 +40140,7 @@ end
 $$;
 
 comment on function parley_mail._p_require_return_paths(text) is
-'Refuses a sender of which no return path of a recipient can be made.
+'Refuses a sender of which no return path can be made that says who the recipient is.
 Errors: PM010.';
 
 -- sql/mail/send.sql
