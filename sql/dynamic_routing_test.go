@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -150,13 +151,41 @@ func TestRequestOfARolledBackTransactionWasNeverMade(t *testing.T) {
 	b := newConfigured(t)
 	tx := b.begin()
 	tx.requireRoute(far, "", asked)
-	// A dialog that comes meanwhile neither waits nor asks a second time.
-	b.requireRoute(far, "LOCAL", `The target service "`+far+`" does not exist in this database, and there is no route to it.`)
 	tx.rollback()
 	if got := b.receive("Configuring"); len(got) > 0 {
 		t.Errorf("asked: %+v", got)
 	}
 	b.requireRoute(far, "", asked)
+}
+
+// However much a transaction asks for and leaves open, others ask too, even for the same.
+func TestOpenTransactionKeepsNobodyFromAskingForARoute(t *testing.T) {
+	t.Parallel()
+	b := newConfigured(t)
+	const another = "//another/Service"
+	outsider := b.begin()
+	outsider.requireRoute(far, "", asked)
+	outsider.exec("savepoint more")
+	outsider.exec("select parley._p_ask_broker_configuration('//x/' || n, 6) from generate_series(1, 600) as n")
+	other := b.begin()
+	other.exec("set local lock_timeout = '3s'")
+	for _, service := range []string{another, far} {
+		other.requireRoute(service, "", strings.ReplaceAll(asked, far, service))
+		other.requireRoute(service, "LOCAL", strings.ReplaceAll(asked, far, service))
+	}
+	other.commit()
+	b.request(strings.ReplaceAll(missingRoute, far, another))
+	handle := b.request(missingRoute)
+	outsider.exec("rollback to more")
+	outsider.commit()
+
+	// What two have asked at once is answered when both are.
+	b.end(handle)
+	b.exec("select parley.fire_timers()")
+	b.requireRoute(far, "LOCAL", asked)
+	b.end(b.request(missingRoute))
+	b.exec("select parley.fire_timers()")
+	b.requireRoute(far, "LOCAL", `The target service "`+far+`" does not exist in this database, and there is no route to it.`)
 }
 
 func TestRequestEndsOnItsOwnWithinTheHour(t *testing.T) {

@@ -2,8 +2,11 @@ package sql_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const (
@@ -61,11 +64,15 @@ func TestStoredAttachmentsHaveLimitsAndAnEnd(t *testing.T) {
 	} {
 		shop.refusesMail(number, statement)
 	}
-	b.exec("select parley_mail.set_quota($1, stored_bytes => 1500000)", role)
+	b.exec("select parley_mail.set_quota($1, stored_bytes => 1502000)", role)
 	hash := value[string](shop, putAttachment, "0123456789")
 	shop.refusesMail(13, putAttachment, "012345")
 	shop.exec(putAttachment, "0123")
 	shop.exec(putAttachment, "0123456789")
+	// Many small ones have their weight: the rows themselves take space.
+	shop.refusesMail(13, "select parley_mail.put_attachment(convert_to('small ' || n, 'UTF8')) from generate_series(1, 200) as n")
+	// A dump names the role, whose number is another one elsewhere.
+	equal(b.session, true, "select bool_and(role::text = quote_ident($1)) from (select role from parley_mail._p_attachment union all select role from parley_mail._p_attachment_owner union all select role from parley_mail._p_quota) as r", role)
 	// A rollback leaves nothing.
 	shop.exec("select parley_mail.remove_attachment(a.sha256) from parley_mail.stored_attachments as a where a.bytes < 1000000")
 	shop.exec("begin")
@@ -86,7 +93,41 @@ func TestStoredAttachmentsHaveLimitsAndAnEnd(t *testing.T) {
 	// What a role has left behind goes with it.
 	shop.exec(putAttachment, "01")
 	b.exec("update parley_mail._p_attachment set role = 1")
+	b.exec("update parley_mail._p_attachment_owner set role = 1")
 	equal(b.session, 1, "select parley_mail._p_expire_attachments()")
+	equal(b.session, 0, "select count(*)::int from parley_mail._p_attachment_owner")
+}
+
+// What sessions of a role store at once counts as if they had stored it one after the other.
+func TestQuotaOfStoredBytesHoldsForSessionsAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	role := b.role("shop")
+	b.exec("select parley_mail.grant_right('SEND', $1)", role)
+	b.exec("select parley_mail.set_quota($1, stored_bytes => 700000)", role)
+	first, second, old := b.as(role), b.as(role), b.as(role)
+	first.exec("select parley_mail.put_attachment('x')")
+	old.exec("begin isolation level repeatable read")
+	equal(old, 1, "select count(*)::int from parley_mail.stored_attachments")
+	first.exec("begin")
+	first.exec(putAttachment, "0123")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := second.db.Exec(context.WithoutCancel(t.Context()), putAttachment, "4567")
+		ended <- err
+	}()
+	b.waitForLock()
+	first.commit()
+	if refusal, ok := errors.AsType[*pgconn.PgError](<-ended); !ok || refusal.Code != "PM013" {
+		t.Errorf("the second got %v, want PM013", refusal)
+	}
+	// At an older snapshot the count would be too small.
+	_, err := old.db.Exec(t.Context(), putAttachment, "89ab")
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); !ok || refusal.Code != "40001" {
+		t.Errorf("at an older snapshot it got %v, want 40001", err)
+	}
+	old.rollback()
+	equal(first, int64(400001), "select sum(bytes)::bigint from parley_mail.stored_attachments")
 }
 
 // Of two who store the same at once the second waits; what a submission takes stays until its end.

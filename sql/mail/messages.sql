@@ -81,7 +81,7 @@ of one key is the first one, or refused.';
 create index _p_idempotency_at on parley_mail._p_idempotency (at);
 
 create table parley_mail._p_quota (
-  role oid primary key,
+  role regrole primary key,
   messages_per_minute integer check (messages_per_minute >= 0),
   bytes_per_minute bigint check (bytes_per_minute >= 0),
   is_exempt_from_pressure boolean not null default false,

@@ -8,17 +8,21 @@
 -- gets what he gets for one that does not exist.
 --
 -- Invariants, and what keeps each:
---   a role has bytes once   the unique key on role and hash; whoever puts the same at once waits for the first
+--   a role has bytes once   the unique key on role and hash
+--   a role has no more than its quota   whoever puts changes the row of his role in _p_attachment_owner before he
+--     counts, and the count is a statement of its own: it sees what the holder before has committed. At an older
+--     snapshot the change fails with 40001
 --   what is sent is what was put   the row is locked for key share until the submission commits, so that nobody removes
 --     it in between, and the bytes are counted when they were read
 -- The bytes are content of parley_store, of the system mail, whose holder is attachment_id: numbers of messages and of
 -- attachments are of one sequence.
--- Locks: rows of _p_attachment for key share, in the order of the array; removal deletes one, expiry skips what is
--- locked.
+-- Locks: putting changes the row of the role, which is held to the end of the transaction: the puts of one role go one
+-- after the other. Then a row of _p_attachment; submission has rows of it for key share, in the order of the array;
+-- removal deletes one, expiry skips what is locked.
 
 create table parley_mail._p_attachment (
   attachment_id bigint primary key,
-  role oid not null,
+  role regrole not null,
   sha256 bytea not null check (octet_length(sha256) = 32),
   bytes bigint not null,
   content_id bigint,
@@ -28,9 +32,20 @@ create table parley_mail._p_attachment (
 );
 
 comment on table parley_mail._p_attachment is
-'Attachments that roles have stored, until they expire. content_id is null only within the transaction that puts it.';
+'Attachments that roles have stored, until they expire. content_id is null only within the transaction that puts it. Of
+the type regrole, the role is dumped by its name.';
 
 create index _p_attachment_expiry on parley_mail._p_attachment (expires_at);
+
+create table parley_mail._p_attachment_owner (
+  role regrole primary key,
+  puts bigint not null default 1
+);
+
+comment on table parley_mail._p_attachment_owner is
+'A row for each role that has stored an attachment, which is locked by who counts what the role has.';
+comment on column parley_mail._p_attachment_owner.puts is
+'How often it put one: each changes the row, so that one at an older snapshot fails instead of counting too little.';
 
 create function parley_mail._p_stored_bytes_max(role oid) returns bigint
 language sql stable
@@ -73,6 +88,10 @@ begin
   end if;
   v_sha256 := sha256(content);
   v_until := clock_timestamp() + keep;
+  insert into parley_mail._p_attachment_owner as o (role)
+  values (v_submitter.role)
+  on conflict on constraint _p_attachment_owner_pkey do update
+  set puts = o.puts + 1;
   loop
     update parley_mail._p_attachment as a
     set expires_at = greatest(a.expires_at, v_until)
@@ -87,11 +106,12 @@ begin
   if v_id is null then
     return v_sha256;
   end if;
-  select sum(a.bytes) into v_stored from parley_mail._p_attachment as a where a.role = v_submitter.role;
+  -- Each counts 500 bytes for its row, so that very many small ones count too.
+  select sum(a.bytes + 500) into v_stored from parley_mail._p_attachment as a where a.role = v_submitter.role;
   v_most := parley_mail._p_stored_bytes_max(v_submitter.role);
   if v_stored > v_most then
     found := parley_mail._p_raise(
-      'stored', pg_get_userbyid(v_submitter.role), (v_stored - octet_length(content))::text, v_most::text
+      'stored', pg_get_userbyid(v_submitter.role), (v_stored - octet_length(content) - 500)::text, v_most::text
     );
   end if;
   update parley_mail._p_attachment as a
@@ -104,6 +124,7 @@ $$;
 comment on function parley_mail.put_attachment(bytea, interval, parley.caller) is
 'Stores the bytes of an attachment for the current role, and gives their SHA-256, by which parley_mail.stored_attachment
 names them. The same bytes again are stored once, and kept as long as the longest time says. No other role can use them.
+Each counts 500 bytes more than it has. Other sessions of the role that store something wait for this transaction.
 Arguments: content, of at most max_send_size; keep, for how long, 1 minute to 366 days.
 Errors: PM001 the role does not hold SEND, PM010 malformed, PM012 too large, PM013 the role has as much as it may, PM014
 resources are short, 40001 at an older snapshot.
@@ -165,6 +186,8 @@ begin
     limit 1000
     for update of o skip locked
   ) as a;
+  delete from parley_mail._p_attachment_owner as o
+  where not exists (select from pg_roles as r where r.oid = o.role);
   if v_ids is null then
     return 0;
   end if;

@@ -8,35 +8,28 @@
 -- A route is asked for by the first who misses it; others go on with the steps that follow. A binding is asked for when
 -- a dialog has found its first way to another server, whatever ENCRYPTION says, and each dialog with that service waits
 -- for the answer: what left without it could not be sealed any more.
--- Invariant: one conversation for each service name and message type. Of two who find the same thing missing at once,
--- one asks, and the other waits for nobody: it goes on as if it were asked, which is true or will be found out when
--- delayed messages are classified again.
--- Locks: a row of _p_configuration_asker for the name, only tried; then the row of the request; then those of its
--- conversation.
+-- Invariant: one request for each service name and message type is open, and one more for each transaction that asked
+-- before the first was committed: it does not see that one, and if it waited, it would wait as long as an outsider
+-- leaves his transaction open. It is answered when all of them are. So no key is on the name, and nothing is locked to
+-- ask.
+-- Locks: to take an answer, the row of the request; then those of its conversation.
 
 create table parley._p_configuration_request (
   service_name text collate "C" not null,
   -- 6 for a route, 8 for a remote service binding: MissingRoute and MissingRemoteServiceBinding.
   message_type_id integer not null check (message_type_id in (6, 8)),
-  conversation_handle uuid not null,
+  conversation_handle uuid primary key,
   asked_at timestamptz not null default clock_timestamp(),
   answered_at timestamptz,
-  pause interval not null default interval '1 minute',
-  primary key (service_name, message_type_id)
+  pause interval not null default interval '1 minute'
 );
+
+create index _p_configuration_request_name on parley._p_configuration_request (service_name, message_type_id);
 
 comment on table parley._p_configuration_request is
 'What the broker configuration service was asked for, until a while after its answer.';
 comment on column parley._p_configuration_request.pause is
 'How long after the answer it is not asked for the same again.';
-
-create table parley._p_configuration_asker (slot integer primary key);
-
-comment on table parley._p_configuration_asker is
-'Rows that exist to be locked by who asks the broker configuration service, by a hash of what for. An advisory lock
-anybody could take, and nobody would ask.';
-
-insert into parley._p_configuration_asker (slot) select n from generate_series(0, 63) as n;
 
 create function parley._p_is_asking(service_name text, message_type_id integer) returns boolean
 language plpgsql stable
@@ -65,35 +58,26 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_request parley._p_configuration_request;
   v_type parley._p_message_type;
   v_handle uuid;
 begin
   select * into v_type
   from parley._p_message_type as t
   where t.message_type_id = _p_ask_broker_configuration.message_type_id;
-  -- Two names that share a row are asked for one after the other.
-  perform
-  from parley._p_configuration_asker as k
-  where k.slot = hashtext(format('%s %s', message_type_id, service_name)) & 63
-  for update skip locked;
-  if not found then
-    return 'asking';
-  end if;
-  select * into v_request
-  from parley._p_configuration_request as q
-  where q.service_name = _p_ask_broker_configuration.service_name and q.message_type_id = v_type.message_type_id;
   if parley._p_is_asking(service_name, message_type_id) then
     return 'asking';
-  elsif coalesce(v_request.answered_at, clock_timestamp()) > clock_timestamp() - v_request.pause then
+  elsif exists (
+    select
+    from parley._p_configuration_request as q
+    where q.service_name = _p_ask_broker_configuration.service_name
+      and q.message_type_id = v_type.message_type_id
+      and coalesce(q.answered_at, clock_timestamp()) > clock_timestamp() - q.pause
+  ) then
     return 'answered';
   end if;
   v_handle := parley._p_begin_notices('SQL/ServiceBroker/BrokerConfiguration', null, 3, 3, 3600);
   insert into parley._p_configuration_request as q (service_name, message_type_id, conversation_handle)
-  values (_p_ask_broker_configuration.service_name, v_type.message_type_id, v_handle)
-  on conflict on constraint _p_configuration_request_pkey do update
-  set conversation_handle = excluded.conversation_handle, asked_at = excluded.asked_at, answered_at = null,
-    pause = excluded.pause;
+  values (_p_ask_broker_configuration.service_name, v_type.message_type_id, v_handle);
   perform parley._p_post_notice(
     v_handle, v_type,
     case v_type.message_type_id
@@ -106,8 +90,8 @@ end
 $$;
 
 comment on function parley._p_ask_broker_configuration(text, integer) is
-'Asks the broker configuration service for what is missing, and gives asked; or asking, when it was asked already, or is
-by somebody else at this moment; or answered, when it has answered not long ago.
+'Asks the broker configuration service for what is missing, and gives asked; or asking, when it was asked already; or
+answered, when it has answered not long ago.
 Arguments: those of _p_is_asking.
 Source: spec 6.6.';
 
@@ -193,14 +177,14 @@ begin
     from parley._p_configuration_request as q
     left join parley._p_endpoint as e using (conversation_handle)
     where q.answered_at is null and (e.state is null or e.state not in ('SO', 'CO'))
-    order by q.service_name, q.message_type_id
+    order by q.service_name, q.message_type_id, q.conversation_handle
     for update of q skip locked
   loop
     update parley._p_configuration_request as q
     -- That there is no binding is remembered for ten minutes, as SQL Server does.
     set answered_at = clock_timestamp(),
       pause = case when q.message_type_id = 8 and v_request.state = 'ER' then interval '10 minutes' else q.pause end
-    where q.service_name = v_request.service_name and q.message_type_id = v_request.message_type_id;
+    where q.conversation_handle = v_request.conversation_handle;
     if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
       v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
       if v_endpoint.state <> 'DO' then
