@@ -15135,35 +15135,28 @@ Source: spec 6.1 to 6.3.';
 -- A route is asked for by the first who misses it; others go on with the steps that follow. A binding is asked for when
 -- a dialog has found its first way to another server, whatever ENCRYPTION says, and each dialog with that service waits
 -- for the answer: what left without it could not be sealed any more.
--- Invariant: one conversation for each service name and message type. Of two who find the same thing missing at once,
--- one asks, and the other waits for nobody: it goes on as if it were asked, which is true or will be found out when
--- delayed messages are classified again.
--- Locks: a row of _p_configuration_asker for the name, only tried; then the row of the request; then those of its
--- conversation.
+-- Invariant: one request for each service name and message type is open, and one more for each transaction that asked
+-- before the first was committed: it does not see that one, and if it waited, it would wait as long as an outsider
+-- leaves his transaction open. It is answered when all of them are. So no key is on the name, and nothing is locked to
+-- ask.
+-- Locks: to take an answer, the row of the request; then those of its conversation.
 
 create table parley._p_configuration_request (
   service_name text collate "C" not null,
   -- 6 for a route, 8 for a remote service binding: MissingRoute and MissingRemoteServiceBinding.
   message_type_id integer not null check (message_type_id in (6, 8)),
-  conversation_handle uuid not null,
+  conversation_handle uuid primary key,
   asked_at timestamptz not null default clock_timestamp(),
   answered_at timestamptz,
-  pause interval not null default interval '1 minute',
-  primary key (service_name, message_type_id)
+  pause interval not null default interval '1 minute'
 );
+
+create index _p_configuration_request_name on parley._p_configuration_request (service_name, message_type_id);
 
 comment on table parley._p_configuration_request is
 'What the broker configuration service was asked for, until a while after its answer.';
 comment on column parley._p_configuration_request.pause is
 'How long after the answer it is not asked for the same again.';
-
-create table parley._p_configuration_asker (slot integer primary key);
-
-comment on table parley._p_configuration_asker is
-'Rows that exist to be locked by who asks the broker configuration service, by a hash of what for. An advisory lock
-anybody could take, and nobody would ask.';
-
-insert into parley._p_configuration_asker (slot) select n from generate_series(0, 63) as n;
 
 create function parley._p_is_asking(service_name text, message_type_id integer) returns boolean
 language plpgsql stable
@@ -15192,35 +15185,26 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_request parley._p_configuration_request;
   v_type parley._p_message_type;
   v_handle uuid;
 begin
   select * into v_type
   from parley._p_message_type as t
   where t.message_type_id = _p_ask_broker_configuration.message_type_id;
-  -- Two names that share a row are asked for one after the other.
-  perform
-  from parley._p_configuration_asker as k
-  where k.slot = hashtext(format('%s %s', message_type_id, service_name)) & 63
-  for update skip locked;
-  if not found then
-    return 'asking';
-  end if;
-  select * into v_request
-  from parley._p_configuration_request as q
-  where q.service_name = _p_ask_broker_configuration.service_name and q.message_type_id = v_type.message_type_id;
   if parley._p_is_asking(service_name, message_type_id) then
     return 'asking';
-  elsif coalesce(v_request.answered_at, clock_timestamp()) > clock_timestamp() - v_request.pause then
+  elsif exists (
+    select
+    from parley._p_configuration_request as q
+    where q.service_name = _p_ask_broker_configuration.service_name
+      and q.message_type_id = v_type.message_type_id
+      and coalesce(q.answered_at, clock_timestamp()) > clock_timestamp() - q.pause
+  ) then
     return 'answered';
   end if;
   v_handle := parley._p_begin_notices('SQL/ServiceBroker/BrokerConfiguration', null, 3, 3, 3600);
   insert into parley._p_configuration_request as q (service_name, message_type_id, conversation_handle)
-  values (_p_ask_broker_configuration.service_name, v_type.message_type_id, v_handle)
-  on conflict on constraint _p_configuration_request_pkey do update
-  set conversation_handle = excluded.conversation_handle, asked_at = excluded.asked_at, answered_at = null,
-    pause = excluded.pause;
+  values (_p_ask_broker_configuration.service_name, v_type.message_type_id, v_handle);
   perform parley._p_post_notice(
     v_handle, v_type,
     case v_type.message_type_id
@@ -15233,8 +15217,8 @@ end
 $$;
 
 comment on function parley._p_ask_broker_configuration(text, integer) is
-'Asks the broker configuration service for what is missing, and gives asked; or asking, when it was asked already, or is
-by somebody else at this moment; or answered, when it has answered not long ago.
+'Asks the broker configuration service for what is missing, and gives asked; or asking, when it was asked already; or
+answered, when it has answered not long ago.
 Arguments: those of _p_is_asking.
 Source: spec 6.6.';
 
@@ -15320,14 +15304,14 @@ begin
     from parley._p_configuration_request as q
     left join parley._p_endpoint as e using (conversation_handle)
     where q.answered_at is null and (e.state is null or e.state not in ('SO', 'CO'))
-    order by q.service_name, q.message_type_id
+    order by q.service_name, q.message_type_id, q.conversation_handle
     for update of q skip locked
   loop
     update parley._p_configuration_request as q
     -- That there is no binding is remembered for ten minutes, as SQL Server does.
     set answered_at = clock_timestamp(),
       pause = case when q.message_type_id = 8 and v_request.state = 'ER' then interval '10 minutes' else q.pause end
-    where q.service_name = v_request.service_name and q.message_type_id = v_request.message_type_id;
+    where q.conversation_handle = v_request.conversation_handle;
     if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
       v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
       if v_endpoint.state <> 'DO' then
@@ -40010,7 +39994,7 @@ of one key is the first one, or refused.';
 create index _p_idempotency_at on parley_mail._p_idempotency (at);
 
 create table parley_mail._p_quota (
-  role oid primary key,
+  role regrole primary key,
   messages_per_minute integer check (messages_per_minute >= 0),
   bytes_per_minute bigint check (bytes_per_minute >= 0),
   is_exempt_from_pressure boolean not null default false,
@@ -40489,17 +40473,21 @@ comment on function parley_mail._p_submit_as_stored(bigint[], timestamptz) is
 -- gets what he gets for one that does not exist.
 --
 -- Invariants, and what keeps each:
---   a role has bytes once   the unique key on role and hash; whoever puts the same at once waits for the first
+--   a role has bytes once   the unique key on role and hash
+--   a role has no more than its quota   whoever puts changes the row of his role in _p_attachment_owner before he
+--     counts, and the count is a statement of its own: it sees what the holder before has committed. At an older
+--     snapshot the change fails with 40001
 --   what is sent is what was put   the row is locked for key share until the submission commits, so that nobody removes
 --     it in between, and the bytes are counted when they were read
 -- The bytes are content of parley_store, of the system mail, whose holder is attachment_id: numbers of messages and of
 -- attachments are of one sequence.
--- Locks: rows of _p_attachment for key share, in the order of the array; removal deletes one, expiry skips what is
--- locked.
+-- Locks: putting changes the row of the role, which is held to the end of the transaction: the puts of one role go one
+-- after the other. Then a row of _p_attachment; submission has rows of it for key share, in the order of the array;
+-- removal deletes one, expiry skips what is locked.
 
 create table parley_mail._p_attachment (
   attachment_id bigint primary key,
-  role oid not null,
+  role regrole not null,
   sha256 bytea not null check (octet_length(sha256) = 32),
   bytes bigint not null,
   content_id bigint,
@@ -40509,9 +40497,20 @@ create table parley_mail._p_attachment (
 );
 
 comment on table parley_mail._p_attachment is
-'Attachments that roles have stored, until they expire. content_id is null only within the transaction that puts it.';
+'Attachments that roles have stored, until they expire. content_id is null only within the transaction that puts it. Of
+the type regrole, the role is dumped by its name.';
 
 create index _p_attachment_expiry on parley_mail._p_attachment (expires_at);
+
+create table parley_mail._p_attachment_owner (
+  role regrole primary key,
+  puts bigint not null default 1
+);
+
+comment on table parley_mail._p_attachment_owner is
+'A row for each role that has stored an attachment, which is locked by who counts what the role has.';
+comment on column parley_mail._p_attachment_owner.puts is
+'How often it put one: each changes the row, so that one at an older snapshot fails instead of counting too little.';
 
 create function parley_mail._p_stored_bytes_max(role oid) returns bigint
 language sql stable
@@ -40554,6 +40553,10 @@ begin
   end if;
   v_sha256 := sha256(content);
   v_until := clock_timestamp() + keep;
+  insert into parley_mail._p_attachment_owner as o (role)
+  values (v_submitter.role)
+  on conflict on constraint _p_attachment_owner_pkey do update
+  set puts = o.puts + 1;
   loop
     update parley_mail._p_attachment as a
     set expires_at = greatest(a.expires_at, v_until)
@@ -40568,11 +40571,12 @@ begin
   if v_id is null then
     return v_sha256;
   end if;
-  select sum(a.bytes) into v_stored from parley_mail._p_attachment as a where a.role = v_submitter.role;
+  -- Each counts 500 bytes for its row, so that very many small ones count too.
+  select sum(a.bytes + 500) into v_stored from parley_mail._p_attachment as a where a.role = v_submitter.role;
   v_most := parley_mail._p_stored_bytes_max(v_submitter.role);
   if v_stored > v_most then
     found := parley_mail._p_raise(
-      'stored', pg_get_userbyid(v_submitter.role), (v_stored - octet_length(content))::text, v_most::text
+      'stored', pg_get_userbyid(v_submitter.role), (v_stored - octet_length(content) - 500)::text, v_most::text
     );
   end if;
   update parley_mail._p_attachment as a
@@ -40585,6 +40589,7 @@ $$;
 comment on function parley_mail.put_attachment(bytea, interval, parley.caller) is
 'Stores the bytes of an attachment for the current role, and gives their SHA-256, by which parley_mail.stored_attachment
 names them. The same bytes again are stored once, and kept as long as the longest time says. No other role can use them.
+Each counts 500 bytes more than it has. Other sessions of the role that store something wait for this transaction.
 Arguments: content, of at most max_send_size; keep, for how long, 1 minute to 366 days.
 Errors: PM001 the role does not hold SEND, PM010 malformed, PM012 too large, PM013 the role has as much as it may, PM014
 resources are short, 40001 at an older snapshot.
@@ -40646,6 +40651,8 @@ begin
     limit 1000
     for update of o skip locked
   ) as a;
+  delete from parley_mail._p_attachment_owner as o
+  where not exists (select from pg_roles as r where r.oid = o.role);
   if v_ids is null then
     return 0;
   end if;
