@@ -70,7 +70,7 @@ func TestFilterChoosesMessages(t *testing.T) {
 	for _, filter := range []string{
 		`null`, `[]`, `7`, `{"quue": "x"}`, `{"sender": null}`, `{"status": "GONE"}`, `{"priority": "URGENT"}`, `{"older": "soon"}`, `{"messages": ["x"]}`,
 		`{"not": {"not": {}}}`, `{"not": 3}`, `{"larger": "big"}`, `{"size": {"above": 1}}`, `{"size": {"contains": 1}}`, `{"size": {"greater": "big"}}`, `{"size": {"less": null}}`,
-		`{"expires_at": {"less": "soon"}}`, `{"reason": {"equals": ["x"]}}`, `{"recipients": {"contains": "x"}}`, `{"size) or true --": {"equals": 1}}`, `{"older": {"less": "1 hour"}}`,
+		`{"expires_at": {"less": "soon"}}`, `{"reason": {"equals": ["x"]}}`, `{"recipients": {"contains": "x"}}`, `{"size) or true --": {"equals": 1}}`, `{"older": {"less": "1 hour"}}`, `{"tag": {}}`,
 	} {
 		b.refusesMail(10, "select parley_mail.find_messages($1)", filter)
 		b.refusesMail(10, "select parley_mail.remove_messages($1)", filter)

@@ -360,3 +360,45 @@ func TestEachConversationHasAReferenceOfItsOwn(t *testing.T) {
 			from parley.queue_contents('a') as q
 		) as c`)
 }
+
+// Whoever answers nobody and has no Message-ID begins a conversation of his own; a long id is not cut to that of another, an empty one is none.
+func TestConversationKeysKeepUnknownSendersApart(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	key := func(kind, recipient, payload string) any {
+		t.Helper()
+		return value[*string](b.session, "select parley_mail._p_conversation_key($1, $2, $3::jsonb)", kind, recipient, payload)
+	}
+	long := strings.Repeat("x", 300)
+	for _, kind := range []string{"THREAD", "IN_REPLY_TO"} {
+		for name, pair := range map[string][2]string{
+			"without an id": {`{"network_message_id": "1"}`, `{"network_message_id": "2"}`},
+			"long":          {`{"header_message_id": "` + long + `1"}`, `{"header_message_id": "` + long + `2"}`},
+			"empty":         {`{"headers": [["In-Reply-To", "<>"]], "header_message_id": "a"}`, `{"headers": [["In-Reply-To", "<>"]], "header_message_id": "b"}`},
+		} {
+			one, two := key(kind, "a@example.org", pair[0]).(*string), key(kind, "a@example.org", pair[1]).(*string)
+			if one == nil || two == nil || *one == *two || len(*one) > 200 {
+				t.Errorf("%s %s: the keys are %v and %v", kind, name, one, two)
+			}
+		}
+	}
+	if tag := key("PLUS_TAG", "a+@example.org", "{}").(*string); tag != nil {
+		t.Errorf("an empty tag is the key %q", *tag)
+	}
+}
+
+// Where no daemon of the broker runs, that of mail ends conversations with services whose time is over.
+func TestMaintenanceEndsConversationsWhoseTimeIsOver(t *testing.T) {
+	t.Parallel()
+	b := newBoundMail(t)
+	daemon := b.role("daemon")
+	b.exec("select parley_mail.grant_right('SERVE', $1)", daemon)
+	b.exec("select parley_mail.send('ann', array['orders+1@example.org'], 'Hi', 'text')")
+	b.exec("select parley_mail._p_categorize()")
+	b.exec("select parley_mail._p_deliver_to_services()")
+	equal(b.session, 1, "select count(*)::int from parley.pooled_conversations")
+	b.exec("update parley._p_pooled_conversation set retire_at = now() - interval '1 hour'")
+	b.exec("update parley._p_alarm set due_at = now() - interval '1 hour'; select setval('parley._p_next_alarm', 1)")
+	b.as(daemon).exec("select parley_mail._p_maintain()")
+	equal(b.session, "DISCONNECTED_OUTBOUND", "select max(e.state_desc) from parley.conversation_endpoints as e where e.is_initiator = 1")
+}

@@ -36320,6 +36320,7 @@ from (values
     'This changes where it is sent, or how it is protected on the way: %3$s.',
     'Give the password again in the same change, or null to forget it.'),
   (3, 'conflict', '%1$s "%2$s" contradicts %3$s', '%4$s', '%5$s'),
+  (4, 'part', 'the message has no part %1$s', 'It has %2$s.', 'Give the number of one of them.'),
   (4, 'exists', '%1$s "%2$s" exists already', null, 'Use parley_mail.alter_object, or choose another name.'),
   (4, 'absent', '%1$s "%2$s" does not exist', 'Names are compared without regard to case.',
     'See parley_mail.objects, or create it with parley_mail.create_object.'),
@@ -36378,6 +36379,9 @@ from (values
     'Wait a minute, or have an administrator raise it: select parley_mail.set_quota(...).'),
   (6, 'queue', 'there is no queue "%1$s"', 'Queues come with their first message and go when they are empty.',
     'See parley_mail.queues, or name SUBMISSION, UNREACHABLE/-/- or POISON/-/-.'),
+  (6, 'raw message', 'raw message %1$s is not there',
+    'It was released, its time is over, or this role may neither receive from the queue nor use the table that got it.',
+    'Give the raw_reference of a payload that this role has received, before raw_retention of the binding is over.'),
   (6, 'message', 'message %1$s is not there', 'It was delivered, given up or never submitted.',
     'See what became of it: select * from parley_mail.tracking where internal_message_id = %1$L;'),
   (6, 'submission', 'messages cannot be removed from the submission queue', 'They are not categorized yet.',
@@ -40020,7 +40024,7 @@ create index _p_submitted_at on parley_mail._p_submitted (role, at);
 
 create function parley_mail.set_quota(
   role text, messages_per_minute integer default null, bytes_per_minute bigint default null,
-  is_exempt_from_pressure boolean default false, stored_bytes bigint default 104857600,
+  is_exempt_from_pressure boolean default false, stored_bytes bigint default null,
   caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
@@ -40039,7 +40043,8 @@ begin
   )
   on conflict on constraint _p_quota_pkey do update
   set messages_per_minute = excluded.messages_per_minute, bytes_per_minute = excluded.bytes_per_minute,
-    is_exempt_from_pressure = excluded.is_exempt_from_pressure, stored_bytes = excluded.stored_bytes;
+    is_exempt_from_pressure = excluded.is_exempt_from_pressure,
+    stored_bytes = coalesce(set_quota.stored_bytes, q.stored_bytes);
   perform parley_mail._p_record_audit(v_caller, 'set quota', set_quota.role, jsonb_build_object(
     'messages_per_minute', messages_per_minute, 'bytes_per_minute', bytes_per_minute,
     'is_exempt_from_pressure', is_exempt_from_pressure, 'stored_bytes', stored_bytes
@@ -40048,10 +40053,11 @@ end
 $$;
 
 comment on function parley_mail.set_quota(text, integer, bigint, boolean, bigint, parley.caller) is
-'Limits how much a role may submit by parley_mail.send; public stands for each role that has no quota of its own.
+'Limits how much a role may submit by parley_mail.send; public stands for each role that has no quota of its own. What
+is not given of the first three is no limit from then on: they are set together.
 Arguments: role; messages_per_minute, bytes_per_minute, null for no limit; is_exempt_from_pressure, whether it may
 submit while resources are short, until nearly nothing is left of a volume; stored_bytes, how much it may store by
-parley_mail.put_attachment.
+parley_mail.put_attachment, null to leave it as it is.
 Errors: PM001 not allowed, PM002 no such role, 23514 negative.
 Source: spec mail 4.3, 14.3.';
 
@@ -40305,8 +40311,10 @@ begin
   if envid ~ '[^!-~]' or length(envid) > 100 or envid = '' then
     found := parley_mail._p_raise('choice', 'envid', left(envid, 100), '1 to 100 printable ASCII characters');
   end if;
-  if tag ~ '[[:cntrl:]]' or length(tag) > 200 then
+  if tag ~ '[[:cntrl:]]' then
     found := parley_mail._p_raise('control', 'tag');
+  elsif length(tag) > 200 then
+    found := parley_mail._p_raise('choice', 'tag', left(tag, 20) || '...', 'a text of at most 200 characters');
   end if;
   v_options.envid := envid;
   v_options.tag := tag;
@@ -45455,7 +45463,7 @@ begin
   from parley_mail._p_kept_body as k
   where k.body_id = raw_reference and k.kept_until > '-infinity';
   if not found or parley_mail._p_may_use_kept(role, v_kept, privilege) is not true then
-    found := parley_mail._p_raise('message', coalesce(raw_reference::text, 'null'));
+    found := parley_mail._p_raise('raw message', coalesce(raw_reference::text, 'null'));
   end if;
   return v_kept;
 end
@@ -45635,12 +45643,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_part jsonb;
+  v_parts text;
   v_offset bigint;
   v_bytes bigint;
   v_piece text;
   v_encoded bytea;
 begin
-  select d.described into v_part
+  select (array_agg(d.described) filter (where d.described ->> 'part' = read_part.part))[1],
+    string_agg(d.described ->> 'part', ', ')
+  into v_part, v_parts
   from (
     select payload #> '{parsed,text}' as described
     union all
@@ -45650,11 +45661,9 @@ begin
     from jsonb_array_elements(
       case when jsonb_typeof(payload -> 'attachments') = 'array' then payload -> 'attachments' else '[]' end
     ) as a (described)
-  ) as d
-  where d.described ->> 'part' = read_part.part
-  limit 1;
+  ) as d;
   if v_part is null then
-    found := parley_mail._p_raise('absent', 'part', coalesce(part, 'null'));
+    found := parley_mail._p_raise('part', coalesce(part, 'null'), coalesce(v_parts, 'none'));
   end if;
   v_offset := (v_part ->> 'offset')::bigint;
   v_bytes := (v_part ->> 'bytes')::bigint;
@@ -45800,7 +45809,7 @@ create function parley_mail._p_message_id_in(payload jsonb, name text) returns t
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(substring(h.v ->> 1 from '<[^<>[:space:]]+>'), nullif(h.v ->> 1, ''))
+  select coalesce(substring(h.v ->> 1 from '<[^<>[:space:]]+>'), nullif(btrim(h.v ->> 1, '<> '), ''))
   from jsonb_array_elements(payload -> 'headers') with ordinality as h (v, n)
   where lower(h.v ->> 0) = _p_message_id_in.name
   order by h.n
@@ -45815,27 +45824,42 @@ create function parley_mail._p_conversation_key(conversation_key text, recipient
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select left(case conversation_key
+  select case when length(k.key) > 200 then left(k.key, 168) || md5(k.key) else nullif(k.key, '') end
+  from (select case conversation_key
     when 'PLUS_TAG' then substring(recipient from E'\\+(.*)@')
     when 'VERP' then parley_mail._p_folded(regexp_replace(
       substring(recipient from E'\\+(.+=[^=]+)@[^@]*$'), '^(.*)=([^=]*)$', E'\\1@\\2'
     ))
     when 'SENDER' then parley_mail._p_folded(payload ->> 'sender')
     when 'RECIPIENT' then parley_mail._p_folded(recipient)
+    -- A message that names no other and has no name itself begins a conversation of its own.
     when 'IN_REPLY_TO' then coalesce(
-      parley_mail._p_message_id_in(payload, 'in-reply-to'), payload ->> 'header_message_id'
+      parley_mail._p_message_id_in(payload, 'in-reply-to'), nullif(payload ->> 'header_message_id', ''),
+      payload ->> 'network_message_id'
     )
     when 'THREAD' then coalesce(
       parley_mail._p_message_id_in(payload, 'references'), parley_mail._p_message_id_in(payload, 'in-reply-to'),
-      payload ->> 'header_message_id'
+      nullif(payload ->> 'header_message_id', ''), payload ->> 'network_message_id'
     )
-  end, 200)
+  end as key) as k
 $$;
 
 comment on function parley_mail._p_conversation_key(text, text, jsonb) is
-'Gives the key of the conversation to which a message goes for one of its recipients; null: any.
+'Gives the key of the conversation to which a message goes for one of its recipients; null: any. A key of more than 200
+characters ends with a hash of it.
 Arguments: conversation_key, that of the binding; recipient; payload.
 Source: spec mail 12.2.';
+
+create function parley_mail._p_fire_timers() returns integer
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.fire_timers(1000, caller => parley.current_caller())
+$$;
+
+comment on function parley_mail._p_fire_timers() is
+'Has timers of the broker fire for the owner of mail, whose conversations with services end when their time is over;
+gives how many.';
 
 create function parley_mail._p_require_binding_rights(binding parley_mail._p_service_pattern) returns boolean
 language plpgsql stable
@@ -46568,6 +46592,7 @@ begin
   select k.key into v_key
   from jsonb_each(filter) as k
   where not (k.key = any (others) or properties ? k.key) or jsonb_typeof(k.value) = 'null'
+    or k.key <> 'not' and k.value = '{}'
   order by 1
   limit 1;
   if found then
@@ -48234,6 +48259,8 @@ begin
   return query select 'delays'::text, parley_mail._p_report_delays();
   return query select 'expired'::text, parley_mail._p_expire_waiting();
   return query select 'kept bodies'::text, parley_mail._p_remove_kept();
+  -- Conversations with services end when their time is over, also where no daemon of the broker runs.
+  return query select 'timers'::text, parley_mail._p_fire_timers();
   return query select 'stored attachments'::text, parley_mail._p_expire_attachments();
   return query select 'remembered deliveries'::text, parley_mail._p_forget_delivered();
   delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';

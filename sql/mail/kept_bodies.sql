@@ -118,7 +118,7 @@ begin
   from parley_mail._p_kept_body as k
   where k.body_id = raw_reference and k.kept_until > '-infinity';
   if not found or parley_mail._p_may_use_kept(role, v_kept, privilege) is not true then
-    found := parley_mail._p_raise('message', coalesce(raw_reference::text, 'null'));
+    found := parley_mail._p_raise('raw message', coalesce(raw_reference::text, 'null'));
   end if;
   return v_kept;
 end

@@ -65,6 +65,7 @@ begin
   select k.key into v_key
   from jsonb_each(filter) as k
   where not (k.key = any (others) or properties ? k.key) or jsonb_typeof(k.value) = 'null'
+    or k.key <> 'not' and k.value = '{}'
   order by 1
   limit 1;
   if found then

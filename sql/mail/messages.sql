@@ -107,7 +107,7 @@ create index _p_submitted_at on parley_mail._p_submitted (role, at);
 
 create function parley_mail.set_quota(
   role text, messages_per_minute integer default null, bytes_per_minute bigint default null,
-  is_exempt_from_pressure boolean default false, stored_bytes bigint default 104857600,
+  is_exempt_from_pressure boolean default false, stored_bytes bigint default null,
   caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
@@ -126,7 +126,8 @@ begin
   )
   on conflict on constraint _p_quota_pkey do update
   set messages_per_minute = excluded.messages_per_minute, bytes_per_minute = excluded.bytes_per_minute,
-    is_exempt_from_pressure = excluded.is_exempt_from_pressure, stored_bytes = excluded.stored_bytes;
+    is_exempt_from_pressure = excluded.is_exempt_from_pressure,
+    stored_bytes = coalesce(set_quota.stored_bytes, q.stored_bytes);
   perform parley_mail._p_record_audit(v_caller, 'set quota', set_quota.role, jsonb_build_object(
     'messages_per_minute', messages_per_minute, 'bytes_per_minute', bytes_per_minute,
     'is_exempt_from_pressure', is_exempt_from_pressure, 'stored_bytes', stored_bytes
@@ -135,9 +136,10 @@ end
 $$;
 
 comment on function parley_mail.set_quota(text, integer, bigint, boolean, bigint, parley.caller) is
-'Limits how much a role may submit by parley_mail.send; public stands for each role that has no quota of its own.
+'Limits how much a role may submit by parley_mail.send; public stands for each role that has no quota of its own. What
+is not given of the first three is no limit from then on: they are set together.
 Arguments: role; messages_per_minute, bytes_per_minute, null for no limit; is_exempt_from_pressure, whether it may
 submit while resources are short, until nearly nothing is left of a volume; stored_bytes, how much it may store by
-parley_mail.put_attachment.
+parley_mail.put_attachment, null to leave it as it is.
 Errors: PM001 not allowed, PM002 no such role, 23514 negative.
 Source: spec mail 4.3, 14.3.';

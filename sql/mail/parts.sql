@@ -70,12 +70,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_part jsonb;
+  v_parts text;
   v_offset bigint;
   v_bytes bigint;
   v_piece text;
   v_encoded bytea;
 begin
-  select d.described into v_part
+  select (array_agg(d.described) filter (where d.described ->> 'part' = read_part.part))[1],
+    string_agg(d.described ->> 'part', ', ')
+  into v_part, v_parts
   from (
     select payload #> '{parsed,text}' as described
     union all
@@ -85,11 +88,9 @@ begin
     from jsonb_array_elements(
       case when jsonb_typeof(payload -> 'attachments') = 'array' then payload -> 'attachments' else '[]' end
     ) as a (described)
-  ) as d
-  where d.described ->> 'part' = read_part.part
-  limit 1;
+  ) as d;
   if v_part is null then
-    found := parley_mail._p_raise('absent', 'part', coalesce(part, 'null'));
+    found := parley_mail._p_raise('part', coalesce(part, 'null'), coalesce(v_parts, 'none'));
   end if;
   v_offset := (v_part ->> 'offset')::bigint;
   v_bytes := (v_part ->> 'bytes')::bigint;

@@ -174,8 +174,10 @@ begin
   if envid ~ '[^!-~]' or length(envid) > 100 or envid = '' then
     found := parley_mail._p_raise('choice', 'envid', left(envid, 100), '1 to 100 printable ASCII characters');
   end if;
-  if tag ~ '[[:cntrl:]]' or length(tag) > 200 then
+  if tag ~ '[[:cntrl:]]' then
     found := parley_mail._p_raise('control', 'tag');
+  elsif length(tag) > 200 then
+    found := parley_mail._p_raise('choice', 'tag', left(tag, 20) || '...', 'a text of at most 200 characters');
   end if;
   v_options.envid := envid;
   v_options.tag := tag;

@@ -9,7 +9,7 @@ create function parley_mail._p_message_id_in(payload jsonb, name text) returns t
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(substring(h.v ->> 1 from '<[^<>[:space:]]+>'), nullif(h.v ->> 1, ''))
+  select coalesce(substring(h.v ->> 1 from '<[^<>[:space:]]+>'), nullif(btrim(h.v ->> 1, '<> '), ''))
   from jsonb_array_elements(payload -> 'headers') with ordinality as h (v, n)
   where lower(h.v ->> 0) = _p_message_id_in.name
   order by h.n
@@ -24,27 +24,42 @@ create function parley_mail._p_conversation_key(conversation_key text, recipient
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select left(case conversation_key
+  select case when length(k.key) > 200 then left(k.key, 168) || md5(k.key) else nullif(k.key, '') end
+  from (select case conversation_key
     when 'PLUS_TAG' then substring(recipient from E'\\+(.*)@')
     when 'VERP' then parley_mail._p_folded(regexp_replace(
       substring(recipient from E'\\+(.+=[^=]+)@[^@]*$'), '^(.*)=([^=]*)$', E'\\1@\\2'
     ))
     when 'SENDER' then parley_mail._p_folded(payload ->> 'sender')
     when 'RECIPIENT' then parley_mail._p_folded(recipient)
+    -- A message that names no other and has no name itself begins a conversation of its own.
     when 'IN_REPLY_TO' then coalesce(
-      parley_mail._p_message_id_in(payload, 'in-reply-to'), payload ->> 'header_message_id'
+      parley_mail._p_message_id_in(payload, 'in-reply-to'), nullif(payload ->> 'header_message_id', ''),
+      payload ->> 'network_message_id'
     )
     when 'THREAD' then coalesce(
       parley_mail._p_message_id_in(payload, 'references'), parley_mail._p_message_id_in(payload, 'in-reply-to'),
-      payload ->> 'header_message_id'
+      nullif(payload ->> 'header_message_id', ''), payload ->> 'network_message_id'
     )
-  end, 200)
+  end as key) as k
 $$;
 
 comment on function parley_mail._p_conversation_key(text, text, jsonb) is
-'Gives the key of the conversation to which a message goes for one of its recipients; null: any.
+'Gives the key of the conversation to which a message goes for one of its recipients; null: any. A key of more than 200
+characters ends with a hash of it.
 Arguments: conversation_key, that of the binding; recipient; payload.
 Source: spec mail 12.2.';
+
+create function parley_mail._p_fire_timers() returns integer
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley.fire_timers(1000, caller => parley.current_caller())
+$$;
+
+comment on function parley_mail._p_fire_timers() is
+'Has timers of the broker fire for the owner of mail, whose conversations with services end when their time is over;
+gives how many.';
 
 create function parley_mail._p_require_binding_rights(binding parley_mail._p_service_pattern) returns boolean
 language plpgsql stable

@@ -38,7 +38,7 @@ func (m *MailboxCarrier) Limits(hop Hop) Limits {
 
 // Connect opens the store.
 func (m *MailboxCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
-	store, known := m.Store(hop.Connector)
+	store, known := awaitKnown(ctx, m.Store, hop.Connector)
 	switch {
 	case !known:
 		return nil, &OpenError{Result{Enhanced: "4.3.5", Text: fmt.Sprintf("the mailbox store %s is gone", hop.Connector), HostFailed: true}}

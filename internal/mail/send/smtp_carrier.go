@@ -103,7 +103,7 @@ func (s *SMTPCarrier) Limits(hop Hop) Limits {
 
 // Connect tries the hosts of a hop in their order, and each of their addresses, until one takes the connection.
 func (s *SMTPCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
-	connector, known := s.Connector(hop.Connector)
+	connector, known := awaitKnown(ctx, s.Connector, hop.Connector)
 	if !known {
 		return nil, &OpenError{Result{Enhanced: "4.3.5", Text: fmt.Sprintf("the send connector %s is gone", hop.Connector), HostFailed: true}}
 	}
