@@ -36352,7 +36352,7 @@ from (values
   (10, 'moved raw', 'raw message %1$s cannot be read in this transaction',
     'Its bytes were moved after the snapshot of the transaction was taken.', 'Try the transaction again.'),
   (10, 'verp', 'sender "%1$s" cannot have a return path for each recipient', '%2$s',
-    'Send from an address whose local part is short and needs no quotes, or leave verp off.'),
+    'Send from an address whose local part is short, needs no quotes and has no +, or leave verp off.'),
   (10, 'far time', 'a time is too far away', 'Years are from 1 to 9998.', 'Give a time that is nearer, or null.'),
   (10, 'attachment', 'attachment %1$s is malformed', '%2$s', 'Make it with parley_mail.attachment(filename, content).'),
   (10, 'service', 'service "%1$s" cannot take status events', '%2$s',
@@ -40078,6 +40078,28 @@ $$;
 comment on function parley_mail._p_stored_content(bigint, bytea) is
 'Stores a body of a message, and gives the number of the content.';
 
+create function parley_mail._p_read_stored(content_id bigint, holder bigint, chunks integer default 2147483647)
+returns bytea
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(
+    (select o.body from parley_store.open_content(_p_read_stored.content_id, 'mail', holder) as o),
+    (
+      select string_agg(k.body, '' order by k.number)
+      from parley_store.read_content(_p_read_stored.content_id, 'mail', holder, 0, chunks - 1) as k
+    )
+  );
+end
+$$;
+
+comment on function parley_mail._p_read_stored(bigint, bigint, integer) is
+'Gives a body that is content, whole or the first chunks of it. At an old snapshot chunks that were moved since are not
+there.
+Arguments: content_id; holder, the number under which it is referred to; chunks.
+Errors: those of open_content.';
+
 -- sql/mail/return_paths.sql
 
 -- Return paths that name a recipient (VERP, variable envelope return path; spec mail 4.3, 11.4).
@@ -40671,7 +40693,6 @@ begin
       and (a.expires_at < clock_timestamp() or not exists (select from pg_roles as r where r.oid = a.role))
     returning a.attachment_id
   )
-
   select array_agg(e.attachment_id) into v_ids from expired as e;
   perform parley_store.release_content('mail', v_ids);
   return coalesce(cardinality(v_ids), 0);
@@ -40709,13 +40730,7 @@ begin
       if not found then
         found := parley_mail._p_raise('not stored', v_number::text, left(encode(v_attachment.sha256, 'hex'), 64));
       end if;
-      v_attachment.content := coalesce(
-        (select o.body from parley_store.open_content(v_stored.content_id, 'mail', v_stored.attachment_id) as o),
-        (
-          select string_agg(k.body, '' order by k.number)
-          from parley_store.read_content(v_stored.content_id, 'mail', v_stored.attachment_id) as k
-        )
-      );
+      v_attachment.content := parley_mail._p_read_stored(v_stored.content_id, v_stored.attachment_id);
       -- At an old snapshot chunks may have moved since.
       if octet_length(v_attachment.content) is distinct from v_stored.bytes then
         found := parley_mail._p_raise('moved', v_number::text);
@@ -45731,13 +45746,7 @@ begin
   if v_holder.content_id is null then
     return v_holder.body;
   end if;
-  return coalesce(
-    (select o.body from parley_store.open_content(v_holder.content_id, 'mail', v_holder.message_id) as o),
-    (
-      select string_agg(k.body, '' order by k.number)
-      from parley_store.read_content(v_holder.content_id, 'mail', v_holder.message_id, 0, chunks - 1) as k
-    )
-  );
+  return parley_mail._p_read_stored(v_holder.content_id, v_holder.message_id, chunks);
 end
 $$;
 

@@ -66,7 +66,7 @@ from (values
   (10, 'moved raw', 'raw message %1$s cannot be read in this transaction',
     'Its bytes were moved after the snapshot of the transaction was taken.', 'Try the transaction again.'),
   (10, 'verp', 'sender "%1$s" cannot have a return path for each recipient', '%2$s',
-    'Send from an address whose local part is short and needs no quotes, or leave verp off.'),
+    'Send from an address whose local part is short, needs no quotes and has no +, or leave verp off.'),
   (10, 'far time', 'a time is too far away', 'Years are from 1 to 9998.', 'Give a time that is nearer, or null.'),
   (10, 'attachment', 'attachment %1$s is malformed', '%2$s', 'Make it with parley_mail.attachment(filename, content).'),
   (10, 'service', 'service "%1$s" cannot take status events', '%2$s',

@@ -38,13 +38,7 @@ begin
   if v_holder.content_id is null then
     return v_holder.body;
   end if;
-  return coalesce(
-    (select o.body from parley_store.open_content(v_holder.content_id, 'mail', v_holder.message_id) as o),
-    (
-      select string_agg(k.body, '' order by k.number)
-      from parley_store.read_content(v_holder.content_id, 'mail', v_holder.message_id, 0, chunks - 1) as k
-    )
-  );
+  return parley_mail._p_read_stored(v_holder.content_id, v_holder.message_id, chunks);
 end
 $$;
 

@@ -198,7 +198,6 @@ begin
       and (a.expires_at < clock_timestamp() or not exists (select from pg_roles as r where r.oid = a.role))
     returning a.attachment_id
   )
-
   select array_agg(e.attachment_id) into v_ids from expired as e;
   perform parley_store.release_content('mail', v_ids);
   return coalesce(cardinality(v_ids), 0);
@@ -236,13 +235,7 @@ begin
       if not found then
         found := parley_mail._p_raise('not stored', v_number::text, left(encode(v_attachment.sha256, 'hex'), 64));
       end if;
-      v_attachment.content := coalesce(
-        (select o.body from parley_store.open_content(v_stored.content_id, 'mail', v_stored.attachment_id) as o),
-        (
-          select string_agg(k.body, '' order by k.number)
-          from parley_store.read_content(v_stored.content_id, 'mail', v_stored.attachment_id) as k
-        )
-      );
+      v_attachment.content := parley_mail._p_read_stored(v_stored.content_id, v_stored.attachment_id);
       -- At an old snapshot chunks may have moved since.
       if octet_length(v_attachment.content) is distinct from v_stored.bytes then
         found := parley_mail._p_raise('moved', v_number::text);

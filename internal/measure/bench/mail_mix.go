@@ -12,7 +12,7 @@ import (
 // mailPart is which part of the messages of a load has a size.
 type mailPart struct{ size, percent int }
 
-// mailMix has all sizes of the seed but the largest. Of its bytes a third are of the five-megabyte messages.
+// mailMix has all sizes of the seed but the largest. Of its bytes two fifths are of the messages of 5 MB.
 var mailMix = []mailPart{{mail25KB, 70}, {mail57KB, 15}, {mail80KB, 10}, {mail1MB, 4}, {mail5MB, 1}}
 
 // meanSize is the mean size of a message in bytes.

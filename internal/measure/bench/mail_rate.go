@@ -35,9 +35,8 @@ func rateTrials(b *bench, variant string) []trial {
 		held.result.Operation, held.result.isRelayed = "steady", false
 		trials = append(trials, held)
 	}
-	load = search
 	if err := postfix.RequireRelay(); err == nil {
-		trials = append(trials, b.relayedTrial(variant, systemPostfix, load))
+		trials = append(trials, b.relayedTrial(variant, systemPostfix, search))
 	}
 	return trials
 }
