@@ -24,15 +24,16 @@ func (s session) blocksRead(statement string, arguments ...any) int {
 	return plans[0].Plan.Hit + plans[0].Plan.Read
 }
 
-// requireFewReads runs a statement some times, as the first ones also plan, and requires that the last one reads few blocks.
+// requireFewReads runs a statement some times and requires that one of them reads few blocks. The first one also plans, and any may have
+// to read the catalog again: other databases of the server fill the queue of invalidations that all sessions share, and overflow it.
 func (s session) requireFewReads(most int, statement string, arguments ...any) {
 	s.Helper()
-	read := 0
-	for range 4 {
-		read = s.blocksRead(statement, arguments...)
+	reads := make([]int, 4)
+	for n := range reads {
+		reads[n] = s.blocksRead(statement, arguments...)
 	}
-	if read > most {
-		s.Errorf("%s reads %d blocks, at most %d are needed", clip(statement), read, most)
+	if slices.Min(reads) > most {
+		s.Errorf("%s reads %d blocks, at most %d are needed", clip(statement), reads, most)
 	}
 }
 
