@@ -34,7 +34,21 @@ func TestStoredAttachmentIsThatOfItsRoleAlone(t *testing.T) {
 	}
 	equal(other, false, "select parley_mail.remove_attachment(decode($1, 'hex'))", hash)
 	equal(other, false, "select parley_mail.remove_attachment(null)")
-	other.refusesMail(10, "select parley_mail.send('shop', array['x@example.com'], 'a', attachments => array[parley_mail.stored_attachment('a.pdf', null)])")
+	for arguments, detail := range map[string]string{
+		"'a.pdf', null":                                                 "It has neither content nor the hash of a stored one.",
+		"'a.pdf', '" + hash + "'":                                       "It is one in hexadecimal, as text.",
+		"'a.pdf', decode('" + hash + "00', 'hex')":                      "It has 33 bytes, and a SHA-256 has 32.",
+		"null, decode('" + hash + "', 'hex')":                           "Its file name is null; an empty one is none.",
+		"'a.pdf', decode('" + hash + "', 'hex'), content_type => 'pdf'": `"pdf" is no type.`,
+	} {
+		refusal := shop.refusesMail(10, "select parley_mail.send('shop', array['x@example.com'], 'a', attachments => array[parley_mail.stored_attachment("+arguments+")])")
+		if refusal.Detail != detail {
+			t.Errorf("stored_attachment(%s) is refused because %q, want %q", arguments, refusal.Detail, detail)
+		}
+	}
+	if refusal := shop.refusesMail(10, "select parley_mail.put_attachment(null)"); !strings.Contains(refusal.Hint, "empty file") || strings.Contains(refusal.Message, "attachment 1") {
+		t.Errorf("no content is refused by %q", refusal.Message)
+	}
 	b.as(b.role("nobody")).refusesMail(1, putAttachment, "x")
 	// Named or carried, it is the same to a key; and the message stays what it was.
 	first := value[int64](shop, `select parley_mail.send('shop', array['x@example.com'], 'a', idempotency_key => 'k',

@@ -148,18 +148,61 @@ func TestQuotasOfRoles(t *testing.T) {
 		select max(bytes) from parley_mail._p_submitted where messages = 1)); end $$`)
 	other.exec(send)
 	b.exec("update parley_mail._p_submitted set at = at - interval '61 seconds' where role <> (select r.oid from pg_roles as r where r.rolname = $1)", role)
-	b.exec("select parley_mail.set_quota('public', bytes_per_minute => 3000)")
+	b.exec("select parley_mail.set_quota('public', bytes_per_minute => 3000, without => array['messages_per_minute'])")
 	shop.refusesMail(13, send)
 	other.exec(send)
 	other.refusesMail(13, "select parley_mail.send('shop', array['x@example.com'], 'Order', repeat('a ', 2000))")
 	b.exec("update parley_mail._p_organization set refusing_until = now() + interval '1 hour', refusing_reason = 'The disk is full.'")
 	other.refusesMail(14, send)
-	b.exec("select parley_mail.set_quota($1, is_exempt_from_pressure => true)", role)
+	b.exec("select parley_mail.set_quota($1, is_exempt_from_pressure => true, without => array['messages_per_minute'])", role)
 	shop.exec(send)
 	b.exec("update parley_mail._p_organization set is_at_floor = true")
 	shop.refusesMail(14, send)
 	b.exec("update parley_mail._p_organization set refusing_until = now() - interval '1 second'")
 	shop.exec(send)
+}
+
+// What is not given stays as it is, what is lifted is named, and what no quota can be is refused.
+func TestQuotaIsSetLimitByLimitAndShown(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	role, admin := b.role("shop"), b.role("admin")
+	b.exec("select parley_mail.grant_right('ADMINISTER', $1)", admin)
+	shop, other, administrator := b.as(role), b.as(b.role("other")), b.as(admin)
+	const own = "select coalesce(string_agg(concat_ws(' ', replace(q.role, $1, 'shop'), q.messages_per_minute, q.bytes_per_minute, q.is_exempt_from_pressure, q.stored_bytes), ', ' order by q.role <> 'public'), '') from parley_mail.quotas as q"
+	equal(shop, "", own, role)
+	for _, c := range [][3]string{ // arguments; the quota after them, or the detail of the refusal
+		{"", "shop f 104857600"},
+		{", messages_per_minute => 3", "shop 3 f 104857600"},
+		{", bytes_per_minute => 5000", "shop 3 5000 f 104857600"},
+		{", is_exempt_from_pressure => true, stored_bytes => 7", "shop 3 5000 t 7"},
+		{", messages_per_minute => -1", "", "messages_per_minute is -1."},
+		{", bytes_per_minute => -5", "", "bytes_per_minute is -5."},
+		{", stored_bytes => -7", "", "stored_bytes is -7."},
+		{", bytes_per_minute => 4, without => array['bytes_per_minute']", "", "bytes_per_minute is given, and lifted."},
+		{", without => array['messages']", "", ""},
+		{", without => array[null]", "", ""},
+		{", messages_per_minute => 0, without => array['bytes_per_minute', 'stored_bytes']", "shop 0 t 104857600"},
+		{", is_exempt_from_pressure => false, without => array['messages_per_minute']", "shop f 104857600"},
+	} {
+		set := "select parley_mail.set_quota($1" + c[0] + ")"
+		if c[1] == "" {
+			if refusal := administrator.refusesMail(10, set, role); refusal.Detail != c[2] {
+				t.Errorf("%s is refused because %q", c[0], refusal.Detail)
+			}
+			continue
+		}
+		administrator.exec(set, role)
+		equal(shop, c[1], own, role)
+	}
+	b.exec("select parley_mail.set_quota('public', messages_per_minute => 2)")
+	equal(shop, "shop f 104857600", own, role)
+	equal(other, "public 2 f 104857600", own, role)
+	equal(administrator, "public 2 f 104857600, shop f 104857600", own, role)
+	shop.refusesMail(1, "select parley_mail.drop_quota($1)", role)
+	equal(administrator, true, "select parley_mail.drop_quota($1)", role)
+	equal(administrator, false, "select parley_mail.drop_quota($1)", role)
+	equal(shop, "public 2 f 104857600", own, role)
 }
 
 func TestWhatCannotBeSubmittedIsRefused(t *testing.T) {

@@ -263,7 +263,9 @@ begin
     coalesce(a.expires_at, clock_timestamp() + v_expiry[p.priority + 1] * interval '1 second'),
     a.source, a.connector, a.source_ip, a.helo, a.authenticated_as, coalesce(a.directionality, 'INCOMING'),
     coalesce(a.size, octet_length(a.body)), coalesce(a.content_id, l.content_id), a.verdicts, a.parent_message_id,
-    coalesce(a.has_utf8_addresses, false), coalesce(a.has_verp, false), coalesce(a.is_eight_bit, false),
+    coalesce(a.has_utf8_addresses, false),
+    case when a.has_verp then parley_mail._p_require_return_paths(coalesce(a.sender, '')) else false end,
+    coalesce(a.is_eight_bit, false),
     left(a.subject, 500), a.server_ip, greatest(a.receive_ms, 0), a.identity,
     case when octet_length(a.body) <= 8000 then a.body end
   from unnest(ids) with ordinality as i (id, n)
@@ -275,7 +277,8 @@ end
 $$;
 
 comment on function parley_mail._p_insert_arriving(parley_mail._p_arriving[], bigint[], smallint[]) is
-'Stores messages that arrived under numbers, but those whose number is negative.';
+'Stores messages that arrived under numbers, but those whose number is negative.
+Errors: PM010 return paths that name the recipient are asked for, and the sender can have none.';
 
 create function parley_mail._p_accept(
   messages parley_mail._p_arriving[], caller parley.caller default parley.current_caller()
@@ -328,7 +331,8 @@ $$;
 comment on function parley_mail._p_accept(parley_mail._p_arriving[], parley.caller) is
 'Accepts messages that arrived, in one transaction, and gives their numbers in the order of the array. With the commit
 they are ours.
-Errors: PM001 the role does not hold SERVE, 23502 and 23514 malformed.
+Errors: PM001 the role does not hold SERVE, PM010 the sender can have no return paths that name the recipient, 23502 and
+23514 malformed.
 Source: spec mail 1 (rule 1), 3, 13.';
 
 create function parley_mail._p_accept_envelopes(

@@ -45,8 +45,9 @@ begin
       array_agg(p.ordinal order by p.ordinal) as ordinals, array_agg(p.address order by p.ordinal) as addresses,
       array_agg(p.notify order by p.ordinal) as notify,
       array_agg(p.original_recipient order by p.ordinal) as originals,
-      array_agg(parley_mail._p_return_path(m.sender, p.address) order by p.ordinal) filter (where m.has_verp)
-        as return_paths
+      array_agg(
+        parley_mail._p_return_path(m.sender, p.address, p.original_recipient) order by p.ordinal
+      ) filter (where m.has_verp) as return_paths
     from parley_mail._p_recipient as p
     where p.message_id = c.subject and p.lane = c.lane
   ) as r

@@ -87,7 +87,7 @@ declare
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   loop
-    select p.message_id, p.action, p.ordinal, p.address into v_due
+    select p.message_id, p.action, p.ordinal, p.address, p.original_recipient into v_due
     from parley_mail._p_report as p
     where p.due_at <= clock_timestamp()
     order by p.due_at
@@ -100,7 +100,10 @@ begin
     select
       case when not m.has_verp then m.reported_at + parley_mail._p_report_window() * (2 ^ least(m.reports, 10)) end
         as next,
-      case when m.has_verp then parley_mail._p_return_path(m.sender, v_due.address) else m.sender end as sender,
+      case
+        when m.has_verp then parley_mail._p_return_path(m.sender, v_due.address, v_due.original_recipient)
+        else m.sender
+      end as sender,
       case when m.has_verp then v_due.ordinal end as ordinal
     into v_about
     from parley_mail._p_message as m

@@ -80,18 +80,6 @@ of one key is the first one, or refused.';
 
 create index _p_idempotency_at on parley_mail._p_idempotency (at);
 
-create table parley_mail._p_quota (
-  role regrole primary key,
-  messages_per_minute integer check (messages_per_minute >= 0),
-  bytes_per_minute bigint check (bytes_per_minute >= 0),
-  is_exempt_from_pressure boolean not null default false,
-  stored_bytes bigint not null default 104857600 check (stored_bytes >= 0)
-);
-
-comment on table parley_mail._p_quota is
-'How much a role may submit in a minute; null: as much as it likes. is_exempt_from_pressure: it may submit while
-resources are short; stored_bytes: how many bytes of attachments it may have stored.';
-
 create table parley_mail._p_submitted (
   role oid not null,
   at timestamptz not null default clock_timestamp(),
@@ -104,42 +92,3 @@ comment on table parley_mail._p_submitted is
 each other; what others have not committed yet is not counted, so that what is under way at once may pass a quota.';
 
 create index _p_submitted_at on parley_mail._p_submitted (role, at);
-
-create function parley_mail.set_quota(
-  role text, messages_per_minute integer default null, bytes_per_minute bigint default null,
-  is_exempt_from_pressure boolean default false, stored_bytes bigint default null,
-  caller parley.caller default parley.current_caller()
-) returns void
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley.caller_role(caller);
-begin
-  found := parley_mail._p_require(v_caller, 'ADMINISTER');
-  insert into parley_mail._p_quota as q (
-    role, messages_per_minute, bytes_per_minute, is_exempt_from_pressure, stored_bytes
-  )
-  values (
-    parley_mail._p_role(set_quota.role), set_quota.messages_per_minute, set_quota.bytes_per_minute,
-    set_quota.is_exempt_from_pressure is true, coalesce(set_quota.stored_bytes, 104857600)
-  )
-  on conflict on constraint _p_quota_pkey do update
-  set messages_per_minute = excluded.messages_per_minute, bytes_per_minute = excluded.bytes_per_minute,
-    is_exempt_from_pressure = excluded.is_exempt_from_pressure,
-    stored_bytes = coalesce(set_quota.stored_bytes, q.stored_bytes);
-  perform parley_mail._p_record_audit(v_caller, 'set quota', set_quota.role, jsonb_build_object(
-    'messages_per_minute', messages_per_minute, 'bytes_per_minute', bytes_per_minute,
-    'is_exempt_from_pressure', is_exempt_from_pressure, 'stored_bytes', stored_bytes
-  ));
-end
-$$;
-
-comment on function parley_mail.set_quota(text, integer, bigint, boolean, bigint, parley.caller) is
-'Limits how much a role may submit by parley_mail.send; public stands for each role that has no quota of its own. What
-is not given of the first three is no limit from then on: they are set together.
-Arguments: role; messages_per_minute, bytes_per_minute, null for no limit; is_exempt_from_pressure, whether it may
-submit while resources are short, until nearly nothing is left of a volume; stored_bytes, how much it may store by
-parley_mail.put_attachment, null to leave it as it is.
-Errors: PM001 not allowed, PM002 no such role, 23514 negative.
-Source: spec mail 4.3, 14.3.';

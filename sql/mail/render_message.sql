@@ -39,7 +39,7 @@ declare
   v_type text := coalesce(attachment.content_type, 'application/octet-stream');
 begin
   if attachment.content is null then
-    found := parley_mail._p_raise('attachment', number::text, 'It has no content.');
+    found := parley_mail._p_raise('attachment', number::text, 'It has neither content nor the hash of a stored one.');
   elsif attachment.filename ~ '[[:cntrl:]]' or v_type ~ '[[:cntrl:]]' or attachment.content_id ~ '[[:cntrl:]]' then
     found := parley_mail._p_raise('control', format('attachment %s', number));
   elsif v_type !~ (E'^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+'

@@ -1,8 +1,10 @@
 -- Return paths that name a recipient (VERP, variable envelope return path; spec mail 4.3, 11.4).
 --
--- local-part+user=domain@domain-of-sender: a bounce comes back to the address that says whom it is about. It is made
--- when a message is sent, of the address that it is sent to, and again when a report is made: nothing of it is stored.
--- What cannot be written so has the sender itself: a recipient gets his mail whatever his address is.
+-- local-part+user=domain@domain-of-sender: a bounce comes back to the address that says whom it is about: the one to
+-- which the sender wrote, which he knows and has in his lists, and not that to which an alias, a group or forwarding of
+-- ours led. So what comes back names no member and no address behind ours. It is made when a message is sent, and again
+-- when a report is made: nothing of it is stored. What cannot be written so has the sender itself: a recipient gets his
+-- mail whatever his address is.
 
 create function parley_mail._p_return_path(sender text, recipient text) returns text
 language plpgsql immutable
@@ -31,12 +33,36 @@ comment on function parley_mail._p_return_path(text, text) is
 of the recipient a literal, and where it would be longer than hosts take: 64 octets before the @, 254 in all.
 Source: spec mail 11.4; RFC 5321 section 4.5.3.1.';
 
+create function parley_mail._p_return_path(sender text, recipient text, original_recipient text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_original constant text := substring(original_recipient from '(?i)^(?:rfc822|utf-8);(.*)$');
+begin
+  -- An original recipient may come from elsewhere, and be of any form.
+  return parley_mail._p_return_path(
+    sender, case when parley_mail._p_is_address(v_original) then v_original else recipient end
+  );
+end
+$$;
+
+comment on function parley_mail._p_return_path(text, text, text) is
+'Gives the return path of a recipient of a message: it names the original recipient where there is one. That is the
+address as it was submitted, of an alias, a group or a mailbox that forwards, unless the submitter named another by
+ORCPT.
+Arguments: sender; recipient, the address to which the message goes; original_recipient, with its type, such as
+rfc822;ann@example.com.
+Source: spec mail 11.4; RFC 3461 section 4.2.';
+
 create function parley_mail._p_require_return_paths(sender text) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if left(sender, 1) = '"' then
+  if sender = '' then
+    found := parley_mail._p_raise('verp', '<>', 'It is the null sender, to which nothing comes back.');
+  elsif left(sender, 1) = '"' then
     found := parley_mail._p_raise('verp', sender, 'Its local part is quoted.');
   elsif strpos(sender, '+') > 0 then
     found := parley_mail._p_raise('verp', sender, 'Its local part has a +, behind which the recipient stands.');

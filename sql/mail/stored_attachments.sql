@@ -78,7 +78,7 @@ declare
   v_most bigint;
 begin
   if content is null then
-    found := parley_mail._p_raise('attachment', '1', 'It has no content.');
+    found := parley_mail._p_raise('nothing to store');
   elsif keep between interval '1 minute' and interval '366 days' is not true then
     found := parley_mail._p_raise('choice', 'keep', coalesce(keep::text, 'null'), '1 minute to 366 days');
   elsif octet_length(content) > v_submitter.max_size then
@@ -142,8 +142,8 @@ $$;
 
 comment on function parley_mail.stored_attachment(text, bytea, text, text) is
 'Makes an attachment for parley_mail.send of bytes that the current role has stored.
-Arguments: filename; sha256, as parley_mail.put_attachment gave it; content_type (null: by the ending of the name);
-content_id, under which HTML shows it as cid:...';
+Arguments: filename, empty for none; sha256, the bytea that parley_mail.put_attachment gave; content_type (null: by the
+ending of the name); content_id, under which HTML shows it as cid:...';
 
 create function parley_mail.remove_attachment(sha256 bytea, caller parley.caller default parley.current_caller())
 returns boolean
@@ -227,6 +227,13 @@ begin
     if v_attachment.sha256 is not null then
       if v_attachment.content is not null then
         found := parley_mail._p_raise('attachment', v_number::text, 'It has content and names a stored one.');
+      elsif v_attachment.filename is null then
+        found := parley_mail._p_raise('attachment', v_number::text, 'Its file name is null; an empty one is none.');
+      elsif octet_length(v_attachment.sha256) <> 32 then
+        found := parley_mail._p_raise('hash', v_number::text, case
+          when encode(v_attachment.sha256, 'escape') ~* '^[0-9a-f]{64}$' then 'It is one in hexadecimal, as text.'
+          else format('It has %s bytes, and a SHA-256 has 32.', octet_length(v_attachment.sha256))
+        end);
       end if;
       select a.attachment_id, a.content_id, a.bytes into v_stored
       from parley_mail._p_attachment as a
@@ -250,7 +257,8 @@ $$;
 
 comment on function parley_mail._p_with_stored(parley_mail._p_submitter, parley_mail.attachment[]) is
 'Gives attachments with the bytes of those that name stored ones, which nobody removes before this transaction ends.
-Errors: PM010 the role has not stored it, or it has expired, or the snapshot of the transaction is too old; 40001.';
+Errors: PM010 malformed, or the role has not stored it, or it has expired, or the snapshot of the transaction is too
+old; 40001.';
 
 create function parley_mail._p_stored_attachments(caller parley.caller default parley.current_caller())
 returns table (sha256 bytea, bytes bigint, put_at timestamptz, expires_at timestamptz)

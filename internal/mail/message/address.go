@@ -37,10 +37,10 @@ func (a Address) String() string {
 	return quoteLocal(a.Local) + "@" + a.Domain
 }
 
-// HasReturnPaths reports whether a return path can be made that says behind its first + who the recipient is
-// (parley_mail._p_require_return_paths).
-func (a Address) HasReturnPaths() bool {
-	return len(a.Local) <= 58 && quoteLocal(a.Local) == a.Local && !strings.Contains(a.Local, "+")
+// hasReturnPaths reports whether a return path can be made that says behind its first + who the recipient is. The database asks again
+// (parley_mail._p_require_return_paths); here who submits gets an answer before the message is stored.
+func (a Address) hasReturnPaths() bool {
+	return !a.IsNull() && len(a.Local) <= 58 && quoteLocal(a.Local) == a.Local && !strings.Contains(a.Local, "+")
 }
 
 // IsASCII reports whether the address can travel without SMTPUTF8.

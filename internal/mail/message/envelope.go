@@ -2,6 +2,7 @@ package message
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"strings"
 	"time"
@@ -64,6 +65,18 @@ type Envelope struct {
 	Refusal          Refusal         // why nobody gets it, where it is stored for a report to its sender alone
 	IdempotencyKey   string
 	ContentHash      string // with the key: what the submitter gave, whose bytes differ from those stored
+}
+
+// AskReturnPaths gives each recipient a return path of its own, whichever way the message came; a sender that can have none is refused.
+func (e *Envelope) AskReturnPaths(sender Address) error {
+	if !sender.hasReturnPaths() {
+		return fmt.Errorf(
+			"of sender %q no return path of a recipient can be made: it is the null sender, or its local part is long, needs quotes or has a +",
+			sender.String(),
+		)
+	}
+	e.HasVERP = true
+	return nil
 }
 
 // Refusal says why a message is given up as soon as it is stored: a code of RFC 3463 and a text. Nothing says that it is not.

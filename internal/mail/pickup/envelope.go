@@ -125,7 +125,9 @@ func setSender(value string, envelope *message.Envelope) error {
 		case "ENVID":
 			envelope.EnvelopeID = value
 		case "XVERP":
-			envelope.HasVERP = true
+			if err := envelope.AskReturnPaths(address); err != nil {
+				return err //nolint:wrapcheck // The field is named.
+			}
 		case "AUTH", "SIZE", "SMTPUTF8":
 		default:
 			return fmt.Errorf("the parameter %s is unknown", key)

@@ -298,22 +298,24 @@ func TestNothingIsReadThatIsNoFileOfTheFolder(t *testing.T) {
 func TestFileIsReplayedWithItsEnvelope(t *testing.T) {
 	t.Parallel()
 	f, s := newFolder(t, true)
-	f.put(t, "a.eml", "X-Sender: <> BODY=8bitmime RET=hdrs ENVID=e1 auth=<x> xverp\nX-Receiver: <a@b> NOTIFY=NEVER ORcpt=c@d\nX-Receiver: <e@f>\nX-HeloDomain: h\n"+
+	f.put(t, "a.eml", "X-Sender: <n@b> BODY=8bitmime RET=hdrs ENVID=e1 auth=<x> xverp\nX-Receiver: <a@b> NOTIFY=NEVER ORcpt=c@d\nX-Receiver: <e@f>\nX-HeloDomain: h\n"+
 		"X-SourceIPAddress: 192.0.2.1\nX-CreatedBy: Parley\nX-EndOfInjectedXHeaders: 1\nX-Sender: kept\nFrom: g@h\nX-Parley-Organization-Scl: -1\n\nx\n")
-	f.put(t, "b.eml", "X-Receiver: <a@b>\nX-Sender: <s@b>\nX-CreatedBy: somebody\nTo: nobody@x\nX-Parley-Organization-Scl: -1\n\nx\n")
+	f.put(t, "b.eml", "X-Receiver: <a@b>\nX-Sender: <>\nX-CreatedBy: somebody\nTo: nobody@x\nX-Parley-Organization-Scl: -1\n\nx\n")
 	for name, text := range map[string]string{
 		"none": "From: a@b\nTo: c@d\n\nx", "two": "X-Sender: <a@b>\nX-Sender: <a@b>\nX-Receiver: <a@b>\n\nx", "no receiver": "X-Sender: <a@b>\n\nx",
 		"null": "X-Sender: <a@b>\nX-Receiver: <>\n\nx", "notify": "X-Sender: <a@b>\nX-Receiver: <a@b> NOTIFY=SOMETIMES\n\nx", "late": "From: x\nX-Sender: <a@b>\nX-Receiver: <a@b>\n\nx",
 		"parameter": "X-Sender: <a@b> FOO=1\nX-Receiver: <a@b>\n\nx", "IP": "X-Sender: <a@b>\nX-SourceIPAddress: x\nX-Receiver: <a@b>\n\nx",
+		"paths of +": "X-Sender: <a+x@b> XVERP\nX-Receiver: <a@b>\n\nx", "paths of none": "X-Sender: <> XVERP\nX-Receiver: <a@b>\n\nx",
+		"paths of long": "X-Sender: <" + strings.Repeat("x", 59) + "@b> XVERP\nX-Receiver: <a@b>\n\nx", "paths of quoted": "X-Sender: <\"a b\"@b> XVERP\nX-Receiver: <a@b>\n\nx",
 	} {
 		f.put(t, name+".eml", text)
 	}
 	f.poll(t)
-	if len(s.got) != 2 || len(f.files(t)) != 8 {
+	if len(s.got) != 2 || len(f.files(t)) != 12 {
 		t.Fatalf("submitted were %+v, left is %q", s.got, f.files(t))
 	}
 	e := s.got[0]
-	if e.Sender != "" || e.Return != "HDRS" || !e.HasVERP || s.got[1].HasVERP || e.EnvelopeID != "e1" || e.BodyType != "8BITMIME" || e.Helo != "h" || e.Peer.String() != "192.0.2.1" ||
+	if e.Sender != "n@b" || s.got[1].Sender != "" || e.Return != "HDRS" || !e.HasVERP || s.got[1].HasVERP || e.EnvelopeID != "e1" || e.BodyType != "8BITMIME" || e.Helo != "h" || e.Peer.String() != "192.0.2.1" ||
 		fmt.Sprint(e.Recipients) != "[{a@b rfc822;c@d NEVER} {e@f  }]" || e.Source != "REPLAY" {
 		t.Errorf("the envelope is %+v", e)
 	}

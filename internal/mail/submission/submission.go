@@ -226,11 +226,6 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 	if err != nil {
 		return message.Envelope{}, err
 	}
-	if hasVERP && !sender.HasReturnPaths() {
-		return message.Envelope{}, fmt.Errorf(
-			"of %q no return path of a recipient can be made: its local part is long, needs quotes or has a +", sender.String(),
-		)
-	}
 	authors, err := header.Authors()
 	if err != nil {
 		return message.Envelope{}, err
@@ -243,7 +238,12 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 	envelope = message.Envelope{
 		NetworkMessageID: message.NewNetworkMessageID(now), Sender: sender.String(), ReceivedAt: now,
 		Source: message.SourceHTTP, Connector: "http",
-		AuthenticatedAs: user, Directionality: message.Originating, HasVERP: hasVERP,
+		AuthenticatedAs: user, Directionality: message.Originating,
+	}
+	if hasVERP {
+		if err := envelope.AskReturnPaths(sender); err != nil {
+			return message.Envelope{}, err //nolint:wrapcheck // It is the answer.
+		}
 	}
 	for _, recipient := range recipients {
 		envelope.Recipients = append(envelope.Recipients, message.Recipient{Address: recipient.String()})

@@ -1,0 +1,159 @@
+-- Quotas: how much roles may submit by parley_mail.send, and store by parley_mail.put_attachment (spec mail 4.3, 14.3).
+--
+-- A role has the limits of its own row, or of that of public, role 0; they are not inherited. Of the type regrole, roles
+-- are dumped by their names. Each submission reads the row that applies: one whose row does not change waits for nobody.
+
+create table parley_mail._p_quota (
+  role regrole primary key,
+  messages_per_minute integer check (messages_per_minute >= 0),
+  bytes_per_minute bigint check (bytes_per_minute >= 0),
+  is_exempt_from_pressure boolean not null default false,
+  stored_bytes bigint not null default 104857600 check (stored_bytes >= 0)
+);
+
+comment on table parley_mail._p_quota is
+'How much a role may submit in a minute; null: as much as it likes. is_exempt_from_pressure: it may submit while
+resources are short; stored_bytes: how many bytes of attachments it may have stored.';
+
+create function parley_mail._p_check_quota(
+  role text, messages_per_minute integer, bytes_per_minute bigint, stored_bytes bigint, without text[]
+) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_limit record;
+begin
+  for v_limit in
+    select l.name, l.value
+    from (
+      values ('messages_per_minute', messages_per_minute::bigint), ('bytes_per_minute', bytes_per_minute),
+        ('stored_bytes', stored_bytes)
+    ) as l (name, value)
+    where l.value is not null
+  loop
+    if v_limit.value < 0 then
+      found := parley_mail._p_raise('quota', role, format('%s is %s.', v_limit.name, v_limit.value));
+    elsif v_limit.name = any (without) then
+      found := parley_mail._p_raise('quota', role, format('%s is given, and lifted.', v_limit.name));
+    end if;
+  end loop;
+  for v_limit in
+    select w.name
+    from unnest(without) as w (name)
+    where (w.name in ('messages_per_minute', 'bytes_per_minute', 'stored_bytes')) is not true
+    limit 1
+  loop
+    found := parley_mail._p_raise(
+      'choice', 'without', coalesce(v_limit.name, 'null'), 'messages_per_minute, bytes_per_minute, stored_bytes'
+    );
+  end loop;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_quota(text, integer, bigint, bigint, text[]) is
+'Refuses limits that a quota cannot have.
+Errors: PM010.';
+
+create function parley_mail.set_quota(
+  role text, messages_per_minute integer default null, bytes_per_minute bigint default null,
+  is_exempt_from_pressure boolean default null, stored_bytes bigint default null, without text[] default null,
+  caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_role oid;
+begin
+  found := parley_mail._p_require(v_caller, 'ADMINISTER');
+  v_role := parley_mail._p_role(role);
+  found := parley_mail._p_check_quota(role, messages_per_minute, bytes_per_minute, stored_bytes, without);
+  insert into parley_mail._p_quota as q (
+    role, messages_per_minute, bytes_per_minute, is_exempt_from_pressure, stored_bytes
+  )
+  values (
+    v_role, set_quota.messages_per_minute, set_quota.bytes_per_minute,
+    coalesce(set_quota.is_exempt_from_pressure, false), coalesce(set_quota.stored_bytes, 104857600)
+  )
+  on conflict on constraint _p_quota_pkey do update
+  set
+    messages_per_minute = case
+      when 'messages_per_minute' = any (without) then null
+      else coalesce(set_quota.messages_per_minute, q.messages_per_minute)
+    end,
+    bytes_per_minute = case
+      when 'bytes_per_minute' = any (without) then null
+      else coalesce(set_quota.bytes_per_minute, q.bytes_per_minute)
+    end,
+    is_exempt_from_pressure = coalesce(set_quota.is_exempt_from_pressure, q.is_exempt_from_pressure),
+    stored_bytes = case
+      when 'stored_bytes' = any (without) then 104857600
+      else coalesce(set_quota.stored_bytes, q.stored_bytes)
+    end;
+  perform parley_mail._p_record_audit(v_caller, 'set quota', role, jsonb_strip_nulls(jsonb_build_object(
+    'messages_per_minute', messages_per_minute, 'bytes_per_minute', bytes_per_minute,
+    'is_exempt_from_pressure', is_exempt_from_pressure, 'stored_bytes', stored_bytes, 'without', without
+  )));
+end
+$$;
+
+comment on function parley_mail.set_quota(text, integer, bigint, boolean, bigint, text[], parley.caller) is
+'Limits how much a role may submit by parley_mail.send; public stands for each role that has no quota of its own. What
+is null stays as it is; in a new quota it is no limit, no exemption, and 100 MB of stored_bytes.
+Arguments: role; messages_per_minute; bytes_per_minute; is_exempt_from_pressure, whether it may submit while resources
+are short, until nearly nothing is left of a volume; stored_bytes, how much it may store by parley_mail.put_attachment;
+without, names of limits that it has no longer, where stored_bytes becomes 100 MB.
+Errors: PM001 not allowed, PM002 no such role, PM010 negative, or given and lifted.
+Source: spec mail 4.3, 14.3.';
+
+create function parley_mail.drop_quota(role text, caller parley.caller default parley.current_caller())
+returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_is_dropped boolean;
+begin
+  found := parley_mail._p_require(v_caller, 'ADMINISTER');
+  delete from parley_mail._p_quota as q where q.role = parley_mail._p_role(drop_quota.role);
+  v_is_dropped := found;
+  perform parley_mail._p_record_audit(v_caller, 'drop quota', role, null);
+  return v_is_dropped;
+end
+$$;
+
+comment on function parley_mail.drop_quota(text, parley.caller) is
+'Drops the quota of a role, which has that of public from then on; false when it has none of its own.
+Arguments: role, or public.
+Errors: PM001 not allowed, PM002 no such role.
+Source: spec mail 4.3.';
+
+create function parley_mail._p_quotas(caller parley.caller default parley.current_caller())
+returns table (
+  role text, messages_per_minute integer, bytes_per_minute bigint, is_exempt_from_pressure boolean, stored_bytes bigint
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select case q.role when 0 then 'public' else pg_get_userbyid(q.role)::text end, q.messages_per_minute,
+    q.bytes_per_minute, q.is_exempt_from_pressure, q.stored_bytes
+  from (select parley.caller_role(caller) as role) as c
+  cross join parley_mail._p_quota as q
+  where q.role = c.role
+    or (q.role = 0 and not exists (select from parley_mail._p_quota as o where o.role = c.role))
+    or parley_mail._p_holds(c.role, 'ADMINISTER')
+$$;
+
+comment on function parley_mail._p_quotas(parley.caller) is 'Gives what parley_mail.quotas shows.';
+
+create view parley_mail.quotas as
+select q.role, q.messages_per_minute, q.bytes_per_minute, q.is_exempt_from_pressure, q.stored_bytes
+from parley_mail._p_quotas() as q;
+
+comment on view parley_mail.quotas is
+'How much roles may submit in a minute and store: the quota that applies to the current role, its own or that of public,
+and those of all for who administers mail. Null is no limit. A role without a row has none, and may store 100 MB.';
