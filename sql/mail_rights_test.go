@@ -101,6 +101,7 @@ const mailWalkScene = `
 	select parley_mail.send('ann', array['x@far.example'], 'TOPSECRET 1', 'TOPSECRET 2', tag => 'TOPSECRET 3');
 	select parley_mail._p_categorize(100);
 	select parley_mail.put_attachment('TOPSECRET');
+	select parley_mail.set_quota('pg_monitor', messages_per_minute => 7);
 	select parley_mail.hold_domain('topsecret.example', 'TOPSECRET 4');
 	select parley_mail.alter_object('send connector', 'internet', '{"username": "TOPSECRET", "password": "TOPSECRET 5"}');
 	select parley_mail.create_object('credential', 'TOPSECRET', '{"password": "TOPSECRET 6"}');

@@ -199,7 +199,7 @@ func TestBindingDeliversWithTheRightsOfItsAuthorOfNow(t *testing.T) {
 	deliver(1)
 	// A role that is gone may nothing, not even what everybody may.
 	b.exec("grant insert on public.box to public")
-	b.exec("update parley_mail._p_service_pattern set author = 1")
+	b.exec("update parley_mail._p_service_pattern set author = 0")
 	b.exec("select parley_mail.send('ann', array['box@example.org'], 'a', 'b')")
 	b.exec("select parley_mail._p_categorize()")
 	deliver(0)

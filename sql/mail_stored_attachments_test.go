@@ -86,7 +86,7 @@ func TestStoredAttachmentsHaveLimitsAndAnEnd(t *testing.T) {
 	// Many small ones have their weight: the rows themselves take space.
 	shop.refusesMail(13, "select parley_mail.put_attachment(convert_to('small ' || n, 'UTF8')) from generate_series(1, 200) as n")
 	// A dump names the role, whose number is another one elsewhere.
-	equal(b.session, true, "select bool_and(role::text = quote_ident($1)) from (select role from parley_mail._p_attachment union all select role from parley_mail._p_attachment_owner union all select role from parley_mail._p_quota) as r", role)
+	equal(b.session, true, "select bool_and(role::text = quote_ident($1)) from (select role from parley_mail._p_attachment union all select role from parley_mail._p_attachment_owner union all select role from parley_mail._p_quota union all select role from parley_mail._p_role_number where name = $1) as r", role)
 	// A rollback leaves nothing.
 	shop.exec("select parley_mail.remove_attachment(a.sha256) from parley_mail.stored_attachments as a where a.bytes < 1000000")
 	shop.exec("begin")

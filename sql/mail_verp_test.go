@@ -70,7 +70,7 @@ func TestEachRecipientHasAReturnPathWhereThatIsAsked(t *testing.T) {
 		from parley_mail._p_recipient as r join parley_mail._p_message as m using (message_id) where m.sender = 'shop@example.org' and m.has_verp; end $$`)
 	b.exec("update parley_mail._p_report set due_at = now()")
 	// None waits for another, and none is left out because there were many to one sender.
-	b.exec("update parley_mail._p_organization set settings = settings || '{\"dsn_rate\": 1}'")
+	b.exec("update parley_mail._p_organization set settings = settings || '{\"dsn_rate\": 2}'")
 	var got []string
 	for range 6 {
 		report := value[string](b.session, "select r.sender || ' ' || array_to_string(r.addresses, ',') from parley_mail._p_due_report() as r")

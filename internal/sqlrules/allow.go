@@ -143,6 +143,7 @@ var withinReach = map[string]string{
 	"parley_mail._p_audit_records(parley.caller)":                                       asksTheCaller,
 	"parley_mail._p_objects(parley.caller)":                                             asksTheCaller,
 	"parley_mail._p_configuration(parley.caller)":                                       asksTheRight,
+	"parley_mail._p_quotas(parley.caller)":                                              asksTheCaller,
 	"parley_mail._p_stored_attachments(parley.caller)":                                  asksTheCaller,
 	"parley_mail._p_submitted_messages(parley.caller)":                                  asksTheCaller,
 	"parley_mail._p_claim(integer,integer,interval,text,text[],parley.caller)":          asksTheRight,
@@ -181,10 +182,10 @@ var withinReach = map[string]string{
 	// What was read of messages is believed of who may deliver them.
 	"parley_mail._p_deliver_local(bigint[],bigint[],bytea[],parley.caller)": asksTheRight,
 
-	"parley_mail._p_held_domains(parley.caller)":     asksTheCaller,
-	"parley_mail._p_messages(parley.caller)":         asksTheCaller,
-	"parley_mail._p_sees_tracking(parley.caller)":    asksTheCaller,
-	"parley_mail._p_submitter_number(parley.caller)": asksTheCaller,
+	"parley_mail._p_held_domains(parley.caller)":      asksTheCaller,
+	"parley_mail._p_messages(parley.caller)":          asksTheCaller,
+	"parley_mail._p_sees_tracking(parley.caller)":     asksTheCaller,
+	"parley_mail._p_submitter_numbers(parley.caller)": asksTheCaller,
 
 	"parley_mail._p_measure(parley.caller)": asksTheRight,
 	"parley_mail._p_record_pressure(text,text,integer,text,text,double precision,text[],text,parley.caller)": asksTheRight,

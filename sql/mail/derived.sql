@@ -76,12 +76,12 @@ create table parley_mail._p_service_pattern (
   raw text not null,
   raw_retention integer not null,
   max_size bigint not null,
-  author oid not null
+  author integer not null
 );
 
 comment on table parley_mail._p_service_pattern is
 'Service bindings: which addresses go to a Parley service or a table of this database. domain is that of the pattern;
-author the role that wrote it last, whose rights count when it delivers.';
+author the number of the role that wrote it last, whose rights count when it delivers.';
 
 create index _p_service_pattern_domain on parley_mail._p_service_pattern (domain);
 
@@ -233,7 +233,7 @@ begin
       settings ->> 'service', settings ->> 'from_service', settings ->> 'contract', settings ->> 'message_type',
       settings ->> 'conversation_key', (settings ->> 'conversation_age')::integer, settings ->> 'table',
       settings ->> 'raw', (settings ->> 'raw_retention')::integer,
-      (settings ->> 'max_size')::bigint, _p_derive.author
+      (settings ->> 'max_size')::bigint, parley_mail._p_number_of(_p_derive.author)
     );
   elsif kind = 'receive connector' and (settings ->> 'enabled')::boolean then
     insert into parley_mail._p_receive_range (connector, binding, low, high)

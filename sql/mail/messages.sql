@@ -36,7 +36,7 @@ create table parley_mail._p_message (
   identity uuid,
   helo text,
   authenticated_as text,
-  submitted_by oid,
+  submitted_by integer,
   directionality text not null default 'ORIGINATING',
   size bigint not null,
   content_id bigint,
@@ -57,7 +57,8 @@ comment on table parley_mail._p_message is
 envelope as it came; priority: 0 high, 1 normal, 2 low; source: SMTP, SQL, HTTP, PICKUP, REPLAY, DSN;
 server_ip: the address of ours at which it came; receive_ms: how long its arrival took; body_message_id: the message
 whose body this one shares; parent_message_id: the message that it was forked from, or submitted with; identity: what
-two copies of a message that arrived twice have in common; has_verp: each recipient has a return path of its own.';
+two copies of a message that arrived twice have in common; has_verp: each recipient has a return path of its own;
+submitted_by: the number of the role (mail/role_numbers.sql).';
 
 alter table parley_mail._p_message alter column body set storage external;
 
@@ -66,7 +67,7 @@ create index _p_message_parent on parley_mail._p_message (parent_message_id) whe
 create index _p_message_body on parley_mail._p_message (body_message_id) where body_message_id is not null;
 
 create table parley_mail._p_idempotency (
-  submitted_by oid not null,
+  submitted_by integer not null,
   key text not null,
   content_hash bytea not null,
   message_id bigint not null,
@@ -75,13 +76,13 @@ create table parley_mail._p_idempotency (
 );
 
 comment on table parley_mail._p_idempotency is
-'Keys under which roles have submitted messages, for as long as the setting idempotency_retention says: a second message
-of one key is the first one, or refused.';
+'Keys under which roles, by their numbers, have submitted messages, and daemons (0) accepted some, for as long as the
+setting idempotency_retention says: a second message of one key is the first one, or refused.';
 
 create index _p_idempotency_at on parley_mail._p_idempotency (at);
 
 create table parley_mail._p_submitted (
-  role oid not null,
+  submitted_by integer not null,
   at timestamptz not null default clock_timestamp(),
   messages integer not null,
   bytes bigint not null
@@ -91,4 +92,4 @@ comment on table parley_mail._p_submitted is
 'What roles that have a quota submitted in the last minutes. Appended to, so that sessions of a role do not wait for
 each other; what others have not committed yet is not counted, so that what is under way at once may pass a quota.';
 
-create index _p_submitted_at on parley_mail._p_submitted (role, at);
+create index _p_submitted_at on parley_mail._p_submitted (submitted_by, at);

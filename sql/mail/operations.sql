@@ -172,6 +172,7 @@ begin
   return query select 'kept bodies'::text, parley_mail._p_remove_kept();
   -- Conversations with services end when their time is over, also where no daemon of the broker runs.
   return query select 'timers'::text, parley_mail._p_fire_timers();
+  return query select 'roles that are gone'::text, parley_mail._p_follow_roles();
   return query select 'stored attachments'::text, parley_mail._p_expire_attachments();
   return query select 'remembered deliveries'::text, parley_mail._p_forget_delivered();
   delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';

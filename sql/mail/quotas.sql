@@ -1,7 +1,7 @@
 -- Quotas: how much roles may submit by parley_mail.send, and store by parley_mail.put_attachment (spec mail 4.3, 14.3).
 --
--- A role has the limits of its own row, or of that of public, role 0; they are not inherited. Of the type regrole, roles
--- are dumped by their names. Each submission reads the row that applies: one whose row does not change waits for nobody.
+-- A role has the limits of its own row, or of that of public, role 0; nobody inherits any. Of the type regrole, roles
+-- are dumped by name. Each submission reads the row that applies, and waits for nobody who changes it.
 
 create table parley_mail._p_quota (
   role regrole primary key,

@@ -171,6 +171,9 @@ begin
   values (v_role, grant_right.name, with_grant_option is true and v_role <> 0, v_caller)
   on conflict on constraint _p_right_pkey do update
   set is_grantable = r.is_grantable or excluded.is_grantable;
+  if v_role <> 0 and name = 'SEND' then
+    perform parley_mail._p_number_of(v_role);
+  end if;
   perform parley_mail._p_record_audit(
     v_caller, 'grant', name, jsonb_build_object('role', role, 'with_grant_option', with_grant_option is true)
   );

@@ -6,6 +6,7 @@
 
 create type parley_mail._p_submitter as (
   role oid,
+  number integer,
   may_send boolean,
   is_refusing boolean,
   reason text,
@@ -18,7 +19,8 @@ create type parley_mail._p_submitter as (
   has_quota boolean
 );
 
-comment on type parley_mail._p_submitter is 'Who submits, and what applies to the role.';
+comment on type parley_mail._p_submitter is
+'Who submits, and what applies to the role. number: null before it has one (_p_number_of).';
 
 create function parley_mail._p_submitter_of(caller oid) returns parley_mail._p_submitter
 language plpgsql stable
@@ -28,6 +30,11 @@ declare
   v_submitter parley_mail._p_submitter;
 begin
   select _p_submitter_of.caller,
+    (
+      select max(k.number)
+      from parley_mail._p_role_number as k
+      where k.role = _p_submitter_of.caller and k.name = pg_get_userbyid(_p_submitter_of.caller)
+    ),
     exists (
       select
       from parley_mail._p_right as r
@@ -71,11 +78,11 @@ as $$
 declare
   v_sum record;
 begin
-  insert into parley_mail._p_submitted (role, messages, bytes)
-  values (submitter.role, _p_count_against_quota.messages, _p_count_against_quota.bytes);
+  insert into parley_mail._p_submitted (submitted_by, messages, bytes)
+  values (submitter.number, _p_count_against_quota.messages, _p_count_against_quota.bytes);
   select sum(s.messages) as messages, sum(s.bytes) as bytes into v_sum
   from parley_mail._p_submitted as s
-  where s.role = submitter.role and s.at > clock_timestamp() - interval '1 minute';
+  where s.submitted_by = submitter.number and s.at > clock_timestamp() - interval '1 minute';
   if v_sum.messages > submitter.messages_per_minute then
     found := parley_mail._p_raise('messages', pg_get_userbyid(submitter.role), (v_sum.messages - messages)::text,
       submitter.messages_per_minute::text);
@@ -276,7 +283,7 @@ begin
   values (
     _p_store_message.message_id, gen_random_uuid(), _p_store_message.header_message_id, _p_store_message.sender,
     addresses, case when options.notify is not null then array_fill(options.notify, array[cardinality(addresses)]) end,
-    options.ret, options.envid, v_priority, options.not_before, options.expires_at, 'SQL', submitter.role, v_size,
+    options.ret, options.envid, v_priority, options.not_before, options.expires_at, 'SQL', submitter.number, v_size,
     case when v_size > 8000 then parley_mail._p_stored_content(_p_store_message.message_id, rendered) end, parent,
     not parley_mail._p_is_ascii(_p_store_message.sender || array_to_string(addresses, '')), options.has_verp,
     options.on_status, options.tag, left(_p_store_message.subject, 500), case when v_size <= 8000 then rendered end

@@ -35,7 +35,7 @@ begin
     )
     select nextval('parley_mail._p_message_id'), m.id, format('<%s@%s>', m.id, v_domain), sender.address,
       array[m.address], case when options.notify is not null then array[options.notify] end, options.ret, options.envid,
-      options.priority, options.not_before, options.expires_at, 'SQL', submitter.role, octet_length(m.body),
+      options.priority, options.not_before, options.expires_at, 'SQL', submitter.number, octet_length(m.body),
       not parley_mail._p_is_ascii(sender.address || m.address), options.has_verp, options.on_status, options.tag,
       left(_p_send_alike.subject, 500), m.body
     from (
@@ -93,6 +93,9 @@ begin
   end if;
   if v_sender.display_name is null then
     sender := v_sender.address;
+  end if;
+  if v_submitter.number is null then
+    v_submitter.number := parley_mail._p_number_of(v_submitter.role);
   end if;
   -- Each recipient is a message: the limit is one of the call.
   v_submitter.max_recipients := 100000;

@@ -66,36 +66,38 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_author text := (select r.rolname from pg_roles as r where r.oid = binding.author);
+  v_author constant oid := parley_mail._p_role_with(binding.author);
   v_lacks text;
 begin
   if v_author is null then
     v_lacks := 'do anything: it is gone';
   elsif binding.target_table is not null then
-    if has_table_privilege(binding.author, to_regclass(binding.target_table)::oid, 'insert') is not true then
+    if has_table_privilege(v_author, to_regclass(binding.target_table)::oid, 'insert') is not true then
       v_lacks := format('insert into %s', binding.target_table);
     elsif exists (
       select
       from pg_class as c
-      join pg_roles as a on a.oid = binding.author
+      join pg_roles as a on a.oid = v_author
       where c.oid = to_regclass(binding.target_table) and c.relrowsecurity and not (a.rolsuper or a.rolbypassrls)
         and (c.relforcerowsecurity or pg_has_role(a.oid, c.relowner, 'usage') is not true)
     ) then
       -- The insert has the rights of the owner of the schema, and so is asked no policy.
       v_lacks := format('pass by the row level security of %s', binding.target_table);
     end if;
-  elsif parley_mail._p_may_send_from(binding.author, binding.from_service) is not true then
+  elsif parley_mail._p_may_send_from(v_author, binding.from_service) is not true then
     v_lacks := format('send as service %s', binding.from_service);
   elsif exists (
     select
     from parley.services as s
     where s.name = binding.service
-      and parley_mail._p_may_send_to(binding.author, s.service_id, s.principal_id) is not true
+      and parley_mail._p_may_send_to(v_author, s.service_id, s.principal_id) is not true
   ) then
     v_lacks := format('send to service %s', binding.service);
   end if;
   if v_lacks is not null then
-    found := parley_mail._p_raise('binding', binding.binding, coalesce(v_author, binding.author::text), v_lacks);
+    found := parley_mail._p_raise('binding', binding.binding, coalesce(
+      pg_get_userbyid(v_author)::text, parley_mail._p_name_with(binding.author), 'that is not known'
+    ), v_lacks);
   end if;
   return true;
 end

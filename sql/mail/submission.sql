@@ -26,14 +26,14 @@ begin
   loop
     -- A session that submits under the same key at the same time is waited for: if it commits, its message is the one.
     insert into parley_mail._p_idempotency as i (submitted_by, key, content_hash, message_id)
-    values (submitter.role, _p_first_under_key.key, v_hash, _p_first_under_key.message_id)
+    values (submitter.number, _p_first_under_key.key, v_hash, _p_first_under_key.message_id)
     on conflict on constraint _p_idempotency_pkey do nothing;
     if found then
       return null;
     end if;
     select i.content_hash, i.message_id into v_first
     from parley_mail._p_idempotency as i
-    where i.submitted_by = submitter.role and i.key = _p_first_under_key.key;
+    where i.submitted_by = submitter.number and i.key = _p_first_under_key.key;
     exit when found;
   end loop;
   if v_first.content_hash <> v_hash then
@@ -141,6 +141,9 @@ begin
     (null::text, null::text, null::text, null::jsonb, null::parley_mail.attachment[], null::jsonb) then
     found := parley_mail._p_raise('body', 'raw is given, and other parts of a message too.');
   end if;
+  if v_submitter.number is null then
+    v_submitter.number := parley_mail._p_number_of(v_submitter.role);
+  end if;
   if idempotency_key is not null then
     v_first := parley_mail._p_first_under_key(
       v_submitter, idempotency_key,
@@ -221,8 +224,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select m.message_id, m.parent_message_id, m.received_at, m.sender, m.recipients, m.subject, m.tag, m.size,
     (array['HIGH', 'NORMAL', 'LOW'])[m.priority + 1], m.not_before, m.expires_at
-  from (select parley.caller_role(caller) as role) as c
-  join parley_mail._p_message as m on m.submitted_by = c.role
+  from parley_mail._p_message as m
+  where m.submitted_by = any ((select parley_mail._p_numbers_of(parley.caller_role(caller)))::integer[])
 $$;
 
 comment on function parley_mail._p_submitted_messages(parley.caller) is

@@ -117,15 +117,15 @@ $$;
 comment on function parley_mail._p_sees_tracking(parley.caller) is
 'Reports whether the caller sees the events of all messages.';
 
-create function parley_mail._p_submitter_number(caller parley.caller default parley.current_caller()) returns text
+create function parley_mail._p_submitter_numbers(caller parley.caller default parley.current_caller()) returns text[]
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley.caller_role(caller)::text
+  select parley_mail._p_numbers_of(parley.caller_role(caller))::text[]
 $$;
 
-comment on function parley_mail._p_submitter_number(parley.caller) is
-'Gives the number of the caller''s role, as events have it.';
+comment on function parley_mail._p_submitter_numbers(parley.caller) is
+'Gives the numbers of the caller''s role, as events have them.';
 
 create view parley_mail._p_tracked with (security_barrier) as
 select
@@ -150,8 +150,11 @@ select
 from (
   select r.at, r.event, r.source, r.message_id, r.recipients, r.fields, r.log_id, v.sees_all
   from parley_store.tracking as r
-  cross join (select parley_mail._p_sees_tracking() as sees_all, parley_mail._p_submitter_number() as submitter) as v
-  where r.system = 'mail' and (v.sees_all or r.fields ->> 'submitted_by' = v.submitter)
+  cross join (
+    select (select parley_mail._p_sees_tracking()) as sees_all,
+      (select parley_mail._p_submitter_numbers()) as submitters
+  ) as v
+  where r.system = 'mail' and (v.sees_all or r.fields ->> 'submitted_by' = any (v.submitters))
 ) as t
 left join lateral (
   select a.is_routing, array(
