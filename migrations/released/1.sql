@@ -36354,7 +36354,14 @@ from (values
   (10, 'verp', 'sender "%1$s" cannot have a return path for each recipient', '%2$s',
     'Send from an address whose local part is short, needs no quotes and has no +, or leave verp off.'),
   (10, 'far time', 'a time is too far away', 'Years are from 1 to 9998.', 'Give a time that is nearer, or null.'),
-  (10, 'attachment', 'attachment %1$s is malformed', '%2$s', 'Make it with parley_mail.attachment(filename, content).'),
+  (10, 'attachment', 'attachment %1$s is malformed', '%2$s',
+    'Make it with parley_mail.attachment(filename, content), or parley_mail.stored_attachment(filename, sha256).'),
+  (10, 'nothing to store', 'an attachment without content cannot be stored', 'content is null.',
+    'Give its bytes; those of an empty file are an empty bytea.'),
+  (10, 'hash', 'attachment %1$s names a stored one by what is no SHA-256', '%2$s',
+    'Give the bytea that parley_mail.put_attachment gave; from hexadecimal text it is decode(text, ''hex'').'),
+  (10, 'quota', 'the quota of %1$s cannot be set so', '%2$s',
+    'Give limits of 0 or more. Null leaves a limit as it is, without => array[''name''] lifts it.'),
   (10, 'service', 'service "%1$s" cannot take status events', '%2$s',
     'Name a service of this database that accepts the contract parley_mail/Status.'),
   (10, 'key', 'the idempotency key is malformed', 'It has 1 to 200 characters.', 'Give another key, or none.'),
@@ -36418,6 +36425,163 @@ comment on function parley_mail._p_raise(text, text[]) is
 'Raises one error of mail transport; never returns.
 Arguments: situation, a constant that names a row of parley_mail.errors; arguments, the values of its texts.
 Errors: always.';
+
+-- sql/mail/role_numbers.sql
+
+-- Numbers of roles: how messages, their tracking, idempotency keys and bindings say whose they are.
+--
+-- An oid is a number of one server. Where a dump is restored on another it is nobody's, or that of somebody else, who
+-- would see messages that are not his, and deliver by rights that nobody gave. So rows of mail have numbers of our own,
+-- and a row here says which role a number is: by regrole, which a dump writes as a name, and by the name as text. Where
+-- both agree it is that role, on any server. Where they differ the role was renamed, if the row was written on this
+-- server; otherwise it was dropped before the dump, which has the bare oid of it, and the number is nobody's.
+--
+-- Invariants, and what keeps each:
+--   a role of a server has one number   the unique key on what it is there, which nothing maps to other oids
+--   a role that was dropped and made again has another number   its oid is another one
+--   a number is never given to a second role   it comes from a sequence; rows of roles that are gone lose the role
+-- Locks: the first transaction that needs a number of a role has others of the same role that need it wait for its end.
+-- To grant SEND to a role gives it one.
+-- Cost: submission reads the row of its role in the statement that reads what applies to it.
+
+create table parley_mail._p_role_number (
+  number integer generated always as identity primary key,
+  role regrole not null,
+  name name not null,
+  system_identifier bigint not null,
+  role_there oid,
+  constraint _p_role_number_there_key unique (system_identifier, role_there)
+);
+
+comment on table parley_mail._p_role_number is
+'Roles by numbers that a dump may carry to another server. role: 0 when it is gone; system_identifier: the server on
+which the number was given, or the role was found again; role_there: its oid on that server.';
+
+create index _p_role_number_role on parley_mail._p_role_number (role);
+
+create function parley_mail._p_server() returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select c.system_identifier from pg_control_system() as c
+$$;
+
+comment on function parley_mail._p_server() is 'Gives the identifier that this server got when it was created.';
+
+create function parley_mail._p_number_of(role oid) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_server bigint;
+  v_number integer;
+begin
+  select max(k.number) into v_number
+  from parley_mail._p_role_number as k
+  where k.role = _p_number_of.role and k.name = pg_get_userbyid(_p_number_of.role);
+  if v_number is not null then
+    return v_number;
+  end if;
+  v_server := parley_mail._p_server();
+  loop
+    -- It was renamed, or another session has just given it a number.
+    select k.number into v_number
+    from parley_mail._p_role_number as k
+    where k.system_identifier = v_server and k.role_there = _p_number_of.role;
+    exit when found;
+    insert into parley_mail._p_role_number as k (role, name, system_identifier, role_there)
+    values (_p_number_of.role, pg_get_userbyid(_p_number_of.role), v_server, _p_number_of.role)
+    on conflict on constraint _p_role_number_there_key do nothing
+    returning k.number into v_number;
+    exit when found;
+  end loop;
+  return v_number;
+end
+$$;
+
+comment on function parley_mail._p_number_of(oid) is
+'Gives the number of a role, which it gets where it has none.
+Errors: 40001 at an older snapshot.';
+
+create function parley_mail._p_numbers_of(role oid) returns integer[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return array(
+    select k.number
+    from parley_mail._p_role_number as k
+    join pg_roles as r on r.oid = k.role
+    where k.role = _p_numbers_of.role
+      and case when r.rolname = k.name then true else k.system_identifier = parley_mail._p_server() end
+  );
+end
+$$;
+
+comment on function parley_mail._p_numbers_of(oid) is
+'Gives the numbers that are those of a role: one, or several where databases were restored.';
+
+create function parley_mail._p_role_with(number integer) returns oid
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select k.role
+  from parley_mail._p_role_number as k
+  join pg_roles as r on r.oid = k.role
+  where k.number = _p_role_with.number
+    and case when r.rolname = k.name then true else k.system_identifier = parley_mail._p_server() end
+$$;
+
+comment on function parley_mail._p_role_with(integer) is 'Gives the role that has a number; null when it is gone.';
+
+create function parley_mail._p_name_with(number integer) returns text
+language sql stable strict
+set search_path = pg_catalog, pg_temp
+as $$
+  select k.name::text from parley_mail._p_role_number as k where k.number = _p_name_with.number
+$$;
+
+comment on function parley_mail._p_name_with(integer) is
+'Gives the name of the role that has a number, or had it until it was dropped.';
+
+create function parley_mail._p_follow_roles() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_server constant bigint := parley_mail._p_server();
+  v_done integer;
+begin
+  -- Found again by its name: from now on it may be renamed here.
+  update parley_mail._p_role_number as k
+  set system_identifier = v_server, role_there = k.role
+  where k.system_identifier <> v_server
+    and exists (select from pg_roles as r where r.oid = k.role and r.rolname = k.name)
+    and not exists (
+      select
+      from parley_mail._p_role_number as o
+      where o.number <> k.number and o.role = k.role
+        and (o.system_identifier = v_server or (o.name = k.name and o.number > k.number))
+    );
+  update parley_mail._p_role_number as k
+  set name = r.rolname
+  from pg_roles as r
+  where r.oid = k.role and r.rolname <> k.name and k.system_identifier = v_server;
+  update parley_mail._p_role_number as k
+  set role = 0::regrole, role_there = null
+  where k.role <> 0::regrole and parley_mail._p_role_with(k.number) is null;
+  get diagnostics v_done = row_count;
+  delete from parley_mail._p_right as r
+  where r.grantee <> 0::regrole and not exists (select from pg_roles as o where o.oid = r.grantee);
+  delete from parley_mail._p_quota as q
+  where q.role <> 0::regrole and not exists (select from pg_roles as r where r.oid = q.role);
+  return v_done;
+end
+$$;
+
+comment on function parley_mail._p_follow_roles() is
+'Writes down the names of roles that were renamed, and takes from roles that are gone their numbers, rights and quotas;
+gives how many had a number. After that a dump names who has them, or nobody.';
 
 -- sql/mail/rights.sql
 
@@ -36594,6 +36758,9 @@ begin
   values (v_role, grant_right.name, with_grant_option is true and v_role <> 0, v_caller)
   on conflict on constraint _p_right_pkey do update
   set is_grantable = r.is_grantable or excluded.is_grantable;
+  if v_role <> 0 and name = 'SEND' then
+    perform parley_mail._p_number_of(v_role);
+  end if;
   perform parley_mail._p_record_audit(
     v_caller, 'grant', name, jsonb_build_object('role', role, 'with_grant_option', with_grant_option is true)
   );
@@ -37928,12 +38095,12 @@ create table parley_mail._p_service_pattern (
   raw text not null,
   raw_retention integer not null,
   max_size bigint not null,
-  author oid not null
+  author integer not null
 );
 
 comment on table parley_mail._p_service_pattern is
 'Service bindings: which addresses go to a Parley service or a table of this database. domain is that of the pattern;
-author the role that wrote it last, whose rights count when it delivers.';
+author the number of the role that wrote it last, whose rights count when it delivers.';
 
 create index _p_service_pattern_domain on parley_mail._p_service_pattern (domain);
 
@@ -38085,7 +38252,7 @@ begin
       settings ->> 'service', settings ->> 'from_service', settings ->> 'contract', settings ->> 'message_type',
       settings ->> 'conversation_key', (settings ->> 'conversation_age')::integer, settings ->> 'table',
       settings ->> 'raw', (settings ->> 'raw_retention')::integer,
-      (settings ->> 'max_size')::bigint, _p_derive.author
+      (settings ->> 'max_size')::bigint, parley_mail._p_number_of(_p_derive.author)
     );
   elsif kind = 'receive connector' and (settings ->> 'enabled')::boolean then
     insert into parley_mail._p_receive_range (connector, binding, low, high)
@@ -39431,7 +39598,7 @@ declare
   v_type text := coalesce(attachment.content_type, 'application/octet-stream');
 begin
   if attachment.content is null then
-    found := parley_mail._p_raise('attachment', number::text, 'It has no content.');
+    found := parley_mail._p_raise('attachment', number::text, 'It has neither content nor the hash of a stored one.');
   elsif attachment.filename ~ '[[:cntrl:]]' or v_type ~ '[[:cntrl:]]' or attachment.content_id ~ '[[:cntrl:]]' then
     found := parley_mail._p_raise('control', format('attachment %s', number));
   elsif v_type !~ (E'^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+'
@@ -39953,7 +40120,7 @@ create table parley_mail._p_message (
   identity uuid,
   helo text,
   authenticated_as text,
-  submitted_by oid,
+  submitted_by integer,
   directionality text not null default 'ORIGINATING',
   size bigint not null,
   content_id bigint,
@@ -39974,7 +40141,8 @@ comment on table parley_mail._p_message is
 envelope as it came; priority: 0 high, 1 normal, 2 low; source: SMTP, SQL, HTTP, PICKUP, REPLAY, DSN;
 server_ip: the address of ours at which it came; receive_ms: how long its arrival took; body_message_id: the message
 whose body this one shares; parent_message_id: the message that it was forked from, or submitted with; identity: what
-two copies of a message that arrived twice have in common; has_verp: each recipient has a return path of its own.';
+two copies of a message that arrived twice have in common; has_verp: each recipient has a return path of its own;
+submitted_by: the number of the role (mail/role_numbers.sql).';
 
 alter table parley_mail._p_message alter column body set storage external;
 
@@ -39983,7 +40151,7 @@ create index _p_message_parent on parley_mail._p_message (parent_message_id) whe
 create index _p_message_body on parley_mail._p_message (body_message_id) where body_message_id is not null;
 
 create table parley_mail._p_idempotency (
-  submitted_by oid not null,
+  submitted_by integer not null,
   key text not null,
   content_hash bytea not null,
   message_id bigint not null,
@@ -39992,10 +40160,30 @@ create table parley_mail._p_idempotency (
 );
 
 comment on table parley_mail._p_idempotency is
-'Keys under which roles have submitted messages, for as long as the setting idempotency_retention says: a second message
-of one key is the first one, or refused.';
+'Keys under which roles, by their numbers, have submitted messages, and daemons (0) accepted some, for as long as the
+setting idempotency_retention says: a second message of one key is the first one, or refused.';
 
 create index _p_idempotency_at on parley_mail._p_idempotency (at);
+
+create table parley_mail._p_submitted (
+  submitted_by integer not null,
+  at timestamptz not null default clock_timestamp(),
+  messages integer not null,
+  bytes bigint not null
+);
+
+comment on table parley_mail._p_submitted is
+'What roles that have a quota submitted in the last minutes. Appended to, so that sessions of a role do not wait for
+each other; what others have not committed yet is not counted, so that what is under way at once may pass a quota.';
+
+create index _p_submitted_at on parley_mail._p_submitted (submitted_by, at);
+
+-- sql/mail/quotas.sql
+
+-- Quotas: how much roles may submit by parley_mail.send, and store by parley_mail.put_attachment (spec mail 4.3, 14.3).
+--
+-- A role has the limits of its own row, or of that of public, role 0; nobody inherits any. Of the type regrole, roles
+-- are dumped by name. Each submission reads the row that applies, and waits for nobody who changes it.
 
 create table parley_mail._p_quota (
   role regrole primary key,
@@ -40009,22 +40197,50 @@ comment on table parley_mail._p_quota is
 'How much a role may submit in a minute; null: as much as it likes. is_exempt_from_pressure: it may submit while
 resources are short; stored_bytes: how many bytes of attachments it may have stored.';
 
-create table parley_mail._p_submitted (
-  role oid not null,
-  at timestamptz not null default clock_timestamp(),
-  messages integer not null,
-  bytes bigint not null
-);
+create function parley_mail._p_check_quota(
+  role text, messages_per_minute integer, bytes_per_minute bigint, stored_bytes bigint, without text[]
+) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_limit record;
+begin
+  for v_limit in
+    select l.name, l.value
+    from (
+      values ('messages_per_minute', messages_per_minute::bigint), ('bytes_per_minute', bytes_per_minute),
+        ('stored_bytes', stored_bytes)
+    ) as l (name, value)
+    where l.value is not null
+  loop
+    if v_limit.value < 0 then
+      found := parley_mail._p_raise('quota', role, format('%s is %s.', v_limit.name, v_limit.value));
+    elsif v_limit.name = any (without) then
+      found := parley_mail._p_raise('quota', role, format('%s is given, and lifted.', v_limit.name));
+    end if;
+  end loop;
+  for v_limit in
+    select w.name
+    from unnest(without) as w (name)
+    where (w.name in ('messages_per_minute', 'bytes_per_minute', 'stored_bytes')) is not true
+    limit 1
+  loop
+    found := parley_mail._p_raise(
+      'choice', 'without', coalesce(v_limit.name, 'null'), 'messages_per_minute, bytes_per_minute, stored_bytes'
+    );
+  end loop;
+  return true;
+end
+$$;
 
-comment on table parley_mail._p_submitted is
-'What roles that have a quota submitted in the last minutes. Appended to, so that sessions of a role do not wait for
-each other; what others have not committed yet is not counted, so that what is under way at once may pass a quota.';
-
-create index _p_submitted_at on parley_mail._p_submitted (role, at);
+comment on function parley_mail._p_check_quota(text, integer, bigint, bigint, text[]) is
+'Refuses limits that a quota cannot have.
+Errors: PM010.';
 
 create function parley_mail.set_quota(
   role text, messages_per_minute integer default null, bytes_per_minute bigint default null,
-  is_exempt_from_pressure boolean default false, stored_bytes bigint default null,
+  is_exempt_from_pressure boolean default null, stored_bytes bigint default null, without text[] default null,
   caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
@@ -40032,34 +40248,97 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley.caller_role(caller);
+  v_role oid;
 begin
   found := parley_mail._p_require(v_caller, 'ADMINISTER');
+  v_role := parley_mail._p_role(role);
+  found := parley_mail._p_check_quota(role, messages_per_minute, bytes_per_minute, stored_bytes, without);
   insert into parley_mail._p_quota as q (
     role, messages_per_minute, bytes_per_minute, is_exempt_from_pressure, stored_bytes
   )
   values (
-    parley_mail._p_role(set_quota.role), set_quota.messages_per_minute, set_quota.bytes_per_minute,
-    set_quota.is_exempt_from_pressure is true, coalesce(set_quota.stored_bytes, 104857600)
+    v_role, set_quota.messages_per_minute, set_quota.bytes_per_minute,
+    coalesce(set_quota.is_exempt_from_pressure, false), coalesce(set_quota.stored_bytes, 104857600)
   )
   on conflict on constraint _p_quota_pkey do update
-  set messages_per_minute = excluded.messages_per_minute, bytes_per_minute = excluded.bytes_per_minute,
-    is_exempt_from_pressure = excluded.is_exempt_from_pressure,
-    stored_bytes = coalesce(set_quota.stored_bytes, q.stored_bytes);
-  perform parley_mail._p_record_audit(v_caller, 'set quota', set_quota.role, jsonb_build_object(
+  set
+    messages_per_minute = case
+      when 'messages_per_minute' = any (without) then null
+      else coalesce(set_quota.messages_per_minute, q.messages_per_minute)
+    end,
+    bytes_per_minute = case
+      when 'bytes_per_minute' = any (without) then null
+      else coalesce(set_quota.bytes_per_minute, q.bytes_per_minute)
+    end,
+    is_exempt_from_pressure = coalesce(set_quota.is_exempt_from_pressure, q.is_exempt_from_pressure),
+    stored_bytes = case
+      when 'stored_bytes' = any (without) then 104857600
+      else coalesce(set_quota.stored_bytes, q.stored_bytes)
+    end;
+  perform parley_mail._p_record_audit(v_caller, 'set quota', role, jsonb_strip_nulls(jsonb_build_object(
     'messages_per_minute', messages_per_minute, 'bytes_per_minute', bytes_per_minute,
-    'is_exempt_from_pressure', is_exempt_from_pressure, 'stored_bytes', stored_bytes
-  ));
+    'is_exempt_from_pressure', is_exempt_from_pressure, 'stored_bytes', stored_bytes, 'without', without
+  )));
 end
 $$;
 
-comment on function parley_mail.set_quota(text, integer, bigint, boolean, bigint, parley.caller) is
+comment on function parley_mail.set_quota(text, integer, bigint, boolean, bigint, text[], parley.caller) is
 'Limits how much a role may submit by parley_mail.send; public stands for each role that has no quota of its own. What
-is not given of the first three is no limit from then on: they are set together.
-Arguments: role; messages_per_minute, bytes_per_minute, null for no limit; is_exempt_from_pressure, whether it may
-submit while resources are short, until nearly nothing is left of a volume; stored_bytes, how much it may store by
-parley_mail.put_attachment, null to leave it as it is.
-Errors: PM001 not allowed, PM002 no such role, 23514 negative.
+is null stays as it is; in a new quota it is no limit, no exemption, and 100 MB of stored_bytes.
+Arguments: role; messages_per_minute; bytes_per_minute; is_exempt_from_pressure, whether it may submit while resources
+are short, until nearly nothing is left of a volume; stored_bytes, how much it may store by parley_mail.put_attachment;
+without, names of limits that it has no longer, where stored_bytes becomes 100 MB.
+Errors: PM001 not allowed, PM002 no such role, PM010 negative, or given and lifted.
 Source: spec mail 4.3, 14.3.';
+
+create function parley_mail.drop_quota(role text, caller parley.caller default parley.current_caller())
+returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_is_dropped boolean;
+begin
+  found := parley_mail._p_require(v_caller, 'ADMINISTER');
+  delete from parley_mail._p_quota as q where q.role = parley_mail._p_role(drop_quota.role);
+  v_is_dropped := found;
+  perform parley_mail._p_record_audit(v_caller, 'drop quota', role, null);
+  return v_is_dropped;
+end
+$$;
+
+comment on function parley_mail.drop_quota(text, parley.caller) is
+'Drops the quota of a role, which has that of public from then on; false when it has none of its own.
+Arguments: role, or public.
+Errors: PM001 not allowed, PM002 no such role.
+Source: spec mail 4.3.';
+
+create function parley_mail._p_quotas(caller parley.caller default parley.current_caller())
+returns table (
+  role text, messages_per_minute integer, bytes_per_minute bigint, is_exempt_from_pressure boolean, stored_bytes bigint
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select case q.role when 0 then 'public' else pg_get_userbyid(q.role)::text end, q.messages_per_minute,
+    q.bytes_per_minute, q.is_exempt_from_pressure, q.stored_bytes
+  from (select parley.caller_role(caller) as role) as c
+  cross join parley_mail._p_quota as q
+  where q.role = c.role
+    or (q.role = 0 and not exists (select from parley_mail._p_quota as o where o.role = c.role))
+    or parley_mail._p_holds(c.role, 'ADMINISTER')
+$$;
+
+comment on function parley_mail._p_quotas(parley.caller) is 'Gives what parley_mail.quotas shows.';
+
+create view parley_mail.quotas as
+select q.role, q.messages_per_minute, q.bytes_per_minute, q.is_exempt_from_pressure, q.stored_bytes
+from parley_mail._p_quotas() as q;
+
+comment on view parley_mail.quotas is
+'How much roles may submit in a minute and store: the quota that applies to the current role, its own or that of public,
+and those of all for who administers mail. Null is no limit. A role without a row has none, and may store 100 MB.';
 
 -- sql/mail/stored_content.sql
 
@@ -40104,9 +40383,11 @@ Errors: those of open_content.';
 
 -- Return paths that name a recipient (VERP, variable envelope return path; spec mail 4.3, 11.4).
 --
--- local-part+user=domain@domain-of-sender: a bounce comes back to the address that says whom it is about. It is made
--- when a message is sent, of the address that it is sent to, and again when a report is made: nothing of it is stored.
--- What cannot be written so has the sender itself: a recipient gets his mail whatever his address is.
+-- local-part+user=domain@domain-of-sender: a bounce comes back to the address that says whom it is about: the one to
+-- which the sender wrote, which he knows and has in his lists, and not that to which an alias, a group or forwarding of
+-- ours led. So what comes back names no member and no address behind ours. It is made when a message is sent, and again
+-- when a report is made: nothing of it is stored. What cannot be written so has the sender itself: a recipient gets his
+-- mail whatever his address is.
 
 create function parley_mail._p_return_path(sender text, recipient text) returns text
 language plpgsql immutable
@@ -40135,12 +40416,36 @@ comment on function parley_mail._p_return_path(text, text) is
 of the recipient a literal, and where it would be longer than hosts take: 64 octets before the @, 254 in all.
 Source: spec mail 11.4; RFC 5321 section 4.5.3.1.';
 
+create function parley_mail._p_return_path(sender text, recipient text, original_recipient text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_original constant text := substring(original_recipient from '(?i)^(?:rfc822|utf-8);(.*)$');
+begin
+  -- An original recipient may come from elsewhere, and be of any form.
+  return parley_mail._p_return_path(
+    sender, case when parley_mail._p_is_address(v_original) then v_original else recipient end
+  );
+end
+$$;
+
+comment on function parley_mail._p_return_path(text, text, text) is
+'Gives the return path of a recipient of a message: it names the original recipient where there is one. That is the
+address as it was submitted, of an alias, a group or a mailbox that forwards, unless the submitter named another by
+ORCPT.
+Arguments: sender; recipient, the address to which the message goes; original_recipient, with its type, such as
+rfc822;ann@example.com.
+Source: spec mail 11.4; RFC 3461 section 4.2.';
+
 create function parley_mail._p_require_return_paths(sender text) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if left(sender, 1) = '"' then
+  if sender = '' then
+    found := parley_mail._p_raise('verp', '<>', 'It is the null sender, to which nothing comes back.');
+  elsif left(sender, 1) = '"' then
     found := parley_mail._p_raise('verp', sender, 'Its local part is quoted.');
   elsif strpos(sender, '+') > 0 then
     found := parley_mail._p_raise('verp', sender, 'Its local part has a +, behind which the recipient stands.');
@@ -40165,6 +40470,7 @@ Errors: PM010.';
 
 create type parley_mail._p_submitter as (
   role oid,
+  number integer,
   may_send boolean,
   is_refusing boolean,
   reason text,
@@ -40177,7 +40483,8 @@ create type parley_mail._p_submitter as (
   has_quota boolean
 );
 
-comment on type parley_mail._p_submitter is 'Who submits, and what applies to the role.';
+comment on type parley_mail._p_submitter is
+'Who submits, and what applies to the role. number: null before it has one (_p_number_of).';
 
 create function parley_mail._p_submitter_of(caller oid) returns parley_mail._p_submitter
 language plpgsql stable
@@ -40187,6 +40494,11 @@ declare
   v_submitter parley_mail._p_submitter;
 begin
   select _p_submitter_of.caller,
+    (
+      select max(k.number)
+      from parley_mail._p_role_number as k
+      where k.role = _p_submitter_of.caller and k.name = pg_get_userbyid(_p_submitter_of.caller)
+    ),
     exists (
       select
       from parley_mail._p_right as r
@@ -40230,11 +40542,11 @@ as $$
 declare
   v_sum record;
 begin
-  insert into parley_mail._p_submitted (role, messages, bytes)
-  values (submitter.role, _p_count_against_quota.messages, _p_count_against_quota.bytes);
+  insert into parley_mail._p_submitted (submitted_by, messages, bytes)
+  values (submitter.number, _p_count_against_quota.messages, _p_count_against_quota.bytes);
   select sum(s.messages) as messages, sum(s.bytes) as bytes into v_sum
   from parley_mail._p_submitted as s
-  where s.role = submitter.role and s.at > clock_timestamp() - interval '1 minute';
+  where s.submitted_by = submitter.number and s.at > clock_timestamp() - interval '1 minute';
   if v_sum.messages > submitter.messages_per_minute then
     found := parley_mail._p_raise('messages', pg_get_userbyid(submitter.role), (v_sum.messages - messages)::text,
       submitter.messages_per_minute::text);
@@ -40435,7 +40747,7 @@ begin
   values (
     _p_store_message.message_id, gen_random_uuid(), _p_store_message.header_message_id, _p_store_message.sender,
     addresses, case when options.notify is not null then array_fill(options.notify, array[cardinality(addresses)]) end,
-    options.ret, options.envid, v_priority, options.not_before, options.expires_at, 'SQL', submitter.role, v_size,
+    options.ret, options.envid, v_priority, options.not_before, options.expires_at, 'SQL', submitter.number, v_size,
     case when v_size > 8000 then parley_mail._p_stored_content(_p_store_message.message_id, rendered) end, parent,
     not parley_mail._p_is_ascii(_p_store_message.sender || array_to_string(addresses, '')), options.has_verp,
     options.on_status, options.tag, left(_p_store_message.subject, 500), case when v_size <= 8000 then rendered end
@@ -40573,7 +40885,7 @@ declare
   v_most bigint;
 begin
   if content is null then
-    found := parley_mail._p_raise('attachment', '1', 'It has no content.');
+    found := parley_mail._p_raise('nothing to store');
   elsif keep between interval '1 minute' and interval '366 days' is not true then
     found := parley_mail._p_raise('choice', 'keep', coalesce(keep::text, 'null'), '1 minute to 366 days');
   elsif octet_length(content) > v_submitter.max_size then
@@ -40637,8 +40949,8 @@ $$;
 
 comment on function parley_mail.stored_attachment(text, bytea, text, text) is
 'Makes an attachment for parley_mail.send of bytes that the current role has stored.
-Arguments: filename; sha256, as parley_mail.put_attachment gave it; content_type (null: by the ending of the name);
-content_id, under which HTML shows it as cid:...';
+Arguments: filename, empty for none; sha256, the bytea that parley_mail.put_attachment gave; content_type (null: by the
+ending of the name); content_id, under which HTML shows it as cid:...';
 
 create function parley_mail.remove_attachment(sha256 bytea, caller parley.caller default parley.current_caller())
 returns boolean
@@ -40722,6 +41034,13 @@ begin
     if v_attachment.sha256 is not null then
       if v_attachment.content is not null then
         found := parley_mail._p_raise('attachment', v_number::text, 'It has content and names a stored one.');
+      elsif v_attachment.filename is null then
+        found := parley_mail._p_raise('attachment', v_number::text, 'Its file name is null; an empty one is none.');
+      elsif octet_length(v_attachment.sha256) <> 32 then
+        found := parley_mail._p_raise('hash', v_number::text, case
+          when encode(v_attachment.sha256, 'escape') ~* '^[0-9a-f]{64}$' then 'It is one in hexadecimal, as text.'
+          else format('It has %s bytes, and a SHA-256 has 32.', octet_length(v_attachment.sha256))
+        end);
       end if;
       select a.attachment_id, a.content_id, a.bytes into v_stored
       from parley_mail._p_attachment as a
@@ -40745,7 +41064,8 @@ $$;
 
 comment on function parley_mail._p_with_stored(parley_mail._p_submitter, parley_mail.attachment[]) is
 'Gives attachments with the bytes of those that name stored ones, which nobody removes before this transaction ends.
-Errors: PM010 the role has not stored it, or it has expired, or the snapshot of the transaction is too old; 40001.';
+Errors: PM010 malformed, or the role has not stored it, or it has expired, or the snapshot of the transaction is too
+old; 40001.';
 
 create function parley_mail._p_stored_attachments(caller parley.caller default parley.current_caller())
 returns table (sha256 bytea, bytes bigint, put_at timestamptz, expires_at timestamptz)
@@ -40797,14 +41117,14 @@ begin
   loop
     -- A session that submits under the same key at the same time is waited for: if it commits, its message is the one.
     insert into parley_mail._p_idempotency as i (submitted_by, key, content_hash, message_id)
-    values (submitter.role, _p_first_under_key.key, v_hash, _p_first_under_key.message_id)
+    values (submitter.number, _p_first_under_key.key, v_hash, _p_first_under_key.message_id)
     on conflict on constraint _p_idempotency_pkey do nothing;
     if found then
       return null;
     end if;
     select i.content_hash, i.message_id into v_first
     from parley_mail._p_idempotency as i
-    where i.submitted_by = submitter.role and i.key = _p_first_under_key.key;
+    where i.submitted_by = submitter.number and i.key = _p_first_under_key.key;
     exit when found;
   end loop;
   if v_first.content_hash <> v_hash then
@@ -40912,6 +41232,9 @@ begin
     (null::text, null::text, null::text, null::jsonb, null::parley_mail.attachment[], null::jsonb) then
     found := parley_mail._p_raise('body', 'raw is given, and other parts of a message too.');
   end if;
+  if v_submitter.number is null then
+    v_submitter.number := parley_mail._p_number_of(v_submitter.role);
+  end if;
   if idempotency_key is not null then
     v_first := parley_mail._p_first_under_key(
       v_submitter, idempotency_key,
@@ -40992,8 +41315,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select m.message_id, m.parent_message_id, m.received_at, m.sender, m.recipients, m.subject, m.tag, m.size,
     (array['HIGH', 'NORMAL', 'LOW'])[m.priority + 1], m.not_before, m.expires_at
-  from (select parley.caller_role(caller) as role) as c
-  join parley_mail._p_message as m on m.submitted_by = c.role
+  from parley_mail._p_message as m
+  where m.submitted_by = any ((select parley_mail._p_numbers_of(parley.caller_role(caller)))::integer[])
 $$;
 
 comment on function parley_mail._p_submitted_messages(parley.caller) is
@@ -41046,7 +41369,7 @@ begin
     )
     select nextval('parley_mail._p_message_id'), m.id, format('<%s@%s>', m.id, v_domain), sender.address,
       array[m.address], case when options.notify is not null then array[options.notify] end, options.ret, options.envid,
-      options.priority, options.not_before, options.expires_at, 'SQL', submitter.role, octet_length(m.body),
+      options.priority, options.not_before, options.expires_at, 'SQL', submitter.number, octet_length(m.body),
       not parley_mail._p_is_ascii(sender.address || m.address), options.has_verp, options.on_status, options.tag,
       left(_p_send_alike.subject, 500), m.body
     from (
@@ -41104,6 +41427,9 @@ begin
   end if;
   if v_sender.display_name is null then
     sender := v_sender.address;
+  end if;
+  if v_submitter.number is null then
+    v_submitter.number := parley_mail._p_number_of(v_submitter.role);
   end if;
   -- Each recipient is a message: the limit is one of the call.
   v_submitter.max_recipients := 100000;
@@ -41460,15 +41786,15 @@ $$;
 comment on function parley_mail._p_sees_tracking(parley.caller) is
 'Reports whether the caller sees the events of all messages.';
 
-create function parley_mail._p_submitter_number(caller parley.caller default parley.current_caller()) returns text
+create function parley_mail._p_submitter_numbers(caller parley.caller default parley.current_caller()) returns text[]
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley.caller_role(caller)::text
+  select parley_mail._p_numbers_of(parley.caller_role(caller))::text[]
 $$;
 
-comment on function parley_mail._p_submitter_number(parley.caller) is
-'Gives the number of the caller''s role, as events have it.';
+comment on function parley_mail._p_submitter_numbers(parley.caller) is
+'Gives the numbers of the caller''s role, as events have them.';
 
 create view parley_mail._p_tracked with (security_barrier) as
 select
@@ -41493,8 +41819,11 @@ select
 from (
   select r.at, r.event, r.source, r.message_id, r.recipients, r.fields, r.log_id, v.sees_all
   from parley_store.tracking as r
-  cross join (select parley_mail._p_sees_tracking() as sees_all, parley_mail._p_submitter_number() as submitter) as v
-  where r.system = 'mail' and (v.sees_all or r.fields ->> 'submitted_by' = v.submitter)
+  cross join (
+    select (select parley_mail._p_sees_tracking()) as sees_all,
+      (select parley_mail._p_submitter_numbers()) as submitters
+  ) as v
+  where r.system = 'mail' and (v.sees_all or r.fields ->> 'submitted_by' = any (v.submitters))
 ) as t
 left join lateral (
   select a.is_routing, array(
@@ -41793,7 +42122,7 @@ declare
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   loop
-    select p.message_id, p.action, p.ordinal, p.address into v_due
+    select p.message_id, p.action, p.ordinal, p.address, p.original_recipient into v_due
     from parley_mail._p_report as p
     where p.due_at <= clock_timestamp()
     order by p.due_at
@@ -41806,7 +42135,10 @@ begin
     select
       case when not m.has_verp then m.reported_at + parley_mail._p_report_window() * (2 ^ least(m.reports, 10)) end
         as next,
-      case when m.has_verp then parley_mail._p_return_path(m.sender, v_due.address) else m.sender end as sender,
+      case
+        when m.has_verp then parley_mail._p_return_path(m.sender, v_due.address, v_due.original_recipient)
+        else m.sender
+      end as sender,
       case when m.has_verp then v_due.ordinal end as ordinal
     into v_about
     from parley_mail._p_message as m
@@ -42057,8 +42389,9 @@ begin
       array_agg(p.ordinal order by p.ordinal) as ordinals, array_agg(p.address order by p.ordinal) as addresses,
       array_agg(p.notify order by p.ordinal) as notify,
       array_agg(p.original_recipient order by p.ordinal) as originals,
-      array_agg(parley_mail._p_return_path(m.sender, p.address) order by p.ordinal) filter (where m.has_verp)
-        as return_paths
+      array_agg(
+        parley_mail._p_return_path(m.sender, p.address, p.original_recipient) order by p.ordinal
+      ) filter (where m.has_verp) as return_paths
     from parley_mail._p_recipient as p
     where p.message_id = c.subject and p.lane = c.lane
   ) as r
@@ -42298,7 +42631,7 @@ as $$
       when 'HOST' then array[_p_demands.host]
       when 'REMOTE_IP' then array[_p_demands.remote]
       when 'SENDER_DOMAIN' then array[parley_mail._p_domain_of(m.sender)]
-      when 'ROLE' then array[coalesce(pg_get_userbyid(m.submitted_by), m.authenticated_as)]
+      when 'ROLE' then array[coalesce(parley_mail._p_name_with(m.submitted_by), m.authenticated_as)]
       when 'TAG' then array[m.tag]
       when 'SOURCE' then array[_p_demands.source]
     end) as a (value)
@@ -43468,7 +43801,9 @@ begin
     coalesce(a.expires_at, clock_timestamp() + v_expiry[p.priority + 1] * interval '1 second'),
     a.source, a.connector, a.source_ip, a.helo, a.authenticated_as, coalesce(a.directionality, 'INCOMING'),
     coalesce(a.size, octet_length(a.body)), coalesce(a.content_id, l.content_id), a.verdicts, a.parent_message_id,
-    coalesce(a.has_utf8_addresses, false), coalesce(a.has_verp, false), coalesce(a.is_eight_bit, false),
+    coalesce(a.has_utf8_addresses, false),
+    case when a.has_verp then parley_mail._p_require_return_paths(coalesce(a.sender, '')) else false end,
+    coalesce(a.is_eight_bit, false),
     left(a.subject, 500), a.server_ip, greatest(a.receive_ms, 0), a.identity,
     case when octet_length(a.body) <= 8000 then a.body end
   from unnest(ids) with ordinality as i (id, n)
@@ -43480,7 +43815,8 @@ end
 $$;
 
 comment on function parley_mail._p_insert_arriving(parley_mail._p_arriving[], bigint[], smallint[]) is
-'Stores messages that arrived under numbers, but those whose number is negative.';
+'Stores messages that arrived under numbers, but those whose number is negative.
+Errors: PM010 return paths that name the recipient are asked for, and the sender can have none.';
 
 create function parley_mail._p_accept(
   messages parley_mail._p_arriving[], caller parley.caller default parley.current_caller()
@@ -43533,7 +43869,8 @@ $$;
 comment on function parley_mail._p_accept(parley_mail._p_arriving[], parley.caller) is
 'Accepts messages that arrived, in one transaction, and gives their numbers in the order of the array. With the commit
 they are ours.
-Errors: PM001 the role does not hold SERVE, 23502 and 23514 malformed.
+Errors: PM001 the role does not hold SERVE, PM010 the sender can have no return paths that name the recipient, 23502 and
+23514 malformed.
 Source: spec mail 1 (rule 1), 3, 13.';
 
 create function parley_mail._p_accept_envelopes(
@@ -45875,36 +46212,38 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_author text := (select r.rolname from pg_roles as r where r.oid = binding.author);
+  v_author constant oid := parley_mail._p_role_with(binding.author);
   v_lacks text;
 begin
   if v_author is null then
     v_lacks := 'do anything: it is gone';
   elsif binding.target_table is not null then
-    if has_table_privilege(binding.author, to_regclass(binding.target_table)::oid, 'insert') is not true then
+    if has_table_privilege(v_author, to_regclass(binding.target_table)::oid, 'insert') is not true then
       v_lacks := format('insert into %s', binding.target_table);
     elsif exists (
       select
       from pg_class as c
-      join pg_roles as a on a.oid = binding.author
+      join pg_roles as a on a.oid = v_author
       where c.oid = to_regclass(binding.target_table) and c.relrowsecurity and not (a.rolsuper or a.rolbypassrls)
         and (c.relforcerowsecurity or pg_has_role(a.oid, c.relowner, 'usage') is not true)
     ) then
       -- The insert has the rights of the owner of the schema, and so is asked no policy.
       v_lacks := format('pass by the row level security of %s', binding.target_table);
     end if;
-  elsif parley_mail._p_may_send_from(binding.author, binding.from_service) is not true then
+  elsif parley_mail._p_may_send_from(v_author, binding.from_service) is not true then
     v_lacks := format('send as service %s', binding.from_service);
   elsif exists (
     select
     from parley.services as s
     where s.name = binding.service
-      and parley_mail._p_may_send_to(binding.author, s.service_id, s.principal_id) is not true
+      and parley_mail._p_may_send_to(v_author, s.service_id, s.principal_id) is not true
   ) then
     v_lacks := format('send to service %s', binding.service);
   end if;
   if v_lacks is not null then
-    found := parley_mail._p_raise('binding', binding.binding, coalesce(v_author, binding.author::text), v_lacks);
+    found := parley_mail._p_raise('binding', binding.binding, coalesce(
+      pg_get_userbyid(v_author)::text, parley_mail._p_name_with(binding.author), 'that is not known'
+    ), v_lacks);
   end if;
   return true;
 end
@@ -46333,7 +46672,8 @@ as $$
   from parley_mail._p_recipient as r
   join parley_mail._p_message as m using (message_id)
   cross join (select parley.caller_role(caller) as role) as c
-  where m.submitted_by = c.role or parley_mail._p_holds(c.role, 'VIEW')
+  where m.submitted_by = any ((select parley_mail._p_numbers_of(parley.caller_role(caller)))::integer[])
+    or parley_mail._p_holds(c.role, 'VIEW')
 $$;
 
 comment on function parley_mail._p_waiting_recipients(parley.caller) is
@@ -46831,7 +47171,7 @@ as $$
     'last_error', coalesce(item.last_error, r.error), 'reason', item.reason, 'received_at', m.received_at,
     'expires_at', coalesce(item.expires_at, m.expires_at), 'network_message_id', m.network_message_id,
     'header_message_id', m.header_message_id, 'parent_message_id', m.parent_message_id,
-    'submitted_by', pg_get_userbyid(m.submitted_by)
+    'submitted_by', parley_mail._p_name_with(m.submitted_by)
   )
   from parley_mail._p_message as m
   cross join lateral (
@@ -47056,7 +47396,7 @@ begin
     p.message_id, p.queue, p.status, m.sender, r.addresses[1:20], cardinality(r.addresses), m.subject, m.size,
     (array['HIGH', 'NORMAL', 'LOW'])[m.priority + 1], m.source, m.tag, greatest(p.attempts, r.attempts),
     p.next_attempt_at, coalesce(p.last_error, r.error), p.reason, m.received_at, p.expires_at, m.network_message_id,
-    m.header_message_id, m.parent_message_id, pg_get_userbyid(m.submitted_by)::text,
+    m.header_message_id, m.parent_message_id, parley_mail._p_name_with(m.submitted_by),
     p.message_id || ' ' || p.queue
   from (
     select w.*
@@ -48270,6 +48610,7 @@ begin
   return query select 'kept bodies'::text, parley_mail._p_remove_kept();
   -- Conversations with services end when their time is over, also where no daemon of the broker runs.
   return query select 'timers'::text, parley_mail._p_fire_timers();
+  return query select 'roles that are gone'::text, parley_mail._p_follow_roles();
   return query select 'stored attachments'::text, parley_mail._p_expire_attachments();
   return query select 'remembered deliveries'::text, parley_mail._p_forget_delivered();
   delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';
