@@ -5,7 +5,6 @@ import (
 	"io"
 	"mime"
 	"net/mail"
-	"strings"
 
 	"golang.org/x/net/html/charset"
 
@@ -88,23 +87,4 @@ func (m *Message) addresses(fields message.Header, name string) (addresses []Add
 		}
 	}
 	return addresses
-}
-
-// messageIDs gives what stands in angle brackets, with them.
-func messageIDs(value string) (ids []string) {
-	for len(ids) < 200 {
-		begin := strings.IndexByte(value, '<')
-		if begin < 0 {
-			break
-		}
-		length := strings.IndexByte(value[begin:], '>')
-		if length < 0 {
-			break
-		}
-		if id := value[begin : begin+length+1]; !strings.ContainsAny(id[1:], "< \t") {
-			ids = append(ids, clean(id))
-		}
-		value = value[begin+length+1:]
-	}
-	return ids
 }

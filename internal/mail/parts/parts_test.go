@@ -248,3 +248,59 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// An id in a comment or in a quoted string is none, nor is what stands between ids.
+func TestMessageIDs(t *testing.T) {
+	t.Parallel()
+	for field, want := range map[string]string{
+		"<1@x> <2@x>":                                "<1@x> <2@x>",
+		"<1@x><2@x>":                                 "<1@x> <2@x>",
+		"your message <1@x> of today":                "<1@x>",
+		"(was <9@x> (of <8@x>)) <1@x>":               "<1@x>",
+		`"<9@x>" wrote <1@x>`:                        "<1@x>",
+		`"a \"<9@x>" (b \) <8@x>) <1@x>`:             "<1@x>",
+		`("no string) <1@x> (" <9@x>)`:               "<1@x>",
+		`"(no comment" <1@x> ")"`:                    "<1@x>",
+		"an open (comment <1@x>":                     "<1@x>",
+		`an open "string (<9@x>) <1@x>`:              "<9@x> <1@x>",
+		`<"a>b"@x> <(c)@x>`:                          `<"a>b"@x> <(c)@x>`,
+		"<> < 1@x> <1 @x> <a<1@x> <b":                "<1@x>",
+		"1@x":                                        "",
+		"<1@x>\r\n (folded\r\n <9@x>)\r\n <2@x>\r\n": "<1@x> <2@x>",
+	} {
+		m := read(t, "References: "+field+"\n\n")
+		if got := strings.Join(m.References, " "); got != want {
+			t.Errorf("%q has %q, want %q", field, got, want)
+		}
+	}
+}
+
+// Whatever stands in a field, its ids are pieces of it, in their order, within the limit.
+func FuzzMessageIDs(f *testing.F) {
+	for _, field := range []string{"<1@x> (a (b) <2@x>) \"<3@x>\" <4@x>", "((((<", `"\`, "<<>>"} {
+		f.Add(field)
+	}
+	f.Fuzz(func(t *testing.T, field string) {
+		field = strings.Map(func(c rune) rune {
+			if c == '\r' || c == '\n' {
+				return ' '
+			}
+			return c
+		}, field)
+		m := read(t, "In-Reply-To: "+field+"\n\n")
+		rest := strings.ToValidUTF8(field, "\ufffd")
+		for _, id := range m.InReplyTo {
+			if !strings.HasPrefix(id, "<") || !strings.HasSuffix(id, ">") || len(id) < 3 {
+				t.Errorf("%q is an id", id)
+			}
+			if strings.ContainsRune(id, '\ufffd') || strings.ContainsRune(field, 0) {
+				return
+			}
+			at := strings.Index(rest, id)
+			if at < 0 {
+				t.Fatalf("%q is not in what is left of %q", id, field)
+			}
+			rest = rest[at+len(id):]
+		}
+	})
+}
