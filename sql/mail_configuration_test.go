@@ -2,8 +2,12 @@ package sql_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 func TestMailConfigurationIsCheckedSettingBySetting(t *testing.T) {
@@ -100,6 +104,50 @@ func TestRemoteRangesOfReceiveConnectorsAreNestedOrApart(t *testing.T) {
 	equal(b.session, "600 Anonymous", `
 		select (effective_settings ->> 'message_rate') || ' ' || (effective_settings #>> '{permission_groups,0}')
 		from parley_mail.objects where kind = 'receive connector' and name = 'internet'`)
+}
+
+// The service may be created later: the binding is taken, with a warning, by apply, its dry run and the statements for one object.
+func TestABindingToAServiceThatIsNotReadyIsAWarning(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec("select parley.create_queue('q'); select parley.create_service('//ready', 'q', array['DEFAULT']); select parley.create_service('//other', 'q')")
+	config := b.pool.Config().ConnConfig
+	var warnings []string
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { warnings = append(warnings, n.Severity+" "+n.Message) }
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	s := session{t, conn}
+	for service, says := range map[string]string{
+		"//ready": "", "//missing": `service "//missing" does not exist`, "//other": `service "//other" does not accept the contract "DEFAULT"`,
+	} {
+		settings := fmt.Sprintf(`{"pattern": "a@example.org", "service": %q, "from_service": "parley_mail/Status"}`, service)
+		for _, statement := range []string{
+			`select coalesce(max(warning), '') from parley_mail.apply(jsonb_build_object('service binding', jsonb_build_object('b', $1::jsonb)), dry_run => true)`,
+			`select coalesce(max(warning), '') from parley_mail.apply(jsonb_build_object('service binding', jsonb_build_object('b', $1::jsonb)))`,
+			`select '' from parley_mail.alter_object('service binding', 'b', $1::jsonb || '{"max_size": 5000}')`,
+			`select '' from parley_mail.drop_object('service binding', 'b') where $1::jsonb is not null`,
+			`select '' from parley_mail.create_object('service binding', 'b', $1::jsonb)`,
+		} {
+			warnings = nil
+			got := value[string](s, statement, settings)
+			isDrop := strings.Contains(statement, "drop_object")
+			if strings.Contains(statement, "apply") && (!strings.Contains(got, says) || says == "" && got != "") {
+				t.Errorf("%s: the column says %q", service, got)
+			}
+			if all := strings.Join(warnings, ", "); (says == "" || isDrop) && all != "" ||
+				!isDrop && says != "" && (len(warnings) != 1 || !strings.HasPrefix(all, `WARNING service binding "b": `+says)) {
+				t.Errorf("%s, %s: the warnings are %q", service, statement, warnings)
+			}
+		}
+		found := values[string](b.session, "select object_name || ': ' || cure from parley.diagnose_configuration() where code = 'mail-service-missing'")
+		if (len(found) == 1) != (says != "") {
+			t.Errorf("%s: parley diagnose finds %q", service, found)
+		}
+		b.exec("select parley_mail.drop_object('service binding', 'b')")
+	}
 }
 
 func TestMailConfigurationIsAppliedAsAWhole(t *testing.T) {

@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -90,6 +91,13 @@ func TestDiagnosisFindsWhatIsWrongWithMail(t *testing.T) {
 	if found := values[string](b.session, "select f.code from parley.diagnose_runtime(patience => '0') as f"); !strings.Contains(strings.Join(found, " "), "mail-submission-backlog") {
 		t.Errorf("a backlog is not found: %v", found)
 	}
+	id := b.putContent(1, 600000)
+	reader := b.begin()
+	reader.exec("select parley_store.read_chunks($1, 'mail', 1)", id)
+	b.exec("select parley_store.release_content('mail', array[1]), parley_store.collect_content(1000, '0 seconds')")
+	equal(b.session, fmt.Sprintf("select pg_terminate_backend(%d);", value[int32](reader, "select pg_backend_pid()")),
+		"select f.cure from parley.diagnose_runtime(patience => '0') as f where f.code = 'mail-generation-held'")
+	reader.rollback()
 	if found := values[string](b.session, `select f.code from parley.diagnose_runtime(ignore => array['mail-poison'], level => 'ERROR') as f
 		where f.code in ('mail-poison', 'mail-queue-retry')`); len(found) > 0 {
 		t.Errorf("in spite of what was to be ignored there is found %v", found)

@@ -53,6 +53,15 @@ func TestRawMessageIsKeptForWhoMayReceiveTheReference(t *testing.T) {
 		s.refusesMail(6, "select parley_mail.read_raw($1)", row)
 		b.exec("grant usage on schema public to public; revoke select on public.kept from " + quote(reader))
 
+		// Who reads and stays in his transaction keeps one generation of content at most.
+		idle := b.begin()
+		idle.exec("set local role " + quote(reader))
+		idle.exec("select octet_length(parley_mail.read_raw($1)), octet_length(parley_mail.read_raw($1, 7))", id)
+		equal(b.session, true, `select count(distinct l.relation) <= 1 from pg_locks as l join pg_class as c on c.oid = l.relation
+			where l.pid = $1 and l.database = (select oid from pg_database where datname = current_database()) and c.relname ~ '^_p_content_chunk_[0-9]$'`,
+			value[int32](idle, "select pg_backend_pid()"))
+		idle.rollback()
+
 		part := "select octet_length(parley_mail.read_part($1, '1'))"
 		payload := fmt.Sprintf(`{"raw_reference": %d, "attachments": [{"part": "1", "offset": 0, "bytes": 9}]}`, id)
 		equal(s, 9, part, payload)

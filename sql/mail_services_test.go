@@ -2,6 +2,7 @@ package sql_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -57,11 +58,16 @@ func TestMailWithOneKeyGoesToOneConversation(t *testing.T) {
 	for _, c := range []struct{ key, to, headers, conversation string }{
 		{"PLUS_TAG", `'orders+7@example.org', 'orders+8@example.org'`, `{}`, "7 orders+7@example.org,8 orders+8@example.org"},
 		{"PLUS_TAG", `'orders+8@example.org', 'orders+8+x@example.org'`, `{}`, "8 orders+8@example.org,8+x orders+8+x@example.org"},
+		{"PLUS_TAG", `'orders+Ab@example.org'`, `{}`, "ab orders+Ab@example.org"},
+		{"PLUS_TAG", `'orders+aB@example.org'`, `{}`, "ab orders+aB@example.org"},
 		{"VERP", `'orders+Bob=b.example@example.org'`, `{}`, "Bob@b.example orders+Bob=b.example@example.org"},
 		{"VERP", `'orders+a=b=c.example@example.org'`, `{}`, "a=b@c.example orders+a=b=c.example@example.org"},
 		{"THREAD", `'orders+1@example.org'`, `{"References": "<1@x> <2@x>", "In-Reply-To": "<2@x>"}`, "<1@x> orders+1@example.org"},
 		{"THREAD", `'orders+1@example.org'`, `{"In-Reply-To": "your message <1@x> of today"}`, "<1@x> orders+1@example.org"},
 		{"IN_REPLY_TO", `'orders+1@example.org'`, `{"References": "<1@x> <2@x>", "In-Reply-To": "<2@x>"}`, "<2@x> orders+1@example.org"},
+		{"THREAD", `'orders+1@example.org'`, `{"References": "(was <9@x> (of <8@x>)) <1@x> <2@x>"}`, "<1@x> orders+1@example.org"},
+		{"IN_REPLY_TO", `'orders+1@example.org'`, `{"In-Reply-To": "\"my <9@x>\" of (\\) <8@x>) today <2@x>"}`, "<2@x> orders+1@example.org"},
+		{"IN_REPLY_TO", `'orders+1@example.org'`, `{"In-Reply-To": "an open (comment <2@x>"}`, "<2@x> orders+1@example.org"},
 		{"SENDER", `'orders+1@example.org', 'orders+2@example.org'`, `{}`, "ann@example.org orders+1@example.org orders+2@example.org"},
 	} {
 		b.apply(fmt.Sprintf(`{"service binding": {"orders": {"conversation_key": %q}}}`, c.key))
@@ -128,6 +134,14 @@ func TestMailThatABindingRefusesWaitsOrFails(t *testing.T) {
 	equal(b.session, 1, "select parley_mail._p_expire_waiting()")
 	equal(b.session, "5.3.4 5.4.7 5.4.7", "select string_agg(status, ' ' order by status) from parley_mail._p_report")
 	equal(b.session, 0, "select count(*)::int from parley_mail._p_recipient")
+	// The error of a conversation would come when the mail counts as delivered.
+	b.apply(`{"service binding": {"informed": {"pattern": "informed@example.org", "service": "//informed", "from_service": "parley_mail/Status"}}}`)
+	b.exec(`select parley_mail.send('ann', array['informed@example.org'], 'a', 'b')`)
+	b.exec("select parley_mail._p_categorize()")
+	b.deliver(0)
+	equal(b.session, "informed 1 t", `select concat_ws(' ', split_part(address, '@', 1), attempts, last_text like '%cannot be delivered') from parley_mail.waiting_recipients`)
+	b.exec("select parley.alter_service('//informed', add_contracts => array['DEFAULT']), parley_mail.retry_messages('{}')")
+	b.deliver(1)
 	// A table of somebody else would run his triggers with our rights.
 	role := b.role("other")
 	b.exec("create table public.trap (sender text)")
@@ -306,4 +320,52 @@ func TestMaintenanceEndsConversationsWhoseTimeIsOver(t *testing.T) {
 	b.exec("update parley._p_alarm set due_at = now() - interval '1 hour'; select setval('parley._p_next_alarm', 1)")
 	b.as(daemon).exec("select parley_mail._p_maintain()")
 	equal(b.session, "DISCONNECTED_OUTBOUND", "select max(e.state_desc) from parley.conversation_endpoints as e where e.is_initiator = 1")
+}
+
+// Nobody but maintenance reads what comes to mail transport: conversations that are over go, and the next mail with the key begins another.
+func TestMaintenanceEndsConversationsThatServicesHaveEnded(t *testing.T) {
+	t.Parallel()
+	b := newBoundMail(t)
+	daemon := b.role("daemon")
+	b.exec("select parley_mail.grant_right('SERVE', $1)", daemon)
+	receive := func() (handle string) {
+		t.Helper()
+		b.exec("select parley_mail.send('ann', array['orders+1@example.org'], 'Hi', 'text')")
+		b.exec("select parley_mail._p_categorize()")
+		b.deliver(1)
+		return value[string](b.session, "select conversation_handle::text from parley.receive('orders', 1)")
+	}
+	for _, c := range []struct {
+		does, statement string
+		ends            bool
+		finding         string
+	}{
+		{"ends", "select parley.end_conversation($1)", true, ""},
+		{"ends with an error", "select parley.end_conversation($1, 50001, 'no more')", true, "mail-service-error"},
+		{"ends with another", "select parley.end_conversation($1, 50001, 'no more')", true, "mail-service-error"},
+		{"answers", "select parley.send($1, 'DEFAULT', '{}'::jsonb)", false, "mail-service-answers"},
+	} {
+		handle := receive()
+		b.exec(c.statement, handle)
+		b.as(daemon).exec("select parley_mail._p_maintain()")
+		b.exec("select parley.fire_timers()")
+		equal(b.session, 0, "select count(*)::int from parley.queue_contents('parley_mail_status')")
+		if found := values[string](b.session, "select code from parley.diagnose_runtime(patience => '0')"); slices.Contains(found, "no-reader") ||
+			c.finding != "" && !slices.Contains(found, c.finding) {
+			t.Errorf("a service that %s: there is found %v", c.does, found)
+		}
+		left := 0
+		if !c.ends {
+			left = 1
+		}
+		equal(b.session, left, "select count(*)::int from parley.pooled_conversations")
+		equal(b.session, 2*left, "select count(*)::int from parley.conversation_endpoints where state <> 'CD'")
+		if next := receive(); (next != handle) != c.ends {
+			t.Errorf("a service that %s: the next mail comes in %s, after %s", c.does, next, handle)
+		}
+		if c.ends {
+			equal(b.session, 1, "select count(*)::int from parley._p_pooled_conversation")
+			b.exec("select parley.end_conversation(conversation_handle) from parley.conversation_endpoints where state <> 'CD'")
+		}
+	}
 }

@@ -153,19 +153,50 @@ func TestGenerationsOfContent(t *testing.T) {
 	equal(b.session, 0, chunks)
 }
 
-// Reading in an old snapshot, as a dump does, keeps what it can see.
+// Reading in an old snapshot, as a dump does, keeps what it can see; who reads one body keeps its generation and no other.
 func TestAReaderKeepsAGeneration(t *testing.T) {
 	t.Parallel()
-	b := newStore(t)
-	id := b.putContent(1, 600000)
-	reader := b.begin(pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	equal(reader, 2, "select count(*)::int from parley_store.read_content($1, 'mail', 1)", id)
-	b.exec("select parley_store.release_content('mail', array[1])")
-	for range 3 {
+	for _, c := range []struct {
+		reads     string
+		isolation pgx.TxIsoLevel
+		kept      string // generations that are not given back
+		chunks    int
+	}{
+		{"read_content", pgx.RepeatableRead, "1 2 3 4", 4},
+		{"read_chunks", pgx.RepeatableRead, "1", 2},
+		{"read_chunks", pgx.ReadCommitted, "1", 2},
+	} {
+		b := newStore(t)
+		id := b.putContent(1, 600000)
+		b.exec("select parley_store.collect_content(1000, '0 seconds')")
+		b.putContent(2, 600000)
+		reader := b.begin(pgx.TxOptions{IsoLevel: c.isolation})
+		read := fmt.Sprintf("select count(*)::int from parley_store.%s(%d, 'mail', 1)", c.reads, id)
+		equal(reader, 2, read)
+		b.exec("select parley_store.release_content('mail', array[1, 2])")
+		for range 3 {
+			b.exec("select parley_store.collect_content(1000, '0 seconds', '0 seconds')")
+		}
+		equal(b.session, c.kept, "select string_agg(generation::text, ' ' order by generation) from parley_store.held_generations")
+		equal(b.session, c.chunks, "select count(*)::int from parley_store._p_content_chunk")
+		equal(b.session, value[int32](reader, "select pg_backend_pid()"), "select min(pid) from parley_store.held_generations")
+		if c.isolation == pgx.RepeatableRead {
+			equal(reader, 2, read)
+		}
+		reader.rollback()
 		b.exec("select parley_store.collect_content(1000, '0 seconds', '0 seconds')")
+		equal(b.session, 0, "select count(*)::int from parley_store._p_content_chunk")
+		equal(b.session, 0, "select count(*)::int from parley_store.held_generations")
 	}
-	equal(reader, 2, "select count(*)::int from parley_store.read_content($1, 'mail', 1)", id)
-	reader.rollback()
-	b.exec("select parley_store.collect_content(1000, '0 seconds', '0 seconds')")
-	equal(b.session, 0, "select count(*)::int from parley_store._p_content_chunk")
+}
+
+// A generation that turns out to be in use is let go of at once, and not at the end of the transaction.
+func TestAGenerationThatIsInUseStaysUnlocked(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.putContent(1, 600000)
+	tx := b.begin()
+	equal(tx, false, "select parley_store._p_truncate_generation(1::smallint)")
+	equal(tx, 0, "select count(*)::int from pg_locks where pid = pg_backend_pid() and mode = 'AccessExclusiveLock'")
+	tx.rollback()
 }

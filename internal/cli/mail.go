@@ -35,7 +35,8 @@ func newMailApplyCommand(a *app) *cobra.Command {
 		Use:   "apply FILE",
 		Short: "Make the configuration of mail what a file says",
 		Long: `Make the configuration of mail what a file says: {"kind": {"name": {"setting": value}}}. A file of - is standard input.
-Daemons use it within seconds, also the addresses on which they listen.
+Daemons use it within seconds, also the addresses on which they listen. What is taken but does not work yet, such as a binding to a
+service that does not exist, is a warning.
 
 The kinds and settings are in the view parley_mail.setting_definitions.`,
 		Example: `  parley mail apply mail.json --dry-run
@@ -51,7 +52,14 @@ The kinds and settings are in the view parley_mail.setting_definitions.`,
 			}
 			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]mailstore.Change, error) {
 				return mailstore.Apply(ctx, db, written, dryRun, prune)
-			}, writeMailChanges)
+			}, func(out io.Writer, changes []mailstore.Change) error {
+				for _, change := range changes {
+					if change.Warning != "" {
+						fmt.Fprintf(a.stderr, "parley: warning: %s %q: %s\n", change.Kind, change.Name, change.Warning)
+					}
+				}
+				return writeMailChanges(out, changes)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would change, and change nothing")

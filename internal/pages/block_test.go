@@ -5,14 +5,16 @@ import (
 	"strings"
 )
 
-// A block is SQL of a page, with the result that the page states.
+// A block is SQL of a page, with the result that the page states, or a letter.
 type block struct {
-	line   int // of the first line of SQL, from 1
+	line   int // the first, from 1
 	sql    string
 	output string
+	letter string // what is typed to send one
 }
 
-// readBlocks finds the blocks of a page: fences marked sql, each with the fence marked text that follows it, if one does.
+// readBlocks finds the blocks of a page: fences marked sql, each with the fence marked text that follows it, if one does, and those of
+// a console in which a letter is sent.
 func readBlocks(page string) []block {
 	var blocks []block
 	var lines []string
@@ -29,6 +31,9 @@ func readBlocks(page string) []block {
 			last := len(blocks) - 1
 			if kind == "sql " {
 				blocks[last].sql = strings.Join(lines, "\n")
+			}
+			if kind == "console " && sending.MatchString(strings.Join(lines, "\n")) {
+				blocks = append(blocks, block{line: i + 1 - len(lines), letter: strings.Join(lines, "\n")})
 			}
 			if kind == "text " && previous == "sql " {
 				blocks[last].output = strings.Join(lines, "\n")

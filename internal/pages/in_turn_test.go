@@ -87,7 +87,9 @@ func (s *session) runPage(page string) {
 		s.t.Fatalf("%s has no statements", page)
 	}
 	for _, b := range blocks {
-		s.runBlock(page, b)
+		if b.letter == "" {
+			s.runBlock(page, b)
+		}
 	}
 }
 

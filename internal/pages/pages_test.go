@@ -17,7 +17,7 @@ import (
 // Pages whose statements run.
 var pages = []string{
 	"README.md", "docs/concepts.md", "docs/differences.md", "docs/migration.md", "docs/tutorial.md", "docs/operations.md", "docs/poison.md", "docs/simple-queues.md",
-	"docs/store.md", "docs/tutorial-mail.md", "docs/mail-services.md",
+	"docs/store.md", "docs/tutorial-mail.md",
 	"docs/daemon.md", "docs/activation.md", "docs/diagnose.md", "docs/backup.md", "docs/upgrading.md", "docs/routing.md", "docs/monitoring.md",
 }
 

@@ -77,10 +77,16 @@ func checkPassedOn(tokens []Token, i, open int, name string, report reporter) {
 	if at(tokens, i-1).is("function", "on") || at(tokens, i-1).is("as") {
 		return
 	}
+	hasOne := true
 	for k := open; k < closing(tokens, open); k++ {
 		if at(tokens, k).is("caller") {
 			return
 		}
+		hasOne = hasOne && !at(tokens, k).is(",")
+	}
+	// This form has no argument for the caller: it ends in the name of the role that runs the function.
+	if hasOne && name == "parley.end_conversation" {
+		return
 	}
 	report(at(tokens, i).Line, "caller", "pass the caller on to %s: caller => caller", name)
 }

@@ -34,8 +34,8 @@ create table parley._p_pooled_conversation (
 );
 
 comment on table parley._p_pooled_conversation is
-'Conversations that get_conversation gives. Rows of conversations that are gone are removed, some with each new one,
-after retire_at.';
+'Conversations that get_conversation gives. Rows of conversations that are gone are removed, some with each new one:
+those of its key, and others after retire_at.';
 
 create index on parley._p_pooled_conversation (service_id, to_service, key, slot);
 create index on parley._p_pooled_conversation (retire_at);
@@ -131,6 +131,15 @@ begin
     where o.retire_at < clock_timestamp()
       and not exists (select from parley._p_endpoint as e where e.endpoint_id = o.endpoint_id)
     order by o.retire_at
+    limit 10
+    for update skip locked
+  ) || array(
+    -- Of a key whose conversations the far side ends one after the other there would be many.
+    select o.endpoint_id
+    from parley._p_pooled_conversation as o
+    where o.service_id = wanted.service_id and o.to_service = wanted.to_service and o.key = wanted.key
+      and o.slot = wanted.slot
+      and not exists (select from parley._p_endpoint as e where e.endpoint_id = o.endpoint_id)
     limit 10
     for update skip locked
   ));

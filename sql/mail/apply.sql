@@ -37,8 +37,7 @@ begin
       );
     end if;
   end loop;
-  perform parley_mail._p_end_change(caller, v_changes);
-  return v_changes;
+  return parley_mail._p_end_change(caller, v_changes);
 end
 $$;
 
@@ -72,7 +71,7 @@ begin
   else
     v_changes := parley_mail._p_apply(v_caller, configuration, prune is true);
   end if;
-  return query select c.kind, c.name, c.action, c.settings from unnest(v_changes) as c;
+  return query select c.kind, c.name, c.action, c.settings, c.warning from unnest(v_changes) as c;
 end
 $$;
 
@@ -80,7 +79,8 @@ comment on function parley_mail.apply(jsonb, boolean, boolean, parley.caller) is
 'Makes the configuration what a file says, all of it or nothing, and returns what changes: a row for each object.
 Arguments: configuration, {"kind": {"name": {"setting": value}}}, where settings that are not named stay and null takes
 one back to its default; dry_run, check everything and change nothing; prune, drop objects that the file does not name,
-of the kinds that it names.
+of the kinds that it names. What is there already but does not work yet, as a service binding whose service does not
+exist, is a warning, in the column of this name too.
 Errors: PM001 not allowed, PM002 no such role, PM003 malformed or contradictory, PM004 in use.
 Source: spec mail 20.';
 

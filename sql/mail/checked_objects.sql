@@ -153,6 +153,69 @@ comment on function parley_mail._p_check_binding(oid, text, jsonb) is
 which he may not send, or one in whose name he may not.
 Errors: PM003.';
 
+create function parley_mail._p_accepts_contract(service text, contract text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service_id integer;
+begin
+  select s.service_id into v_service_id from parley.services as s where s.name = service;
+  if not found then
+    return null;
+  elsif exists (
+    select
+    from parley.service_contract_usages as u
+    join parley.service_contracts as c using (service_contract_id)
+    where u.service_id = v_service_id and c.name = _p_accepts_contract.contract
+  ) then
+    return true;
+  end if;
+  -- A route may lead past the service that is here.
+  return nullif(
+    exists (select from parley.routes as r where r.remote_service_name = service and not r.is_expired), true
+  );
+end
+$$;
+
+comment on function parley_mail._p_accepts_contract(text, text) is
+'Reports whether a service of this database accepts a contract; null: it is not here, or a route names it.';
+
+create function parley_mail._p_warning_about(object parley_mail._p_object) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_settings constant jsonb := parley_mail._p_effective(object.kind, object.settings);
+  v_service constant text := v_settings ->> 'service';
+  v_accepts constant boolean := parley_mail._p_accepts_contract(v_service, v_settings ->> 'contract');
+begin
+  if object.kind <> 'service binding' or v_service is null or v_accepts then
+    return null;
+  elsif not v_accepts then
+    return format(
+      'service "%s" does not accept the contract "%s", and mail for it waits until it does', v_service,
+      v_settings ->> 'contract'
+    );
+  elsif exists (
+    -- It knows routes, and what other databases of the daemon have.
+    select
+    from parley.diagnose_configuration(
+      v_settings ->> 'from_service', v_service, v_settings ->> 'contract', caller => parley.current_caller()
+    ) as d
+    where d.code in ('service-missing', 'route-missing', 'route-to-nowhere') and d.object_name = v_service
+  ) then
+    return format(
+      'service "%s" does not exist, here or where a route leads, and mail for it waits until it does', v_service
+    );
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley_mail._p_warning_about(parley_mail._p_object) is
+'Names what an object needs and does not have yet; null: nothing that is known. Nothing is refused for it.';
+
 create function parley_mail._p_check_other(kind text, name text, settings jsonb, secrets jsonb) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp

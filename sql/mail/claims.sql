@@ -115,7 +115,7 @@ begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   return query
   select c.number, c.body
-  from parley_store.read_content(content_id, 'mail', body_holder, from_number, to_number) as c;
+  from parley_store.read_chunks(content_id, 'mail', body_holder, from_number, to_number) as c;
   if not found and from_number = 0 then
     return query
     select 0, o.body from parley_store.open_content(content_id, 'mail', body_holder) as o where o.body is not null;

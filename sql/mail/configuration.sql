@@ -6,11 +6,12 @@
 -- Locks: the row of the version, for update, before anything is read; so changes come one after the other.
 -- Source: spec mail 3.1 to 3.3, 20 (declarative file, validation, dry run).
 
-create type parley_mail.change as (kind text, name text, action text, settings jsonb);
+create type parley_mail.change as (kind text, name text, action text, settings jsonb, warning text);
 
 comment on type parley_mail.change is
 'What a change of the configuration does to an object. action: CREATE, ALTER, DROP; settings: what is set anew, null for
-what goes back to its default, secrets as three stars.';
+what goes back to its default, secrets as three stars; warning: what keeps the object from working as it is, null:
+nothing that is known.';
 
 create function parley_mail._p_shown(kind text, settings jsonb) returns jsonb
 language sql stable
@@ -78,7 +79,8 @@ begin
   set settings = excluded.settings, secrets = excluded.secrets, changed_at = clock_timestamp(),
     changed_by = excluded.changed_by, version = excluded.version;
   return (
-    kind, name, case when v_before.kind is null then 'CREATE' else 'ALTER' end, parley_mail._p_shown(kind, settings)
+    kind, name, case when v_before.kind is null then 'CREATE' else 'ALTER' end, parley_mail._p_shown(kind, settings),
+    null
   )::parley_mail.change;
 end
 $$;
@@ -97,7 +99,7 @@ begin
   if not found then
     found := parley_mail._p_raise('absent', kind, name);
   end if;
-  return (kind, name, 'DROP', null)::parley_mail.change;
+  return (kind, name, 'DROP', null, null)::parley_mail.change;
 end
 $$;
 
@@ -105,13 +107,14 @@ comment on function parley_mail._p_drop_object(text, text) is
 'Removes an object.
 Errors: PM003 no such kind, PM004 no such object.';
 
-create function parley_mail._p_end_change(caller oid, changes parley_mail.change[]) returns void
+create function parley_mail._p_end_change(caller oid, changes parley_mail.change[]) returns parley_mail.change[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_object parley_mail._p_object;
   v_change parley_mail.change;
+  v_ended parley_mail.change[] := array[]::parley_mail.change[];
 begin
   perform parley_mail._p_forget_derived(c.kind, c.name) from unnest(changes) as c;
   perform parley_mail._p_derive(o.kind, o.name, parley_mail._p_effective(o.kind, o.settings), _p_end_change.caller)
@@ -122,18 +125,27 @@ begin
     select * into v_object from parley_mail._p_object as o where o.kind = v_change.kind and o.name = v_change.name;
     if found then
       found := parley_mail._p_check_object(caller, v_object);
+      v_change.warning := parley_mail._p_warning_about(v_object);
+      if v_change.warning is not null then
+        raise warning using
+          message = format('%s "%s": %s', v_change.kind, v_change.name, v_change.warning),
+          detail = 'It is configured all the same, since what it names may be created later.';
+      end if;
     else
       found := parley_mail._p_require_unused(v_change.kind, v_change.name);
     end if;
     perform parley_mail._p_record_audit(
       caller, lower(v_change.action), format('%s "%s"', v_change.kind, v_change.name), v_change.settings
     );
+    v_ended := v_ended || v_change;
   end loop;
+  return v_ended;
 end
 $$;
 
 comment on function parley_mail._p_end_change(oid, parley_mail.change[]) is
-'Ends a change of the configuration: writes what is derived, checks what must hold between objects, and audits.
+'Ends a change of the configuration: writes what is derived, checks what must hold between objects, warns of what does
+not hold yet, and audits. Gives the changes with their warnings.
 Errors: PM002, PM003, PM004.';
 
 create function parley_mail.create_object(

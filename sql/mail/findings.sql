@@ -12,6 +12,8 @@ from (values
     'The certificate of a connector expires within 30 days.'),
   ('mail-signing-key-missing', 'CONFIGURATION', 'WARNING', '0',
     'A send connector signs, and an accepted domain has no key: its mail leaves without a signature.'),
+  ('mail-service-missing', 'CONFIGURATION', 'WARNING', '0',
+    'A service binding names a service that does not exist or does not accept its contract: its mail waits.'),
   ('mail-no-daemon', 'RUNTIME', 'ERROR', '1 minute', 'Mail is configured, and no daemon serves it.'),
   ('mail-daemon-outdated', 'RUNTIME', 'WARNING', '1 minute', 'A daemon uses an older configuration.'),
   ('mail-pressure', 'RUNTIME', 'WARNING', '0', 'A resource is under pressure.'),
@@ -19,7 +21,12 @@ from (values
   ('mail-queue-retry', 'RUNTIME', 'WARNING', '1 hour', 'The next hop of a queue has not been reached for long.'),
   ('mail-queue-suspended', 'RUNTIME', 'WARNING', '1 hour', 'A queue is suspended, and messages wait in it.'),
   ('mail-unreachable', 'RUNTIME', 'ERROR', '0', 'No send connector is for where messages are to go.'),
-  ('mail-poison', 'RUNTIME', 'ERROR', '0', 'Messages were set aside because they always fail, or are held.')
+  ('mail-poison', 'RUNTIME', 'ERROR', '0', 'Messages were set aside because they always fail, or are held.'),
+  ('mail-service-error', 'RUNTIME', 'WARNING', '0',
+    'Conversations with a service ended with an error: what it had not received of them is lost.'),
+  ('mail-service-answers', 'RUNTIME', 'WARNING', '0', 'A service answers mail transport, where nobody reads it.'),
+  ('mail-generation-held', 'RUNTIME', 'WARNING', '1 hour',
+    'A transaction that stays open has read a body, and keeps the space of deleted ones.')
 ) as c (code, part, level, patience, meaning);
 
 comment on view parley_mail.diagnosis_checks is 'What parley diagnose finds of mail.';
@@ -138,6 +145,83 @@ $$;
 comment on function parley_mail._p_find_unsigned_domains() is
 'Finds accepted domains without a key, where a send connector signs.';
 
+create function parley_mail._p_find_missing_services() returns table (
+  code text, object_kind text, object_name text, cause text, since timestamptz, cure text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'mail-service-missing', 'service binding', o.name, upper(left(w.warning, 1)) || substr(w.warning, 2) || '.',
+    o.changed_at,
+    format(
+      case
+        when exists (select from parley.services as s where s.name = e.settings ->> 'service')
+          then 'select parley.alter_service(%1$L, add_contracts => array[%2$L]);'
+        else 'select parley.create_service(%1$L, <queue>, array[%2$L]);  -- or correct the name in the binding'
+      end, e.settings ->> 'service', e.settings ->> 'contract'
+    )
+  from parley_mail._p_object as o
+  cross join lateral (
+    select parley_mail._p_warning_about(o) as warning
+    offset 0
+  ) as w
+  cross join lateral (select parley_mail._p_effective(o.kind, o.settings) as settings) as e
+  where o.kind = 'service binding' and w.warning is not null
+$$;
+
+comment on function parley_mail._p_find_missing_services() is
+'Finds service bindings whose service does not exist, or does not accept their contract.';
+
+create function parley_mail._p_find_unread_replies() returns table (
+  code text, object_kind text, object_name text, cause text, since timestamptz, cure text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when u.is_error then 'mail-service-error' else 'mail-service-answers' end, 'service', u.service,
+    case
+      when u.is_error then format(
+        'Conversations with it ended with an error (%s), the last at %s: %s', u.replies, u.last_at, u.last_text
+      )
+      else format(
+        'It answers on conversations of mail transport (%s), the last time at %s, and nobody reads it.', u.replies,
+        u.last_at
+      )
+    end,
+    u.last_at,
+    case
+      when u.is_error
+        then format('parley diagnose --from parley_mail/Status --to %s', u.service)
+      else
+        'select parley_mail.alter_object(''service binding'', <name>, ''{"from_service": <a service of yours>}'');'
+    end
+  from parley_mail._p_unread_reply as u
+  -- What has stopped needs nothing.
+  where u.last_at > clock_timestamp() - interval '1 day'
+$$;
+
+comment on function parley_mail._p_find_unread_replies() is
+'Finds services that answer where nobody reads, or whose conversations end with errors.';
+
+create function parley_mail._p_find_held_generations() returns table (
+  code text, object_kind text, object_name text, cause text, since timestamptz, cure text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'mail-generation-held', 'generation', h.generation::text,
+    format(
+      '%s has read a body in it and keeps its transaction open, so that its space is not given back.',
+      coalesce('Session ' || h.pid, 'A prepared transaction')
+    ),
+    h.since,
+    coalesce(format('select pg_terminate_backend(%s);', h.pid), format('rollback prepared %L;', h.prepared))
+  from parley_store.held_generations as h
+$$;
+
+comment on function parley_mail._p_find_held_generations() is
+'Finds transactions that keep generations of bodies from being given back.';
+
 create function parley_mail._p_find_queue_faults() returns table (
   code text, object_kind text, object_name text, cause text, since timestamptz, cure text
 )
@@ -205,6 +289,18 @@ as $$
     select u.code, u.object_kind, u.object_name, u.cause, u.since, u.cure
     from parley_mail._p_find_unsigned_domains() as u
     where _p_find_faults.part = 'CONFIGURATION'
+    union all
+    select m.code, m.object_kind, m.object_name, m.cause, m.since, m.cure
+    from parley_mail._p_find_missing_services() as m
+    where _p_find_faults.part = 'CONFIGURATION'
+    union all
+    select r.code, r.object_kind, r.object_name, r.cause, r.since, r.cure
+    from parley_mail._p_find_unread_replies() as r
+    where _p_find_faults.part = 'RUNTIME'
+    union all
+    select h.code, h.object_kind, h.object_name, h.cause, h.since, h.cure
+    from parley_mail._p_find_held_generations() as h
+    where _p_find_faults.part = 'RUNTIME'
     union all
     select q.code, q.object_kind, q.object_name, q.cause, q.since, q.cure
     from parley_mail._p_find_queue_faults() as q

@@ -153,7 +153,7 @@ begin
   end if;
   v_first := v_from / v_content.chunk_bytes;
   select string_agg(k.body, '' order by k.number) into v_pieces
-  from parley_store.read_content(
+  from parley_store.read_chunks(
     v_kept.content_id, 'mail', v_kept.body_id, v_first,
     ((v_from::bigint + v_bytes) / v_content.chunk_bytes)::integer
   ) as k;

@@ -155,12 +155,7 @@ begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   select o.settings into v_settings from parley_mail._p_organization as o;
   return query select 'taken back'::text, parley_mail._p_take_back_lost();
-  return query
-  select m.task, m.done
-  from parley_store.maintain(
-    coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
-    coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s', leases => false
-  ) as m;
+  return query select 'status queue'::text, parley_mail._p_read_status_queue();
   return query select 'removals'::text, parley_mail._p_finish_removals();
   return query select 'held queues'::text, parley_mail._p_suspend_held();
   if resubmits is not false then
@@ -199,6 +194,13 @@ begin
   end loop;
   task := 'poison';
   return next;
+  -- At the end: generations and days that are truncated and dropped stay locked until the transaction is over.
+  return query
+  select m.task, m.done
+  from parley_store.maintain(
+    coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
+    coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s', leases => false
+  ) as m;
 end
 $$;
 

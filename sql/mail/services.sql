@@ -5,28 +5,14 @@
 -- whoever dies when; what somebody dies of twice is poison (mail/local_deliveries.sql). What one binding refuses is
 -- tried again by itself.
 
-create function parley_mail._p_message_id_in(payload jsonb, name text) returns text
-language sql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select coalesce(substring(h.v ->> 1 from '<[^<>[:space:]]+>'), nullif(btrim(h.v ->> 1, '<> '), ''))
-  from jsonb_array_elements(payload -> 'headers') with ordinality as h (v, n)
-  where lower(h.v ->> 0) = _p_message_id_in.name
-  order by h.n
-  limit 1
-$$;
-
-comment on function parley_mail._p_message_id_in(jsonb, text) is
-'Gives the first Message-ID of a header field of a message; null: there is none.
-Arguments: payload; name, in lower case.';
-
 create function parley_mail._p_conversation_key(conversation_key text, recipient text, payload jsonb) returns text
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
   select case when length(k.key) > 200 then left(k.key, 168) || md5(k.key) else nullif(k.key, '') end
   from (select case conversation_key
-    when 'PLUS_TAG' then substring(recipient from E'\\+(.*)@')
+    -- Programs that keep addresses change the case of local parts, and elsewhere here it distinguishes nobody.
+    when 'PLUS_TAG' then substring(parley_mail._p_folded(recipient) from E'\\+(.*)@')
     when 'VERP' then parley_mail._p_folded(regexp_replace(
       substring(recipient from E'\\+(.+=[^=]+)@[^@]*$'), '^(.*)=([^=]*)$', E'\\1@\\2'
     ))
@@ -34,11 +20,11 @@ as $$
     when 'RECIPIENT' then parley_mail._p_folded(recipient)
     -- A message that names no other and has no name itself begins a conversation of its own.
     when 'IN_REPLY_TO' then coalesce(
-      parley_mail._p_message_id_in(payload, 'in-reply-to'), nullif(payload ->> 'header_message_id', ''),
+      parley_mail._p_first_id(payload, 'in_reply_to'), nullif(payload ->> 'header_message_id', ''),
       payload ->> 'network_message_id'
     )
     when 'THREAD' then coalesce(
-      parley_mail._p_message_id_in(payload, 'references'), parley_mail._p_message_id_in(payload, 'in-reply-to'),
+      parley_mail._p_first_id(payload, 'references'), parley_mail._p_first_id(payload, 'in_reply_to'),
       nullif(payload ->> 'header_message_id', ''), payload ->> 'network_message_id'
     )
   end as key) as k
@@ -118,6 +104,7 @@ declare
   v_binding parley_mail._p_service_pattern;
   v_payload jsonb;
   v_size bigint;
+  v_key text;
   v_shared record;
   v_has_sent boolean := false;
 begin
@@ -136,6 +123,10 @@ begin
     );
   end if;
   found := parley_mail._p_require_binding_rights(v_binding);
+  -- The error would come when the message counts as delivered.
+  if parley_mail._p_accepts_contract(v_binding.service, v_binding.contract) is false then
+    found := parley_mail._p_raise('contract', binding, v_binding.service, v_binding.contract);
+  end if;
   v_payload := parley_mail._p_payload(
     message_id, addresses, parsed, parley_mail._p_keep_body(message_id, v_binding)
   );
@@ -143,11 +134,15 @@ begin
     perform parley_mail._p_insert_into_table(v_binding.target_table::regclass, v_payload);
     return;
   end if;
+  if v_binding.conversation_key not in ('PLUS_TAG', 'VERP', 'RECIPIENT') then
+    -- All recipients have the same one: it is read once.
+    v_key := parley_mail._p_conversation_key(v_binding.conversation_key, null, v_payload);
+  end if;
   for v_shared in
     select k.key, array_agg(a.address order by a.n) as addresses
     from unnest(addresses) with ordinality as a (address, n)
     cross join lateral (
-      select parley_mail._p_conversation_key(v_binding.conversation_key, a.address, v_payload) as key
+      select coalesce(v_key, parley_mail._p_conversation_key(v_binding.conversation_key, a.address, null)) as key
     ) as k
     group by k.key
     order by k.key
@@ -179,8 +174,8 @@ comment on function parley_mail._p_deliver_to_binding(text, bigint, text[], byte
 'Sends a message to the service of a binding, once for each conversation to which its recipients belong, or inserts it
 into its table.
 Arguments: binding; message_id; addresses, the recipients; parsed, as _p_parsed.
-Errors: PM001 its author may not do it, PM004 the binding is gone, PM012 too large, and those of the service or the
-table.';
+Errors: PM001 its author may not do it, PM003 the service does not accept the contract, PM004 the binding is gone, PM012
+too large, and those of the service or the table.';
 
 create function parley_mail._p_deliver_item(item parley_store.claimed_item, parsed bytea) returns boolean
 language plpgsql

@@ -3,6 +3,7 @@
 --
 -- parley_mail_submission   messages that wait to be categorized; what fails twice is set aside (mail/poison.sql)
 -- parley_mail/Status       the service that sends status events (mail/status_events.sql)
+-- parley_mail_status       its queue, which maintenance reads (mail/status_queue.sql)
 -- mail, mail_service       the systems of the store (mail/recipients.sql)
 
 create function parley_mail._p_set_up() returns boolean
@@ -21,7 +22,10 @@ begin
   perform parley.create_contract(
     'parley_mail/Status', array['parley_mail/Status'], sent_by => 'INITIATOR', caller => parley.current_caller()
   );
-  perform parley.create_queue('parley_mail_status', caller => parley.current_caller());
+  -- Its reader is maintenance, which may fail for reasons of its own (mail/status_queue.sql).
+  perform parley.create_queue(
+    'parley_mail_status', poison_message_handling => false, caller => parley.current_caller()
+  );
   perform parley.create_service(
     'parley_mail/Status', 'parley_mail_status', array['parley_mail/Status'], caller => parley.current_caller()
   );

@@ -23,7 +23,7 @@ begin
     (select o.body from parley_store.open_content(_p_read_stored.content_id, 'mail', holder) as o),
     (
       select string_agg(k.body, '' order by k.number)
-      from parley_store.read_content(_p_read_stored.content_id, 'mail', holder, 0, chunks - 1) as k
+      from parley_store.read_chunks(_p_read_stored.content_id, 'mail', holder, 0, chunks - 1) as k
     )
   );
 end

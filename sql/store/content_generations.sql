@@ -67,13 +67,14 @@ as $$
 begin
   begin
     execute format('lock table parley_store._p_content_chunk_%s in access exclusive mode nowait', slot);
+    if exists (select from parley_store._p_content as c where c.slot = _p_truncate_generation.slot) then
+      -- Gives the lock back, for which all who read would wait to the end of this transaction.
+      raise exception using errcode = 'lock_not_available', message = 'a body is in it';
+    end if;
   exception
     when lock_not_available then
       return false;
   end;
-  if exists (select from parley_store._p_content as c where c.slot = _p_truncate_generation.slot) then
-    return false;
-  end if;
   execute format('truncate parley_store._p_content_chunk_%s', slot);
   update parley_store._p_content_generation as g
   set opened_at = '-infinity'
@@ -83,7 +84,24 @@ end
 $$;
 
 comment on function parley_store._p_truncate_generation(smallint) is
-'Empties a generation in which no body is left; false when somebody has it in his hands.';
+'Empties a generation in which no body is left; false when somebody has it in his hands, and then nothing is locked.';
+
+create view parley_store.held_generations as
+select g.slot as generation, g.opened_at, l.pid, x.gid as prepared,
+  coalesce(a.xact_start, x.prepared, g.opened_at) as since
+from parley_store._p_content_generation as g
+join pg_locks as l on l.locktype = 'relation' and l.granted
+  and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+  and l.relation = to_regclass('parley_store._p_content_chunk_' || g.slot)::oid
+left join pg_stat_activity as a on a.pid = l.pid
+left join pg_prepared_xacts as x on l.pid is null and x.transaction::text = split_part(l.virtualtransaction, '/', 2)
+where g.slot <> parley_store._p_current_slot() and g.opened_at > '-infinity'
+  and not exists (select from parley_store._p_content as c where c.slot = g.slot);
+
+comment on view parley_store.held_generations is
+'Generations of content that are not given back because a transaction has read in them: it stays open. pid: its session;
+prepared: its name, when it is a prepared transaction; since: when it began, or the generation, where PostgreSQL does
+not show that to the role.';
 
 create function parley_store._p_empty_generation(slot smallint, bodies integer) returns integer
 language plpgsql

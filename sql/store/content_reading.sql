@@ -1,4 +1,8 @@
 -- How content is read: by who refers to it.
+--
+-- A generation is truncated when nobody has it locked. read_content plans over all of them, and so locks all to the end
+-- of its transaction: for transactions that end soon, as those of a daemon. read_chunks locks the one in which the body
+-- stands, for who may stay in his transaction for hours.
 
 create function parley_store.open_content(content_id bigint, system text, holder bigint)
 returns table (bytes bigint, chunks integer, chunk_bytes integer, sha256 bytea, body bytea)
@@ -53,6 +57,36 @@ comment on function parley_store.read_content(bigint, text, bigint, integer, int
 'Gives the chunks of a body in their order, one after the other while they are fetched; none to who does not refer to
 it.
 Arguments: content_id; system and holder, who refers to it; from_number and to_number, the first and the last chunk.';
+
+create function parley_store.read_chunks(
+  content_id bigint, system text, holder bigint, from_number integer default 0, to_number integer default 2147483647
+) returns table (number integer, body bytea)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_slot smallint;
+begin
+  select c.slot into v_slot
+  from parley_store._p_content_reference as r
+  join parley_store._p_content as c on c.content_id = r.content_id
+  where r.content_id = read_chunks.content_id and r.system = read_chunks.system and r.holder = read_chunks.holder
+    and c.begun_until is null;
+  if v_slot is null then
+    return;
+  end if;
+  -- By the name of its table: the planner would lock all partitions.
+  return query execute format(
+    'select k.number, k.body from parley_store._p_content_chunk_%s as k '
+      'where k.content_id = $1 and k.number between $2 and $3 order by k.number', v_slot
+  ) using content_id, from_number, to_number;
+end
+$$;
+
+comment on function parley_store.read_chunks(bigint, text, bigint, integer, integer) is
+'Gives what read_content gives, all at once, and locks no other generation than that of the body: for transactions that
+may stay open. At an old snapshot chunks that were moved since are not there.
+Arguments: those of read_content.';
 
 create view parley_store.contents as
 select

@@ -15,13 +15,14 @@ begin
   return query select 'lane counts', parley_store.fold_lane_counts();
   return query select 'lanes repaired', parley_store.repair_lanes();
   return query select 'lanes removed', parley_store.remove_idle_lanes(1000, lane_idle);
+  return query select 'tracking days dropped', parley_store.maintain_tracking(3, tracking_retention);
+  -- At the end: the lock of a generation that is truncated stops its readers until the transaction is over.
   return query
   select t.task, t.done
   from parley_store.collect_content() as c
   cross join lateral (values
     ('bodies removed', c.removed), ('bodies moved', c.moved), ('generations emptied', c.generations_emptied)
   ) as t (task, done);
-  return query select 'tracking days dropped', parley_store.maintain_tracking(3, tracking_retention);
 end
 $$;
 

@@ -17,12 +17,14 @@ type Change struct {
 	Action string `json:"action"`
 	// Settings are what is set anew; null for what goes back to its default.
 	Settings json.RawMessage `json:"settings"`
+	// Warning says what keeps the object from working as it is, such as a service that does not exist.
+	Warning string `json:"warning,omitempty"`
 }
 
 // Apply makes the configuration what a document says, and returns what that changes. With prune, objects that the document does not name
 // are dropped; a dry run changes nothing.
 func Apply(ctx context.Context, db pgdb.DB, configuration json.RawMessage, dryRun, prune bool) ([]Change, error) {
-	rows, err := db.Query(ctx, `select kind, name, action, coalesce(settings, 'null')
+	rows, err := db.Query(ctx, `select kind, name, action, coalesce(settings, 'null'), coalesce(warning, '')
 		from parley_mail.apply($1::jsonb, dry_run => $2::boolean, prune => $3::boolean)`, configuration, dryRun, prune)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "apply a configuration of mail")
