@@ -12751,8 +12751,8 @@ create table parley._p_pooled_conversation (
 );
 
 comment on table parley._p_pooled_conversation is
-'Conversations that get_conversation gives. Rows of conversations that are gone are removed, some with each new one,
-after retire_at.';
+'Conversations that get_conversation gives. Rows of conversations that are gone are removed, some with each new one:
+those of its key, and others after retire_at.';
 
 create index on parley._p_pooled_conversation (service_id, to_service, key, slot);
 create index on parley._p_pooled_conversation (retire_at);
@@ -12848,6 +12848,15 @@ begin
     where o.retire_at < clock_timestamp()
       and not exists (select from parley._p_endpoint as e where e.endpoint_id = o.endpoint_id)
     order by o.retire_at
+    limit 10
+    for update skip locked
+  ) || array(
+    -- Of a key whose conversations the far side ends one after the other there would be many.
+    select o.endpoint_id
+    from parley._p_pooled_conversation as o
+    where o.service_id = wanted.service_id and o.to_service = wanted.to_service and o.key = wanted.key
+      and o.slot = wanted.slot
+      and not exists (select from parley._p_endpoint as e where e.endpoint_id = o.endpoint_id)
     limit 10
     for update skip locked
   ));
@@ -32480,6 +32489,10 @@ comment on function parley_store._p_remove_unreferenced(bigint[]) is
 -- sql/store/content_reading.sql
 
 -- How content is read: by who refers to it.
+--
+-- A generation is truncated when nobody has it locked. read_content plans over all of them, and so locks all to the end
+-- of its transaction: for transactions that end soon, as those of a daemon. read_chunks locks the one in which the body
+-- stands, for who may stay in his transaction for hours.
 
 create function parley_store.open_content(content_id bigint, system text, holder bigint)
 returns table (bytes bigint, chunks integer, chunk_bytes integer, sha256 bytea, body bytea)
@@ -32534,6 +32547,36 @@ comment on function parley_store.read_content(bigint, text, bigint, integer, int
 'Gives the chunks of a body in their order, one after the other while they are fetched; none to who does not refer to
 it.
 Arguments: content_id; system and holder, who refers to it; from_number and to_number, the first and the last chunk.';
+
+create function parley_store.read_chunks(
+  content_id bigint, system text, holder bigint, from_number integer default 0, to_number integer default 2147483647
+) returns table (number integer, body bytea)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_slot smallint;
+begin
+  select c.slot into v_slot
+  from parley_store._p_content_reference as r
+  join parley_store._p_content as c on c.content_id = r.content_id
+  where r.content_id = read_chunks.content_id and r.system = read_chunks.system and r.holder = read_chunks.holder
+    and c.begun_until is null;
+  if v_slot is null then
+    return;
+  end if;
+  -- By the name of its table: the planner would lock all partitions.
+  return query execute format(
+    'select k.number, k.body from parley_store._p_content_chunk_%s as k '
+      'where k.content_id = $1 and k.number between $2 and $3 order by k.number', v_slot
+  ) using content_id, from_number, to_number;
+end
+$$;
+
+comment on function parley_store.read_chunks(bigint, text, bigint, integer, integer) is
+'Gives what read_content gives, all at once, and locks no other generation than that of the body: for transactions that
+may stay open. At an old snapshot chunks that were moved since are not there.
+Arguments: those of read_content.';
 
 create view parley_store.contents as
 select
@@ -32614,13 +32657,14 @@ as $$
 begin
   begin
     execute format('lock table parley_store._p_content_chunk_%s in access exclusive mode nowait', slot);
+    if exists (select from parley_store._p_content as c where c.slot = _p_truncate_generation.slot) then
+      -- Gives the lock back, for which all who read would wait to the end of this transaction.
+      raise exception using errcode = 'lock_not_available', message = 'a body is in it';
+    end if;
   exception
     when lock_not_available then
       return false;
   end;
-  if exists (select from parley_store._p_content as c where c.slot = _p_truncate_generation.slot) then
-    return false;
-  end if;
   execute format('truncate parley_store._p_content_chunk_%s', slot);
   update parley_store._p_content_generation as g
   set opened_at = '-infinity'
@@ -32630,7 +32674,24 @@ end
 $$;
 
 comment on function parley_store._p_truncate_generation(smallint) is
-'Empties a generation in which no body is left; false when somebody has it in his hands.';
+'Empties a generation in which no body is left; false when somebody has it in his hands, and then nothing is locked.';
+
+create view parley_store.held_generations as
+select g.slot as generation, g.opened_at, l.pid, x.gid as prepared,
+  coalesce(a.xact_start, x.prepared, g.opened_at) as since
+from parley_store._p_content_generation as g
+join pg_locks as l on l.locktype = 'relation' and l.granted
+  and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+  and l.relation = to_regclass('parley_store._p_content_chunk_' || g.slot)::oid
+left join pg_stat_activity as a on a.pid = l.pid
+left join pg_prepared_xacts as x on l.pid is null and x.transaction::text = split_part(l.virtualtransaction, '/', 2)
+where g.slot <> parley_store._p_current_slot() and g.opened_at > '-infinity'
+  and not exists (select from parley_store._p_content as c where c.slot = g.slot);
+
+comment on view parley_store.held_generations is
+'Generations of content that are not given back because a transaction has read in them: it stays open. pid: its session;
+prepared: its name, when it is a prepared transaction; since: when it began, or the generation, where PostgreSQL does
+not show that to the role.';
 
 create function parley_store._p_empty_generation(slot smallint, bodies integer) returns integer
 language plpgsql
@@ -36196,13 +36257,14 @@ begin
   return query select 'lane counts', parley_store.fold_lane_counts();
   return query select 'lanes repaired', parley_store.repair_lanes();
   return query select 'lanes removed', parley_store.remove_idle_lanes(1000, lane_idle);
+  return query select 'tracking days dropped', parley_store.maintain_tracking(3, tracking_retention);
+  -- At the end: the lock of a generation that is truncated stops its readers until the transaction is over.
   return query
   select t.task, t.done
   from parley_store.collect_content() as c
   cross join lateral (values
     ('bodies removed', c.removed), ('bodies moved', c.moved), ('generations emptied', c.generations_emptied)
   ) as t (task, done);
-  return query select 'tracking days dropped', parley_store.maintain_tracking(3, tracking_retention);
 end
 $$;
 
@@ -36305,6 +36367,9 @@ from (values
   (1, 'binding', 'permission denied: to deliver for service binding "%1$s"',
     'It delivers as role %2$s, which made it, and may not %3$s.',
     'Grant that role what it lacks, or have a role that may do it change the binding.'),
+  (3, 'contract', 'service binding "%1$s" cannot be delivered',
+    'Service "%2$s" does not accept contract "%3$s": its conversation would end with an error, and lose the message.',
+    'Have it accept the contract: select parley.alter_service(%2$L, add_contracts => array[%3$L]);'),
   (2, 'role', 'role "%1$s" does not exist', null, 'Name a role of this server, exactly as pg_roles has it.'),
   (2, 'unknown right', 'there is no right "%1$s"', null,
     'Name SEND, VIEW, OPERATE, ADMINISTER, READ_CONTENT or SERVE.'),
@@ -38739,6 +38804,69 @@ comment on function parley_mail._p_check_binding(oid, text, jsonb) is
 which he may not send, or one in whose name he may not.
 Errors: PM003.';
 
+create function parley_mail._p_accepts_contract(service text, contract text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_service_id integer;
+begin
+  select s.service_id into v_service_id from parley.services as s where s.name = service;
+  if not found then
+    return null;
+  elsif exists (
+    select
+    from parley.service_contract_usages as u
+    join parley.service_contracts as c using (service_contract_id)
+    where u.service_id = v_service_id and c.name = _p_accepts_contract.contract
+  ) then
+    return true;
+  end if;
+  -- A route may lead past the service that is here.
+  return nullif(
+    exists (select from parley.routes as r where r.remote_service_name = service and not r.is_expired), true
+  );
+end
+$$;
+
+comment on function parley_mail._p_accepts_contract(text, text) is
+'Reports whether a service of this database accepts a contract; null: it is not here, or a route names it.';
+
+create function parley_mail._p_warning_about(object parley_mail._p_object) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_settings constant jsonb := parley_mail._p_effective(object.kind, object.settings);
+  v_service constant text := v_settings ->> 'service';
+  v_accepts constant boolean := parley_mail._p_accepts_contract(v_service, v_settings ->> 'contract');
+begin
+  if object.kind <> 'service binding' or v_service is null or v_accepts then
+    return null;
+  elsif not v_accepts then
+    return format(
+      'service "%s" does not accept the contract "%s", and mail for it waits until it does', v_service,
+      v_settings ->> 'contract'
+    );
+  elsif exists (
+    -- It knows routes, and what other databases of the daemon have.
+    select
+    from parley.diagnose_configuration(
+      v_settings ->> 'from_service', v_service, v_settings ->> 'contract', caller => parley.current_caller()
+    ) as d
+    where d.code in ('service-missing', 'route-missing', 'route-to-nowhere') and d.object_name = v_service
+  ) then
+    return format(
+      'service "%s" does not exist, here or where a route leads, and mail for it waits until it does', v_service
+    );
+  end if;
+  return null;
+end
+$$;
+
+comment on function parley_mail._p_warning_about(parley_mail._p_object) is
+'Names what an object needs and does not have yet; null: nothing that is known. Nothing is refused for it.';
+
 create function parley_mail._p_check_other(kind text, name text, settings jsonb, secrets jsonb) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -38836,6 +38964,7 @@ Errors: PM004.';
 --
 -- parley_mail_submission   messages that wait to be categorized; what fails twice is set aside (mail/poison.sql)
 -- parley_mail/Status       the service that sends status events (mail/status_events.sql)
+-- parley_mail_status       its queue, which maintenance reads (mail/status_queue.sql)
 -- mail, mail_service       the systems of the store (mail/recipients.sql)
 
 create function parley_mail._p_set_up() returns boolean
@@ -38854,7 +38983,10 @@ begin
   perform parley.create_contract(
     'parley_mail/Status', array['parley_mail/Status'], sent_by => 'INITIATOR', caller => parley.current_caller()
   );
-  perform parley.create_queue('parley_mail_status', caller => parley.current_caller());
+  -- Its reader is maintenance, which may fail for reasons of its own (mail/status_queue.sql).
+  perform parley.create_queue(
+    'parley_mail_status', poison_message_handling => false, caller => parley.current_caller()
+  );
   perform parley.create_service(
     'parley_mail/Status', 'parley_mail_status', array['parley_mail/Status'], caller => parley.current_caller()
   );
@@ -38906,11 +39038,12 @@ Errors: PM005.';
 -- Locks: the row of the version, for update, before anything is read; so changes come one after the other.
 -- Source: spec mail 3.1 to 3.3, 20 (declarative file, validation, dry run).
 
-create type parley_mail.change as (kind text, name text, action text, settings jsonb);
+create type parley_mail.change as (kind text, name text, action text, settings jsonb, warning text);
 
 comment on type parley_mail.change is
 'What a change of the configuration does to an object. action: CREATE, ALTER, DROP; settings: what is set anew, null for
-what goes back to its default, secrets as three stars.';
+what goes back to its default, secrets as three stars; warning: what keeps the object from working as it is, null:
+nothing that is known.';
 
 create function parley_mail._p_shown(kind text, settings jsonb) returns jsonb
 language sql stable
@@ -38978,7 +39111,8 @@ begin
   set settings = excluded.settings, secrets = excluded.secrets, changed_at = clock_timestamp(),
     changed_by = excluded.changed_by, version = excluded.version;
   return (
-    kind, name, case when v_before.kind is null then 'CREATE' else 'ALTER' end, parley_mail._p_shown(kind, settings)
+    kind, name, case when v_before.kind is null then 'CREATE' else 'ALTER' end, parley_mail._p_shown(kind, settings),
+    null
   )::parley_mail.change;
 end
 $$;
@@ -38997,7 +39131,7 @@ begin
   if not found then
     found := parley_mail._p_raise('absent', kind, name);
   end if;
-  return (kind, name, 'DROP', null)::parley_mail.change;
+  return (kind, name, 'DROP', null, null)::parley_mail.change;
 end
 $$;
 
@@ -39005,13 +39139,14 @@ comment on function parley_mail._p_drop_object(text, text) is
 'Removes an object.
 Errors: PM003 no such kind, PM004 no such object.';
 
-create function parley_mail._p_end_change(caller oid, changes parley_mail.change[]) returns void
+create function parley_mail._p_end_change(caller oid, changes parley_mail.change[]) returns parley_mail.change[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_object parley_mail._p_object;
   v_change parley_mail.change;
+  v_ended parley_mail.change[] := array[]::parley_mail.change[];
 begin
   perform parley_mail._p_forget_derived(c.kind, c.name) from unnest(changes) as c;
   perform parley_mail._p_derive(o.kind, o.name, parley_mail._p_effective(o.kind, o.settings), _p_end_change.caller)
@@ -39022,18 +39157,27 @@ begin
     select * into v_object from parley_mail._p_object as o where o.kind = v_change.kind and o.name = v_change.name;
     if found then
       found := parley_mail._p_check_object(caller, v_object);
+      v_change.warning := parley_mail._p_warning_about(v_object);
+      if v_change.warning is not null then
+        raise warning using
+          message = format('%s "%s": %s', v_change.kind, v_change.name, v_change.warning),
+          detail = 'It is configured all the same, since what it names may be created later.';
+      end if;
     else
       found := parley_mail._p_require_unused(v_change.kind, v_change.name);
     end if;
     perform parley_mail._p_record_audit(
       caller, lower(v_change.action), format('%s "%s"', v_change.kind, v_change.name), v_change.settings
     );
+    v_ended := v_ended || v_change;
   end loop;
+  return v_ended;
 end
 $$;
 
 comment on function parley_mail._p_end_change(oid, parley_mail.change[]) is
-'Ends a change of the configuration: writes what is derived, checks what must hold between objects, and audits.
+'Ends a change of the configuration: writes what is derived, checks what must hold between objects, warns of what does
+not hold yet, and audits. Gives the changes with their warnings.
 Errors: PM002, PM003, PM004.';
 
 create function parley_mail.create_object(
@@ -39155,8 +39299,7 @@ begin
       );
     end if;
   end loop;
-  perform parley_mail._p_end_change(caller, v_changes);
-  return v_changes;
+  return parley_mail._p_end_change(caller, v_changes);
 end
 $$;
 
@@ -39190,7 +39333,7 @@ begin
   else
     v_changes := parley_mail._p_apply(v_caller, configuration, prune is true);
   end if;
-  return query select c.kind, c.name, c.action, c.settings from unnest(v_changes) as c;
+  return query select c.kind, c.name, c.action, c.settings, c.warning from unnest(v_changes) as c;
 end
 $$;
 
@@ -39198,7 +39341,8 @@ comment on function parley_mail.apply(jsonb, boolean, boolean, parley.caller) is
 'Makes the configuration what a file says, all of it or nothing, and returns what changes: a row for each object.
 Arguments: configuration, {"kind": {"name": {"setting": value}}}, where settings that are not named stay and null takes
 one back to its default; dry_run, check everything and change nothing; prune, drop objects that the file does not name,
-of the kinds that it names.
+of the kinds that it names. What is there already but does not work yet, as a service binding whose service does not
+exist, is a warning, in the column of this name too.
 Errors: PM001 not allowed, PM002 no such role, PM003 malformed or contradictory, PM004 in use.
 Source: spec mail 20.';
 
@@ -40367,7 +40511,7 @@ begin
     (select o.body from parley_store.open_content(_p_read_stored.content_id, 'mail', holder) as o),
     (
       select string_agg(k.body, '' order by k.number)
-      from parley_store.read_content(_p_read_stored.content_id, 'mail', holder, 0, chunks - 1) as k
+      from parley_store.read_chunks(_p_read_stored.content_id, 'mail', holder, 0, chunks - 1) as k
     )
   );
 end
@@ -42459,7 +42603,7 @@ begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   return query
   select c.number, c.body
-  from parley_store.read_content(content_id, 'mail', body_holder, from_number, to_number) as c;
+  from parley_store.read_chunks(content_id, 'mail', body_holder, from_number, to_number) as c;
   if not found and from_number = 0 then
     return query
     select 0, o.body from parley_store.open_content(content_id, 'mail', body_holder) as o where o.body is not null;
@@ -45580,6 +45724,73 @@ of the server: mail does not wait for it.
 Arguments: those of _p_track.
 Source: spec mail 4.3.';
 
+-- sql/mail/status_queue.sql
+
+-- The reader of parley_mail_status, the queue of the service in whose name mail transport sends: maintenance.
+--
+-- What comes there is the end of a conversation, with an error or without, and what a service answers. Each side of a
+-- conversation that is over is ended here, so that neither it nor its message stays, and the next mail with its key
+-- begins another. Answers reach nobody (docs/mail-services.md); they are removed too. Answers, and errors, behind which
+-- there may be mail that nobody has received, are counted by service, for parley diagnose.
+--
+-- Whoever wants answers has from_service name a service of his own, whose queue nobody reads but he.
+-- Locks: what RECEIVE and END CONVERSATION lock; groups that somebody else holds are passed by.
+
+create table parley_mail._p_unread_reply (
+  service text,
+  is_error boolean,
+  replies bigint not null,
+  last_text text,
+  last_at timestamptz not null,
+  primary key (service, is_error)
+);
+
+comment on table parley_mail._p_unread_reply is
+'What services have answered on conversations of mail transport, which nobody reads, and the errors by which these
+ended; for a week after the last.';
+
+create function parley_mail._p_read_status_queue() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_reply record;
+  v_done integer := 0;
+begin
+  for v_reply in
+    select r.conversation_handle,
+      case r.message_type_name
+        when 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog' then 'END'
+        when 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then 'ERROR'
+        else 'ANSWER'
+      end as kind,
+      r.message_body
+    from parley.receive('parley_mail_status', 1000, groups => 1000, caller => parley.current_caller()) as r
+  loop
+    v_done := v_done + 1;
+    if v_reply.kind <> 'END' then
+      insert into parley_mail._p_unread_reply as u (service, is_error, replies, last_text, last_at)
+      select e.far_service, v_reply.kind = 'ERROR', 1,
+        case when v_reply.kind = 'ERROR' then left(encode(v_reply.message_body, 'escape'), 1000) end, clock_timestamp()
+      from parley.conversation_endpoints as e
+      where e.conversation_handle = v_reply.conversation_handle
+      on conflict on constraint _p_unread_reply_pkey do update
+      set replies = u.replies + 1, last_text = excluded.last_text, last_at = excluded.last_at;
+    end if;
+    if v_reply.kind <> 'ANSWER' then
+      perform parley.end_conversation(v_reply.conversation_handle);
+    end if;
+  end loop;
+  delete from parley_mail._p_unread_reply as u where u.last_at < clock_timestamp() - interval '7 days';
+  return v_done;
+end
+$$;
+
+comment on function parley_mail._p_read_status_queue() is
+'Receives what has come to the service parley_mail/Status, and ends its side of the conversations that are over; gives
+how many messages there were.
+Source: spec mail 4.3, 12.2.';
+
 -- sql/mail/bound_tables.sql
 
 -- Tables into which mail is inserted (spec mail 12.2), and whose code runs when that is done.
@@ -45850,7 +46061,7 @@ begin
   end if;
   v_first := v_from / v_content.chunk_bytes;
   select string_agg(k.body, '' order by k.number) into v_pieces
-  from parley_store.read_content(
+  from parley_store.read_chunks(
     v_kept.content_id, 'mail', v_kept.body_id, v_first,
     ((v_from::bigint + v_bytes) / v_content.chunk_bytes)::integer
   ) as k;
@@ -46142,6 +46353,95 @@ base64, or a reference to it, and what was read of it.
 Arguments: message_id; addresses, the recipients; parsed, as _p_parsed; raw_reference, as _p_keep_body gives it.
 Source: spec mail 12.2.';
 
+-- sql/mail/message_ids.sql
+
+-- Message-IDs in the fields In-Reply-To and References, for the keys of conversations (spec mail 12.2).
+--
+-- The daemon reads them (internal/mail/parts), and what it has read counts. What is delivered from SQL was read by
+-- nobody: then the field is read here, in the same way. An id in a comment or in a quoted string is none (RFC 5322
+-- section 3.2): "your message of today (was: <1@example.org>)" names no other. Where comments and quoted strings have
+-- no end the field has none, and an id is whatever stands in angle brackets.
+-- Cost: a step for each special character of a field, of which 16 KB are read.
+
+create function parley_mail._p_id_in(field text, has_comments boolean default true) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_token text;
+  v_depth integer := 0;
+  v_is_quoted boolean := false;
+  v_id text;
+  v_first text;
+begin
+  for v_token in
+    select t.token[1]
+    -- What a backslash quotes, which is two here; a special character; what stands between.
+    from regexp_matches(
+      left(field, 16384), E'\\\\\\\\(?:\\\\\\\\|\\\\[0-7]{3}|.)|["()<>]|[^"()<>\\\\]+|.', 'g'
+    ) with ordinality as t (token, n)
+    order by t.n
+  loop
+    if length(v_token) > 2 and left(v_token, 1) = E'\\' then
+      v_id := case when v_depth = 0 then v_id || v_token end;
+    elsif v_depth > 0 then
+      v_depth := v_depth + case v_token when '(' then 1 when ')' then -1 else 0 end;
+    elsif v_is_quoted then
+      v_is_quoted := v_token <> '"';
+      v_id := v_id || v_token;
+    elsif v_token = '(' and v_id is null and has_comments then
+      v_depth := 1;
+    elsif v_token = '<' then
+      v_id := v_token;
+    elsif v_token = '>' then
+      v_first := coalesce(v_first, case when length(v_id) > 1 then v_id || v_token end);
+      v_id := null;
+    elsif v_token ~ E'\\s' then
+      v_id := null;
+    else
+      v_is_quoted := v_token = '"' and has_comments;
+      v_id := v_id || v_token;
+    end if;
+  end loop;
+  if v_depth > 0 or v_is_quoted then
+    return parley_mail._p_id_in(field, false);
+  end if;
+  return v_first;
+end
+$$;
+
+comment on function parley_mail._p_id_in(text, boolean) is
+'Gives the first Message-ID of a header field, with its brackets; null: there is none.
+Arguments: field, unfolded, as encode writes it; has_comments, whether it is read with comments and quoted strings.
+Source: RFC 5322 sections 3.2 and 3.6.4.';
+
+create function parley_mail._p_first_id(payload jsonb, name text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(
+    case
+      when payload #>> '{parsed,state}' <> 'NONE' then payload -> _p_first_id.name ->> 0
+      else parley_mail._p_id_in(f.field)
+    end,
+    -- Some programs write it without brackets.
+    case when f.field ~ E'^[^[:space:]<>()"]+$' then f.field end
+  )
+  from (
+    select (
+      select btrim(h.v ->> 1)
+      from jsonb_array_elements(payload -> 'headers') with ordinality as h (v, n)
+      where lower(h.v ->> 0) = replace(_p_first_id.name, '_', '-')
+      order by h.n
+      limit 1
+    ) as field
+  ) as f
+$$;
+
+comment on function parley_mail._p_first_id(jsonb, text) is
+'Gives the first Message-ID of a header field of a message; null: there is none.
+Arguments: payload; name, in_reply_to or references.';
+
 -- sql/mail/services.sql
 
 -- Delivery to services and tables of this database (spec mail 12.2).
@@ -46151,28 +46451,14 @@ Source: spec mail 12.2.';
 -- whoever dies when; what somebody dies of twice is poison (mail/local_deliveries.sql). What one binding refuses is
 -- tried again by itself.
 
-create function parley_mail._p_message_id_in(payload jsonb, name text) returns text
-language sql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select coalesce(substring(h.v ->> 1 from '<[^<>[:space:]]+>'), nullif(btrim(h.v ->> 1, '<> '), ''))
-  from jsonb_array_elements(payload -> 'headers') with ordinality as h (v, n)
-  where lower(h.v ->> 0) = _p_message_id_in.name
-  order by h.n
-  limit 1
-$$;
-
-comment on function parley_mail._p_message_id_in(jsonb, text) is
-'Gives the first Message-ID of a header field of a message; null: there is none.
-Arguments: payload; name, in lower case.';
-
 create function parley_mail._p_conversation_key(conversation_key text, recipient text, payload jsonb) returns text
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
   select case when length(k.key) > 200 then left(k.key, 168) || md5(k.key) else nullif(k.key, '') end
   from (select case conversation_key
-    when 'PLUS_TAG' then substring(recipient from E'\\+(.*)@')
+    -- Programs that keep addresses change the case of local parts, and elsewhere here it distinguishes nobody.
+    when 'PLUS_TAG' then substring(parley_mail._p_folded(recipient) from E'\\+(.*)@')
     when 'VERP' then parley_mail._p_folded(regexp_replace(
       substring(recipient from E'\\+(.+=[^=]+)@[^@]*$'), '^(.*)=([^=]*)$', E'\\1@\\2'
     ))
@@ -46180,11 +46466,11 @@ as $$
     when 'RECIPIENT' then parley_mail._p_folded(recipient)
     -- A message that names no other and has no name itself begins a conversation of its own.
     when 'IN_REPLY_TO' then coalesce(
-      parley_mail._p_message_id_in(payload, 'in-reply-to'), nullif(payload ->> 'header_message_id', ''),
+      parley_mail._p_first_id(payload, 'in_reply_to'), nullif(payload ->> 'header_message_id', ''),
       payload ->> 'network_message_id'
     )
     when 'THREAD' then coalesce(
-      parley_mail._p_message_id_in(payload, 'references'), parley_mail._p_message_id_in(payload, 'in-reply-to'),
+      parley_mail._p_first_id(payload, 'references'), parley_mail._p_first_id(payload, 'in_reply_to'),
       nullif(payload ->> 'header_message_id', ''), payload ->> 'network_message_id'
     )
   end as key) as k
@@ -46264,6 +46550,7 @@ declare
   v_binding parley_mail._p_service_pattern;
   v_payload jsonb;
   v_size bigint;
+  v_key text;
   v_shared record;
   v_has_sent boolean := false;
 begin
@@ -46282,6 +46569,10 @@ begin
     );
   end if;
   found := parley_mail._p_require_binding_rights(v_binding);
+  -- The error would come when the message counts as delivered.
+  if parley_mail._p_accepts_contract(v_binding.service, v_binding.contract) is false then
+    found := parley_mail._p_raise('contract', binding, v_binding.service, v_binding.contract);
+  end if;
   v_payload := parley_mail._p_payload(
     message_id, addresses, parsed, parley_mail._p_keep_body(message_id, v_binding)
   );
@@ -46289,11 +46580,15 @@ begin
     perform parley_mail._p_insert_into_table(v_binding.target_table::regclass, v_payload);
     return;
   end if;
+  if v_binding.conversation_key not in ('PLUS_TAG', 'VERP', 'RECIPIENT') then
+    -- All recipients have the same one: it is read once.
+    v_key := parley_mail._p_conversation_key(v_binding.conversation_key, null, v_payload);
+  end if;
   for v_shared in
     select k.key, array_agg(a.address order by a.n) as addresses
     from unnest(addresses) with ordinality as a (address, n)
     cross join lateral (
-      select parley_mail._p_conversation_key(v_binding.conversation_key, a.address, v_payload) as key
+      select coalesce(v_key, parley_mail._p_conversation_key(v_binding.conversation_key, a.address, null)) as key
     ) as k
     group by k.key
     order by k.key
@@ -46325,8 +46620,8 @@ comment on function parley_mail._p_deliver_to_binding(text, bigint, text[], byte
 'Sends a message to the service of a binding, once for each conversation to which its recipients belong, or inserts it
 into its table.
 Arguments: binding; message_id; addresses, the recipients; parsed, as _p_parsed.
-Errors: PM001 its author may not do it, PM004 the binding is gone, PM012 too large, and those of the service or the
-table.';
+Errors: PM001 its author may not do it, PM003 the service does not accept the contract, PM004 the binding is gone, PM012
+too large, and those of the service or the table.';
 
 create function parley_mail._p_deliver_item(item parley_store.claimed_item, parsed bytea) returns boolean
 language plpgsql
@@ -48593,12 +48888,7 @@ begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   select o.settings into v_settings from parley_mail._p_organization as o;
   return query select 'taken back'::text, parley_mail._p_take_back_lost();
-  return query
-  select m.task, m.done
-  from parley_store.maintain(
-    coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
-    coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s', leases => false
-  ) as m;
+  return query select 'status queue'::text, parley_mail._p_read_status_queue();
   return query select 'removals'::text, parley_mail._p_finish_removals();
   return query select 'held queues'::text, parley_mail._p_suspend_held();
   if resubmits is not false then
@@ -48637,6 +48927,13 @@ begin
   end loop;
   task := 'poison';
   return next;
+  -- At the end: generations and days that are truncated and dropped stay locked until the transaction is over.
+  return query
+  select m.task, m.done
+  from parley_store.maintain(
+    coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
+    coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s', leases => false
+  ) as m;
 end
 $$;
 
@@ -49301,6 +49598,8 @@ from (values
     'The certificate of a connector expires within 30 days.'),
   ('mail-signing-key-missing', 'CONFIGURATION', 'WARNING', '0',
     'A send connector signs, and an accepted domain has no key: its mail leaves without a signature.'),
+  ('mail-service-missing', 'CONFIGURATION', 'WARNING', '0',
+    'A service binding names a service that does not exist or does not accept its contract: its mail waits.'),
   ('mail-no-daemon', 'RUNTIME', 'ERROR', '1 minute', 'Mail is configured, and no daemon serves it.'),
   ('mail-daemon-outdated', 'RUNTIME', 'WARNING', '1 minute', 'A daemon uses an older configuration.'),
   ('mail-pressure', 'RUNTIME', 'WARNING', '0', 'A resource is under pressure.'),
@@ -49308,7 +49607,12 @@ from (values
   ('mail-queue-retry', 'RUNTIME', 'WARNING', '1 hour', 'The next hop of a queue has not been reached for long.'),
   ('mail-queue-suspended', 'RUNTIME', 'WARNING', '1 hour', 'A queue is suspended, and messages wait in it.'),
   ('mail-unreachable', 'RUNTIME', 'ERROR', '0', 'No send connector is for where messages are to go.'),
-  ('mail-poison', 'RUNTIME', 'ERROR', '0', 'Messages were set aside because they always fail, or are held.')
+  ('mail-poison', 'RUNTIME', 'ERROR', '0', 'Messages were set aside because they always fail, or are held.'),
+  ('mail-service-error', 'RUNTIME', 'WARNING', '0',
+    'Conversations with a service ended with an error: what it had not received of them is lost.'),
+  ('mail-service-answers', 'RUNTIME', 'WARNING', '0', 'A service answers mail transport, where nobody reads it.'),
+  ('mail-generation-held', 'RUNTIME', 'WARNING', '1 hour',
+    'A transaction that stays open has read a body, and keeps the space of deleted ones.')
 ) as c (code, part, level, patience, meaning);
 
 comment on view parley_mail.diagnosis_checks is 'What parley diagnose finds of mail.';
@@ -49427,6 +49731,83 @@ $$;
 comment on function parley_mail._p_find_unsigned_domains() is
 'Finds accepted domains without a key, where a send connector signs.';
 
+create function parley_mail._p_find_missing_services() returns table (
+  code text, object_kind text, object_name text, cause text, since timestamptz, cure text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'mail-service-missing', 'service binding', o.name, upper(left(w.warning, 1)) || substr(w.warning, 2) || '.',
+    o.changed_at,
+    format(
+      case
+        when exists (select from parley.services as s where s.name = e.settings ->> 'service')
+          then 'select parley.alter_service(%1$L, add_contracts => array[%2$L]);'
+        else 'select parley.create_service(%1$L, <queue>, array[%2$L]);  -- or correct the name in the binding'
+      end, e.settings ->> 'service', e.settings ->> 'contract'
+    )
+  from parley_mail._p_object as o
+  cross join lateral (
+    select parley_mail._p_warning_about(o) as warning
+    offset 0
+  ) as w
+  cross join lateral (select parley_mail._p_effective(o.kind, o.settings) as settings) as e
+  where o.kind = 'service binding' and w.warning is not null
+$$;
+
+comment on function parley_mail._p_find_missing_services() is
+'Finds service bindings whose service does not exist, or does not accept their contract.';
+
+create function parley_mail._p_find_unread_replies() returns table (
+  code text, object_kind text, object_name text, cause text, since timestamptz, cure text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when u.is_error then 'mail-service-error' else 'mail-service-answers' end, 'service', u.service,
+    case
+      when u.is_error then format(
+        'Conversations with it ended with an error (%s), the last at %s: %s', u.replies, u.last_at, u.last_text
+      )
+      else format(
+        'It answers on conversations of mail transport (%s), the last time at %s, and nobody reads it.', u.replies,
+        u.last_at
+      )
+    end,
+    u.last_at,
+    case
+      when u.is_error
+        then format('parley diagnose --from parley_mail/Status --to %s', u.service)
+      else
+        'select parley_mail.alter_object(''service binding'', <name>, ''{"from_service": <a service of yours>}'');'
+    end
+  from parley_mail._p_unread_reply as u
+  -- What has stopped needs nothing.
+  where u.last_at > clock_timestamp() - interval '1 day'
+$$;
+
+comment on function parley_mail._p_find_unread_replies() is
+'Finds services that answer where nobody reads, or whose conversations end with errors.';
+
+create function parley_mail._p_find_held_generations() returns table (
+  code text, object_kind text, object_name text, cause text, since timestamptz, cure text
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'mail-generation-held', 'generation', h.generation::text,
+    format(
+      '%s has read a body in it and keeps its transaction open, so that its space is not given back.',
+      coalesce('Session ' || h.pid, 'A prepared transaction')
+    ),
+    h.since,
+    coalesce(format('select pg_terminate_backend(%s);', h.pid), format('rollback prepared %L;', h.prepared))
+  from parley_store.held_generations as h
+$$;
+
+comment on function parley_mail._p_find_held_generations() is
+'Finds transactions that keep generations of bodies from being given back.';
+
 create function parley_mail._p_find_queue_faults() returns table (
   code text, object_kind text, object_name text, cause text, since timestamptz, cure text
 )
@@ -49494,6 +49875,18 @@ as $$
     select u.code, u.object_kind, u.object_name, u.cause, u.since, u.cure
     from parley_mail._p_find_unsigned_domains() as u
     where _p_find_faults.part = 'CONFIGURATION'
+    union all
+    select m.code, m.object_kind, m.object_name, m.cause, m.since, m.cure
+    from parley_mail._p_find_missing_services() as m
+    where _p_find_faults.part = 'CONFIGURATION'
+    union all
+    select r.code, r.object_kind, r.object_name, r.cause, r.since, r.cure
+    from parley_mail._p_find_unread_replies() as r
+    where _p_find_faults.part = 'RUNTIME'
+    union all
+    select h.code, h.object_kind, h.object_name, h.cause, h.since, h.cure
+    from parley_mail._p_find_held_generations() as h
+    where _p_find_faults.part = 'RUNTIME'
     union all
     select q.code, q.object_kind, q.object_name, q.cause, q.since, q.cure
     from parley_mail._p_find_queue_faults() as q
