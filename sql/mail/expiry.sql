@@ -86,7 +86,10 @@ begin
     select w.lease_id, array_agg(w.item_id) as items
     from unnest(array['mail', 'mail_service']) as s (system)
     cross join lateral parley_store.claim_expired(s.system, _p_expire_waiting.items) as w
-    group by w.lease_id
+    join parley_store.lanes as l on l.system = s.system and l.lane = w.lane
+    group by l.lane_id, w.lease_id
+    -- Ending a lease locks its lane: in the order of all who do that.
+    order by l.lane_id
   loop
     v_expired := v_expired + parley_mail._p_expire_items(v_lease.lease_id, v_lease.items);
   end loop;

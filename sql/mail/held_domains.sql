@@ -22,7 +22,8 @@ begin
     from parley_mail._p_held_domain as h
     join parley_store.lanes as l on l.system = 'mail' and l.lane like 'DNS/%' and split_part(l.lane, '/', 3) = h.domain
     where l.suspended_at is null
-    order by l.lane
+    -- In the order in which who records outcomes locks lanes.
+    order by l.lane_id
   loop
     v_suspended := v_suspended
       + parley_store.suspend_lane('mail', v_lane.lane, 'domain held: ' || v_lane.domain)::integer;
@@ -80,7 +81,8 @@ begin
   end if;
   perform parley_store.resume_lane('mail', l.lane, pg_get_userbyid(v_caller))
   from parley_store.lanes as l
-  where l.system = 'mail' and l.suspended_for = 'domain held: ' || parley_mail._p_folded(release_domain.domain);
+  where l.system = 'mail' and l.suspended_for = 'domain held: ' || parley_mail._p_folded(release_domain.domain)
+  order by l.lane_id;
   perform parley_mail._p_record_audit(v_caller, 'release domain', domain, null);
   return true;
 end

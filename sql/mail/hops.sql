@@ -139,8 +139,10 @@ begin
     select u.lane, s.lease_max, s.lease_start, s.retry_policy, s.priority_shares
     from (select distinct o.lane from unnest(lanes) as o (lane)) as u
     cross join lateral parley_mail._p_settings_of_hop(u.lane) as s
+    left join parley_store.lanes as l on l.system = 'mail' and l.lane = u.lane
     where u.lane !~ '^(SERVICE|POISON|UNREACHABLE)/'
-    order by u.lane
+    -- In the order in which who records outcomes locks lanes; those that are to be made, by name.
+    order by l.lane_id nulls last, u.lane
   loop
     perform parley_store.set_lane(
       'mail', v_lane.lane, lease_max => v_lane.lease_max, retry_policy => v_lane.retry_policy,
