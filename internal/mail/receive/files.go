@@ -3,12 +3,14 @@ package receive
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"syscall"
+	"time"
 )
 
 // fileMax is how large a file of certificates or of a key may be.
@@ -65,19 +67,42 @@ func readRegular(path string) ([]byte, error) {
 
 // Load reads a certificate and its key. An error is a *FileError.
 func (f CertificateFiles) Load() (*tls.Certificate, error) {
+	pair, _, err := f.LoadWithEnd()
+	return pair, err
+}
+
+// LoadWithEnd reads a certificate and its key, and when the certificate ends: known also where the key cannot be used, and zero where there
+// is no certificate. An error is a *FileError.
+func (f CertificateFiles) LoadWithEnd() (pair *tls.Certificate, end time.Time, err error) {
 	certificate, err := ReadFile(f.Certificate)
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
+	end = EndOf(certificate)
 	key, err := ReadFile(f.Key)
 	if err != nil {
-		return nil, err
+		return nil, end, err
 	}
-	pair, err := tls.X509KeyPair(certificate, key)
+	read, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return nil, &FileError{fmt.Sprintf("%s with the key %s is not a certificate and its key that match", f.Certificate, f.Key), err}
+		return nil, end, &FileError{fmt.Sprintf("%s with the key %s is not a certificate and its key that match", f.Certificate, f.Key), err}
 	}
-	return &pair, nil
+	return &read, end, nil
+}
+
+// EndOf is when the first of some certificates in PEM ends; zero where there is none.
+func EndOf(written []byte) time.Time {
+	for block, rest := pem.Decode(written); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return time.Time{}
+		}
+		return certificate.NotAfter
+	}
+	return time.Time{}
 }
 
 // LoadAuthorities reads the certificates of authorities. An error is a *FileError.

@@ -55,6 +55,16 @@ func TestConfiguredFileIsARegularOneOfBoundedSize(t *testing.T) {
 	}
 	_, err = receive.CertificateFiles{Certificate: good.Certificate, Key: other.Key}.Load()
 	requireText(t, err, good.Certificate, " with the key "+other.Key+" is not a certificate and its key that match")
+	// When a certificate ends is known whatever its key is.
+	for _, c := range []struct {
+		certificate, key string
+		isKnown          bool
+	}{{good.Certificate, good.Key, true}, {good.Certificate, other.Key, true}, {good.Certificate, in("missing"), true}, {in("text"), good.Key, false}, {in("missing"), good.Key, false}} {
+		pair, end, err := receive.CertificateFiles{Certificate: c.certificate, Key: c.key}.LoadWithEnd()
+		if end.IsZero() == c.isKnown || (err == nil) != (pair != nil) {
+			t.Errorf("%s with the key %s ends at %v: %v", c.certificate, c.key, end, err)
+		}
+	}
 }
 
 // requireText requires that an error says of a file what is wanted and no more, and keeps its cause for the log.

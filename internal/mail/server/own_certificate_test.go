@@ -47,9 +47,10 @@ func TestCertificateOfASendConnectorIsReadFromItsFiles(t *testing.T) {
 		return strings.Contains(h.text(`select coalesce(string_agg(q.last_error, ' '), '') from parley_mail.queues as q where q.status = 'RETRY'`),
 			"4.3.5 our certificate cannot be used")
 	})
-	h.await("the fault", func() bool {
-		return strings.Contains(h.text(`select coalesce(string_agg(f.cause || f.cure, ' '), '') from parley.diagnose_configuration() as f
-			where f.code = 'mail-certificate' and f.object_name = 'secured'`), "is not a certificate and its key that match")
+	h.await("the fault, and that the certificate ends soon as well", func() bool {
+		found := h.text(`select coalesce(string_agg(f.cause || f.cure, ' '), '') from parley.diagnose_configuration() as f
+			where f.code like 'mail-certificate%' and f.object_name = 'secured'`)
+		return strings.Contains(found, "is not a certificate and its key that match") && strings.Contains(found, ownFile+" expires at")
 	})
 	write(key)
 	h.exec(`select parley_mail.retry_queue(q.queue) from parley_mail.queues as q where q.status = 'RETRY'`)

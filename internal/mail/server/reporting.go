@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -126,14 +124,15 @@ func (g *governing) problems(now time.Time) []mailstore.Problem {
 	settings := g.server.settings.Load()
 	for connector, written := range settings.receivers {
 		if written.CertificateFile != "" && written.Enabled {
-			found = append(found, expiry("receive connector", connector, written.CertificateFile, now)...)
+			content, _ := receive.ReadFile(written.CertificateFile) // One that cannot be read has no end.
+			found = append(found, expiry("receive connector", connector, written.CertificateFile, receive.EndOf(content), now)...)
 		}
 	}
 	for connector, files := range settings.sending.certificates {
 		if !settings.sending.isUsedBy(connector, g.server.config.Name, g.server.host) {
 			continue
 		}
-		_, err := files.Load()
+		_, end, err := files.LoadWithEnd()
 		g.logCause(connector, err)
 		if err != nil {
 			found = append(found, mailstore.Problem{
@@ -141,7 +140,7 @@ func (g *governing) problems(now time.Time) []mailstore.Problem {
 				Cause: fmt.Sprintf("Its certificate cannot be used by %s: %s.", g.server.config.Name, err),
 			})
 		}
-		found = append(found, expiry("send connector", connector, files.Certificate, now)...)
+		found = append(found, expiry("send connector", connector, files.Certificate, end, now)...)
 	}
 	slices.SortFunc(found, func(a, b mailstore.Problem) int {
 		if a.Code+a.Object < b.Code+b.Object {
@@ -170,11 +169,10 @@ func (g *governing) logCause(connector string, err error) {
 	}
 }
 
-// expiry is what is wrong with the end of the certificate of a connector. One that cannot be read is reported otherwise.
-func expiry(kind, connector, file string, now time.Time) []mailstore.Problem {
-	end, err := certificateEnd(file)
+// expiry is what is wrong with the end of the certificate of a connector, zero where it cannot be read: that is reported otherwise.
+func expiry(kind, connector, file string, end, now time.Time) []mailstore.Problem {
 	switch left := end.Sub(now); {
-	case err != nil:
+	case end.IsZero():
 	case left <= 0:
 		return []mailstore.Problem{{
 			Code: problemExpired, Kind: kind, Object: connector,
@@ -187,23 +185,4 @@ func expiry(kind, connector, file string, now time.Time) []mailstore.Problem {
 		}}
 	}
 	return nil
-}
-
-// certificateEnd is when the first certificate of a file ends.
-func certificateEnd(file string) (time.Time, error) {
-	written, err := receive.ReadFile(file)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("read a certificate: %w", err)
-	}
-	for block, rest := pem.Decode(written); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return time.Time{}, fmt.Errorf("read a certificate of %s: %w", file, err)
-		}
-		return certificate.NotAfter, nil
-	}
-	return time.Time{}, fmt.Errorf("there is no certificate in %s", file)
 }
