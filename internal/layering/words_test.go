@@ -20,6 +20,7 @@ var refusedWords = map[string]string{
 	"noting": "recording", "notes": "records",
 	"tell": "report, show or distinguish", "tells": "reports, shows or distinguishes", "told": "reported, informed or asked",
 	"telling": "reporting, showing or informing",
+	"maillog_file": "nothing: postlogd, which would write it, can block with all of Postfix that logs; without it the log is that of the system",
 }
 
 // notOurWords are the list itself, what is made of other files, the past, and the specifications.

@@ -100,20 +100,9 @@ func (r *Relay) command(ctx context.Context, name string) error {
 	command := exec.CommandContext(ctx, r.program, "-c", r.path("conf"), name)
 	command.Stdout, command.Stderr = &out, &out
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("postfix %s: %w: %s%s", name, err, bytes.TrimSpace(out.Bytes()), r.log())
+		return fmt.Errorf("postfix %s: %w: %s", name, err, bytes.TrimSpace(out.Bytes()))
 	}
 	return nil
-}
-
-// logTail is how much of the log is shown when something failed, in bytes.
-const logTail = 1000
-
-func (r *Relay) log() string {
-	text, err := os.ReadFile(r.path("queue/log"))
-	if err != nil {
-		return ""
-	}
-	return "; its log ends with:\n" + string(text[max(0, len(text)-logTail):])
 }
 
 // Waiting is how many messages it has, as files of its queue.

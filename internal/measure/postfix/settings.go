@@ -7,12 +7,11 @@ import (
 	"strconv"
 )
 
-// mainSettings are Postfix's own defaults but for where things stand, whom it serves, and what would ask the network.
+// mainSettings are Postfix's own defaults but for where things stand, whom it serves, and what would ask the network. So its log goes to
+// that of the system: its postlogd, which logs to itself, can block with all that log, for ever, when many processes begin at once.
 const mainSettings = `compatibility_level = 3.6
 queue_directory = {folder}/queue
 data_directory = {folder}/data
-maillog_file = {folder}/queue/log
-maillog_file_prefixes = {folder}
 mail_owner = {owner}
 setgid_group = {group}
 myhostname = relay.invalid
@@ -55,7 +54,6 @@ retry unix - - n - - error
 discard unix - - n - - discard
 anvil unix - - n - 1 anvil
 scache unix - - n - 1 scache
-postlog unix-dgram n - n - 1 postlogd
 `
 
 func chown(path, name string) error {
