@@ -4,6 +4,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -81,6 +82,55 @@ func TestBackendThatOutlivesItsPostmasterDoesNotPreventAStart(t *testing.T) {
 	birth(t, again)
 	if err := <-computing; err == nil {
 		t.Error("an endless loop ended well")
+	}
+}
+
+// Who finds no number of a postmaster may come while one begins whose starter was killed: it and its processes are left alone.
+func TestServerThatIsThereIsNoLeftover(t *testing.T) {
+	t.Parallel()
+	if !procfs {
+		t.Skip("this system does not show which processes belong to a cluster")
+	}
+	server := start(t, smallConfig(seededFolder(t)))
+	before := birth(t, server)
+	if isThere, err := server.folder.clearDead(t.Context()); !isThere || err != nil {
+		t.Errorf("the server is there: %v, %v", isThere, err)
+	}
+	if after := birth(t, server); after != before {
+		t.Error("the server was stopped")
+	}
+}
+
+// A server that is stopped on the spot before it was seen to be ready has not failed to start.
+func TestSupervisedServerThatIsStoppedWhileItStartsIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	server := start(t, smallConfig(seededFolder(t)))
+	programs, err := server.programs(t.Context(), server.major)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The programs in its place: the first server ends well at once.
+	server.config.Binaries = emptyFolder(t)
+	script := fmt.Sprintf("#!/bin/sh\nif [ \"$1\" = -D ] && mkdir %s/first 2>/dev/null; then exit 0; fi\nexec %s \"$@\"\n",
+		server.config.Binaries, programs.program("postgres"))
+	if err := errors.Join(os.WriteFile(filepath.Join(server.config.Binaries, "postgres"), []byte(script), 0o755),
+		os.Symlink(programs.program("initdb"), filepath.Join(server.config.Binaries, "initdb")), server.Own(server.config.Binaries)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	supervised := make(chan error, 1)
+	go func() { supervised <- server.Supervise(ctx) }()
+	crash(t, server)
+	await(t, func() bool {
+		conn, err := pgx.Connect(t.Context(), server.DSN("postgres"))
+		return len(supervised) > 0 || err == nil && conn.Close(t.Context()) == nil
+	})
+	if _, err := os.Stat(filepath.Join(server.config.Binaries, "first")); err != nil {
+		t.Errorf("no server was stopped: %v", err)
+	}
+	cancel()
+	if err := <-supervised; err != nil {
+		t.Errorf("supervision ended with %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -59,52 +60,78 @@ func (f *folder) serves(pid int) bool {
 	return syscall.Kill(pid, 0) == nil
 }
 
-// leftovers are the server processes that still work in the cluster, where the system lists them.
-func (f *folder) leftovers() []int {
+// leftover is a process of a server that works in the cluster.
+type leftover struct {
+	*os.Process
+	// isPostmaster is true of one that began with the arguments of a server; the others have a title in their place.
+	isPostmaster bool
+}
+
+// leftovers are the server processes that work in the cluster, where the system lists them. The caller releases them.
+func (f *folder) leftovers() (found []leftover) {
 	cwds, _ := filepath.Glob("/proc/[0-9]*/cwd")
-	var pids []int
 	for _, link := range cwds {
 		if cwd, err := os.Readlink(link); err != nil || cwd != f.cluster {
 			continue
 		}
-		process := filepath.Dir(link)
-		program, err := os.Readlink(filepath.Join(process, "exe"))
-		if err != nil || strings.TrimSuffix(filepath.Base(program), " (deleted)") != "postgres" {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+		if err != nil {
 			continue
 		}
-		if pid, err := strconv.Atoi(filepath.Base(process)); err == nil {
-			pids = append(pids, pid)
+		// It is held before it is examined, so that its number cannot become that of another one.
+		process, err := os.FindProcess(pid)
+		if err != nil {
+			continue
 		}
+		cwd, _ := os.Readlink(link)
+		program, _ := os.Readlink(filepath.Join(filepath.Dir(link), "exe"))
+		if cwd != f.cluster || strings.TrimSuffix(filepath.Base(program), " (deleted)") != "postgres" {
+			_ = process.Release()
+			continue
+		}
+		arguments, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
+		found = append(found, leftover{process, bytes.Contains(arguments, []byte("\x00-D\x00"))})
 	}
-	return pids
+	return found
 }
 
-// clearDead makes way for a new server after a crash. The caller knows that no postmaster serves the cluster.
-func (f *folder) clearDead(ctx context.Context) error {
-	// Backends that outlived their postmaster would be refused the shared memory of a new one. They get
-	// the signal that the postmaster itself would have sent them.
+// clearDead makes way for a new server after a crash. The caller has found no postmaster that serves the cluster, and holds the start lock.
+// One may be there even so, which has not written its number yet, because who started it is gone, or which has removed it and ends:
+// isThere says that it serves after all.
+func (f *folder) clearDead(ctx context.Context) (isThere bool, err error) {
+	// Backends that outlived their postmaster would be refused the shared memory of a new one. They get the signal that the postmaster
+	// itself would have sent them. Those of a postmaster that lives are its own.
 	for procfs {
-		pids := f.leftovers()
-		if len(pids) == 0 {
+		left := f.leftovers()
+		if len(left) == 0 {
 			break
 		}
-		for _, pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGQUIT)
+		hasPostmaster := slices.ContainsFunc(left, func(l leftover) bool { return l.isPostmaster })
+		for _, l := range left {
+			if !hasPostmaster {
+				_ = l.Signal(syscall.SIGQUIT)
+			}
+			_ = l.Release()
+		}
+		if hasPostmaster {
+			if p, ok, err := f.readPostmaster(); err != nil || ok && f.serves(p.pid) {
+				return err == nil, err
+			}
 		}
 		if err := pause(ctx, lockPoll); err != nil {
-			return fmt.Errorf("wait for the processes of a crashed server: %w", err)
+			return false, fmt.Errorf("wait for the processes of a crashed server: %w", err)
 		}
 	}
 	// PostgreSQL itself sees through a stale postmaster.pid unless its number lives again. Only where we know
 	// that nothing works in the cluster may we remove it.
 	if p, ok, err := f.readPostmaster(); err != nil {
-		return err
+		return false, err
 	} else if ok && procfs && syscall.Kill(p.pid, 0) == nil {
 		if err := os.Remove(filepath.Join(f.cluster, "postmaster.pid")); err != nil {
-			return fmt.Errorf("remove a stale postmaster.pid: %w", err)
+			return false, fmt.Errorf("remove a stale postmaster.pid: %w", err)
 		}
 	}
-	return f.clearSockets()
+	return false, f.clearSockets()
 }
 
 // runUntil runs a short program to its end, or the context's, and returns all it printed.

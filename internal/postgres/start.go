@@ -101,8 +101,10 @@ func (s *Server) launch(ctx context.Context, programs installation) error {
 	if err := f.makeSockets(); err != nil {
 		return err
 	}
-	if err := f.clearDead(ctx); err != nil {
+	if isThere, err := f.clearDead(ctx); err != nil {
 		return err
+	} else if isThere {
+		return s.ensure(ctx)
 	}
 	settings := defaultSettings(memoryBytes())
 	if programs.major >= 15 && supports(ctx, f, programs, "wal_compression", "lz4") {
@@ -142,11 +144,8 @@ func (s *Server) launch(ctx context.Context, programs installation) error {
 	if err != nil {
 		return err
 	}
-	ended := make(chan struct{})
-	go func() {
-		_ = keeper.Wait()
-		close(ended)
-	}()
+	ended := make(chan error, 1)
+	go func() { ended <- keeper.Wait() }()
 	for {
 		if ready, err := p.ready(ctx); err != nil {
 			return err
@@ -155,7 +154,10 @@ func (s *Server) launch(ctx context.Context, programs installation) error {
 			return nil
 		}
 		select {
-		case <-ended:
+		case err := <-ended:
+			if err == nil {
+				return fmt.Errorf("PostgreSQL %d %w; its log %s ends with:\n%s", programs.major, errStopped, f.log, tail(f.log, begin))
+			}
 			return fmt.Errorf("PostgreSQL %d did not start; its log %s ends with:\n%s", programs.major, f.log, tail(f.log, begin))
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the server to take connections: %w", context.Cause(ctx))
@@ -163,6 +165,9 @@ func (s *Server) launch(ctx context.Context, programs installation) error {
 		}
 	}
 }
+
+// errStopped means that a server has not failed, but was stopped before it was seen to be ready.
+var errStopped = errors.New("was stopped while it started")
 
 // ready reports whether the server takes connections. An error means that it never will take ours.
 func (p postmaster) ready(ctx context.Context) (bool, error) {

@@ -23,7 +23,8 @@ func (s *Server) Supervise(ctx context.Context) error {
 		if s.alive() {
 			continue
 		}
-		if err := s.revive(ctx); err != nil && ctx.Err() == nil {
+		// One that is stopped before it is ready has crashed once more.
+		if err := s.revive(ctx); err != nil && !errors.Is(err, errStopped) && ctx.Err() == nil {
 			return fmt.Errorf("start the crashed server again: %w", err)
 		}
 	}
