@@ -1,6 +1,9 @@
 package sql_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestFilterChoosesMessages(t *testing.T) {
 	t.Parallel()
@@ -31,33 +34,40 @@ func TestFilterChoosesMessages(t *testing.T) {
 		`{"not": {"recipient": "*@example.com"}, "queue": "*/local/*"}`:     "one -",
 		`{"not": {"queue": "MAILBOX/*"}, "status": "READY", "source": "*"}`: "one two",
 		// Any property, compared by its type.
-		`{"message_id": 2}`:                                                                                 "two",
-		`{"message_id": {"greater": 2, "less": 4}}`:                                                         "-",
-		`{"message_id": {"not": 1}, "queue": {"contains": "local"}}`:                                        "-",
-		`{"queue": {"less": "e"}}`:                                                                          "one two",
-		`{"status": {"not": "ready"}}`:                                                                      "",
-		`{"sender": {"contains": "m%m"}}`:                                                                   "",
-		`{"sender": {"contains": "M_MER@"}}`:                                                                "-",
-		`{"sender": {"equals": "ann@*", "not": "*.net"}, "queue": {"not": "MAILBOX/*"}}`:                    "one three two",
-		`{"recipient_count": 1, "subject": "two"}`:                                                          "two",
-		`{"recipient_count": {"greater": 1}}`:                                                               "",
-		`{"subject": {"equals": ""}}`:                                                                       "-",
-		`{"size": {"greater": 0, "less": "1e9"}, "subject": {"not": ""}, "queue": "DNS/*"}`:                 "one two",
-		`{"priority": {"equals": "high"}}`:                                                                  "three",
-		`{"tag": {"contains": "-o"}, "queue": "DNS/*"}`:                                                     "one",
-		`{"attempts": {"greater": 1}}`:                                                                      "one",
-		`{"attempts": {"equals": 0}, "queue": {"not": "SUBMISSION/*"}}`:                                     "one two -",
-		`{"next_attempt_at": {"greater": "2000-01-01"}}`:                                                    "",
-		`{"next_attempt_at": {"not": "2000-01-01"}, "subject": "two"}`:                                      "two",
-		`{"last_error": {"contains": "full"}}`:                                                              "one",
-		`{"reason": {"equals": "'; drop table parley_mail._p_message; --"}}`:                                "",
-		`{"received_at": {"less": "now"}, "subject": "t*"}`:                                                 "three two",
-		`{"expires_at": {"greater": "tomorrow"}, "queue": "DNS/*"}`:                                         "one two",
-		`{"network_message_id": "*-*"}`:                                                                     "one one three two -",
-		`{"header_message_id": {"contains": "@"}}`:                                                          "one one three two",
-		`{"parent_message_id": {"greater": 0}}`:                                                             "",
-		`{"submitted_by": {"contains": "\"; select"}}`:                                                      "",
-		`{"submitted_by": {"not": "nobody"}}`:                                                               "one one three two -",
+		`{"message_id": 2}`:                                                                 "two",
+		`{"message_id": {"greater": 2, "less": 4}}`:                                         "-",
+		`{"message_id": {"not": 1}, "queue": {"contains": "local"}}`:                        "-",
+		`{"queue": {"less": "e"}}`:                                                          "one two",
+		`{"status": {"not": "ready"}}`:                                                      "",
+		`{"sender": {"contains": "m%m"}}`:                                                   "",
+		`{"sender": {"contains": "M_MER@"}}`:                                                "-",
+		`{"sender": {"equals": "ann@*", "not": "*.net"}, "queue": {"not": "MAILBOX/*"}}`:    "one three two",
+		`{"recipient_count": 1, "subject": "two"}`:                                          "two",
+		`{"recipient_count": {"greater": 1}}`:                                               "",
+		`{"subject": {"equals": ""}}`:                                                       "-",
+		`{"size": {"greater": 0, "less": "1e9"}, "subject": {"not": ""}, "queue": "DNS/*"}`: "one two",
+		`{"priority": {"equals": "high"}}`:                                                  "three",
+		`{"tag": {"contains": "-o"}, "queue": "DNS/*"}`:                                     "one",
+		`{"attempts": {"greater": 1}}`:                                                      "one",
+		`{"attempts": {"equals": 0}, "queue": {"not": "SUBMISSION/*"}}`:                     "one two -",
+		`{"next_attempt_at": {"greater": "2000-01-01"}}`:                                    "",
+		`{"next_attempt_at": {"not": "2000-01-01"}, "subject": "two"}`:                      "two",
+		`{"last_error": {"contains": "full"}}`:                                              "one",
+		`{"reason": {"equals": "'; drop table parley_mail._p_message; --"}}`:                "",
+		`{"received_at": {"less": "now"}, "subject": "t*"}`:                                 "three two",
+		`{"expires_at": {"greater": "tomorrow"}, "queue": "DNS/*"}`:                         "one two",
+		`{"network_message_id": "*-*"}`:                                                     "one one three two -",
+		`{"header_message_id": {"contains": "@"}}`:                                          "one one three two",
+		`{"parent_message_id": {"greater": 0}}`:                                             "",
+		`{"submitted_by": {"contains": "\"; select"}}`:                                      "",
+		`{"submitted_by": {"not": "nobody"}}`:                                               "one one three two -",
+		// Sizes have units as PostgreSQL writes them, or as Exchange does.
+		`{"size": {"greater": "100B", "less": "1 MB"}, "queue": "DNS/*"}`:  "one two",
+		`{"size": {"greater": "1kB", "less": "1GB"}}`:                      "",
+		`{"larger": "100 bytes", "not": {"larger": "1KB"}, "queue": "D*"}`: "one two",
+		`{"larger": "0.1 kB", "source": "S*", "queue": "DNS/*"}`:           "one two",
+		`{"larger": "1 KB"}`: "",
+		`{"source": {"contains": "mt"}, "status": {"greater": "q"}}`:                                        "-",
 		`{"not": {"size": {"greater": 0}}}`:                                                                 "",
 		`{"not": {"tag": {"contains": "one"}, "last_error": {"contains": "full"}}, "queue": {"not": "S*"}}`: "two -",
 	} {
@@ -70,7 +80,7 @@ func TestFilterChoosesMessages(t *testing.T) {
 	for _, filter := range []string{
 		`null`, `[]`, `7`, `{"quue": "x"}`, `{"sender": null}`, `{"status": "GONE"}`, `{"priority": "URGENT"}`, `{"older": "soon"}`, `{"messages": ["x"]}`,
 		`{"not": {"not": {}}}`, `{"not": 3}`, `{"larger": "big"}`, `{"size": {"above": 1}}`, `{"size": {"contains": 1}}`, `{"size": {"greater": "big"}}`, `{"size": {"less": null}}`,
-		`{"expires_at": {"less": "soon"}}`, `{"reason": {"equals": ["x"]}}`, `{"recipients": {"contains": "x"}}`, `{"size) or true --": {"equals": 1}}`, `{"older": {"less": "1 hour"}}`, `{"tag": {}}`,
+		`{"expires_at": {"less": "soon"}}`, `{"reason": {"equals": ["x"]}}`, `{"recipients": {"contains": "x"}}`, `{"larger": "1 XB"}`, `{"size": "kB"}`, `{"larger": "9 EB"}`, `{"size) or true --": {"equals": 1}}`, `{"older": {"less": "1 hour"}}`, `{"tag": {}}`,
 	} {
 		b.refusesMail(10, "select parley_mail.find_messages($1)", filter)
 		b.refusesMail(10, "select parley_mail.remove_messages($1)", filter)
@@ -83,9 +93,10 @@ func TestFilterChoosesMessages(t *testing.T) {
 		where attrelid = any (array['parley_mail.messages', 'parley_mail.queues']::regclass[]) and attnum > 0 and attname <> 'recipients'
 			and not (case attrelid when 'parley_mail.queues'::regclass then parley_mail._p_queue_properties() else parley_mail._p_message_properties() end) ? attname`)
 	for filter, want := range map[string]string{
-		`{}`: "DNS/internet/example.com MAILBOX/local/- POISON/-/- SUBMISSION/-/- UNREACHABLE/-/-", `{"queue": "dns/*"}`: "DNS/internet/example.com", `{"messages": {"greater": 1}, "status": {"not": "x"}}`: "DNS/internet/example.com MAILBOX/local/-",
+		`{}`: "DNS/internet/example.com MAILBOX/local/- POISON/-/- SUBMISSION/-/- UNREACHABLE/-/-", `{"queue": "dns/*"}`: "DNS/internet/example.com", `{"messages": {"greater": 1}, "status": {"not": "retry"}, "delivery_type": "*"}`: "DNS/internet/example.com MAILBOX/local/-",
 		`{"not": {"delivery_type": "DNS"}, "messages": 1}`: "SUBMISSION/-/-", `{"next_hop": {"contains": "example"}}`: "DNS/internet/example.com", `{"oldest_at": {"greater": "now"}}`: "",
 		`{"last_error": {"equals": ""}, "velocity": {"not": 1000}, "queue": {"less": "E"}}`: "DNS/internet/example.com", `{"failing_since": {"less": "now"}}`: "",
+		`{"bytes": {"greater": "0.1 kB", "less": "1 TB"}, "delivery_type": {"contains": "ns"}}`: "DNS/internet/example.com",
 	} {
 		if got := value[string](b.session, `select coalesce(string_agg(q.queue, ' ' order by q.queue), '') from parley_mail.find_queues($1) as q`, filter); got != want {
 			t.Errorf("of queues %s chooses %q, want %q", filter, got, want)
@@ -95,6 +106,48 @@ func TestFilterChoosesMessages(t *testing.T) {
 		b.refusesMail(10, "select parley_mail.find_queues($1)", filter)
 	}
 	b.refusesMail(10, "select parley_mail.find_queues(null)")
+	// A name that there is not would choose nothing, as if nothing were there: it is refused, and the error lists those that exist.
+	const statuses, sources, queueStatuses = "READY, ACTIVE, RETRY, SUSPENDED, PENDING_SUSPEND, PENDING_REMOVE.", "SMTP, SQL, HTTP, PICKUP, REPLAY, DSN.", "ACTIVE, CONNECTING, READY, RETRY, SUSPENDED."
+	for _, c := range []struct{ function, filter, sort, says string }{
+		{"messages", `{"status": "GONE"}`, "", statuses},
+		{"messages", `{"status": ["READY", "READ_"]}`, "", statuses},
+		{"messages", `{"status": {"not": "GONE"}}`, "", statuses},
+		{"messages", `{"not": {"status": "R*"}}`, "", statuses},
+		{"messages", `{"priority": "URGENT"}`, "", "HIGH, NORMAL, LOW."},
+		{"messages", `{"priority": ["HIGH"]}`, "", "HIGH, NORMAL, LOW."},
+		{"messages", `{"priority": {"contains": "x"}}`, "", "HIGH, NORMAL, LOW."},
+		{"messages", `{"source": "MTP"}`, "", sources},
+		{"messages", `{"not": {"source": {"equals": "X*"}}}`, "", sources},
+		{"queues", `{"status": "x"}`, "", queueStatuses},
+		{"queues", `{"not": {"status": {"not": "PENDING_REMOVE"}}}`, "", queueStatuses},
+		{"queues", `{"delivery_type": {"contains": "smarthost"}}`, "", "DNS, SMART_HOST, MAILBOX, SERVICE, SUBMISSION, UNREACHABLE, POISON."},
+		{"messages", "{}", "recipients", "header_message_id, last_error, message_id, network_message_id,"},
+		{"messages", "{}", "size:down", "header_message_id, last_error, message_id, network_message_id,"},
+		{"queues", "{}", "size", "incoming_rate, last_error, low, max_connections, messages,"},
+		{"queues", "{}", `queue" desc; select "1`, "incoming_rate, last_error, low, max_connections, messages,"},
+	} {
+		refusal := b.refusesMail(10, "select parley_mail.find_"+c.function+"($1, sort => nullif($2, ''))", c.filter, c.sort)
+		if !strings.Contains(refusal.Detail+refusal.Hint, c.says) {
+			t.Errorf("of %s %s by %q: %q %q does not say %s", c.function, c.filter, c.sort, refusal.Detail, refusal.Hint, c.says)
+		}
+	}
+	// Sorted is the whole list, and not what comes first by the usual order.
+	for _, c := range []struct{ function, shown, filter, sort, want string }{
+		{"messages", "subject", `{"queue": "DNS/*"}`, "received_at", "two"},
+		{"messages", "subject", `{"queue": "DNS/*"}`, "message_id:desc", "two"},
+		{"messages", "subject", `{}`, "Priority", "three"},
+		{"messages", "subject", `{}`, "subject:asc", "one"},
+		{"messages", "subject", `{}`, " subject : DESC ", "two"},
+		{"messages", "subject", `{}`, "last_error:desc", "one"},
+		{"messages", "queue", `{}`, "queue:desc", "SUBMISSION/-/-"},
+		{"queues", "queue", `{}`, "status:desc", "POISON/-/-"},
+		{"queues", "queue", `{}`, "queue:desc", "UNREACHABLE/-/-"},
+		{"queues", "queue", `{}`, "bytes:desc", "DNS/internet/example.com"},
+	} {
+		equal(b.session, c.want, "select "+c.shown+" from parley_mail.find_"+c.function+"($1, 1, sort => $2)", c.filter, c.sort)
+	}
+	b.refusesMail(10, "select parley_mail.find_messages('{}', after => '1 x', sort => 'size')")
+	b.refusesMail(10, "select parley_mail.find_queues('{}', after => 'x', sort => 'bytes')")
 	equal(b.session, "POISON/-/-", `select q.queue from parley_mail.find_queues('{}', 1, 'MAILBOX/local/-') as q`)
 	// Page by page the list is the same.
 	equal(b.session, value[string](b.session, "select string_agg(bookmark, ',') from parley_mail.find_messages('{}')"), `

@@ -180,7 +180,25 @@ func TestSuspendedMessagesAreExportedForReplay(t *testing.T) {
 	id := value[int64](b.session, "select parley_mail.send('ann', array['x@example.com', 'y@example.com'], 'a', repeat('text ', 3000), notify => 'SUCCESS', ret => 'HDRS', envid => 'E1', verp => true)")
 	b.exec("select parley_mail._p_categorize(100)")
 	equal(r, 0, "select count(*)::int from parley_mail.export_messages('{}')")
+	// What is named by its number says why it is not given.
+	later := value[int64](b.session, "select parley_mail.send('ann', array['x@example.com'], 'later', 'text')")
+	for _, c := range []struct {
+		messages []int64
+		number   int
+		says     string
+	}{
+		{[]int64{id}, 15, "READY in queue DNS/internet/example.com"}, {[]int64{later}, 15, "READY in queue SUBMISSION/-/-"},
+		{[]int64{0, id}, 6, "never submitted"}, {[]int64{id, 0}, 15, "parley_mail.suspend_messages"},
+	} {
+		refusal := r.refusesMail(c.number, "select parley_mail.export_messages(jsonb_build_object('messages', $1::bigint[]))", c.messages)
+		if !strings.Contains(refusal.Detail+refusal.Hint, c.says) {
+			t.Errorf("export of %v: %q %q does not say %q", c.messages, refusal.Detail, refusal.Hint, c.says)
+		}
+	}
+	equal(r, 0, `select count(*)::int from parley_mail.export_messages(jsonb_build_object('messages', $1::bigint, 'queue', 'MAILBOX/*'))`, id)
 	b.exec("select parley_mail.suspend_messages('{}')")
+	r.refusesMail(15, "select parley_mail.export_messages(jsonb_build_object('messages', array[$1::bigint, $2]))", id, later)
+	equal(r, 1, "select count(*)::int from parley_mail.export_messages(jsonb_build_object('messages', $1::bigint))", id)
 	text := value[string](r, "select convert_from(content, 'UTF8') from parley_mail.export_messages('{}')")
 	const want = "X-Sender: <ann@example.org> RET=HDRS ENVID=E1 XVERP\r\nX-Receiver: <x@example.com> NOTIFY=SUCCESS\r\nX-Receiver: <y@example.com> NOTIFY=SUCCESS\r\n" +
 		"X-CreatedBy: Parley\r\nX-Source: SQL\r\nX-EndOfInjectedXHeaders: 1\r\nDate: "

@@ -34,6 +34,10 @@ var remedies = []remedy{
 	{regexp.MustCompile(`select parley\.drop_external_activation\(('[^']*')\)`), "parley activation drop $1"},
 	{regexp.MustCompile(`See parley_mail\.queues, or name`), "parley mail queues lists them; or name"},
 	{regexp.MustCompile(`select \* from parley_mail\.tracking where internal_message_id = '([0-9]+)'`), "parley mail track --message $1"},
+	{
+		regexp.MustCompile(`select parley_mail\.suspend_messages\('\{"messages": \[([0-9]+)\]\}'\)`),
+		"parley mail suspend --message $1",
+	},
 	{regexp.MustCompile(`[Dd]rop it with parley\.drop_peer`), "drop it with parley peers drop"},
 }
 

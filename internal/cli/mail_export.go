@@ -2,13 +2,17 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
@@ -33,7 +37,8 @@ func newMailExportCommand(a *app) *cobra.Command {
 		Use:   "export {--all | --message ID ...} [--to FOLDER]",
 		Short: "Write suspended messages into files",
 		Long: `Write messages into files, one each, which a replay folder takes; they stay where they are. Only what is suspended is written,
-so that it is not sent meanwhile. You need the right READ_CONTENT, and each message stands in the audit.`,
+so that it is not sent meanwhile. Of several that --message names, the others are written, and the exit status is 1. You need the
+right READ_CONTENT, and each message stands in the audit.`,
 		Example: `  parley mail suspend --message 17 && parley mail export --message 17 --to saved`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,17 +51,20 @@ so that it is not sent meanwhile. You need the right READ_CONTENT, and each mess
 			}
 			ctx := cmd.Context()
 			return a.withConnection(ctx, func(conn *pgx.Conn) error {
-				written, err := a.writeExported(ctx, conn, cmd.OutOrStdout(), chosen, folder)
+				written, leftOut, err := a.exportEach(ctx, conn, cmd.OutOrStdout(), eachNamed(chosen, filter.messages), folder)
 				if err != nil {
 					return err
 				}
 				if a.json {
-					return encodeJSON(cmd.OutOrStdout(), written)
+					err = encodeJSON(cmd.OutOrStdout(), written)
 				}
-				if len(written) == 0 {
+				if len(written)+leftOut == 0 && !a.json {
 					fmt.Fprintln(a.stderr, "nothing is suspended of what was chosen: parley mail suspend holds messages")
 				}
-				return nil
+				if leftOut > 0 && err == nil {
+					err = fmt.Errorf("%s left out", counted(leftOut, "message"))
+				}
+				return err
 			})
 		},
 	}
@@ -64,6 +72,42 @@ so that it is not sent meanwhile. You need the right READ_CONTENT, and each mess
 	cmd.Flags().StringVar(&folder, "to", ".", "folder for the files, which must exist")
 	cmd.Flags().BoolVar(&all, "all", false, "all suspended messages")
 	return cmd
+}
+
+// eachNamed makes a filter for each message that is named, so that one that cannot be exported keeps none of the others.
+func eachNamed(filter mailstore.Filter, messages []int64) []mailstore.Filter {
+	filters := []mailstore.Filter{}
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(messages))) {
+		one := maps.Clone(filter)
+		one["messages"] = []int64{id}
+		filters = append(filters, one)
+	}
+	if len(filters) == 0 {
+		return []mailstore.Filter{filter}
+	}
+	return filters
+}
+
+// exportEach writes what each of the filters chooses. Where there are several, messages that are not there or not suspended are left out:
+// it says why, and gives how many.
+func (a *app) exportEach(
+	ctx context.Context, conn *pgx.Conn, out io.Writer, filters []mailstore.Filter, folder string,
+) (written []exportedMail, leftOut int, err error) {
+	written = []exportedMail{}
+	for _, filter := range filters {
+		more, err := a.writeExported(ctx, conn, out, filter, folder)
+		refused, is := errors.AsType[*pgconn.PgError](err)
+		switch {
+		case err == nil:
+			written = append(written, more...)
+		case is && len(filters) > 1 && (refused.Code == mailstore.CodeAbsent || refused.Code == mailstore.CodeNotSuspended):
+			fmt.Fprintf(a.stderr, "left out: %s. %s %s\n", refused.Message, refused.Detail, inVerbs(refused.Hint))
+			leftOut++
+		default:
+			return nil, 0, err
+		}
+	}
+	return written, leftOut, nil
 }
 
 // writeExported writes messages into files, and gives what it has written.

@@ -24,7 +24,7 @@ type mailFilterFlags struct {
 	statuses  []string
 	where     []string
 	olderThan time.Duration
-	larger    int64
+	larger    string
 	attempts  int
 }
 
@@ -47,7 +47,7 @@ func (f *mailFilterFlags) add(a *app, cmd *cobra.Command) {
 	flags.Int64SliceVar(&f.messages, "message", nil, "these messages, by their numbers")
 	flags.StringSliceVar(&f.statuses, "status", nil, "messages that are READY, ACTIVE, RETRY, SUSPENDED, PENDING_SUSPEND or PENDING_REMOVE")
 	flags.DurationVar(&f.olderThan, "older-than", 0, "messages that came longer ago, such as 1h")
-	flags.Int64Var(&f.larger, "larger-than", 0, "messages of more bytes")
+	flags.StringVar(&f.larger, "larger-than", "", "messages of more bytes, or of more than '5 MB'")
 	flags.StringArrayVar(&f.where, "where", nil, "messages by "+mailWhereUsage)
 	flags.IntVar(&f.attempts, "attempts", 0, "messages that were tried so often at least")
 	a.completeFlag(cmd, "queue", completeMailQueues)

@@ -14,6 +14,7 @@ import (
 
 func newMailQueuesCommand(a *app) *cobra.Command {
 	var where []string
+	var sort string
 	cmd := &cobra.Command{
 		Use:   "queues",
 		Short: "List the queues of mail, by next hop",
@@ -22,7 +23,8 @@ func newMailQueuesCommand(a *app) *cobra.Command {
 A queue is ACTIVE while it has messages, CONNECTING while its next hop has not been reached yet, READY when it is empty, in RETRY when
 its next hop could not be reached, or SUSPENDED. Rates are messages a second over the last minute.`,
 		Example: `  parley mail queues
-  parley mail queues --where status=RETRY --where 'messages>100'`,
+  parley mail queues --where status=RETRY --where 'messages>100'
+  parley mail queues --sort oldest_at`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter := mailstore.Filter{}
@@ -30,7 +32,7 @@ its next hop could not be reached, or SUSPENDED. Rates are messages a second ove
 				return err
 			}
 			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]mailstore.Queue, error) {
-				return mailstore.FindQueues(ctx, db, filter)
+				return mailstore.FindQueues(ctx, db, filter, sort)
 			}, func(out io.Writer, queues []mailstore.Queue) error {
 				if len(queues) == 0 && len(where) > 0 {
 					_, err := fmt.Fprintln(out, "no queue")
@@ -41,6 +43,7 @@ its next hop could not be reached, or SUSPENDED. Rates are messages a second ove
 		},
 	}
 	cmd.Flags().StringArrayVar(&where, "where", nil, "queues by "+mailWhereUsage)
+	cmd.Flags().StringVar(&sort, "sort", "messages:desc", mailSortUsage)
 	return cmd
 }
 
@@ -68,38 +71,42 @@ func mailRate(rate *float64) string {
 
 func newMailMessagesCommand(a *app) *cobra.Command {
 	var filter mailFilterFlags
-	var limit int
-	var after string
+	var page mailstore.Page
 	cmd := &cobra.Command{
 		Use:   "messages",
 		Short: "List messages that wait",
-		Long: `List messages that wait, the oldest first: those that match each flag that is given. One that waits in several queues is listed
-for each. You need the right VIEW.`,
+		Long: `List messages that wait, the oldest first or by a column: those that match each flag that is given. One that waits in several queues
+is listed for each. You need the right VIEW.`,
 		Example: `  parley mail messages --queue 'DNS/*' --status RETRY
-  parley mail messages --sender 'shop@*' --older-than 1h --json`,
+  parley mail messages --sender 'shop@*' --older-than 1h --json
+  parley mail messages --larger-than '5 MB' --sort size:desc`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 {
-				return usagef("--limit %d: give a positive number", limit)
+			if page.Top < 1 {
+				return usagef("--limit %d: give a positive number", page.Top)
+			}
+			if page.Sort != "" && page.After != "" {
+				return usagef("--after goes on in the usual order: leave --sort out, or give a larger --limit")
 			}
 			chosen, err := filter.filter()
 			if err != nil {
 				return err
 			}
 			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]mailstore.WaitingMessage, error) {
-				return mailstore.FindMessages(ctx, db, chosen, limit, after)
+				return mailstore.FindMessages(ctx, db, chosen, page)
 			}, func(out io.Writer, found []mailstore.WaitingMessage) error {
-				return writeMailMessages(out, found, limit)
+				return writeMailMessages(out, found, page)
 			})
 		},
 	}
 	filter.add(a, cmd)
-	cmd.Flags().IntVar(&limit, "limit", 100, "list at most so many")
-	cmd.Flags().StringVar(&after, "after", "", "list those behind this bookmark, which ends the list before")
+	cmd.Flags().IntVar(&page.Top, "limit", 100, "list at most so many")
+	cmd.Flags().StringVar(&page.After, "after", "", "list those behind this bookmark, which ends the list before")
+	cmd.Flags().StringVar(&page.Sort, "sort", "", mailSortUsage)
 	return cmd
 }
 
-func writeMailMessages(out io.Writer, found []mailstore.WaitingMessage, limit int) error {
+func writeMailMessages(out io.Writer, found []mailstore.WaitingMessage, page mailstore.Page) error {
 	if len(found) == 0 {
 		_, err := fmt.Fprintln(out, "no message")
 		return err
@@ -115,10 +122,13 @@ func writeMailMessages(out io.Writer, found []mailstore.WaitingMessage, limit in
 			mailRecipients(m.Recipients, m.RecipientCount), m.Size, moment(&m.ReceivedAt), orNone(oneLine(orEmpty(m.Subject), 40)),
 			orNone(oneLine(orEmpty(m.LastError), bodyWidth)))
 	}
-	if err := table.Flush(); err != nil || len(found) < limit {
+	if err := table.Flush(); err != nil || len(found) < page.Top {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%d shown; for the next ones: --after '%s'\n", limit, oneLine(found[len(found)-1].Bookmark, 0))
+	if page.Sort != "" {
+		return reportLimit(out, len(found), page.Top)
+	}
+	_, err := fmt.Fprintf(out, "%d shown; for the next ones: --after '%s'\n", page.Top, oneLine(found[len(found)-1].Bookmark, 0))
 	return err
 }
 

@@ -22,8 +22,8 @@ func newMailTrackCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "track",
 		Short: "Show what has happened to messages",
-		Long: `Show events of messages, the oldest first: those that match each flag that is given. You see all with the right VIEW, and
-otherwise those of what you have submitted.
+		Long: `Show events of messages, the oldest first or by a column: those that match each flag that is given. You see all with the right
+VIEW, and otherwise those of what you have submitted.
 
 Times are spans such as 2h, counted back from now, or times as in RFC 3339. Without --message, --message-id or --since it is the last day.`,
 		Example: `  parley mail track --message 17
@@ -80,6 +80,7 @@ Times are spans such as 2h, counted back from now, or times as in RFC 3339. With
 	flags.StringVar(&since, "since", "", "from then on")
 	flags.StringVar(&until, "until", "", "before then")
 	flags.IntVar(&filter.Limit, "limit", 1000, "show at most so many; 0 for all (with --csv that is the default)")
+	flags.StringVar(&filter.Sort, "sort", "", mailSortUsage)
 	flags.BoolVar(&asCSV, "csv", false, "write comma-separated values, in the order of fields of message tracking logs")
 	return cmd
 }
@@ -121,17 +122,9 @@ func writeEvents(out io.Writer, events []mailstore.Event, limit int) error {
 	return reportLimit(out, len(events), limit)
 }
 
-// trackingFields are the fields of message tracking logs, in their order.
-var trackingFields = []string{
-	"date-time", "client-ip", "client-hostname", "server-ip", "server-hostname", "source-context", "connector-id", "source", "event-id",
-	"internal-message-id", "message-id", "network-message-id", "recipient-address", "recipient-status", "total-bytes", "recipient-count",
-	"related-recipient-address", "reference", "message-subject", "sender-address", "return-path", "message-info", "directionality",
-	"original-client-ip", "original-server-ip", "custom-data", "traffic-type", "log-id", "schema-version",
-}
-
 func writeEventsAsCSV(out io.Writer, events func(func(mailstore.Event) error) error) error {
 	writer := csv.NewWriter(out)
-	if err := writer.Write(trackingFields); err != nil {
+	if err := writer.Write(strings.Split(strings.ReplaceAll(strings.Join(mailstore.EventColumns, ","), "_", "-"), ",")); err != nil {
 		return fmt.Errorf("write events: %w", err)
 	}
 	err := events(func(e mailstore.Event) error {

@@ -11,6 +11,8 @@ var mailComparisons = []struct{ sign, name string }{{"!=", "not"}, {"=", "equals
 
 const mailWhereUsage = "any column of the list, compared by = != ~ (contains) > or <, such as 'size>100000'; may be given several times"
 
+const mailSortUsage = "sort by any column of the list, with :desc behind it for what is last first"
+
 // addMailConditions adds conditions such as size>100000 to a filter. Which properties there are, and of which type, the database knows.
 func addMailConditions(filter mailstore.Filter, conditions []string) error {
 	for _, condition := range conditions {

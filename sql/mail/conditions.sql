@@ -1,8 +1,9 @@
 -- Conditions on any property that operators see (spec mail 17): equals, not, contains, greater, less.
 --
 -- A filter has, by the name of a column, a value, or an object of comparisons, such as
--- {"size": {"greater": 100000, "less": 1000000}, "reason": {"contains": "hold"}}. Nothing of a filter becomes part of a
--- statement: a row is compared as JSON, by the type that the column has.
+-- {"size": {"greater": "100 kB", "less": 1000000}, "reason": {"contains": "hold"}}. Nothing of a filter becomes part of
+-- a statement: a row is compared as JSON, by the type that the column has. What no name of a closed set could fulfil is
+-- refused: it would choose nothing, as if there were nothing.
 
 create type parley_mail._p_condition as (
   property text,
@@ -15,6 +16,39 @@ create type parley_mail._p_condition as (
 comment on type parley_mail._p_condition is
 'A comparison with a property: of texts by pattern, in lower case, which is one of LIKE unless it is greater or less; of
 numbers; or of times.';
+
+create function parley_mail._p_bytes(written text) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  -- PostgreSQL 14 and 15 do not know B.
+  select pg_size_bytes(regexp_replace(written, '^([-+.0-9e ]*)b *$', E'\\1', 'i'))
+$$;
+
+comment on function parley_mail._p_bytes(text) is
+'Gives how many bytes a size is that is written as PostgreSQL does (10 kB) or as Exchange (10KB, 512B); a number is
+bytes.';
+
+create function parley_mail._p_require_known(property text, value text, pattern text, known jsonb) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not exists (
+    select from jsonb_array_elements_text(known) as k (name) where lower(k.name) like pattern escape '!'
+  ) then
+    found := parley_mail._p_raise('choice', property, value, (
+      select string_agg(k.name, ', ' order by k.n) from jsonb_array_elements_text(known) with ordinality as k (name, n)
+    ));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_known(text, text, text, jsonb) is
+'Refuses a text that none of the names of a closed set is like, and lists them.
+Arguments: property; value, as it was given; pattern of it, as _p_like makes it; known, the names.
+Errors: PM010.';
 
 create function parley_mail._p_parsed_conditions(filter jsonb, properties jsonb) returns parley_mail._p_condition[]
 language plpgsql stable
@@ -37,7 +71,8 @@ begin
     order by f.key, c.key
   loop
     v_text := v_given.value #>> '{}';
-    if v_given.comparison <> all (v_known) or v_given.comparison = 'contains' and v_given.type <> 'text' then
+    if v_given.comparison <> all (v_known)
+      or v_given.comparison = 'contains' and v_given.type in ('number', 'size', 'time') then
       found := parley_mail._p_raise(
         'choice', v_given.property, v_given.comparison, 'equals, not, greater, less, and of texts contains'
       );
@@ -51,6 +86,8 @@ begin
       case v_given.type
         when 'number' then
           v_condition.number := v_text::numeric;
+        when 'size' then
+          v_condition.number := parley_mail._p_bytes(v_text);
         when 'time' then
           v_condition.moment := v_text::timestamptz;
         else
@@ -64,6 +101,9 @@ begin
       when data_exception then
         found := parley_mail._p_raise('filter value', sqlerrm);
     end;
+    if v_given.type like '[%' and v_given.comparison not in ('greater', 'less') then
+      found := parley_mail._p_require_known(v_given.property, v_text, v_condition.pattern, v_given.type::jsonb);
+    end if;
     v_conditions := v_conditions || v_condition;
   end loop;
   return v_conditions;
@@ -72,7 +112,8 @@ $$;
 
 comment on function parley_mail._p_parsed_conditions(jsonb, jsonb) is
 'Reads the conditions of a filter on properties; null: there is none.
-Arguments: filter; properties, the type of each: text, number or time. What is no property is passed over.
+Arguments: filter; properties, the type of each: text, number, size (a number that may have a unit), time, or a list of
+the only texts that there are. What is no property is passed over.
 Errors: PM010 no such comparison, a value that is not of the type.';
 
 create function parley_mail._p_fulfilled(shown jsonb, conditions parley_mail._p_condition[]) returns integer

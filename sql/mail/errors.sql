@@ -87,8 +87,12 @@ from (values
   (10, 'condition', 'a filter has no condition "%1$s"', 'Conditions are: %2$s; none is null.',
     'See docs/mail-operations.md.'),
   (10, 'filter value', 'a condition of the filter cannot be read', '%1$s',
-    'Numbers and times are written as in SQL, older is an interval such as 1 hour.'),
+    'Numbers and times are written as in SQL, sizes also as 10 kB or 5 MB, older is an interval such as 1 hour.'),
   (10, 'bookmark', '"%1$s" is no bookmark', null, 'Give the column bookmark of the last message that was seen.'),
+  (10, 'sort', '"%1$s" is nothing to sort by', 'Columns are: %2$s.',
+    'Give one of them, and :desc behind it for what is last first.'),
+  (10, 'sorted page', 'a list that is sorted has no bookmarks', 'It was asked to begin after "%1$s".',
+    'Leave sort or after out, or give a larger top.'),
   (10, 'nothing to change', 'nothing is to be changed', null, 'Give a priority, an expiry or a time.'),
   (10, 'top', 'top is %1$s', null, 'Give a positive number: so many messages are touched in one call.'),
   (11, 'other content', 'idempotency key "%1$s" was used for another message',
@@ -112,7 +116,10 @@ from (values
     'Suspend what comes out of it, and remove it there.'),
   (6, 'domain', '"%1$s" is no domain', null, 'Write it as example.com.'),
   (14, 'pressure', 'mail transport takes no messages now', '%1$s',
-    'Try again later; the transaction may go on without the message.')
+    'Try again later; the transaction may go on without the message.'),
+  (15, 'not suspended', 'message %1$s is not suspended', 'It is %2$s in queue %3$s.',
+    'Hold it first: select parley_mail.suspend_messages(''{"messages": [%1$s]}''); what is under way is held when its '
+      || 'attempt has failed, and what is in SUBMISSION/-/- can be held when it is categorized.')
 ) as e (number, situation, message, cause, remedy);
 
 comment on view parley_mail.errors is

@@ -59,6 +59,42 @@ $$;
 comment on function parley_mail._p_record_read(oid, text, bigint, jsonb) is
 'Records that somebody reads a message: in the audit, and in the log of the server, which no rollback takes back.';
 
+create function parley_mail._p_require_held(filter jsonb) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_missing record;
+begin
+  found := parley_mail._p_require_set_up();
+  with chosen as materialized (
+    -- One that waits in several queues can be had as soon as it is suspended in one.
+    select distinct on (w.message_id) w.message_id, w.status, w.queue
+    from parley_mail._p_listed_messages(filter, null, 0, '') as w
+    order by w.message_id, w.status <> 'SUSPENDED', w.queue collate "C"
+  )
+
+  select n.id, c.status, c.queue into v_missing
+  from unnest((parley_mail._p_parsed_filter(filter)).messages) with ordinality as n (id, n)
+  left join chosen as c on c.message_id = n.id
+  where c.status <> 'SUSPENDED'
+    or c.status is null and not exists (select from parley_mail._p_message as m where m.message_id = n.id)
+  order by n.n
+  limit 1;
+  if v_missing.status is not null then
+    found := parley_mail._p_raise('not suspended', v_missing.id::text, v_missing.status, v_missing.queue);
+  elsif v_missing.id is not null then
+    found := parley_mail._p_raise('message', v_missing.id::text);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_held(jsonb) is
+'Refuses a filter that names a message by its number that is not there, or that it matches in none but queues in which
+it is not suspended.
+Errors: PM005 mail is not configured, PM006 no such message, PM010 malformed filter, PM015 not suspended.';
+
 create function parley_mail.export_messages(
   filter jsonb, top integer default 10, after bigint default 0, caller parley.caller default parley.current_caller()
 ) returns table (message_id bigint, queue text, file_name text, content bytea, bookmark bigint)
@@ -71,6 +107,10 @@ declare
 begin
   found := parley_mail._p_require(v_caller, 'READ_CONTENT');
   found := parley_mail._p_require_top(top);
+  -- Once is enough: who asks for the next ones has been given some.
+  if filter ? 'messages' and coalesce(after, 0) = 0 then
+    found := parley_mail._p_require_held(filter);
+  end if;
   for v_item in
     select w.message_id, w.queue, w.item_id
     from parley_mail._p_matching(filter, 'export', null) as w
@@ -93,9 +133,11 @@ end
 $$;
 
 comment on function parley_mail.export_messages(jsonb, integer, bigint, parley.caller) is
-'Gives suspended messages as files of the replay folder; they stay where they are. What is not suspended is not given.
+'Gives suspended messages as files of the replay folder; they stay where they are. What is not suspended is not given,
+and refused where the filter names it by its number.
 Arguments: filter; top, how many at most; after, the bookmark of the last one that was given (0: from the beginning).
-Errors: PM001 the role does not hold READ_CONTENT, PM010 malformed filter.
+Errors: PM001 the role does not hold READ_CONTENT, PM006 no such message, PM010 malformed filter, PM015 a message is not
+suspended.
 Source: spec mail 4.2, 17.';
 
 create function parley_mail.read_message(

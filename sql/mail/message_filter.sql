@@ -29,15 +29,18 @@ create function parley_mail._p_message_properties() returns jsonb
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select '{"message_id": "number", "queue": "text", "status": "text", "sender": "text", "recipient_count": "number",
-    "subject": "text", "size": "number", "priority": "text", "source": "text", "tag": "text", "attempts": "number",
+  select '{"message_id": "number", "queue": "text",
+    "status": ["READY", "ACTIVE", "RETRY", "SUSPENDED", "PENDING_SUSPEND", "PENDING_REMOVE"], "sender": "text",
+    "recipient_count": "number", "subject": "text", "size": "size", "priority": ["HIGH", "NORMAL", "LOW"],
+    "source": ["SMTP", "SQL", "HTTP", "PICKUP", "REPLAY", "DSN"], "tag": "text", "attempts": "number",
     "next_attempt_at": "time", "last_error": "text", "reason": "text", "received_at": "time", "expires_at": "time",
     "network_message_id": "text", "header_message_id": "text", "parent_message_id": "number",
     "submitted_by": "text"}'::jsonb
 $$;
 
 comment on function parley_mail._p_message_properties() is
-'Gives the columns of parley_mail.messages with their types, but recipients, for which there is a condition.';
+'Gives the columns of parley_mail.messages with their types, as _p_parsed_conditions has them, but recipients, for which
+there is a condition.';
 
 create function parley_mail._p_own_conditions() returns text[]
 language sql immutable
@@ -113,29 +116,32 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_statuses constant text[] := array['READY', 'ACTIVE', 'RETRY', 'SUSPENDED', 'PENDING_SUSPEND', 'PENDING_REMOVE'];
+  v_properties constant jsonb := parley_mail._p_message_properties();
   v_key text;
 begin
-  found := parley_mail._p_require_properties(
-    filter, parley_mail._p_message_properties(), parley_mail._p_own_conditions()
-  );
+  found := parley_mail._p_require_properties(filter, v_properties, parley_mail._p_own_conditions());
   select k.key into v_key
   from jsonb_each(filter) as k
-  where jsonb_typeof(k.value) = 'object' and k.key <> 'not' and not parley_mail._p_message_properties() ? k.key
+  where jsonb_typeof(k.value) = 'object' and k.key <> 'not' and not v_properties ? k.key
   order by 1
   limit 1;
   if found then
     found := parley_mail._p_raise('filter value', format('%s has a value, and no comparisons.', v_key));
   end if;
-  if jsonb_typeof(filter -> 'status') <> 'object'
-    and not upper((filter -> 'status')::text)::jsonb <@ to_jsonb(v_statuses) then
-    found := parley_mail._p_raise('choice', 'status', filter ->> 'status', array_to_string(v_statuses, ', '));
-  elsif filter -> 'not' ? 'not' then
+  if filter -> 'not' ? 'not' then
     found := parley_mail._p_raise('condition', 'not', 'not once');
-  elsif jsonb_typeof(filter -> 'priority') <> 'object'
-    and upper(filter ->> 'priority') not in ('HIGH', 'NORMAL', 'LOW') then
-    found := parley_mail._p_raise('choice', 'priority', filter ->> 'priority', 'HIGH, NORMAL, LOW');
   end if;
+  -- A status, of which there may be several, and a priority are no patterns.
+  perform parley_mail._p_require_known(
+    k.key, v.value, parley_mail._p_like(case k.key when 'source' then v.value else translate(v.value, '*', '?') end),
+    v_properties -> k.key
+  )
+  from jsonb_each(filter) as k
+  cross join unnest(
+    case k.key when 'status' then parley_mail._p_listed(k.value) else array[k.value #>> '{}'] end
+  ) as v (value)
+  where jsonb_typeof(v_properties -> k.key) = 'array' and jsonb_typeof(k.value) <> 'object'
+  order by k.key;
   return true;
 end
 $$;
@@ -185,7 +191,7 @@ begin
   begin
     v_filter.messages := case when filter ? 'messages' then parley_mail._p_listed(filter -> 'messages')::bigint[] end;
     v_filter.before := clock_timestamp() - (filter ->> 'older')::interval;
-    v_filter.larger := (filter ->> 'larger')::bigint;
+    v_filter.larger := parley_mail._p_bytes(filter ->> 'larger');
     v_filter.attempts := (filter ->> 'attempts')::integer;
   exception
     when data_exception then

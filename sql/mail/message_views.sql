@@ -140,17 +140,32 @@ Arguments: filter; top, how many at most; after_id and after_queue, behind this 
 Errors: PM010 malformed filter.';
 
 create function parley_mail.find_messages(
-  filter jsonb, top integer default 100, after text default null, caller parley.caller default parley.current_caller()
+  filter jsonb, top integer default 100, after text default null, sort text default null,
+  caller parley.caller default parley.current_caller()
 ) returns setof parley_mail.waiting_message
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_sort parley_mail._p_sort;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'VIEW');
   found := parley_mail._p_require_set_up();
   found := parley_mail._p_require_top(top);
   if after !~ '^[0-9]{1,18} .' then
     found := parley_mail._p_raise('bookmark', after);
+  elsif sort is not null then
+    v_sort := parley_mail._p_parsed_sort(sort, after, parley_mail._p_message_properties());
+    return query
+    select m.*
+    from parley_mail._p_listed_messages(filter, null, 0, '') as m
+    order by
+      parley_mail._p_sort_number(to_jsonb(m), v_sort) nulls last,
+      parley_mail._p_sort_text(to_jsonb(m), v_sort, false) collate "C" nulls last,
+      parley_mail._p_sort_text(to_jsonb(m), v_sort, true) collate "C" desc nulls last,
+      m.message_id, m.queue collate "C"
+    limit top;
+    return;
   end if;
   return query
   select m.*
@@ -160,11 +175,12 @@ begin
 end
 $$;
 
-comment on function parley_mail.find_messages(jsonb, integer, text, parley.caller) is
+comment on function parley_mail.find_messages(jsonb, integer, text, text, parley.caller) is
 'Gives messages that wait and that a filter matches, the oldest first; one that waits in several queues for each.
 Arguments: filter, an object of conditions as docs/mail-operations.md lists them; top, how many at most; after, the
-bookmark of the last one that was seen (null: from the beginning).
-Errors: PM001 not allowed, PM005 mail is not configured, PM010 malformed filter or bookmark.
+bookmark of the last one that was seen (null: from the beginning); sort, a column, with :desc behind it for what is last
+first: then there is no after, and all that matches is read.
+Errors: PM001 not allowed, PM005 mail is not configured, PM010 malformed filter, bookmark or sort.
 Source: spec mail 17.';
 
 create function parley_mail._p_messages(caller parley.caller default parley.current_caller())

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -31,12 +32,12 @@ type Queue struct {
 	Velocity     *float64 `json:"velocity"`
 }
 
-// FindQueues gives the queues that a filter matches, those in which most waits first.
-func FindQueues(ctx context.Context, db pgdb.DB, filter Filter) ([]Queue, error) {
+// FindQueues gives the queues that a filter matches, by a column that may have :desc behind it; without one, those in which most waits first.
+func FindQueues(ctx context.Context, db pgdb.DB, filter Filter, sort string) ([]Queue, error) {
 	return collect[Queue](ctx, db, "read the queues of mail", `
 		select queue, status, messages, deferred, bytes, oldest_at, next_retry_at, last_error, suspended_for, incoming_rate::float8,
 			outgoing_rate::float8, velocity::float8
-		from parley_mail.find_queues($1::jsonb, 2147483647) order by messages desc, queue`, filter)
+		from parley_mail.find_queues($1::jsonb, 2147483647, sort => $2::text)`, filter, cmp.Or(sort, "messages:desc"))
 }
 
 // WaitingMessage is a message in a queue.
@@ -65,12 +66,18 @@ type WaitingMessage struct {
 	Bookmark         string     `json:"bookmark"`
 }
 
-// FindMessages gives messages that wait, at most so many, behind a bookmark.
-func FindMessages(ctx context.Context, db pgdb.DB, filter Filter, top int, after string) ([]WaitingMessage, error) {
+// Page is a part of a list: at most Top rows, those behind a bookmark, or the first by a column that may have :desc behind it.
+type Page struct {
+	Top         int
+	After, Sort string
+}
+
+// FindMessages gives a page of messages that wait.
+func FindMessages(ctx context.Context, db pgdb.DB, filter Filter, page Page) ([]WaitingMessage, error) {
 	return collect[WaitingMessage](ctx, db, "find messages", `
 		select message_id, queue, status, sender, recipients, recipient_count, subject, size, priority, source, tag, attempts, next_attempt_at,
 			last_error, reason, received_at, expires_at, network_message_id::text, header_message_id, parent_message_id, submitted_by, bookmark
-		from parley_mail.find_messages($1::jsonb, $2::integer, nullif($3::text, ''))`, filter, top, after)
+		from parley_mail.find_messages($1::jsonb, $2::integer, nullif($3::text, ''), nullif($4::text, ''))`, filter, page.Top, page.After, page.Sort)
 }
 
 // Step says how much of an operation is done in one transaction: at most Top messages; or nothing, when it only counts.
@@ -163,6 +170,12 @@ type Exported struct {
 	Content   []byte
 	Bookmark  int64
 }
+
+// Errors of ExportMessages that are about one message: it is not there, or not suspended.
+const (
+	CodeAbsent       = "PM006"
+	CodeNotSuspended = "PM015"
+)
 
 // ExportMessages gives suspended messages, at most so many, behind a bookmark.
 func ExportMessages(ctx context.Context, db pgdb.DB, filter Filter, top int, after int64) ([]Exported, error) {

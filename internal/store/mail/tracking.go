@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,33 @@ type EventFilter struct {
 	Event, Source     string
 	Since, Until      *time.Time
 	Limit             int // 0 for all
+	// Sort is a column, which may have :desc behind it; without one the oldest event is the first.
+	Sort string
+}
+
+// EventColumns are the columns of events, in the order of Event and of message tracking logs.
+var EventColumns = []string{
+	"date_time", "client_ip", "client_hostname", "server_ip", "server_hostname", "source_context", "connector_id", "source", "event_id",
+	"internal_message_id", "message_id", "network_message_id", "recipient_address", "recipient_status", "total_bytes", "recipient_count",
+	"related_recipient_address", "reference", "message_subject", "sender_address", "return_path", "message_info", "directionality",
+	"original_client_ip", "original_server_ip", "custom_data", "traffic_type", "log_id", "schema_version",
+}
+
+// eventOrder gives what stands behind ORDER BY: nothing but columns of the list.
+func eventOrder(sort string) (string, error) {
+	if sort == "" {
+		return "", nil
+	}
+	column, direction, _ := strings.Cut(strings.ToLower(sort), ":")
+	if !slices.Contains(EventColumns, column) || !slices.Contains([]string{"", "asc", "desc"}, direction) {
+		return "", fmt.Errorf("%q is nothing to sort by: give a column, and :desc behind it for what is last first; columns are %s",
+			sort, strings.Join(EventColumns, ", "))
+	}
+	order := column + " " + direction + " nulls last, "
+	if column == "internal_message_id" || column == "log_id" { // Numbers, as texts.
+		order = "length(" + column + ") " + direction + ", " + order
+	}
+	return order, nil
 }
 
 // Event is something that has happened to a message, with its fields in the order of message tracking logs.
@@ -57,13 +85,14 @@ type Event struct {
 	SchemaVersion     *string   `json:"schema_version"`
 }
 
-// Events gives events of messages to each, the oldest first, as they arrive.
+// Events gives events of messages to each, as they arrive.
 func Events(ctx context.Context, db pgdb.DB, f EventFilter, each func(Event) error) error {
+	order, err := eventOrder(f.Sort)
+	if err != nil {
+		return err
+	}
 	rows, err := db.Query(ctx, `
-		select date_time, client_ip, client_hostname, server_ip, server_hostname, source_context, connector_id, source, event_id,
-			internal_message_id, message_id, network_message_id, recipient_address, recipient_status, total_bytes, recipient_count,
-			related_recipient_address, reference, message_subject, sender_address, return_path, message_info, directionality,
-			original_client_ip, original_server_ip, custom_data::text, traffic_type, log_id, schema_version
+		select `+strings.Replace(strings.Join(EventColumns, ", "), "custom_data", "custom_data::text", 1)+`
 		from parley_mail.tracking
 		where ($1::bigint = 0 or internal_message_id = $1::bigint::text)
 			and ($2::text = '' or message_id = $2)
@@ -73,7 +102,7 @@ func Events(ctx context.Context, db pgdb.DB, f EventFilter, each func(Event) err
 			and ($6::text = '' or source = upper($6))
 			and ($7::timestamptz is null or date_time >= $7)
 			and ($8::timestamptz is null or date_time < $8)
-		order by date_time, internal_message_id
+		order by `+order+`date_time, internal_message_id
 		limit nullif($9::integer, 0)`,
 		f.Message, f.MessageID, pattern(f.Sender), pattern(f.Recipient), f.Event, f.Source, f.Since, f.Until, f.Limit)
 	if err != nil {
