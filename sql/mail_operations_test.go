@@ -187,8 +187,10 @@ func TestSuspendedMessagesAreExportedForReplay(t *testing.T) {
 		number   int
 		says     string
 	}{
-		{[]int64{id}, 15, "READY in queue DNS/internet/example.com"}, {[]int64{later}, 15, "READY in queue SUBMISSION/-/-"},
-		{[]int64{0, id}, 6, "never submitted"}, {[]int64{id, 0}, 15, "parley_mail.suspend_messages"},
+		{[]int64{id}, 15, "READY in queue DNS/internet/example.com"},
+		{[]int64{later}, 15, "READY in queue SUBMISSION/-/-"},
+		{[]int64{0, id}, 6, "never submitted"},
+		{[]int64{id, 0}, 15, "parley_mail.suspend_messages"},
 	} {
 		refusal := r.refusesMail(c.number, "select parley_mail.export_messages(jsonb_build_object('messages', $1::bigint[]))", c.messages)
 		if !strings.Contains(refusal.Detail+refusal.Hint, c.says) {

@@ -75,8 +75,8 @@ func newMailMessagesCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "messages",
 		Short: "List messages that wait",
-		Long: `List messages that wait, the oldest first or by a column: those that match each flag that is given. One that waits in several queues
-is listed for each. You need the right VIEW.`,
+		Long: `List messages that wait, the oldest first or by a column: those that match each flag that is given. One that waits in several
+queues is listed for each. You need the right VIEW.`,
 		Example: `  parley mail messages --queue 'DNS/*' --status RETRY
   parley mail messages --sender 'shop@*' --older-than 1h --json
   parley mail messages --larger-than '5 MB' --sort size:desc`,

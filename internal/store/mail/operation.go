@@ -32,7 +32,8 @@ type Queue struct {
 	Velocity     *float64 `json:"velocity"`
 }
 
-// FindQueues gives the queues that a filter matches, by a column that may have :desc behind it; without one, those in which most waits first.
+// FindQueues gives the queues that a filter matches, by a column that may have :desc behind it; without one, those in which most waits
+// first.
 func FindQueues(ctx context.Context, db pgdb.DB, filter Filter, sort string) ([]Queue, error) {
 	return collect[Queue](ctx, db, "read the queues of mail", `
 		select queue, status, messages, deferred, bytes, oldest_at, next_retry_at, last_error, suspended_for, incoming_rate::float8,
@@ -77,7 +78,8 @@ func FindMessages(ctx context.Context, db pgdb.DB, filter Filter, page Page) ([]
 	return collect[WaitingMessage](ctx, db, "find messages", `
 		select message_id, queue, status, sender, recipients, recipient_count, subject, size, priority, source, tag, attempts, next_attempt_at,
 			last_error, reason, received_at, expires_at, network_message_id::text, header_message_id, parent_message_id, submitted_by, bookmark
-		from parley_mail.find_messages($1::jsonb, $2::integer, nullif($3::text, ''), nullif($4::text, ''))`, filter, page.Top, page.After, page.Sort)
+		from parley_mail.find_messages($1::jsonb, $2::integer, nullif($3::text, ''), nullif($4::text, ''))`,
+		filter, page.Top, page.After, page.Sort)
 }
 
 // Step says how much of an operation is done in one transaction: at most Top messages; or nothing, when it only counts.
