@@ -36435,8 +36435,12 @@ from (values
   (10, 'condition', 'a filter has no condition "%1$s"', 'Conditions are: %2$s; none is null.',
     'See docs/mail-operations.md.'),
   (10, 'filter value', 'a condition of the filter cannot be read', '%1$s',
-    'Numbers and times are written as in SQL, older is an interval such as 1 hour.'),
+    'Numbers and times are written as in SQL, sizes also as 10 kB or 5 MB, older is an interval such as 1 hour.'),
   (10, 'bookmark', '"%1$s" is no bookmark', null, 'Give the column bookmark of the last message that was seen.'),
+  (10, 'sort', '"%1$s" is nothing to sort by', 'Columns are: %2$s.',
+    'Give one of them, and :desc behind it for what is last first.'),
+  (10, 'sorted page', 'a list that is sorted has no bookmarks', 'It was asked to begin after "%1$s".',
+    'Leave sort or after out, or give a larger top.'),
   (10, 'nothing to change', 'nothing is to be changed', null, 'Give a priority, an expiry or a time.'),
   (10, 'top', 'top is %1$s', null, 'Give a positive number: so many messages are touched in one call.'),
   (11, 'other content', 'idempotency key "%1$s" was used for another message',
@@ -36460,7 +36464,10 @@ from (values
     'Suspend what comes out of it, and remove it there.'),
   (6, 'domain', '"%1$s" is no domain', null, 'Write it as example.com.'),
   (14, 'pressure', 'mail transport takes no messages now', '%1$s',
-    'Try again later; the transaction may go on without the message.')
+    'Try again later; the transaction may go on without the message.'),
+  (15, 'not suspended', 'message %1$s is not suspended', 'It is %2$s in queue %3$s.',
+    'Hold it first: select parley_mail.suspend_messages(''{"messages": [%1$s]}''); what is under way is held when its '
+      || 'attempt has failed, and what is in SUBMISSION/-/- can be held when it is categorized.')
 ) as e (number, situation, message, cause, remedy);
 
 comment on view parley_mail.errors is
@@ -43597,7 +43604,10 @@ begin
     select w.lease_id, array_agg(w.item_id) as items
     from unnest(array['mail', 'mail_service']) as s (system)
     cross join lateral parley_store.claim_expired(s.system, _p_expire_waiting.items) as w
-    group by w.lease_id
+    join parley_store.lanes as l on l.system = s.system and l.lane = w.lane
+    group by l.lane_id, w.lease_id
+    -- Ending a lease locks its lane: in the order of all who do that.
+    order by l.lane_id
   loop
     v_expired := v_expired + parley_mail._p_expire_items(v_lease.lease_id, v_lease.items);
   end loop;
@@ -44627,8 +44637,10 @@ begin
     select u.lane, s.lease_max, s.lease_start, s.retry_policy, s.priority_shares
     from (select distinct o.lane from unnest(lanes) as o (lane)) as u
     cross join lateral parley_mail._p_settings_of_hop(u.lane) as s
+    left join parley_store.lanes as l on l.system = 'mail' and l.lane = u.lane
     where u.lane !~ '^(SERVICE|POISON|UNREACHABLE)/'
-    order by u.lane
+    -- In the order in which who records outcomes locks lanes; those that are to be made, by name.
+    order by l.lane_id nulls last, u.lane
   loop
     perform parley_store.set_lane(
       'mail', v_lane.lane, lease_max => v_lane.lease_max, retry_policy => v_lane.retry_policy,
@@ -47044,8 +47056,9 @@ Source: spec mail 20.';
 -- Conditions on any property that operators see (spec mail 17): equals, not, contains, greater, less.
 --
 -- A filter has, by the name of a column, a value, or an object of comparisons, such as
--- {"size": {"greater": 100000, "less": 1000000}, "reason": {"contains": "hold"}}. Nothing of a filter becomes part of a
--- statement: a row is compared as JSON, by the type that the column has.
+-- {"size": {"greater": "100 kB", "less": 1000000}, "reason": {"contains": "hold"}}. Nothing of a filter becomes part of
+-- a statement: a row is compared as JSON, by the type that the column has. What no name of a closed set could fulfil is
+-- refused: it would choose nothing, as if there were nothing.
 
 create type parley_mail._p_condition as (
   property text,
@@ -47058,6 +47071,39 @@ create type parley_mail._p_condition as (
 comment on type parley_mail._p_condition is
 'A comparison with a property: of texts by pattern, in lower case, which is one of LIKE unless it is greater or less; of
 numbers; or of times.';
+
+create function parley_mail._p_bytes(written text) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  -- PostgreSQL 14 and 15 do not know B.
+  select pg_size_bytes(regexp_replace(written, '^([-+.0-9e ]*)b *$', E'\\1', 'i'))
+$$;
+
+comment on function parley_mail._p_bytes(text) is
+'Gives how many bytes a size is that is written as PostgreSQL does (10 kB) or as Exchange (10KB, 512B); a number is
+bytes.';
+
+create function parley_mail._p_require_known(property text, value text, pattern text, known jsonb) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not exists (
+    select from jsonb_array_elements_text(known) as k (name) where lower(k.name) like pattern escape '!'
+  ) then
+    found := parley_mail._p_raise('choice', property, value, (
+      select string_agg(k.name, ', ' order by k.n) from jsonb_array_elements_text(known) with ordinality as k (name, n)
+    ));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_known(text, text, text, jsonb) is
+'Refuses a text that none of the names of a closed set is like, and lists them.
+Arguments: property; value, as it was given; pattern of it, as _p_like makes it; known, the names.
+Errors: PM010.';
 
 create function parley_mail._p_parsed_conditions(filter jsonb, properties jsonb) returns parley_mail._p_condition[]
 language plpgsql stable
@@ -47080,7 +47126,8 @@ begin
     order by f.key, c.key
   loop
     v_text := v_given.value #>> '{}';
-    if v_given.comparison <> all (v_known) or v_given.comparison = 'contains' and v_given.type <> 'text' then
+    if v_given.comparison <> all (v_known)
+      or v_given.comparison = 'contains' and v_given.type in ('number', 'size', 'time') then
       found := parley_mail._p_raise(
         'choice', v_given.property, v_given.comparison, 'equals, not, greater, less, and of texts contains'
       );
@@ -47094,6 +47141,8 @@ begin
       case v_given.type
         when 'number' then
           v_condition.number := v_text::numeric;
+        when 'size' then
+          v_condition.number := parley_mail._p_bytes(v_text);
         when 'time' then
           v_condition.moment := v_text::timestamptz;
         else
@@ -47107,6 +47156,9 @@ begin
       when data_exception then
         found := parley_mail._p_raise('filter value', sqlerrm);
     end;
+    if v_given.type like '[%' and v_given.comparison not in ('greater', 'less') then
+      found := parley_mail._p_require_known(v_given.property, v_text, v_condition.pattern, v_given.type::jsonb);
+    end if;
     v_conditions := v_conditions || v_condition;
   end loop;
   return v_conditions;
@@ -47115,7 +47167,8 @@ $$;
 
 comment on function parley_mail._p_parsed_conditions(jsonb, jsonb) is
 'Reads the conditions of a filter on properties; null: there is none.
-Arguments: filter; properties, the type of each: text, number or time. What is no property is passed over.
+Arguments: filter; properties, the type of each: text, number, size (a number that may have a unit), time, or a list of
+the only texts that there are. What is no property is passed over.
 Errors: PM010 no such comparison, a value that is not of the type.';
 
 create function parley_mail._p_fulfilled(shown jsonb, conditions parley_mail._p_condition[]) returns integer
@@ -47200,15 +47253,18 @@ create function parley_mail._p_message_properties() returns jsonb
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select '{"message_id": "number", "queue": "text", "status": "text", "sender": "text", "recipient_count": "number",
-    "subject": "text", "size": "number", "priority": "text", "source": "text", "tag": "text", "attempts": "number",
+  select '{"message_id": "number", "queue": "text",
+    "status": ["READY", "ACTIVE", "RETRY", "SUSPENDED", "PENDING_SUSPEND", "PENDING_REMOVE"], "sender": "text",
+    "recipient_count": "number", "subject": "text", "size": "size", "priority": ["HIGH", "NORMAL", "LOW"],
+    "source": ["SMTP", "SQL", "HTTP", "PICKUP", "REPLAY", "DSN"], "tag": "text", "attempts": "number",
     "next_attempt_at": "time", "last_error": "text", "reason": "text", "received_at": "time", "expires_at": "time",
     "network_message_id": "text", "header_message_id": "text", "parent_message_id": "number",
     "submitted_by": "text"}'::jsonb
 $$;
 
 comment on function parley_mail._p_message_properties() is
-'Gives the columns of parley_mail.messages with their types, but recipients, for which there is a condition.';
+'Gives the columns of parley_mail.messages with their types, as _p_parsed_conditions has them, but recipients, for which
+there is a condition.';
 
 create function parley_mail._p_own_conditions() returns text[]
 language sql immutable
@@ -47284,29 +47340,32 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_statuses constant text[] := array['READY', 'ACTIVE', 'RETRY', 'SUSPENDED', 'PENDING_SUSPEND', 'PENDING_REMOVE'];
+  v_properties constant jsonb := parley_mail._p_message_properties();
   v_key text;
 begin
-  found := parley_mail._p_require_properties(
-    filter, parley_mail._p_message_properties(), parley_mail._p_own_conditions()
-  );
+  found := parley_mail._p_require_properties(filter, v_properties, parley_mail._p_own_conditions());
   select k.key into v_key
   from jsonb_each(filter) as k
-  where jsonb_typeof(k.value) = 'object' and k.key <> 'not' and not parley_mail._p_message_properties() ? k.key
+  where jsonb_typeof(k.value) = 'object' and k.key <> 'not' and not v_properties ? k.key
   order by 1
   limit 1;
   if found then
     found := parley_mail._p_raise('filter value', format('%s has a value, and no comparisons.', v_key));
   end if;
-  if jsonb_typeof(filter -> 'status') <> 'object'
-    and not upper((filter -> 'status')::text)::jsonb <@ to_jsonb(v_statuses) then
-    found := parley_mail._p_raise('choice', 'status', filter ->> 'status', array_to_string(v_statuses, ', '));
-  elsif filter -> 'not' ? 'not' then
+  if filter -> 'not' ? 'not' then
     found := parley_mail._p_raise('condition', 'not', 'not once');
-  elsif jsonb_typeof(filter -> 'priority') <> 'object'
-    and upper(filter ->> 'priority') not in ('HIGH', 'NORMAL', 'LOW') then
-    found := parley_mail._p_raise('choice', 'priority', filter ->> 'priority', 'HIGH, NORMAL, LOW');
   end if;
+  -- A status, of which there may be several, and a priority are no patterns.
+  perform parley_mail._p_require_known(
+    k.key, v.value, parley_mail._p_like(case k.key when 'source' then v.value else translate(v.value, '*', '?') end),
+    v_properties -> k.key
+  )
+  from jsonb_each(filter) as k
+  cross join unnest(
+    case k.key when 'status' then parley_mail._p_listed(k.value) else array[k.value #>> '{}'] end
+  ) as v (value)
+  where jsonb_typeof(v_properties -> k.key) = 'array' and jsonb_typeof(k.value) <> 'object'
+  order by k.key;
   return true;
 end
 $$;
@@ -47356,7 +47415,7 @@ begin
   begin
     v_filter.messages := case when filter ? 'messages' then parley_mail._p_listed(filter -> 'messages')::bigint[] end;
     v_filter.before := clock_timestamp() - (filter ->> 'older')::interval;
-    v_filter.larger := (filter ->> 'larger')::bigint;
+    v_filter.larger := parley_mail._p_bytes(filter ->> 'larger');
     v_filter.attempts := (filter ->> 'attempts')::integer;
   exception
     when data_exception then
@@ -47370,6 +47429,84 @@ comment on function parley_mail._p_parsed_filter(jsonb) is
 'Reads a filter.
 Errors: PM010 malformed.';
 
+-- sql/mail/sorting.sql
+
+-- In which order lists of messages and queues come (spec mail 17): by one of the columns by which a filter chooses.
+--
+-- As with conditions, nothing of what was given becomes part of a statement: a row is read as JSON, by the type that
+-- the column has.
+
+create type parley_mail._p_sort as (
+  property text,
+  type jsonb,
+  is_descending boolean
+);
+
+comment on type parley_mail._p_sort is 'A column to sort by, with its type as _p_parsed_conditions has it.';
+
+create function parley_mail._p_parsed_sort(sort text, after text, properties jsonb) returns parley_mail._p_sort
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_parts constant text[] := regexp_match(sort, '^ *([a-z_]+) *(?:: *(asc|desc) *)?$', 'i');
+  v_sort parley_mail._p_sort;
+begin
+  if sort is null then
+    return null;
+  elsif after is not null then
+    found := parley_mail._p_raise('sorted page', after);
+  end if;
+  v_sort.property := lower(v_parts[1]);
+  v_sort.type := properties -> v_sort.property;
+  v_sort.is_descending := coalesce(lower(v_parts[2]) = 'desc', false);
+  if v_sort.type is null then
+    found := parley_mail._p_raise('sort', sort, (
+      select string_agg(p.name, ', ' order by p.name) from jsonb_object_keys(properties) as p (name)
+    ));
+  end if;
+  return v_sort;
+end
+$$;
+
+comment on function parley_mail._p_parsed_sort(text, text, jsonb) is
+'Reads by what to sort; null where nothing is given.
+Arguments: sort, a column, and :asc or :desc; after, a bookmark, which a sorted list cannot begin behind; properties,
+the columns with their types.
+Errors: PM010 no such column, a bookmark.';
+
+create function parley_mail._p_sort_number(shown jsonb, sort parley_mail._p_sort) returns numeric
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when sort.is_descending then -1 else 1 end * case
+    when jsonb_typeof(sort.type) = 'array' then (
+      select k.n
+      from jsonb_array_elements_text(sort.type) with ordinality as k (name, n)
+      where k.name = shown ->> sort.property
+    )
+    when sort.type = '"time"' then extract(epoch from (shown ->> sort.property)::timestamptz)
+    when sort.type <> '"text"' then (shown ->> sort.property)::numeric
+  end
+$$;
+
+comment on function parley_mail._p_sort_number(jsonb, parley_mail._p_sort) is
+'Gives the place of a row among others by a number, a time or a name of a closed set, the first of which is the least;
+null where it is a text or missing.
+Arguments: shown, the properties of the row; sort.';
+
+create function parley_mail._p_sort_text(shown jsonb, sort parley_mail._p_sort, is_descending boolean) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select lower(shown ->> sort.property)
+  where sort.type = '"text"' and sort.is_descending = _p_sort_text.is_descending
+$$;
+
+comment on function parley_mail._p_sort_text(jsonb, parley_mail._p_sort, boolean) is
+'Gives the text by which a row is sorted, in lower case; null where it is no text, or sorted in the other direction.
+Arguments: shown, the properties of the row; sort; is_descending, the direction.';
+
 -- sql/mail/find_queues.sql
 
 -- Which queues: a list by filter and page (spec mail 17).
@@ -47378,17 +47515,20 @@ create function parley_mail._p_queue_properties() returns jsonb
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select '{"queue": "text", "delivery_type": "text", "connector": "text", "next_hop": "text", "status": "text",
+  select '{"queue": "text",
+    "delivery_type": ["DNS", "SMART_HOST", "MAILBOX", "SERVICE", "SUBMISSION", "UNREACHABLE", "POISON"],
+    "connector": "text", "next_hop": "text", "status": ["ACTIVE", "CONNECTING", "READY", "RETRY", "SUSPENDED"],
     "messages": "number", "deferred": "number", "next_retry_at": "time", "failing_since": "time", "failures": "number",
-    "last_error": "text", "suspended_for": "text", "oldest_at": "time", "bytes": "number", "high": "number",
+    "last_error": "text", "suspended_for": "text", "oldest_at": "time", "bytes": "size", "high": "number",
     "normal": "number", "low": "number", "incoming_rate": "number", "outgoing_rate": "number", "velocity": "number",
     "connections": "number", "max_connections": "number", "succeeded_at": "time"}'::jsonb
 $$;
 
-comment on function parley_mail._p_queue_properties() is 'Gives the columns of parley_mail.queues with their types.';
+comment on function parley_mail._p_queue_properties() is
+'Gives the columns of parley_mail.queues with their types, as _p_parsed_conditions has them.';
 
 create function parley_mail.find_queues(
-  filter jsonb default '{}', top integer default 1000, after text default null,
+  filter jsonb default '{}', top integer default 1000, after text default null, sort text default null,
   caller parley.caller default parley.current_caller()
 ) returns setof parley_mail.queues
 language plpgsql stable security definer
@@ -47397,6 +47537,7 @@ as $$
 declare
   v_is parley_mail._p_condition[];
   v_not parley_mail._p_condition[];
+  v_sort parley_mail._p_sort;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'VIEW');
   found := parley_mail._p_require_top(top);
@@ -47406,21 +47547,27 @@ begin
     found := parley_mail._p_require_properties(filter -> 'not', parley_mail._p_queue_properties(), '{}');
     v_not := parley_mail._p_parsed_conditions(filter -> 'not', parley_mail._p_queue_properties());
   end if;
+  v_sort := parley_mail._p_parsed_sort(sort, after, parley_mail._p_queue_properties());
   return query
   select q.*
   from parley_mail.queues as q
   where (after is null or q.queue collate "C" > after collate "C")
     and (v_is is null and v_not is null or parley_mail._p_is_chosen(to_jsonb(q), v_is, v_not))
-  order by q.queue collate "C"
+  order by
+    case when sort is not null then parley_mail._p_sort_number(to_jsonb(q), v_sort) end nulls last,
+    case when sort is not null then parley_mail._p_sort_text(to_jsonb(q), v_sort, false) end collate "C" nulls last,
+    case when sort is not null then parley_mail._p_sort_text(to_jsonb(q), v_sort, true) end collate "C" desc nulls last,
+    q.queue collate "C"
   limit top;
 end
 $$;
 
-comment on function parley_mail.find_queues(jsonb, integer, text, parley.caller) is
+comment on function parley_mail.find_queues(jsonb, integer, text, text, parley.caller) is
 'Gives queues that a filter matches, by name.
 Arguments: filter, an object of conditions on the columns of parley_mail.queues as docs/mail-operations.md says; top,
-how many at most; after, the name of the last one that was seen (null: from the beginning).
-Errors: PM001 not allowed, PM010 malformed filter.
+how many at most; after, the name of the last one that was seen (null: from the beginning); sort, a column, with :desc
+behind it for what is last first: then there is no after.
+Errors: PM001 not allowed, PM010 malformed filter or sort.
 Source: spec mail 17.';
 
 -- sql/mail/waiting_messages.sql
@@ -47717,17 +47864,32 @@ Arguments: filter; top, how many at most; after_id and after_queue, behind this 
 Errors: PM010 malformed filter.';
 
 create function parley_mail.find_messages(
-  filter jsonb, top integer default 100, after text default null, caller parley.caller default parley.current_caller()
+  filter jsonb, top integer default 100, after text default null, sort text default null,
+  caller parley.caller default parley.current_caller()
 ) returns setof parley_mail.waiting_message
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_sort parley_mail._p_sort;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'VIEW');
   found := parley_mail._p_require_set_up();
   found := parley_mail._p_require_top(top);
   if after !~ '^[0-9]{1,18} .' then
     found := parley_mail._p_raise('bookmark', after);
+  elsif sort is not null then
+    v_sort := parley_mail._p_parsed_sort(sort, after, parley_mail._p_message_properties());
+    return query
+    select m.*
+    from parley_mail._p_listed_messages(filter, null, 0, '') as m
+    order by
+      parley_mail._p_sort_number(to_jsonb(m), v_sort) nulls last,
+      parley_mail._p_sort_text(to_jsonb(m), v_sort, false) collate "C" nulls last,
+      parley_mail._p_sort_text(to_jsonb(m), v_sort, true) collate "C" desc nulls last,
+      m.message_id, m.queue collate "C"
+    limit top;
+    return;
   end if;
   return query
   select m.*
@@ -47737,11 +47899,12 @@ begin
 end
 $$;
 
-comment on function parley_mail.find_messages(jsonb, integer, text, parley.caller) is
+comment on function parley_mail.find_messages(jsonb, integer, text, text, parley.caller) is
 'Gives messages that wait and that a filter matches, the oldest first; one that waits in several queues for each.
 Arguments: filter, an object of conditions as docs/mail-operations.md lists them; top, how many at most; after, the
-bookmark of the last one that was seen (null: from the beginning).
-Errors: PM001 not allowed, PM005 mail is not configured, PM010 malformed filter or bookmark.
+bookmark of the last one that was seen (null: from the beginning); sort, a column, with :desc behind it for what is last
+first: then there is no after, and all that matches is read.
+Errors: PM001 not allowed, PM005 mail is not configured, PM010 malformed filter, bookmark or sort.
 Source: spec mail 17.';
 
 create function parley_mail._p_messages(caller parley.caller default parley.current_caller())
@@ -48342,6 +48505,42 @@ $$;
 comment on function parley_mail._p_record_read(oid, text, bigint, jsonb) is
 'Records that somebody reads a message: in the audit, and in the log of the server, which no rollback takes back.';
 
+create function parley_mail._p_require_held(filter jsonb) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_missing record;
+begin
+  found := parley_mail._p_require_set_up();
+  with chosen as materialized (
+    -- One that waits in several queues can be had as soon as it is suspended in one.
+    select distinct on (w.message_id) w.message_id, w.status, w.queue
+    from parley_mail._p_listed_messages(filter, null, 0, '') as w
+    order by w.message_id, w.status <> 'SUSPENDED', w.queue collate "C"
+  )
+
+  select n.id, c.status, c.queue into v_missing
+  from unnest((parley_mail._p_parsed_filter(filter)).messages) with ordinality as n (id, n)
+  left join chosen as c on c.message_id = n.id
+  where c.status <> 'SUSPENDED'
+    or c.status is null and not exists (select from parley_mail._p_message as m where m.message_id = n.id)
+  order by n.n
+  limit 1;
+  if v_missing.status is not null then
+    found := parley_mail._p_raise('not suspended', v_missing.id::text, v_missing.status, v_missing.queue);
+  elsif v_missing.id is not null then
+    found := parley_mail._p_raise('message', v_missing.id::text);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_held(jsonb) is
+'Refuses a filter that names a message by its number that is not there, or that it matches in none but queues in which
+it is not suspended.
+Errors: PM005 mail is not configured, PM006 no such message, PM010 malformed filter, PM015 not suspended.';
+
 create function parley_mail.export_messages(
   filter jsonb, top integer default 10, after bigint default 0, caller parley.caller default parley.current_caller()
 ) returns table (message_id bigint, queue text, file_name text, content bytea, bookmark bigint)
@@ -48354,6 +48553,10 @@ declare
 begin
   found := parley_mail._p_require(v_caller, 'READ_CONTENT');
   found := parley_mail._p_require_top(top);
+  -- Once is enough: who asks for the next ones has been given some.
+  if filter ? 'messages' and coalesce(after, 0) = 0 then
+    found := parley_mail._p_require_held(filter);
+  end if;
   for v_item in
     select w.message_id, w.queue, w.item_id
     from parley_mail._p_matching(filter, 'export', null) as w
@@ -48376,9 +48579,11 @@ end
 $$;
 
 comment on function parley_mail.export_messages(jsonb, integer, bigint, parley.caller) is
-'Gives suspended messages as files of the replay folder; they stay where they are. What is not suspended is not given.
+'Gives suspended messages as files of the replay folder; they stay where they are. What is not suspended is not given,
+and refused where the filter names it by its number.
 Arguments: filter; top, how many at most; after, the bookmark of the last one that was given (0: from the beginning).
-Errors: PM001 the role does not hold READ_CONTENT, PM010 malformed filter.
+Errors: PM001 the role does not hold READ_CONTENT, PM006 no such message, PM010 malformed filter, PM015 a message is not
+suspended.
 Source: spec mail 4.2, 17.';
 
 create function parley_mail.read_message(
@@ -48439,7 +48644,8 @@ begin
     from parley_mail._p_held_domain as h
     join parley_store.lanes as l on l.system = 'mail' and l.lane like 'DNS/%' and split_part(l.lane, '/', 3) = h.domain
     where l.suspended_at is null
-    order by l.lane
+    -- In the order in which who records outcomes locks lanes.
+    order by l.lane_id
   loop
     v_suspended := v_suspended
       + parley_store.suspend_lane('mail', v_lane.lane, 'domain held: ' || v_lane.domain)::integer;
@@ -48497,7 +48703,8 @@ begin
   end if;
   perform parley_store.resume_lane('mail', l.lane, pg_get_userbyid(v_caller))
   from parley_store.lanes as l
-  where l.system = 'mail' and l.suspended_for = 'domain held: ' || parley_mail._p_folded(release_domain.domain);
+  where l.system = 'mail' and l.suspended_for = 'domain held: ' || parley_mail._p_folded(release_domain.domain)
+  order by l.lane_id;
   perform parley_mail._p_record_audit(v_caller, 'release domain', domain, null);
   return true;
 end
