@@ -65,7 +65,7 @@ func TestMailWithOneKeyGoesToOneConversation(t *testing.T) {
 		{"THREAD", `'orders+1@example.org'`, `{"References": "<1@x> <2@x>", "In-Reply-To": "<2@x>"}`, "<1@x> orders+1@example.org"},
 		{"THREAD", `'orders+1@example.org'`, `{"In-Reply-To": "your message <1@x> of today"}`, "<1@x> orders+1@example.org"},
 		{"IN_REPLY_TO", `'orders+1@example.org'`, `{"References": "<1@x> <2@x>", "In-Reply-To": "<2@x>"}`, "<2@x> orders+1@example.org"},
-		{"THREAD", `'orders+1@example.org'`, `{"References": "(was <9@x> (of <8@x>)) <1@x> <2@x>"}`, "<1@x> orders+1@example.org"},
+		{"THREAD", `'orders+1@example.org'`, `{"References": "(was (of <8@x>) <9@x>) <1@x> <2@x>"}`, "<1@x> orders+1@example.org"},
 		{"IN_REPLY_TO", `'orders+1@example.org'`, `{"In-Reply-To": "\"my <9@x>\" of (\\) <8@x>) today <2@x>"}`, "<2@x> orders+1@example.org"},
 		{"IN_REPLY_TO", `'orders+1@example.org'`, `{"In-Reply-To": "an open (comment <2@x>"}`, "<2@x> orders+1@example.org"},
 		{"SENDER", `'orders+1@example.org', 'orders+2@example.org'`, `{}`, "ann@example.org orders+1@example.org orders+2@example.org"},
@@ -353,6 +353,9 @@ func TestMaintenanceEndsConversationsThatServicesHaveEnded(t *testing.T) {
 		if found := values[string](b.session, "select code from parley.diagnose_runtime(patience => '0')"); slices.Contains(found, "no-reader") ||
 			c.finding != "" && !slices.Contains(found, c.finding) {
 			t.Errorf("a service that %s: there is found %v", c.does, found)
+		}
+		if c.finding == "mail-service-error" {
+			equal(b.session, true, "select cause like '%: no more' from parley.diagnose_runtime() where code = 'mail-service-error'")
 		}
 		left := 0
 		if !c.ends {

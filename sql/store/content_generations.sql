@@ -63,6 +63,7 @@ comment on function parley_store._p_current_slot() is 'Gives the generation that
 create function parley_store._p_truncate_generation(slot smallint) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
 as $$
 begin
   begin
@@ -71,11 +72,12 @@ begin
       -- Gives the lock back, for which all who read would wait to the end of this transaction.
       raise exception using errcode = 'lock_not_available', message = 'a body is in it';
     end if;
+    -- Its TOAST table has locks of its own, such as that of autovacuum.
+    execute format('truncate parley_store._p_content_chunk_%s', slot);
   exception
     when lock_not_available then
       return false;
   end;
-  execute format('truncate parley_store._p_content_chunk_%s', slot);
   update parley_store._p_content_generation as g
   set opened_at = '-infinity'
   where g.slot = _p_truncate_generation.slot;

@@ -256,7 +256,7 @@ func TestMessageIDs(t *testing.T) {
 		"<1@x> <2@x>":                                "<1@x> <2@x>",
 		"<1@x><2@x>":                                 "<1@x> <2@x>",
 		"your message <1@x> of today":                "<1@x>",
-		"(was <9@x> (of <8@x>)) <1@x>":               "<1@x>",
+		"(was (of <8@x>) <9@x>) <1@x>":               "<1@x>",
 		`"<9@x>" wrote <1@x>`:                        "<1@x>",
 		`"a \"<9@x>" (b \) <8@x>) <1@x>`:             "<1@x>",
 		`("no string) <1@x> (" <9@x>)`:               "<1@x>",
