@@ -32653,6 +32653,7 @@ comment on function parley_store._p_current_slot() is 'Gives the generation that
 create function parley_store._p_truncate_generation(slot smallint) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
 as $$
 begin
   begin
@@ -32661,11 +32662,12 @@ begin
       -- Gives the lock back, for which all who read would wait to the end of this transaction.
       raise exception using errcode = 'lock_not_available', message = 'a body is in it';
     end if;
+    -- Its TOAST table has locks of its own, such as that of autovacuum.
+    execute format('truncate parley_store._p_content_chunk_%s', slot);
   exception
     when lock_not_available then
       return false;
   end;
-  execute format('truncate parley_store._p_content_chunk_%s', slot);
   update parley_store._p_content_generation as g
   set opened_at = '-infinity'
   where g.slot = _p_truncate_generation.slot;
@@ -45746,7 +45748,8 @@ Source: spec mail 4.3.';
 -- there may be mail that nobody has received, are counted by service, for parley diagnose.
 --
 -- Whoever wants answers has from_service name a service of his own, whose queue nobody reads but he.
--- Locks: what RECEIVE and END CONVERSATION lock; groups that somebody else holds are passed by.
+-- Locks: what RECEIVE and END CONVERSATION lock, where groups that somebody else holds are passed by; then rows of
+-- _p_unread_reply by their key.
 
 create table parley_mail._p_unread_reply (
   service text,
@@ -45768,6 +45771,8 @@ as $$
 declare
   v_reply record;
   v_done integer := 0;
+  v_services text[] := array[]::text[];
+  v_errors text[] := array[]::text[];
 begin
   for v_reply in
     select r.conversation_handle,
@@ -45781,18 +45786,29 @@ begin
   loop
     v_done := v_done + 1;
     if v_reply.kind <> 'END' then
-      insert into parley_mail._p_unread_reply as u (service, is_error, replies, last_text, last_at)
-      select e.far_service, v_reply.kind = 'ERROR', 1,
-        case when v_reply.kind = 'ERROR' then left(encode(v_reply.message_body, 'escape'), 1000) end, clock_timestamp()
-      from parley.conversation_endpoints as e
-      where e.conversation_handle = v_reply.conversation_handle
-      on conflict on constraint _p_unread_reply_pkey do update
-      set replies = u.replies + 1, last_text = excluded.last_text, last_at = excluded.last_at;
+      v_services := v_services || (
+        select e.far_service
+        from parley.conversation_endpoints as e
+        where e.conversation_handle = v_reply.conversation_handle
+      );
+      v_errors := v_errors || case
+        when v_reply.kind = 'ERROR'
+          then coalesce(substring(encode(v_reply.message_body, 'escape') from '<Description>([^<]*)'), '')
+      end;
     end if;
     if v_reply.kind <> 'ANSWER' then
       perform parley.end_conversation(v_reply.conversation_handle);
     end if;
   end loop;
+  -- In one order: other daemons do the same.
+  insert into parley_mail._p_unread_reply as u (service, is_error, replies, last_text, last_at)
+  select a.service, a.error is not null, count(*), max(a.error), clock_timestamp()
+  from unnest(v_services, v_errors) as a (service, error)
+  where a.service is not null
+  group by 1, 2
+  order by 1, 2
+  on conflict on constraint _p_unread_reply_pkey do update
+  set replies = u.replies + excluded.replies, last_text = excluded.last_text, last_at = excluded.last_at;
   delete from parley_mail._p_unread_reply as u where u.last_at < clock_timestamp() - interval '7 days';
   return v_done;
 end
