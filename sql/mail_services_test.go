@@ -371,4 +371,9 @@ func TestMaintenanceEndsConversationsThatServicesHaveEnded(t *testing.T) {
 			b.exec("select parley.end_conversation(conversation_handle) from parley.conversation_endpoints where state <> 'CD'")
 		}
 	}
+	// Where the queue cannot be read, the rest is maintained.
+	b.exec("select parley.alter_queue('parley_mail_status', status => false)")
+	b.as(daemon).exec("select parley_mail._p_maintain()")
+	b.exec("select parley.alter_queue('parley_mail_status', status => true), parley.disable_broker()")
+	b.as(daemon).exec("select parley_mail._p_maintain()")
 }

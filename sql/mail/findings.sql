@@ -26,7 +26,7 @@ from (values
     'Conversations with a service ended with an error: what it had not received of them is lost.'),
   ('mail-service-answers', 'RUNTIME', 'WARNING', '0', 'A service answers mail transport, where nobody reads it.'),
   ('mail-generation-held', 'RUNTIME', 'WARNING', '1 hour',
-    'A transaction that stays open has read a body, and keeps the space of deleted ones.')
+    'A transaction that stays open has read or written a body, and keeps the space of deleted ones.')
 ) as c (code, part, level, patience, meaning);
 
 comment on view parley_mail.diagnosis_checks is 'What parley diagnose finds of mail.';
@@ -211,7 +211,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select 'mail-generation-held', 'generation', h.generation::text,
     format(
-      '%s has read a body in it and keeps its transaction open, so that its space is not given back.',
+      '%s has read or written in it and keeps its transaction open, so that its space is not given back.',
       coalesce('Session ' || h.pid, 'A prepared transaction')
     ),
     h.since,

@@ -22,7 +22,7 @@ comment on table parley_mail._p_unread_reply is
 'What services have answered on conversations of mail transport, which nobody reads, and the errors by which these
 ended; for a week after the last.';
 
-create function parley_mail._p_read_status_queue() returns integer
+create function parley_mail._p_receive_replies() returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -72,7 +72,27 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_read_status_queue() is
+comment on function parley_mail._p_receive_replies() is
 'Receives what has come to the service parley_mail/Status, and ends its side of the conversations that are over; gives
 how many messages there were.
+Errors: those of RECEIVE and END CONVERSATION.
 Source: spec mail 4.3, 12.2.';
+
+create function parley_mail._p_read_status_queue() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley_mail._p_receive_replies();
+exception
+  when transaction_rollback or insufficient_resources or operator_intervention or system_error then
+    raise;
+  when others then
+    -- A queue that is off keeps nothing else from being maintained.
+    raise warning 'the queue parley_mail_status cannot be read: %', sqlerrm;
+    return 0;
+end
+$$;
+
+comment on function parley_mail._p_read_status_queue() is
+'Does what _p_receive_replies does, or raises a warning where that cannot be.';

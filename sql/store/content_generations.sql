@@ -101,9 +101,9 @@ where g.slot <> parley_store._p_current_slot() and g.opened_at > '-infinity'
   and not exists (select from parley_store._p_content as c where c.slot = g.slot);
 
 comment on view parley_store.held_generations is
-'Generations of content that are not given back because a transaction has read in them: it stays open. pid: its session;
-prepared: its name, when it is a prepared transaction; since: when it began, or the generation, where PostgreSQL does
-not show that to the role.';
+'Generations of content that are not given back because a transaction has read or written in them, and stays open.
+pid: its session; prepared: its name, when it is a prepared transaction; since: when it began, or the generation, where
+PostgreSQL does not show that to the role.';
 
 create function parley_store._p_empty_generation(slot smallint, bodies integer) returns integer
 language plpgsql
