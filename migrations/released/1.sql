@@ -32691,9 +32691,9 @@ where g.slot <> parley_store._p_current_slot() and g.opened_at > '-infinity'
   and not exists (select from parley_store._p_content as c where c.slot = g.slot);
 
 comment on view parley_store.held_generations is
-'Generations of content that are not given back because a transaction has read in them: it stays open. pid: its session;
-prepared: its name, when it is a prepared transaction; since: when it began, or the generation, where PostgreSQL does
-not show that to the role.';
+'Generations of content that are not given back because a transaction has read or written in them, and stays open.
+pid: its session; prepared: its name, when it is a prepared transaction; since: when it began, or the generation, where
+PostgreSQL does not show that to the role.';
 
 create function parley_store._p_empty_generation(slot smallint, bodies integer) returns integer
 language plpgsql
@@ -45764,7 +45764,7 @@ comment on table parley_mail._p_unread_reply is
 'What services have answered on conversations of mail transport, which nobody reads, and the errors by which these
 ended; for a week after the last.';
 
-create function parley_mail._p_read_status_queue() returns integer
+create function parley_mail._p_receive_replies() returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -45814,10 +45814,30 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_read_status_queue() is
+comment on function parley_mail._p_receive_replies() is
 'Receives what has come to the service parley_mail/Status, and ends its side of the conversations that are over; gives
 how many messages there were.
+Errors: those of RECEIVE and END CONVERSATION.
 Source: spec mail 4.3, 12.2.';
+
+create function parley_mail._p_read_status_queue() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley_mail._p_receive_replies();
+exception
+  when transaction_rollback or insufficient_resources or operator_intervention or system_error then
+    raise;
+  when others then
+    -- A queue that is off keeps nothing else from being maintained.
+    raise warning 'the queue parley_mail_status cannot be read: %', sqlerrm;
+    return 0;
+end
+$$;
+
+comment on function parley_mail._p_read_status_queue() is
+'Does what _p_receive_replies does, or raises a warning where that cannot be.';
 
 -- sql/mail/bound_tables.sql
 
@@ -49835,7 +49855,7 @@ from (values
     'Conversations with a service ended with an error: what it had not received of them is lost.'),
   ('mail-service-answers', 'RUNTIME', 'WARNING', '0', 'A service answers mail transport, where nobody reads it.'),
   ('mail-generation-held', 'RUNTIME', 'WARNING', '1 hour',
-    'A transaction that stays open has read a body, and keeps the space of deleted ones.')
+    'A transaction that stays open has read or written a body, and keeps the space of deleted ones.')
 ) as c (code, part, level, patience, meaning);
 
 comment on view parley_mail.diagnosis_checks is 'What parley diagnose finds of mail.';
@@ -50020,7 +50040,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select 'mail-generation-held', 'generation', h.generation::text,
     format(
-      '%s has read a body in it and keeps its transaction open, so that its space is not given back.',
+      '%s has read or written in it and keeps its transaction open, so that its space is not given back.',
       coalesce('Session ' || h.pid, 'A prepared transaction')
     ),
     h.since,
