@@ -12,7 +12,9 @@
 --   a number is never given to a second role   it comes from a sequence; rows of roles that are gone lose the role
 -- Locks: the first transaction that needs a number of a role has others of the same role that need it wait for its end.
 -- To grant SEND to a role gives it one.
--- Cost: submission reads the row of its role in the statement that reads what applies to it.
+-- Cost: submission reads the row of its role in the statement that reads what applies to it, 1 to 4 us of 215 of the
+-- processor. There is no index for that: to go through the rows, a few for most, took less than an index (6 us); so
+-- does the check of the right, which goes through all grants of SEND.
 
 create table parley_mail._p_role_number (
   number integer generated always as identity primary key,
@@ -26,8 +28,6 @@ create table parley_mail._p_role_number (
 comment on table parley_mail._p_role_number is
 'Roles by numbers that a dump may carry to another server. role: 0 when it is gone; system_identifier: the server on
 which the number was given, or the role was found again; role_there: its oid on that server.';
-
-create index _p_role_number_role on parley_mail._p_role_number (role);
 
 create function parley_mail._p_server() returns bigint
 language sql stable

@@ -31,9 +31,10 @@ declare
 begin
   select _p_submitter_of.caller,
     (
-      select max(k.number)
+      select k.number
       from parley_mail._p_role_number as k
       where k.role = _p_submitter_of.caller and k.name = pg_get_userbyid(_p_submitter_of.caller)
+      limit 1
     ),
     exists (
       select
