@@ -111,7 +111,7 @@ func TestSupervisedServerThatIsStoppedWhileItStartsIsStartedAgain(t *testing.T) 
 	}
 	// The programs in its place: the first server ends well at once.
 	server.config.Binaries = emptyFolder(t)
-	script := fmt.Sprintf("#!/bin/sh\nif [ \"$1\" = -D ] && mkdir %s/first 2>/dev/null; then exit 0; fi\nexec %s \"$@\"\n",
+	script := fmt.Sprintf("#!/bin/sh\nif [ \"$3\" = -k ] && mkdir %s/first 2>/dev/null; then exit 0; fi\nexec %s \"$@\"\n",
 		server.config.Binaries, programs.program("postgres"))
 	if err := errors.Join(os.WriteFile(filepath.Join(server.config.Binaries, "postgres"), []byte(script), 0o755),
 		os.Symlink(programs.program("initdb"), filepath.Join(server.config.Binaries, "initdb")), server.Own(server.config.Binaries)); err != nil {
