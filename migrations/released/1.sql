@@ -43604,11 +43604,17 @@ declare
   v_expired integer := 0;
 begin
   for v_lease in
-    select w.lease_id, array_agg(w.item_id) as items
-    from unnest(array['mail', 'mail_service']) as s (system)
-    cross join lateral parley_store.claim_expired(s.system, _p_expire_waiting.items) as w
-    join parley_store.lanes as l on l.system = s.system and l.lane = w.lane
-    group by l.lane_id, w.lease_id
+    -- Claimed once, and not for each lane that it is joined with.
+    with claimed as materialized (
+      select s.system, w.lane, w.lease_id, w.item_id
+      from unnest(array['mail', 'mail_service']) as s (system)
+      cross join lateral parley_store.claim_expired(s.system, _p_expire_waiting.items) as w
+    )
+
+    select c.lease_id, array_agg(c.item_id) as items
+    from claimed as c
+    join parley_store.lanes as l on l.system = c.system and l.lane = c.lane
+    group by l.lane_id, c.lease_id
     -- Ending a lease locks its lane: in the order of all who do that.
     order by l.lane_id
   loop
