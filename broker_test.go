@@ -102,14 +102,17 @@ func TestCopyOfADatabaseIsSwitchedOffUntilItsIdentityIsDecided(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		copy func(t *testing.T, original *pgxpool.Pool) *pgxpool.Pool
+		// Its roles are known by their oids.
+		isSamePlace bool
 	}{
-		{"create database template", copyOf},
-		{"pg_dump and pg_restore", restored},
+		{"create database template", copyOf, true},
+		{"pg_dump and pg_restore", restored, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			original := parleytest.Database(t)
 			execute(t, original, talk)
+			execute(t, original, "select parley_mail.grant_right('VIEW', 'pg_monitor')")
 			id := requireBrokerState(t, original, parley.BrokerEnabled).ServiceBrokerGUID
 			copied := test.copy(t, original)
 
@@ -135,6 +138,17 @@ func TestCopyOfADatabaseIsSwitchedOffUntilItsIdentityIsDecided(t *testing.T) {
 			}
 			if n := value[int](t, copied, "select count(*)::int from parley.conversation_endpoints"); n != 0 {
 				t.Errorf("the copy still has %d sides of conversations", n)
+			}
+			// Of mail, a role has in the copy what it had in the original, by its name where that is another place.
+			for _, db := range []*pgxpool.Pool{original, copied, copied} {
+				if role := value[string](t, db, "select role from parley_mail.rights"); role != "pg_monitor" {
+					t.Errorf("VIEW is the right of %q", role)
+				}
+				execute(t, db, "select parley_mail._p_follow_roles()")
+			}
+			const place = "select place::text from parley_mail._p_place"
+			if is := value[string](t, copied, place) == value[string](t, original, place); is != test.isSamePlace {
+				t.Errorf("the copy is the same place: %v", is)
 			}
 			// The original knows nothing of all this.
 			requireBrokerState(t, original, parley.BrokerEnabled)

@@ -2,57 +2,73 @@ package sql_test
 
 import "testing"
 
-// What a role has submitted is its own under whatever name, here and on a server on which a dump is restored, and nobody else's: also where
-// its oid there is somebody else's, or its name here. Such a dump has names of roles, but the bare oid of one that was dropped.
-func TestSubmissionsStayThoseOfTheirRole(t *testing.T) {
+// What a role has in mail, rights, a quota, stored attachments, what it has submitted, is its own under whatever name, and nobody else's. Where a
+// dump is restored it is that of who has the name there, as with GRANT, whoever has the oid. To refresh the place is what pg_restore does.
+func TestWhatARoleHasInMailStaysItsOwn(t *testing.T) {
 	t.Parallel()
 	b := newMail(t)
 	shop, other := b.role("shop"), b.role("other")
-	b.exec("select parley_mail.grant_right('SEND', $1), parley_mail.grant_right('SEND', $2)", shop, other)
+	b.exec("select parley_mail.grant_right('SEND', $1), parley_mail.grant_right('READ_CONTENT', $1), parley_mail.grant_right('SEND', $2)", shop, other)
+	b.exec("select parley_mail.set_quota($1, messages_per_minute => 7)", shop)
 	const send = "select parley_mail.send('shop', array['x@example.com'], 'Order', 'a', idempotency_key => 'k')"
 	first := value[int64](b.as(shop), send)
+	b.as(shop).exec("select parley_mail.put_attachment('a')")
 	b.exec("select parley_mail._p_categorize()")
 	renamed := shop + " renamed"
-	const follow = "select parley_mail._p_follow_roles()"
-	elsewhere := "update parley_mail._p_role_number set system_identifier = 1, role_there = number::oid where name = '" + shop + "'"
-	someoneElse := "update parley_mail._p_role_number set system_identifier = 1, role = '" + quote(other) + "'::regrole where name = '" + shop + "'"
+	const (
+		follow  = "select parley_mail._p_follow_roles()"
+		restore = "refresh materialized view parley_mail._p_place"
+		all     = "t 7 t 7 1 1 1 t"
+		none    = "f f 0 0 0 f f"
+	)
+	elsewhere := restore + "; update parley_mail._p_role_number set role = 1000000 + number where role <> 0"
+	someoneElse := elsewhere + "; update parley_mail._p_role_number set role = '" + quote(other) + "'::regrole where name = '" + shop + "'"
 	rename := "alter role " + quote(shop) + " rename to " + quote(renamed)
+	renameBack := "alter role " + quote(renamed) + " rename to " + quote(shop)
+	takeName := "alter role " + quote(other) + " rename to " + quote(shop)
+	numberOf := func(role string) string { return "select parley_mail._p_number_of('" + quote(role) + "'::regrole)" }
 	again := "drop role " + quote(shop) + "; create role " + quote(shop)
 	for _, c := range []struct {
 		name       string
 		statements []string
 		role       string
-		isIts      bool
+		want       string
 	}{
-		{"its role", nil, shop, true},
-		{"another role", nil, other, false},
-		{"here, followed", []string{follow}, shop, true},
-		{"elsewhere, by its name", []string{elsewhere}, shop, true},
-		{"elsewhere, followed", []string{elsewhere, follow}, shop, true},
-		{"elsewhere, where its oid is somebody else's", []string{someoneElse}, other, false},
-		{"elsewhere, where its oid is somebody else's, followed", []string{someoneElse, follow}, other, false},
-		{"elsewhere, where its oid was somebody else's who takes its name", []string{someoneElse, follow, "drop role " + quote(shop), "alter role " + quote(other) + " rename to " + quote(shop)}, shop, false},
-		{"renamed here", []string{rename}, renamed, true},
-		{"renamed here, followed", []string{rename, follow}, renamed, true},
-		{"renamed here, then elsewhere", []string{rename, follow, "update parley_mail._p_role_number set system_identifier = 1"}, renamed, true},
-		{"renamed and not followed, then elsewhere", []string{rename, elsewhere}, renamed, false},
-		{"renamed elsewhere", []string{elsewhere, follow, rename}, renamed, true},
-		{"dropped, and its name given again", []string{again}, shop, false},
-		{"dropped, and its name given again, followed", []string{again, follow}, shop, false},
+		{"its role", nil, shop, all + " t"},
+		{"another role", nil, other, none},
+		{"here, followed", []string{follow}, shop, all + " t"},
+		{"elsewhere, by its name", []string{elsewhere}, shop, all + " t"},
+		{"elsewhere, followed", []string{elsewhere, follow}, shop, all + " t"},
+		{"elsewhere, where its oid is somebody else's", []string{someoneElse}, other, none},
+		{"elsewhere, where its oid is somebody else's, followed", []string{someoneElse, follow}, other, none},
+		{"elsewhere, where its oid was somebody else's who takes its name", []string{someoneElse, follow, "drop role " + quote(shop), takeName}, shop, none},
+		{"renamed here", []string{rename}, renamed, all + " t"},
+		{"renamed here, followed", []string{rename, follow}, renamed, all + " t"},
+		{"renamed here, its name taken", []string{rename, takeName}, shop, none},
+		{"renamed here, followed, then elsewhere", []string{rename, follow, elsewhere}, renamed, all + " t"},
+		{"renamed and not followed, then elsewhere", []string{rename, elsewhere}, renamed, none},
+		{"renamed elsewhere", []string{elsewhere, follow, rename}, renamed, all + " t"},
+		{"restored beside the original, where its name was taken", []string{rename, takeName, restore}, shop, all + " t"},
+		{"restored beside the original, where it was renamed", []string{rename, takeName, restore, numberOf(shop)}, renamed, none},
+		{"restored beside the original, where it was renamed and has a number", []string{rename, takeName, restore, numberOf(renamed)}, shop, all + " t"},
+		{"dropped, and its name given again", []string{again}, shop, none},
+		{"dropped, and its name given again, followed", []string{again, follow}, shop, none},
+		{"dropped and followed, then elsewhere", []string{again, follow, elsewhere, follow}, shop, none},
+		{"dropped and not followed, then elsewhere", []string{again, elsewhere}, shop, all + " t"},
+		{"found again when it has another number", []string{rename, elsewhere, numberOf(renamed), renameBack, follow}, shop, all + " f"},
+		{"and so on", []string{rename, elsewhere, numberOf(renamed), renameBack, follow, elsewhere, follow, elsewhere, numberOf(shop), follow}, shop, all + " f"},
 	} {
 		tx := b.begin()
 		for _, statement := range c.statements {
 			tx.exec(statement)
 		}
 		tx.exec("select parley_mail.grant_right('SEND', $1)", c.role)
+		got := value[string](tx, "select concat_ws(' ', parley_mail._p_holds(r.oid, 'READ_CONTENT'), (parley_mail._p_submitter_of(r.oid)).messages_per_minute) from pg_roles as r where r.rolname = $1", c.role)
 		tx.exec("set session authorization " + quote(c.role))
-		want := "0 0 f f"
-		if c.isIts {
-			want = "1 1 t t"
-		}
-		if got := value[string](tx, `select concat_ws(' ', (select count(*) from parley_mail.submitted_messages), (select count(*) from parley_mail.waiting_recipients),
-			exists (select from parley_mail.tracking), ($1 = (`+send+`)))`, first); got != want {
-			t.Errorf("%s: sees %s, want %s", c.name, got, want)
+		if got += " " + value[string](tx, `select concat_ws(' ', exists (select from parley_mail.rights where name = 'READ_CONTENT'), (select messages_per_minute from parley_mail.quotas),
+			(select count(*) from parley_mail.stored_attachments), (select count(*) from parley_mail.submitted_messages), (select count(*) from parley_mail.waiting_recipients),
+			exists (select from parley_mail.tracking), ($1 = (`+send+`)))`, first); got != c.want {
+			t.Errorf("%s: has %s, want %s", c.name, got, c.want)
 		}
 		tx.rollback()
 	}
@@ -62,15 +78,48 @@ func TestSubmissionsStayThoseOfTheirRole(t *testing.T) {
 	const require = "select parley_mail._p_require_binding_rights(p) from parley_mail._p_service_pattern as p"
 	b.exec(require)
 	tx := b.begin()
-	tx.exec("update parley_mail._p_role_number as n set system_identifier = 1, name = 'gone' where n.number = (select p.author from parley_mail._p_service_pattern as p)")
+	tx.exec(restore)
+	tx.exec("update parley_mail._p_role_number as n set name = 'gone' where n.number = (select p.author from parley_mail._p_service_pattern as p)")
 	tx.refusesMail(1, require)
 	tx.rollback()
-	// Of those who are gone nothing is left that a dump would give somebody else.
-	b.exec("select parley_mail.set_quota($1, messages_per_minute => 3)", other)
+	// What somebody would have elsewhere who is not there is shown, and can be taken away.
 	tx = b.begin()
-	tx.exec("drop role " + quote(other))
-	tx.exec(follow)
-	equal(tx, "1 0 0 0", "select concat_ws(' ', (select count(*) from parley_mail._p_role_number where role = 0), (select count(*) from parley_mail._p_role_number where role::oid = $1::oid), (select count(*) from parley_mail._p_quota), (select count(*) from parley_mail._p_right where grantee::oid = $1::oid))",
-		value[uint32](b.session, "select r.oid from pg_roles as r where r.rolname = $1", other))
+	tx.exec(rename)
+	tx.exec(elsewhere)
+	const shown = "select concat_ws(' ', (select count(*) from parley_mail.rights where role = $1), (select count(*) from parley_mail.quotas where role = $1))"
+	equal(tx, "2 1", shown, shop)
+	equal(tx, true, "select parley_mail.revoke_right('READ_CONTENT', $1) and parley_mail.revoke_right('SEND', $1) and parley_mail.drop_quota($1)", shop)
+	equal(tx, "0 0", shown, shop)
 	tx.rollback()
+	// Of those who are gone nothing is shown, and nothing is left that a dump would give somebody else.
+	tx = b.begin()
+	tx.exec("drop role " + quote(shop))
+	const rows = "select concat_ws(' ', (select count(*) from parley_mail.rights), (select count(*) from parley_mail.quotas), (select count(*) from parley_mail._p_right), (select count(*) from parley_mail._p_quota), (select count(*) from parley_mail._p_role_number where role = 0))"
+	equal(tx, "1 0 3 1 0", rows)
+	equal(tx, 1, follow)
+	equal(tx, "1 0 1 0 1", rows)
+	equal(tx, 1, "select parley_mail._p_expire_attachments()")
+	tx.rollback()
+	// Columns that COPY refuses where a role is missing would take all rows with them.
+	equal(b.session, 0, "select count(*)::int from pg_attribute as a join pg_class as c on c.oid = a.attrelid where c.relnamespace = 'parley_mail'::regnamespace and c.relkind = 'r' and a.atttypid::regtype::text like 'reg%'")
+}
+
+// Who grants a role something waits for no transaction of it, and what it has of the grant and what it wrote meanwhile are of one role.
+func TestGrantWaitsForNoTransactionOfItsRole(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	role := b.role("shop")
+	b.exec("select parley_mail.grant_right('SEND', 'public')")
+	shop := b.as(role)
+	shop.exec("begin")
+	shop.exec("select parley_mail.send('shop', array['x@example.com'], 'Order', 'a')")
+	tx := b.begin()
+	tx.exec("set local lock_timeout = '20 s'")
+	tx.exec("select parley_mail.grant_right('READ_CONTENT', $1), parley_mail.set_quota($1, messages_per_minute => 1)", role)
+	tx.commit()
+	shop.exec("commit")
+	equal(b.session, "2 t", "select concat_ws(' ', cardinality(parley_mail._p_numbers_of(r.oid)), parley_mail._p_holds(r.oid, 'READ_CONTENT')) from pg_roles as r where r.rolname = $1", role)
+	equal(shop, 1, "select count(*)::int from parley_mail.submitted_messages")
+	shop.exec("select parley_mail.send('shop', array['x@example.com'], 'Order', 'a')")
+	shop.refusesMail(13, "select parley_mail.send('shop', array['x@example.com'], 'Order', 'a')")
 }

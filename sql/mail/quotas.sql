@@ -1,10 +1,10 @@
 -- Quotas: how much roles may submit by parley_mail.send, and store by parley_mail.put_attachment (spec mail 4.3, 14.3).
 --
--- A role has the limits of its own row, or of that of public, role 0; nobody inherits any. Of the type regrole, roles
--- are dumped by name. Each submission reads the row that applies, and waits for nobody who changes it.
+-- A role has the limits of its own row, or of that of public, 0; nobody inherits any. Each submission reads the row
+-- that applies, and waits for nobody who changes it.
 
 create table parley_mail._p_quota (
-  role regrole primary key,
+  role_number integer primary key,
   messages_per_minute integer check (messages_per_minute >= 0),
   bytes_per_minute bigint check (bytes_per_minute >= 0),
   is_exempt_from_pressure boolean not null default false,
@@ -13,7 +13,7 @@ create table parley_mail._p_quota (
 
 comment on table parley_mail._p_quota is
 'How much a role may submit in a minute; null: as much as it likes. is_exempt_from_pressure: it may submit while
-resources are short; stored_bytes: how many bytes of attachments it may have stored.';
+resources are short; stored_bytes: how many bytes of attachments it may have stored; role_number: 0 is public.';
 
 create function parley_mail._p_check_quota(
   role text, messages_per_minute integer, bytes_per_minute bigint, stored_bytes bigint, without text[]
@@ -67,15 +67,21 @@ as $$
 declare
   v_caller oid := parley.caller_role(caller);
   v_role oid;
+  v_number integer;
 begin
   found := parley_mail._p_require(v_caller, 'ADMINISTER');
   v_role := parley_mail._p_role(role);
   found := parley_mail._p_check_quota(role, messages_per_minute, bytes_per_minute, stored_bytes, without);
+  v_number := coalesce((
+    select max(q.role_number)
+    from parley_mail._p_quota as q
+    where q.role_number = any (parley_mail._p_numbers_of(v_role))
+  ), parley_mail._p_number_at_once(v_role));
   insert into parley_mail._p_quota as q (
-    role, messages_per_minute, bytes_per_minute, is_exempt_from_pressure, stored_bytes
+    role_number, messages_per_minute, bytes_per_minute, is_exempt_from_pressure, stored_bytes
   )
   values (
-    v_role, set_quota.messages_per_minute, set_quota.bytes_per_minute,
+    v_number, set_quota.messages_per_minute, set_quota.bytes_per_minute,
     coalesce(set_quota.is_exempt_from_pressure, false), coalesce(set_quota.stored_bytes, 104857600)
   )
   on conflict on constraint _p_quota_pkey do update
@@ -119,7 +125,7 @@ declare
   v_is_dropped boolean;
 begin
   found := parley_mail._p_require(v_caller, 'ADMINISTER');
-  delete from parley_mail._p_quota as q where q.role = parley_mail._p_role(drop_quota.role);
+  delete from parley_mail._p_quota as q where q.role_number = any (parley_mail._p_numbers_named(drop_quota.role));
   v_is_dropped := found;
   perform parley_mail._p_record_audit(v_caller, 'drop quota', role, null);
   return v_is_dropped;
@@ -128,7 +134,7 @@ $$;
 
 comment on function parley_mail.drop_quota(text, parley.caller) is
 'Drops the quota of a role, which has that of public from then on; false when it has none of its own.
-Arguments: role, or public.
+Arguments: role, or public, or a name that no role has since the database was restored.
 Errors: PM001 not allowed, PM002 no such role.
 Source: spec mail 4.3.';
 
@@ -139,12 +145,17 @@ returns table (
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select case q.role when 0 then 'public' else pg_get_userbyid(q.role)::text end, q.messages_per_minute,
-    q.bytes_per_minute, q.is_exempt_from_pressure, q.stored_bytes
-  from (select parley.caller_role(caller) as role) as c
+  select r.name, q.messages_per_minute, q.bytes_per_minute, q.is_exempt_from_pressure, q.stored_bytes
+  from (
+    select w.role, parley_mail._p_numbers_of(w.role) as numbers
+    from (select parley.caller_role(caller) as role) as w
+  ) as c
   cross join parley_mail._p_quota as q
-  where q.role = c.role
-    or (q.role = 0 and not exists (select from parley_mail._p_quota as o where o.role = c.role))
+  join parley_mail._p_named_role as r on r.number = q.role_number
+  where q.role_number = any (c.numbers)
+    or (
+      q.role_number = 0 and not exists (select from parley_mail._p_quota as o where o.role_number = any (c.numbers))
+    )
     or parley_mail._p_holds(c.role, 'ADMINISTER')
 $$;
 

@@ -12,16 +12,25 @@
 -- nor SERVE: an owner holds these, and has to grant them by name. Null refuses.
 
 create table parley_mail._p_right (
-  grantee regrole not null,
+  grantee integer not null,
   name text not null check (name in ('SEND', 'VIEW', 'OPERATE', 'ADMINISTER', 'READ_CONTENT', 'SERVE')),
   is_grantable boolean not null default false,
-  grantor regrole not null,
+  grantor integer not null,
   primary key (name, grantee, grantor)
 );
 
 comment on table parley_mail._p_right is
-'Who was granted which right, by whom; grantee 0 is everybody. Each who grants it has a row of his own, so that he takes
-back what he gave and nothing else.';
+'Who was granted which right, by whom, by their numbers (mail/role_numbers.sql); grantee 0 is everybody. Each who grants
+it has a row of his own, so that he takes back what he gave and nothing else.';
+
+create view parley_mail._p_granted as
+select r.name, r.grantee, r.is_grantable,
+  (select k.role from parley_mail._p_numbered_role as k where k.number = r.grantee) as role
+from parley_mail._p_right as r;
+
+comment on view parley_mail._p_granted is
+'Who was granted which right. role: that of the grantee here, which may be one that is no more; null for everybody, and
+for who is gone.';
 
 create function parley_mail._p_is_owner(role oid) returns boolean
 language plpgsql stable
@@ -50,13 +59,13 @@ as $$
 begin
   return exists (
     select
-    from parley_mail._p_right as r
+    from parley_mail._p_granted as r
     where (
         r.name = _p_holds.name
         or (r.name = 'ADMINISTER' and _p_holds.name in ('SEND', 'VIEW', 'OPERATE'))
         or (r.name = 'OPERATE' and _p_holds.name = 'VIEW')
       )
-      and (r.grantee = 0::regrole or pg_has_role(_p_holds.role, r.grantee, 'usage'))
+      and (r.grantee = 0 or pg_has_role(_p_holds.role, r.role, 'usage'))
   ) or parley_mail._p_is_owner(_p_holds.role);
 end
 $$;
@@ -131,8 +140,9 @@ begin
     parley_mail._p_administers_right(role, name)
     or exists (
       select
-      from parley_mail._p_right as r
-      where r.name = _p_require_may_grant.name and r.is_grantable and pg_has_role(role, r.grantee, 'usage')
+      from parley_mail._p_granted as r
+      where r.name = _p_require_may_grant.name and r.is_grantable
+        and pg_has_role(_p_require_may_grant.role, r.role, 'usage')
     ), false
   ) then
     found := parley_mail._p_raise('grant option', name, pg_get_userbyid(role));
@@ -161,19 +171,18 @@ begin
   -- Otherwise a role would keep by itself what others take back.
   if not parley_mail._p_administers_right(v_caller, name) and not exists (
     select
-    from parley_mail._p_right as r
-    where r.name = grant_right.name and r.is_grantable and r.grantee <> v_role
-      and pg_has_role(v_caller, r.grantee, 'usage')
+    from parley_mail._p_granted as r
+    where r.name = grant_right.name and r.is_grantable and r.role <> v_role and pg_has_role(v_caller, r.role, 'usage')
   ) then
     found := parley_mail._p_raise('grant to itself', name, role);
   end if;
   insert into parley_mail._p_right as r (grantee, name, is_grantable, grantor)
-  values (v_role, grant_right.name, with_grant_option is true and v_role <> 0, v_caller)
+  values (
+    parley_mail._p_number_at_once(v_role), grant_right.name, with_grant_option is true and v_role <> 0,
+    parley_mail._p_number_at_once(v_caller)
+  )
   on conflict on constraint _p_right_pkey do update
   set is_grantable = r.is_grantable or excluded.is_grantable;
-  if v_role <> 0 and name = 'SEND' then
-    perform parley_mail._p_number_of(v_role);
-  end if;
   perform parley_mail._p_record_audit(
     v_caller, 'grant', name, jsonb_build_object('role', role, 'with_grant_option', with_grant_option is true)
   );
@@ -194,22 +203,22 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley.caller_role(caller);
-  v_role oid;
+  v_numbers integer[];
   v_of_all boolean;
   v_is_revoked boolean;
   v_other text;
 begin
   found := parley_mail._p_require_may_grant(v_caller, name);
-  v_role := parley_mail._p_role(role);
+  v_numbers := parley_mail._p_numbers_named(role);
   v_of_all := parley_mail._p_administers_right(v_caller, name);
   delete from parley_mail._p_right as r
-  where r.name = revoke_right.name and r.grantee = v_role
-    and (v_of_all or pg_has_role(v_caller, r.grantor, 'usage'));
+  where r.name = revoke_right.name and r.grantee = any (v_numbers)
+    and (v_of_all or pg_has_role(v_caller, parley_mail._p_role_with(r.grantor), 'usage'));
   v_is_revoked := found;
   if not v_is_revoked then
-    select pg_get_userbyid(r.grantor) into v_other
+    select parley_mail._p_name_with(r.grantor) into v_other
     from parley_mail._p_right as r
-    where r.name = revoke_right.name and r.grantee = v_role
+    where r.name = revoke_right.name and r.grantee = any (v_numbers)
     limit 1;
     if found then
       found := parley_mail._p_raise('grant of others', name, role, v_other);
@@ -224,7 +233,7 @@ comment on function parley_mail.revoke_right(text, text, parley.caller) is
 'Takes a right from a role, and returns whether it held it itself. Who administers the right takes it whoever granted
 it; who holds the option to grant it takes back what he granted, and the role keeps it by the grants of others. What it
 granted to others stays.
-Arguments: name, role, as in grant_right.
+Arguments: name, as in grant_right; role, or public, or a name that no role has since the database was restored.
 Errors: PM001 not allowed, or granted by others alone, PM002 no such right or role.
 Source: spec mail 17.';
 
@@ -233,11 +242,11 @@ returns table (name text, role text, is_grantable boolean, granted_by text)
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select r.name, case r.grantee when 0 then 'public' else pg_get_userbyid(r.grantee) end, r.is_grantable,
-    pg_get_userbyid(r.grantor)
+  select r.name, e.name, r.is_grantable, parley_mail._p_name_with(r.grantor)
   from parley_mail._p_right as r
+  join parley_mail._p_named_role as e on e.number = r.grantee
   cross join (select parley.caller_role(caller) as role) as c
-  where r.grantee = 0 or pg_has_role(c.role, r.grantee, 'usage') or parley_mail._p_holds(c.role, 'VIEW')
+  where r.grantee = 0 or pg_has_role(c.role, e.role, 'usage') or parley_mail._p_holds(c.role, 'VIEW')
 $$;
 
 comment on function parley_mail._p_rights(parley.caller) is 'Gives what parley_mail.rights shows.';

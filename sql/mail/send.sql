@@ -30,30 +30,36 @@ declare
   v_submitter parley_mail._p_submitter;
 begin
   select _p_submitter_of.caller,
-    (
-      select k.number
-      from parley_mail._p_role_number as k
-      where k.role = _p_submitter_of.caller and k.name = pg_get_userbyid(_p_submitter_of.caller)
-      limit 1
-    ),
+    m.number,
     exists (
       select
-      from parley_mail._p_right as r
-      where r.name = 'SEND' and (r.grantee = 0::regrole or pg_has_role(_p_submitter_of.caller, r.grantee, 'usage'))
+      from parley_mail._p_granted as r
+      where r.name = 'SEND' and (
+          r.grantee = 0 or r.grantee = any (m.numbers) or pg_has_role(_p_submitter_of.caller, r.role, 'usage')
+        )
     ),
     not o.is_set_up or (
       coalesce(o.refusing_until > clock_timestamp(), false) and (o.is_at_floor or q.is_exempt_from_pressure is not true)
     ), o.refusing_reason,
     o.default_domain, o.max_send_size, o.max_recipients, o.expiry_seconds,
     q.messages_per_minute, q.bytes_per_minute,
-    q.role is not null
+    q.role_number is not null
   into v_submitter
   from parley_mail._p_organization as o
+  cross join (
+    select array_agg(k.number) as numbers,
+      max(k.number) filter (where k.is_current and k.place = p.place) as number
+    from parley_mail._p_place as p
+    join parley_mail._p_role_number as k on case
+      when k.place = p.place then k.role = _p_submitter_of.caller
+      else k.name = pg_get_userbyid(_p_submitter_of.caller) and k.role <> 0
+    end
+  ) as m
   left join lateral (
-    select n.role, n.messages_per_minute, n.bytes_per_minute, n.is_exempt_from_pressure
+    select n.role_number, n.messages_per_minute, n.bytes_per_minute, n.is_exempt_from_pressure
     from parley_mail._p_quota as n
-    where n.role in (_p_submitter_of.caller, 0)
-    order by n.role desc
+    where n.role_number = any (m.numbers || 0)
+    order by n.role_number desc
     limit 1
   ) as q on true;
   if v_submitter.may_send is not true then

@@ -8,7 +8,7 @@
 -- gets what he gets for one that does not exist.
 --
 -- Invariants, and what keeps each:
---   a role has bytes once   the unique key on role and hash
+--   a role has bytes once   the unique key on its number and hash
 --   a role has no more than its quota   whoever puts changes the row of his role in _p_attachment_owner before he
 --     counts, and the count is a statement of its own: it sees what the holder before has committed. At an older
 --     snapshot the change fails with 40001
@@ -22,23 +22,22 @@
 
 create table parley_mail._p_attachment (
   attachment_id bigint primary key,
-  role regrole not null,
+  role_number integer not null,
   sha256 bytea not null check (octet_length(sha256) = 32),
   bytes bigint not null,
   content_id bigint,
   put_at timestamptz not null default clock_timestamp(),
   expires_at timestamptz not null,
-  unique (role, sha256)
+  unique (role_number, sha256)
 );
 
 comment on table parley_mail._p_attachment is
-'Attachments that roles have stored, until they expire. content_id is null only within the transaction that puts it. Of
-the type regrole, the role is dumped by its name.';
+'Attachments that roles have stored, until they expire. content_id is null only within the transaction that puts it.';
 
 create index _p_attachment_expiry on parley_mail._p_attachment (expires_at);
 
 create table parley_mail._p_attachment_owner (
-  role regrole primary key,
+  role_number integer primary key,
   puts bigint not null default 1
 );
 
@@ -54,8 +53,8 @@ as $$
   select coalesce((
     select q.stored_bytes
     from parley_mail._p_quota as q
-    where q.role in (_p_stored_bytes_max.role, 0)
-    order by q.role desc
+    where q.role_number = any (parley_mail._p_numbers_of(_p_stored_bytes_max.role) || 0)
+    order by q.role_number desc
     limit 1
   ), 104857600)
 $$;
@@ -76,6 +75,7 @@ declare
   v_id bigint;
   v_stored bigint;
   v_most bigint;
+  v_numbers integer[];
 begin
   if content is null then
     found := parley_mail._p_raise('nothing to store');
@@ -88,18 +88,20 @@ begin
   end if;
   v_sha256 := sha256(content);
   v_until := clock_timestamp() + keep;
-  insert into parley_mail._p_attachment_owner as o (role)
-  values (v_submitter.role)
+  v_submitter.number := parley_mail._p_number_of(v_submitter.role);
+  insert into parley_mail._p_attachment_owner as o (role_number)
+  values (v_submitter.number)
   on conflict on constraint _p_attachment_owner_pkey do update
   set puts = o.puts + 1;
+  v_numbers := parley_mail._p_numbers_of(v_submitter.role);
   loop
     update parley_mail._p_attachment as a
     set expires_at = greatest(a.expires_at, v_until)
-    where a.role = v_submitter.role and a.sha256 = v_sha256;
+    where a.role_number = any (v_numbers) and a.sha256 = v_sha256;
     exit when found;
-    insert into parley_mail._p_attachment as a (attachment_id, role, sha256, bytes, expires_at)
-    values (nextval('parley_mail._p_message_id'), v_submitter.role, v_sha256, octet_length(content), v_until)
-    on conflict (role, sha256) do nothing
+    insert into parley_mail._p_attachment as a (attachment_id, role_number, sha256, bytes, expires_at)
+    values (nextval('parley_mail._p_message_id'), v_submitter.number, v_sha256, octet_length(content), v_until)
+    on conflict (role_number, sha256) do nothing
     returning a.attachment_id into v_id;
     exit when found;
   end loop;
@@ -107,7 +109,7 @@ begin
     return v_sha256;
   end if;
   -- Each counts 500 bytes for its row, so that very many small ones count too.
-  select sum(a.bytes + 500) into v_stored from parley_mail._p_attachment as a where a.role = v_submitter.role;
+  select sum(a.bytes + 500) into v_stored from parley_mail._p_attachment as a where a.role_number = any (v_numbers);
   v_most := parley_mail._p_stored_bytes_max(v_submitter.role);
   if v_stored > v_most then
     found := parley_mail._p_raise(
@@ -152,15 +154,18 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_role constant oid := parley.caller_role(caller);
-  v_id bigint;
+  v_ids bigint[];
 begin
-  delete from parley_mail._p_attachment as a
-  where a.role = v_role and a.sha256 = remove_attachment.sha256
-  returning a.attachment_id into v_id;
-  if v_id is null then
+  with removed as (
+    delete from parley_mail._p_attachment as a
+    where a.role_number = any (parley_mail._p_numbers_of(v_role)) and a.sha256 = remove_attachment.sha256
+    returning a.attachment_id
+  )
+  select array_agg(r.attachment_id) into v_ids from removed as r;
+  if v_ids is null then
     return false;
   end if;
-  perform parley_store.release_content('mail', array[v_id]);
+  perform parley_store.release_content('mail', v_ids);
   return true;
 end
 $$;
@@ -181,13 +186,14 @@ begin
   from (
     select o.attachment_id
     from parley_mail._p_attachment as o
-    where o.expires_at < clock_timestamp() or not exists (select from pg_roles as r where r.oid = o.role)
+    where o.expires_at < clock_timestamp()
+      or o.role_number in (select k.number from parley_mail._p_role_number as k where k.role = 0)
     order by o.attachment_id
     limit 1000
     for update of o skip locked
   ) as a;
   delete from parley_mail._p_attachment_owner as o
-  where not exists (select from pg_roles as r where r.oid = o.role);
+  where o.role_number in (select k.number from parley_mail._p_role_number as k where k.role = 0);
   if v_ids is null then
     return 0;
   end if;
@@ -195,7 +201,10 @@ begin
   with expired as (
     delete from parley_mail._p_attachment as a
     where a.attachment_id = any (v_ids)
-      and (a.expires_at < clock_timestamp() or not exists (select from pg_roles as r where r.oid = a.role))
+      and (
+        a.expires_at < clock_timestamp()
+        or a.role_number in (select k.number from parley_mail._p_role_number as k where k.role = 0)
+      )
     returning a.attachment_id
   )
   select array_agg(e.attachment_id) into v_ids from expired as e;
@@ -205,8 +214,8 @@ end
 $$;
 
 comment on function parley_mail._p_expire_attachments() is
-'Removes attachments whose time is over, and those of roles that are gone; gives how many. What a submission is taking
-stays until the next time.';
+'Removes attachments whose time is over, and those of roles that _p_follow_roles has seen to be gone; gives how many.
+What a submission is taking stays until the next time.';
 
 create function parley_mail._p_with_stored(submitter parley_mail._p_submitter, attachments parley_mail.attachment[])
 returns parley_mail.attachment[]
@@ -218,10 +227,12 @@ declare
   v_whole parley_mail.attachment[];
   v_stored record;
   v_number integer := 0;
+  v_numbers integer[];
 begin
   if not exists (select from unnest(attachments) as a where a.sha256 is not null) then
     return attachments;
   end if;
+  v_numbers := parley_mail._p_numbers_of(submitter.role);
   foreach v_attachment in array attachments loop
     v_number := v_number + 1;
     if v_attachment.sha256 is not null then
@@ -237,7 +248,7 @@ begin
       end if;
       select a.attachment_id, a.content_id, a.bytes into v_stored
       from parley_mail._p_attachment as a
-      where a.role = submitter.role and a.sha256 = v_attachment.sha256 and a.expires_at > clock_timestamp()
+      where a.role_number = any (v_numbers) and a.sha256 = v_attachment.sha256 and a.expires_at > clock_timestamp()
       for key share;
       if not found then
         found := parley_mail._p_raise('not stored', v_number::text, left(encode(v_attachment.sha256, 'hex'), 64));
@@ -266,8 +277,8 @@ language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select a.sha256, a.bytes, a.put_at, a.expires_at
-  from (select parley.caller_role(caller) as role) as c
-  join parley_mail._p_attachment as a on a.role = c.role
+  from parley_mail._p_attachment as a
+  where a.role_number = any ((select parley_mail._p_numbers_of(parley.caller_role(caller)))::integer[])
 $$;
 
 comment on function parley_mail._p_stored_attachments(parley.caller) is
