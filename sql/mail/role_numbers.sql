@@ -20,8 +20,8 @@
 -- Locks: the first transaction that needs a number of a role has others of the same role that need it wait for its end.
 -- A grant or a quota, which give a role one, wait for nobody (_p_number_at_once), nor does maintenance.
 -- Cost: submission reads the numbers of its role in the statement that reads what applies to it. There is no index for
--- that: to go through the rows, a few for most, takes less; so does the check of the right, which goes through all
--- grants of SEND.
+-- that: to go through the rows, a few for most, takes less. Who has SEND by inheritance alone has all grants of it gone
+-- through, and the role of each looked up.
 
 create materialized view parley_mail._p_place as
 select gen_random_uuid() as place;

@@ -31,13 +31,13 @@ declare
 begin
   select _p_submitter_of.caller,
     m.number,
-    exists (
-      select
-      from parley_mail._p_granted as r
-      where r.name = 'SEND' and (
-          r.grantee = 0 or r.grantee = any (m.numbers) or pg_has_role(_p_submitter_of.caller, r.role, 'usage')
-        )
-    ),
+    -- Most have it by name or by public, where it is not asked who inherits from whom.
+    exists (select from parley_mail._p_right as r where r.name = 'SEND' and r.grantee = any (m.numbers || 0))
+      or exists (
+        select
+        from parley_mail._p_granted as r
+        where r.name = 'SEND' and pg_has_role(_p_submitter_of.caller, r.role, 'usage')
+      ),
     not o.is_set_up or (
       coalesce(o.refusing_until > clock_timestamp(), false) and (o.is_at_floor or q.is_exempt_from_pressure is not true)
     ), o.refusing_reason,
