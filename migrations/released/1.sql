@@ -36502,80 +36502,73 @@ Errors: always.';
 
 -- sql/mail/role_numbers.sql
 
--- Numbers of roles: how messages, their tracking, idempotency keys and bindings say whose they are.
+-- Numbers of roles: how rows of mail say whose they are: messages, their tracking, idempotency keys, service bindings,
+-- rights, quotas, stored attachments.
 --
 -- An oid is a number of one server. Where a dump is restored on another it is nobody's, or that of somebody else, who
--- would see messages that are not his, and deliver by rights that nobody gave. So rows of mail have numbers of our own,
--- and a row here says which role a number is: by regrole, which a dump writes as a name, and by the name as text. Where
--- both agree it is that role, on any server. Where they differ the role was renamed, if the row was written on this
--- server; otherwise it was dropped before the dump, which has the bare oid of it, and the number is nobody's.
+-- would see messages that are not his and have rights that nobody gave. So these rows have numbers of our own, which a
+-- dump carries, and a row here says which role a number is: by the oid in the place where the row was written, and by
+-- the name everywhere else, as GRANT of a dump does. 0 is public.
+--
+-- The place is this database as it lives: a materialized view, whose row a dump does not contain, so that a database
+-- that is restored is another place. A copy of the files is the same one, and its roles are the same too.
+-- The columns are plain: COPY of a regrole fails where one role is missing, and takes all rows with it.
 --
 -- Invariants, and what keeps each:
---   a role of a server has one number   the unique key on what it is there, which nothing maps to other oids
---   a role that was dropped and made again has another number   its oid is another one
---   a number is never given to a second role   it comes from a sequence; rows of roles that are gone lose the role
+--   a number is that of one role at most   in its place an oid is one role, and a name is one role everywhere
+--   a number is never given to a second role   it comes from a sequence; rows of roles that are gone have the role 0
+--   a role that was dropped and made again has another number   its oid is another one. Until maintenance has
+--     followed, a dump has the name, and elsewhere who has that name gets what was his
+--   what a role writes has one number   the unique key on what is current. By others, which it has where databases were
+--     restored or where it got one in two transactions at once, it still has what was written before
 -- Locks: the first transaction that needs a number of a role has others of the same role that need it wait for its end.
--- To grant SEND to a role gives it one.
--- Cost: submission reads the row of its role in the statement that reads what applies to it, 1 to 4 us of 215 of the
--- processor. There is no index for that: to go through the rows, a few for most, took less than an index (6 us); so
--- does the check of the right, which goes through all grants of SEND.
+-- A grant or a quota, which give a role one, wait for nobody (_p_number_at_once), nor does maintenance.
+-- Cost: submission reads the numbers of its role in the statement that reads what applies to it. There is no index for
+-- that: to go through the rows, a few for most, takes less. Who has SEND by inheritance alone has all grants of it gone
+-- through, and the role of each looked up.
+
+create materialized view parley_mail._p_place as
+select gen_random_uuid() as place;
+
+comment on materialized view parley_mail._p_place is
+'The identity of this database as it lives, which a dump does not contain.';
 
 create table parley_mail._p_role_number (
   number integer generated always as identity primary key,
-  role regrole not null,
-  name name not null,
-  system_identifier bigint not null,
-  role_there oid,
-  constraint _p_role_number_there_key unique (system_identifier, role_there)
+  name text not null,
+  role oid not null,
+  place uuid not null,
+  is_current boolean not null
 );
 
 comment on table parley_mail._p_role_number is
-'Roles by numbers that a dump may carry to another server. role: 0 when it is gone; system_identifier: the server on
-which the number was given, or the role was found again; role_there: its oid on that server.';
+'Roles by numbers that a dump may carry elsewhere. role: its oid in the place, 0 when it is gone; place: that in which
+the number was given, or the role was found again by its name; is_current: what the role writes there has this number.';
 
-create function parley_mail._p_server() returns bigint
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select c.system_identifier from pg_control_system() as c
-$$;
+create unique index _p_role_number_current on parley_mail._p_role_number (place, role) where is_current;
 
-comment on function parley_mail._p_server() is 'Gives the identifier that this server got when it was created.';
+create view parley_mail._p_numbered_role as
+select k.number, k.name, k.place = p.place as is_here, k.role = 0 as is_gone,
+  case when k.place = p.place or k.role = 0 then nullif(k.role, 0) else to_regrole(quote_ident(k.name))::oid end as role
+from parley_mail._p_role_number as k
+cross join parley_mail._p_place as p;
 
-create function parley_mail._p_number_of(role oid) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_server bigint;
-  v_number integer;
-begin
-  select max(k.number) into v_number
-  from parley_mail._p_role_number as k
-  where k.role = _p_number_of.role and k.name = pg_get_userbyid(_p_number_of.role);
-  if v_number is not null then
-    return v_number;
-  end if;
-  v_server := parley_mail._p_server();
-  loop
-    -- It was renamed, or another session has just given it a number.
-    select k.number into v_number
-    from parley_mail._p_role_number as k
-    where k.system_identifier = v_server and k.role_there = _p_number_of.role;
-    exit when found;
-    insert into parley_mail._p_role_number as k (role, name, system_identifier, role_there)
-    values (_p_number_of.role, pg_get_userbyid(_p_number_of.role), v_server, _p_number_of.role)
-    on conflict on constraint _p_role_number_there_key do nothing
-    returning k.number into v_number;
-    exit when found;
-  end loop;
-  return v_number;
-end
-$$;
+comment on view parley_mail._p_numbered_role is
+'Which role has a number here. is_here: it has it by its oid, which may be one that no role has any more; otherwise by
+its name, as far as that is one; is_gone: maintenance has seen that there is no such role; role: null then, and when no
+role has that name; name: what it was called when that was last written.';
 
-comment on function parley_mail._p_number_of(oid) is
-'Gives the number of a role, which it gets where it has none.
-Errors: 40001 at an older snapshot.';
+create view parley_mail._p_named_role as
+select k.number, r.oid as role, coalesce(r.rolname::text, k.name) as name
+from parley_mail._p_numbered_role as k
+left join pg_roles as r on r.oid = k.role
+where r.oid is not null or not (k.is_here or k.is_gone)
+union all
+select 0, null, 'public';
+
+comment on view parley_mail._p_named_role is
+'What roles that have numbers are called here, and public. role: null for public, and for who was not found again where
+the database was restored.';
 
 create function parley_mail._p_numbers_of(role oid) returns integer[]
 language plpgsql stable
@@ -36584,26 +36577,130 @@ as $$
 begin
   return array(
     select k.number
-    from parley_mail._p_role_number as k
-    join pg_roles as r on r.oid = k.role
-    where k.role = _p_numbers_of.role
-      and case when r.rolname = k.name then true else k.system_identifier = parley_mail._p_server() end
+    from pg_roles as r
+    cross join parley_mail._p_place as p
+    join parley_mail._p_role_number as k
+      on case when k.place = p.place then k.role = r.oid else k.name = r.rolname and k.role <> 0 end
+    where r.oid = _p_numbers_of.role
+    order by (k.is_current and k.place = p.place) desc, k.is_current desc, k.number desc
   );
 end
 $$;
 
 comment on function parley_mail._p_numbers_of(oid) is
-'Gives the numbers that are those of a role: one, or several where databases were restored.';
+'Gives the numbers that are those of a role, the current one first. There are several where databases were restored.';
+
+create function parley_mail._p_number_of(of_role oid) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_place constant uuid := (select p.place from parley_mail._p_place as p);
+  v_name constant text := pg_get_userbyid(_p_number_of.of_role);
+  v_is_again boolean := false;
+  v_number integer;
+begin
+  loop
+    select k.number into v_number
+    from parley_mail._p_role_number as k
+    where k.place = v_place and k.role = _p_number_of.of_role and k.is_current;
+    exit when found;
+    v_number := (parley_mail._p_numbers_of(of_role))[1];
+    if v_number is null then
+      insert into parley_mail._p_role_number as k (name, role, place, is_current)
+      values (v_name, _p_number_of.of_role, v_place, true)
+      on conflict (place, role) where is_current do nothing
+      returning k.number into v_number;
+      exit when found;
+    else
+      -- Found again by its name: from now on it may be renamed here.
+      begin
+        update parley_mail._p_role_number as k
+        set name = v_name, role = _p_number_of.of_role, place = v_place, is_current = k.number = v_number
+        where case when k.place = v_place then k.role = _p_number_of.of_role else k.name = v_name and k.role <> 0 end;
+        exit;
+      exception
+        -- Another session has just given it one. At an older snapshot that is never seen.
+        when unique_violation then
+          if v_is_again then
+            raise;
+          end if;
+          v_is_again := true;
+      end;
+    end if;
+  end loop;
+  return v_number;
+end
+$$;
+
+comment on function parley_mail._p_number_of(oid) is
+'Gives the number with which a role writes, which it gets where it has none.
+Errors: 40001 at an older snapshot.';
+
+create function parley_mail._p_number_at_once(role oid) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '1ms'
+as $$
+declare
+  v_number integer := case when _p_number_at_once.role = 0 then 0 end;
+begin
+  v_number := coalesce(v_number, (parley_mail._p_numbers_of(_p_number_at_once.role))[1]);
+  if v_number is null then
+    begin
+      v_number := parley_mail._p_number_of(_p_number_at_once.role);
+    exception
+      when lock_not_available then
+        insert into parley_mail._p_role_number as k (name, role, place, is_current)
+        select pg_get_userbyid(_p_number_at_once.role), _p_number_at_once.role, p.place, false
+        from parley_mail._p_place as p
+        returning k.number into v_number;
+    end;
+  end if;
+  return v_number;
+end
+$$;
+
+comment on function parley_mail._p_number_at_once(oid) is
+'Gives a number of a role, for what others say of it: where the role gets its first one in a transaction that is open,
+another, instead of waiting for that transaction.
+Arguments: role; 0, public, has the number 0.';
+
+create function parley_mail._p_numbers_named(name text) returns integer[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_numbers integer[];
+begin
+  if lower(name) = 'public' then
+    return array[0];
+  end if;
+  v_numbers := array(
+    select k.number
+    from parley_mail._p_named_role as k
+    where k.name = _p_numbers_named.name and k.role is null and k.number <> 0
+  );
+  if v_numbers = '{}' then
+    v_numbers := parley_mail._p_numbers_of(parley_mail._p_role(name));
+  end if;
+  return v_numbers;
+end
+$$;
+
+comment on function parley_mail._p_numbers_named(text) is
+'Gives the numbers of the role that has a name, also of one that there is not where the database was restored, so that
+what it would have can be taken away; PUBLIC gives 0.
+Errors: PM002 no such role.';
 
 create function parley_mail._p_role_with(number integer) returns oid
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select k.role
-  from parley_mail._p_role_number as k
+  select r.oid
+  from parley_mail._p_numbered_role as k
   join pg_roles as r on r.oid = k.role
   where k.number = _p_role_with.number
-    and case when r.rolname = k.name then true else k.system_identifier = parley_mail._p_server() end
 $$;
 
 comment on function parley_mail._p_role_with(integer) is 'Gives the role that has a number; null when it is gone.';
@@ -36612,7 +36709,10 @@ create function parley_mail._p_name_with(number integer) returns text
 language sql stable strict
 set search_path = pg_catalog, pg_temp
 as $$
-  select k.name::text from parley_mail._p_role_number as k where k.number = _p_name_with.number
+  select case
+    when _p_name_with.number = 0 then 'public'
+    else (select k.name from parley_mail._p_role_number as k where k.number = _p_name_with.number)
+  end
 $$;
 
 comment on function parley_mail._p_name_with(integer) is
@@ -36623,39 +36723,53 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_server constant bigint := parley_mail._p_server();
-  v_done integer;
+  v_gone integer[];
 begin
-  -- Found again by its name: from now on it may be renamed here.
-  update parley_mail._p_role_number as k
-  set system_identifier = v_server, role_there = k.role
-  where k.system_identifier <> v_server
-    and exists (select from pg_roles as r where r.oid = k.role and r.rolname = k.name)
-    and not exists (
-      select
+  begin
+    -- Found again by their names: from now on they may be renamed here.
+    update parley_mail._p_role_number as k
+    set role = f.role, place = f.place, is_current = f.is_current
+    from (
+      select o.number, r.oid as role, p.place, o.number = (parley_mail._p_numbers_of(r.oid))[1] as is_current
       from parley_mail._p_role_number as o
-      where o.number <> k.number and o.role = k.role
-        and (o.system_identifier = v_server or (o.name = k.name and o.number > k.number))
-    );
+      join parley_mail._p_place as p on p.place <> o.place
+      join pg_roles as r on r.rolname = o.name
+      where o.role <> 0
+      for update of o skip locked
+    ) as f
+    where k.number = f.number;
+  exception
+    -- Of a role that has just got another one; the next time it is seen.
+    when unique_violation then
+      null;
+  end;
   update parley_mail._p_role_number as k
-  set name = r.rolname
-  from pg_roles as r
-  where r.oid = k.role and r.rolname <> k.name and k.system_identifier = v_server;
-  update parley_mail._p_role_number as k
-  set role = 0::regrole, role_there = null
-  where k.role <> 0::regrole and parley_mail._p_role_with(k.number) is null;
-  get diagnostics v_done = row_count;
-  delete from parley_mail._p_right as r
-  where r.grantee <> 0::regrole and not exists (select from pg_roles as o where o.oid = r.grantee);
-  delete from parley_mail._p_quota as q
-  where q.role <> 0::regrole and not exists (select from pg_roles as r where r.oid = q.role);
-  return v_done;
+  set name = f.rolname
+  from (
+    select o.number, r.rolname
+    from parley_mail._p_role_number as o
+    join parley_mail._p_place as p on p.place = o.place
+    join pg_roles as r on r.oid = o.role and r.rolname <> o.name
+    for update of o skip locked
+  ) as f
+  where k.number = f.number;
+  v_gone := array(
+    select o.number
+    from parley_mail._p_role_number as o
+    join parley_mail._p_place as p on p.place = o.place
+    where o.role <> 0 and not exists (select from pg_roles as r where r.oid = o.role)
+    for update of o skip locked
+  );
+  delete from parley_mail._p_right as r where r.grantee = any (v_gone);
+  delete from parley_mail._p_quota as q where q.role_number = any (v_gone);
+  update parley_mail._p_role_number as k set role = 0, is_current = false where k.number = any (v_gone);
+  return cardinality(v_gone);
 end
 $$;
 
 comment on function parley_mail._p_follow_roles() is
 'Writes down the names of roles that were renamed, and takes from roles that are gone their numbers, rights and quotas;
-gives how many had a number. After that a dump names who has them, or nobody.';
+gives how many numbers. After that a dump names who has them, or nobody.';
 
 -- sql/mail/rights.sql
 
@@ -36673,16 +36787,25 @@ gives how many had a number. After that a dump names who has them, or nobody.';
 -- nor SERVE: an owner holds these, and has to grant them by name. Null refuses.
 
 create table parley_mail._p_right (
-  grantee regrole not null,
+  grantee integer not null,
   name text not null check (name in ('SEND', 'VIEW', 'OPERATE', 'ADMINISTER', 'READ_CONTENT', 'SERVE')),
   is_grantable boolean not null default false,
-  grantor regrole not null,
+  grantor integer not null,
   primary key (name, grantee, grantor)
 );
 
 comment on table parley_mail._p_right is
-'Who was granted which right, by whom; grantee 0 is everybody. Each who grants it has a row of his own, so that he takes
-back what he gave and nothing else.';
+'Who was granted which right, by whom, by their numbers (mail/role_numbers.sql); grantee 0 is everybody. Each who grants
+it has a row of his own, so that he takes back what he gave and nothing else.';
+
+create view parley_mail._p_granted as
+select r.name, r.grantee, r.is_grantable,
+  (select k.role from parley_mail._p_numbered_role as k where k.number = r.grantee) as role
+from parley_mail._p_right as r;
+
+comment on view parley_mail._p_granted is
+'Who was granted which right. role: that of the grantee here, which may be one that is no more; null for everybody, and
+for who is gone.';
 
 create function parley_mail._p_is_owner(role oid) returns boolean
 language plpgsql stable
@@ -36711,13 +36834,13 @@ as $$
 begin
   return exists (
     select
-    from parley_mail._p_right as r
+    from parley_mail._p_granted as r
     where (
         r.name = _p_holds.name
         or (r.name = 'ADMINISTER' and _p_holds.name in ('SEND', 'VIEW', 'OPERATE'))
         or (r.name = 'OPERATE' and _p_holds.name = 'VIEW')
       )
-      and (r.grantee = 0::regrole or pg_has_role(_p_holds.role, r.grantee, 'usage'))
+      and (r.grantee = 0 or pg_has_role(_p_holds.role, r.role, 'usage'))
   ) or parley_mail._p_is_owner(_p_holds.role);
 end
 $$;
@@ -36792,8 +36915,9 @@ begin
     parley_mail._p_administers_right(role, name)
     or exists (
       select
-      from parley_mail._p_right as r
-      where r.name = _p_require_may_grant.name and r.is_grantable and pg_has_role(role, r.grantee, 'usage')
+      from parley_mail._p_granted as r
+      where r.name = _p_require_may_grant.name and r.is_grantable
+        and pg_has_role(_p_require_may_grant.role, r.role, 'usage')
     ), false
   ) then
     found := parley_mail._p_raise('grant option', name, pg_get_userbyid(role));
@@ -36822,19 +36946,18 @@ begin
   -- Otherwise a role would keep by itself what others take back.
   if not parley_mail._p_administers_right(v_caller, name) and not exists (
     select
-    from parley_mail._p_right as r
-    where r.name = grant_right.name and r.is_grantable and r.grantee <> v_role
-      and pg_has_role(v_caller, r.grantee, 'usage')
+    from parley_mail._p_granted as r
+    where r.name = grant_right.name and r.is_grantable and r.role <> v_role and pg_has_role(v_caller, r.role, 'usage')
   ) then
     found := parley_mail._p_raise('grant to itself', name, role);
   end if;
   insert into parley_mail._p_right as r (grantee, name, is_grantable, grantor)
-  values (v_role, grant_right.name, with_grant_option is true and v_role <> 0, v_caller)
+  values (
+    parley_mail._p_number_at_once(v_role), grant_right.name, with_grant_option is true and v_role <> 0,
+    parley_mail._p_number_at_once(v_caller)
+  )
   on conflict on constraint _p_right_pkey do update
   set is_grantable = r.is_grantable or excluded.is_grantable;
-  if v_role <> 0 and name = 'SEND' then
-    perform parley_mail._p_number_of(v_role);
-  end if;
   perform parley_mail._p_record_audit(
     v_caller, 'grant', name, jsonb_build_object('role', role, 'with_grant_option', with_grant_option is true)
   );
@@ -36855,22 +36978,22 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley.caller_role(caller);
-  v_role oid;
+  v_numbers integer[];
   v_of_all boolean;
   v_is_revoked boolean;
   v_other text;
 begin
   found := parley_mail._p_require_may_grant(v_caller, name);
-  v_role := parley_mail._p_role(role);
+  v_numbers := parley_mail._p_numbers_named(role);
   v_of_all := parley_mail._p_administers_right(v_caller, name);
   delete from parley_mail._p_right as r
-  where r.name = revoke_right.name and r.grantee = v_role
-    and (v_of_all or pg_has_role(v_caller, r.grantor, 'usage'));
+  where r.name = revoke_right.name and r.grantee = any (v_numbers)
+    and (v_of_all or pg_has_role(v_caller, parley_mail._p_role_with(r.grantor), 'usage'));
   v_is_revoked := found;
   if not v_is_revoked then
-    select pg_get_userbyid(r.grantor) into v_other
+    select parley_mail._p_name_with(r.grantor) into v_other
     from parley_mail._p_right as r
-    where r.name = revoke_right.name and r.grantee = v_role
+    where r.name = revoke_right.name and r.grantee = any (v_numbers)
     limit 1;
     if found then
       found := parley_mail._p_raise('grant of others', name, role, v_other);
@@ -36885,7 +37008,7 @@ comment on function parley_mail.revoke_right(text, text, parley.caller) is
 'Takes a right from a role, and returns whether it held it itself. Who administers the right takes it whoever granted
 it; who holds the option to grant it takes back what he granted, and the role keeps it by the grants of others. What it
 granted to others stays.
-Arguments: name, role, as in grant_right.
+Arguments: name, as in grant_right; role, or public, or a name that no role has since the database was restored.
 Errors: PM001 not allowed, or granted by others alone, PM002 no such right or role.
 Source: spec mail 17.';
 
@@ -36894,11 +37017,11 @@ returns table (name text, role text, is_grantable boolean, granted_by text)
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select r.name, case r.grantee when 0 then 'public' else pg_get_userbyid(r.grantee) end, r.is_grantable,
-    pg_get_userbyid(r.grantor)
+  select r.name, e.name, r.is_grantable, parley_mail._p_name_with(r.grantor)
   from parley_mail._p_right as r
+  join parley_mail._p_named_role as e on e.number = r.grantee
   cross join (select parley.caller_role(caller) as role) as c
-  where r.grantee = 0 or pg_has_role(c.role, r.grantee, 'usage') or parley_mail._p_holds(c.role, 'VIEW')
+  where r.grantee = 0 or pg_has_role(c.role, e.role, 'usage') or parley_mail._p_holds(c.role, 'VIEW')
 $$;
 
 comment on function parley_mail._p_rights(parley.caller) is 'Gives what parley_mail.rights shows.';
@@ -40335,11 +40458,11 @@ create index _p_submitted_at on parley_mail._p_submitted (submitted_by, at);
 
 -- Quotas: how much roles may submit by parley_mail.send, and store by parley_mail.put_attachment (spec mail 4.3, 14.3).
 --
--- A role has the limits of its own row, or of that of public, role 0; nobody inherits any. Of the type regrole, roles
--- are dumped by name. Each submission reads the row that applies, and waits for nobody who changes it.
+-- A role has the limits of its own row, or of that of public, 0; nobody inherits any. Each submission reads the row
+-- that applies, and waits for nobody who changes it.
 
 create table parley_mail._p_quota (
-  role regrole primary key,
+  role_number integer primary key,
   messages_per_minute integer check (messages_per_minute >= 0),
   bytes_per_minute bigint check (bytes_per_minute >= 0),
   is_exempt_from_pressure boolean not null default false,
@@ -40348,7 +40471,7 @@ create table parley_mail._p_quota (
 
 comment on table parley_mail._p_quota is
 'How much a role may submit in a minute; null: as much as it likes. is_exempt_from_pressure: it may submit while
-resources are short; stored_bytes: how many bytes of attachments it may have stored.';
+resources are short; stored_bytes: how many bytes of attachments it may have stored; role_number: 0 is public.';
 
 create function parley_mail._p_check_quota(
   role text, messages_per_minute integer, bytes_per_minute bigint, stored_bytes bigint, without text[]
@@ -40402,15 +40525,21 @@ as $$
 declare
   v_caller oid := parley.caller_role(caller);
   v_role oid;
+  v_number integer;
 begin
   found := parley_mail._p_require(v_caller, 'ADMINISTER');
   v_role := parley_mail._p_role(role);
   found := parley_mail._p_check_quota(role, messages_per_minute, bytes_per_minute, stored_bytes, without);
+  v_number := coalesce((
+    select max(q.role_number)
+    from parley_mail._p_quota as q
+    where q.role_number = any (parley_mail._p_numbers_of(v_role))
+  ), parley_mail._p_number_at_once(v_role));
   insert into parley_mail._p_quota as q (
-    role, messages_per_minute, bytes_per_minute, is_exempt_from_pressure, stored_bytes
+    role_number, messages_per_minute, bytes_per_minute, is_exempt_from_pressure, stored_bytes
   )
   values (
-    v_role, set_quota.messages_per_minute, set_quota.bytes_per_minute,
+    v_number, set_quota.messages_per_minute, set_quota.bytes_per_minute,
     coalesce(set_quota.is_exempt_from_pressure, false), coalesce(set_quota.stored_bytes, 104857600)
   )
   on conflict on constraint _p_quota_pkey do update
@@ -40454,7 +40583,7 @@ declare
   v_is_dropped boolean;
 begin
   found := parley_mail._p_require(v_caller, 'ADMINISTER');
-  delete from parley_mail._p_quota as q where q.role = parley_mail._p_role(drop_quota.role);
+  delete from parley_mail._p_quota as q where q.role_number = any (parley_mail._p_numbers_named(drop_quota.role));
   v_is_dropped := found;
   perform parley_mail._p_record_audit(v_caller, 'drop quota', role, null);
   return v_is_dropped;
@@ -40463,7 +40592,7 @@ $$;
 
 comment on function parley_mail.drop_quota(text, parley.caller) is
 'Drops the quota of a role, which has that of public from then on; false when it has none of its own.
-Arguments: role, or public.
+Arguments: role, or public, or a name that no role has since the database was restored.
 Errors: PM001 not allowed, PM002 no such role.
 Source: spec mail 4.3.';
 
@@ -40474,12 +40603,17 @@ returns table (
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select case q.role when 0 then 'public' else pg_get_userbyid(q.role)::text end, q.messages_per_minute,
-    q.bytes_per_minute, q.is_exempt_from_pressure, q.stored_bytes
-  from (select parley.caller_role(caller) as role) as c
+  select r.name, q.messages_per_minute, q.bytes_per_minute, q.is_exempt_from_pressure, q.stored_bytes
+  from (
+    select w.role, parley_mail._p_numbers_of(w.role) as numbers
+    from (select parley.caller_role(caller) as role) as w
+  ) as c
   cross join parley_mail._p_quota as q
-  where q.role = c.role
-    or (q.role = 0 and not exists (select from parley_mail._p_quota as o where o.role = c.role))
+  join parley_mail._p_named_role as r on r.number = q.role_number
+  where q.role_number = any (c.numbers)
+    or (
+      q.role_number = 0 and not exists (select from parley_mail._p_quota as o where o.role_number = any (c.numbers))
+    )
     or parley_mail._p_holds(c.role, 'ADMINISTER')
 $$;
 
@@ -40647,30 +40781,36 @@ declare
   v_submitter parley_mail._p_submitter;
 begin
   select _p_submitter_of.caller,
-    (
-      select k.number
-      from parley_mail._p_role_number as k
-      where k.role = _p_submitter_of.caller and k.name = pg_get_userbyid(_p_submitter_of.caller)
-      limit 1
-    ),
-    exists (
-      select
-      from parley_mail._p_right as r
-      where r.name = 'SEND' and (r.grantee = 0::regrole or pg_has_role(_p_submitter_of.caller, r.grantee, 'usage'))
-    ),
+    m.number,
+    -- Most have it by name or by public, where it is not asked who inherits from whom.
+    exists (select from parley_mail._p_right as r where r.name = 'SEND' and r.grantee = any (m.numbers || 0))
+      or exists (
+        select
+        from parley_mail._p_granted as r
+        where r.name = 'SEND' and pg_has_role(_p_submitter_of.caller, r.role, 'usage')
+      ),
     not o.is_set_up or (
       coalesce(o.refusing_until > clock_timestamp(), false) and (o.is_at_floor or q.is_exempt_from_pressure is not true)
     ), o.refusing_reason,
     o.default_domain, o.max_send_size, o.max_recipients, o.expiry_seconds,
     q.messages_per_minute, q.bytes_per_minute,
-    q.role is not null
+    q.role_number is not null
   into v_submitter
   from parley_mail._p_organization as o
+  cross join (
+    select array_agg(k.number) as numbers,
+      max(k.number) filter (where k.is_current and k.place = p.place) as number
+    from parley_mail._p_place as p
+    join parley_mail._p_role_number as k on case
+      when k.place = p.place then k.role = _p_submitter_of.caller
+      else k.name = pg_get_userbyid(_p_submitter_of.caller) and k.role <> 0
+    end
+  ) as m
   left join lateral (
-    select n.role, n.messages_per_minute, n.bytes_per_minute, n.is_exempt_from_pressure
+    select n.role_number, n.messages_per_minute, n.bytes_per_minute, n.is_exempt_from_pressure
     from parley_mail._p_quota as n
-    where n.role in (_p_submitter_of.caller, 0)
-    order by n.role desc
+    where n.role_number = any (m.numbers || 0)
+    order by n.role_number desc
     limit 1
   ) as q on true;
   if v_submitter.may_send is not true then
@@ -40969,7 +41109,7 @@ comment on function parley_mail._p_submit_as_stored(bigint[], timestamptz) is
 -- gets what he gets for one that does not exist.
 --
 -- Invariants, and what keeps each:
---   a role has bytes once   the unique key on role and hash
+--   a role has bytes once   the unique key on its number and hash
 --   a role has no more than its quota   whoever puts changes the row of his role in _p_attachment_owner before he
 --     counts, and the count is a statement of its own: it sees what the holder before has committed. At an older
 --     snapshot the change fails with 40001
@@ -40983,23 +41123,22 @@ comment on function parley_mail._p_submit_as_stored(bigint[], timestamptz) is
 
 create table parley_mail._p_attachment (
   attachment_id bigint primary key,
-  role regrole not null,
+  role_number integer not null,
   sha256 bytea not null check (octet_length(sha256) = 32),
   bytes bigint not null,
   content_id bigint,
   put_at timestamptz not null default clock_timestamp(),
   expires_at timestamptz not null,
-  unique (role, sha256)
+  unique (role_number, sha256)
 );
 
 comment on table parley_mail._p_attachment is
-'Attachments that roles have stored, until they expire. content_id is null only within the transaction that puts it. Of
-the type regrole, the role is dumped by its name.';
+'Attachments that roles have stored, until they expire. content_id is null only within the transaction that puts it.';
 
 create index _p_attachment_expiry on parley_mail._p_attachment (expires_at);
 
 create table parley_mail._p_attachment_owner (
-  role regrole primary key,
+  role_number integer primary key,
   puts bigint not null default 1
 );
 
@@ -41015,8 +41154,8 @@ as $$
   select coalesce((
     select q.stored_bytes
     from parley_mail._p_quota as q
-    where q.role in (_p_stored_bytes_max.role, 0)
-    order by q.role desc
+    where q.role_number = any (parley_mail._p_numbers_of(_p_stored_bytes_max.role) || 0)
+    order by q.role_number desc
     limit 1
   ), 104857600)
 $$;
@@ -41037,6 +41176,7 @@ declare
   v_id bigint;
   v_stored bigint;
   v_most bigint;
+  v_numbers integer[];
 begin
   if content is null then
     found := parley_mail._p_raise('nothing to store');
@@ -41049,18 +41189,20 @@ begin
   end if;
   v_sha256 := sha256(content);
   v_until := clock_timestamp() + keep;
-  insert into parley_mail._p_attachment_owner as o (role)
-  values (v_submitter.role)
+  v_submitter.number := parley_mail._p_number_of(v_submitter.role);
+  insert into parley_mail._p_attachment_owner as o (role_number)
+  values (v_submitter.number)
   on conflict on constraint _p_attachment_owner_pkey do update
   set puts = o.puts + 1;
+  v_numbers := parley_mail._p_numbers_of(v_submitter.role);
   loop
     update parley_mail._p_attachment as a
     set expires_at = greatest(a.expires_at, v_until)
-    where a.role = v_submitter.role and a.sha256 = v_sha256;
+    where a.role_number = any (v_numbers) and a.sha256 = v_sha256;
     exit when found;
-    insert into parley_mail._p_attachment as a (attachment_id, role, sha256, bytes, expires_at)
-    values (nextval('parley_mail._p_message_id'), v_submitter.role, v_sha256, octet_length(content), v_until)
-    on conflict (role, sha256) do nothing
+    insert into parley_mail._p_attachment as a (attachment_id, role_number, sha256, bytes, expires_at)
+    values (nextval('parley_mail._p_message_id'), v_submitter.number, v_sha256, octet_length(content), v_until)
+    on conflict (role_number, sha256) do nothing
     returning a.attachment_id into v_id;
     exit when found;
   end loop;
@@ -41068,7 +41210,7 @@ begin
     return v_sha256;
   end if;
   -- Each counts 500 bytes for its row, so that very many small ones count too.
-  select sum(a.bytes + 500) into v_stored from parley_mail._p_attachment as a where a.role = v_submitter.role;
+  select sum(a.bytes + 500) into v_stored from parley_mail._p_attachment as a where a.role_number = any (v_numbers);
   v_most := parley_mail._p_stored_bytes_max(v_submitter.role);
   if v_stored > v_most then
     found := parley_mail._p_raise(
@@ -41113,15 +41255,18 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_role constant oid := parley.caller_role(caller);
-  v_id bigint;
+  v_ids bigint[];
 begin
-  delete from parley_mail._p_attachment as a
-  where a.role = v_role and a.sha256 = remove_attachment.sha256
-  returning a.attachment_id into v_id;
-  if v_id is null then
+  with removed as (
+    delete from parley_mail._p_attachment as a
+    where a.role_number = any (parley_mail._p_numbers_of(v_role)) and a.sha256 = remove_attachment.sha256
+    returning a.attachment_id
+  )
+  select array_agg(r.attachment_id) into v_ids from removed as r;
+  if v_ids is null then
     return false;
   end if;
-  perform parley_store.release_content('mail', array[v_id]);
+  perform parley_store.release_content('mail', v_ids);
   return true;
 end
 $$;
@@ -41142,13 +41287,14 @@ begin
   from (
     select o.attachment_id
     from parley_mail._p_attachment as o
-    where o.expires_at < clock_timestamp() or not exists (select from pg_roles as r where r.oid = o.role)
+    where o.expires_at < clock_timestamp()
+      or o.role_number in (select k.number from parley_mail._p_role_number as k where k.role = 0)
     order by o.attachment_id
     limit 1000
     for update of o skip locked
   ) as a;
   delete from parley_mail._p_attachment_owner as o
-  where not exists (select from pg_roles as r where r.oid = o.role);
+  where o.role_number in (select k.number from parley_mail._p_role_number as k where k.role = 0);
   if v_ids is null then
     return 0;
   end if;
@@ -41156,7 +41302,10 @@ begin
   with expired as (
     delete from parley_mail._p_attachment as a
     where a.attachment_id = any (v_ids)
-      and (a.expires_at < clock_timestamp() or not exists (select from pg_roles as r where r.oid = a.role))
+      and (
+        a.expires_at < clock_timestamp()
+        or a.role_number in (select k.number from parley_mail._p_role_number as k where k.role = 0)
+      )
     returning a.attachment_id
   )
   select array_agg(e.attachment_id) into v_ids from expired as e;
@@ -41166,8 +41315,8 @@ end
 $$;
 
 comment on function parley_mail._p_expire_attachments() is
-'Removes attachments whose time is over, and those of roles that are gone; gives how many. What a submission is taking
-stays until the next time.';
+'Removes attachments whose time is over, and those of roles that _p_follow_roles has seen to be gone; gives how many.
+What a submission is taking stays until the next time.';
 
 create function parley_mail._p_with_stored(submitter parley_mail._p_submitter, attachments parley_mail.attachment[])
 returns parley_mail.attachment[]
@@ -41179,10 +41328,12 @@ declare
   v_whole parley_mail.attachment[];
   v_stored record;
   v_number integer := 0;
+  v_numbers integer[];
 begin
   if not exists (select from unnest(attachments) as a where a.sha256 is not null) then
     return attachments;
   end if;
+  v_numbers := parley_mail._p_numbers_of(submitter.role);
   foreach v_attachment in array attachments loop
     v_number := v_number + 1;
     if v_attachment.sha256 is not null then
@@ -41198,7 +41349,7 @@ begin
       end if;
       select a.attachment_id, a.content_id, a.bytes into v_stored
       from parley_mail._p_attachment as a
-      where a.role = submitter.role and a.sha256 = v_attachment.sha256 and a.expires_at > clock_timestamp()
+      where a.role_number = any (v_numbers) and a.sha256 = v_attachment.sha256 and a.expires_at > clock_timestamp()
       for key share;
       if not found then
         found := parley_mail._p_raise('not stored', v_number::text, left(encode(v_attachment.sha256, 'hex'), 64));
@@ -41227,8 +41378,8 @@ language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select a.sha256, a.bytes, a.put_at, a.expires_at
-  from (select parley.caller_role(caller) as role) as c
-  join parley_mail._p_attachment as a on a.role = c.role
+  from parley_mail._p_attachment as a
+  where a.role_number = any ((select parley_mail._p_numbers_of(parley.caller_role(caller)))::integer[])
 $$;
 
 comment on function parley_mail._p_stored_attachments(parley.caller) is
