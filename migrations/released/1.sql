@@ -36730,7 +36730,8 @@ begin
     update parley_mail._p_role_number as k
     set role = f.role, place = f.place, is_current = f.is_current
     from (
-      select o.number, r.oid as role, p.place, o.number = (parley_mail._p_numbers_of(r.oid))[1] as is_current
+      select o.number, r.oid as role, p.place,
+        o.number is not distinct from (parley_mail._p_numbers_of(r.oid))[1] as is_current
       from parley_mail._p_role_number as o
       join parley_mail._p_place as p on p.place <> o.place
       join pg_roles as r on r.rolname = o.name
