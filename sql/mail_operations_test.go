@@ -339,7 +339,7 @@ func TestOperationsOfMailRefuseANullCaller(t *testing.T) {
 		"hold_domain('example.com', caller => null)", "release_domain('example.com', null)", "export_messages('{}', caller => null)",
 		"read_message(1, caller => null)", "find_messages('{}', caller => null)", "test_address('x@example.com', caller => null)",
 		"suspend_queue('SUBMISSION', caller => null)", "resume_queue('SUBMISSION', null)", "retry_queue('DNS/internet/example.com', null)",
-		"_p_begin_categorizing(caller => null)", "_p_categorize_begun(1, null)", "_p_claim_local(caller => null)", "_p_deliver_local('{}', caller => null)", "_p_local_bodies('{}', null)",
+		"_p_begin_categorizing(caller => null)", "_p_categorize_begun(1, null)", "_p_claim_local(caller => null)", "_p_deliver_local('{}', caller => null)", "_p_defer_local('{}', 1, '', '', null)", "_p_local_bodies('{}', null)",
 		"_p_messages(null)", "_p_held_domains(null)", "_p_sees_tracking(null)", "_p_submitter_numbers(null)", "set_quota('public', caller => null)", "drop_quota('public', null)", "_p_give_back_begun(1, null)", "_p_track_unstored('{}', null)", "_p_release_local('{}', null)",
 	} {
 		if _, err := b.db.Exec(t.Context(), "select parley_mail."+call); err == nil {

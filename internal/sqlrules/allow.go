@@ -178,12 +178,13 @@ var withinReach = map[string]string{
 	"parley_mail._p_check_sender(text,parley.caller)":                        asksTheRight,
 	"parley_mail._p_may_submit(text,parley.caller)":                          asksTheRight,
 
-	"parley_mail._p_begin_categorizing(integer,integer,parley.caller)": asksTheRight,
-	"parley_mail._p_categorize_begun(bigint,parley.caller)":            asksTheRight,
-	"parley_mail._p_give_back_begun(bigint,parley.caller)":             asksTheRight,
-	"parley_mail._p_claim_local(integer,interval,parley.caller)":       asksTheRight,
-	"parley_mail._p_local_bodies(bigint[],parley.caller)":              asksTheRight,
-	"parley_mail._p_release_local(bigint[],parley.caller)":             asksTheRight,
+	"parley_mail._p_begin_categorizing(integer,integer,parley.caller)":    asksTheRight,
+	"parley_mail._p_categorize_begun(bigint,parley.caller)":               asksTheRight,
+	"parley_mail._p_give_back_begun(bigint,parley.caller)":                asksTheRight,
+	"parley_mail._p_claim_local(integer,interval,parley.caller)":          asksTheRight,
+	"parley_mail._p_local_bodies(bigint[],parley.caller)":                 asksTheRight,
+	"parley_mail._p_release_local(bigint[],parley.caller)":                asksTheRight,
+	"parley_mail._p_defer_local(bigint[],bigint,text,text,parley.caller)": asksTheRight,
 	// What was read of messages is believed of who may deliver them.
 	"parley_mail._p_deliver_local(bigint[],bigint[],bytea[],parley.caller)": asksTheRight,
 

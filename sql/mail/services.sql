@@ -99,6 +99,8 @@ create function parley_mail._p_deliver_to_binding(
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+-- Mail for others waits behind this one.
+set lock_timeout = '2s'
 as $$
 declare
   v_binding parley_mail._p_service_pattern;
@@ -172,65 +174,84 @@ $$;
 
 comment on function parley_mail._p_deliver_to_binding(text, bigint, text[], bytea) is
 'Sends a message to the service of a binding, once for each conversation to which its recipients belong, or inserts it
-into its table.
+into its table. It waits two seconds for what is locked.
 Arguments: binding; message_id; addresses, the recipients; parsed, as _p_parsed.
-Errors: PM001 its author may not do it, PM003 the service does not accept the contract, PM004 the binding is gone, PM012
-too large, and those of the service or the table.';
+Errors: 55P03 what it needs is locked, PM001 its author may not do it, PM003 the service does not accept the contract,
+PM004 the binding is gone, PM012 too large, and those of the service or the table.';
 
-create function parley_mail._p_deliver_item(item parley_store.claimed_item, parsed bytea) returns boolean
+create function parley_mail._p_finish_item(
+  item parley_store.claimed_item, state text, reason text, began timestamptz
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_recipients record;
-  v_reason text;
-  v_state text;
-  v_outcome text := 'DELIVERED';
-  v_began constant timestamptz := clock_timestamp();
-begin
-  select array_agg(r.ordinal order by r.ordinal) as ordinals, array_agg(r.address order by r.ordinal) as addresses
-  into v_recipients
-  from parley_mail._p_recipient as r
-  where r.message_id = item.subject and r.lane = item.lane;
-  if v_recipients.ordinals is null then
-    perform parley_store.complete_work(item.lease_id, array[item.item_id]);
-    return false;
-  end if;
-  begin
-    perform parley_mail._p_deliver_to_binding(
-      split_part(item.lane, '/', 2), item.subject, v_recipients.addresses, parsed
-    );
-  exception
-    when transaction_rollback or insufficient_resources or operator_intervention or system_error then
-      raise;
-    when others then
-      v_reason := sqlerrm;
-      v_state := sqlstate;
-      v_outcome := case
-        when v_state = 'PM012' or item.expires_at < clock_timestamp() then 'FAILED' else 'DEFERRED'
-      end;
+  v_outcome constant text := case
+    when state = '00000' then 'DELIVERED'
+    when state = 'PM012' or item.expires_at < clock_timestamp() then 'FAILED'
+    else 'DEFERRED'
   end;
+begin
   if v_outcome = 'DEFERRED' then
-    perform parley_store.retry_work(item.lease_id, array[item.item_id], v_reason, 'mail_message');
+    perform parley_store.retry_work(item.lease_id, array[item.item_id], reason, 'mail_message');
   else
     perform parley_store.complete_work(item.lease_id, array[item.item_id]);
   end if;
   perform parley_mail._p_finish_recipients(array(
     select (
-      null, null, item.subject, u.ordinal, v_outcome, null,
+      null, null, item.subject, r.ordinal, v_outcome, null,
       case v_outcome
         when 'DELIVERED' then '2.0.0' when 'DEFERRED' then '4.3.0'
-        else case v_state when 'PM012' then '5.3.4' else '5.4.7' end
-      end, v_reason, null, null,
-      null, extract(epoch from clock_timestamp() - v_began) * 1000, null
+        else case state when 'PM012' then '5.3.4' else '5.4.7' end
+      end, reason, null, null,
+      null, extract(epoch from clock_timestamp() - began) * 1000, null
     )::parley_mail._p_outcome
-    from unnest(v_recipients.ordinals) as u (ordinal)
+    from parley_mail._p_recipient as r
+    where r.message_id = item.subject and r.lane = item.lane
+    order by r.ordinal
   ));
-  return v_outcome = 'DELIVERED';
+end
+$$;
+
+comment on function parley_mail._p_finish_item(parley_store.claimed_item, text, text, timestamptz) is
+'Records what became of one message for a service or a table: it is delivered, tried again, or given up.
+Arguments: item; state, 00000 when it was delivered, otherwise the SQLSTATE of what went wrong; reason; began, when.';
+
+create function parley_mail._p_deliver_item(item parley_store.claimed_item, parsed bytea) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_addresses text[];
+  v_reason text;
+  v_state text := '00000';
+  v_began constant timestamptz := clock_timestamp();
+begin
+  select array_agg(r.address order by r.ordinal) into v_addresses
+  from parley_mail._p_recipient as r
+  where r.message_id = item.subject and r.lane = item.lane;
+  if v_addresses is null then
+    perform parley_store.complete_work(item.lease_id, array[item.item_id]);
+    return null;
+  end if;
+  begin
+    perform parley_mail._p_deliver_to_binding(split_part(item.lane, '/', 2), item.subject, v_addresses, parsed);
+  exception
+    -- A deadlock may be about what this transaction has locked before: it has to begin anew. Code of others, such as a
+    -- trigger, raises whatever it likes.
+    when transaction_rollback then
+      raise;
+    when assert_failure or others then
+      v_reason := sqlerrm;
+      v_state := sqlstate;
+  end;
+  perform parley_mail._p_finish_item(item, v_state, v_reason, v_began);
+  return v_state;
 end
 $$;
 
 comment on function parley_mail._p_deliver_item(parley_store.claimed_item, bytea) is
-'Delivers one message to a service or a table, or has it tried again; gives whether it was delivered. The caller removes
-what is finished.
-Arguments: item; parsed, as _p_parsed.';
+'Delivers one message to a service or a table, or has it tried again; gives the SQLSTATE of what went wrong, 00000 when
+it was delivered, and null where it is for nobody any more. The caller removes what is finished.
+Arguments: item; parsed, as _p_parsed.
+Errors: those of class 40, and 57014.';

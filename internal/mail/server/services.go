@@ -49,6 +49,7 @@ func (s *Server) deliverToServices(ctx context.Context) (bool, error) {
 }
 
 // deliverClaimed reads what was claimed, before the transactions that deliver it, and delivers it: all in one, unless that were too much.
+// It returns how many messages were delivered, or have to be tried again because their delivery made a transaction fail.
 func (s *Server) deliverClaimed(ctx context.Context, claimed mailstore.ForServices) (delivered int, err error) {
 	var items []int64
 	var parsed [][]byte
@@ -68,15 +69,11 @@ func (s *Server) deliverClaimed(ctx context.Context, claimed mailstore.ForServic
 		if size += len(encoded); size < deliveredAtOnce && i < len(claimed.Messages)-1 {
 			continue
 		}
-		ages, err := mailstore.DeliverToServices(ctx, s.config.Pool, claimed.Leases, items, parsed)
+		settled, err := s.deliverRead(ctx, claimed.Leases, items, parsed)
+		delivered += settled
 		if err != nil {
-			return delivered, err //nolint:wrapcheck // It says what failed.
+			return delivered, err
 		}
-		s.tally.toServices.Add(int64(len(ages)))
-		for _, age := range ages {
-			s.tally.serviceLatency.observe(age)
-		}
-		delivered += len(ages)
 		items, parsed, size = nil, nil, 0
 	}
 	return delivered, nil

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,20 +48,46 @@ func ClaimForServices(ctx context.Context, db pgdb.DB, messages int) (claimed Fo
 	return claimed, nil
 }
 
-// DeliverToServices delivers some items of what was claimed, and returns how long ago each of those that it delivered had come. parsed is,
-// of each item, what was read of its message, as JSON, or nil. It is one transaction; db is none.
-func DeliverToServices(ctx context.Context, db pgdb.DB, leases, items []int64, parsed [][]byte) ([]time.Duration, error) {
+// Delivery is what a transaction that delivers to services has done.
+type Delivery struct {
+	// Ages is how long ago each of those that it delivered had come.
+	Ages []time.Duration
+	// HasMore is whether it left some, so that it became not too long.
+	HasMore bool
+}
+
+// Batcher sends statements together.
+type Batcher interface {
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+}
+
+// DeliverToServices delivers some items of what was claimed. parsed is, of each item, what was read of its message, as JSON, or nil. It is
+// one transaction, of which the database allows no more than limit; db is none.
+func DeliverToServices(
+	ctx context.Context, db Batcher, leases, items []int64, parsed [][]byte, limit time.Duration,
+) (d Delivery, err error) {
 	var seconds []float64
-	err := db.QueryRow(ctx, "select parley_mail._p_deliver_local($1::bigint[], $2::bigint[], $3::bytea[])", leases, items, parsed).
-		Scan(&seconds)
-	if err != nil {
-		return nil, pgdb.StatementError(err, "deliver to services")
+	var batch pgx.Batch
+	batch.Queue("select set_config('statement_timeout', $1::text, true)", strconv.FormatInt(limit.Milliseconds(), 10))
+	batch.Queue("select ages, has_more from parley_mail._p_deliver_local($1::bigint[], $2::bigint[], $3::bytea[])", leases, items, parsed).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&seconds, &d.HasMore) })
+	if err := db.SendBatch(ctx, &batch).Close(); err != nil {
+		return Delivery{}, pgdb.StatementError(err, "deliver to services")
 	}
-	ages := make([]time.Duration, len(seconds))
+	d.Ages = make([]time.Duration, len(seconds))
 	for i, age := range seconds {
-		ages[i] = time.Duration(age * float64(time.Second))
+		d.Ages[i] = time.Duration(age * float64(time.Second))
 	}
-	return ages, nil
+	return d, nil
+}
+
+// DeferForService has an item tried again whose delivery failed with an SQLSTATE where it was alone.
+func DeferForService(ctx context.Context, db pgdb.DB, leases []int64, item int64, state, reason string) error {
+	_, err := db.Exec(ctx, "select parley_mail._p_defer_local($1::bigint[], $2::bigint, $3::text, $4::text)", leases, item, state, reason)
+	if err != nil {
+		return pgdb.StatementError(err, "have a message for a service tried again")
+	}
+	return nil
 }
 
 // ReleaseForServices gives back what was claimed and not delivered: nobody died. What cannot be given back comes back when its lease is

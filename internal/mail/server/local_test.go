@@ -1,0 +1,59 @@
+package server_test
+
+import (
+	"errors"
+	netsmtp "net/smtp"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+)
+
+// Whatever the code of a table does, in the middle or at the end of the transaction, its mail is tried again, and all other mail is delivered.
+func TestTableThatFailsItsTransactionHoldsUpNoOtherMail(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.exec(`create table public.box (subject text);
+		create function public.obey() returns trigger language plpgsql as $$
+		begin
+			if new.subject = 'sleep' and current_setting('statement_timeout') = '50ms' then
+				perform pg_sleep(60);
+			elsif new.subject = 'die' then
+				perform pg_terminate_backend(pg_backend_pid());
+			elsif new.subject ~ '^[0-9]' then
+				raise exception 'it says %', new.subject using errcode = new.subject;
+			end if;
+			return new;
+		end $$;
+		create constraint trigger late after insert on public.orders deferrable initially deferred for each row when (new.subject ~ '^23') execute function public.obey();
+		create trigger obey after insert on public.orders for each row when (new.subject !~ '^23') execute function public.obey();
+		select parley_mail.apply('{"service binding": {"box": {"pattern": "box@example.org", "table": "public.box"}}}')`)
+	// The database ends what takes too long.
+	h.exec("select parley_mail.send('ann', array['orders@example.org'], 'sleep', '')")
+	h.exec("select parley_mail._p_categorize()")
+	claimed, err := mailstore.ClaimForServices(t.Context(), h.pool, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = mailstore.DeliverToServices(t.Context(), h.pool, claimed.Leases, []int64{claimed.Messages[0].Item}, [][]byte{nil}, 50*time.Millisecond)
+	if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "57014" {
+		t.Errorf("what sleeps ended with %v", err)
+	}
+	mailstore.ReleaseForServices(t.Context(), h.pool, claimed.Leases)
+	// Behind what took too long the rest of its queue waits: so that comes last.
+	h.exec(`select parley_mail.send('ann', array['orders@example.org'], s, '')
+		from unnest(array['23503', '40001', '40P01', 'die', 'good', '57014']) with ordinality as u (s, n) order by n`)
+	h.exec(`select parley_mail.send('ann', array['box@example.org'], 'good', '')`)
+	h.start()
+	h.await("the listener", h.listens)
+	h.await("all that can be delivered", func() bool {
+		return h.text(`select concat_ws(' ', (select string_agg(subject, ' ' order by subject) from public.orders), (select count(*) from public.box),
+			(select string_agg(subject, ' ' order by subject) from parley_mail.waiting_recipients where attempts > 0))`) == "good sleep 1 23503 40001 40P01 57014 die"
+	})
+	if err := netsmtp.SendMail(h.address, nil, "cleo@c.example", []string{"box@example.org"}, crlf("Subject: late\n\n")); err != nil {
+		t.Fatal(err)
+	}
+	h.await("mail for the other table", func() bool { return h.text("select count(*)::text from public.box") == "2" })
+}
