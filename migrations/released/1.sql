@@ -46752,6 +46752,8 @@ create function parley_mail._p_deliver_to_binding(
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+-- Mail for others waits behind this one.
+set lock_timeout = '2s'
 as $$
 declare
   v_binding parley_mail._p_service_pattern;
@@ -46825,68 +46827,87 @@ $$;
 
 comment on function parley_mail._p_deliver_to_binding(text, bigint, text[], bytea) is
 'Sends a message to the service of a binding, once for each conversation to which its recipients belong, or inserts it
-into its table.
+into its table. It waits two seconds for what is locked.
 Arguments: binding; message_id; addresses, the recipients; parsed, as _p_parsed.
-Errors: PM001 its author may not do it, PM003 the service does not accept the contract, PM004 the binding is gone, PM012
-too large, and those of the service or the table.';
+Errors: 55P03 what it needs is locked, PM001 its author may not do it, PM003 the service does not accept the contract,
+PM004 the binding is gone, PM012 too large, and those of the service or the table.';
 
-create function parley_mail._p_deliver_item(item parley_store.claimed_item, parsed bytea) returns boolean
+create function parley_mail._p_finish_item(
+  item parley_store.claimed_item, state text, reason text, began timestamptz
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_recipients record;
-  v_reason text;
-  v_state text;
-  v_outcome text := 'DELIVERED';
-  v_began constant timestamptz := clock_timestamp();
-begin
-  select array_agg(r.ordinal order by r.ordinal) as ordinals, array_agg(r.address order by r.ordinal) as addresses
-  into v_recipients
-  from parley_mail._p_recipient as r
-  where r.message_id = item.subject and r.lane = item.lane;
-  if v_recipients.ordinals is null then
-    perform parley_store.complete_work(item.lease_id, array[item.item_id]);
-    return false;
-  end if;
-  begin
-    perform parley_mail._p_deliver_to_binding(
-      split_part(item.lane, '/', 2), item.subject, v_recipients.addresses, parsed
-    );
-  exception
-    when transaction_rollback or insufficient_resources or operator_intervention or system_error then
-      raise;
-    when others then
-      v_reason := sqlerrm;
-      v_state := sqlstate;
-      v_outcome := case
-        when v_state = 'PM012' or item.expires_at < clock_timestamp() then 'FAILED' else 'DEFERRED'
-      end;
+  v_outcome constant text := case
+    when state = '00000' then 'DELIVERED'
+    when state = 'PM012' or item.expires_at < clock_timestamp() then 'FAILED'
+    else 'DEFERRED'
   end;
+begin
   if v_outcome = 'DEFERRED' then
-    perform parley_store.retry_work(item.lease_id, array[item.item_id], v_reason, 'mail_message');
+    perform parley_store.retry_work(item.lease_id, array[item.item_id], reason, 'mail_message');
   else
     perform parley_store.complete_work(item.lease_id, array[item.item_id]);
   end if;
   perform parley_mail._p_finish_recipients(array(
     select (
-      null, null, item.subject, u.ordinal, v_outcome, null,
+      null, null, item.subject, r.ordinal, v_outcome, null,
       case v_outcome
         when 'DELIVERED' then '2.0.0' when 'DEFERRED' then '4.3.0'
-        else case v_state when 'PM012' then '5.3.4' else '5.4.7' end
-      end, v_reason, null, null,
-      null, extract(epoch from clock_timestamp() - v_began) * 1000, null
+        else case state when 'PM012' then '5.3.4' else '5.4.7' end
+      end, reason, null, null,
+      null, extract(epoch from clock_timestamp() - began) * 1000, null
     )::parley_mail._p_outcome
-    from unnest(v_recipients.ordinals) as u (ordinal)
+    from parley_mail._p_recipient as r
+    where r.message_id = item.subject and r.lane = item.lane
+    order by r.ordinal
   ));
-  return v_outcome = 'DELIVERED';
+end
+$$;
+
+comment on function parley_mail._p_finish_item(parley_store.claimed_item, text, text, timestamptz) is
+'Records what became of one message for a service or a table: it is delivered, tried again, or given up.
+Arguments: item; state, 00000 when it was delivered, otherwise the SQLSTATE of what went wrong; reason; began, when.';
+
+create function parley_mail._p_deliver_item(item parley_store.claimed_item, parsed bytea) returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_addresses text[];
+  v_reason text;
+  v_state text := '00000';
+  v_began constant timestamptz := clock_timestamp();
+begin
+  select array_agg(r.address order by r.ordinal) into v_addresses
+  from parley_mail._p_recipient as r
+  where r.message_id = item.subject and r.lane = item.lane;
+  if v_addresses is null then
+    perform parley_store.complete_work(item.lease_id, array[item.item_id]);
+    return null;
+  end if;
+  begin
+    perform parley_mail._p_deliver_to_binding(split_part(item.lane, '/', 2), item.subject, v_addresses, parsed);
+  exception
+    -- A deadlock may be about what this transaction has locked before: it has to begin anew. Code of others, such as a
+    -- trigger, raises whatever it likes.
+    when transaction_rollback then
+      raise;
+    when assert_failure or others then
+      v_reason := sqlerrm;
+      v_state := sqlstate;
+  end;
+  perform parley_mail._p_finish_item(item, v_state, v_reason, v_began);
+  return v_state;
 end
 $$;
 
 comment on function parley_mail._p_deliver_item(parley_store.claimed_item, bytea) is
-'Delivers one message to a service or a table, or has it tried again; gives whether it was delivered. The caller removes
-what is finished.
-Arguments: item; parsed, as _p_parsed.';
+'Delivers one message to a service or a table, or has it tried again; gives the SQLSTATE of what went wrong, 00000 when
+it was delivered, and null where it is for nobody any more. The caller removes what is finished.
+Arguments: item; parsed, as _p_parsed.
+Errors: those of class 40, and 57014.';
 
 -- sql/mail/local_deliveries.sql
 
@@ -46894,6 +46915,11 @@ Arguments: item; parsed, as _p_parsed.';
 --
 -- Code of others runs where a message is delivered, such as the triggers of a table. A lease that runs out says that
 -- somebody died, or was lost, while he delivered: mail/suspects.sql says what that means for its messages.
+--
+-- That code may raise, wait and loop as it likes, and holds up no other binding. What it raises has its message tried
+-- again (_p_deliver_item). What it waits for is waited for two seconds, and then the rest of its lane waits too. What
+-- makes the transaction fail, or is cancelled because it takes too long, is found by delivering each message by itself
+-- and recorded by _p_defer_local. A transaction in which messages are delivered is left after a second for the next.
 
 create function parley_mail._p_claim_local(
   messages integer default 100, lease interval default '5 seconds', caller parley.caller default parley.current_caller()
@@ -46945,20 +46971,56 @@ Arguments: leases, what _p_claim_local gave.
 Errors: PM001 the role does not hold SERVE.
 Source: spec mail 12.2.';
 
+create function parley_mail._p_put_off_lanes(leases bigint[], lanes text[], reasons text[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease record;
+begin
+  -- In one order.
+  for v_lease in
+    select u.lane, u.reason, w.lease_id, array_agg(w.item_id) filter (where w.item_id is not null) as items
+    from unnest(lanes, reasons) as u (lane, reason)
+    left join parley_store.work_items as w
+      on w.lease_id = any (leases) and w.system = 'mail_service' and w.lane = u.lane
+    group by u.lane, u.reason, w.lease_id
+    order by u.lane, w.lease_id
+  loop
+    if v_lease.items is not null then
+      perform parley_store.release_work(v_lease.lease_id, v_lease.items);
+    end if;
+    perform parley_store.postpone_lane(
+      'mail_service', v_lease.lane, clock_timestamp() + interval '30 seconds', v_lease.reason
+    );
+  end loop;
+end
+$$;
+
+comment on function parley_mail._p_put_off_lanes(bigint[], text[], text[]) is
+'Gives back what is left of some lanes under some leases, and has nothing claimed from these lanes for half a minute:
+what one of their messages waited for in vain, others would wait for too.
+Arguments: leases; lanes and reasons, an element for each lane.';
+
 create function parley_mail._p_deliver_local(
   leases bigint[], items bigint[] default null, parsed bytea[] default null,
-  caller parley.caller default parley.current_caller()
-) returns double precision[]
+  caller parley.caller default parley.current_caller(), out ages double precision[], out has_more boolean
+)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_began constant timestamptz := clock_timestamp();
   v_lease bigint;
   v_item parley_store.claimed_item;
-  v_ages double precision[] := '{}'::double precision[];
-  v_subjects bigint[];
+  v_state text;
+  v_subjects bigint[] := '{}'::bigint[];
+  v_locked text[] := '{}'::text[];
+  v_reasons text[];
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  ages := '{}';
+  has_more := false;
   foreach v_lease in array coalesce(leases, '{}') loop
     begin
       -- Nobody takes it back while this transaction has it.
@@ -46974,28 +47036,70 @@ begin
     where w.lease_id = any (leases) and w.system = 'mail_service' and (items is null or w.item_id = any (items))
     order by w.lease_id, w.item_id
   loop
-    if parley_mail._p_deliver_item(v_item, parsed[array_position(items, v_item.item_id)]) then
-      v_ages := v_ages || coalesce((
+    continue when v_item.lane = any (v_locked);
+    has_more := items is not null and v_subjects <> '{}' and clock_timestamp() > v_began + interval '1 second';
+    exit when has_more;
+    v_state := parley_mail._p_deliver_item(v_item, parsed[array_position(items, v_item.item_id)]);
+    if v_state = '00000' then
+      ages := ages || coalesce((
         select extract(epoch from clock_timestamp() - m.received_at)::double precision
         from parley_mail._p_message as m
         where m.message_id = v_item.subject
       ), 0);
+    elsif v_state = '55P03' then
+      v_locked := v_locked || v_item.lane;
+      v_reasons := v_reasons || 'What it delivers to is locked.'::text;
     end if;
     v_subjects := v_subjects || v_item.subject;
   end loop;
+  if v_locked <> '{}' then
+    perform parley_mail._p_put_off_lanes(leases, v_locked, v_reasons);
+  end if;
   -- All at once, so that messages are locked in their order: who records outcomes locks them too.
   perform parley_mail._p_remove_finished(v_subjects);
-  return v_ages;
 end
 $$;
 
 comment on function parley_mail._p_deliver_local(bigint[], bigint[], bytea[], parley.caller) is
 'Delivers messages to services and tables of this database, exactly once, in this transaction; gives how many seconds
-ago each of those that it delivered was received or submitted.
-Arguments: leases, what _p_claim_local gave; those that are over are passed by; items, of which: null, all; parsed, for
-each of items what was read of its message, as _p_parsed.
-Errors: PM001 the role does not hold SERVE.
+ago each of those that it delivered was received or submitted, and whether it left some after a second: then call it
+again, in another transaction.
+Arguments: leases, what _p_claim_local gave; those that are over are passed by; items, of which: null, all and however
+long that takes; parsed, for each of items what was read of its message, as _p_parsed.
+Errors: PM001 the role does not hold SERVE, and what _p_deliver_item leaves to the caller.
 Source: spec mail 12.2.';
+
+create function parley_mail._p_defer_local(
+  leases bigint[], item bigint, state text, reason text, caller parley.caller default parley.current_caller()
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_item parley_store.claimed_item;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  select w.lease_id, w.lane, w.item_id, w.subject, w.priority, w.attempts, w.since, w.expires_at, w.data, w.last_error
+  into v_item
+  from parley_store.work_items as w
+  where w.lease_id = any (leases) and w.system = 'mail_service' and w.item_id = _p_defer_local.item;
+  if not found then
+    return;
+  end if;
+  perform parley_mail._p_finish_item(v_item, coalesce(state, 'XX000'), reason, clock_timestamp());
+  if state = '57014' then
+    perform parley_mail._p_put_off_lanes(leases, array[v_item.lane], array[reason]);
+  end if;
+  perform parley_mail._p_remove_finished(array[v_item.subject]);
+end
+$$;
+
+comment on function parley_mail._p_defer_local(bigint[], bigint, text, text, parley.caller) is
+'Has a message tried again, or gives it up when its time is over, whose delivery has made a transaction of
+_p_deliver_local fail in which it was alone. Where it was cancelled because it took too long, the rest of its lane waits
+too.
+Arguments: leases, what _p_claim_local gave; item; state, the SQLSTATE; reason.
+Errors: PM001 the role does not hold SERVE, PS005.';
 
 create function parley_mail._p_release_local(
   leases bigint[], caller parley.caller default parley.current_caller()
@@ -47030,7 +47134,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  return cardinality(parley_mail._p_deliver_local(parley_mail._p_claim_local(messages)));
+  return (
+    select cardinality(d.ages) from parley_mail._p_deliver_local(parley_mail._p_claim_local(messages)) as d
+  );
 end
 $$;
 
