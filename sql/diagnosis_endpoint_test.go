@@ -73,7 +73,7 @@ func TestCureOfAMissingServiceDoesNotDivertWhatIsSentNextDoor(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	const dialog = "parley.diagnose_configuration('//test/Asker', '//test/answerer', '//test/Work')"
-	want := "parley diagnose --from '//test/Asker' --to '//test/answerer' --contract '//test/Work' --far-dsn '<database that has it>'"
+	want := "parley diagnose --from //test/Asker --to //test/answerer --contract //test/Work --far-dsn '<database that has it>'"
 	if f := b.requireFinding(dialog, "service-missing"); !strings.HasPrefix(f.Cure, want) || !strings.Contains(f.Cause, "//test/Answerer") {
 		t.Errorf("found %+v", f)
 	}

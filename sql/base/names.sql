@@ -1,4 +1,4 @@
--- What the name of a new object may be.
+-- What the name of a new object may be, and how names are written into commands.
 
 create function parley._p_name(kind text, name text) returns text
 language plpgsql immutable
@@ -15,3 +15,13 @@ $$;
 comment on function parley._p_name(text, text) is
 'Checks the length of a new name (spec 2.0).
 Errors: 9609.';
+
+create function parley._p_shell_word(word text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when word ~ '^[[:alnum:]_./:@%+=,-]+$' then word else '''' || replace(word, '''', E'''\\''''') || '''' end
+$$;
+
+comment on function parley._p_shell_word(text) is
+'Writes a text as one word of a shell, in quotes where it needs them.';

@@ -74,7 +74,7 @@ as $$
         else format(
           'parley serve --dsn postgres://<host>/%s --dsn postgres://<host>/<database that has it>  -- if none has '
             || 'it, create it where it belongs',
-          current_database()
+          parley._p_shell_word(current_database())
         )
       end
       when 'deliverable' then 'select parley.fire_timers();'

@@ -67,10 +67,11 @@ as $$
       )
       -- Another database may have it, and what is created here would divert what is meant for that one.
       else format(
-        'parley diagnose --from %L --to %L --contract %L --far-dsn ''<database that has it>''  -- if none has it, '
+        'parley diagnose --from %s --to %s --contract %s --far-dsn ''<database that has it>''  -- if none has it, '
           || 'create it where it belongs',
-        coalesce(min(m.from_service), '<service>'), coalesce(min(m.to_service), '<service>'),
-        coalesce(min(m.dialog_contract), 'DEFAULT')
+        parley._p_shell_word(coalesce(min(m.from_service), '<service>')),
+        parley._p_shell_word(coalesce(min(m.to_service), '<service>')),
+        parley._p_shell_word(coalesce(min(m.dialog_contract), 'DEFAULT'))
       )
     end
   from (

@@ -16,7 +16,7 @@ as $$
       select to_timestamp(nullif(l.until, 0) / 1000000.0)
       from (select coalesce(pg_sequence_last_value('parley._p_leader_lease'), 0) as until) as l
     ),
-    format('parley serve --dsn postgres://<host>/%s', current_database())
+    'parley serve --dsn postgres://<host>/' || parley._p_shell_word(current_database())
   from parley._p_activated_queues() as a
   where (scope.queue_ids is null or a.queue_id = any (scope.queue_ids)) and not parley._p_is_led()
   having count(*) > 0
@@ -37,7 +37,7 @@ as $$
     l.leads_since,
     format(
       'parley serve --dsn postgres://%s@...  -- as the owner of the schema; see also --procedure-dsn',
-      pg_get_userbyid(n.nspowner)
+      parley._p_shell_word(pg_get_userbyid(n.nspowner))
     )
   from parley._p_leader as l
   join pg_roles as r on r.oid = l.login
@@ -125,16 +125,6 @@ $$;
 comment on function parley._p_find_unread_queues(parley._p_scope) is
 'Finds queues in which messages have waited for longer than scope.patience that nobody holds: because
 nobody reads, or not fast enough.';
-
-create function parley._p_shell_word(word text) returns text
-language sql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select case when word ~ '^[[:alnum:]_./:@%+=,-]+$' then word else '''' || replace(word, '''', E'''\\''''') || '''' end
-$$;
-
-comment on function parley._p_shell_word(text) is
-'Writes a text as one word of a shell, in quotes where it needs them.';
 
 create function parley._p_find_failing_readers(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)

@@ -25,8 +25,8 @@ as $$
     format('Messages to the service "%s" cannot be sealed: %s', b.to_service, substring(c.status from E'^\\d+: (.*)$')),
     null,
     format(
-      'parley dialog-certificate import <file> --role %I  -- the file comes from the other side',
-      pg_get_userbyid(b.remote_principal)
+      'parley dialog-certificate import <file> --role %s  -- the file comes from the other side',
+      parley._p_shell_word(pg_get_userbyid(b.remote_principal))
     )
   from binding as b
   cross join lateral parley._p_find_dialog_certificate(b.remote_principal, false) as c
@@ -38,7 +38,7 @@ as $$
       substring(c.status from E'^\\d+: (.*)$')
     ),
     null::timestamptz,
-    format('parley dialog-certificate create --role %I', pg_get_userbyid(s.owner))
+    'parley dialog-certificate create --role ' || parley._p_shell_word(pg_get_userbyid(s.owner))
   from binding as b
   join parley._p_service as s
     on s.name = scope.from_service

@@ -16,6 +16,8 @@ from (values
     'A service binding names a service that does not exist or does not accept its contract: its mail waits.'),
   ('mail-no-daemon', 'RUNTIME', 'ERROR', '1 minute', 'Mail is configured, and no daemon serves it.'),
   ('mail-daemon-outdated', 'RUNTIME', 'WARNING', '1 minute', 'A daemon uses an older configuration.'),
+  ('mail-maintenance', 'RUNTIME', 'WARNING', '1 minute',
+    'A task of maintenance fails, or somebody holds what it needs.'),
   ('mail-pressure', 'RUNTIME', 'WARNING', '0', 'A resource is under pressure.'),
   ('mail-submission-backlog', 'RUNTIME', 'WARNING', '1 minute', 'More than 100 messages wait to be categorized.'),
   ('mail-queue-retry', 'RUNTIME', 'WARNING', '1 hour', 'The next hop of a queue has not been reached for long.'),
@@ -94,6 +96,13 @@ as $$
   from daemon as d
   cross join parley_mail._p_configuration_version as v
   where d.is_serving and d.configuration_version < v.version
+  union all
+  select 'mail-maintenance', 'task', f.task,
+    format('It has failed since %s, the last time at %s: %s.', f.failing_since, f.failed_at, f.error),
+    f.failing_since,
+    'select pid, usename, xact_start, query from pg_stat_activity where xact_start is not null order by xact_start;  '
+      '-- and end the transaction that is in its way'
+  from parley_mail._p_maintenance_failure as f
   union all
   select 'mail-pressure', 'resource', r.resource,
     format('It is at %s %s on %s: %s.', r.value, r.unit, d.name, r.level), null::timestamptz,
@@ -191,7 +200,7 @@ as $$
     u.last_at,
     case
       when u.is_error
-        then format('parley diagnose --from parley_mail/Status --to %s', u.service)
+        then 'parley diagnose --from parley_mail/Status --to ' || parley._p_shell_word(u.service)
       else
         'select parley_mail.alter_object(''service binding'', <name>, ''{"from_service": <a service of yours>}'');'
     end

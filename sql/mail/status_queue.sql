@@ -1,13 +1,15 @@
 -- The reader of parley_mail_status, the queue of the service in whose name mail transport sends: maintenance.
 --
 -- What comes there is the end of a conversation, with an error or without, and what a service answers. Each side of a
--- conversation that is over is ended here, so that neither it nor its message stays, and the next mail with its key
--- begins another. Answers reach nobody (docs/mail-services.md); they are removed too. Answers, and errors, behind which
--- there may be mail that nobody has received, are counted by service, for parley diagnose.
+-- conversation that is over is noted with its message, and ended after that, so that it does not stay, and the next
+-- mail with its key begins another. To end it locks the far side, which its owner can hold for as long as he likes:
+-- what is held is let go of at once and tried again later, so that nobody holds up the rest. Answers reach nobody
+-- (docs/mail-services.md); they are removed too. Answers, and errors, behind which there may be mail that nobody has
+-- received, are counted by service, for parley diagnose.
 --
 -- Whoever wants answers has from_service name a service of his own, whose queue nobody reads but he.
--- Locks: what RECEIVE and END CONVERSATION lock, where groups that somebody else holds are passed by; then rows of
--- _p_unread_reply by their key.
+-- Locks: what RECEIVE locks, where groups that somebody else holds are passed by; rows of _p_unread_reply by their key.
+-- Then rows of _p_ended_conversation that nobody holds, and what END CONVERSATION locks.
 
 create table parley_mail._p_unread_reply (
   service text,
@@ -21,6 +23,18 @@ create table parley_mail._p_unread_reply (
 comment on table parley_mail._p_unread_reply is
 'What services have answered on conversations of mail transport, which nobody reads, and the errors by which these
 ended; for a week after the last.';
+
+create table parley_mail._p_ended_conversation (
+  conversation_handle uuid primary key,
+  tries integer not null default 0,
+  due_at timestamptz not null default clock_timestamp()
+);
+
+comment on table parley_mail._p_ended_conversation is
+'Conversations of mail transport that services have ended, until our side is ended too. tries: how often that could not
+be, because somebody held them.';
+
+create index _p_ended_conversation_due on parley_mail._p_ended_conversation (tries, due_at);
 
 create function parley_mail._p_receive_replies() returns integer
 language plpgsql
@@ -55,7 +69,9 @@ begin
       end;
     end if;
     if v_reply.kind <> 'ANSWER' then
-      perform parley.end_conversation(v_reply.conversation_handle);
+      insert into parley_mail._p_ended_conversation (conversation_handle)
+      values (v_reply.conversation_handle)
+      on conflict on constraint _p_ended_conversation_pkey do nothing;
     end if;
   end loop;
   -- In one order: other daemons do the same.
@@ -73,26 +89,58 @@ end
 $$;
 
 comment on function parley_mail._p_receive_replies() is
-'Receives what has come to the service parley_mail/Status, and ends its side of the conversations that are over; gives
-how many messages there were.
-Errors: those of RECEIVE and END CONVERSATION.
+'Receives what has come to the service parley_mail/Status, and notes which conversations are over; gives how many
+messages there were.
+Errors: those of RECEIVE.
 Source: spec mail 4.3, 12.2.';
 
-create function parley_mail._p_read_status_queue() returns integer
+create function parley_mail._p_end_conversations(held integer default 50) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '10ms'
 as $$
+declare
+  v_handle uuid;
+  v_ended integer := 0;
+  v_held integer := 0;
 begin
-  return parley_mail._p_receive_replies();
-exception
-  when transaction_rollback or insufficient_resources or operator_intervention or system_error then
-    raise;
-  when others then
-    -- A queue that is off keeps nothing else from being maintained.
-    raise warning 'the queue parley_mail_status cannot be read: %', sqlerrm;
-    return 0;
+  -- Those that were held before come last, and ever more rarely.
+  foreach v_handle in array array(
+    select c.conversation_handle
+    from parley_mail._p_ended_conversation as c
+    where c.due_at <= clock_timestamp()
+    order by c.tries, c.due_at
+    limit 1000
+    for update skip locked
+  ) loop
+    begin
+      if exists (
+        select
+        from parley.conversation_endpoints as e
+        where e.conversation_handle = v_handle and e.state not in ('DO', 'CD')
+      ) then
+        perform parley.end_conversation(v_handle);
+      end if;
+      delete from parley_mail._p_ended_conversation as c where c.conversation_handle = v_handle;
+      v_ended := v_ended + 1;
+    exception
+      when others then
+        update parley_mail._p_ended_conversation as c
+        set tries = c.tries + 1, due_at = clock_timestamp() + interval '1 second' * 2 ^ least(c.tries, 10)
+        where c.conversation_handle = v_handle;
+        if sqlstate <> '55P03' then
+          raise warning 'a conversation that a service has ended cannot be ended: %', sqlerrm;
+        end if;
+        v_held := v_held + 1;
+    end;
+    exit when v_held >= held;
+  end loop;
+  return v_ended;
 end
 $$;
 
-comment on function parley_mail._p_read_status_queue() is
-'Does what _p_receive_replies does, or raises a warning where that cannot be.';
+comment on function parley_mail._p_end_conversations(integer) is
+'Ends our side of conversations that services have ended, each for itself; gives how many. One that somebody holds is
+tried again later, and takes ten milliseconds.
+Arguments: held, after how many that are held it is enough.
+Source: spec mail 12.2.';

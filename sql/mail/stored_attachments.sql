@@ -192,8 +192,14 @@ begin
     limit 1000
     for update of o skip locked
   ) as a;
+  -- A session of a role that was dropped may hold its row.
   delete from parley_mail._p_attachment_owner as o
-  where o.role_number in (select k.number from parley_mail._p_role_number as k where k.role = 0);
+  where o.role_number in (
+    select w.role_number
+    from parley_mail._p_attachment_owner as w
+    where w.role_number in (select k.number from parley_mail._p_role_number as k where k.role = 0)
+    for update skip locked
+  );
   if v_ids is null then
     return 0;
   end if;

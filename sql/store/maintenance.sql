@@ -1,34 +1,64 @@
 -- What a daemon has to call now and then, in one place.
+--
+-- Each task is done for itself, in a block of its own, and waits for no lock longer than lock_timeout: one that fails,
+-- or that somebody holds up, keeps none behind it.
 
 create function parley_store.maintain(
   tracking_retention interval default '30 days', lane_idle interval default '3 minutes',
   leases boolean default true
-) returns table (task text, done integer)
+) returns table (task text, done integer, error text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '1s'
 as $$
+declare
+  v_content record;
 begin
   found := parley_store._p_require_read_committed();
-  if leases then
-    return query select 'leases expired', parley_store.expire_leases();
+  found := parley_store._p_require_interval('retention', tracking_retention, '1 day', '100 years');
+  -- Bodies at the end: the lock of a generation that is truncated stops its readers until the transaction is over.
+  foreach task in array array[
+    'leases expired', 'lane counts', 'lanes repaired', 'lanes removed', 'tracking days dropped', 'bodies removed'
+  ] loop
+    continue when task = 'leases expired' and leases is not true;
+    done := null;
+    error := null;
+    begin
+      case task
+        when 'leases expired' then
+          done := parley_store.expire_leases();
+        when 'lane counts' then
+          done := parley_store.fold_lane_counts();
+        when 'lanes repaired' then
+          done := parley_store.repair_lanes();
+        when 'lanes removed' then
+          done := parley_store.remove_idle_lanes(1000, lane_idle);
+        when 'tracking days dropped' then
+          done := parley_store.maintain_tracking(3, tracking_retention);
+        else
+          select c.removed, c.moved, c.generations_emptied into v_content from parley_store.collect_content() as c;
+          done := v_content.removed;
+      end case;
+    exception
+      when others then
+        error := sqlerrm;
+    end;
+    return next;
+  end loop;
+  if error is null then
+    return query
+    select t.task, t.done, null::text
+    from (values
+      ('bodies moved', v_content.moved), ('generations emptied', v_content.generations_emptied)
+    ) as t (task, done);
   end if;
-  return query select 'lane counts', parley_store.fold_lane_counts();
-  return query select 'lanes repaired', parley_store.repair_lanes();
-  return query select 'lanes removed', parley_store.remove_idle_lanes(1000, lane_idle);
-  return query select 'tracking days dropped', parley_store.maintain_tracking(3, tracking_retention);
-  -- At the end: the lock of a generation that is truncated stops its readers until the transaction is over.
-  return query
-  select t.task, t.done
-  from parley_store.collect_content() as c
-  cross join lateral (values
-    ('bodies removed', c.removed), ('bodies moved', c.moved), ('generations emptied', c.generations_emptied)
-  ) as t (task, done);
 end
 $$;
 
 comment on function parley_store.maintain(interval, interval, boolean) is
 'Does all that has to be done now and then, as a daemon does every few seconds: leases that ran out, lanes, bodies,
-partitions. It waits for nobody, and several may call it at once.
+partitions. A task that fails, or waits for a lock for more than a second, gives its error, and the others are done;
+several may call it at once.
 Arguments: tracking_retention, how long events of messages are kept; lane_idle, how long an empty lane stays;
 leases, false where the caller calls take_back_leases for its system.
 Errors: PS002, PS009 not READ COMMITTED.';

@@ -282,8 +282,12 @@ func (s *Server) categorize(ctx context.Context) (bool, error) {
 
 // maintain sees to leases, delays and expiry, and makes reports.
 func (s *Server) maintain(ctx context.Context) (bool, error) {
-	if err := mailstore.Maintain(ctx, s.config.Pool, !s.pressure.pausesResubmission()); err != nil {
+	failed, err := mailstore.Maintain(ctx, s.config.Pool, !s.pressure.pausesResubmission())
+	if err != nil {
 		return false, fmt.Errorf("maintain: %w", err)
+	}
+	for task, text := range failed {
+		s.config.Logger.Warn("a task of maintenance could not be done; it is tried again", "task", task, "error", text)
 	}
 	made, err := s.makeReports(ctx)
 	if made > 0 {

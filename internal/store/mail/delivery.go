@@ -200,9 +200,19 @@ func FinishReport(ctx context.Context, tx pgx.Tx, messageID int64) error {
 
 // Maintain gives back what leases that are over held, informs senders of delays, gives up what waited too long, and removes what is not
 // needed any more. With resubmits, messages are categorized anew when that may help.
-func Maintain(ctx context.Context, db pgdb.DB, resubmits bool) error {
-	if _, err := db.Exec(ctx, "select parley_mail._p_maintain($1::boolean)", resubmits); err != nil {
-		return pgdb.StatementError(err, "maintain mail")
+// It gives the errors of tasks that could not be done, by their names; they keep no other from being done.
+func Maintain(ctx context.Context, db pgdb.DB, resubmits bool) (map[string]string, error) {
+	rows, err := db.Query(ctx, "select task, error from parley_mail._p_maintain($1::boolean) where error is not null", resubmits)
+	if err != nil {
+		return nil, pgdb.StatementError(err, "maintain mail")
 	}
-	return nil
+	failed := map[string]string{}
+	var task, text string
+	if _, err := pgx.ForEachRow(rows, []any{&task, &text}, func() error {
+		failed[task] = text
+		return nil
+	}); err != nil {
+		return nil, pgdb.StatementError(err, "maintain mail")
+	}
+	return failed, nil
 }
