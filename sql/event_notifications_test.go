@@ -105,6 +105,14 @@ func TestConversationThatIsOverTakesItsNotificationWithIt(t *testing.T) {
 			b.exec("select parley.notify_activation('Answering')")
 			got := b.receive("Listening")
 			b.exec(c.end, got[0].ConversationHandle)
+			if c.then == "select parley.fire_timers()" {
+				// Whoever holds the conversation is waited for by nobody.
+				holder := b.begin()
+				holder.exec("select from parley._p_endpoint where conversation_handle = $1 for update", got[0].ConversationHandle)
+				b.exec(c.then)
+				holder.rollback()
+				equal(b.session, 1, "select count(*) from parley.event_notifications")
+			}
 			b.exec(c.then)
 			equal(b.session, 0, "select count(*) from parley.event_notifications")
 			equal(b.session, 0, "select count(*) from parley.conversation_endpoints where state <> 'CD'")

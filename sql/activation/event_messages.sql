@@ -99,6 +99,9 @@ begin
           v_queue.lookup_name;
       end if;
     exception
+      when lock_not_available then
+        -- Who waits no longer tries again.
+        raise;
       when others then
         raise warning 'event notification "%" of queue "%" failed: %', v_notification.name, v_queue.lookup_name,
           sqlerrm;
@@ -136,11 +139,14 @@ Source: spec 2.10, 5.5.';
 create function parley._p_notify_disabled_queues(caller oid, only_queues integer[]) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '30ms'
 as $$
 declare
   v_due record;
   v_posted integer := 0;
-  v_over integer[];
+  v_over integer;
+  v_dropped integer := 0;
+  v_held integer := 0;
 begin
   update parley._p_event_notification as n set is_reported = false
   where n.notification_id = any (array(
@@ -167,20 +173,39 @@ begin
     order by n.notification_id
     for no key update skip locked;
     continue when not found;
-    update parley._p_event_notification as n set is_reported = true where n.notification_id = any (v_due.notifications);
-    v_posted := v_posted + parley._p_post_events(caller, v_due.queue_id, 'BROKER_QUEUE_DISABLED');
+    begin
+      update parley._p_event_notification as n
+      set is_reported = true
+      where n.notification_id = any (v_due.notifications);
+      v_posted := v_posted + parley._p_post_events(caller, v_due.queue_id, 'BROKER_QUEUE_DISABLED');
+    exception
+      when lock_not_available then
+        -- Whoever is to get it holds the conversation: the next time.
+        v_held := v_held + 1;
+    end;
+    exit when v_held >= 10;
   end loop;
   -- A conversation that is over takes its notification with it.
-  v_over := array(
+  foreach v_over in array array(
     select n.notification_id
     from parley._p_event_notification as n
     left join parley._p_endpoint as e using (conversation_handle)
     where (e.state is null or e.state not in ('SO', 'CO')) and (only_queues is null or n.queue_id = any (only_queues))
+    -- So that ten that are held for long are not all that is ever tried.
+    order by random()
     for update of n skip locked
-  );
-  if cardinality(v_over) > 0 then
-    perform parley._p_drop_event_notifications(v_over);
-    raise warning '% event notifications are dropped: their conversations are over', cardinality(v_over);
+  ) loop
+    begin
+      perform parley._p_drop_event_notifications(array[v_over]);
+      v_dropped := v_dropped + 1;
+    exception
+      when lock_not_available then
+        v_held := v_held + 1;
+    end;
+    exit when v_held >= 20;
+  end loop;
+  if v_dropped > 0 then
+    raise warning '% event notifications are dropped: their conversations are over', v_dropped;
   end if;
   return v_posted;
 end

@@ -166,11 +166,13 @@ comment on function parley._p_missing_binding_body(text) is
 create function parley._p_take_configuration_answers() returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '30ms'
 as $$
 declare
   v_request record;
   v_endpoint parley._p_endpoint;
   v_answers integer := 0;
+  v_held integer := 0;
 begin
   for v_request in
     select q.service_name, q.message_type_id, q.conversation_handle, e.state
@@ -180,19 +182,26 @@ begin
     order by q.service_name, q.message_type_id, q.conversation_handle
     for update of q skip locked
   loop
-    update parley._p_configuration_request as q
-    -- That there is no binding is remembered for ten minutes, as SQL Server does.
-    set answered_at = clock_timestamp(),
-      pause = case when q.message_type_id = 8 and v_request.state = 'ER' then interval '10 minutes' else q.pause end
-    where q.conversation_handle = v_request.conversation_handle;
-    if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
-      v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
-      if v_endpoint.state <> 'DO' then
-        found := parley._p_end_side(v_endpoint, 2, null);
+    begin
+      update parley._p_configuration_request as q
+      -- That there is no binding is remembered for ten minutes, as SQL Server does.
+      set answered_at = clock_timestamp(),
+        pause = case when q.message_type_id = 8 and v_request.state = 'ER' then interval '10 minutes' else q.pause end
+      where q.conversation_handle = v_request.conversation_handle;
+      if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
+        v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
+        if v_endpoint.state <> 'DO' then
+          found := parley._p_end_side(v_endpoint, 2, null);
+        end if;
       end if;
-    end if;
-    perform parley._p_deliver_delayed(v_request.service_name);
-    v_answers := v_answers + 1;
+      perform parley._p_deliver_delayed(v_request.service_name);
+      v_answers := v_answers + 1;
+    exception
+      when lock_not_available then
+        -- Somebody holds the conversation, or what waited for the answer: the next time.
+        v_held := v_held + 1;
+    end;
+    exit when v_held >= 10;
   end loop;
   delete from parley._p_configuration_request as q where q.answered_at < clock_timestamp() - q.pause;
   return v_answers;
