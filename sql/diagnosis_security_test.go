@@ -13,10 +13,10 @@ func TestDiagnosisFindsCertificatesThatABindingMisses(t *testing.T) {
 	b.exec("select parley.alter_authorization('service', '//test/Asker', $1)", owner)
 	b.exec("select parley.create_remote_service_binding('b', '//far/Service', $1)", remote)
 	const dialog = "parley.diagnose_configuration('//test/Asker', '//far/Service', '//test/Work')"
-	if f := b.requireFinding(dialog, "binding-certificate-missing"); f.ObjectName != "b" || !strings.Contains(f.Cure, quote(remote)) {
+	if f := b.requireFinding(dialog, "binding-certificate-missing"); f.ObjectName != "b" || !strings.Contains(f.Cure, "--role '"+remote+"'") {
 		t.Errorf("found %+v", f)
 	}
-	if f := b.requireFinding(dialog, "dialog-certificate-missing"); f.ObjectName != "//test/Asker" || !strings.Contains(f.Cure, quote(owner)) {
+	if f := b.requireFinding(dialog, "dialog-certificate-missing"); f.ObjectName != "//test/Asker" || !strings.Contains(f.Cure, "--role '"+owner+"'") {
 		t.Errorf("found %+v", f)
 	}
 	// Of other dialogs this is not reported.

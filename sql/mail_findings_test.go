@@ -91,9 +91,9 @@ func TestDiagnosisFindsWhatIsWrongWithMail(t *testing.T) {
 	if found := values[string](b.session, "select f.code from parley.diagnose_runtime(patience => '0') as f"); !strings.Contains(strings.Join(found, " "), "mail-submission-backlog") {
 		t.Errorf("a backlog is not found: %v", found)
 	}
-	// Whoever names a service writes no commands for who runs the cure.
+	// Whoever names a service writes no commands of a shell for who runs the cure.
 	b.exec(`insert into parley_mail._p_unread_reply (service, is_error, replies, last_text, last_at) values ($1, true, 1, 'x', now())`, "x; touch '#")
-	require("runtime", "mail-service-error", `--to 'x; touch '\''#'`)
+	require("runtime", "mail-service-error", `select * from parley.diagnose_configuration('parley_mail/Status', 'x; touch ''#');`)
 	id := b.putContent(1, 600000)
 	reader := b.begin()
 	reader.exec("select parley_store.read_chunks($1, 'mail', 1)", id)

@@ -200,7 +200,7 @@ as $$
     u.last_at,
     case
       when u.is_error
-        then 'parley diagnose --from parley_mail/Status --to ' || parley._p_shell_word(u.service)
+        then format('select * from parley.diagnose_configuration(''parley_mail/Status'', %L);', u.service)
       else
         'select parley_mail.alter_object(''service binding'', <name>, ''{"from_service": <a service of yours>}'');'
     end

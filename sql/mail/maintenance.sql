@@ -150,11 +150,10 @@ set lock_timeout = '1s'
 as $$
 declare
   v_settings jsonb;
-  v_tasks text[] := '{}';
-  v_errors text[] := '{}';
+  v_tasks text[] := array[]::text[];
+  v_errors text[] := array[]::text[];
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  found := parley_store._p_require_read_committed();
   -- Conversations with services end when their time is over, also where no daemon of the broker runs: timers. What
   -- other roles have most to do with is last.
   foreach task in array array[

@@ -1,7 +1,7 @@
 -- The reader of parley_mail_status, the queue of the service in whose name mail transport sends: maintenance.
 --
 -- What comes there is the end of a conversation, with an error or without, and what a service answers. Each side of a
--- conversation that is over is noted with its message, and ended after that, so that it does not stay, and the next
+-- conversation that is over is recorded with its message, and ended after that, so that it does not stay, and the next
 -- mail with its key begins another. To end it locks the far side, which its owner can hold for as long as he likes:
 -- what is held is let go of at once and tried again later, so that nobody holds up the rest. Answers reach nobody
 -- (docs/mail-services.md); they are removed too. Answers, and errors, behind which there may be mail that nobody has
@@ -89,7 +89,7 @@ end
 $$;
 
 comment on function parley_mail._p_receive_replies() is
-'Receives what has come to the service parley_mail/Status, and notes which conversations are over; gives how many
+'Receives what has come to the service parley_mail/Status, and records which conversations are over; gives how many
 messages there were.
 Errors: those of RECEIVE.
 Source: spec mail 4.3, 12.2.';
