@@ -371,6 +371,8 @@ func TestNobodyHoldsUpMaintenance(t *testing.T) {
 	const found = "select count(*)::int from parley.diagnose_runtime(patience => '0') where code = 'mail-maintenance' and object_name = 'remembered deliveries'"
 	equal(daemon, "remembered deliveries", "select string_agg(task, ' ') from parley_mail._p_maintain() where error is not null")
 	equal(b.session, "1 1", "select concat_ws(' ', count(*), sum(tries)) from parley_mail._p_ended_conversation")
+	b.exec("select parley_mail._p_receive_replies()")
+	b.exec("select parley_mail._p_end_conversations()")
 	equal(b.session, 1, "select count(*)::int from parley.conversation_endpoints where is_initiator = 1 and state not in ('DO', 'CD')")
 	equal(b.session, 1, found)
 	holder.rollback()
