@@ -1103,7 +1103,7 @@ Errors: 5061, always.';
 
 -- sql/base/names.sql
 
--- What the name of a new object may be.
+-- What the name of a new object may be, and how names are written into commands.
 
 create function parley._p_name(kind text, name text) returns text
 language plpgsql immutable
@@ -1120,6 +1120,16 @@ $$;
 comment on function parley._p_name(text, text) is
 'Checks the length of a new name (spec 2.0).
 Errors: 9609.';
+
+create function parley._p_shell_word(word text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when word ~ '^[[:alnum:]_./:@%+=,-]+$' then word else '''' || replace(word, '''', E'''\\''''') || '''' end
+$$;
+
+comment on function parley._p_shell_word(text) is
+'Writes a text as one word of a shell, in quotes where it needs them.';
 
 -- sql/base/ranges.sql
 
@@ -15302,11 +15312,13 @@ comment on function parley._p_missing_binding_body(text) is
 create function parley._p_take_configuration_answers() returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '30ms'
 as $$
 declare
   v_request record;
   v_endpoint parley._p_endpoint;
   v_answers integer := 0;
+  v_held integer := 0;
 begin
   for v_request in
     select q.service_name, q.message_type_id, q.conversation_handle, e.state
@@ -15316,19 +15328,26 @@ begin
     order by q.service_name, q.message_type_id, q.conversation_handle
     for update of q skip locked
   loop
-    update parley._p_configuration_request as q
-    -- That there is no binding is remembered for ten minutes, as SQL Server does.
-    set answered_at = clock_timestamp(),
-      pause = case when q.message_type_id = 8 and v_request.state = 'ER' then interval '10 minutes' else q.pause end
-    where q.conversation_handle = v_request.conversation_handle;
-    if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
-      v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
-      if v_endpoint.state <> 'DO' then
-        found := parley._p_end_side(v_endpoint, 2, null);
+    begin
+      update parley._p_configuration_request as q
+      -- That there is no binding is remembered for ten minutes, as SQL Server does.
+      set answered_at = clock_timestamp(),
+        pause = case when q.message_type_id = 8 and v_request.state = 'ER' then interval '10 minutes' else q.pause end
+      where q.conversation_handle = v_request.conversation_handle;
+      if exists (select from parley._p_endpoint as e where e.conversation_handle = v_request.conversation_handle) then
+        v_endpoint := parley._p_lock_to_end(v_request.conversation_handle);
+        if v_endpoint.state <> 'DO' then
+          found := parley._p_end_side(v_endpoint, 2, null);
+        end if;
       end if;
-    end if;
-    perform parley._p_deliver_delayed(v_request.service_name);
-    v_answers := v_answers + 1;
+      perform parley._p_deliver_delayed(v_request.service_name);
+      v_answers := v_answers + 1;
+    exception
+      when lock_not_available then
+        -- Somebody holds the conversation, or what waited for the answer: the next time.
+        v_held := v_held + 1;
+    end;
+    exit when v_held >= 10;
   end loop;
   delete from parley._p_configuration_request as q where q.answered_at < clock_timestamp() - q.pause;
   return v_answers;
@@ -25183,6 +25202,9 @@ begin
           v_queue.lookup_name;
       end if;
     exception
+      when lock_not_available then
+        -- Who waits no longer tries again.
+        raise;
       when others then
         raise warning 'event notification "%" of queue "%" failed: %', v_notification.name, v_queue.lookup_name,
           sqlerrm;
@@ -25220,11 +25242,14 @@ Source: spec 2.10, 5.5.';
 create function parley._p_notify_disabled_queues(caller oid, only_queues integer[]) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '30ms'
 as $$
 declare
   v_due record;
   v_posted integer := 0;
-  v_over integer[];
+  v_over integer;
+  v_dropped integer := 0;
+  v_held integer := 0;
 begin
   update parley._p_event_notification as n set is_reported = false
   where n.notification_id = any (array(
@@ -25251,20 +25276,39 @@ begin
     order by n.notification_id
     for no key update skip locked;
     continue when not found;
-    update parley._p_event_notification as n set is_reported = true where n.notification_id = any (v_due.notifications);
-    v_posted := v_posted + parley._p_post_events(caller, v_due.queue_id, 'BROKER_QUEUE_DISABLED');
+    begin
+      update parley._p_event_notification as n
+      set is_reported = true
+      where n.notification_id = any (v_due.notifications);
+      v_posted := v_posted + parley._p_post_events(caller, v_due.queue_id, 'BROKER_QUEUE_DISABLED');
+    exception
+      when lock_not_available then
+        -- Whoever is to get it holds the conversation: the next time.
+        v_held := v_held + 1;
+    end;
+    exit when v_held >= 10;
   end loop;
   -- A conversation that is over takes its notification with it.
-  v_over := array(
+  foreach v_over in array array(
     select n.notification_id
     from parley._p_event_notification as n
     left join parley._p_endpoint as e using (conversation_handle)
     where (e.state is null or e.state not in ('SO', 'CO')) and (only_queues is null or n.queue_id = any (only_queues))
+    -- So that ten that are held for long are not all that is ever tried.
+    order by random()
     for update of n skip locked
-  );
-  if cardinality(v_over) > 0 then
-    perform parley._p_drop_event_notifications(v_over);
-    raise warning '% event notifications are dropped: their conversations are over', cardinality(v_over);
+  ) loop
+    begin
+      perform parley._p_drop_event_notifications(array[v_over]);
+      v_dropped := v_dropped + 1;
+    exception
+      when lock_not_available then
+        v_held := v_held + 1;
+    end;
+    exit when v_held >= 20;
+  end loop;
+  if v_dropped > 0 then
+    raise warning '% event notifications are dropped: their conversations are over', v_dropped;
   end if;
   return v_posted;
 end
@@ -28557,10 +28601,11 @@ as $$
       )
       -- Another database may have it, and what is created here would divert what is meant for that one.
       else format(
-        'parley diagnose --from %L --to %L --contract %L --far-dsn ''<database that has it>''  -- if none has it, '
+        'parley diagnose --from %s --to %s --contract %s --far-dsn ''<database that has it>''  -- if none has it, '
           || 'create it where it belongs',
-        coalesce(min(m.from_service), '<service>'), coalesce(min(m.to_service), '<service>'),
-        coalesce(min(m.dialog_contract), 'DEFAULT')
+        parley._p_shell_word(coalesce(min(m.from_service), '<service>')),
+        parley._p_shell_word(coalesce(min(m.to_service), '<service>')),
+        parley._p_shell_word(coalesce(min(m.dialog_contract), 'DEFAULT'))
       )
     end
   from (
@@ -29011,8 +29056,8 @@ as $$
     format('Messages to the service "%s" cannot be sealed: %s', b.to_service, substring(c.status from E'^\\d+: (.*)$')),
     null,
     format(
-      'parley dialog-certificate import <file> --role %I  -- the file comes from the other side',
-      pg_get_userbyid(b.remote_principal)
+      'parley dialog-certificate import <file> --role %s  -- the file comes from the other side',
+      parley._p_shell_word(pg_get_userbyid(b.remote_principal))
     )
   from binding as b
   cross join lateral parley._p_find_dialog_certificate(b.remote_principal, false) as c
@@ -29024,7 +29069,7 @@ as $$
       substring(c.status from E'^\\d+: (.*)$')
     ),
     null::timestamptz,
-    format('parley dialog-certificate create --role %I', pg_get_userbyid(s.owner))
+    'parley dialog-certificate create --role ' || parley._p_shell_word(pg_get_userbyid(s.owner))
   from binding as b
   join parley._p_service as s
     on s.name = scope.from_service
@@ -29255,7 +29300,7 @@ as $$
       select to_timestamp(nullif(l.until, 0) / 1000000.0)
       from (select coalesce(pg_sequence_last_value('parley._p_leader_lease'), 0) as until) as l
     ),
-    format('parley serve --dsn postgres://<host>/%s', current_database())
+    'parley serve --dsn postgres://<host>/' || parley._p_shell_word(current_database())
   from parley._p_activated_queues() as a
   where (scope.queue_ids is null or a.queue_id = any (scope.queue_ids)) and not parley._p_is_led()
   having count(*) > 0
@@ -29276,7 +29321,7 @@ as $$
     l.leads_since,
     format(
       'parley serve --dsn postgres://%s@...  -- as the owner of the schema; see also --procedure-dsn',
-      pg_get_userbyid(n.nspowner)
+      parley._p_shell_word(pg_get_userbyid(n.nspowner))
     )
   from parley._p_leader as l
   join pg_roles as r on r.oid = l.login
@@ -29364,16 +29409,6 @@ $$;
 comment on function parley._p_find_unread_queues(parley._p_scope) is
 'Finds queues in which messages have waited for longer than scope.patience that nobody holds: because
 nobody reads, or not fast enough.';
-
-create function parley._p_shell_word(word text) returns text
-language sql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select case when word ~ '^[[:alnum:]_./:@%+=,-]+$' then word else '''' || replace(word, '''', E'''\\''''') || '''' end
-$$;
-
-comment on function parley._p_shell_word(text) is
-'Writes a text as one word of a shell, in quotes where it needs them.';
 
 create function parley._p_find_failing_readers(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -29572,7 +29607,7 @@ as $$
         else format(
           'parley serve --dsn postgres://<host>/%s --dsn postgres://<host>/<database that has it>  -- if none has '
             || 'it, create it where it belongs',
-          current_database()
+          parley._p_shell_word(current_database())
         )
       end
       when 'deliverable' then 'select parley.fire_timers();'
@@ -36243,36 +36278,66 @@ Source: spec hub-transport 14.2.';
 -- sql/store/maintenance.sql
 
 -- What a daemon has to call now and then, in one place.
+--
+-- Each task is done for itself, in a block of its own, and waits for no lock longer than lock_timeout: one that fails,
+-- or that somebody holds up, keeps none behind it.
 
 create function parley_store.maintain(
   tracking_retention interval default '30 days', lane_idle interval default '3 minutes',
   leases boolean default true
-) returns table (task text, done integer)
+) returns table (task text, done integer, error text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '1s'
 as $$
+declare
+  v_content record;
 begin
   found := parley_store._p_require_read_committed();
-  if leases then
-    return query select 'leases expired', parley_store.expire_leases();
+  found := parley_store._p_require_interval('retention', tracking_retention, '1 day', '100 years');
+  -- Bodies at the end: the lock of a generation that is truncated stops its readers until the transaction is over.
+  foreach task in array array[
+    'leases expired', 'lane counts', 'lanes repaired', 'lanes removed', 'tracking days dropped', 'bodies removed'
+  ] loop
+    continue when task = 'leases expired' and leases is not true;
+    done := null;
+    error := null;
+    begin
+      case task
+        when 'leases expired' then
+          done := parley_store.expire_leases();
+        when 'lane counts' then
+          done := parley_store.fold_lane_counts();
+        when 'lanes repaired' then
+          done := parley_store.repair_lanes();
+        when 'lanes removed' then
+          done := parley_store.remove_idle_lanes(1000, lane_idle);
+        when 'tracking days dropped' then
+          done := parley_store.maintain_tracking(3, tracking_retention);
+        else
+          select c.removed, c.moved, c.generations_emptied into v_content from parley_store.collect_content() as c;
+          done := v_content.removed;
+      end case;
+    exception
+      when others then
+        error := sqlerrm;
+    end;
+    return next;
+  end loop;
+  if error is null then
+    return query
+    select t.task, t.done, null::text
+    from (values
+      ('bodies moved', v_content.moved), ('generations emptied', v_content.generations_emptied)
+    ) as t (task, done);
   end if;
-  return query select 'lane counts', parley_store.fold_lane_counts();
-  return query select 'lanes repaired', parley_store.repair_lanes();
-  return query select 'lanes removed', parley_store.remove_idle_lanes(1000, lane_idle);
-  return query select 'tracking days dropped', parley_store.maintain_tracking(3, tracking_retention);
-  -- At the end: the lock of a generation that is truncated stops its readers until the transaction is over.
-  return query
-  select t.task, t.done
-  from parley_store.collect_content() as c
-  cross join lateral (values
-    ('bodies removed', c.removed), ('bodies moved', c.moved), ('generations emptied', c.generations_emptied)
-  ) as t (task, done);
 end
 $$;
 
 comment on function parley_store.maintain(interval, interval, boolean) is
 'Does all that has to be done now and then, as a daemon does every few seconds: leases that ran out, lanes, bodies,
-partitions. It waits for nobody, and several may call it at once.
+partitions. A task that fails, or waits for a lock for more than a second, gives its error, and the others are done;
+several may call it at once.
 Arguments: tracking_retention, how long events of messages are kept; lane_idle, how long an empty lane stays;
 leases, false where the caller calls take_back_leases for its system.
 Errors: PS002, PS009 not READ COMMITTED.';
@@ -41294,8 +41359,14 @@ begin
     limit 1000
     for update of o skip locked
   ) as a;
+  -- A session of a role that was dropped may hold its row.
   delete from parley_mail._p_attachment_owner as o
-  where o.role_number in (select k.number from parley_mail._p_role_number as k where k.role = 0);
+  where o.role_number in (
+    select w.role_number
+    from parley_mail._p_attachment_owner as w
+    where w.role_number in (select k.number from parley_mail._p_role_number as k where k.role = 0)
+    for update skip locked
+  );
   if v_ids is null then
     return 0;
   end if;
@@ -45902,13 +45973,15 @@ Source: spec mail 4.3.';
 -- The reader of parley_mail_status, the queue of the service in whose name mail transport sends: maintenance.
 --
 -- What comes there is the end of a conversation, with an error or without, and what a service answers. Each side of a
--- conversation that is over is ended here, so that neither it nor its message stays, and the next mail with its key
--- begins another. Answers reach nobody (docs/mail-services.md); they are removed too. Answers, and errors, behind which
--- there may be mail that nobody has received, are counted by service, for parley diagnose.
+-- conversation that is over is recorded with its message, and ended after that, so that it does not stay, and the next
+-- mail with its key begins another. To end it locks the far side, which its owner can hold for as long as he likes:
+-- what is held is let go of at once and tried again later, so that nobody holds up the rest. Answers reach nobody
+-- (docs/mail-services.md); they are removed too. Answers, and errors, behind which there may be mail that nobody has
+-- received, are counted by service, for parley diagnose.
 --
 -- Whoever wants answers has from_service name a service of his own, whose queue nobody reads but he.
--- Locks: what RECEIVE and END CONVERSATION lock, where groups that somebody else holds are passed by; then rows of
--- _p_unread_reply by their key.
+-- Locks: what RECEIVE locks, where groups that somebody else holds are passed by; rows of _p_unread_reply by their key.
+-- Then rows of _p_ended_conversation that nobody holds, and what END CONVERSATION locks.
 
 create table parley_mail._p_unread_reply (
   service text,
@@ -45922,6 +45995,18 @@ create table parley_mail._p_unread_reply (
 comment on table parley_mail._p_unread_reply is
 'What services have answered on conversations of mail transport, which nobody reads, and the errors by which these
 ended; for a week after the last.';
+
+create table parley_mail._p_ended_conversation (
+  conversation_handle uuid primary key,
+  tries integer not null default 0,
+  due_at timestamptz not null default clock_timestamp()
+);
+
+comment on table parley_mail._p_ended_conversation is
+'Conversations of mail transport that services have ended, until our side is ended too. tries: how often that could not
+be, because somebody held them.';
+
+create index _p_ended_conversation_due on parley_mail._p_ended_conversation (tries, due_at);
 
 create function parley_mail._p_receive_replies() returns integer
 language plpgsql
@@ -45956,7 +46041,9 @@ begin
       end;
     end if;
     if v_reply.kind <> 'ANSWER' then
-      perform parley.end_conversation(v_reply.conversation_handle);
+      insert into parley_mail._p_ended_conversation (conversation_handle)
+      values (v_reply.conversation_handle)
+      on conflict on constraint _p_ended_conversation_pkey do nothing;
     end if;
   end loop;
   -- In one order: other daemons do the same.
@@ -45974,29 +46061,61 @@ end
 $$;
 
 comment on function parley_mail._p_receive_replies() is
-'Receives what has come to the service parley_mail/Status, and ends its side of the conversations that are over; gives
-how many messages there were.
-Errors: those of RECEIVE and END CONVERSATION.
+'Receives what has come to the service parley_mail/Status, and records which conversations are over; gives how many
+messages there were.
+Errors: those of RECEIVE.
 Source: spec mail 4.3, 12.2.';
 
-create function parley_mail._p_read_status_queue() returns integer
+create function parley_mail._p_end_conversations(held integer default 50) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '10ms'
 as $$
+declare
+  v_handle uuid;
+  v_ended integer := 0;
+  v_held integer := 0;
 begin
-  return parley_mail._p_receive_replies();
-exception
-  when transaction_rollback or insufficient_resources or operator_intervention or system_error then
-    raise;
-  when others then
-    -- A queue that is off keeps nothing else from being maintained.
-    raise warning 'the queue parley_mail_status cannot be read: %', sqlerrm;
-    return 0;
+  -- Those that were held before come last, and ever more rarely.
+  foreach v_handle in array array(
+    select c.conversation_handle
+    from parley_mail._p_ended_conversation as c
+    where c.due_at <= clock_timestamp()
+    order by c.tries, c.due_at
+    limit 1000
+    for update skip locked
+  ) loop
+    begin
+      if exists (
+        select
+        from parley.conversation_endpoints as e
+        where e.conversation_handle = v_handle and e.state not in ('DO', 'CD')
+      ) then
+        perform parley.end_conversation(v_handle);
+      end if;
+      delete from parley_mail._p_ended_conversation as c where c.conversation_handle = v_handle;
+      v_ended := v_ended + 1;
+    exception
+      when others then
+        update parley_mail._p_ended_conversation as c
+        set tries = c.tries + 1, due_at = clock_timestamp() + interval '1 second' * 2 ^ least(c.tries, 10)
+        where c.conversation_handle = v_handle;
+        if sqlstate <> '55P03' then
+          raise warning 'a conversation that a service has ended cannot be ended: %', sqlerrm;
+        end if;
+        v_held := v_held + 1;
+    end;
+    exit when v_held >= held;
+  end loop;
+  return v_ended;
 end
 $$;
 
-comment on function parley_mail._p_read_status_queue() is
-'Does what _p_receive_replies does, or raises a warning where that cannot be.';
+comment on function parley_mail._p_end_conversations(integer) is
+'Ends our side of conversations that services have ended, each for itself; gives how many. One that somebody holds is
+tried again later, and takes ten milliseconds.
+Arguments: held, after how many that are held it is enough.
+Source: spec mail 12.2.';
 
 -- sql/mail/bound_tables.sql
 
@@ -49382,46 +49501,77 @@ Arguments: queue.
 Errors: PM001 not allowed, PM006 no such queue.
 Source: spec mail 17.';
 
-create function parley_mail._p_maintain(
-  resubmits boolean default true, caller parley.caller default parley.current_caller()
-)
-returns table (task text, done integer)
-language plpgsql security definer
+-- sql/mail/maintenance.sql
+
+-- What has to be done now and then: by daemons, every few seconds.
+--
+-- Invariants, and what keeps each:
+--   no task keeps those behind it   each is done in a block of its own, and what fails is reported by its row, by the
+--     daemon in its log and by parley diagnose
+--   nobody holds maintenance up   rows that ordinary roles can hold are passed by (for update skip locked); no other
+--     lock is waited for longer than lock_timeout. So a task costs a second at most where somebody is in its way
+-- Locks: those of the tasks, in the order in which they stand, to the end of the transaction; then rows of
+-- _p_maintenance_failure.
+
+create table parley_mail._p_maintenance_failure (
+  task text primary key,
+  failing_since timestamptz not null default clock_timestamp(),
+  failed_at timestamptz not null default clock_timestamp(),
+  error text not null
+);
+
+comment on table parley_mail._p_maintenance_failure is
+'Tasks of maintenance that have failed when they were last tried.';
+
+create function parley_mail._p_forget_submitted() returns integer
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_settings jsonb;
-  v_dead record;
+  v_forgotten integer;
 begin
-  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  select o.settings into v_settings from parley_mail._p_organization as o;
-  return query select 'taken back'::text, parley_mail._p_take_back_lost();
-  return query select 'status queue'::text, parley_mail._p_read_status_queue();
-  return query select 'removals'::text, parley_mail._p_finish_removals();
-  return query select 'held queues'::text, parley_mail._p_suspend_held();
-  if resubmits is not false then
-    return query select 'configuration'::text, parley_mail._p_follow_configuration();
-    return query select 'resubmitted'::text, parley_mail._p_resubmit_retrying();
-  end if;
-  return query select 'delays'::text, parley_mail._p_report_delays();
-  return query select 'expired'::text, parley_mail._p_expire_waiting();
-  return query select 'kept bodies'::text, parley_mail._p_remove_kept();
-  -- Conversations with services end when their time is over, also where no daemon of the broker runs.
-  return query select 'timers'::text, parley_mail._p_fire_timers();
-  return query select 'roles that are gone'::text, parley_mail._p_follow_roles();
-  return query select 'stored attachments'::text, parley_mail._p_expire_attachments();
-  return query select 'remembered deliveries'::text, parley_mail._p_forget_delivered();
-  delete from parley_mail._p_submitted as s where s.at < clock_timestamp() - interval '2 minutes';
+  -- A role that sends may hold what concerns it, for as long as its transaction is open.
+  delete from parley_mail._p_submitted as s
+  where s.ctid = any (array(
+    select o.ctid from parley_mail._p_submitted as o where o.at < clock_timestamp() - interval '2 minutes'
+    for update skip locked
+  ));
+  delete from parley_mail._p_report_rate as r
+  where r.ctid = any (array(
+    select o.ctid from parley_mail._p_report_rate as o where o.hour < clock_timestamp() - interval '2 hours'
+    for update skip locked
+  ));
+  delete from parley_mail._p_rate_bucket as b
+  where b.ctid = any (array(
+    select o.ctid from parley_mail._p_rate_bucket as o where o.reserved_to < clock_timestamp() - interval '2 days'
+    for update skip locked
+  ));
   delete from parley_mail._p_idempotency as i
-  where i.at < clock_timestamp() - coalesce((v_settings ->> 'idempotency_retention')::integer, 604800) * interval '1 s';
-  get diagnostics done = row_count;
-  task := 'idempotency keys';
-  return next;
-  delete from parley_mail._p_report_rate as r where r.hour < clock_timestamp() - interval '2 hours';
-  delete from parley_mail._p_rate_bucket as b where b.reserved_to < clock_timestamp() - interval '2 days';
+  where i.ctid = any (array(
+    select k.ctid
+    from parley_mail._p_organization as o
+    join parley_mail._p_idempotency as k
+      on k.at < clock_timestamp() - coalesce((o.settings ->> 'idempotency_retention')::integer, 604800) * interval '1 s'
+    for update of k skip locked
+  ));
+  get diagnostics v_forgotten = row_count;
+  return v_forgotten;
+end
+$$;
+
+comment on function parley_mail._p_forget_submitted() is
+'Removes what is remembered no more of submissions: rates, and idempotency keys; gives how many keys.';
+
+create function parley_mail._p_take_dead() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_dead record;
+  v_done integer := 0;
+begin
   -- What was rolled back again and again while it was categorized. It may have been there by chance when servers were
   -- killed, and a large batch is one item: each message is tried by itself, and the one that is to blame set aside.
-  done := 0;
   for v_dead in
     select s.message_id, s.body
     from parley.set_aside_messages as s
@@ -49431,23 +49581,130 @@ begin
     insert into parley_mail._p_categorizing (message_ids, deaths, begun_at)
     select array[i.id], 1, null
     from unnest(string_to_array(convert_from(v_dead.body, 'UTF8'), ' ')::bigint[]) as i (id);
-    done := done + 1;
+    v_done := v_done + 1;
   end loop;
-  task := 'poison';
-  return next;
+  return v_done;
+end
+$$;
+
+comment on function parley_mail._p_take_dead() is
+'Has messages categorized, each by itself, that the submission queue has set aside; gives how many of its items.';
+
+create function parley_mail._p_do_task(task text) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return case task
+    when 'taken back' then parley_mail._p_take_back_lost()
+    when 'removals' then parley_mail._p_finish_removals()
+    when 'held queues' then parley_mail._p_suspend_held()
+    when 'configuration' then parley_mail._p_follow_configuration()
+    when 'resubmitted' then parley_mail._p_resubmit_retrying()
+    when 'delays' then parley_mail._p_report_delays()
+    when 'expired' then parley_mail._p_expire_waiting()
+    when 'kept bodies' then parley_mail._p_remove_kept()
+    when 'timers' then parley_mail._p_fire_timers()
+    when 'roles that are gone' then parley_mail._p_follow_roles()
+    when 'stored attachments' then parley_mail._p_expire_attachments()
+    when 'remembered deliveries' then parley_mail._p_forget_delivered()
+    when 'idempotency keys' then parley_mail._p_forget_submitted()
+    when 'poison' then parley_mail._p_take_dead()
+    when 'status queue' then parley_mail._p_receive_replies()
+    when 'ended conversations' then parley_mail._p_end_conversations()
+  end;
+end
+$$;
+
+comment on function parley_mail._p_do_task(text) is 'Does one task of maintenance; gives how much there was to do.';
+
+create function parley_mail._p_record_failures(tasks text[], errors text[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from parley_mail._p_maintenance_failure as f
+  where f.task in (
+    select o.task
+    from parley_mail._p_maintenance_failure as o
+    join unnest(tasks, errors) as u (task, error) using (task)
+    where u.error is null
+    for update of o skip locked
+  );
+  insert into parley_mail._p_maintenance_failure as f (task, error)
+  select u.task, u.error
+  from unnest(tasks, errors) as u (task, error)
+  where u.error is not null
+  order by u.task
+  on conflict on constraint _p_maintenance_failure_pkey do update
+  set failed_at = excluded.failed_at, error = excluded.error;
+end
+$$;
+
+comment on function parley_mail._p_record_failures(text[], text[]) is
+'Records which tasks of maintenance have failed, for parley diagnose.
+Arguments: an element each for each task: its name; its error, null when it was done.';
+
+create function parley_mail._p_maintain(
+  resubmits boolean default true, caller parley.caller default parley.current_caller()
+)
+returns table (task text, done integer, error text)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '1s'
+as $$
+declare
+  v_settings jsonb;
+  v_tasks text[] := array[]::text[];
+  v_errors text[] := array[]::text[];
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  -- Conversations with services end when their time is over, also where no daemon of the broker runs: timers. What
+  -- other roles have most to do with is last.
+  foreach task in array array[
+    'taken back', 'removals', 'held queues', 'configuration', 'resubmitted', 'delays', 'expired', 'kept bodies',
+    'stored attachments', 'remembered deliveries', 'idempotency keys', 'poison', 'roles that are gone', 'timers',
+    'status queue', 'ended conversations'
+  ] loop
+    continue when task in ('configuration', 'resubmitted') and resubmits is false;
+    done := null;
+    error := null;
+    begin
+      done := parley_mail._p_do_task(task);
+    exception
+      when others then
+        error := sqlerrm;
+    end;
+    v_tasks := v_tasks || task;
+    v_errors := v_errors || error;
+    return next;
+  end loop;
+  select o.settings into v_settings from parley_mail._p_organization as o;
   -- At the end: generations and days that are truncated and dropped stay locked until the transaction is over.
-  return query
-  select m.task, m.done
-  from parley_store.maintain(
-    coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
-    coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s', leases => false
-  ) as m;
+  for task, done, error in
+    select m.task, m.done, m.error
+    from parley_store.maintain(
+      coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
+      coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s', leases => false
+    ) as m
+  loop
+    v_tasks := v_tasks || task;
+    v_errors := v_errors || error;
+    return next;
+  end loop;
+  begin
+    perform parley_mail._p_record_failures(v_tasks, v_errors);
+  exception
+    when lock_not_available then
+      -- Another daemon is recording the same.
+      null;
+  end;
 end
 $$;
 
 comment on function parley_mail._p_maintain(boolean, parley.caller) is
 'Does what time asks for: leases that ran out, notices of delay, expiry, old idempotency keys, poison. Call it every few
-seconds.
+seconds. A task that fails, or waits for a lock for more than a second, gives its error, and the others are done.
 Arguments: resubmits, whether messages may be categorized anew, which waits while resources are short.
 Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.';
 
@@ -50110,6 +50367,8 @@ from (values
     'A service binding names a service that does not exist or does not accept its contract: its mail waits.'),
   ('mail-no-daemon', 'RUNTIME', 'ERROR', '1 minute', 'Mail is configured, and no daemon serves it.'),
   ('mail-daemon-outdated', 'RUNTIME', 'WARNING', '1 minute', 'A daemon uses an older configuration.'),
+  ('mail-maintenance', 'RUNTIME', 'WARNING', '1 minute',
+    'A task of maintenance fails, or somebody holds what it needs.'),
   ('mail-pressure', 'RUNTIME', 'WARNING', '0', 'A resource is under pressure.'),
   ('mail-submission-backlog', 'RUNTIME', 'WARNING', '1 minute', 'More than 100 messages wait to be categorized.'),
   ('mail-queue-retry', 'RUNTIME', 'WARNING', '1 hour', 'The next hop of a queue has not been reached for long.'),
@@ -50188,6 +50447,13 @@ as $$
   from daemon as d
   cross join parley_mail._p_configuration_version as v
   where d.is_serving and d.configuration_version < v.version
+  union all
+  select 'mail-maintenance', 'task', f.task,
+    format('It has failed since %s, the last time at %s: %s.', f.failing_since, f.failed_at, f.error),
+    f.failing_since,
+    'select pid, usename, xact_start, query from pg_stat_activity where xact_start is not null order by xact_start;  '
+      '-- and end the transaction that is in its way'
+  from parley_mail._p_maintenance_failure as f
   union all
   select 'mail-pressure', 'resource', r.resource,
     format('It is at %s %s on %s: %s.', r.value, r.unit, d.name, r.level), null::timestamptz,
@@ -50285,7 +50551,7 @@ as $$
     u.last_at,
     case
       when u.is_error
-        then format('parley diagnose --from parley_mail/Status --to %s', u.service)
+        then format('select * from parley.diagnose_configuration(''parley_mail/Status'', %L);', u.service)
       else
         'select parley_mail.alter_object(''service binding'', <name>, ''{"from_service": <a service of yours>}'');'
     end
