@@ -60,6 +60,19 @@ func TestMessagesAreSuspendedResumedAndRetried(t *testing.T) {
 	if got := b.statusOf(id); got != "DNS RETRY, MAILBOX READY" {
 		t.Errorf("after retry: %s", got)
 	}
+	// With a queue that is in RETRY its messages wait, although none of them has failed.
+	b.exec("select parley_store.fail_lane('mail', lane, 'no answer') from parley_store.lanes where lane like 'MAILBOX/%' or lane like 'DNS/%' order by lane_id")
+	equal(b.session, 2, `select parley_mail.retry_messages('{}', dry_run => true)`)
+	equal(b.session, "1 1", `select concat_ws(' ', parley_mail.retry_queues('{"queue": "mailbox/*"}', dry_run => true), parley_mail.retry_queues('{"recipient": "bob@*"}'))`)
+	if got := b.statusOf(id); got != "DNS RETRY, MAILBOX READY" {
+		t.Errorf("after retry of a queue: %s", got)
+	}
+	equal(b.session, "0 1 0", `select concat_ws(' ', parley_mail.retry_messages('{"queue": "MAILBOX/*"}'), parley_mail.retry_messages('{"queue": "DNS/*"}'), parley_mail.retry_messages('{}'))`)
+	if got := b.statusOf(id); got != "DNS READY, MAILBOX READY" {
+		t.Errorf("after retry of all: %s", got)
+	}
+	b.exec("select parley_store.fail_lane('mail', 'MAILBOX/local/-', 'no answer')")
+	equal(b.session, "0 1 0", `select concat_ws(' ', parley_mail.retry_messages('{}', queues => false), parley_mail.retry_messages('{}'), parley_mail.retry_queues('{}'))`)
 	// Another time, priority and end.
 	equal(b.session, 2, `select parley_mail.change_messages('{}', priority => 'high', expires => '2099-01-01', next_attempt => '2098-01-01', dry_run => true)`)
 	equal(b.session, 2, `select parley_mail.change_messages('{}', priority => 'high', expires => '2099-01-01', next_attempt => '2098-01-01')`)
@@ -308,7 +321,7 @@ func TestOperationsOfMailAskForTheRight(t *testing.T) {
 	b.exec("select parley_mail.grant_right('VIEW', $1)", viewer)
 	v := b.as(viewer)
 	for _, statement := range []string{
-		"parley_mail.suspend_messages('{}')", "parley_mail.resume_messages('{}')", "parley_mail.retry_messages('{}')", "parley_mail.resubmit_messages('{}')",
+		"parley_mail.suspend_messages('{}')", "parley_mail.resume_messages('{}')", "parley_mail.retry_messages('{}')", "parley_mail.retry_queues('{}')", "parley_mail.resubmit_messages('{}')",
 		"parley_mail.remove_messages('{}')", "parley_mail.change_messages('{}', priority => 'LOW')", "parley_mail.hold_domain('example.com')",
 		"parley_mail.release_domain('example.com')", "parley_mail.export_messages('{}')", "parley_mail.read_message(1)",
 	} {
@@ -334,7 +347,7 @@ func TestOperationsOfMailRefuseANullCaller(t *testing.T) {
 	b := newMail(t)
 	b.sent("a", "x@example.com")
 	for _, call := range []string{
-		"suspend_messages('{}', caller => null)", "resume_messages('{}', caller => null)", "retry_messages('{}', caller => null)",
+		"suspend_messages('{}', caller => null)", "resume_messages('{}', caller => null)", "retry_messages('{}', caller => null)", "retry_queues('{}', caller => null)",
 		"resubmit_messages('{}', caller => null)", "remove_messages('{}', caller => null)", "change_messages('{}', priority => 'LOW', caller => null)",
 		"hold_domain('example.com', caller => null)", "release_domain('example.com', null)", "export_messages('{}', caller => null)",
 		"read_message(1, caller => null)", "find_messages('{}', caller => null)", "test_address('x@example.com', caller => null)",

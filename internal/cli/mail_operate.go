@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -20,11 +21,14 @@ type mailOperation struct {
 	step   int
 	limit  int
 	run    func(context.Context, *pgx.Conn, mailstore.Filter, mailstore.Step) (int, error)
+	// queues is done before to the queues of these messages, once; nil for nothing.
+	queues func(context.Context, *pgx.Conn, mailstore.Filter, bool) (int, error)
 }
 
 // changedMail is what an operation on messages prints for programs; a stable format.
 type changedMail struct {
 	Messages int  `json:"messages"`
+	Queues   *int `json:"queues,omitempty"`
 	DryRun   bool `json:"dry_run"`
 }
 
@@ -56,6 +60,13 @@ func (o *mailOperation) operate(a *app, cmd *cobra.Command) error {
 		changed := changedMail{DryRun: o.dryRun}
 		progress := newProgressLine(a.stderr)
 		var err error
+		if o.queues != nil {
+			n, err := o.queues(ctx, conn, filter, o.dryRun)
+			if err != nil {
+				return fmt.Errorf("%s queues: %w", o.name, err)
+			}
+			changed.Queues = &n
+		}
 		for steps := 0; ; steps++ {
 			top := o.step
 			if o.limit > 0 && !o.dryRun {
@@ -89,10 +100,14 @@ func (o *mailOperation) operate(a *app, cmd *cobra.Command) error {
 }
 
 func (o *mailOperation) report(changed changedMail) string {
-	if changed.DryRun {
-		return fmt.Sprintf("%s would be %s", counted(changed.Messages, "message"), o.done)
+	what := counted(changed.Messages, "message")
+	if changed.Queues != nil {
+		what = counted(*changed.Queues, "queue") + " and " + what
 	}
-	return fmt.Sprintf("%s %s", counted(changed.Messages, "message"), o.done)
+	if changed.DryRun {
+		return fmt.Sprintf("%s would be %s", what, o.done)
+	}
+	return fmt.Sprintf("%s %s", what, o.done)
 }
 
 // changedMailQueue is what an operation on a queue prints for programs; a stable format.
@@ -117,7 +132,16 @@ func newMailQueueOrMessagesCommand(
 			}
 			if chosen, err := o.filter.filter(); err != nil {
 				return err
-			} else if len(chosen) > 0 || o.all || o.dryRun {
+			} else if len(chosen) > 0 || o.all {
+				return usagef("name a queue, or choose messages by flags")
+			}
+			if o.queues != nil && strings.Contains(args[0], "*") {
+				if err := cmd.Flags().Set("queue", args[0]); err != nil {
+					return err
+				}
+				return o.operate(a, cmd)
+			}
+			if o.dryRun {
 				return usagef("name a queue, or choose messages by flags")
 			}
 			ctx := cmd.Context()
@@ -180,10 +204,15 @@ func newMailRetryCommand(a *app) *cobra.Command {
 	o.run = func(ctx context.Context, conn *pgx.Conn, filter mailstore.Filter, step mailstore.Step) (int, error) {
 		return mailstore.RetryMessages(ctx, conn, filter, step)
 	}
+	o.queues = func(ctx context.Context, conn *pgx.Conn, filter mailstore.Filter, dryRun bool) (int, error) {
+		return mailstore.RetryQueues(ctx, conn, filter, dryRun)
+	}
 	return newMailQueueOrMessagesCommand(a, o, "Try a queue, or messages, at once",
-		`Try the next hop of a queue in RETRY at once; when it fails again, its time begins anew. Or try messages at once that flags choose and
-that wait for their next attempt.`,
+		`Try the next hop of a queue in RETRY at once, or of all whose names match where there is a * in it; when one fails again, its time
+begins anew. Or try messages at once that flags choose and that wait for their next attempt, and with them the next hops of queues in
+RETRY in which they wait: --all for everything after an outage. Queues and messages are counted.`,
 		`  parley mail retry DNS/internet/example.com
+  parley mail retry 'SMART_HOST/*'
   parley mail retry --recipient '*@example.com'`, "the queue is tried at once", "the queue is not in RETRY", nil)
 }
 

@@ -171,8 +171,68 @@ Errors: PM001 not allowed, PM010 malformed filter, PM014 there is poison among t
 messages to be categorized anew.
 Source: spec mail 5, 14.3, 17.';
 
+create function parley_mail._p_retry_queues(caller oid, filter jsonb) returns text[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane record;
+  v_retried text[] := '{}';
+begin
+  for v_lane in
+    select l.system, l.lane
+    from parley_store.lanes as l
+    join (
+      select distinct w.system, w.queue from parley_mail._p_matching(filter, 'retry queue', null) as w
+    ) as w on w.system = l.system and w.queue = l.lane
+    -- In the order in which who records outcomes locks lanes.
+    order by l.lane_id
+  loop
+    if parley_store.retry_lane(v_lane.system, v_lane.lane, pg_get_userbyid(caller)) then
+      v_retried := v_retried || v_lane.lane;
+    end if;
+  end loop;
+  return v_retried;
+end
+$$;
+
+comment on function parley_mail._p_retry_queues(oid, jsonb) is
+'Has the next hops tried at once of queues in RETRY in which messages wait that a filter matches; gives the queues.
+Errors: PM010.';
+
+create function parley_mail.retry_queues(
+  filter jsonb, dry_run boolean default false, caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_queues integer;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  if dry_run is not false then
+    return (
+      select count(distinct w.queue)::integer from parley_mail._p_matching(filter, 'retry queue', null) as w
+    );
+  end if;
+  v_queues := cardinality(parley_mail._p_retry_queues(v_caller, filter));
+  perform parley_mail._p_record_audit(
+    v_caller, 'retry queues', filter::text, jsonb_build_object('queues', v_queues)
+  );
+  return v_queues;
+end
+$$;
+
+comment on function parley_mail.retry_queues(jsonb, boolean, parley.caller) is
+'Has the next hops tried at once of all queues in RETRY in which messages wait that a filter matches; gives how many
+queues. What fails again begins its time anew.
+Arguments: filter of messages, such as {"queue": "SMART_HOST/*"}; dry_run, count, and change nothing.
+Errors: PM001 not allowed, PM010 malformed filter.
+Source: spec mail 17.';
+
 create function parley_mail.retry_messages(
-  filter jsonb, top integer default 1000, dry_run boolean default false,
+  filter jsonb, top integer default 1000, dry_run boolean default false, queues boolean default true,
   caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
@@ -180,25 +240,43 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley.caller_role(caller);
-  v_messages integer;
+  v_messages integer := 0;
+  v_waiting_in text[];
+  v_queues text[] := '{}';
 begin
   found := parley_mail._p_require(v_caller, 'OPERATE');
   found := parley_mail._p_require_top(top);
   if dry_run is not false then
-    return (select count(*) from parley_mail._p_matching(filter, 'retry', null) as w);
+    return (
+      select count(*)
+      from (
+        select w.item_id from parley_mail._p_matching(filter, 'retry', null) as w
+        union
+        select w.item_id from parley_mail._p_matching(filter, 'retry queue', null) as w where queues is not false
+      ) as w
+    );
   end if;
-  v_messages := parley_mail._p_operate(v_caller, 'retry', filter, top);
+  if queues is not false then
+    select array_agg(w.queue) into v_waiting_in
+    from parley_mail._p_matching(filter, 'retry queue', null) as w
+    where w.state = 'WAITING';
+    v_queues := parley_mail._p_retry_queues(v_caller, filter);
+    v_messages := (select count(*)::integer from unnest(v_waiting_in) as w (queue) where w.queue = any (v_queues));
+  end if;
+  v_messages := v_messages + parley_mail._p_operate(v_caller, 'retry', filter, top);
   perform parley_mail._p_record_audit(
-    v_caller, 'retry messages', filter::text, jsonb_build_object('messages', v_messages)
+    v_caller, 'retry messages', filter::text,
+    jsonb_build_object('messages', v_messages, 'queues', cardinality(v_queues))
   );
   return v_messages;
 end
 $$;
 
-comment on function parley_mail.retry_messages(jsonb, integer, boolean, parley.caller) is
-'Has messages that wait for their next attempt tried now; for a queue that could not be reached there is retry_queue.
-Gives how many; call it until it gives 0.
-Arguments: as suspend_messages.
+comment on function parley_mail.retry_messages(jsonb, integer, boolean, boolean, parley.caller) is
+'Has messages tried now that wait for their next attempt, and the next hops of queues in RETRY in which some of them
+wait, with all that waits there. Gives how many messages; call it until it gives 0, from the second time on without
+queues, which may have failed again meanwhile.
+Arguments: filter, top and dry_run, as suspend_messages; queues, whether the wait of queues ends.
 Errors: PM001 not allowed, PM010 malformed filter.
 Source: spec mail 17.';
 

@@ -129,6 +129,7 @@ begin
       when 'suspend' then w.status in ('READY', 'RETRY', 'ACTIVE')
       when 'resume' then w.status = 'SUSPENDED'
       when 'retry' then w.state = 'DELAYED'
+      when 'retry queue' then w.is_lane_in_retry and w.state in ('WAITING', 'DELAYED')
       when 'resubmit' then
         w.status in ('READY', 'RETRY')
         and (w.queue = 'UNREACHABLE/-/-' or w.is_lane_in_retry or w.status = 'RETRY')
@@ -143,5 +144,6 @@ $$;
 
 comment on function parley_mail._p_matching(jsonb, text, integer) is
 'Gives the work items of messages that a filter matches and that an operation is for, the oldest first.
-Arguments: filter; operation: list, suspend, resume, retry, resubmit, remove, change or export; top, how many at most.
+Arguments: filter; operation: list, suspend, resume, retry, retry queue (what waits in queues in RETRY), resubmit,
+remove, change or export; top, how many at most.
 Errors: PM010 malformed filter.';

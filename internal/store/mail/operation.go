@@ -100,10 +100,15 @@ func ResumeMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step) (
 		"select parley_mail.resume_messages($1::jsonb, $2::integer, $3::boolean)", filter, step.Top, step.DryRun)
 }
 
-// RetryMessages has messages that wait for their next attempt tried now.
+// RetryQueues has the next hops of queues in RETRY tried at once in which chosen messages wait, and gives how many queues.
+func RetryQueues(ctx context.Context, db pgdb.DB, filter Filter, dryRun bool) (int, error) {
+	return number(ctx, db, "retry queues", "select parley_mail.retry_queues($1::jsonb, $2::boolean)", filter, dryRun)
+}
+
+// RetryMessages has messages that wait for their next attempt tried now; a queue in RETRY goes on waiting, see [RetryQueues].
 func RetryMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step) (int, error) {
 	return number(ctx, db, "retry messages",
-		"select parley_mail.retry_messages($1::jsonb, $2::integer, $3::boolean)", filter, step.Top, step.DryRun)
+		"select parley_mail.retry_messages($1::jsonb, $2::integer, $3::boolean, queues => false)", filter, step.Top, step.DryRun)
 }
 
 // ResubmitMessages has messages categorized anew.
