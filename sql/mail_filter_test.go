@@ -107,7 +107,7 @@ func TestFilterChoosesMessages(t *testing.T) {
 	}
 	b.refusesMail(10, "select parley_mail.find_queues(null)")
 	// A name that there is not would choose nothing, as if nothing were there: it is refused, and the error lists those that exist.
-	const statuses, sources, queueStatuses = "READY, ACTIVE, RETRY, SUSPENDED, PENDING_SUSPEND, PENDING_REMOVE.", "SMTP, SQL, HTTP, PICKUP, REPLAY, DSN.", "ACTIVE, CONNECTING, READY, RETRY, SUSPENDED."
+	const statuses, sources, queueStatuses = "READY, ACTIVE, RETRY, SUSPENDED, PENDING_SUSPEND, PENDING_REMOVE, SCHEDULED.", "SMTP, SQL, HTTP, PICKUP, REPLAY, DSN.", "ACTIVE, CONNECTING, READY, RETRY, SUSPENDED."
 	for _, c := range []struct{ function, filter, sort, says string }{
 		{"messages", `{"status": "GONE"}`, "", statuses},
 		{"messages", `{"status": ["READY", "READ_"]}`, "", statuses},

@@ -25,7 +25,7 @@ func newMailCommand(a *app) *cobra.Command {
 	cmd.AddCommand(newMailServeCommand(a), newMailApplyCommand(a), newMailSendCommand(a), newMailQueuesCommand(a), newMailMessagesCommand(a),
 		newMailSuspendCommand(a), newMailResumeCommand(a), newMailRetryCommand(a), newMailResubmitCommand(a), newMailRemoveCommand(a),
 		newMailChangeCommand(a), newMailHoldCommand(a), newMailReleaseCommand(a), newMailExportCommand(a), newMailReadCommand(a),
-		newMailTrackCommand(a), newMailTestAddressCommand(a), newMailKeyCommand(a))
+		newMailTrackCommand(a), newMailTestAddressCommand(a), newMailKeyCommand(a), newMailWithdrawCommand(a))
 	return cmd
 }
 

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
@@ -85,6 +87,13 @@ func (o *mailOperation) operate(a *app, cmd *cobra.Command) error {
 			}
 		}
 		progress.clear()
+		if refused, is := errors.AsType[*pgconn.PgError](err); is && changed.Messages > 0 && refused.Code == mailstore.CodeAbsent {
+			// Nothing more of it can be.
+			err = nil
+		}
+		if err == nil && changed.Messages == 0 && (changed.Queues == nil || *changed.Queues == 0) && filter["messages"] != nil {
+			err = mailstore.RequireChangeable(ctx, conn, o.name, filter)
+		}
 		if err != nil {
 			if changed.Messages > 0 {
 				fmt.Fprintf(a.stderr, "%s before it failed; do it again for the rest\n", o.report(changed))
@@ -245,7 +254,7 @@ func newMailRemoveCommand(a *app) *cobra.Command {
 		Use:   "remove {--all | --queue QUEUE ...}",
 		Short: "Give messages up, with a report to their senders or without",
 		Long: `Give messages up. Senders who want reports get one unless --without-report says no. One that is under way is removed when its
-attempt has failed. What waits in the submission queue stays: remove it when it has been categorized.`,
+attempt has failed. What waits in the submission queue stays, unless it is scheduled for later: remove it when it has been categorized.`,
 		Example: `  parley mail remove --sender 'spam@*' --without-report --dry-run
   parley mail remove --queue DNS/internet/exmaple.com`,
 		Args: cobra.NoArgs,

@@ -118,9 +118,12 @@ func writeMailMessages(out io.Writer, found []mailstore.WaitingMessage, page mai
 		if sender == "" {
 			sender = "<>"
 		}
+		lastError := orNone(oneLine(orEmpty(m.LastError), bodyWidth))
+		if m.Status == "SCHEDULED" {
+			lastError = "at " + moment(m.NextAttemptAt)
+		}
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", m.MessageID, oneLine(m.Queue, 0), m.Status, oneLine(sender, 0),
-			mailRecipients(m.Recipients, m.RecipientCount), m.Size, moment(&m.ReceivedAt), orNone(oneLine(orEmpty(m.Subject), 40)),
-			orNone(oneLine(orEmpty(m.LastError), bodyWidth)))
+			mailRecipients(m.Recipients, m.RecipientCount), m.Size, moment(&m.ReceivedAt), orNone(oneLine(orEmpty(m.Subject), 40)), lastError)
 	}
 	if err := table.Flush(); err != nil || len(found) < page.Top {
 		return err

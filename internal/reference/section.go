@@ -194,7 +194,7 @@ var sections = []section{
 			"mail/submission.sql", "mail/send_batch.sql", "mail/stored_attachments.sql", "mail/render.sql", "mail/rights.sql",
 			"mail/configuration.sql", "mail/apply.sql", "mail/directory_settings.sql", "mail/quotas.sql", "mail/queue_views.sql",
 			"mail/operations.sql", "mail/message_filter.sql", "mail/sorting.sql", "mail/find_queues.sql", "mail/waiting_messages.sql",
-			"mail/message_views.sql", "mail/message_operations.sql", "mail/remove_messages.sql", "mail/export_messages.sql",
+			"mail/message_views.sql", "mail/message_operations.sql", "mail/remove_messages.sql", "mail/scheduled_messages.sql", "mail/export_messages.sql",
 			"mail/kept_bodies.sql", "mail/parts.sql", "mail/held_domains.sql", "mail/test_address.sql", "mail/tracking.sql",
 			"mail/pressure.sql", "mail/pressure_views.sql", "mail/daemons.sql", "mail/counters.sql", "mail/findings.sql",
 			"mail/errors.sql",

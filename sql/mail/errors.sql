@@ -112,14 +112,18 @@ from (values
     'Give the raw_reference of a payload that this role has received, before raw_retention of the binding is over.'),
   (6, 'message', 'message %1$s is not there', 'It was delivered, given up or never submitted.',
     'See what became of it: select * from parley_mail.tracking where internal_message_id = %1$L;'),
-  (6, 'submission', 'messages cannot be removed from the submission queue', 'They are not categorized yet.',
+  (6, 'submission', 'messages cannot be removed from the submission queue',
+    'They are not categorized yet, and not scheduled for later.',
     'Suspend what comes out of it, and remove it there.'),
   (6, 'domain', '"%1$s" is no domain', null, 'Write it as example.com.'),
   (14, 'pressure', 'mail transport takes no messages now', '%1$s',
     'Try again later; the transaction may go on without the message.'),
   (15, 'not suspended', 'message %1$s is not suspended', 'It is %2$s in queue %3$s.',
     'Hold it first: select parley_mail.suspend_messages(''{"messages": [%1$s]}''); what is under way is held when its '
-      || 'attempt has failed, and what is in SUBMISSION/-/- can be held when it is categorized.')
+      || 'attempt has failed, and what is in SUBMISSION/-/- can be held when it is categorized.'),
+  (15, 'not changed', 'message %1$s: nothing to %2$s', 'It is %3$s in queue %4$s.', '%5$s'),
+  (16, 'too late', 'message %1$s can no longer be withdrawn', 'It is being categorized, or was.',
+    'See what became of it: select * from parley_mail.tracking where internal_message_id = %1$L;')
 ) as e (number, situation, message, cause, remedy);
 
 comment on view parley_mail.errors is

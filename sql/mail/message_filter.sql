@@ -30,8 +30,9 @@ language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
   select '{"message_id": "number", "queue": "text",
-    "status": ["READY", "ACTIVE", "RETRY", "SUSPENDED", "PENDING_SUSPEND", "PENDING_REMOVE"], "sender": "text",
-    "recipient_count": "number", "subject": "text", "size": "size", "priority": ["HIGH", "NORMAL", "LOW"],
+    "status": ["READY", "ACTIVE", "RETRY", "SUSPENDED", "PENDING_SUSPEND", "PENDING_REMOVE", "SCHEDULED"],
+    "sender": "text", "recipient_count": "number", "subject": "text", "size": "size",
+    "priority": ["HIGH", "NORMAL", "LOW"],
     "source": ["SMTP", "SQL", "HTTP", "PICKUP", "REPLAY", "DSN"], "tag": "text", "attempts": "number",
     "next_attempt_at": "time", "last_error": "text", "reason": "text", "received_at": "time", "expires_at": "time",
     "network_message_id": "text", "header_message_id": "text", "parent_message_id": "number",

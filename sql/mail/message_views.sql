@@ -26,8 +26,9 @@ create type parley_mail.waiting_message as (
 );
 
 comment on type parley_mail.waiting_message is
-'A message in a queue. status: READY, ACTIVE, RETRY, SUSPENDED, PENDING_SUSPEND or PENDING_REMOVE; recipients, the first
-20 of those in this queue; reason, of a suspension; bookmark, for the next page of a list.';
+'A message in a queue. status: READY, ACTIVE, RETRY, SUSPENDED, PENDING_SUSPEND, PENDING_REMOVE or SCHEDULED (for
+next_attempt_at); recipients, the first 20 of those in this queue; reason, of a suspension; bookmark, for the next page
+of a list.';
 
 create function parley_mail._p_unrouted(messages bigint[] default null)
 returns table (message_id bigint, status text, next_attempt_at timestamptz)
@@ -54,7 +55,9 @@ as $$
     case
       when exists (
         select from parley_mail._p_categorizing as c where w.id = any (c.message_ids) and c.begun_at is not null
-      ) then 'ACTIVE' else 'READY'
+      ) then 'ACTIVE'
+      when m.not_before > clock_timestamp() then 'SCHEDULED'
+      else 'READY'
     end,
     case when m.not_before > clock_timestamp() then m.not_before end
   from waiting as w

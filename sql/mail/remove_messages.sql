@@ -152,15 +152,16 @@ declare
 begin
   found := parley_mail._p_require(v_caller, 'OPERATE');
   found := parley_mail._p_require_top(top);
-  if upper(filter ->> 'queue') in ('SUBMISSION', 'SUBMISSION/-/-') then
+  v_messages := parley_mail._p_remove_scheduled(filter, with_report is not false, top, dry_run is not false);
+  if v_messages = 0 and upper(filter ->> 'queue') in ('SUBMISSION', 'SUBMISSION/-/-') then
     found := parley_mail._p_raise('submission');
   elsif dry_run is not false then
-    return (select count(*) from parley_mail._p_matching(filter, 'remove', null) as w);
+    return v_messages + (select count(*) from parley_mail._p_matching(filter, 'remove', null) as w);
   end if;
   for v_work in
     select w.system, array_agg(w.item_id) as items, array_agg(w.message_id) as ids, array_agg(w.queue) as queues,
       array_agg(w.state = 'IN_FLIGHT') as is_in_flight
-    from parley_mail._p_matching(filter, 'remove', top) as w
+    from parley_mail._p_matching(filter, 'remove', top - v_messages) as w
     group by w.system
     order by w.system
   loop
@@ -188,10 +189,10 @@ $$;
 
 comment on function parley_mail.remove_messages(jsonb, boolean, integer, boolean, parley.caller) is
 'Gives messages up; what is under way, when its attempt has failed. Gives how many; call it until it gives 0. What waits
-in the submission queue stays.
+in the submission queue stays, but for what is scheduled for later.
 Arguments: filter; with_report, whether senders are informed, by their own wishes; top, how many in a call; dry_run,
 count all that match, and change nothing.
-Errors: PM001 not allowed, PM006 the submission queue, PM010 malformed filter.
+Errors: PM001 not allowed, PM006 nothing in the submission queue is scheduled for later, PM010 malformed filter.
 Source: spec mail 2, 17.';
 
 create function parley_mail._p_finish_removals() returns integer

@@ -123,6 +123,23 @@ func RemoveMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step, w
 		"select parley_mail.remove_messages($1::jsonb, $4::boolean, $2::integer, $3::boolean)", filter, step.Top, step.DryRun, withReport)
 }
 
+// RequireChangeable says, by an error, why an operation did nothing to messages that a filter names by number; nil where it names none.
+func RequireChangeable(ctx context.Context, db pgdb.DB, operation string, filter Filter) error {
+	arguments := inJSON([]any{filter, operation})
+	if _, err := db.Exec(ctx, "select parley_mail._p_require_changeable($2::text, $1::jsonb)", arguments...); err != nil {
+		return pgdb.StatementError(err, operation+" messages")
+	}
+	return nil
+}
+
+// Withdraw gives up a message that this role has submitted for later, and gives how many messages that were.
+func Withdraw(ctx context.Context, db pgdb.DB, id int64) (n int, err error) {
+	if err := db.QueryRow(ctx, "select parley_mail.withdraw($1::bigint)", id).Scan(&n); err != nil {
+		return 0, pgdb.StatementError(err, "withdraw a message")
+	}
+	return n, nil
+}
+
 // MessageChange is what becomes different of messages; what is empty stays.
 type MessageChange struct {
 	Priority    string

@@ -1,0 +1,74 @@
+package sql_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// Until its time a message for later can be given up: by who submitted it, and by operators.
+func TestScheduledMessagesAreGivenUpBeforeTheirTime(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	shop := b.sender("shop")
+	later := func(subject, more string) int64 {
+		return value[int64](shop, `
+			select parley_mail.send('shop', array['x@example.com', 'y@example.com'], $1, 'Hi', not_before => now() + interval '1 day'`+more+")", subject)
+	}
+	first := later("first", ", idempotency_key => 'k', notify => 'FAILURE'")
+	if got := b.statusOf(first); got != "SUBMISSION SCHEDULED" {
+		t.Errorf("scheduled: %s", got)
+	}
+	equal(b.session, true, `select next_attempt_at > now() + interval '23 hours' from parley_mail.find_messages('{"status": "SCHEDULED"}')`)
+	b.refusesMail(6, "select parley_mail.withdraw($1)", first)
+	shop.refusesMail(6, "select parley_mail.withdraw(null)")
+	shop.refusesMail(6, "select parley_mail.withdraw($1, null)", first)
+	equal(shop, 1, "select parley_mail.withdraw($1)", first)
+	shop.refusesMail(6, "select parley_mail.withdraw($1)", first)
+	if again := later("first", ", idempotency_key => 'k', notify => 'FAILURE'"); again != first {
+		t.Errorf("the key of message %d gave %d", first, again)
+	}
+	equal(b.session, "FAIL SQL 5.7.0 2,SUBMIT SQL 2", `
+		select string_agg(concat_ws(' ', event_id, source, recipient_status[1], recipient_count), ',' order by event_id)
+		from parley_mail.tracking where internal_message_id = $1::bigint::text`, first)
+	equal(b.session, "0 0 0", `select concat_ws(' ', (select count(*) from parley_mail._p_report), (select count(*) from parley_mail._p_message),
+		(select count(*) from parley.delayed_messages))`)
+
+	// Several that one item names: what is left of it waits on.
+	all := later("all {{n}}", `, variables => '{"n": "1"}'`)
+	equal(shop, 1, "select parley_mail.withdraw($1)", all+1)
+	if got := b.statusOf(all); got != "SUBMISSION SCHEDULED" {
+		t.Errorf("the other of two: %s", got)
+	}
+	all2 := later("all {{n}}", `, variables => '{"n": "1"}'`)
+	equal(shop, 2, "select parley_mail.withdraw($1)", all2)
+	equal(shop, 1, "select parley_mail.withdraw($1)", all)
+
+	// An operator gives them up with a report or without, and only them.
+	second, third := later("second", ", notify => 'FAILURE'"), later("third", "")
+	atOnce := value[int64](shop, "select parley_mail.send('shop', array['x@example.com'], 'now', 'text')")
+	refusal := b.refusesMail(15, "select parley_mail._p_require_changeable('suspend', jsonb_build_object('messages', array[$1::bigint]))", second)
+	if !strings.Contains(refusal.Detail+refusal.Hint, "SCHEDULED in queue SUBMISSION/-/-") || !strings.Contains(refusal.Hint, "parley_mail.remove_messages") {
+		t.Errorf("suspending: %q %q", refusal.Detail, refusal.Hint)
+	}
+	b.refusesMail(6, "select parley_mail._p_require_changeable('suspend', '{\"messages\": [0]}')")
+	equal(b.session, 2, `select parley_mail.remove_messages('{"sender": "shop@*"}', dry_run => true)`)
+	equal(b.session, 1, `select parley_mail.remove_messages(jsonb_build_object('messages', array[$1::bigint]))`, second)
+	equal(b.session, "x@example.com 5.7.0,y@example.com 5.7.0", "select string_agg(address || ' ' || status, ',' order by address) from parley_mail._p_report where message_id = $1", second)
+	equal(b.session, 1, `select parley_mail.remove_messages('{"queue": "SUBMISSION"}', with_report => false)`)
+	equal(b.session, "DROP ADMIN,SUBMIT SQL", `
+		select string_agg(concat_ws(' ', event_id, source), ',' order by event_id) from parley_mail.tracking where internal_message_id = $1::bigint::text`, third)
+	if got := b.statusOf(atOnce); got != "SUBMISSION READY" {
+		t.Errorf("what was not scheduled: %s", got)
+	}
+
+	// With its time it is too late.
+	fourth := later("fourth", "")
+	b.exec("select parley.reschedule_message('parley_mail_submission', delayed_id, now()) from parley.delayed_messages")
+	run := value[int64](b.session, "select parley_mail._p_begin_categorizing(100)")
+	shop.refusesMail(16, "select parley_mail.withdraw($1)", fourth)
+	b.exec("select parley_mail._p_categorize_begun($1)", run)
+	shop.refusesMail(16, "select parley_mail.withdraw($1)", fourth)
+	if got := b.statusOf(fourth); got != "DNS READY" {
+		t.Errorf("categorized: %s", got)
+	}
+}
