@@ -80,7 +80,7 @@ func TestFilterChoosesMessages(t *testing.T) {
 	for _, filter := range []string{
 		`null`, `[]`, `7`, `{"quue": "x"}`, `{"sender": null}`, `{"status": "GONE"}`, `{"priority": "URGENT"}`, `{"older": "soon"}`, `{"messages": ["x"]}`,
 		`{"not": {"not": {}}}`, `{"not": 3}`, `{"larger": "big"}`, `{"size": {"above": 1}}`, `{"size": {"contains": 1}}`, `{"size": {"greater": "big"}}`, `{"size": {"less": null}}`,
-		`{"expires_at": {"less": "soon"}}`, `{"reason": {"equals": ["x"]}}`, `{"recipients": {"contains": "x"}}`, `{"larger": "1 XB"}`, `{"size": "kB"}`, `{"larger": "9 EB"}`, `{"size) or true --": {"equals": 1}}`, `{"older": {"less": "1 hour"}}`, `{"tag": {}}`,
+		`{"expires_at": {"less": "soon"}}`, `{"reason": {"greater": ["x"]}}`, `{"recipients": {"contains": "x"}}`, `{"larger": "1 XB"}`, `{"size": "kB"}`, `{"larger": "9 EB"}`, `{"size) or true --": {"equals": 1}}`, `{"older": {"less": "1 hour"}}`, `{"tag": {}}`,
 	} {
 		b.refusesMail(10, "select parley_mail.find_messages($1)", filter)
 		b.refusesMail(10, "select parley_mail.remove_messages($1)", filter)
@@ -97,12 +97,13 @@ func TestFilterChoosesMessages(t *testing.T) {
 		`{"not": {"delivery_type": "DNS"}, "messages": 1}`: "SUBMISSION/-/-", `{"next_hop": {"contains": "example"}}`: "DNS/internet/example.com", `{"oldest_at": {"greater": "now"}}`: "",
 		`{"last_error": {"equals": ""}, "velocity": {"not": 1000}, "queue": {"less": "E"}}`: "DNS/internet/example.com", `{"failing_since": {"less": "now"}}`: "",
 		`{"bytes": {"greater": "0.1 kB", "less": "1 TB"}, "delivery_type": {"contains": "ns"}}`: "DNS/internet/example.com",
+		`{"delivery_type": ["DNS", "poison"]}`:                                                  "DNS/internet/example.com POISON/-/-", `{"queue": {"not": ["D*", "*-"]}}`: "", `{"not": {"delivery_type": ["DNS", "MAILBOX"]}, "queue": "P*"}`: "POISON/-/-",
 	} {
 		if got := value[string](b.session, `select coalesce(string_agg(q.queue, ' ' order by q.queue), '') from parley_mail.find_queues($1) as q`, filter); got != want {
 			t.Errorf("of queues %s chooses %q, want %q", filter, got, want)
 		}
 	}
-	for _, filter := range []string{`null`, `{"size": 1}`, `{"messages": "many"}`, `{"not": {"not": {}}}`, `{"status": null}`, `{"bytes": {"contains": "1"}}`} {
+	for _, filter := range []string{`null`, `{"size": 1}`, `{"messages": "many"}`, `{"not": {"not": {}}}`, `{"status": null}`, `{"status": []}`, `{"status": ["READY", "GONE"]}`, `{"messages": [1]}`, `{"bytes": {"contains": "1"}}`} {
 		b.refusesMail(10, "select parley_mail.find_queues($1)", filter)
 	}
 	b.refusesMail(10, "select parley_mail.find_queues(null)")

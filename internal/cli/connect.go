@@ -56,12 +56,15 @@ func (a *app) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// printNotice passes on the notices of the broker.
+// printNotice passes on the notices of the broker and of mail.
 func (a *app) printNotice(notice *pgconn.Notice) {
-	if !strings.HasPrefix(notice.Detail, "Service Broker error ") {
+	if !strings.HasPrefix(notice.Detail, "Service Broker error ") && !strings.HasPrefix(notice.Code, "PM") {
 		return
 	}
-	fmt.Fprintf(a.stderr, "parley: %s\nDETAIL: %s\n", notice.Message, notice.Detail)
+	fmt.Fprintf(a.stderr, "parley: %s\n", notice.Message)
+	if notice.Detail != "" {
+		fmt.Fprintf(a.stderr, "DETAIL: %s\n", notice.Detail)
+	}
 	if notice.Hint != "" {
 		fmt.Fprintf(a.stderr, "HINT: %s\n", inVerbs(notice.Hint))
 	}

@@ -42,6 +42,7 @@ var remedies = []remedy{
 		regexp.MustCompile(`select parley_mail\.(remove|resume)_messages\('\{"messages": \[([0-9]+)\]\}'\)`),
 		"parley mail $1 --message $2",
 	},
+	{regexp.MustCompile(`select parley_mail\.suspend_queue\(('[^']*')\)`), "parley mail suspend $1"},
 	{regexp.MustCompile(`select parley_mail\.resume_queue\(('[^']*')\)`), "parley mail resume $1"},
 	{regexp.MustCompile(`[Dd]rop it with parley\.drop_peer`), "drop it with parley peers drop"},
 }

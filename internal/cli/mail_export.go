@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -31,7 +32,7 @@ type exportedMail struct {
 
 func newMailExportCommand(a *app) *cobra.Command {
 	var filter mailFilterFlags
-	var folder string
+	to := exportFolder{}
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "export {--all | --message ID ...} [--to FOLDER]",
@@ -51,7 +52,7 @@ right READ_CONTENT, and each message stands in the audit.`,
 			}
 			ctx := cmd.Context()
 			return a.withConnection(ctx, func(conn *pgx.Conn) error {
-				written, leftOut, err := a.exportEach(ctx, conn, cmd.OutOrStdout(), eachNamed(chosen, filter.messages), folder)
+				written, leftOut, err := a.exportEach(ctx, conn, cmd.OutOrStdout(), eachNamed(chosen, filter.messages), to)
 				if err != nil {
 					return err
 				}
@@ -69,9 +70,16 @@ right READ_CONTENT, and each message stands in the audit.`,
 		},
 	}
 	filter.add(a, cmd)
-	cmd.Flags().StringVar(&folder, "to", ".", "folder for the files, which must exist")
+	cmd.Flags().StringVar(&to.path, "to", ".", "folder for the files, which must exist")
+	cmd.Flags().BoolVar(&to.overwrites, "force", false, "overwrite files that are there")
 	cmd.Flags().BoolVar(&all, "all", false, "all suspended messages")
 	return cmd
+}
+
+// exportFolder is where files are written, and whether over those that are there.
+type exportFolder struct {
+	path       string
+	overwrites bool
 }
 
 // eachNamed makes a filter for each message that is named, so that one that cannot be exported keeps none of the others.
@@ -91,11 +99,11 @@ func eachNamed(filter mailstore.Filter, messages []int64) []mailstore.Filter {
 // exportEach writes what each of the filters chooses. Where there are several, messages that are not there or not suspended are left out:
 // it says why, and gives how many.
 func (a *app) exportEach(
-	ctx context.Context, conn *pgx.Conn, out io.Writer, filters []mailstore.Filter, folder string,
+	ctx context.Context, conn *pgx.Conn, out io.Writer, filters []mailstore.Filter, to exportFolder,
 ) (written []exportedMail, leftOut int, err error) {
 	written = []exportedMail{}
 	for _, filter := range filters {
-		more, err := a.writeExported(ctx, conn, out, filter, folder)
+		more, err := a.writeExported(ctx, conn, out, filter, to)
 		refused, is := errors.AsType[*pgconn.PgError](err)
 		switch {
 		case err == nil:
@@ -112,7 +120,7 @@ func (a *app) exportEach(
 
 // writeExported writes messages into files, and gives what it has written.
 func (a *app) writeExported(
-	ctx context.Context, conn *pgx.Conn, out io.Writer, filter mailstore.Filter, folder string,
+	ctx context.Context, conn *pgx.Conn, out io.Writer, filter mailstore.Filter, to exportFolder,
 ) ([]exportedMail, error) {
 	written := []exportedMail{}
 	for after := int64(0); ; {
@@ -121,9 +129,9 @@ func (a *app) writeExported(
 			return nil, fmt.Errorf("export messages: %w", err)
 		}
 		for _, m := range batch {
-			file := filepath.Join(folder, filepath.Base(m.FileName))
-			if err := writeNewFile(file, m.Content); err != nil {
-				return nil, err
+			file := filepath.Join(to.path, filepath.Base(m.FileName))
+			if err := to.write(file, m.Content); err != nil {
+				return nil, fmt.Errorf("%w (%s written before)", err, counted(len(written), "file"))
 			}
 			after = m.Bookmark
 			written = append(written, exportedMail{m.MessageID, m.Queue, file, len(m.Content)})
@@ -137,10 +145,19 @@ func (a *app) writeExported(
 	}
 }
 
-// writeNewFile writes a file that is not there yet, for its owner's eyes alone.
-func writeNewFile(name string, content []byte) error {
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
+// write writes a file, for its owner's eyes alone.
+func (f exportFolder) write(name string, content []byte) error {
+	how := os.O_EXCL
+	if f.overwrites {
+		how = os.O_TRUNC
+	}
+	file, err := os.OpenFile(name, os.O_CREATE|how|os.O_WRONLY, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%s exists already: name another folder by --to, or overwrite it by --force", name)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no folder %s: make it first, or name another one by --to", f.path)
+	case err != nil:
 		return fmt.Errorf("make the file: %w", err)
 	}
 	_, err = file.Write(content)

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,14 @@ Times are spans such as 2h, counted back from now, or times as in RFC 3339. With
 			}
 			if filter.Limit < 0 {
 				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
+			}
+			for _, named := range []struct {
+				flag, value string
+				known       []string
+			}{{"event", filter.Event, mailstore.EventNames}, {"source", filter.Source, mailstore.EventSources}} {
+				if named.value != "" && !slices.Contains(named.known, strings.ToUpper(named.value)) {
+					return usagef("--%s %q: it is one of %s", named.flag, named.value, strings.Join(named.known, ", "))
+				}
 			}
 			if asCSV && !cmd.Flags().Changed("limit") {
 				filter.Limit = 0
@@ -75,6 +84,7 @@ Times are spans such as 2h, counted back from now, or times as in RFC 3339. With
 	flags.StringVar(&filter.MessageID, "message-id", "", "of messages with this Message-ID in their header")
 	flags.StringVar(&filter.Sender, "sender", "", "of messages from this sender; * stands for anything")
 	flags.StringVar(&filter.Recipient, "recipient", "", "to this recipient; * stands for anything")
+	flags.StringVar(&filter.Tag, "tag", "", "of messages with this tag of the submitter; * stands for anything")
 	flags.StringVar(&filter.Event, "event", "", "events of this kind, such as FAIL")
 	flags.StringVar(&filter.Source, "source", "", "that this part has seen, such as SMTP or ADMIN")
 	flags.StringVar(&since, "since", "", "from then on")

@@ -10,12 +10,13 @@ create type parley_mail._p_condition as (
   comparison text,
   pattern text,
   number numeric,
-  moment timestamptz
+  moment timestamptz,
+  patterns text[]
 );
 
 comment on type parley_mail._p_condition is
 'A comparison with a property: of texts by pattern, in lower case, which is one of LIKE unless it is greater or less; of
-numbers; or of times.';
+numbers; or of times. patterns: it is like one of them.';
 
 create function parley_mail._p_bytes(written text) returns bigint
 language sql stable
@@ -60,6 +61,7 @@ declare
   v_conditions parley_mail._p_condition[];
   v_given record;
   v_text text;
+  v_one text;
 begin
   for v_given in
     select f.key as property, c.key as comparison, c.value, properties ->> f.key as type
@@ -76,12 +78,28 @@ begin
       found := parley_mail._p_raise(
         'choice', v_given.property, v_given.comparison, 'equals, not, greater, less, and of texts contains'
       );
+    elsif jsonb_typeof(v_given.value) = 'array' and v_given.value <> '[]' and v_given.comparison in ('equals', 'not')
+      and v_given.type not in ('number', 'size', 'time') then
+      v_condition := (v_given.property, v_given.comparison, null, null, null, '{}')::parley_mail._p_condition;
+      foreach v_one in array parley_mail._p_listed(v_given.value) loop
+        v_condition.patterns := v_condition.patterns || coalesce(parley_mail._p_like(v_one), '');
+        if v_given.type like '[%' then
+          found := parley_mail._p_require_known(
+            v_given.property, coalesce(v_one, 'null'), parley_mail._p_like(coalesce(v_one, '')), v_given.type::jsonb
+          );
+        end if;
+      end loop;
+      v_conditions := v_conditions || v_condition;
+      continue;
     elsif jsonb_typeof(v_given.value) not in ('string', 'number', 'boolean') then
       found := parley_mail._p_raise(
-        'filter value', format('%s is compared with %s.', v_given.property, jsonb_typeof(v_given.value))
+        'filter value', format(
+          '%s is compared with %s; a list is for texts that it may equal.', v_given.property,
+          jsonb_typeof(v_given.value)
+        )
       );
     end if;
-    v_condition := (v_given.property, v_given.comparison, null, null, null)::parley_mail._p_condition;
+    v_condition := (v_given.property, v_given.comparison, null, null, null, null)::parley_mail._p_condition;
     begin
       case v_given.type
         when 'number' then
@@ -124,6 +142,9 @@ as $$
   from unnest(conditions) as c
   cross join lateral (select shown ->> c.property as text) as v
   where case
+    when c.patterns is not null then (c.comparison = 'not') <> exists (
+      select from unnest(c.patterns) as p (pattern) where lower(coalesce(v.text, '')) like p.pattern escape '!'
+    )
     when c.pattern is not null then case c.comparison
       when 'not' then lower(coalesce(v.text, '')) not like c.pattern escape '!'
       when 'greater' then lower(v.text) collate "C" > c.pattern collate "C"

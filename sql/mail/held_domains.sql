@@ -44,6 +44,7 @@ as $$
 declare
   v_caller oid := parley.caller_role(caller);
   v_is_new boolean;
+  v_route parley_mail._p_route;
 begin
   found := parley_mail._p_require(v_caller, 'OPERATE');
   if coalesce(domain !~ E'^[^/@\\s]+$', true) then
@@ -54,6 +55,20 @@ begin
   on conflict on constraint _p_held_domain_pkey do nothing;
   v_is_new := found;
   perform parley_mail._p_suspend_held();
+  v_route := parley_mail._p_route_of('postmaster@' || parley_mail._p_folded(domain), null, 0);
+  if v_route.lane is null then
+    raise notice using
+      errcode = 'PM000',
+      message = format('mail for %s is delivered here, and not held', domain),
+      hint = 'Suspend the queues of its mailboxes, as parley_mail.queues lists them.';
+  elsif v_route.lane not like 'DNS/%' and v_route.lane <> 'UNREACHABLE/-/-' then
+    raise notice using
+      errcode = 'PM000',
+      message = format('mail for %s goes by queue %s, and is not held', domain, v_route.lane),
+      hint = format(
+        'Suspend that, with all that goes there: select parley_mail.suspend_queue(%L);', v_route.lane
+      );
+  end if;
   perform parley_mail._p_record_audit(v_caller, 'hold domain', domain, jsonb_build_object('reason', reason));
   return v_is_new;
 end
@@ -61,7 +76,8 @@ $$;
 
 comment on function parley_mail.hold_domain(text, text, parley.caller) is
 'Has nothing leave for a domain, also from queues that come into being later; messages are taken and wait. What goes by
-a smart host waits in the queue of the host, and is not held. False when the domain was held.
+a smart host waits in the queue of the host, and is not held: then a notice names that queue. False when the domain was
+held.
 Arguments: domain; reason.
 Errors: PM001 not allowed, PM006 malformed.
 Source: spec mail 17.';

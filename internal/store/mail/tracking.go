@@ -21,11 +21,26 @@ type EventFilter struct {
 	MessageID         string
 	Sender, Recipient string
 	Event, Source     string
-	Since, Until      *time.Time
-	Limit             int // 0 for all
+	// Tag is what the submitter gave.
+	Tag          string
+	Since, Until *time.Time
+	Limit        int // 0 for all
 	// Sort is a column, which may have :desc behind it; without one the oldest event is the first.
 	Sort string
 }
+
+// EventNames are the kinds of events, and EventSources what sees them, as docs/mail-operations.md has them.
+var (
+	EventNames = []string{
+		"RECEIVE", "SUBMIT", "DSN", "AGENTINFO", "SUBMITDEFER", "RESUBMITDEFER", "SUBMITFAIL", "RESUBMITFAIL", "RESOLVE", "EXPAND", "REDIRECT",
+		"DUPLICATEEXPAND", "DUPLICATEREDIRECT", "TRANSFER", "DEFER", "THROTTLE", "UNKNOWN", "SEND", "DELIVER", "DUPLICATEDELIVER", "FAIL",
+		"DELIVERFAIL", "BADMAIL", "POISONMESSAGE", "SUSPEND", "RESUME", "RESUBMIT", "DROP", "LOAD",
+	}
+	EventSources = []string{
+		"SMTP", "SQL", "HTTP", "PICKUP", "REPLAY", "DSN", "AGENT", "RESOLVER", "ROUTING", "QUEUE", "STOREDRIVER", "ADMIN", "BOOTLOADER",
+		"POISONMESSAGE",
+	}
+)
 
 // EventColumns are the columns of events, in the order of Event and of message tracking logs.
 var EventColumns = []string{
@@ -102,9 +117,11 @@ func Events(ctx context.Context, db pgdb.DB, f EventFilter, each func(Event) err
 			and ($6::text = '' or source = upper($6))
 			and ($7::timestamptz is null or date_time >= $7)
 			and ($8::timestamptz is null or date_time < $8)
+			and ($10::text = '' or lower(custom_data ->> 'tag') like $10 escape '!')
 		order by `+order+`date_time, internal_message_id
 		limit nullif($9::integer, 0)`,
-		f.Message, f.MessageID, pattern(f.Sender), pattern(f.Recipient), f.Event, f.Source, f.Since, f.Until, f.Limit)
+		f.Message, f.MessageID, pattern(f.Sender), pattern(f.Recipient), f.Event, f.Source, f.Since, f.Until, f.Limit,
+		pattern(f.Tag))
 	if err != nil {
 		return pgdb.StatementError(err, "read events of messages")
 	}
