@@ -347,7 +347,7 @@ func TestOperationsOfMailRefuseANullCaller(t *testing.T) {
 	b := newMail(t)
 	b.sent("a", "x@example.com")
 	for _, call := range []string{
-		"suspend_messages('{}', caller => null)", "resume_messages('{}', caller => null)", "retry_messages('{}', caller => null)", "retry_queues('{}', caller => null)",
+		"suspend_messages('{}', caller => null)", "resume_messages('{}', caller => null)", "retry_messages('{}', caller => null)", "retry_queues('{}', caller => null)", "withdraw(1, null)", "_p_require_changeable('retry', '{}', null)",
 		"resubmit_messages('{}', caller => null)", "remove_messages('{}', caller => null)", "change_messages('{}', priority => 'LOW', caller => null)",
 		"hold_domain('example.com', caller => null)", "release_domain('example.com', null)", "export_messages('{}', caller => null)",
 		"read_message(1, caller => null)", "find_messages('{}', caller => null)", "test_address('x@example.com', caller => null)",

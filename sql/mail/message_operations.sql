@@ -177,7 +177,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lane record;
-  v_retried text[] := '{}';
+  v_retried text[] := array[]::text[];
 begin
   for v_lane in
     select l.system, l.lane
@@ -242,7 +242,7 @@ declare
   v_caller oid := parley.caller_role(caller);
   v_messages integer := 0;
   v_waiting_in text[];
-  v_queues text[] := '{}';
+  v_queues text[] := array[]::text[];
 begin
   found := parley_mail._p_require(v_caller, 'OPERATE');
   found := parley_mail._p_require_top(top);

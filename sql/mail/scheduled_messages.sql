@@ -26,7 +26,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_item record;
-  v_taken bigint[] := '{}';
+  v_taken bigint[] := array[]::bigint[];
   v_is_changed boolean := true;
 begin
   -- Somebody may have put what is left of an item back meanwhile, as below: then as another one.
