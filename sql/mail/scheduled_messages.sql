@@ -118,7 +118,7 @@ $$;
 comment on function parley_mail._p_give_up_scheduled(bigint[], text, text, boolean, text) is
 'Gives messages up that _p_take_scheduled has taken.
 Arguments: message_ids; reason; source, who gives them up; with_report, whether senders are informed; event, which one
-of each recipient is recorded without: FAIL, which the service of on_status is told, or DROP.';
+of each recipient is recorded without: FAIL, of which the service of on_status is informed, or DROP.';
 
 create function parley_mail._p_remove_scheduled(filter jsonb, with_report boolean, top integer, dry_run boolean)
 returns integer
