@@ -36527,14 +36527,18 @@ from (values
     'Give the raw_reference of a payload that this role has received, before raw_retention of the binding is over.'),
   (6, 'message', 'message %1$s is not there', 'It was delivered, given up or never submitted.',
     'See what became of it: select * from parley_mail.tracking where internal_message_id = %1$L;'),
-  (6, 'submission', 'messages cannot be removed from the submission queue', 'They are not categorized yet.',
+  (6, 'submission', 'messages cannot be removed from the submission queue',
+    'They are not categorized yet, and not scheduled for later.',
     'Suspend what comes out of it, and remove it there.'),
   (6, 'domain', '"%1$s" is no domain', null, 'Write it as example.com.'),
   (14, 'pressure', 'mail transport takes no messages now', '%1$s',
     'Try again later; the transaction may go on without the message.'),
   (15, 'not suspended', 'message %1$s is not suspended', 'It is %2$s in queue %3$s.',
     'Hold it first: select parley_mail.suspend_messages(''{"messages": [%1$s]}''); what is under way is held when its '
-      || 'attempt has failed, and what is in SUBMISSION/-/- can be held when it is categorized.')
+      || 'attempt has failed, and what is in SUBMISSION/-/- can be held when it is categorized.'),
+  (15, 'not changed', 'message %1$s: nothing to %2$s', 'It is %3$s in queue %4$s.', '%5$s'),
+  (16, 'too late', 'message %1$s can no longer be withdrawn', 'It is being categorized, or was.',
+    'See what became of it: select * from parley_mail.tracking where internal_message_id = %1$L;')
 ) as e (number, situation, message, cause, remedy);
 
 comment on view parley_mail.errors is
@@ -47485,12 +47489,13 @@ create type parley_mail._p_condition as (
   comparison text,
   pattern text,
   number numeric,
-  moment timestamptz
+  moment timestamptz,
+  patterns text[]
 );
 
 comment on type parley_mail._p_condition is
 'A comparison with a property: of texts by pattern, in lower case, which is one of LIKE unless it is greater or less; of
-numbers; or of times.';
+numbers; or of times. patterns: it is like one of them.';
 
 create function parley_mail._p_bytes(written text) returns bigint
 language sql stable
@@ -47535,6 +47540,7 @@ declare
   v_conditions parley_mail._p_condition[];
   v_given record;
   v_text text;
+  v_one text;
 begin
   for v_given in
     select f.key as property, c.key as comparison, c.value, properties ->> f.key as type
@@ -47551,12 +47557,28 @@ begin
       found := parley_mail._p_raise(
         'choice', v_given.property, v_given.comparison, 'equals, not, greater, less, and of texts contains'
       );
+    elsif jsonb_typeof(v_given.value) = 'array' and v_given.value <> '[]' and v_given.comparison in ('equals', 'not')
+      and v_given.type not in ('number', 'size', 'time') then
+      v_condition := (v_given.property, v_given.comparison, null, null, null, '{}')::parley_mail._p_condition;
+      foreach v_one in array parley_mail._p_listed(v_given.value) loop
+        v_condition.patterns := v_condition.patterns || coalesce(parley_mail._p_like(v_one), '');
+        if v_given.type like '[%' then
+          found := parley_mail._p_require_known(
+            v_given.property, coalesce(v_one, 'null'), parley_mail._p_like(coalesce(v_one, '')), v_given.type::jsonb
+          );
+        end if;
+      end loop;
+      v_conditions := v_conditions || v_condition;
+      continue;
     elsif jsonb_typeof(v_given.value) not in ('string', 'number', 'boolean') then
       found := parley_mail._p_raise(
-        'filter value', format('%s is compared with %s.', v_given.property, jsonb_typeof(v_given.value))
+        'filter value', format(
+          '%s is compared with %s; a list is for texts that it may equal.', v_given.property,
+          jsonb_typeof(v_given.value)
+        )
       );
     end if;
-    v_condition := (v_given.property, v_given.comparison, null, null, null)::parley_mail._p_condition;
+    v_condition := (v_given.property, v_given.comparison, null, null, null, null)::parley_mail._p_condition;
     begin
       case v_given.type
         when 'number' then
@@ -47599,6 +47621,9 @@ as $$
   from unnest(conditions) as c
   cross join lateral (select shown ->> c.property as text) as v
   where case
+    when c.patterns is not null then (c.comparison = 'not') <> exists (
+      select from unnest(c.patterns) as p (pattern) where lower(coalesce(v.text, '')) like p.pattern escape '!'
+    )
     when c.pattern is not null then case c.comparison
       when 'not' then lower(coalesce(v.text, '')) not like c.pattern escape '!'
       when 'greater' then lower(v.text) collate "C" > c.pattern collate "C"
@@ -47674,8 +47699,9 @@ language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
   select '{"message_id": "number", "queue": "text",
-    "status": ["READY", "ACTIVE", "RETRY", "SUSPENDED", "PENDING_SUSPEND", "PENDING_REMOVE"], "sender": "text",
-    "recipient_count": "number", "subject": "text", "size": "size", "priority": ["HIGH", "NORMAL", "LOW"],
+    "status": ["READY", "ACTIVE", "RETRY", "SUSPENDED", "PENDING_SUSPEND", "PENDING_REMOVE", "SCHEDULED"],
+    "sender": "text", "recipient_count": "number", "subject": "text", "size": "size",
+    "priority": ["HIGH", "NORMAL", "LOW"],
     "source": ["SMTP", "SQL", "HTTP", "PICKUP", "REPLAY", "DSN"], "tag": "text", "attempts": "number",
     "next_attempt_at": "time", "last_error": "text", "reason": "text", "received_at": "time", "expires_at": "time",
     "network_message_id": "text", "header_message_id": "text", "parent_message_id": "number",
@@ -48123,6 +48149,7 @@ begin
       when 'suspend' then w.status in ('READY', 'RETRY', 'ACTIVE')
       when 'resume' then w.status = 'SUSPENDED'
       when 'retry' then w.state = 'DELAYED'
+      when 'retry queue' then w.is_lane_in_retry and w.state in ('WAITING', 'DELAYED')
       when 'resubmit' then
         w.status in ('READY', 'RETRY')
         and (w.queue = 'UNREACHABLE/-/-' or w.is_lane_in_retry or w.status = 'RETRY')
@@ -48137,7 +48164,8 @@ $$;
 
 comment on function parley_mail._p_matching(jsonb, text, integer) is
 'Gives the work items of messages that a filter matches and that an operation is for, the oldest first.
-Arguments: filter; operation: list, suspend, resume, retry, resubmit, remove, change or export; top, how many at most.
+Arguments: filter; operation: list, suspend, resume, retry, retry queue (what waits in queues in RETRY), resubmit,
+remove, change or export; top, how many at most.
 Errors: PM010 malformed filter.';
 
 -- sql/mail/message_views.sql
@@ -48170,8 +48198,9 @@ create type parley_mail.waiting_message as (
 );
 
 comment on type parley_mail.waiting_message is
-'A message in a queue. status: READY, ACTIVE, RETRY, SUSPENDED, PENDING_SUSPEND or PENDING_REMOVE; recipients, the first
-20 of those in this queue; reason, of a suspension; bookmark, for the next page of a list.';
+'A message in a queue. status: READY, ACTIVE, RETRY, SUSPENDED, PENDING_SUSPEND, PENDING_REMOVE or SCHEDULED (for
+next_attempt_at); recipients, the first 20 of those in this queue; reason, of a suspension; bookmark, for the next page
+of a list.';
 
 create function parley_mail._p_unrouted(messages bigint[] default null)
 returns table (message_id bigint, status text, next_attempt_at timestamptz)
@@ -48198,7 +48227,9 @@ as $$
     case
       when exists (
         select from parley_mail._p_categorizing as c where w.id = any (c.message_ids) and c.begun_at is not null
-      ) then 'ACTIVE' else 'READY'
+      ) then 'ACTIVE'
+      when m.not_before > clock_timestamp() then 'SCHEDULED'
+      else 'READY'
     end,
     case when m.not_before > clock_timestamp() then m.not_before end
   from waiting as w
@@ -48509,15 +48540,16 @@ declare
 begin
   found := parley_mail._p_require(v_caller, 'OPERATE');
   found := parley_mail._p_require_top(top);
-  if upper(filter ->> 'queue') in ('SUBMISSION', 'SUBMISSION/-/-') then
+  v_messages := parley_mail._p_remove_scheduled(filter, with_report is not false, top, dry_run is not false);
+  if v_messages = 0 and upper(filter ->> 'queue') in ('SUBMISSION', 'SUBMISSION/-/-') then
     found := parley_mail._p_raise('submission');
   elsif dry_run is not false then
-    return (select count(*) from parley_mail._p_matching(filter, 'remove', null) as w);
+    return v_messages + (select count(*) from parley_mail._p_matching(filter, 'remove', null) as w);
   end if;
   for v_work in
     select w.system, array_agg(w.item_id) as items, array_agg(w.message_id) as ids, array_agg(w.queue) as queues,
       array_agg(w.state = 'IN_FLIGHT') as is_in_flight
-    from parley_mail._p_matching(filter, 'remove', top) as w
+    from parley_mail._p_matching(filter, 'remove', top - v_messages) as w
     group by w.system
     order by w.system
   loop
@@ -48545,10 +48577,10 @@ $$;
 
 comment on function parley_mail.remove_messages(jsonb, boolean, integer, boolean, parley.caller) is
 'Gives messages up; what is under way, when its attempt has failed. Gives how many; call it until it gives 0. What waits
-in the submission queue stays.
+in the submission queue stays, but for what is scheduled for later.
 Arguments: filter; with_report, whether senders are informed, by their own wishes; top, how many in a call; dry_run,
 count all that match, and change nothing.
-Errors: PM001 not allowed, PM006 the submission queue, PM010 malformed filter.
+Errors: PM001 not allowed, PM006 nothing in the submission queue is scheduled for later, PM010 malformed filter.
 Source: spec mail 2, 17.';
 
 create function parley_mail._p_finish_removals() returns integer
@@ -48584,6 +48616,291 @@ $$;
 
 comment on function parley_mail._p_finish_removals() is
 'Gives up what was removed while it was under way, when the attempt is over; gives how many messages.';
+
+-- sql/mail/scheduled_messages.sql
+
+-- Mail that is scheduled for later, and given up before its time (spec mail 4.3, 17).
+--
+-- Until its time it is named by an item of the submission queue that is not due. Who gives it up takes that item out,
+-- for which he waits for who puts it among what is due just now, and then finds it gone: of the two one has it. With
+-- the item, which may name more messages, the message and its events are written in one transaction.
+
+create function parley_mail._p_scheduled() returns bigint[]
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select array_agg(m.message_id)
+  from parley.delayed_messages as d
+  cross join string_to_table(
+    case when d.queue_name = 'parley_mail_submission' then convert_from(d.body, 'UTF8') end, ' '
+  ) as i (id)
+  join parley_mail._p_message as m on m.message_id = i.id::bigint
+  where m.not_before > clock_timestamp() and m.resubmissions = 0
+$$;
+
+comment on function parley_mail._p_scheduled() is
+'Gives the messages that wait for the time before which they may not go; null for none.';
+
+create function parley_mail._p_take_scheduled(message_ids bigint[]) returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_item record;
+  v_taken bigint[] := array[]::bigint[];
+  v_is_changed boolean := true;
+begin
+  -- Somebody may have put what is left of an item back meanwhile, as below: then as another one.
+  while v_is_changed loop
+    v_is_changed := false;
+    for v_item in
+      select d.delayed_id, d.due_at, d.priority, b.ids
+      from parley.delayed_messages as d
+      cross join lateral (
+        select case
+          when d.queue_name = 'parley_mail_submission' then string_to_array(convert_from(d.body, 'UTF8'), ' ')::bigint[]
+        end as ids
+      ) as b
+      where b.ids && message_ids
+      order by d.delayed_id
+    loop
+      if not parley.withdraw_message(
+        'parley_mail_submission', v_item.delayed_id, caller => parley.current_caller()
+      ) then
+        v_is_changed := true;
+        continue;
+      end if;
+      v_taken := v_taken || array(select i.id from unnest(v_item.ids) as i (id) where i.id = any (message_ids));
+      perform parley.put(
+        'parley_mail_submission', string_agg(i.id::text, ' ' order by i.n), priority => v_item.priority,
+        deliver_at => v_item.due_at
+      )
+      from unnest(v_item.ids) with ordinality as i (id, n)
+      where i.id <> all (message_ids)
+      having count(*) > 0;
+    end loop;
+  end loop;
+  return v_taken;
+end
+$$;
+
+comment on function parley_mail._p_take_scheduled(bigint[]) is
+'Takes messages out of the submission queue that are not due there, and gives those that it could take: the others are
+being categorized, or were.
+Arguments: message_ids.
+Errors: 40001 at an older snapshot.';
+
+create function parley_mail._p_give_up_scheduled(
+  message_ids bigint[], reason text, source text, with_report boolean, event text
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_all record;
+begin
+  if message_ids is null or message_ids = '{}' then
+    return;
+  end if;
+  select array_agg(m.message_id order by m.message_id, r.n) as ids,
+    array_agg(r.address order by m.message_id, r.n) as addresses,
+    array_agg(m.source order by m.message_id, r.n) as sources, count(*)::integer as recipients
+  into v_all
+  from parley_mail._p_message as m
+  cross join unnest(m.recipients) with ordinality as r (address, n)
+  where m.message_id = any (message_ids);
+  -- Otherwise that is written when it is categorized.
+  perform parley_mail._p_track(
+    array_fill('SUBMIT'::text, array[v_all.recipients]), v_all.ids, v_all.addresses, null, null, null, v_all.sources
+  );
+  if with_report then
+    insert into parley_mail._p_recipient (message_id, ordinal, address, notify, original_recipient)
+    select m.message_id, r.ordinal, r.address, r.notify, r.original
+    from parley_mail._p_message as m
+    cross join unnest(m.recipients, m.notify, m.original_recipients) with ordinality
+      as r (address, notify, original, ordinal)
+    where m.message_id = any (message_ids);
+    perform parley_mail._p_fail_recipients(
+      array_agg(r.message_id), array_agg(r.ordinal), array_agg('5.7.0'::text), array_agg(reason), source
+    )
+    from parley_mail._p_recipient as r
+    where r.message_id = any (message_ids);
+  else
+    perform parley_mail._p_track(
+      array_fill(event, array[v_all.recipients]), v_all.ids, v_all.addresses,
+      case when event = 'FAIL' then array_fill('5.7.0'::text, array[v_all.recipients]) end,
+      array_fill(reason, array[v_all.recipients]), null, array_fill(source, array[v_all.recipients])
+    );
+    perform parley_mail._p_remove_finished(message_ids);
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_give_up_scheduled(bigint[], text, text, boolean, text) is
+'Gives messages up that _p_take_scheduled has taken.
+Arguments: message_ids; reason; source, who gives them up; with_report, whether senders are informed; event, which one
+of each recipient is recorded without: FAIL, of which the service of on_status is informed, or DROP.';
+
+create function parley_mail._p_remove_scheduled(filter jsonb, with_report boolean, top integer, dry_run boolean)
+returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_scheduled bigint[];
+  v_ids bigint[];
+begin
+  v_scheduled := parley_mail._p_scheduled();
+  if filter ? 'messages' then
+    v_scheduled := array(
+      select s.id
+      from unnest(v_scheduled) as s (id)
+      where s.id = any ((parley_mail._p_parsed_filter(filter)).messages)
+    );
+  end if;
+  if coalesce(v_scheduled, '{}') = '{}' then
+    return 0;
+  end if;
+  v_ids := array(
+    select m.message_id
+    from parley_mail._p_listed_messages(
+      filter || jsonb_build_object('messages', to_jsonb(v_scheduled)), null, 0, ''
+    ) as m
+    where m.queue = 'SUBMISSION/-/-' and m.status = 'SCHEDULED'
+    order by m.message_id
+    limit case when dry_run is false then top end
+  );
+  if dry_run is false then
+    v_ids := parley_mail._p_take_scheduled(v_ids);
+    perform parley_mail._p_give_up_scheduled(v_ids, 'removed by an operator', 'ADMIN', with_report, 'DROP');
+  end if;
+  return cardinality(v_ids);
+end
+$$;
+
+comment on function parley_mail._p_remove_scheduled(jsonb, boolean, integer, boolean) is
+'Gives up messages that a filter matches and that are scheduled for later; gives how many.
+Arguments: as remove_messages.
+Errors: PM010.';
+
+create function parley_mail.withdraw(message_id bigint, caller parley.caller default parley.current_caller())
+returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_numbers integer[] := parley_mail._p_numbers_of(parley.caller_role(caller));
+  v_ids bigint[];
+begin
+  v_ids := array(
+    select m.message_id
+    from parley_mail._p_message as m
+    where (m.message_id = withdraw.message_id or m.parent_message_id = withdraw.message_id)
+      and m.submitted_by = any (v_numbers)
+    order by m.message_id
+  );
+  if (withdraw.message_id = any (v_ids)) is not true then
+    found := parley_mail._p_raise('message', coalesce(withdraw.message_id::text, 'null'));
+  elsif cardinality(parley_mail._p_take_scheduled(v_ids)) < cardinality(v_ids) then
+    if not exists (select from parley_mail._p_message as m where m.message_id = withdraw.message_id) then
+      found := parley_mail._p_raise('message', withdraw.message_id::text);
+    end if;
+    found := parley_mail._p_raise('too late', withdraw.message_id::text);
+  end if;
+  perform parley_mail._p_give_up_scheduled(v_ids, 'withdrawn by its submitter', 'SQL', false, 'FAIL');
+  return cardinality(v_ids);
+end
+$$;
+
+comment on function parley_mail.withdraw(bigint, parley.caller) is
+'Withdraws a message that was submitted for later, not_before, and whose time has not come; with the number that send
+gave for several recipients with variables, the messages of all of them. Only for the role that submitted it. Nobody
+gets a report, and a service of on_status an event FAILED. An idempotency key stays used. Gives how many messages.
+Arguments: message_id, what send gave.
+Errors: PM006 no such message of this role, PM016 it is being categorized, or was.
+Source: spec mail 4.3.';
+
+-- sql/mail/unchanged_messages.sql
+
+-- Why an operation on messages that are named by number changes nothing (spec mail 17).
+
+create function parley_mail._p_remedy_of(operation text, message_id bigint, status text, queue text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when status = 'SCHEDULED' then format(
+      'It goes at its time; to give it up before: select parley_mail.remove_messages(''{"messages": [%s]}'');',
+      message_id
+    )
+    when queue = 'SUBMISSION/-/-' then
+      'It can be when it is categorized; if that is suspended: select parley_mail.resume_queue(''SUBMISSION'');'
+    when status = 'PENDING_REMOVE' then 'It was removed, and goes when its attempt has failed.'
+    when operation = 'suspend' then 'It is held already.'
+    when operation in ('retry', 'resubmit') and status in ('SUSPENDED', 'PENDING_SUSPEND') then format(
+      'Let it go on: select parley_mail.resume_messages(''{"messages": [%s]}'');', message_id
+    )
+    when status = 'ACTIVE' then 'Do it again when its attempt has ended.'
+    when operation = 'resubmit' then 'That is for what waits for a retry, or is unreachable.'
+    when operation = 'change' then 'It is so already.'
+    else format('Nothing holds it. If its queue is suspended: select parley_mail.resume_queue(%L);', queue)
+  end
+$$;
+
+comment on function parley_mail._p_remedy_of(text, bigint, text, text) is
+'Gives what to do about a message to which an operation does nothing.
+Arguments: operation; message_id; status and queue of the message.';
+
+create function parley_mail._p_require_changeable(
+  operation text, filter jsonb, caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_named record;
+begin
+  found := parley_mail._p_require(parley.caller_role(caller), 'OPERATE');
+  with named as (
+    select n.id, n.n
+    from unnest((parley_mail._p_parsed_filter(filter)).messages) with ordinality as n (id, n)
+  )
+
+  select n.id, w.status, w.queue,
+    exists (
+      select
+      from parley_mail._p_listed_messages(filter, null, 0, '') as m
+      where m.message_id = n.id and m.queue = w.queue
+    ) as is_chosen
+  into v_named
+  from named as n
+  left join parley_mail._p_listed_messages(
+    jsonb_build_object('messages', (select coalesce(jsonb_agg(o.id), '[]') from named as o)), null, 0, ''
+  ) as w on w.message_id = n.id
+  order by n.n, is_chosen desc, w.queue collate "C"
+  limit 1;
+  if not found then
+    return true;
+  elsif v_named.status is null then
+    found := parley_mail._p_raise('message', v_named.id::text);
+  end if;
+  found := parley_mail._p_raise(
+    'not changed', v_named.id::text, operation, v_named.status, v_named.queue,
+    case
+      when v_named.is_chosen then
+        parley_mail._p_remedy_of(operation, v_named.id, v_named.status, v_named.queue)
+      else 'It does not fulfil the other conditions that were given.'
+    end
+  );
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_changeable(text, jsonb, parley.caller) is
+'Says, by an error, why an operation has done nothing to messages that a filter names by number: of the first. True
+where it names none.
+Arguments: operation: suspend, resume, retry, resubmit, remove or change; filter.
+Errors: PM001 not allowed, PM006 no such message, PM010 malformed filter, PM015 the operation is not for it.';
 
 -- sql/mail/message_operations.sql
 
@@ -48760,8 +49077,68 @@ Errors: PM001 not allowed, PM010 malformed filter, PM014 there is poison among t
 messages to be categorized anew.
 Source: spec mail 5, 14.3, 17.';
 
+create function parley_mail._p_retry_queues(caller oid, filter jsonb) returns text[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane record;
+  v_retried text[] := array[]::text[];
+begin
+  for v_lane in
+    select l.system, l.lane
+    from parley_store.lanes as l
+    join (
+      select distinct w.system, w.queue from parley_mail._p_matching(filter, 'retry queue', null) as w
+    ) as w on w.system = l.system and w.queue = l.lane
+    -- In the order in which who records outcomes locks lanes.
+    order by l.lane_id
+  loop
+    if parley_store.retry_lane(v_lane.system, v_lane.lane, pg_get_userbyid(caller)) then
+      v_retried := v_retried || v_lane.lane;
+    end if;
+  end loop;
+  return v_retried;
+end
+$$;
+
+comment on function parley_mail._p_retry_queues(oid, jsonb) is
+'Has the next hops tried at once of queues in RETRY in which messages wait that a filter matches; gives the queues.
+Errors: PM010.';
+
+create function parley_mail.retry_queues(
+  filter jsonb, dry_run boolean default false, caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_queues integer;
+begin
+  found := parley_mail._p_require(v_caller, 'OPERATE');
+  if dry_run is not false then
+    return (
+      select count(distinct w.queue)::integer from parley_mail._p_matching(filter, 'retry queue', null) as w
+    );
+  end if;
+  v_queues := cardinality(parley_mail._p_retry_queues(v_caller, filter));
+  perform parley_mail._p_record_audit(
+    v_caller, 'retry queues', filter::text, jsonb_build_object('queues', v_queues)
+  );
+  return v_queues;
+end
+$$;
+
+comment on function parley_mail.retry_queues(jsonb, boolean, parley.caller) is
+'Has the next hops tried at once of all queues in RETRY in which messages wait that a filter matches; gives how many
+queues. What fails again begins its time anew.
+Arguments: filter of messages, such as {"queue": "SMART_HOST/*"}; dry_run, count, and change nothing.
+Errors: PM001 not allowed, PM010 malformed filter.
+Source: spec mail 17.';
+
 create function parley_mail.retry_messages(
-  filter jsonb, top integer default 1000, dry_run boolean default false,
+  filter jsonb, top integer default 1000, dry_run boolean default false, queues boolean default true,
   caller parley.caller default parley.current_caller()
 ) returns integer
 language plpgsql security definer
@@ -48769,25 +49146,43 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley.caller_role(caller);
-  v_messages integer;
+  v_messages integer := 0;
+  v_waiting_in text[];
+  v_queues text[] := array[]::text[];
 begin
   found := parley_mail._p_require(v_caller, 'OPERATE');
   found := parley_mail._p_require_top(top);
   if dry_run is not false then
-    return (select count(*) from parley_mail._p_matching(filter, 'retry', null) as w);
+    return (
+      select count(*)
+      from (
+        select w.item_id from parley_mail._p_matching(filter, 'retry', null) as w
+        union
+        select w.item_id from parley_mail._p_matching(filter, 'retry queue', null) as w where queues is not false
+      ) as w
+    );
   end if;
-  v_messages := parley_mail._p_operate(v_caller, 'retry', filter, top);
+  if queues is not false then
+    select array_agg(w.queue) into v_waiting_in
+    from parley_mail._p_matching(filter, 'retry queue', null) as w
+    where w.state = 'WAITING';
+    v_queues := parley_mail._p_retry_queues(v_caller, filter);
+    v_messages := (select count(*)::integer from unnest(v_waiting_in) as w (queue) where w.queue = any (v_queues));
+  end if;
+  v_messages := v_messages + parley_mail._p_operate(v_caller, 'retry', filter, top);
   perform parley_mail._p_record_audit(
-    v_caller, 'retry messages', filter::text, jsonb_build_object('messages', v_messages)
+    v_caller, 'retry messages', filter::text,
+    jsonb_build_object('messages', v_messages, 'queues', cardinality(v_queues))
   );
   return v_messages;
 end
 $$;
 
-comment on function parley_mail.retry_messages(jsonb, integer, boolean, parley.caller) is
-'Has messages that wait for their next attempt tried now; for a queue that could not be reached there is retry_queue.
-Gives how many; call it until it gives 0.
-Arguments: as suspend_messages.
+comment on function parley_mail.retry_messages(jsonb, integer, boolean, boolean, parley.caller) is
+'Has messages tried now that wait for their next attempt, and the next hops of queues in RETRY in which some of them
+wait, with all that waits there. Gives how many messages; call it until it gives 0, from the second time on without
+queues, which may have failed again meanwhile.
+Arguments: filter, top and dry_run, as suspend_messages; queues, whether the wait of queues ends.
 Errors: PM001 not allowed, PM010 malformed filter.
 Source: spec mail 17.';
 
@@ -49086,6 +49481,7 @@ as $$
 declare
   v_caller oid := parley.caller_role(caller);
   v_is_new boolean;
+  v_route parley_mail._p_route;
 begin
   found := parley_mail._p_require(v_caller, 'OPERATE');
   if coalesce(domain !~ E'^[^/@\\s]+$', true) then
@@ -49096,6 +49492,20 @@ begin
   on conflict on constraint _p_held_domain_pkey do nothing;
   v_is_new := found;
   perform parley_mail._p_suspend_held();
+  v_route := parley_mail._p_route_of('postmaster@' || parley_mail._p_folded(domain), null, 0);
+  if v_route.lane is null then
+    raise notice using
+      errcode = 'PM000',
+      message = format('mail for %s is delivered here, and not held', domain),
+      hint = 'Suspend the queues of its mailboxes, as parley_mail.queues lists them.';
+  elsif v_route.lane not like 'DNS/%' and v_route.lane <> 'UNREACHABLE/-/-' then
+    raise notice using
+      errcode = 'PM000',
+      message = format('mail for %s goes by queue %s, and is not held', domain, v_route.lane),
+      hint = format(
+        'Suspend that, with all that goes there: select parley_mail.suspend_queue(%L);', v_route.lane
+      );
+  end if;
   perform parley_mail._p_record_audit(v_caller, 'hold domain', domain, jsonb_build_object('reason', reason));
   return v_is_new;
 end
@@ -49103,7 +49513,8 @@ $$;
 
 comment on function parley_mail.hold_domain(text, text, parley.caller) is
 'Has nothing leave for a domain, also from queues that come into being later; messages are taken and wait. What goes by
-a smart host waits in the queue of the host, and is not held. False when the domain was held.
+a smart host waits in the queue of the host, and is not held: then a notice names that queue. False when the domain was
+held.
 Arguments: domain; reason.
 Errors: PM001 not allowed, PM006 malformed.
 Source: spec mail 17.';
