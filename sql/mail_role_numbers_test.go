@@ -114,7 +114,7 @@ func TestGrantWaitsForNoTransactionOfItsRole(t *testing.T) {
 	shop.exec("begin")
 	shop.exec("select parley_mail.send('shop', array['x@example.com'], 'Order', 'a')")
 	tx := b.begin()
-	tx.exec("set local lock_timeout = '20 s'")
+	tx.exec("set local statement_timeout = '20 s'")
 	tx.exec("select parley_mail.grant_right('READ_CONTENT', $1), parley_mail.set_quota($1, messages_per_minute => 1)", role)
 	tx.commit()
 	shop.exec("commit")
