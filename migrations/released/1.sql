@@ -40852,13 +40852,7 @@ declare
 begin
   select _p_submitter_of.caller,
     m.number,
-    -- Most have it by name or by public, where it is not asked who inherits from whom.
-    exists (select from parley_mail._p_right as r where r.name = 'SEND' and r.grantee = any (m.numbers || 0))
-      or exists (
-        select
-        from parley_mail._p_granted as r
-        where r.name = 'SEND' and pg_has_role(_p_submitter_of.caller, r.role, 'usage')
-      ),
+    exists (select from parley_mail._p_right as r where r.name = 'SEND' and r.grantee = any (m.numbers || 0)),
     not o.is_set_up or (
       coalesce(o.refusing_until > clock_timestamp(), false) and (o.is_at_floor or q.is_exempt_from_pressure is not true)
     ), o.refusing_reason,
@@ -40883,6 +40877,14 @@ begin
     order by n.role_number desc
     limit 1
   ) as q on true;
+  -- Who has it by inheritance alone: most have it by name or by public.
+  if v_submitter.may_send is not true then
+    v_submitter.may_send := exists (
+      select
+      from parley_mail._p_granted as r
+      where r.name = 'SEND' and pg_has_role(_p_submitter_of.caller, r.role, 'usage')
+    );
+  end if;
   if v_submitter.may_send is not true then
     found := parley_mail._p_require(caller, 'SEND');
   end if;
