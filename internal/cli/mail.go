@@ -103,16 +103,17 @@ type sentMail struct {
 func newMailSendCommand(a *app) *cobra.Command {
 	var message mailstore.Submission
 	var raw string
+	var isEmpty bool
 	cmd := &cobra.Command{
 		Use:   "send --from ADDRESS --to ADDRESS [TEXT]",
 		Short: "Submit a message",
 		Long: `Submit a message, as select parley_mail.send(...) does. The text is the argument or comes from standard input; with --raw a whole
-message with its header comes from a file, or from standard input for -.`,
+message with its header comes from a file, or from standard input for -. A text of nothing is refused, unless --empty says that there is none.`,
 		Example: `  parley mail send --from shop@example.org --to ann@example.com --subject 'Order 7' 'Thank you.'
   parley mail send --from shop@example.org --to ann@example.com --raw message.eml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := readMailBody(a, &message, raw, args); err != nil {
+			if err := readMailBody(a, &message, raw, isEmpty, args); err != nil {
 				return err
 			}
 			ctx := cmd.Context()
@@ -134,19 +135,24 @@ message with its header comes from a file, or from standard input for -.`,
 	flags.StringArrayVar(&message.Recipients, "to", nil, "recipient, may be given several times")
 	flags.StringVar(&message.Subject, "subject", "", "subject")
 	flags.StringVar(&raw, "raw", "", "file with a whole message; - is standard input")
+	flags.BoolVar(&isEmpty, "empty", false, "send it without a text")
 	flags.StringVar(&message.IdempotencyKey, "idempotency-key", "", "a second message with the same key is the first one")
 	return cmd
 }
 
-func readMailBody(a *app, message *mailstore.Submission, raw string, args []string) error {
+func readMailBody(a *app, message *mailstore.Submission, raw string, isEmpty bool, args []string) error {
 	switch {
 	case message.Sender == "" || len(message.Recipients) == 0:
 		return usagef("give --from and --to")
 	case raw != "" && (len(args) > 0 || message.Subject != ""):
 		return usagef("--raw is a whole message: give no text and no --subject")
+	case isEmpty && (raw != "" || len(args) > 0):
+		return usagef("--empty is a message without a text: give no text and no --raw")
+	case isEmpty:
+		return nil
 	case len(args) == 1:
 		message.Text = args[0]
-		return nil
+		return requireText(message.Text)
 	}
 	name := raw
 	if name == "" {
@@ -158,11 +164,19 @@ func readMailBody(a *app, message *mailstore.Submission, raw string, args []stri
 	}
 	if raw == "" {
 		message.Text = string(written)
-		return nil
+		return requireText(message.Text)
 	}
 	if len(written) == 0 {
 		return errors.New("the message is empty")
 	}
 	message.Raw = written
+	return nil
+}
+
+// requireText refuses what is more likely a mistake, such as a variable that is not set or a file that could not be read.
+func requireText(text string) error {
+	if text == "" {
+		return usagef("the text is empty: give one, or --empty to send the message without")
+	}
 	return nil
 }

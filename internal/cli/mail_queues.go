@@ -47,6 +47,9 @@ its next hop could not be reached, or SUSPENDED. Rates are messages a second ove
 	return cmd
 }
 
+// mailErrorWidth is how much of an error a list shows in its last column, where nothing stands behind it: what to do is often at the end.
+const mailErrorWidth = 200
+
 func writeMailQueues(out io.Writer, queues []mailstore.Queue) error {
 	if len(queues) == 0 {
 		_, err := fmt.Fprintln(out, "there are no queues")
@@ -57,7 +60,7 @@ func writeMailQueues(out io.Writer, queues []mailstore.Queue) error {
 	for _, q := range queues {
 		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", oneLine(q.Queue, 0), q.Status, q.Messages, q.Deferred,
 			mailRate(q.IncomingRate), mailRate(q.OutgoingRate), moment(q.OldestAt), moment(q.NextRetryAt),
-			orNone(oneLine(orEmpty(q.LastError), bodyWidth)))
+			orNone(oneLine(orEmpty(q.LastError), mailErrorWidth)))
 	}
 	return table.Flush()
 }
@@ -118,7 +121,7 @@ func writeMailMessages(out io.Writer, found []mailstore.WaitingMessage, page mai
 		if sender == "" {
 			sender = "<>"
 		}
-		lastError := orNone(oneLine(orEmpty(m.LastError), bodyWidth))
+		lastError := orNone(oneLine(orEmpty(m.LastError), mailErrorWidth))
 		if m.Status == "SCHEDULED" {
 			lastError = "at " + moment(m.NextAttemptAt)
 		}

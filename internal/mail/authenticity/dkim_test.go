@@ -215,4 +215,7 @@ func TestResultsCannotBeginAnotherField(t *testing.T) {
 	if !isComplete || len(header) != 1 || header.HasBareLineEnd() {
 		t.Errorf("the field is %q", verdict.Field.Raw)
 	}
+	if value := verdict.Field.Value(); !strings.Contains(value, "; dkim=none; dmarc=") || strings.HasSuffix(value, " ") {
+		t.Errorf("a result without properties has a blank behind it: %q", value)
+	}
 }

@@ -71,9 +71,22 @@ func (v *Verifier) Verify(ctx context.Context, m Message) (verdict Verdict) {
 		verdict, policy = v.verifyDMARC(ctx, m, sender, signatures)
 		results = append(results, policy)
 	}
-	verdict.Field = message.NewField(message.ResultsField, authres.Format(m.Identity, results))
+	verdict.Field = message.NewField(message.ResultsField, formatted(m.Identity, results))
 	verdict.Results = summary(sender, signatures, policy)
 	return verdict
+}
+
+// formatted is the value of the header field. The library puts a blank behind each result, which is to part it from properties, also
+// where there are none.
+func formatted(identity string, results []authres.Result) string {
+	if len(results) == 0 {
+		return authres.Format(identity, nil)
+	}
+	value := identity
+	for _, result := range results {
+		value += strings.TrimRight(authres.Format("", []authres.Result{result}), " ")
+	}
+	return value
 }
 
 // VerifySender verifies by SPF whether a peer may use a sender.

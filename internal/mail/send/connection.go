@@ -99,7 +99,7 @@ func open(ctx context.Context, target Target, encrypt bool) (connection *Connect
 	}
 	raw, err := dialer.DialContext(ctx, cmp.Or(target.Network, "tcp"), target.Address)
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
+		return nil, unreached(target.Address, err)
 	}
 	c := &Connection{target: target}
 	c.use(raw)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
 
@@ -334,6 +335,26 @@ func TestHostThatAnswersNonsense(t *testing.T) {
 				t.Error("the reply was believed")
 			}
 		})
+	}
+}
+
+func TestAnErrorSaysWhetherTheConnectionWasRefusedOrBroke(t *testing.T) {
+	t.Parallel()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusing := listener.Addr().String()
+	_ = listener.Close()
+	for name, c := range map[string]struct{ address, want string }{
+		"refused": {refusing, "4.4.1 " + refusing + ": connection refused"},
+		"broken":  {(&host{answer: func(string) string { return "close" }}).serve(t), "4.4.2 read a reply: EOF"},
+	} {
+		_, err := send.Open(t.Context(), send.Target{Host: "b.example", Address: c.address, Hello: "client.example"})
+		failed, is := errors.AsType[*send.OpenError](err)
+		if !is || failed.Result.Enhanced+" "+failed.Result.Text != c.want || !failed.Result.HostFailed {
+			t.Errorf("%s: failed with %v, want %s", name, err, c.want)
+		}
 	}
 }
 

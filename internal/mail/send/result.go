@@ -3,6 +3,8 @@ package send
 import (
 	"errors"
 	"fmt"
+	"net"
+	"os"
 
 	"github.com/parley-broker/parley/internal/mail/nexthop"
 )
@@ -55,6 +57,26 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("connect to %s: %d %s %s", e.Result.Host, e.Result.Code, e.Result.Enhanced, e.Result.Text)
 }
 
+// unreachedError is why an address takes no connection.
+type unreachedError struct {
+	address string
+	cause   error
+}
+
+func (e *unreachedError) Error() string { return e.address + ": " + e.cause.Error() }
+func (e *unreachedError) Unwrap() error { return e.cause }
+
+// unreached reads why a connection to an address failed. What package net puts around it says the address again, and that it connects.
+func unreached(address string, err error) error {
+	if dialed, is := errors.AsType[*net.OpError](err); is {
+		err = dialed.Err
+	}
+	if called, is := errors.AsType[*os.SyscallError](err); is && called.Syscall == "connect" {
+		err = called.Err
+	}
+	return &unreachedError{address, err}
+}
+
 // resultOf reads a reply.
 func resultOf(host string, answered reply) Result {
 	result := Result{Code: answered.code, Host: host}
@@ -75,6 +97,7 @@ func resultOfError(host string, err error) Result {
 	var unresolved *nexthop.Error
 	var handshake *handshakeError
 	var certificate *certificateError
+	var silent *unreachedError
 	switch {
 	case errors.As(err, &answered):
 		return resultOf(host, answered.reply)
@@ -88,6 +111,8 @@ func resultOfError(host string, err error) Result {
 		return Result{Enhanced: "4.7.5", Text: oneLine(err.Error()), Host: host, HostFailed: true}
 	case errors.As(err, &certificate):
 		return Result{Enhanced: "4.3.5", Text: oneLine(err.Error()), HostFailed: true}
+	case errors.As(err, &silent):
+		return Result{Enhanced: "4.4.1", Text: oneLine(silent.Error()), Host: host, HostFailed: true}
 	default:
 		return Result{Enhanced: "4.4.2", Text: oneLine(err.Error()), Host: host, HostFailed: true}
 	}
