@@ -190,7 +190,7 @@ func TestSuspendedMessagesAreExportedForReplay(t *testing.T) {
 	reader := b.role("reader")
 	b.exec("select parley_mail.grant_right('READ_CONTENT', $1)", reader)
 	r := b.as(reader)
-	id := value[int64](b.session, "select parley_mail.send('ann', array['x@example.com', 'y@example.com'], 'a', repeat('text ', 3000), notify => 'SUCCESS', ret => 'HDRS', envid => 'E1', verp => true)")
+	id := value[int64](b.session, "select parley_mail.send('ann', array['x@example.com', 'y@example.com'], 'a', repeat('text ', 3000), notify => 'SUCCESS', ret => 'HDRS', envid => 'E+1=', verp => true)")
 	b.exec("select parley_mail._p_categorize(100)")
 	equal(r, 0, "select count(*)::int from parley_mail.export_messages('{}')")
 	// What is named by its number says why it is not given.
@@ -215,7 +215,7 @@ func TestSuspendedMessagesAreExportedForReplay(t *testing.T) {
 	r.refusesMail(15, "select parley_mail.export_messages(jsonb_build_object('messages', array[$1::bigint, $2]))", id, later)
 	equal(r, 1, "select count(*)::int from parley_mail.export_messages(jsonb_build_object('messages', $1::bigint))", id)
 	text := value[string](r, "select convert_from(content, 'UTF8') from parley_mail.export_messages('{}')")
-	const want = "X-Sender: <ann@example.org> RET=HDRS ENVID=E1 XVERP\r\nX-Receiver: <x@example.com> NOTIFY=SUCCESS\r\nX-Receiver: <y@example.com> NOTIFY=SUCCESS\r\n" +
+	const want = "X-Sender: <ann@example.org> RET=HDRS ENVID=E+2B1+3D XVERP\r\nX-Receiver: <x@example.com> NOTIFY=SUCCESS\r\nX-Receiver: <y@example.com> NOTIFY=SUCCESS\r\n" +
 		"X-CreatedBy: Parley\r\nX-Source: SQL\r\nX-EndOfInjectedXHeaders: 1\r\nDate: "
 	if !strings.HasPrefix(text, want) || !strings.Contains(text, "\r\nSubject: a\r\n") || len(text) < 15000 {
 		t.Errorf("exported %q", text[:min(len(text), 400)])

@@ -10,7 +10,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select convert_to(
     'X-Sender: <' || m.sender || '>' || case when m.is_eight_bit then ' BODY=8BITMIME' else '' end
-      || coalesce(' RET=' || m.ret, '') || coalesce(' ENVID=' || substring(m.envid from E'^[!-~]+$'), '')
+      || case when m.has_utf8_addresses then ' SMTPUTF8' else '' end
+      || coalesce(' RET=' || m.ret, '') || coalesce(' ENVID=' || parley_mail._p_xtext(m.envid), '')
       || case when m.has_verp then ' XVERP' else '' end || E'\r\n'
       || r.fields
       || E'X-CreatedBy: Parley\r\n'
@@ -23,7 +24,7 @@ as $$
   cross join lateral (
     select string_agg(
       'X-Receiver: <' || a.address || '>' || coalesce(' NOTIFY=' || a.notify, '')
-        || coalesce(' ORCPT=' || substring(a.original from E'^[!-~]+$'), ''),
+        || coalesce(' ORCPT=' || parley_mail._p_original_parameter(a.original), ''),
       E'\r\n' order by a.n
     ) || E'\r\n' as fields
     from (

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/parley-broker/parley/internal/mail/message"
 )
@@ -61,6 +62,25 @@ func FuzzLineEnds(f *testing.F) {
 		want := strings.NewReplacer("\r\n", "\r\n", "\r", "\r\n", "\n", "\r\n").Replace(string(text))
 		if whole != want {
 			t.Errorf("%q became %q, want %q", text, whole, want)
+		}
+	})
+}
+
+// What is read out of a parameter can stand in a field and in a database, whatever was written.
+func FuzzXText(f *testing.F) {
+	for _, text := range []string{"a+2Bb", "rfc822;a+20b@c", `utf-8;b\x{FC}c\x{10FFFF}@d`, "a@b"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		decoded, isValid := message.DecodeXText(text)
+		if isValid && (len(decoded) > len(text) || strings.ContainsAny(decoded, "\r\n\x00")) {
+			t.Errorf("%q: %q", text, decoded)
+		}
+		if strict, err := message.ParseXText(text); err == nil && (strict != decoded || !isValid) {
+			t.Errorf("%q: %q and %q", text, strict, decoded)
+		}
+		if original, err := message.ParseOriginalRecipient(text); err == nil && (strings.ContainsAny(original, "\r\n\x00") || utf8.ValidString(text) && !utf8.ValidString(original)) {
+			t.Errorf("%q: %q", text, original)
 		}
 	})
 }

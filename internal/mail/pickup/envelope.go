@@ -112,7 +112,7 @@ func setSender(value string, envelope *message.Envelope) error {
 	if address, err = address.Canonical(); err != nil {
 		return err //nolint:wrapcheck // The field is named.
 	}
-	envelope.Sender, envelope.IsUTF8 = address.String(), !address.IsASCII()
+	envelope.Sender, envelope.IsUTF8 = address.String(), envelope.IsUTF8 || !address.IsASCII()
 	for parameter := range strings.FieldsSeq(parameters) {
 		key, value, _ := strings.Cut(parameter, "=")
 		switch strings.ToUpper(key) {
@@ -123,12 +123,16 @@ func setSender(value string, envelope *message.Envelope) error {
 				return errors.New("RET is FULL or HDRS")
 			}
 		case "ENVID":
-			envelope.EnvelopeID = value
+			if envelope.EnvelopeID, err = message.ParseXText(value); err != nil {
+				return fmt.Errorf("the parameter ENVID: %w", err)
+			}
 		case "XVERP":
 			if err := envelope.AskReturnPaths(address); err != nil {
 				return err //nolint:wrapcheck // The field is named.
 			}
-		case "AUTH", "SIZE", "SMTPUTF8":
+		case "SMTPUTF8":
+			envelope.IsUTF8 = true
+		case "AUTH", "SIZE":
 		default:
 			return fmt.Errorf("the parameter %s is unknown", key)
 		}
@@ -157,8 +161,8 @@ func addReceiver(value string, envelope *message.Envelope) error {
 			}
 			recipient.Notify = strings.ToUpper(value)
 		case "ORCPT":
-			if recipient.Original = value; !strings.Contains(value, ";") {
-				recipient.Original = message.OriginalRecipient(value)
+			if recipient.Original, err = message.ParseOriginalRecipient(value); err != nil {
+				return fmt.Errorf("the parameter ORCPT: %w", err)
 			}
 		default:
 			return fmt.Errorf("the parameter %s is unknown", key)

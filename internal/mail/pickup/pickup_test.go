@@ -298,9 +298,9 @@ func TestNothingIsReadThatIsNoFileOfTheFolder(t *testing.T) {
 func TestFileIsReplayedWithItsEnvelope(t *testing.T) {
 	t.Parallel()
 	f, s := newFolder(t, true)
-	f.put(t, "a.eml", "X-Sender: <n@b> BODY=8bitmime RET=hdrs ENVID=e1 auth=<x> xverp\nX-Receiver: <a@b> NOTIFY=NEVER ORcpt=c@d\nX-Receiver: <e@f>\nX-HeloDomain: h\n"+
+	f.put(t, "a.eml", "X-Sender: <n@b> BODY=8bitmime RET=hdrs ENVID=e+2B+3D+201 auth=<x> xverp\nX-Receiver: <a@b> NOTIFY=NEVER ORcpt=c+2Bd@d\nX-Receiver: <e@f> ORCPT=utf-8;b\\x{FC}\\x{2B}ü@f\nX-HeloDomain: h\n"+
 		"X-SourceIPAddress: 192.0.2.1\nX-CreatedBy: Parley\nX-EndOfInjectedXHeaders: 1\nX-Sender: kept\nFrom: g@h\nX-Parley-Organization-Scl: -1\n\nx\n")
-	f.put(t, "b.eml", "X-Receiver: <a@b>\nX-Sender: <>\nX-CreatedBy: somebody\nTo: nobody@x\nX-Parley-Organization-Scl: -1\n\nx\n")
+	f.put(t, "b.eml", "X-Receiver: <a@b> ORCPT=rfc822;\"a+20b\"@c\nX-Sender: <> SMTPUTF8\nX-CreatedBy: somebody\nTo: nobody@x\nX-Parley-Organization-Scl: -1\n\nx\n")
 	for name, text := range map[string]string{
 		"none": "From: a@b\nTo: c@d\n\nx", "two": "X-Sender: <a@b>\nX-Sender: <a@b>\nX-Receiver: <a@b>\n\nx", "no receiver": "X-Sender: <a@b>\n\nx",
 		"null": "X-Sender: <a@b>\nX-Receiver: <>\n\nx", "notify": "X-Sender: <a@b>\nX-Receiver: <a@b> NOTIFY=SOMETIMES\n\nx", "late": "From: x\nX-Sender: <a@b>\nX-Receiver: <a@b>\n\nx",
@@ -310,13 +310,40 @@ func TestFileIsReplayedWithItsEnvelope(t *testing.T) {
 	} {
 		f.put(t, name+".eml", text)
 	}
+	malformed := []string{
+		"ENVID=", "ENVID=a=b", "ENVID=a+", "ENVID=a+2", "ENVID=a+2b", "ENVID=a+0A", "ENVID=a+C3+BC", "ENVID=ü",
+		"ORCPT=", "ORCPT=rfc822;", "ORCPT=;a@b", "ORCPT=rfc822;a+b@c", "ORCPT=rfc822;ü@c", "ORCPT=a+b@c", `ORCPT=utf-8;a\b@c`, "ORCPT=utf-8;a+20b@c",
+		`ORCPT=utf-8;\x{0A}@c`, `ORCPT=utf-8;\x{41}@c`, `ORCPT=utf-8;\x{fc}@c`, `ORCPT=utf-8;\x{D800}@c`, `ORCPT=utf-8;\x{110000}@c`, `ORCPT=utf-8;\x{0FC}@c`,
+	}
+	for i, parameter := range malformed {
+		sender, receiver := "", ""
+		if strings.HasPrefix(parameter, "ENVID") {
+			sender = " " + parameter
+		} else {
+			receiver = " " + parameter
+		}
+		f.put(t, fmt.Sprintf("malformed%d.eml", i), "X-Sender: <a@b>"+sender+"\nX-Receiver: <a@b>"+receiver+"\n\nx")
+	}
+	reasons := 0
+	f.Bad = func(_ string, reason error) {
+		if name, _, _ := strings.Cut(reason.Error(), ":"); strings.Contains(reason.Error(), ": the parameter ENVID: ") && name == "field X-Sender" ||
+			strings.Contains(reason.Error(), ": the parameter ORCPT: ") && name == "field X-Receiver" {
+			reasons++
+		}
+	}
 	f.poll(t)
-	if len(s.got) != 2 || len(f.files(t)) != 12 {
+	if reasons != len(malformed) {
+		t.Errorf("%d files of %d were set aside for a parameter that is malformed", reasons, len(malformed))
+	}
+	if len(s.got) != 2 || len(f.files(t)) != 12+len(malformed) {
 		t.Fatalf("submitted were %+v, left is %q", s.got, f.files(t))
 	}
 	e := s.got[0]
-	if e.Sender != "n@b" || s.got[1].Sender != "" || e.Return != "HDRS" || !e.HasVERP || s.got[1].HasVERP || e.EnvelopeID != "e1" || e.BodyType != "8BITMIME" || e.Helo != "h" || e.Peer.String() != "192.0.2.1" ||
-		fmt.Sprint(e.Recipients) != "[{a@b rfc822;c@d NEVER} {e@f  }]" || e.Source != "REPLAY" {
+	if e.Sender != "n@b" || s.got[1].Sender != "" || e.Return != "HDRS" || !e.HasVERP || s.got[1].HasVERP || e.EnvelopeID != "e+= 1" || e.IsUTF8 || e.BodyType != "8BITMIME" || e.Helo != "h" || e.Peer.String() != "192.0.2.1" ||
+		fmt.Sprint(e.Recipients) != "[{a@b rfc822;c+d@d NEVER} {e@f utf-8;bü+ü@f }]" || e.Source != "REPLAY" {
+		t.Errorf("the envelope is %+v", e)
+	}
+	if e := s.got[1]; fmt.Sprint(e.Recipients) != `[{a@b rfc822;"a b"@c }]` || !e.IsUTF8 {
 		t.Errorf("the envelope is %+v", e)
 	}
 	if _, text, _ := strings.Cut(s.text[0], "+0000"); !strings.HasSuffix(text, "X-Sender: kept\r\nFrom: g@h\r\nX-Parley-Organization-Scl: -1\r\n\r\nx\r\n") {
@@ -329,7 +356,7 @@ func TestFileIsReplayedWithItsEnvelope(t *testing.T) {
 
 func FuzzFile(f *testing.F) {
 	f.Add("From: a@b\nTo: c@d\n\nx", false)
-	f.Add("X-Sender: <a@b> RET=FULL\nX-Receiver: <c@d> NOTIFY=NEVER\nSubject: x\n\nbody\r.\r\n", true)
+	f.Add("X-Sender: <a@b> RET=FULL ENVID=a+20b\nX-Receiver: <c@d> NOTIFY=NEVER ORCPT=utf-8;\\x{FC}@d\nSubject: x\n\nbody\r.\r\n", true)
 	kept := spool.New(f.TempDir(), 1<<20, 1<<30)
 	f.Fuzz(func(t *testing.T, text string, isReplay bool) {
 		folder := &Folder{IsReplay: isReplay, FQDN: "mx"}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 )
@@ -79,15 +78,6 @@ func FuzzProxyHeader(f *testing.F) {
 		peer, err := readProxyHeader(bytes.NewReader(data))
 		if err != nil && (!errors.Is(err, errProxyHeader) || peer.IsValid()) || peer.Addr().Is4In6() || peer.Addr().Zone() != "" {
 			t.Errorf("%q: %v, %v", data, peer, err)
-		}
-	})
-}
-
-func FuzzXText(f *testing.F) {
-	f.Add("a+2Bb")
-	f.Fuzz(func(t *testing.T, text string) {
-		if decoded, isValid := decodeXText(text); isValid && (len(decoded) > len(text) || strings.ContainsAny(decoded, "\r\n\x00")) {
-			t.Errorf("%q: %q", text, decoded)
 		}
 	})
 }

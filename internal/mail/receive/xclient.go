@@ -2,7 +2,6 @@ package receive
 
 import (
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -52,7 +51,7 @@ type client struct {
 // set takes an attribute, and reports whether it can be read.
 func (c *client) set(attribute string) bool {
 	key, text, _ := strings.Cut(attribute, "=")
-	value, isValid := decodeXText(text)
+	value, isValid := message.DecodeXText(text)
 	if !isValid {
 		return false
 	}
@@ -85,28 +84,4 @@ func (c *client) set(attribute string) bool {
 		return true
 	}
 	return false
-}
-
-// decodeXText reads xtext (RFC 3461, section 4).
-func decodeXText(text string) (decoded string, isValid bool) {
-	if !strings.Contains(text, "+") {
-		return text, !strings.ContainsAny(text, "\x00\r\n")
-	}
-	var out []byte
-	for i := 0; i < len(text); i++ {
-		if text[i] != '+' {
-			out = append(out, text[i])
-			continue
-		}
-		if i+2 >= len(text) {
-			return "", false
-		}
-		value, err := strconv.ParseUint(text[i+1:i+3], 16, 8)
-		if err != nil {
-			return "", false
-		}
-		out = append(out, byte(value))
-		i += 2
-	}
-	return string(out), !slices.ContainsFunc(out, func(b byte) bool { return b < ' ' || b == 0x7f })
 }
