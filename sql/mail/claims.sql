@@ -46,7 +46,8 @@ begin
       array_agg(p.notify order by p.ordinal) as notify,
       array_agg(p.original_recipient order by p.ordinal) as originals,
       array_agg(
-        parley_mail._p_return_path(m.sender, p.address, p.original_recipient) order by p.ordinal
+        parley_mail._p_return_path(m.sender, p.address, p.original_recipient, m.has_utf8_addresses)
+        order by p.ordinal
       ) filter (where m.has_verp) as return_paths
     from parley_mail._p_recipient as p
     where p.message_id = c.subject and p.lane = c.lane

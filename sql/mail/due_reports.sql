@@ -101,7 +101,9 @@ begin
       case when not m.has_verp then m.reported_at + parley_mail._p_report_window() * (2 ^ least(m.reports, 10)) end
         as next,
       case
-        when m.has_verp then parley_mail._p_return_path(m.sender, v_due.address, v_due.original_recipient)
+        when m.has_verp then parley_mail._p_return_path(
+          m.sender, v_due.address, v_due.original_recipient, m.has_utf8_addresses
+        )
         else m.sender
       end as sender,
       case when m.has_verp then v_due.ordinal end as ordinal

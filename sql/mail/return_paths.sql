@@ -33,27 +33,34 @@ comment on function parley_mail._p_return_path(text, text) is
 of the recipient a literal, and where it would be longer than hosts take: 64 octets before the @, 254 in all.
 Source: spec mail 11.4; RFC 5321 section 4.5.3.1.';
 
-create function parley_mail._p_return_path(sender text, recipient text, original_recipient text) returns text
+create function parley_mail._p_return_path(
+  sender text, recipient text, original_recipient text, has_utf8_addresses boolean
+) returns text
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_original constant text := substring(original_recipient from '(?i)^(?:rfc822|utf-8);(.*)$');
 begin
-  -- An original recipient may come from elsewhere, and be of any form.
+  -- An original recipient may come from elsewhere, and be of any form. A message with addresses in ASCII alone goes to
+  -- hosts that take no others.
   return parley_mail._p_return_path(
-    sender, case when parley_mail._p_is_address(v_original) then v_original else recipient end
+    sender,
+    case
+      when (has_utf8_addresses or v_original ~ '^[ -~]+$') and parley_mail._p_is_address(v_original) then v_original
+      else recipient
+    end
   );
 end
 $$;
 
-comment on function parley_mail._p_return_path(text, text, text) is
+comment on function parley_mail._p_return_path(text, text, text, boolean) is
 'Gives the return path of a recipient of a message: it names the original recipient where there is one. That is the
 address as it was submitted, of an alias, a group or a mailbox that forwards, unless the submitter named another by
-ORCPT.
+ORCPT. One beyond ASCII is named where the message needs a host that takes such addresses anyhow.
 Arguments: sender; recipient, the address to which the message goes; original_recipient, with its type, such as
-rfc822;ann@example.com.
-Source: spec mail 11.4; RFC 3461 section 4.2.';
+rfc822;ann@example.com; has_utf8_addresses, whether the message goes only to hosts with SMTPUTF8.
+Source: spec mail 6.3, 11.4; RFC 3461 section 4.2.';
 
 create function parley_mail._p_require_return_paths(sender text) returns boolean
 language plpgsql immutable
