@@ -79,7 +79,7 @@ declare
 begin
   v_known := array(
     select (
-      null, null, r.message_id, r.ordinal, 'DUPLICATE', 250, '2.0.0', 'the mailbox has got this message already',
+      null, null, r.message_id, r.ordinal, 'DUPLICATE', null, '2.0.0', 'the mailbox has got this message already',
       split_part(c.lane, '/', 2), null, null, null, null
     )::parley_mail._p_outcome
     from unnest(claimed) as c

@@ -47,7 +47,8 @@ begin
     )
     select
       r.message_id, r.ordinal, 'DELAYED', r.address, r.original_recipient, coalesce(r.last_status, '4.4.7'),
-      r.last_code, coalesce(r.last_text, l.last_error, 'The message is waiting.'), r.last_host, r.last_attempt_at
+      r.last_code, coalesce(r.last_text, l.last_error, 'The message is waiting.'),
+      parley_mail._p_reported_host(r.lane, r.last_host), r.last_attempt_at
     from due as d
     join parley_mail._p_recipient as r using (message_id)
     left join parley_store.lanes as l on l.system = 'mail' and l.lane = r.lane

@@ -82,8 +82,8 @@ begin
       message_id, ordinal, action, address, original_recipient, status, code, reason, host, attempted_at
     )
     select
-      f.message_id, f.ordinal, f.action, f.address, f.original_recipient, f.status, f.code, f.reason, f.host,
-      clock_timestamp()
+      f.message_id, f.ordinal, f.action, f.address, f.original_recipient, f.status, f.code, f.reason,
+      parley_mail._p_reported_host(f.lane, f.host), clock_timestamp()
     from finished as f
     join parley_mail._p_message as m using (message_id)
     where parley_mail._p_wants_report(m.sender, f.notify, f.action)

@@ -36,6 +36,19 @@ comment on table parley_mail._p_report is 'Recipients that are to be reported to
 
 create index _p_report_due on parley_mail._p_report (due_at);
 
+create function parley_mail._p_reported_host(lane text, host text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when lane ~ '^(MAILBOX|SERVICE)/' then null else host end
+$$;
+
+comment on function parley_mail._p_reported_host(text, text) is
+'Gives the host that a report names: null where a recipient is reached in a mailbox store or a service, which is no
+host of the DNS.
+Arguments: lane, of the recipient; host, what its last attempt came to.
+Source: RFC 3464 section 2.3.5.';
+
 create function parley_mail._p_wants_report(sender text, notify text, action text) returns boolean
 language sql immutable
 set search_path = pg_catalog, pg_temp
@@ -68,7 +81,7 @@ begin
     where r.message_id = u.message_id and r.ordinal = u.ordinal
     returning
       r.message_id, r.ordinal, r.address, r.original_recipient, r.notify, u.status, u.reason, r.last_attempt_at,
-      r.last_host, r.last_code, r.last_text
+      parley_mail._p_reported_host(r.lane, r.last_host) as last_host, r.last_code, r.last_text
   ),
 
   reported as (

@@ -113,11 +113,11 @@ func (m *maildirs) deliver(ctx context.Context, message Message, recipient Recip
 		return Result{Enhanced: "4.3.0", Text: oneLine(err.Error()), Host: m.name}
 	case !delivered:
 		return Result{
-			Class: Delivered, Code: 250, Enhanced: "2.0.0", Text: "the mailbox has the message from an earlier attempt", Host: m.name,
+			Class: Delivered, Enhanced: "2.0.0", Text: "the mailbox has the message from an earlier attempt", Host: m.name,
 			Duplicate: true,
 		}
 	default:
-		return Result{Class: Delivered, Code: 250, Enhanced: "2.0.0", Text: "delivered to the mailbox", Host: m.name}
+		return Result{Class: Delivered, Enhanced: "2.0.0", Text: "delivered to the mailbox", Host: m.name}
 	}
 }
 

@@ -330,9 +330,14 @@ func TestSenderLearnsOfSuccessWhereHeAsks(t *testing.T) {
 	for _, wanted := range []string{
 		"Action: relayed\r\n", "Final-Recipient: rfc822; x@c.example", "Action: delivered\r\n", "Action: expanded\r\n",
 		"Final-Recipient: rfc822; all@example.org", "Action: delayed\r\n", "Will-Retry-Until: ", "Original-Envelope-Id: order-7", "text/rfc822-headers",
+		// A host of the DNS has answered in SMTP, a store of Maildirs not.
+		"Remote-MTA: dns; ", "Diagnostic-Code: smtp; 250 2", "Diagnostic-Code: x-parley; delivered to the mailbox",
 	} {
 		if all := strings.Join(h.inbox(), "\n"); !strings.Contains(all, wanted) {
 			t.Errorf("the reports do not have %q: %s", wanted, all)
 		}
+	}
+	if all := strings.Join(h.inbox(), "\n"); strings.Contains(all, "Remote-MTA: dns; local") {
+		t.Errorf("a mailbox store is named as a host: %s", all)
 	}
 }
