@@ -40773,27 +40773,34 @@ comment on function parley_mail._p_return_path(text, text) is
 of the recipient a literal, and where it would be longer than hosts take: 64 octets before the @, 254 in all.
 Source: spec mail 11.4; RFC 5321 section 4.5.3.1.';
 
-create function parley_mail._p_return_path(sender text, recipient text, original_recipient text) returns text
+create function parley_mail._p_return_path(
+  sender text, recipient text, original_recipient text, has_utf8_addresses boolean
+) returns text
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_original constant text := substring(original_recipient from '(?i)^(?:rfc822|utf-8);(.*)$');
 begin
-  -- An original recipient may come from elsewhere, and be of any form.
+  -- An original recipient may come from elsewhere, and be of any form. A message with addresses in ASCII alone goes to
+  -- hosts that take no others.
   return parley_mail._p_return_path(
-    sender, case when parley_mail._p_is_address(v_original) then v_original else recipient end
+    sender,
+    case
+      when (has_utf8_addresses or v_original ~ '^[ -~]+$') and parley_mail._p_is_address(v_original) then v_original
+      else recipient
+    end
   );
 end
 $$;
 
-comment on function parley_mail._p_return_path(text, text, text) is
+comment on function parley_mail._p_return_path(text, text, text, boolean) is
 'Gives the return path of a recipient of a message: it names the original recipient where there is one. That is the
 address as it was submitted, of an alias, a group or a mailbox that forwards, unless the submitter named another by
-ORCPT.
+ORCPT. One beyond ASCII is named where the message needs a host that takes such addresses anyhow.
 Arguments: sender; recipient, the address to which the message goes; original_recipient, with its type, such as
-rfc822;ann@example.com.
-Source: spec mail 11.4; RFC 3461 section 4.2.';
+rfc822;ann@example.com; has_utf8_addresses, whether the message goes only to hosts with SMTPUTF8.
+Source: spec mail 6.3, 11.4; RFC 3461 section 4.2.';
 
 create function parley_mail._p_require_return_paths(sender text) returns boolean
 language plpgsql immutable
@@ -42346,6 +42353,19 @@ comment on table parley_mail._p_report is 'Recipients that are to be reported to
 
 create index _p_report_due on parley_mail._p_report (due_at);
 
+create function parley_mail._p_reported_host(lane text, host text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when lane ~ '^(MAILBOX|SERVICE)/' then null else host end
+$$;
+
+comment on function parley_mail._p_reported_host(text, text) is
+'Gives the host that a report names: null where a recipient is reached in a mailbox store or a service, which is no
+host of the DNS.
+Arguments: lane, of the recipient; host, what its last attempt came to.
+Source: RFC 3464 section 2.3.5.';
+
 create function parley_mail._p_wants_report(sender text, notify text, action text) returns boolean
 language sql immutable
 set search_path = pg_catalog, pg_temp
@@ -42378,7 +42398,7 @@ begin
     where r.message_id = u.message_id and r.ordinal = u.ordinal
     returning
       r.message_id, r.ordinal, r.address, r.original_recipient, r.notify, u.status, u.reason, r.last_attempt_at,
-      r.last_host, r.last_code, r.last_text
+      parley_mail._p_reported_host(r.lane, r.last_host) as last_host, r.last_code, r.last_text
   ),
 
   reported as (
@@ -42519,7 +42539,9 @@ begin
       case when not m.has_verp then m.reported_at + parley_mail._p_report_window() * (2 ^ least(m.reports, 10)) end
         as next,
       case
-        when m.has_verp then parley_mail._p_return_path(m.sender, v_due.address, v_due.original_recipient)
+        when m.has_verp then parley_mail._p_return_path(
+          m.sender, v_due.address, v_due.original_recipient, m.has_utf8_addresses
+        )
         else m.sender
       end as sender,
       case when m.has_verp then v_due.ordinal end as ordinal
@@ -42678,7 +42700,7 @@ declare
 begin
   v_known := array(
     select (
-      null, null, r.message_id, r.ordinal, 'DUPLICATE', 250, '2.0.0', 'the mailbox has got this message already',
+      null, null, r.message_id, r.ordinal, 'DUPLICATE', null, '2.0.0', 'the mailbox has got this message already',
       split_part(c.lane, '/', 2), null, null, null, null
     )::parley_mail._p_outcome
     from unnest(claimed) as c
@@ -42773,7 +42795,8 @@ begin
       array_agg(p.notify order by p.ordinal) as notify,
       array_agg(p.original_recipient order by p.ordinal) as originals,
       array_agg(
-        parley_mail._p_return_path(m.sender, p.address, p.original_recipient) order by p.ordinal
+        parley_mail._p_return_path(m.sender, p.address, p.original_recipient, m.has_utf8_addresses)
+        order by p.ordinal
       ) filter (where m.has_verp) as return_paths
     from parley_mail._p_recipient as p
     where p.message_id = c.subject and p.lane = c.lane
@@ -43416,8 +43439,8 @@ begin
       message_id, ordinal, action, address, original_recipient, status, code, reason, host, attempted_at
     )
     select
-      f.message_id, f.ordinal, f.action, f.address, f.original_recipient, f.status, f.code, f.reason, f.host,
-      clock_timestamp()
+      f.message_id, f.ordinal, f.action, f.address, f.original_recipient, f.status, f.code, f.reason,
+      parley_mail._p_reported_host(f.lane, f.host), clock_timestamp()
     from finished as f
     join parley_mail._p_message as m using (message_id)
     where parley_mail._p_wants_report(m.sender, f.notify, f.action)
@@ -43797,7 +43820,8 @@ begin
     )
     select
       r.message_id, r.ordinal, 'DELAYED', r.address, r.original_recipient, coalesce(r.last_status, '4.4.7'),
-      r.last_code, coalesce(r.last_text, l.last_error, 'The message is waiting.'), r.last_host, r.last_attempt_at
+      r.last_code, coalesce(r.last_text, l.last_error, 'The message is waiting.'),
+      parley_mail._p_reported_host(r.lane, r.last_host), r.last_attempt_at
     from due as d
     join parley_mail._p_recipient as r using (message_id)
     left join parley_store.lanes as l on l.system = 'mail' and l.lane = r.lane
@@ -49259,6 +49283,51 @@ Arguments: filter; priority, HIGH, NORMAL or LOW; expires; next_attempt; top, ho
 Errors: PM001 not allowed, PM010 malformed filter or nothing to change.
 Source: spec mail 17.';
 
+-- sql/mail/xtext.sql
+
+-- Parameters of an envelope as they are written in the files of the replay folder (spec mail 4.2): coded, without a
+-- space, a = or anything beyond ASCII. What they mean is what is stored; internal/mail/message reads them.
+
+create function parley_mail._p_xtext(value text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select replace(replace(replace(value, '+', '+2B'), '=', '+3D'), ' ', '+20') where value ~ '^[ -~]+$'
+$$;
+
+comment on function parley_mail._p_xtext(text) is
+'Gives a value as xtext; null where it has anything but printable ASCII.
+Source: RFC 3461 section 4.';
+
+create function parley_mail._p_original_parameter(original_recipient text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select o.kind || ';' || case
+    when lower(o.kind) <> 'utf-8' then parley_mail._p_xtext(o.address)
+    else (
+      select string_agg(
+        case
+          when c.c ~ '^[!-~]$' and c.c <> all (array['+', '=', E'\\']) then c.c
+          else E'\\x{' || case when ascii(c.c) < 16 then '0' else '' end || upper(to_hex(ascii(c.c))) || '}'
+        end, '' order by c.n
+      )
+      from regexp_split_to_table(o.address, '') with ordinality as c (c, n)
+    )
+  end
+  from (
+    select split_part(original_recipient, ';', 1) as kind,
+      substring(original_recipient from strpos(original_recipient, ';') + 1) as address
+  ) as o
+  where o.kind ~ '^[0-9A-Za-z-]+$' and o.address <> '' and strpos(original_recipient, ';') > 0
+$$;
+
+comment on function parley_mail._p_original_parameter(text) is
+'Gives an original recipient as the parameter ORCPT has it: of the type utf-8 as utf-8-addr-xtext, of others as xtext;
+null where it cannot be written.
+Arguments: original_recipient, with its type, such as rfc822;ann@example.com.
+Source: RFC 3461 section 4.2, RFC 6533 section 3.';
+
 -- sql/mail/export_messages.sql
 
 -- What messages say, for who holds READ_CONTENT: exported whole, or read in part. Each read stands in the audit, and in
@@ -49273,7 +49342,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select convert_to(
     'X-Sender: <' || m.sender || '>' || case when m.is_eight_bit then ' BODY=8BITMIME' else '' end
-      || coalesce(' RET=' || m.ret, '') || coalesce(' ENVID=' || substring(m.envid from E'^[!-~]+$'), '')
+      || case when m.has_utf8_addresses then ' SMTPUTF8' else '' end
+      || coalesce(' RET=' || m.ret, '') || coalesce(' ENVID=' || parley_mail._p_xtext(m.envid), '')
       || case when m.has_verp then ' XVERP' else '' end || E'\r\n'
       || r.fields
       || E'X-CreatedBy: Parley\r\n'
@@ -49286,7 +49356,7 @@ as $$
   cross join lateral (
     select string_agg(
       'X-Receiver: <' || a.address || '>' || coalesce(' NOTIFY=' || a.notify, '')
-        || coalesce(' ORCPT=' || substring(a.original from E'^[!-~]+$'), ''),
+        || coalesce(' ORCPT=' || parley_mail._p_original_parameter(a.original), ''),
       E'\r\n' order by a.n
     ) || E'\r\n' as fields
     from (
