@@ -45,7 +45,8 @@ func (f *mailFilterFlags) add(a *app, cmd *cobra.Command) {
 		f.texts[condition.name] = flags.String(condition.name, "", "messages "+condition.usage)
 	}
 	flags.Int64SliceVar(&f.messages, "message", nil, "these messages, by their numbers")
-	flags.StringSliceVar(&f.statuses, "status", nil, "messages that are READY, ACTIVE, RETRY, SUSPENDED, PENDING_SUSPEND, PENDING_REMOVE or SCHEDULED")
+	flags.StringSliceVar(&f.statuses, "status", nil,
+		"messages that are READY, ACTIVE, RETRY, SUSPENDED, PENDING_SUSPEND, PENDING_REMOVE or SCHEDULED")
 	flags.DurationVar(&f.olderThan, "older-than", 0, "messages that came longer ago, such as 1h")
 	flags.StringVar(&f.larger, "larger-than", "", "messages of more bytes, or of more than '5 MB'")
 	flags.StringArrayVar(&f.where, "where", nil, "messages by "+mailWhereUsage)

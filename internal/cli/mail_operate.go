@@ -59,39 +59,12 @@ func (o *mailOperation) operate(a *app, cmd *cobra.Command) error {
 	}
 	ctx := cmd.Context()
 	return a.withConnection(ctx, func(conn *pgx.Conn) error {
-		changed := changedMail{DryRun: o.dryRun}
-		progress := newProgressLine(a.stderr)
-		var err error
-		if o.queues != nil {
-			n, err := o.queues(ctx, conn, filter, o.dryRun)
-			if err != nil {
-				return fmt.Errorf("%s queues: %w", o.name, err)
-			}
-			changed.Queues = &n
-		}
-		for steps := 0; ; steps++ {
-			top := o.step
-			if o.limit > 0 && !o.dryRun {
-				top = min(top, o.limit-changed.Messages)
-			}
-			var n int
-			if n, err = o.run(ctx, conn, filter, mailstore.Step{Top: top, DryRun: o.dryRun}); err != nil {
-				break
-			}
-			changed.Messages += n
-			if o.dryRun || n == 0 || o.limit > 0 && changed.Messages >= o.limit {
-				break
-			}
-			if steps > 0 {
-				progress.show(o.report(changed))
-			}
-		}
-		progress.clear()
+		changed, err := o.repeat(ctx, a, conn, filter)
 		if refused, is := errors.AsType[*pgconn.PgError](err); is && changed.Messages > 0 && refused.Code == mailstore.CodeAbsent {
 			// Nothing more of it can be.
 			err = nil
 		}
-		if err == nil && changed.Messages == 0 && (changed.Queues == nil || *changed.Queues == 0) && filter["messages"] != nil {
+		if err == nil && changed.Messages == 0 && orZero(changed.Queues) == 0 && filter["messages"] != nil {
 			err = mailstore.RequireChangeable(ctx, conn, o.name, filter)
 		}
 		if err != nil {
@@ -106,6 +79,45 @@ func (o *mailOperation) operate(a *app, cmd *cobra.Command) error {
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), o.report(changed))
 		return err
 	})
+}
+
+// repeat does it step by step, and gives what is done also where it fails.
+func (o *mailOperation) repeat(ctx context.Context, a *app, conn *pgx.Conn, filter mailstore.Filter) (changedMail, error) {
+	changed := changedMail{DryRun: o.dryRun}
+	progress := newProgressLine(a.stderr)
+	defer progress.clear()
+	if o.queues != nil {
+		n, err := o.queues(ctx, conn, filter, o.dryRun)
+		if err != nil {
+			return changed, err
+		}
+		changed.Queues = &n
+	}
+	for steps := 0; ; steps++ {
+		top := o.step
+		if o.limit > 0 && !o.dryRun {
+			top = min(top, o.limit-changed.Messages)
+		}
+		n, err := o.run(ctx, conn, filter, mailstore.Step{Top: top, DryRun: o.dryRun})
+		if err != nil {
+			return changed, err
+		}
+		changed.Messages += n
+		if o.dryRun || n == 0 || o.limit > 0 && changed.Messages >= o.limit {
+			return changed, nil
+		}
+		if steps > 0 {
+			progress.show(o.report(changed))
+		}
+	}
+}
+
+// orZero gives a count that may be missing.
+func orZero(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 func (o *mailOperation) report(changed changedMail) string {

@@ -38,13 +38,8 @@ Times are spans such as 2h, counted back from now, or times as in RFC 3339. With
 			if filter.Limit < 0 {
 				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
 			}
-			for _, named := range []struct {
-				flag, value string
-				known       []string
-			}{{"event", filter.Event, mailstore.EventNames}, {"source", filter.Source, mailstore.EventSources}} {
-				if named.value != "" && !slices.Contains(named.known, strings.ToUpper(named.value)) {
-					return usagef("--%s %q: it is one of %s", named.flag, named.value, strings.Join(named.known, ", "))
-				}
+			if err := requireKnownEvents(filter); err != nil {
+				return err
 			}
 			if asCSV && !cmd.Flags().Changed("limit") {
 				filter.Limit = 0
@@ -93,6 +88,19 @@ Times are spans such as 2h, counted back from now, or times as in RFC 3339. With
 	flags.StringVar(&filter.Sort, "sort", "", mailSortUsage)
 	flags.BoolVar(&asCSV, "csv", false, "write comma-separated values, in the order of fields of message tracking logs")
 	return cmd
+}
+
+// requireKnownEvents refuses names that no event has: they would find nothing.
+func requireKnownEvents(filter mailstore.EventFilter) error {
+	for _, named := range []struct {
+		flag, value string
+		known       []string
+	}{{"event", filter.Event, mailstore.EventNames}, {"source", filter.Source, mailstore.EventSources}} {
+		if named.value != "" && !slices.Contains(named.known, strings.ToUpper(named.value)) {
+			return usagef("--%s %q: it is one of %s", named.flag, named.value, strings.Join(named.known, ", "))
+		}
+	}
+	return nil
 }
 
 // readMoment reads a span, which is counted back from now, or a time; nil for none.
