@@ -36553,14 +36553,17 @@ as $$
 declare
   v_error record;
 begin
-  select e.sqlstate, e.message, e.cause, e.remedy into strict v_error
+  select e.sqlstate, format(e.message, variadic arguments) as message,
+    nullif(format(e.cause, variadic arguments), '') as cause, format(e.remedy, variadic arguments) as remedy
+  into strict v_error
   from parley_mail.errors as e
   where e.situation = _p_raise.situation;
+  -- An empty detail would be sent, and shown as a line with nothing in it; null is refused.
+  if v_error.cause is null then
+    raise exception using errcode = v_error.sqlstate, message = v_error.message, hint = v_error.remedy;
+  end if;
   raise exception using
-    errcode = v_error.sqlstate,
-    message = format(v_error.message, variadic arguments),
-    detail = coalesce(format(v_error.cause, variadic arguments), ''),
-    hint = format(v_error.remedy, variadic arguments);
+    errcode = v_error.sqlstate, message = v_error.message, detail = v_error.cause, hint = v_error.remedy;
 end
 $$;
 
