@@ -19,7 +19,7 @@ var refusedWords = map[string]string{
 	"hear": "receive or learn", "hears": "receives or learns", "heard": "received or learned", "noted": "recorded",
 	"noting": "recording", "notes": "records",
 	"tell": "report, show or distinguish", "tells": "reports, shows or distinguishes", "told": "reported, informed or asked",
-	"telling": "reporting, showing or informing",
+	"telling":      "reporting, showing or informing",
 	"maillog_file": "nothing: postlogd, which would write it, can block with all of Postfix that logs; without it the log is that of the system",
 }
 
