@@ -108,7 +108,7 @@ func newMailSendCommand(a *app) *cobra.Command {
 		Use:   "send --from ADDRESS --to ADDRESS [TEXT]",
 		Short: "Submit a message",
 		Long: `Submit a message, as select parley_mail.send(...) does. The text is the argument or comes from standard input; with --raw a whole
-message with its header comes from a file, or from standard input for -. A text of nothing is refused, unless --empty says that there is none.`,
+message with its header comes from a file, or from standard input for -. An empty text is refused, unless --empty asks for it.`,
 		Example: `  parley mail send --from shop@example.org --to ann@example.com --subject 'Order 7' 'Thank you.'
   parley mail send --from shop@example.org --to ann@example.com --raw message.eml`,
 		Args: cobra.MaximumNArgs(1),

@@ -82,11 +82,12 @@ func formatted(identity string, results []authres.Result) string {
 	if len(results) == 0 {
 		return authres.Format(identity, nil)
 	}
-	value := identity
+	var value strings.Builder
+	value.WriteString(identity)
 	for _, result := range results {
-		value += strings.TrimRight(authres.Format("", []authres.Result{result}), " ")
+		value.WriteString(strings.TrimRight(authres.Format("", []authres.Result{result}), " "))
 	}
-	return value
+	return value.String()
 }
 
 // VerifySender verifies by SPF whether a peer may use a sender.
