@@ -185,16 +185,17 @@ func TestClaimsOfTheDocumentationHold(t *testing.T) {
 	}
 }
 
-var named = regexp.MustCompile(`\b(?:parley\.)?(_p_[a-z0-9_]+)|\bparley\.([a-z][a-z0-9_]*)\b`)
+var named = regexp.MustCompile(`\b(?:parley\.)?(_p_[a-z0-9_]+)|\bparley(?:_store|_mail)?\.([a-z][a-z0-9_]*)\b`)
 
 // Whatever a page names of the schema is there.
 func TestTheDocumentationNamesWhatExists(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
 	rows, err := pool.Query(t.Context(), `
-		select proname::text from pg_proc where pronamespace = 'parley'::regnamespace
-		union select relname::text from pg_class where relnamespace = 'parley'::regnamespace
-		union select typname::text from pg_type where typnamespace = 'parley'::regnamespace`)
+		with ours as (select oid from pg_namespace where nspname in ('parley', 'parley_store', 'parley_mail'))
+		select proname::text from pg_proc where pronamespace in (select oid from ours)
+		union select relname::text from pg_class where relnamespace in (select oid from ours)
+		union select typname::text from pg_type where typnamespace in (select oid from ours)`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func (z zone) resolver(t *testing.T) *net.Resolver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", packets.LocalAddr().String())
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +82,10 @@ func (z zone) resolver(t *testing.T) *net.Resolver {
 		t.Cleanup(func() { _ = server.Shutdown() })
 	}
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, packets.LocalAddr().String())
+		address := packets.LocalAddr()
+		if strings.HasPrefix(network, "tcp") {
+			address = listener.Addr() // another port: that of the packets may be taken
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, address.String())
 	}}
 }
