@@ -47204,6 +47204,14 @@ begin
     end if;
     v_subjects := v_subjects || v_item.subject;
   end loop;
+  -- What is left, for the next transaction, is taken over soon if the caller dies before it: longer than one delivery.
+  foreach v_lease in array coalesce(leases, '{}') loop
+    begin
+      perform parley_store.renew_lease(v_lease, '20 seconds');
+    exception when sqlstate 'PS005' then
+      null;
+    end;
+  end loop;
   if v_locked <> '{}' then
     perform parley_mail._p_put_off_lanes(leases, v_locked, v_reasons);
   end if;
