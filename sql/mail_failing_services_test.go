@@ -77,3 +77,19 @@ func TestBindingThatFailsHoldsUpNoOther(t *testing.T) {
 	b.exec("select parley_mail._p_defer_local($1, $2, '40001', 'rolled back')", leases, item("40001"))
 	equal(b.session, "5.4.7 rolled back", "select string_agg(concat_ws(' ', status, reason), ',') from parley_mail._p_report where status like '5.4%'")
 }
+
+// A daemon that dies between two transactions of a delivery leaves the rest to others within seconds, and not to the end of a long lease.
+func TestRestOfADeliveryIsTakenOverSoon(t *testing.T) {
+	t.Parallel()
+	b := newBoundMail(t)
+	b.exec("select parley_mail.send('ann', array['inbox@example.org'], s, 'x') from unnest('{one,two}'::text[]) as u (s)")
+	b.exec("select parley_mail._p_categorize()")
+	leases := value[[]int64](b.session, "select parley_mail._p_claim_local()")
+	b.exec(`
+		select parley_mail._p_deliver_local($1, array(select min(w.item_id) from parley_store.work_items as w where w.lease_id = any ($1)), array[null::bytea])`, leases)
+	equal(b.session, "1 1 t", `
+		select concat_ws(' ', (select count(*) from public.inbox), count(*), max(e.until) < clock_timestamp() + interval '1 minute')
+		from parley_store._p_lease as e
+		join parley_store.work_items as w using (lease_id)
+		where e.lease_id = any ($1)`, leases)
+}

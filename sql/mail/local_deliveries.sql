@@ -110,8 +110,9 @@ begin
   has_more := false;
   foreach v_lease in array coalesce(leases, '{}') loop
     begin
-      -- Nobody takes it back while this transaction has it.
-      perform parley_store.renew_lease(v_lease, '5 minutes');
+      -- Nobody takes it back while this transaction has it, however long. What it leaves is taken over soon where the
+      -- caller dies before the next one.
+      perform parley_store.renew_lease(v_lease, '20 seconds');
     exception when sqlstate 'PS005' then
       leases := array_remove(leases, v_lease);
     end;
@@ -138,14 +139,6 @@ begin
       v_reasons := v_reasons || 'What it delivers to is locked.'::text;
     end if;
     v_subjects := v_subjects || v_item.subject;
-  end loop;
-  -- What is left, for the next transaction, is taken over soon if the caller dies before it: longer than one delivery.
-  foreach v_lease in array coalesce(leases, '{}') loop
-    begin
-      perform parley_store.renew_lease(v_lease, '20 seconds');
-    exception when sqlstate 'PS005' then
-      null;
-    end;
   end loop;
   if v_locked <> '{}' then
     perform parley_mail._p_put_off_lanes(leases, v_locked, v_reasons);

@@ -17,7 +17,7 @@ const (
 	deliveredTogether = 3 * time.Second
 	// deliveredAlone is how long one may take, with all that is done by triggers.
 	deliveredAlone = 10 * time.Second
-	// aloneLease is how long messages stay ours that are delivered one by one: longer than grace.
+	// aloneLease is how long messages stay ours from the beginning of each that is delivered by itself: longer than grace.
 	aloneLease = time.Minute
 	// overdue is how much later than the database we cancel a delivery.
 	overdue = 2 * time.Second
@@ -34,10 +34,11 @@ func (s *Server) deliverRead(ctx context.Context, leases, items []int64, parsed 
 	if _, isOurs := refusal(ctx, err); err == nil || !isOurs {
 		return settled, err
 	}
-	if err := mailstore.Renew(ctx, s.config.Pool, leases, aloneLease); err != nil {
-		return settled, err //nolint:wrapcheck // It says what failed.
-	}
 	for i, item := range items {
+		// A delivery that fails takes back that it has renewed them.
+		if err := mailstore.Renew(ctx, s.config.Pool, leases, aloneLease); err != nil {
+			return settled, err //nolint:wrapcheck // It says what failed.
+		}
 		delivered, err := s.deliverItems(ctx, leases, items[i:i+1], parsed[i:i+1], deliveredAlone)
 		settled += delivered
 		if err == nil {
