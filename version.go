@@ -1,8 +1,5 @@
 package parley
 
-// A released version of the schema is kept as the script that installed it, to be upgraded from in tests.
-//go:generate go test -run ^TestReleasedSchemaVersionNeverChanges$ . -update
-
 const (
 	// Release is the version of this package, and of the program that is built from it.
 	Release = "0.1.0"

@@ -2,7 +2,6 @@
 //
 // NNN.sql takes tables and data from version NNN-1 to NNN and drops what NNN no longer has. It leaves functions, views,
 // triggers, comments and grants alone unless they stand in its way: those are re-created from sql/ afterwards.
-// released/ keeps what each released version installed, for the test that upgrades from every one of them.
 package migrations
 
 import "embed"

@@ -1,0 +1,63 @@
+package parley_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+)
+
+// Repair goes the whole way of an upgrade, for the current version too.
+func TestRepairKeepsMessagesAndEqualsAFreshInstallation(t *testing.T) {
+	t.Parallel()
+	conn := ordinaryOwner(t)
+	if err := parley.Install(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	handle := putMessagesIn(t, conn)
+	if err := parley.Repair(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	requireNoDifferences(t, conn, parley.Verify)
+	requireMessagesIn(t, conn, handle)
+}
+
+func putMessagesIn(t *testing.T, conn *pgx.Conn) (handle parley.UUID) {
+	t.Helper()
+	setUpServices(t, conn)
+	handle = value[parley.UUID](t, conn, "select parley.begin_dialog('initiator', 'target')")
+	for _, statement := range []string{
+		"select parley.send($1, 'DEFAULT', 'one')",
+		"select parley.send_batch($1, 'DEFAULT', array['two', 'three'])",
+	} {
+		if _, err := conn.Exec(t.Context(), statement, handle); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return handle
+}
+
+func requireMessagesIn(t *testing.T, conn *pgx.Conn, handle parley.UUID) {
+	t.Helper()
+	if err := parley.Send(t.Context(), conn, handle, parley.DefaultMessageType, []byte("four")); err != nil {
+		t.Fatal(err)
+	}
+	messages, err := parley.Receive(t.Context(), conn, "target")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := bodies(messages); got != "one two three four" {
+		t.Errorf("received %q", got)
+	}
+}
+
+// bodies joins the bodies of messages.
+func bodies(messages []parley.Message) string {
+	var texts []string
+	for _, message := range messages {
+		texts = append(texts, string(message.MessageBody))
+	}
+	return strings.Join(texts, " ")
+}
