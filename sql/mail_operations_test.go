@@ -216,7 +216,7 @@ func TestSuspendedMessagesAreExportedForReplay(t *testing.T) {
 	equal(r, 1, "select count(*)::int from parley_mail.export_messages(jsonb_build_object('messages', $1::bigint))", id)
 	text := value[string](r, "select convert_from(content, 'UTF8') from parley_mail.export_messages('{}')")
 	const want = "X-Sender: <ann@example.org> RET=HDRS ENVID=E+2B1+3D XVERP\r\nX-Receiver: <x@example.com> NOTIFY=SUCCESS\r\nX-Receiver: <y@example.com> NOTIFY=SUCCESS\r\n" +
-		"X-CreatedBy: Parley\r\nX-Source: SQL\r\nX-EndOfInjectedXHeaders: 1\r\nDate: "
+		"X-CreatedBy: Parley\r\nX-Source: SQL\r\nX-Directionality: ORIGINATING\r\nX-EndOfInjectedXHeaders: 1\r\nDate: "
 	if !strings.HasPrefix(text, want) || !strings.Contains(text, "\r\nSubject: a\r\n") || len(text) < 15000 {
 		t.Errorf("exported %q", text[:min(len(text), 400)])
 	}

@@ -8,8 +8,8 @@ create function parley_mail._p_claim(
 ) returns table (
   lease_id bigint, item_id bigint, lane text, message_id bigint, network_message_id uuid, sender text, ret text,
   envid text, size bigint, content_id bigint, body_holder bigint, body bytea, is_eight_bit boolean,
-  has_utf8_addresses boolean, received_at timestamptz, ordinals integer[], addresses text[], notify text[],
-  original_recipients text[], return_paths text[], n bigint
+  has_utf8_addresses boolean, is_originating boolean, received_at timestamptz, ordinals integer[], addresses text[],
+  notify text[], original_recipients text[], return_paths text[], n bigint
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -34,7 +34,8 @@ begin
   return query
   select
     c.lease_id, c.item_id, c.lane, m.message_id, m.network_message_id, m.sender, m.ret, m.envid, m.size, b.content_id,
-    b.message_id, b.body, m.is_eight_bit, m.has_utf8_addresses, m.received_at, r.ordinals, r.addresses, r.notify,
+    b.message_id, b.body, m.is_eight_bit, m.has_utf8_addresses,
+    m.directionality = 'ORIGINATING', m.received_at, r.ordinals, r.addresses, r.notify,
     r.originals, r.return_paths, c.n
   from unnest(v_claimed) with ordinality
     as c (lease_id, lane, item_id, subject, priority, attempts, since, expires_at, data, last_error, n)
@@ -71,7 +72,8 @@ comment on function parley_mail._p_claim(integer, integer, interval, text, text[
 'Claims messages of the next hops whose turn it is, those of each under a lease of its own, with the recipients that are
 reached by it, but mailboxes that have got them; n is their order. Commit before they are sent. A message
 of which somebody may have died is claimed alone, under a lease of its own. A body of up to 8,000 bytes is given; a
-larger one is read by _p_read_body. return_paths: where each recipient has one of its own; null where it is the sender.
+larger one is read by _p_read_body. is_originating: it was submitted here, so that it may be signed. return_paths: where
+each recipient has one of its own; null where it is the sender.
 Arguments: hops, how many; each, how many messages of one; lease, for how long; holder, a name for the daemon;
 passed_by, beginnings of queues that this daemon leaves to others now, such as DNS/internet/.
 Errors: PM001 the role does not hold SERVE, PS002.

@@ -18,6 +18,7 @@ as $$
       || coalesce('X-HeloDomain: ' || substring(m.helo from E'^[!-~]+$') || E'\r\n', '')
       || coalesce('X-SourceIPAddress: ' || host(m.source_ip) || E'\r\n', '')
       || 'X-Source: ' || m.source || E'\r\n'
+      || 'X-Directionality: ' || m.directionality || E'\r\n'
       || E'X-EndOfInjectedXHeaders: 1\r\n', 'UTF8'
   )
   from parley_mail._p_message as m

@@ -37,7 +37,7 @@ create table parley_mail._p_message (
   helo text,
   authenticated_as text,
   submitted_by integer,
-  directionality text not null default 'ORIGINATING',
+  directionality text not null,
   size bigint not null,
   content_id bigint,
   body_message_id bigint,
@@ -55,7 +55,9 @@ create table parley_mail._p_message (
 comment on table parley_mail._p_message is
 'Messages that are under way. sender: the empty text is the null sender; recipients, notify and original_recipients: the
 envelope as it came; priority: 0 high, 1 normal, 2 low; source: SMTP, SQL, HTTP, PICKUP, REPLAY, DSN;
-server_ip: the address of ours at which it came; receive_ms: how long its arrival took; body_message_id: the message
+directionality: ORIGINATING where it was submitted here by somebody of ours, INCOMING otherwise, and only what
+originates here is signed (no default: whoever stores a message says which); server_ip: the address of ours at which it
+came; receive_ms: how long its arrival took; body_message_id: the message
 whose body this one shares; parent_message_id: the message that it was forked from, or submitted with; identity: what
 two copies of a message that arrived twice have in common; has_verp: each recipient has a return path of its own;
 submitted_by: the number of the role (mail/role_numbers.sql).';

@@ -286,13 +286,14 @@ begin
   end if;
   insert into parley_mail._p_message (
     message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
-    expires_at, source, submitted_by, size, content_id, parent_message_id, has_utf8_addresses, has_verp, on_status, tag,
-    subject, body
+    expires_at, source, directionality, submitted_by, size, content_id, parent_message_id, has_utf8_addresses, has_verp,
+    on_status, tag, subject, body
   )
   values (
     _p_store_message.message_id, gen_random_uuid(), _p_store_message.header_message_id, _p_store_message.sender,
     addresses, case when options.notify is not null then array_fill(options.notify, array[cardinality(addresses)]) end,
-    options.ret, options.envid, v_priority, options.not_before, options.expires_at, 'SQL', submitter.number, v_size,
+    options.ret, options.envid, v_priority, options.not_before, options.expires_at, 'SQL', 'ORIGINATING',
+    submitter.number, v_size,
     case when v_size > 8000 then parley_mail._p_stored_content(_p_store_message.message_id, rendered) end, parent,
     not parley_mail._p_is_ascii(_p_store_message.sender || array_to_string(addresses, '')), options.has_verp,
     options.on_status, options.tag, left(_p_store_message.subject, 500), case when v_size <= 8000 then rendered end

@@ -31,11 +31,13 @@ begin
   with message as (
     insert into parley_mail._p_message (
       message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
-      expires_at, source, submitted_by, size, has_utf8_addresses, has_verp, on_status, tag, subject, body
+      expires_at, source, directionality, submitted_by, size, has_utf8_addresses, has_verp, on_status, tag, subject,
+      body
     )
     select nextval('parley_mail._p_message_id'), m.id, format('<%s@%s>', m.id, v_domain), sender.address,
       array[m.address], case when options.notify is not null then array[options.notify] end, options.ret, options.envid,
-      options.priority, options.not_before, options.expires_at, 'SQL', submitter.number, octet_length(m.body),
+      options.priority, options.not_before, options.expires_at, 'SQL', 'ORIGINATING', submitter.number,
+      octet_length(m.body),
       not parley_mail._p_is_ascii(sender.address || m.address), options.has_verp, options.on_status, options.tag,
       left(_p_send_alike.subject, 500), m.body
     from (

@@ -20,6 +20,8 @@ func (f *Folder) envelope(header message.Header) (message.Envelope, message.Head
 	var err error
 	if f.IsReplay {
 		envelope.Source, envelope.Connector = message.SourceReplay, "replay"
+		// The file of a program that does not say it may be a message of anybody.
+		envelope.Directionality = message.Incoming
 		header, err = f.replayed(header, &envelope)
 	} else {
 		header, err = f.picked(header, &envelope, now)
@@ -58,7 +60,7 @@ const createdBy = "Parley"
 
 // replayed reads the envelope out of the fields before the header proper, and takes them off.
 func (f *Folder) replayed(header message.Header, envelope *message.Envelope) (message.Header, error) {
-	hasSender, isOurs := false, false
+	hasSender, isOurs, originates := false, false, false
 	at := 0
 	for ; at < len(header); at++ {
 		field := header[at]
@@ -79,8 +81,13 @@ func (f *Folder) replayed(header message.Header, envelope *message.Envelope) (me
 			envelope.Helo = value
 		case "x-sourceipaddress":
 			envelope.Peer, err = netip.ParseAddr(value)
+		case "x-directionality":
+			originates = strings.EqualFold(value, message.Originating)
 		case "x-source", "x-extendedmessageprops":
 		case "x-endofinjectedxheaders":
+			if isOurs && originates { // and behind this field nobody else's begin
+				envelope.Directionality = message.Originating
+			}
 			at++
 			return f.finishReplay(header[at:], envelope, hasSender, isOurs)
 		default:

@@ -261,6 +261,9 @@ func (t *transaction) compose() {
 		header = header.Completed(c.connector.FQDN, now)
 	}
 	e := &t.envelope
+	if header.IsFromOutside() {
+		e.Directionality = message.Incoming
+	}
 	e.HeaderMessageID, e.Subject, e.Priority = header.Value("Message-Id"), header.Value("Subject"), message.PriorityOf(header)
 	trace := message.Trace{
 		Helo: t.helo, PeerName: c.name(), Peer: c.peer.Addr(),

@@ -25,7 +25,9 @@ type Message struct {
 	// EightBit is whether the message was said to have bytes above 127, and UTF8 whether an address or the header was; a host that does
 	// not know such messages gets those of which it is not so.
 	EightBit, UTF8 bool
-	Recipients     []Recipient
+	// IsOriginating is whether somebody of ours submitted it here, and nobody from outside brought it.
+	IsOriginating bool
+	Recipients    []Recipient
 	// Open opens the body; its lines end with CRLF. It is called once for each transaction, and before that where a host does not know what
 	// the message may need.
 	Open func(ctx context.Context) (io.ReadCloser, error)

@@ -56,7 +56,7 @@ func laneOf(hop send.Hop) string { return hop.Kind + "/" + hop.Connector + "/" +
 func (d *deliveries) delivery(c mailstore.Claimed) send.Delivery {
 	message := send.Message{
 		ID: c.NetworkMessageID, Sender: c.Sender, Return: c.Return, EnvelopeID: c.EnvelopeID, Size: c.Size, Received: c.ReceivedAt,
-		EightBit: c.IsEightBit, UTF8: c.HasUTF8Addresses, Recipients: make([]send.Recipient, len(c.Addresses)),
+		EightBit: c.IsEightBit, UTF8: c.HasUTF8Addresses, IsOriginating: c.IsOriginating, Recipients: make([]send.Recipient, len(c.Addresses)),
 		Open: func(ctx context.Context) (io.ReadCloser, error) { return d.open(ctx, c), nil },
 	}
 	for i, address := range c.Addresses {

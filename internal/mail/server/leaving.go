@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/mail"
 	"net/textproto"
-	"strings"
 
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/send"
@@ -20,7 +18,8 @@ import (
 const maximumLeavingHeader = 65 << 20
 
 // leavingCarrier does to messages what has to be done when they leave (spec section 11.4): first the fields go in which our own nodes
-// write to each other, and then DKIM signs, where there is a key of the domain in From.
+// write to each other, and then DKIM signs what originates here, where there is a key of the domain in From. Another's message that only passes
+// through, by forwarding or a group, gets no signature: it would say that we wrote it.
 type leavingCarrier struct {
 	send.Carrier
 	settings func() *settings
@@ -80,10 +79,16 @@ func (w leavingWay) prepare(ctx context.Context, sent *send.Message) error {
 	}
 	header, replaced, _ := message.ParseHeader(written)
 	kept := header.Firewall(w.keeps)
-	if len(kept) != len(header) {
+	if w.keeps.Organization {
+		kept = kept.WithOrigin(sent.IsOriginating)
+	}
+	if w.keeps.Organization || len(kept) != len(header) {
 		with := kept.Bytes()
 		sent.Size += int64(len(with) - replaced)
 		sent.Open = func(ctx context.Context) (io.ReadCloser, error) { return behind(ctx, whole, with, replaced) }
+	}
+	if !sent.IsOriginating {
+		return nil
 	}
 	signatures, err := w.sign(ctx, kept, sent.Open)
 	if err != nil || len(signatures) == 0 {
@@ -119,19 +124,14 @@ func (w leavingWay) sign(
 		return nil, nil
 	}
 	var names []string
-	from := ""
 	for _, field := range header {
 		names = append(names, textproto.CanonicalMIMEHeaderKey(field.Name))
-		if field.Is("From") {
-			from = field.Value()
-		}
 	}
-	author, err := mail.ParseAddress(from)
-	if err != nil {
-		return nil, nil //nolint:nilerr // Who wrote several authors or none gets no signature.
+	authors, err := header.Authors()
+	if err != nil || len(authors) != 1 || len(header.All("From")) != 1 {
+		return nil, nil //nolint:nilerr // Who wrote several authors or none, or From twice, gets no signature.
 	}
-	_, domain, _ := strings.Cut(author.Address, "@")
-	keys := w.keys[strings.ToLower(domain)]
+	keys := w.keys[message.Fold(authors[0].Domain)]
 	if len(keys) == 0 {
 		return nil, nil
 	}

@@ -15,12 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/emersion/go-msgauth/dkim"
 	"github.com/emersion/go-smtp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/mail/server"
-	"github.com/parley-broker/parley/internal/mail/signing"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -352,38 +350,6 @@ func TestMailOfADaemonThatWasKilledIsAnothersWhenTheLeaseIsOver(t *testing.T) {
 	h.exec(`update parley_store._p_lease set until = now() - interval '1 second'`)
 	h.await("the mail", func() bool { return len(h.relayed()) == 1 })
 	h.await("the end", h.empty)
-}
-
-func TestMailIsSignedWithTheKeyOfItsDomain(t *testing.T) {
-	t.Parallel()
-	h := newHub(t)
-	private, record, err := signing.NewKey("ed25519")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.exec(`select parley_mail.create_object('signing key', 'first', jsonb_build_object('domain', 'example.org', 'selector', 's1',
-		'algorithm', 'ED25519-SHA256', 'private_key', $1::text))`, string(private))
-	h.start()
-	h.exec(`select parley_mail.send('Ann <ann@example.org>', array['x@c.example'], subject => 'hello', text => 'hello')`)
-	h.exec(`select parley_mail.send('bob@other.example', array['x@c.example'], subject => 'hello', text => 'hello')`)
-	h.await("the mail", func() bool { return len(h.relayed()) == 2 })
-	for _, relayed := range h.relayed() {
-		_, text, _ := strings.Cut(relayed, "\n")
-		found, err := dkim.VerifyWithOptions(strings.NewReader(text), &dkim.VerifyOptions{
-			LookupTXT: func(string) ([]string, error) { return []string{record}, nil },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ours := strings.Contains(text, "ann@example.org"); ours != (len(found) == 1) {
-			t.Errorf("%d signatures of %.300q", len(found), text)
-		}
-		for _, signature := range found {
-			if signature.Err != nil || signature.Domain != "example.org" {
-				t.Errorf("signature of %s: %v", signature.Domain, signature.Err)
-			}
-		}
-	}
 }
 
 func TestRightsOfPeersAreThoseOfTheirGroup(t *testing.T) {

@@ -27,7 +27,9 @@ type Claimed struct {
 	Content, BodyHolder int64
 	IsEightBit          bool
 	HasUTF8Addresses    bool
-	ReceivedAt          time.Time
+	// IsOriginating is whether it was submitted here by somebody of ours.
+	IsOriginating bool
+	ReceivedAt    time.Time
 	// Ordinals, Addresses, Notify and Originals have an element for each recipient; the last two are "" where nothing was said.
 	Ordinals                     []int32
 	Addresses, Notify, Originals []string
@@ -42,7 +44,7 @@ func Claim(
 ) ([]Claimed, error) {
 	rows, err := db.Query(ctx, `
 		select lease_id, item_id, lane, message_id, network_message_id::text, sender, coalesce(ret, ''), coalesce(envid, ''), size, body,
-			coalesce(content_id, 0), body_holder, is_eight_bit, has_utf8_addresses, received_at, ordinals, addresses,
+			coalesce(content_id, 0), body_holder, is_eight_bit, has_utf8_addresses, is_originating, received_at, ordinals, addresses,
 			array(select coalesce(n, '') from unnest(notify) with ordinality as u (n, o) order by o),
 			array(select coalesce(n, '') from unnest(original_recipients) with ordinality as u (n, o) order by o), return_paths
 		from parley_mail._p_claim($1::integer, $2::integer, $3::interval, $4::text, $5::text[])
@@ -52,7 +54,7 @@ func Claim(
 	}
 	claimed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Claimed, err error) {
 		err = row.Scan(&c.Lease, &c.Item, &c.Lane, &c.MessageID, &c.NetworkMessageID, &c.Sender, &c.Return, &c.EnvelopeID, &c.Size, &c.Body,
-			&c.Content, &c.BodyHolder, &c.IsEightBit, &c.HasUTF8Addresses, &c.ReceivedAt, &c.Ordinals, &c.Addresses, &c.Notify, &c.Originals,
+			&c.Content, &c.BodyHolder, &c.IsEightBit, &c.HasUTF8Addresses, &c.IsOriginating, &c.ReceivedAt, &c.Ordinals, &c.Addresses, &c.Notify, &c.Originals,
 			&c.ReturnPaths)
 		return c, err //nolint:wrapcheck // Wrapped below.
 	})

@@ -1,0 +1,36 @@
+package receive_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/parley-broker/parley/internal/mail/receive"
+)
+
+// A server of the same organization vouches for those who use it; of what it has itself from outside it says so, and only it may say it.
+func TestAServerOfOursSaysWhatItHasFromOutside(t *testing.T) {
+	t.Parallel()
+	loopback := netip.MustParseAddr("127.0.0.1")
+	servers := receive.NewConnector("in", receive.Internal)
+	servers.Bindings, servers.FQDN, servers.Limits.Tarpit = []netip.AddrPort{binding}, "mx.example.com", 0
+	servers.PeerServers = []receive.Range{{First: loopback, Last: loopback}}
+	for _, c := range []struct {
+		name, field, want string
+		connector         *receive.Connector
+	}{
+		{"one of ours, nothing said", "", "Originating", servers},
+		{"one of ours, of somebody inside", "X-Parley-Organization-Origin: Originating\r\n", "Originating", servers},
+		{"one of ours, of somebody outside", "X-Parley-Organization-Origin: incoming\r\n", "Incoming", servers},
+		{"an outsider", "X-Parley-Organization-Origin: Originating\r\n", "Incoming", internet()},
+	} {
+		f := start(t, nil, c.connector)
+		client := f.greeted()
+		client.begin()
+		client.send(c.field + "From: ann@example.net\r\nSubject: hello\r\n\r\nx\r\n.\r\n")
+		client.expect("250")
+		if got := f.store.only(t).envelope.Directionality; got != c.want {
+			t.Errorf("%s: the message is %s, not %s", c.name, got, c.want)
+		}
+		f.stop()
+	}
+}
