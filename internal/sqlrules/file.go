@@ -116,6 +116,7 @@ func Check(files []File) []Violation {
 		checkText(f, report)
 		checkTokens(f, report)
 		checkObjects(f, report)
+		checkMoves(f, report)
 		checkFunctions(f, raising, report)
 		checkQueries(f, report)
 		checkRights(f, asking, report)

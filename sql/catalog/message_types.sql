@@ -3,18 +3,23 @@
 -- Validation letters: N none, E empty, X XML, J JSON, F what a function of the user's says. The first three
 -- are Service Broker's; the others are ours. A body is checked when it is delivered, not by SEND (spec 2.2):
 -- see conversation/deliver.sql.
+--
+-- A validation function is known by its name, as an activation procedure is: pg_upgrade refuses columns of type
+-- regprocedure, and an oid would be another function where a dump is restored. Who takes the name of one that is gone
+-- gains nothing by it, because the rights of the function that has the name are asked at each call.
 
 create table parley._p_message_type (
   message_type_id integer primary key,
   name text collate "C" not null unique check (name <> '' and length(name) <= 128),
   owner regrole not null,
   validation "char" not null check (validation in ('N', 'E', 'X', 'J', 'F')),
-  validation_function regprocedure,
+  validation_schema text,
+  validation_name text,
   validation_setter regrole,
   schema_collection text,
   is_validated boolean not null generated always as (validation <> 'N') stored,
-  check ((validation_function is null) = (validation_setter is null)),
-  check ((validation = 'F') <= (validation_function is not null))
+  check (num_nulls(validation_schema, validation_name, validation_setter) in (0, 3)),
+  check ((validation = 'F') <= (validation_name is not null))
 );
 
 comment on table parley._p_message_type is 'Message types (spec 2.2).';
@@ -83,17 +88,14 @@ begin
   v_owner := parley._p_new_owner(v_caller, "authorization");
   v_validation := parley._p_validation(v_caller, validation, validation_function);
   insert into parley._p_message_type (
-    message_type_id, name, owner, validation, validation_function, validation_setter, schema_collection
+    message_type_id, name, owner, validation, validation_schema, validation_name, validation_setter, schema_collection
   )
-  values (
-    nextval('parley._p_object_id'),
-    create_message_type.name,
-    v_owner,
-    v_validation,
-    create_message_type.validation_function,
-    case when create_message_type.validation_function is not null then v_caller end,
-    create_message_type.schema_collection
-  )
+  select
+    nextval('parley._p_object_id'), create_message_type.name, v_owner, v_validation, n.nspname, p.proname,
+    case when p.oid is not null then v_caller end, create_message_type.schema_collection
+  from (select create_message_type.validation_function::oid as oid) as f
+  left join pg_proc as p using (oid)
+  left join pg_namespace as n on n.oid = p.pronamespace
   on conflict do nothing
   returning message_type_id into v_id;
   if v_id is null then
@@ -132,9 +134,12 @@ begin
   v_validation := parley._p_validation(v_caller, validation, validation_function);
   update parley._p_message_type as t
   set validation = v_validation,
-    validation_function = alter_message_type.validation_function,
-    validation_setter = case when alter_message_type.validation_function is not null then v_caller end,
+    validation_schema = n.nspname, validation_name = p.proname,
+    validation_setter = case when p.oid is not null then v_caller end,
     schema_collection = alter_message_type.schema_collection
+  from (select alter_message_type.validation_function::oid as oid) as f
+  left join pg_proc as p using (oid)
+  left join pg_namespace as n on n.oid = p.pronamespace
   where t.message_type_id = v_type.message_type_id;
   -- Senders that skip validation must read again.
   perform parley._p_forget_routes_of_type(v_type.message_type_id);

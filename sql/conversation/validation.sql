@@ -62,6 +62,25 @@ bytes that are no text, half of a surrogate pair, a NUL. The time it takes grows
 Arguments: body.
 Errors: none.';
 
+create function parley._p_validation_function(schema_name text, name text) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (
+    select p.oid
+    from pg_proc as p
+    join pg_namespace as n on n.oid = p.pronamespace
+    where n.nspname = schema_name
+      and p.proname = _p_validation_function.name
+      and oidvectortypes(p.proargtypes) = 'bytea'
+  );
+end
+$$;
+
+comment on function parley._p_validation_function(text, text) is
+'Finds the validation function that has a name; null when there is none. Unlike to_regprocedure it asks for no right.';
+
 create function parley._p_may_validate(setter oid, validation_function oid) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -136,16 +155,18 @@ declare
   v_schema name;
   v_name name;
   v_owner oid;
+  v_function oid;
 begin
   set local enable_seqscan to default;
   set local jit to default;
   set local plan_cache_mode to default;
-  v_version := parley._p_version(message_type.validation_function);
+  v_function := parley._p_validation_function(message_type.validation_schema, message_type.validation_name);
+  v_version := parley._p_version(v_function);
   select n.nspname, p.proname, p.proowner into v_schema, v_name, v_owner
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
-  where p.oid = message_type.validation_function;
-  if parley._p_may_validate(message_type.validation_setter, message_type.validation_function) is not true then
+  where p.oid = v_function;
+  if parley._p_may_validate(message_type.validation_setter, v_function) is not true then
     return false;
   end if;
   if parley._p_keeps_snapshot()
@@ -157,14 +178,14 @@ begin
       message = format('a message of type "%s" is not sent at this isolation level', message_type.name),
       detail = format(
         'Its validation function %s belongs to a role other than the owner of the broker.',
-        message_type.validation_function
+        v_function::regprocedure
       ),
       hint = 'Send it at READ COMMITTED.';
   end if;
   execute format(
     'select case when parley._p_version(%1$s) = %2$L and parley._p_version(%1$s) = %2$L then %3$I.%4$I(b.body) end'
     ' from (select $1 as body offset 0) as b',
-    message_type.validation_function::oid, v_version, v_schema, v_name
+    v_function, v_version, v_schema, v_name
   )
   into v_is_valid
   using body;
@@ -215,7 +236,7 @@ begin
     else
       null;
   end case;
-  if message_type.validation_function is not null then
+  if message_type.validation_name is not null then
     v_is_valid := parley._p_call_validation(message_type, body);
   end if;
   return coalesce(v_is_valid, false);

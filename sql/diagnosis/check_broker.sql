@@ -36,7 +36,7 @@ as $$
   select 9713, 'message type', t.message_type_id, t.name,
     'Its validation function does not exist: every message of this type fails.'
   from parley._p_message_type as t
-  where t.validation_function is not null and not exists (select from pg_proc as p where p.oid = t.validation_function)
+  where t.validation_name is not null and parley._p_validation_function(t.validation_schema, t.validation_name) is null
   union all
   select 9607, 'priority', p.priority_id, p.name, format('Its service %s does not exist.', p.local_service_id)
   from parley._p_priority as p

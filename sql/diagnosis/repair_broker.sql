@@ -94,7 +94,7 @@ begin
       update parley._p_queue as q set is_activation_enabled = false, modify_date = now() where q.queue_id = object_id;
     when error_number = 9713 then
       update parley._p_message_type as t
-      set validation_function = null, validation_setter = null, validation = case t.validation
+      set validation_schema = null, validation_name = null, validation_setter = null, validation = case t.validation
         when 'F' then 'N'
         else t.validation
       end

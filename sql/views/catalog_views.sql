@@ -26,7 +26,10 @@ select
     when 'F' then 'FUNCTION'
   end as validation_desc,
   null::integer as xml_collection_id,
-  t.validation_function
+  case
+    when t.validation_name is not null then
+      pg_catalog.format('%I.%I(bytea)', t.validation_schema, t.validation_name)
+  end as validation_function
 from parley._p_message_type as t
 where t.message_type_id < 65536
   or pg_catalog.pg_has_role(t.owner, 'usage')
