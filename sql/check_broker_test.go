@@ -17,7 +17,7 @@ type inconsistency struct {
 
 func (s session) check(call string) []inconsistency {
 	s.Helper()
-	rows, err := s.db.Query(s.Context(), "select error_number, object_kind, object_name, repair_number, repaired from parley."+call+" where level = 'ERROR'")
+	rows, err := s.db.Query(s.Context(), "select coalesce(error_number, 0) as error_number, object_kind, object_name, repair_number, repaired from parley."+call+" where level = 'ERROR'")
 	if err != nil {
 		s.Fatalf("%s: %v", call, describe(err))
 	}

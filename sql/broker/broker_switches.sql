@@ -69,13 +69,20 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_is_elsewhere boolean := parley._p_is_elsewhere();
+  v_schema text;
 begin
   perform parley._p_throw_switch(true);
   update parley._p_broker as b
   set is_broker_enabled = true, disabled_at = null,
     system_identifier = parley._p_system_identifier(), database_oid = parley._p_database_oid();
+  perform parley._p_advance_sequences();
   -- What it was restored from may be older than what other brokers know of it.
   if v_is_elsewhere then
+    for v_schema in
+      select s.schema from parley._p_moving_systems as s where s.function = '_p_go_on_elsewhere' order by s.schema
+    loop
+      execute format('select %I._p_go_on_elsewhere()', v_schema);
+    end loop;
     perform parley._p_begin_epoch();
   end if;
 end
@@ -145,6 +152,8 @@ begin
   if parley._p_broker_state() <> 'ENABLED' then
     perform parley._p_switch_on();
     perform parley._p_deliver_delayed(null);
+  else
+    perform parley._p_advance_sequences();
   end if;
 exception
   when lock_not_available then
@@ -154,7 +163,8 @@ $$;
 
 comment on function parley.enable_broker(boolean, integer, parley.caller) is
 'Enables the broker of this database under the id it has, and delivers what has waited, in order. For a broker that has
-moved: restored for recovery, on another server. Transactions that send are waited for.
+moved: restored for recovery, on another server. Transactions that send are waited for. Puts every sequence that is
+behind the rows with its numbers before them, as in a copy by logical replication, also of a broker that is enabled.
 Arguments: original_is_disabled, true when this database takes the place of the one it was copied from on the same
 server; wait_seconds, as disable_broker.
 Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.

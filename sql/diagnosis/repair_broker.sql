@@ -18,6 +18,10 @@ begin
     select d.error_number, d.object_kind, d.object_id, d.object_name, d.finding from parley._p_check_definitions() as d
     union all
     select c.error_number, c.object_kind, c.object_id, c.object_name, c.finding from parley._p_check_contents() as c
+    union all
+    select null, 'sequence', b.sequence::oid::bigint, b.sequence::text,
+      format('It has given %s, and there are rows with numbers up to %s.', b.last_number, b.floor)
+    from parley._p_sequences_behind() as b
   loop
     error_number := v_found.error_number;
     level := 'ERROR';
@@ -80,6 +84,8 @@ begin
       delete from parley._p_contract_message_type as u
       where u.service_contract_id = object_id
         and not exists (select from parley._p_message_type as t where t.message_type_id = u.message_type_id);
+    when object_kind = 'sequence' then
+      perform parley._p_advance_sequences();
     when error_number = 9678 then
       delete from parley._p_service_contract as u
       where u.service_id = object_id

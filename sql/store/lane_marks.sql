@@ -115,7 +115,9 @@ begin
   end if;
   select f.put_by, f.item_id, f.seen into v_first
   from parley_store._p_first_of(lane_id, priority, old.from_xact, old.from_item, '18446744073709551615') as f;
-  v_from := coalesce(v_first.put_by, greatest(pg_snapshot_xmax(v_first.seen), old.from_xact));
+  -- An item of another server may have a number that transactions here get only later; a mark that began with it would
+  -- pass by what they put.
+  v_from := least(v_first.put_by, greatest(pg_snapshot_xmax(v_first.seen), old.from_xact));
   -- What transactions put that were running then, and this one, may still come.
   v_xacts := array(
     select x.running from pg_snapshot_xip(v_first.seen) as x (running) where x.running < v_from
@@ -136,7 +138,8 @@ begin
     lane_id, priority, from_xact, from_item, other_xacts, other_items, system_identifier
   )
   values (
-    _p_renew_mark.lane_id, _p_renew_mark.priority, v_from, coalesce(v_first.item_id, 0), v_xacts, v_items,
+    _p_renew_mark.lane_id, _p_renew_mark.priority, v_from,
+    case when v_first.put_by = v_from then v_first.item_id else 0 end, v_xacts, v_items,
     parley_store._p_server()
   );
   delete from parley_store._p_lane_mark as m

@@ -1,0 +1,117 @@
+package sql_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// without are the sequences of which no row may say how far they were, with the reason.
+var without = map[string]string{
+	"wakeup": "until when somebody sleeps", "rollback": "counts of what came back, about messages that are there", "counter": "who counted that",
+	"_p_next_": "when to scan next: early is right", "_p_alarm_wakeup": "until when somebody sleeps", "_p_transmission_wakeup": "until when somebody sleeps",
+	"_p_savepoint_": "of transactions that run", "_p_framed_": "a counter of figures", "_p_leader_lease": "until when somebody leads",
+	"_p_poison_found": "a mark", "_p_trace_until": "until when something is traced", "_p_broker_switch": "a switch", "quota": "until where nobody counts",
+}
+
+// A sequence that is set back, as in a copy without the values of sequences, is found before anything is lost, and put right.
+func TestEverySequenceThatIsBehindIsFoundAndPutRight(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec(world)
+	b.conversation()
+	b.exec("select parley.create_queue('Simple', kind => 'SIMPLE')")
+	b.exec("select parley.put('Simple', 'a'), parley.put('Simple', 'b', deliver_at => now() + interval '1 day')")
+	b.exec("select parley_mail.send('shop', array['x@example.com'], 'Order', 'a')")
+	for _, sequence := range values[string](b.session, `
+		select c.oid::regclass::text from pg_class as c
+		where c.relkind = 'S' and c.relnamespace::regnamespace::text like 'parley%' order by 1`) {
+		if reason := reasonWithout(sequence); reason == "" {
+			t.Run(sequence, func(t *testing.T) { b.requireFoundBehind(t, sequence) })
+		}
+	}
+	equal(b.session, 0, "select count(*)::int from parley.check_broker() where level = 'ERROR'")
+}
+
+func reasonWithout(sequence string) string {
+	for part, reason := range without {
+		if strings.Contains(sequence, part) {
+			return reason
+		}
+	}
+	return ""
+}
+
+// requireFoundBehind sets a sequence back, and requires that it has a floor where its numbers are in use.
+func (b *broker) requireFoundBehind(t *testing.T, sequence string) {
+	t.Helper()
+	s := session{T: t, db: b.db}
+	equal(s, true, "select exists (select from parley._p_sequence_floors() as f where f.sequence = $1::text::regclass)", sequence)
+	floor := value[int64](s, "select coalesce(max(f.floor), 0) from parley._p_sequence_floors() as f where f.sequence = $1::text::regclass", sequence)
+	if floor <= value[int64](s, "select s.start_value from pg_sequences as s where format('%I.%I', s.schemaname, s.sequencename)::regclass = $1::text::regclass", sequence) {
+		return
+	}
+	const found = "select count(*)::int from parley.diagnose_configuration() as f where f.code = 'sequence-behind' and f.object_name = $1"
+	const checked = "select count(*)::int from parley.check_broker() as f where f.object_kind = 'sequence' and f.object_name = $1"
+	equal(s, 0, found, sequence)
+	s.exec("select setval($1::text::regclass, 1, false)", sequence)
+	equal(s, 1, found, sequence)
+	equal(s, 1, checked, sequence)
+	s.exec("select parley.enable_broker()")
+	equal(s, 0, found, sequence)
+	equal(s, true, "select nextval($1::text::regclass) > $2", sequence, floor)
+	s.exec("select setval($1::text::regclass, 1, false)", sequence)
+	equal(s, true, "select bool_or(f.repaired) from parley.check_broker(repair => true) as f where f.object_kind = 'sequence' and f.object_name = $1", sequence)
+	equal(s, 0, checked, sequence)
+}
+
+// What was sent while the sequence of a queue was behind is behind the readers too, who never return there; enabling the broker brings it back.
+func TestMessagesThatWerePassedByComeBackWhenTheBrokerIsEnabled(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	handle := b.dialog()
+	b.exec("select parley.send($1::uuid, $2, n::text) from generate_series(1, 2000) as g (n)", handle, request)
+	for b.receiveSome() > 0 {
+	}
+	b.exec("select setval((select position_sequence from parley._p_queue where name = 'Answering'), 1)")
+	for _, body := range []string{"first", "second", "third"} {
+		b.send(handle, request, body)
+	}
+	equal(b.session, 0, "select count(*)::int from parley.receive('Answering')")
+	equal(b.session, 1, "select count(*)::int from parley.diagnose_configuration() as f where f.code = 'messages-passed-by' and f.object_name = 'Answering'")
+	b.exec("select parley.enable_broker()")
+	equal(b.session, "first,second,third", "select string_agg(convert_from(message_body, 'UTF8'), ',') from parley.receive('Answering', top => 10)")
+	equal(b.session, 0, "select count(*)::int from parley.diagnose_configuration()")
+	b.send(handle, request, "fourth")
+	equal(b.session, "fourth", "select convert_from(message_body, 'UTF8') from parley.receive('Answering', top => 10)")
+}
+
+// receiveSome receives a hundred messages at most and gives how many it has got; readers record where to begin now and then.
+func (b *broker) receiveSome() int {
+	b.Helper()
+	b.exec("select setval('parley._p_next_probe', 0)")
+	return value[int](b.session, "select count(*)::int from parley.receive('Answering', top => 100)")
+}
+
+// Items of the store carry the number of a transaction. In another server transactions have lower ones, and what they put must not be passed by.
+func TestWorkOfAServerWithHigherTransactionsHidesNothingNewer(t *testing.T) {
+	t.Parallel()
+	for _, isEnabled := range []bool{false, true} {
+		t.Run(map[bool]string{false: "before it is enabled", true: "enabled"}[isEnabled], func(t *testing.T) {
+			t.Parallel()
+			b := newStore(t)
+			b.putWork("lane", 1, 1)
+			b.exec("update parley_store._p_item set put_by = '999999999999'")
+			if isEnabled {
+				b.exec("update parley._p_broker set system_identifier = 1")
+				b.exec("select parley.enable_broker()")
+				equal(b.session, true, "select bool_and(put_by < pg_current_xact_id()) from parley_store._p_item")
+			}
+			b.exec("select parley_store._p_renew_mark(i.lane_id, i.priority, parley_store._p_newest_mark(i.lane_id, i.priority)) from parley_store._p_item as i")
+			b.putWork("lane", 2, 2)
+			got := b.claim("lane", 10)
+			slices.Sort(got)
+			b.requireClaimed(got, []int64{1, 2})
+		})
+	}
+}
