@@ -16,8 +16,21 @@ create function parley._p_free_messages(
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_running xid[];
 begin
-  -- Whoever has claimed a row and still runs is in its xmax, too.
+  -- Whoever has claimed a row and still runs is in its xmax, too. Asked once for each, however many rows it holds.
+  v_running := parley._p_running(array(
+    select distinct n.taker
+    from (
+      select m.xmax as taker
+      from parley._p_message as m
+      where m.lane = _p_free_messages.lane and m.position >= from_position
+      order by m.position
+      limit rows_max
+    ) as n
+    where n.taker <> '0'
+  ));
   with scanned as materialized (
     select n.position, n.endpoint_id, n.xmax as taker
     from parley._p_message as n
@@ -29,7 +42,7 @@ begin
   from (
     select m.position
     from scanned as m
-    where (m.taker = '0' or not parley._p_is_running(m.taker))
+    where m.taker <> all (v_running)
       and parley._p_is_first_of_key(parley._p_owner_of_lane(_p_free_messages.lane), m.endpoint_id, m.position)
     order by m.position
     limit messages_max

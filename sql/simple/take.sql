@@ -12,7 +12,8 @@
 --   of one key only the first is taken   the condition of the scan: what another transaction has taken and not
 --     committed is still the first; messages of one key whose puts overlapped may be taken at once
 --   nothing that waits stands before where a scan begins   conversation/scan_hints.sql
--- Locks: message rows, skip locked. Cost of a call: four statements.
+-- Locks: message rows, skip locked. Cost of a call: four statements; what is in others' hands before the first free row
+-- is walked past in the index, 0.1 ms for 640 rows.
 
 create function parley._p_take_returned(queue parley._p_queue, priority integer, from_position bigint, rows_max integer)
 returns setof parley.taken_message
@@ -21,11 +22,29 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lane constant integer := parley._p_lane(queue.queue_id, priority);
+  v_takers xid[];
+  v_running xid[];
   v_first record;
   v_failed bigint;
   v_count integer;
 begin
-  -- Those that run have it in their hands; whoever has ended gave it back.
+  -- Those that run have it in their hands; whoever has ended gave it back. Asked once for each taker, however many rows
+  -- it holds: asked for each row, 640 rows in others' hands cost 4 ms a call.
+  v_takers := array(
+    select distinct n.taker
+    from (
+      select m.xmax as taker
+      from parley._p_message as m
+      where m.lane = v_lane and m.position >= from_position
+      order by m.position
+      limit rows_max
+    ) as n
+    where n.taker <> '0'
+  );
+  v_running := parley._p_running(v_takers);
+  if cardinality(v_running) = cardinality(v_takers) then
+    return;
+  end if;
   select n.ctid as row_id, n.position, n.taker into v_first
   from (
     select m.ctid, m.position, m.endpoint_id, m.xmax as taker
@@ -34,8 +53,8 @@ begin
     order by m.position
     limit rows_max
   ) as n
-  where n.taker <> '0'
-    and not parley._p_is_running(n.taker)
+  where n.taker = any (v_takers)
+    and n.taker <> all (v_running)
     and parley._p_is_first_of_key(queue.queue_id, n.endpoint_id, n.position)
   order by n.position
   limit 1;
@@ -75,7 +94,7 @@ $$;
 comment on function parley._p_take_returned(parley._p_queue, integer, bigint, integer) is
 'Takes the first message of a lane that came back after a rollback, alone, and counts that; or sets it aside when it
 came back too often.
-Arguments: queue; priority; from_position, where to begin; rows_max, among so many rows.
+Arguments: queue; priority; from_position, where to begin; rows_max, among so many rows (null: all).
 Errors: 9617 when it came back too often and the queue is to be disabled.';
 
 create function parley._p_is_first_of_key(queue_id integer, key_id bigint, "position" bigint) returns boolean
@@ -182,8 +201,9 @@ begin
     exit when v_taken = 0;
     v_left := v_left - v_taken;
   end loop;
-  if v_left = count and v_first.taker <> '0' then
-    return query select * from parley._p_take_returned(queue, priority, v_low, 2000);
+  -- All rows: behind any number in others' hands something may have come back.
+  if v_left = count then
+    return query select * from parley._p_take_returned(queue, priority, v_low, null);
   end if;
 end
 $$;
@@ -283,8 +303,11 @@ begin
         v_taken := v_taken + v_claimed;
         exit when v_claimed = 0 or v_taken = count;
       end loop;
-    end if;
-    if v_taken = 0 then
+      if v_taken = 0 then
+        return query select * from parley._p_take_returned(v_queue, 5, v_scan.low, null);
+        get diagnostics v_taken = row_count;
+      end if;
+    else
       return query select * from parley._p_take_by_priority(v_queue, count);
       get diagnostics v_taken = row_count;
     end if;
