@@ -134,7 +134,15 @@ begin
         from (
           select n.kind, (
             select coalesce(
-              jsonb_object_agg(o.name, parley_mail._p_effective(o.kind, o.settings) || o.secrets),
+              jsonb_object_agg(
+                o.name,
+                parley_mail._p_effective(o.kind, o.settings) || o.secrets || case
+                  when o.kind = 'credential' and o.settings ? 'role'
+                    and coalesce(o.settings -> 'allowed_senders', '[]') = '[]'
+                    then parley_mail._p_senders_of_role(o.settings ->> 'role')
+                  else '{}'
+                end
+              ),
               case n.kind
                 when 'organization' then jsonb_build_object(n.kind, parley_mail._p_effective(n.kind, '{}'))
                 else '{}'

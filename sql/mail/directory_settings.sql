@@ -83,7 +83,7 @@ from (values
   ('credential', 'role', 'text', null, null, null, null, false, false,
     'PostgreSQL role whose rights and password count instead'),
   ('credential', 'allowed_senders', 'texts', '[]', null, null, null, false, false,
-    'addresses or domains that it may send as; empty: all'),
+    'addresses or domains that it may send as, * for all; empty: accepted domains and the default domain'),
   ('credential', 'message_rate', 'integer', null, 1, 1000000, null, false, false, 'messages a minute')
 ) as d (kind, setting, type, default_value, least, largest, choices, is_required, is_secret, remark);
 

@@ -9,6 +9,9 @@ select e.number, 'PM' || lpad(e.number::text, 3, '0') as sqlstate, e.situation, 
 from (values
   (1, 'right', 'permission denied: %1$s mail', 'Role %2$I does not hold the right %1$s.',
     'An administrator of mail can grant it: select parley_mail.grant_right(%1$L, %2$L);'),
+  (1, 'sender', 'permission denied: to send as %1$s', 'Role %2$I may send as %3$s.',
+    'Send from one of these, or have an administrator of mail allow it: '
+      || 'select parley_mail.set_quota(%2$L, allowed_senders => array[''%1$s'']);'),
   (1, 'grant option', 'permission denied: to grant %1$s', 'Role %2$I does not hold it with the option to grant it.',
     'Ask an administrator of mail: the owner of the schema parley_mail or of the database, or who holds ADMINISTER.'),
   (1, 'grant to itself', 'permission denied: to grant %1$s to %2$s',

@@ -16,11 +16,13 @@ create type parley_mail._p_submitter as (
   expiry_seconds integer[],
   messages_per_minute integer,
   bytes_per_minute bigint,
-  has_quota boolean
+  has_quota boolean,
+  allowed_senders text[]
 );
 
 comment on type parley_mail._p_submitter is
-'Who submits, and what applies to the role. number: null before it has one (_p_number_of).';
+'Who submits, and what applies to the role. number: null before it has one
+(_p_number_of); allowed_senders: null where the domains that are ours are (mail/allowed_senders.sql).';
 
 create function parley_mail._p_submitter_of(caller oid) returns parley_mail._p_submitter
 language plpgsql stable
@@ -37,7 +39,8 @@ begin
     ), o.refusing_reason,
     o.default_domain, o.max_send_size, o.max_recipients, o.expiry_seconds,
     q.messages_per_minute, q.bytes_per_minute,
-    q.role_number is not null
+    q.role_number is not null,
+    q.allowed_senders
   into v_submitter
   from parley_mail._p_organization as o
   cross join (
@@ -50,7 +53,8 @@ begin
     end
   ) as m
   left join lateral (
-    select n.role_number, n.messages_per_minute, n.bytes_per_minute, n.is_exempt_from_pressure
+    select n.role_number, n.messages_per_minute, n.bytes_per_minute, n.is_exempt_from_pressure,
+      n.allowed_senders
     from parley_mail._p_quota as n
     where n.role_number = any (m.numbers || 0)
     order by n.role_number desc

@@ -96,6 +96,10 @@ begin
   if v_sender.display_name is null then
     sender := v_sender.address;
   end if;
+  found := parley_mail._p_require_sender(v_submitter, v_sender.address);
+  if headers is not null and jsonb_typeof(headers) = 'object' then
+    found := parley_mail._p_require_senders_of(v_submitter, headers);
+  end if;
   if v_submitter.number is null then
     v_submitter.number := parley_mail._p_number_of(v_submitter.role);
   end if;
@@ -137,6 +141,6 @@ comment on function parley_mail.send_batch(
 the recipients.
 Arguments: sender; recipients, up to 100,000; subject, text, html, headers, of all of them; variables, an object for all
 or an array with one for each recipient; the others as in parley_mail.send.
-Errors: PM001 the role does not hold SEND, PM010 malformed, PM012 too large, PM013 over the quota of the role, PM014
-resources are short.
+Errors: PM001 the role does not hold SEND, or may not send as this sender, PM010 malformed, PM012 too large, PM013 over
+the quota of the role, PM014 resources are short.
 Source: spec mail 4.3.';

@@ -137,6 +137,10 @@ begin
   if v_sender.display_name is null then
     sender := v_sender.address;
   end if;
+  found := parley_mail._p_require_sender(v_submitter, v_sender.address);
+  if headers is not null and jsonb_typeof(headers) = 'object' then
+    found := parley_mail._p_require_senders_of(v_submitter, headers);
+  end if;
   if raw is not null and (subject, text, html, headers, attachments, variables) is distinct from
     (null::text, null::text, null::text, null::jsonb, null::parley_mail.attachment[], null::jsonb) then
     found := parley_mail._p_raise('body', 'raw is given, and other parts of a message too.');
@@ -171,6 +175,7 @@ begin
   end if;
   if raw is not null then
     v_rendered := parley_mail._p_completed_raw(raw, v_header_id, clock_timestamp());
+    found := parley_mail._p_require_senders_within(v_submitter, v_rendered);
     subject := parley_mail._p_header_of(v_rendered, 'Subject');
     v_header_id := parley_mail._p_header_of(v_rendered, 'Message-ID');
   else
@@ -210,8 +215,8 @@ object for all or an array with one for each recipient: then {{name}} is filled 
 own, and the number is that of the first; on_status, a Parley service that is informed of what becomes of it; tag, a
 text of your own; verp, whether each recipient has a return path of its own, by which a bounce says whom it is about:
 local-part+user=domain@domain-of-sender.
-Errors: PM001 the role does not hold SEND, PM010 malformed, PM011 the key was used for other content, PM012 too large,
-PM013 over the quota of the role, PM014 resources are short.
+Errors: PM001 the role does not hold SEND, or may not send as this sender, PM010 malformed, PM011 the key was used for
+other content, PM012 too large, PM013 over the quota of the role, PM014 resources are short.
 Source: spec mail 4.3.';
 
 create function parley_mail._p_submitted_messages(caller parley.caller default parley.current_caller())

@@ -51,6 +51,18 @@ func (h Header) Addressees(most int) (sender Address, recipients []Address, err 
 // Authors are the addresses of From.
 func (h Header) Authors() ([]Address, error) { return h.addresses("From") }
 
+// Named are the addresses of all whom the header names as who wrote or sent the message: From, Sender, Resent-From and Resent-Sender.
+func (h Header) Named() (all []Address, err error) {
+	for _, name := range []string{"From", "Sender", "Resent-From", "Resent-Sender"} {
+		addresses, err := h.addresses(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, addresses...)
+	}
+	return all, nil
+}
+
 // addresses reads all fields of a name.
 func (h Header) addresses(name string) (all []Address, err error) {
 	for _, field := range h.All(name) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/parley-broker/parley/internal/mail/authenticity"
@@ -157,28 +158,32 @@ type Configuration struct {
 	Names []string
 	// IdentifiesMessages is whether messages get an identity, because a mailbox store asks whether it has them already.
 	IdentifiesMessages bool
+	// DefaultDomain is that of the organization, under which users may send although it takes no mail; "" means none.
+	DefaultDomain string
 	// RoutedDomains have a way of their own, such as *.example: no recipient there is refused for its domain.
 	RoutedDomains []string
 }
 
 // User is what holds for somebody who has authenticated.
 type User struct {
-	Senders           []string // addresses or domains that he may send as; none means all
+	Senders           []string // addresses and domains that he may send as, "*" for all; none means the domains that are ours
 	MessagesPerMinute int
 }
 
-// maySendAs reports whether the user may use a sender.
+// maySendAs reports whether the list of the user has a sender.
 func (u User) maySendAs(sender message.Address) bool {
-	return len(u.Senders) == 0 || slices.ContainsFunc(u.Senders, func(allowed string) bool {
-		return message.Fold(allowed) == message.Fold(sender.String()) || matchesDomain(allowed, sender.Domain)
+	return slices.ContainsFunc(u.Senders, func(allowed string) bool {
+		return allowed == "*" || message.Fold(allowed) == message.Fold(sender.String()) || matchesDomain(allowed, sender.Domain)
 	})
 }
 
-// MaySendAs reports whether a user may use a sender where no connector gives him rights: one in the accepted domains, or one that he is
-// allowed by name.
+// MaySendAs reports whether a user may use a sender where no connector gives him rights: one of his list, or where he has none one of the
+// domains that are ours. The rule for roles in SQL is the same (sql/mail/allowed_senders.sql).
 func (c *Configuration) MaySendAs(user string, sender message.Address) bool {
-	known := c.Users[user]
-	return known.maySendAs(sender) && (len(known.Senders) > 0 || c.isAccepted(sender.Domain))
+	if known := c.Users[user]; len(known.Senders) > 0 {
+		return known.maySendAs(sender)
+	}
+	return c.isAccepted(sender.Domain) || c.DefaultDomain != "" && strings.EqualFold(c.DefaultDomain, sender.Domain)
 }
 
 // Validate refuses what would not be what it seems. Two ranges are inside one another or apart, so only those that are the same compete.

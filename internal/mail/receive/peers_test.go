@@ -31,7 +31,7 @@ context.verify_mode = ssl.CERT_NONE
 with smtplib.SMTP(sys.argv[1], int(sys.argv[2]), timeout=30) as s:
     s.starttls(context=context)
     s.login("ann", "secret")
-    refused = s.sendmail("ann@example.com", ["x@example.net", "y@example.net"], "Subject: x\n\n.dot\n.\nlast", mail_options=["BODY=8BITMIME"], rcpt_options=["NOTIFY=FAILURE"])
+    refused = s.sendmail("ann@example.com", ["x@example.net", "y@example.net"], "From: ann@example.com\nSubject: x\n\n.dot\n.\nlast", mail_options=["BODY=8BITMIME"], rcpt_options=["NOTIFY=FAILURE"])
     assert refused == {}, refused
     from email.message import EmailMessage
     m = EmailMessage()

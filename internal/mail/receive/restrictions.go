@@ -120,17 +120,26 @@ func reservedRefusal(domain string) *Reply {
 	return nil
 }
 
-// authorRefusal gives the reply to a message in whose From there is somebody as whom the user may not send.
+// maySendAs reports whether the peer may name somebody as who wrote or sent a message. A user may by his list, or where he has none under the
+// domains that are ours; a right of the connector takes the place of these. Whom others name is for SPF, DKIM and DMARC to say.
+func (c *connection) maySendAs(sender message.Address) bool {
+	if c.user == "" || len(c.configuration.Users[c.user].Senders) == 0 && c.rights().Has(AnySender) {
+		return true
+	}
+	return c.configuration.MaySendAs(c.user, sender)
+}
+
+// authorRefusal gives the reply to a message of a user whose header names somebody as whom he may not send.
 func (t *transaction) authorRefusal() *Reply {
-	user := t.connection.configuration.Users[t.connection.user]
-	if len(user.Senders) == 0 {
+	c := t.connection
+	if c.user == "" || len(c.configuration.Users[c.user].Senders) == 0 && c.rights().Has(AnySender) {
 		return nil
 	}
-	authors, err := t.header.Authors()
-	if err != nil || len(authors) == 0 {
-		return NewReply(550, 7, 1, "From has no address that can be read, and you may send under some only")
+	named, err := t.header.Named()
+	if err != nil || t.header.Value("From") == "" {
+		return NewReply(550, 7, 1, "From is missing, or it, Sender or a Resent- field has no address that can be read")
 	}
-	if slices.ContainsFunc(authors, func(author message.Address) bool { return !user.maySendAs(author) }) {
+	if slices.ContainsFunc(named, func(one message.Address) bool { return !c.maySendAs(one) }) {
 		return errForeignSender()
 	}
 	return nil

@@ -175,7 +175,7 @@ func TestNobodyAuthenticatesInTheClear(t *testing.T) {
 	c.say("MAIL FROM:<ann@example.com>", "250")
 	c.say("RCPT TO:<x@example.net>", "250")
 	c.say("DATA", "354")
-	c.send("Subject: x\r\n\r\nhello\r\n.\r\n")
+	c.send("From: ann@example.com\r\nSubject: x\r\n\r\nhello\r\n.\r\n")
 	c.expect("250 2.6.0")
 	m := f.store.only(t)
 	if m.envelope.AuthenticatedAs != "ann" || m.envelope.Directionality != "Originating" || m.envelope.HeaderMessageID == "" ||
@@ -382,7 +382,7 @@ func TestNetSMTPSends(t *testing.T) {
 	require(c.Rcpt("x@example.net"))
 	w, err := c.Data()
 	require(err)
-	_, err = io.WriteString(w, "Subject: x\n\n.dots\n..\n.\n")
+	_, err = io.WriteString(w, "From: ann@example.com\nSubject: x\n\n.dots\n..\n.\n")
 	require(err)
 	require(w.Close())
 	require(c.Quit())

@@ -153,9 +153,9 @@ func (c *connection) senderRefusal(rights Rights, sender message.Address, isOurs
 		return nil
 	case isOurs && !rights.Has(AuthoritativeSender):
 		return NewReply(550, 7, 1, "This peer may not send under a domain of ours")
-	case !isOurs && !rights.Has(AnySender):
+	case c.user == "" && !isOurs && !rights.Has(AnySender):
 		return NewReply(550, 7, 1, "The domain of the sender is none of ours")
-	case !c.configuration.Users[c.user].maySendAs(sender):
+	case !c.maySendAs(sender):
 		return errForeignSender()
 	}
 	return nil

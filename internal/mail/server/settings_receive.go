@@ -89,7 +89,7 @@ func (w *written) readReceiving(s *settings) error {
 	own := w.Objects.Organization["organization"]
 	s.receive = &receive.Configuration{
 		AcceptedDomains: slices.Sorted(maps.Keys(w.Objects.Domains)), ReceiveBytes: own.MaxReceiveSize, SendBytes: own.MaxSendSize,
-		Recipients: own.MaxRecipients, Users: make(map[string]receive.User),
+		Recipients: own.MaxRecipients, Users: make(map[string]receive.User), DefaultDomain: own.DefaultDomain,
 		Node: receive.NodeLimits{Connections: own.MaxConnections, ConnectionsPerMinute: own.ConnectionRate},
 	}
 	for name, written := range w.Objects.Receive {

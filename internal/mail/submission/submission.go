@@ -226,11 +226,11 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 	if err != nil {
 		return message.Envelope{}, err
 	}
-	authors, err := header.Authors()
+	named, err := header.Named()
 	if err != nil {
 		return message.Envelope{}, err
 	}
-	for _, one := range append(authors, sender) {
+	for _, one := range append(named, sender) {
 		if h.MaySend != nil && !h.MaySend(user, one) {
 			return message.Envelope{}, errSender
 		}

@@ -120,6 +120,22 @@ func TestMessageIsTakenAsItIs(t *testing.T) {
 	}
 }
 
+// Each field that names who wrote or sent a message is held to the rule for senders (403); what cannot be read is refused (400).
+func TestNobodyElseIsNamedAsSender(t *testing.T) {
+	t.Parallel()
+	h, s := newHandler(t)
+	for field, want := range map[string]int{
+		"Sender: eve@example.net": http.StatusForbidden, "Resent-From: eve@example.net": http.StatusForbidden,
+		"RESENT-SENDER: bob@example.com, eve@example.net": http.StatusForbidden, "From: eve@example.net\nSender: ann@example.com": http.StatusForbidden,
+		"Resent-From: <": http.StatusBadRequest, "Sender: bob@example.com": http.StatusAccepted, "Resent-From: bob@example.com": http.StatusAccepted,
+	} {
+		status, answer := post(t, h, "message/rfc822", "From: ann@example.com\nTo: bob@example.net\n"+field+"\n\nx")
+		if status != want || status == http.StatusAccepted && !strings.Contains(s.text, field) {
+			t.Errorf("%s: the answer is %d %s", field, status, answer)
+		}
+	}
+}
+
 func TestSameKeyIsOneMessage(t *testing.T) {
 	t.Parallel()
 	h, s := newHandler(t)
