@@ -121,6 +121,7 @@ func Check(files []File) []Violation {
 		checkQueries(f, report)
 		checkRights(f, asking, report)
 		checkWing(f, report)
+		checkReplicaIdentities(f, report)
 		slices.SortStableFunc(inFile, func(a, b Violation) int { return a.Line - b.Line })
 		found = append(found, inFile...)
 	}

@@ -36,10 +36,22 @@ func TestRulesRefuse(t *testing.T) {
 		{name: "commas out of place", sql: "-- Head.\nselect a,b , c;\n", want: []string{"spacing", "spacing"}},
 		{name: "a comma at the head of a line", sql: "-- Head.\nselect a\n  , b;\n", want: []string{"spacing"}},
 		{name: "odd indentation", sql: "-- Head.\nselect\n   1;\n", want: []string{"indentation"}},
-		{name: "a table outside of the schema", sql: "-- Head.\ncreate table _p_t (a int);\ncomment on table _p_t is 'T.';\n", want: []string{"schema"}},
-		{name: "a table with a public name", sql: "-- Head.\ncreate table parley.t (a int);\ncomment on table parley.t is 'T.';\n", want: []string{"private name"}},
-		{name: "a column that pg_upgrade refuses", sql: "-- Head.\ncreate table parley._p_t (a int, f regprocedure);\ncomment on table parley._p_t is 'T.';\n", want: []string{"movable column"}},
-		{name: "an array of what pg_upgrade refuses", sql: "-- Head.\ncreate table parley._p_t (f pg_catalog.regproc[]);\ncomment on table parley._p_t is 'T.';\n", want: []string{"movable column"}},
+		{name: "a table without replica identity", sql: "-- Head.\ncreate table parley._p_t (a int);\ncomment on table parley._p_t is 'T.';\n", want: []string{"replica identity"}},
+		{
+			name: "a replica identity of another table",
+			sql: "-- Head.\ncreate table parley._p_t (a int);\ncomment on table parley._p_t is 'T.';\n" +
+				"alter table parley._p_u replica identity full;\n",
+			want: []string{"replica identity"},
+		},
+		{
+			name: "a replica identity of its own",
+			sql: "-- Head.\ncreate table parley._p_t (a int);\ncomment on table parley._p_t is 'T.';\n" +
+				"alter table parley._p_t replica identity full;\n",
+		},
+		{name: "a table outside of the schema", sql: "-- Head.\ncreate table _p_t (a int primary key);\ncomment on table _p_t is 'T.';\n", want: []string{"schema"}},
+		{name: "a table with a public name", sql: "-- Head.\ncreate table parley.t (a int primary key);\ncomment on table parley.t is 'T.';\n", want: []string{"private name"}},
+		{name: "a column that pg_upgrade refuses", sql: "-- Head.\ncreate table parley._p_t (a int primary key, f regprocedure);\ncomment on table parley._p_t is 'T.';\n", want: []string{"movable column"}},
+		{name: "an array of what pg_upgrade refuses", sql: "-- Head.\ncreate table parley._p_t (a int primary key, f pg_catalog.regproc[]);\ncomment on table parley._p_t is 'T.';\n", want: []string{"movable column"}},
 		{name: "a domain that pg_upgrade refuses", sql: "-- Head.\ncreate domain parley.d as regnamespace;\ncomment on domain parley.d is 'D.';\n", want: []string{"movable column"}},
 		{name: "an index with a public name", sql: "-- Head.\ncreate unique index t_a on parley._p_t (a);\n", want: []string{"private name"}},
 		{name: "a view without comment", sql: "-- Head.\ncreate view parley.v as select 1 as a;\n", want: []string{"comment"}},

@@ -17,6 +17,8 @@ create table parley._p_catalog_change (is_empty boolean not null constraint _p_c
 comment on table parley._p_catalog_change is
 'Whoever changes the catalog holds a lock of it, ROW SHARE, until his transaction ends. It never holds a row.';
 
+alter table parley._p_catalog_change replica identity full;
+
 create function parley._p_change_catalog() returns trigger
 language plpgsql
 set search_path = pg_catalog, pg_temp

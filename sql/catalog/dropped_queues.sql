@@ -11,6 +11,8 @@ create table parley._p_dropped_queue (
 comment on table parley._p_dropped_queue is
 'One row for each queue that was used and then dropped: how much had been put on it, and what activation did for it.';
 
+alter table parley._p_dropped_queue replica identity full;
+
 create function parley._p_keep_totals(queue_id integer) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

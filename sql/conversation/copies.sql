@@ -19,6 +19,8 @@ comment on table parley._p_copy_progress is
 'The number of the next copy of what an endpoint sends under retention: the largest row
 counts. No row: it has to be counted.';
 
+alter table parley._p_copy_progress replica identity full;
+
 create index on parley._p_copy_progress (endpoint_id, sequence);
 
 create function parley._p_keep_sent(

@@ -55,6 +55,8 @@ comment on table parley._p_transit is
 'Messages that have their number and are on their way: first_sequence up to, not including, next_sequence. A
 bounded window for each destination.';
 
+alter table parley._p_transit replica identity full;
+
 alter table parley._p_transit alter column body set storage external;
 alter table parley._p_transit alter column frame set storage external;
 
@@ -68,6 +70,8 @@ create table parley._p_send_progress (
 comment on table parley._p_send_progress is
 'The next message_sequence_number of each endpoint that transmits: the largest row counts.';
 
+alter table parley._p_send_progress replica identity full;
+
 create index on parley._p_send_progress (endpoint_id, sequence);
 
 create table parley._p_accept_progress (
@@ -77,6 +81,8 @@ create table parley._p_accept_progress (
 
 comment on table parley._p_accept_progress is
 'The next number that each endpoint takes from its far side in another database: the largest row counts.';
+
+alter table parley._p_accept_progress replica identity full;
 
 create index on parley._p_accept_progress (endpoint_id, sequence);
 

@@ -38,6 +38,8 @@ comment on table parley._p_local_dialog is
 'What BEGIN DIALOG and the first SEND find in the catalog for two services of this database, a contract and a message
 type. Losing its rows costs time only.';
 
+alter table parley._p_local_dialog replica identity full;
+
 create index on parley._p_local_dialog (catalog_version, from_service, to_service, contract, message_type);
 
 create function parley._p_resolve_local_dialog(

@@ -34,6 +34,8 @@ create table parley._p_message (
 
 comment on table parley._p_message is 'Messages that wait to be received: one in body, or several in frame.';
 
+alter table parley._p_message replica identity full;
+
 alter table parley._p_message alter column body set storage external;
 alter table parley._p_message alter column frame set storage external;
 
@@ -49,6 +51,8 @@ create table parley._p_receive_progress (
 
 comment on table parley._p_receive_progress is
 'The next message_sequence_number of each endpoint: the largest row counts (spec 3.4).';
+
+alter table parley._p_receive_progress replica identity full;
 
 create index on parley._p_receive_progress (endpoint_id, sequence);
 
@@ -96,6 +100,8 @@ comment on table parley._p_scan_hint is
 
 create unique index on parley._p_scan_hint (lane, hint_id);
 
+alter table parley._p_scan_hint replica identity using index _p_scan_hint_lane_hint_id_idx;
+
 -- DialogTimer and Error messages go before all others of their conversation. RECEIVE sorts a conversation only when it
 -- is said here that there may be one: sorting takes reading all that waits in it.
 create table parley._p_expedited (
@@ -122,6 +128,8 @@ create table parley._p_retained (
 );
 
 comment on table parley._p_retained is 'Messages kept by retention.';
+
+alter table parley._p_retained replica identity full;
 
 create index on parley._p_retained (endpoint_id);
 

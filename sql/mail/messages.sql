@@ -94,4 +94,6 @@ comment on table parley_mail._p_submitted is
 'What roles that have a quota submitted in the last minutes. Appended to, so that sessions of a role do not wait for
 each other; what others have not committed yet is not counted, so that what is under way at once may pass a quota.';
 
+alter table parley_mail._p_submitted replica identity full;
+
 create index _p_submitted_at on parley_mail._p_submitted (submitted_by, at);

@@ -38,6 +38,8 @@ create table parley._p_outgoing (
 comment on table parley._p_outgoing is
 'Takes one message from SEND. It never holds a row: its trigger sends the message instead, and if it did not,
 the check would refuse the row.';
+
+alter table parley._p_outgoing replica identity full;
 comment on column parley._p_outgoing.caller is
 'Who sends. Nobody may insert into this column, so that its default decides; the trigger takes no row
 in which it is not current_user.';

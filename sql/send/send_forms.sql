@@ -72,6 +72,8 @@ create table parley._p_outgoing_to_many (
 comment on table parley._p_outgoing_to_many is
 'Takes one message for several conversations from SEND, as _p_outgoing takes one for one.';
 
+alter table parley._p_outgoing_to_many replica identity full;
+
 create function parley._p_send_outgoing_to_many() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -193,6 +195,8 @@ create table parley._p_outgoing_batch (
 
 comment on table parley._p_outgoing_batch is
 'Takes many messages for one conversation from send_batch, as _p_outgoing takes one.';
+
+alter table parley._p_outgoing_batch replica identity full;
 
 create function parley._p_send_outgoing_batch() returns trigger
 language plpgsql security definer

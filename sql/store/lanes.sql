@@ -89,6 +89,8 @@ comment on table parley_store._p_lane_priority is
 'Which priorities were used in a lane. Those above 10 are of items that were given back: they stand in front of the
 others of the priority that is 10 less.';
 
+alter table parley_store._p_lane_priority replica identity full;
+
 create index on parley_store._p_lane_priority (lane_id, priority);
 
 create function parley_store._p_leases_allowed(state parley_store._p_lane_state) returns integer

@@ -22,6 +22,8 @@ create table parley_store._p_tracking (
 comment on table parley_store._p_tracking is
 'Events of messages, a partition a day: _p_tracking_YYYYMMDD. log_id: a number of its own for each.';
 
+alter table parley_store._p_tracking replica identity full;
+
 create index on parley_store._p_tracking (message_id, at);
 create index on parley_store._p_tracking (at);
 
@@ -61,6 +63,7 @@ begin
     'create table parley_store.%I (like parley_store._p_tracking including defaults including constraints)', v_name
   );
   perform parley_store.take_back_relation(format('parley_store.%I', v_name)::regclass);
+  execute format('alter table parley_store.%I replica identity full', v_name);
   -- To attach it is less of a lock than to create it as a partition.
   execute format(
     'alter table parley_store._p_tracking attach partition parley_store.%I for values from (%L) to (%L)',

@@ -1,0 +1,34 @@
+package sqlrules
+
+import "slices"
+
+// checkReplicaIdentities holds the rule that each table has a replica identity. With a publication for all tables, which tools of change
+// capture make, PostgreSQL refuses to delete from a table that has none. A primary key is one; where the hot path has no use for such an
+// index, FULL costs nothing unless wal_level is logical.
+func checkReplicaIdentities(f File, report reporter) {
+	for i, s := range f.Statements {
+		kind, name := created(s)
+		if kind != "table" || hasPrimaryKey(s) {
+			continue
+		}
+		isGiven := slices.ContainsFunc(f.Statements[i+1:], func(later Statement) bool {
+			if !later.begins("alter", "table") {
+				return false
+			}
+			altered, next := qualified(later.Tokens, 2)
+			return slices.Equal(altered, name) && at(later.Tokens, next).is("replica") && at(later.Tokens, next+1).is("identity")
+		})
+		if !isGiven {
+			report(s.line(), "replica identity", "give %s a primary key, or alter table ... replica identity after it", dotted(name))
+		}
+	}
+}
+
+func hasPrimaryKey(s Statement) bool {
+	for i := range s.Tokens {
+		if at(s.Tokens, i).is("primary") && at(s.Tokens, i+1).is("key") {
+			return true
+		}
+	}
+	return false
+}
