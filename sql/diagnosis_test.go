@@ -343,11 +343,11 @@ func TestEveryCheckHasATest(t *testing.T) {
 	b := newBroker(t)
 	tested := map[string]bool{
 		// Tests of their own.
-		"binding-certificate-missing": true, "dialog-certificate-missing": true,
+		"binding-certificate-missing": true, "dialog-certificate-missing": true, "time-out-short": true,
 		"endpoint-missing": true, "peer-not-trusted": true, "peer-unknown": true,
 		"webhook-secret-plain": true, "certificate-expired": true, "certificate-expiring": true,
 		"rights-lost": true, "no-daemon": true, "transmission-backlog": true, "reader-slow": true, "reader-failing": true, "group-held": true,
-		"sender-open": true, "daemon-superuser": true, "messages-set-aside": true,
+		"sender-open": true, "daemon-superuser": true, "messages-set-aside": true, "isolation-default": true, "read-only-default": true, "time-out": true,
 		"old-snapshot": true, "old-prepared-transaction": true, "messages-from-the-future": true, "queue-full": true, "queue-nearly-full": true,
 		// Needs a server whose wal_level is logical: internal/verify/reliability.
 		"old-slot": true,

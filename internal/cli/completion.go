@@ -83,6 +83,9 @@ func (a *app) complete(ctx context.Context, list completer) []string {
 		return nil
 	}
 	defer closeConnection(ctx, conn)
+	if prepareSession(ctx, conn) != nil {
+		return nil
+	}
 	rows, err := conn.Query(ctx, string(list))
 	if err != nil {
 		return nil

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
+	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/internal/postgres"
 )
 
@@ -49,11 +51,20 @@ func (a *app) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, explainConnection(err)
 	}
-	if err := pinSearchPath(ctx, conn); err != nil {
+	if err := prepareSession(ctx, conn); err != nil {
 		closeConnection(ctx, conn)
 		return nil, err
 	}
 	return conn, nil
+}
+
+// prepareSession sets what the command relies on. Behind a pooler it may be that transactions begin at another level than READ COMMITTED:
+// then reading goes on, and what needs that level refuses by itself.
+func prepareSession(ctx context.Context, conn *pgx.Conn) error {
+	if err := pgdb.PrepareSession(ctx, conn); err != nil && !errors.Is(err, pgdb.ErrIsolation) {
+		return err
+	}
+	return nil
 }
 
 // printNotice passes on the notices of the broker and of mail.

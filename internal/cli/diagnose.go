@@ -250,7 +250,7 @@ func openOther(ctx context.Context, code, dsn string) (*pgx.Conn, *parley.Findin
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the database: %w", err)
 	}
-	if err := pinSearchPath(ctx, conn); err != nil {
+	if err := prepareSession(ctx, conn); err != nil {
 		closeConnection(ctx, conn)
 		return nil, nil, err
 	}

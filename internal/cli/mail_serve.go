@@ -16,6 +16,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/groupcommit"
 	mailmetrics "github.com/parley-broker/parley/internal/mail/metrics"
 	"github.com/parley-broker/parley/internal/mail/server"
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // mailConnections is how many sessions mail transport has at once besides those that write what arrives: categorizer, claims, outcomes and
@@ -80,7 +81,7 @@ func (m *servedMail) Prepare(ctx context.Context) error {
 		return fmt.Errorf("read the DSN: %w", err)
 	}
 	connecting.MaxConns = max(connecting.MaxConns, int32(mailConnections+groupcommit.Writers()))
-	connecting.AfterConnect = pinSearchPath
+	connecting.AfterConnect = pgdb.PrepareSession
 	if connecting.ConnConfig.RuntimeParams["application_name"] == "" {
 		connecting.ConnConfig.RuntimeParams["application_name"] = m.name
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/metrics"
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/daemon/timers"
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // servedConnections is enough for what the daemon itself asks of a database; its readers have connections of their own.
@@ -48,7 +49,7 @@ func (d *servedDatabase) Prepare(ctx context.Context) error {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "parley serve"
 	}
-	config.AfterConnect = pinSearchPath
+	config.AfterConnect = pgdb.PrepareSession
 	if len(s.listenDSNs) > 0 && s.listenDSNs[d.number] != "" {
 		if d.listen, err = pgx.ParseConfig(s.listenDSNs[d.number]); err != nil {
 			return fmt.Errorf("read the DSN for notifications: %w", err)

@@ -109,6 +109,9 @@ func (a *app) tail(ctx context.Context, out io.Writer, f following) error {
 		return fmt.Errorf("connect to the database: %w", err)
 	}
 	defer closeConnection(ctx, conn)
+	if err := prepareSession(ctx, conn); err != nil {
+		return err
+	}
 	follower, err := parley.Follow(ctx, conn, f.queue, f.position)
 	if err != nil {
 		return err

@@ -87,6 +87,7 @@ func (a *app) openPool(ctx context.Context) (*pgxpool.Pool, error) {
 	}
 	config.MaxConns = 2
 	config.ConnConfig.RuntimeParams["application_name"] = "parley top"
+	config.AfterConnect = prepareSession
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open connections: %w", err)

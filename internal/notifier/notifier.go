@@ -98,6 +98,10 @@ func (n *Notifier) connect(ctx context.Context) (conn *pgx.Conn, isPossible bool
 		_, isPossible, err = pgdb.Backend(ctx, conn)
 	}
 	if err == nil && isPossible {
+		// It is idle for as long as nobody is notified of anything.
+		_, err = conn.Exec(ctx, "set idle_session_timeout = 0", pgx.QueryExecModeSimpleProtocol)
+	}
+	if err == nil && isPossible {
 		_, err = conn.Exec(ctx, "listen parley", pgx.QueryExecModeSimpleProtocol)
 	}
 	if err != nil || !isPossible {

@@ -35,7 +35,8 @@ from (values
       || 'value.'),
   (8402, 'isolation', 'this needs a transaction at READ COMMITTED',
     'An older snapshot does not see all messages of the conversation.',
-    'Call it outside a transaction, or begin one at READ COMMITTED.'),
+    'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED. Where that is not the default any more, parley diagnose names '
+      || 'who has set another default_transaction_isolation, and the cure.'),
   (8402, 'groups of one', 'several groups cannot be received from a conversation or a group',
     'groups is %1$s, and a conversation handle or a group id was given.', 'Leave out groups, or what names the one.'),
   (8402, 'simple queue', 'queue "%1$s" is simple: nothing is received from it', null,

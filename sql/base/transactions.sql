@@ -61,3 +61,46 @@ $$;
 
 comment on function parley._p_full_transaction_id(xid) is
 'Gives the number of a transaction or subtransaction, such as the xmax of a row, at its full length, as xid8 has it.';
+
+create function parley._p_precedes_snapshot(transaction_id xid) returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select transaction_id::text in ('1', '2')
+    or pg_visible_in_snapshot(parley._p_full_transaction_id(transaction_id)::text::xid8, pg_current_snapshot())
+$$;
+
+comment on function parley._p_precedes_snapshot(xid) is
+'Reports whether a transaction that has committed, such as the xmin of a row, had ended when this statement''s snapshot
+was taken. It is false for this transaction itself.';
+
+create function parley._p_has_missed_nothing() returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_first constant bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  v_number bigint := v_first;
+begin
+  if exists (
+    select from pg_snapshot_xip(pg_current_snapshot()) as x (id) where pg_xact_status(x.id) = 'committed'
+  ) then
+    return false;
+  end if;
+  while v_number < v_first + 1000 loop
+    if pg_xact_status(v_number::text::xid8) = 'committed' then
+      return false;
+    end if;
+    v_number := v_number + 1;
+  end loop;
+  return false;
+exception
+  -- The next number that nobody has yet: the one before was the last.
+  when invalid_parameter_value then
+    return true;
+end
+$$;
+
+comment on function parley._p_has_missed_nothing() is
+'Reports whether nobody has committed since this statement''s snapshot was taken; false where more than 1,000
+transactions have begun since. It gives the present state at any isolation level.';

@@ -21,6 +21,38 @@ $$;
 comment on function parley._p_discard_messages(bigint) is
 'Removes whatever waits for an endpoint or is kept for it, and its alarms.';
 
+create function parley._p_sees_all_of(endpoint parley._p_endpoint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley._p_keeps_snapshot() then
+    return true;
+  end if;
+  -- END waits for readers and senders of a side, and no later one appends to it. So whoever sees that both sides have
+  -- ended sees all that belongs to them, but not if he has ended one himself: then his snapshot is older than that.
+  perform
+  from parley._p_endpoint as e
+  where e.endpoint_id = endpoint.endpoint_id and e.state = 'DO' and parley._p_precedes_snapshot(e.xmin)
+  for update;
+  if not found or exists (
+    select
+    from parley._p_endpoint as f
+    where f.endpoint_id = endpoint.far_endpoint_id and (f.state <> 'DO' or not parley._p_precedes_snapshot(f.xmin))
+  ) then
+    return false;
+  end if;
+  -- Another conversation may have come into the group since. The one that was alone in it is changed then, and could
+  -- not have been locked.
+  return endpoint.is_plain or parley._p_has_missed_nothing();
+end
+$$;
+
+comment on function parley._p_sees_all_of(parley._p_endpoint) is
+'Reports whether this transaction sees all that belongs to an endpoint, whose group it has locked: always at READ
+COMMITTED; at a level that keeps a snapshot, when both sides had ended before that and nobody has joined its group.
+Errors: 40001 the endpoint has changed since.';
+
 create function parley._p_remove_endpoint(endpoint parley._p_endpoint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -44,9 +76,8 @@ begin
   end if;
   -- Who holds the group may be about to begin a dialog in it, which must not find it gone (keeps S2).
   -- When this is our own side we hold it ourselves.
-  -- An older snapshot does not see all that belongs to it.
   perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
-  if not found or parley._p_keeps_snapshot() then
+  if not found or not parley._p_sees_all_of(endpoint) then
     perform parley._p_set_state(endpoint.endpoint_id, 'DO');
     perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp());
     return;
@@ -85,7 +116,7 @@ $$;
 comment on function parley._p_remove_endpoint(parley._p_endpoint) is
 'Removes one side of a conversation with all that belongs to it; a target leaves a tombstone, an empty group goes
 (spec 3.3, 3.6). When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is
-closed now and removed by an alarm.';
+closed now and removed by an alarm, in a later transaction.';
 
 create function parley._p_remove_both(near parley._p_endpoint, far parley._p_endpoint) returns void
 language plpgsql

@@ -65,6 +65,7 @@ declare
   -- Not clock_timestamp() itself: the index could not bound a search by it, and the ones that are
   -- not due would all be read.
   v_now timestamptz := clock_timestamp();
+  v_keeps_snapshot constant boolean := parley._p_keeps_snapshot();
 begin
   for v_alarm in
     select a.endpoint_id, a.kind
@@ -86,7 +87,7 @@ begin
     -- Others are at it, and each that cannot be claimed costs a subtransaction: a scan shows most that are held.
     continue when v_held >= 20 and queue_id is not null and parley._p_is_group_held(v_alarm.endpoint_id);
     v_is_claimed := case
-      when queue_id is null then parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind)
+      when queue_id is null and not v_keeps_snapshot then parley._p_claim_alarm(v_alarm.endpoint_id, v_alarm.kind)
       else parley._p_claim_alarm_and_groups(v_alarm.endpoint_id, v_alarm.kind)
     end;
     if v_is_claimed then
@@ -96,13 +97,13 @@ begin
       continue;
     end if;
     v_held := v_held + 1;
-    if queue_id is null then
+    if queue_id is null and not v_keeps_snapshot then
       -- What is held for long must not keep the rest.
       perform parley._p_put_off_alarm(
         v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second'
       );
     else
-      exit when v_held >= 40;
+      exit when v_held >= case when queue_id is null then 1000 else 40 end;
     end if;
   end loop;
   -- A timer set by a transaction that has not committed is not seen here, so scan again within a second in any case.
@@ -212,14 +213,16 @@ begin
   end if;
   raise exception 'held' using errcode = 'lock_not_available';
 exception
-  when lock_not_available then
+  -- At REPEATABLE READ somebody may have fired it, or changed the conversation, since the snapshot was taken.
+  when lock_not_available or serialization_failure then
     return false;
 end
 $$;
 
 comment on function parley._p_claim_alarm_and_groups(bigint, text) is
 'Claims an alarm for a reader, whose transaction goes on and may wait for others: nobody may have received from the
-groups, and be about to end what the reader holds then. What cannot be claimed is let go of.';
+groups, and be about to end what the reader holds then. The same for whoever keeps a snapshot. What cannot be claimed is
+let go of.';
 
 create function parley._p_put_off_alarm(
   endpoint_id bigint, kind text, due_before timestamptz, delay interval

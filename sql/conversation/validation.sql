@@ -180,7 +180,7 @@ begin
         'Its validation function %s belongs to a role other than the owner of the broker.',
         v_function::regprocedure
       ),
-      hint = 'Send it at READ COMMITTED.';
+      hint = 'Begin with BEGIN ISOLATION LEVEL READ COMMITTED; parley diagnose names who has set another default.';
   end if;
   execute format(
     'select case when parley._p_version(%1$s) = %2$L and parley._p_version(%1$s) = %2$L then %3$I.%4$I(b.body) end'

@@ -41,7 +41,8 @@ from (values
     'Both levels must be left at values below those at which they are entered.'),
   ('PS009', 'isolation', 'this needs READ COMMITTED',
     'The transaction is %1$s and does not see what others have done since it began.',
-    'Call it in a transaction of its own.')
+    'Begin with BEGIN ISOLATION LEVEL READ COMMITTED. Where that is not the default any more, parley diagnose names '
+      || 'who has set another default_transaction_isolation, and the cure.')
 ) as e (code, situation, message, cause, remedy);
 
 comment on view parley_store._p_error is 'The errors of the store; %1$s and the like stand for a value.';
