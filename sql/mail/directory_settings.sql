@@ -14,6 +14,8 @@ from (values
   ('mailbox store', 'address', 'text', null, null, null, null, true, false,
     'host:port or unix:path of LMTP; folder of Maildir, with {local} and {domain}'),
   ('mailbox store', 'max_connections', 'integer', '20', 1, 1000, null, false, false, 'of one node'),
+  ('mailbox store', 'max_recipients_per_message', 'integer', '1', 1, 10000, null, false, false,
+    'of one transaction by LMTP; stores write Delivered-To only where there is one'),
   ('mailbox store', 'full_is_permanent', 'boolean', 'false', null, null, null, false, false,
     'a full mailbox fails with 5.2.2 at once'),
   ('mailbox store', 'unknown_outcomes', 'choice', '"RETRY"', null, null, 'RETRY HOLD FAIL', false, false,

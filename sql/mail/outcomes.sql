@@ -223,7 +223,7 @@ begin
   for v_group in
     select d.policy, array_agg(d.item_id) as items, min(d.reason) as reason
     from (
-      select u.item_id, min(concat_ws(' ', u.status, u.reason)) as reason,
+      select u.item_id, min(concat_ws(' ', nullif(u.status, split_part(u.reason, ' ', 1)), u.reason)) as reason,
         case
           when count(r.message_id) = 0 then 'GONE'
           when bool_or(u.outcome = 'UNKNOWN' and parley_mail._p_unknown_policy(r.lane) = 'HOLD') then 'HOLD'

@@ -41,7 +41,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(jsonb_object_agg(n.lane, n.reason), '{}')
   from (
-    select r.lane, min(concat_ws(' ', u.status, u.reason)) as reason
+    select r.lane, min(concat_ws(' ', nullif(u.status, split_part(u.reason, ' ', 1)), u.reason)) as reason
     from unnest(outcomes) as u
     join parley_mail._p_recipient as r on r.message_id = u.message_id and r.ordinal = u.ordinal
     where u.outcome = 'UNKNOWN'

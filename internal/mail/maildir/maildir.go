@@ -1,6 +1,6 @@
 // Package maildir delivers messages into Maildirs: a directory a mailbox, a file a message.
 //
-// A message is written into tmp, synchronised, and moved into new; then new is synchronised. So a reader never sees a part of a message,
+// A message has the line ends of files, LF. It is written into tmp, synchronised, and moved into new; then new is synchronised. So a reader never sees a part of a message,
 // and what was reported as delivered survives a crash of the machine. The name of the file is made of the delivery, not of the moment: a
 // delivery that is repeated because its result was lost finds its file, and delivers nothing twice, as long as a reader has not moved the
 // file.
@@ -9,6 +9,8 @@
 package maildir
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -135,13 +137,53 @@ func write(path string, delivery Delivery) (err error) {
 		}
 	}()
 	header := fmt.Sprintf("Return-Path: <%s>\r\nDelivered-To: %s\r\n", delivery.Sender, delivery.Recipient)
-	if _, err := io.Copy(file, io.MultiReader(strings.NewReader(header), delivery.Body)); err != nil {
+	lines := &lineWriter{file: bufio.NewWriterSize(file, 64<<10)}
+	if _, err := io.Copy(lines, io.MultiReader(strings.NewReader(header), delivery.Body)); err != nil {
+		return fmt.Errorf("write the message: %w", err)
+	}
+	if err := lines.end(); err != nil {
 		return fmt.Errorf("write the message: %w", err)
 	}
 	if err := file.Sync(); err != nil {
 		return fmt.Errorf("synchronise the message: %w", err)
 	}
 	return nil
+}
+
+// lineWriter writes lines that end with CRLF as files have them, with LF: readers of Maildirs, and programs that get such a file by a pipe,
+// expect that. A CR elsewhere stays.
+type lineWriter struct {
+	file  *bufio.Writer
+	hasCR bool // that is not written yet
+}
+
+// Write writes a piece of a message.
+func (w *lineWriter) Write(piece []byte) (int, error) {
+	for rest := piece; len(rest) > 0; {
+		if w.hasCR && rest[0] != '\n' {
+			_ = w.file.WriteByte('\r') // It keeps its error.
+		}
+		w.hasCR = false
+		at := bytes.IndexByte(rest, '\r')
+		if at < 0 {
+			at = len(rest)
+		} else {
+			w.hasCR = true
+		}
+		if _, err := w.file.Write(rest[:at]); err != nil {
+			return 0, err //nolint:wrapcheck // The caller says what was done.
+		}
+		rest = rest[min(at+1, len(rest)):]
+	}
+	return len(piece), nil
+}
+
+// end writes what is left.
+func (w *lineWriter) end() error {
+	if w.hasCR {
+		_ = w.file.WriteByte('\r') // It keeps its error.
+	}
+	return w.file.Flush() //nolint:wrapcheck // The caller says what was done.
 }
 
 // synchronise makes the names in a directory survive a crash.

@@ -2,6 +2,7 @@ package maildir_test
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,10 +47,48 @@ func TestMessageBecomesAFileOfTheMailbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "Return-Path: <from@a.example>\r\nDelivered-To: Who@B.example\r\nSubject: x\r\n\r\nbody\r\n"
+	want := "Return-Path: <from@a.example>\nDelivered-To: Who@B.example\nSubject: x\n\nbody\n"
 	if string(content) != want {
 		t.Errorf("the message is %q", content)
 	}
+}
+
+// Lines end as those of files do, wherever the pieces are cut that are read; a CR that ends no line stays.
+func TestLinesEndAsThoseOfFiles(t *testing.T) {
+	t.Parallel()
+	for _, piece := range []int{1, 2, 3, 1000} {
+		store := maildir.Store{Root: t.TempDir()}
+		body := &slowReader{"A: 1\r\n\r\na\rb\r\r\nc\r\n\r\n\nd\r", piece}
+		if _, err := store.Deliver(maildir.Delivery{ID: "1", Sender: "x@y", Recipient: "a@b.example", Body: body}); err != nil {
+			t.Fatal(err)
+		}
+		found := files(t, store.Root+"/b.example/a/new/*")
+		if len(found) != 1 {
+			t.Fatalf("files are %q", found)
+		}
+		content, err := os.ReadFile(found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "Return-Path: <x@y>\nDelivered-To: a@b.example\nA: 1\n\na\rb\r\nc\n\n\nd\r"; string(content) != want {
+			t.Errorf("with %d bytes a time: %q, want %q", piece, content, want)
+		}
+	}
+}
+
+// slowReader gives a text in small pieces.
+type slowReader struct {
+	text  string
+	piece int
+}
+
+func (r *slowReader) Read(b []byte) (int, error) {
+	if r.text == "" {
+		return 0, io.EOF
+	}
+	n := copy(b, r.text[:min(r.piece, len(r.text))])
+	r.text = r.text[n:]
+	return n, nil
 }
 
 func TestRepeatedDeliveryAddsNothing(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -99,16 +100,13 @@ func loops(domain string) error {
 }
 
 // Addresses are the addresses of a host, those of version 6 and 4 in turn, and whether they were in a signed zone. It fails with an
-// [*Error]: 4.4.4 when the host has none, because an exchanger whose addresses are missing is more often being moved than gone.
+// [*Error]: 5.4.4 when the host has none, 4.4.3 when somebody must be asked again to know.
 func (r *Resolver) Addresses(ctx context.Context, host string) (addresses []netip.Addr, secure bool, err error) {
 	if literal, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return []netip.Addr{literal}, false, nil
 	}
 	six, sixErr := r.lookup(ctx, host, dns.TypeAAAA)
 	four, fourErr := r.lookup(ctx, host, dns.TypeA)
-	if sixErr != nil && fourErr != nil {
-		return nil, false, fourErr
-	}
 	var sixes, fours []netip.Addr
 	for _, record := range six.records {
 		if address, ok := netip.AddrFromSlice(record.(*dns.AAAA).AAAA); ok {
@@ -130,13 +128,19 @@ func (r *Resolver) Addresses(ctx context.Context, host string) (addresses []neti
 			addresses = append(addresses, fours[i])
 		}
 	}
-	if len(addresses) == 0 {
-		return nil, false, &Error{Enhanced: "4.4.4", Text: fmt.Sprintf("the host %s has no address", host)}
+	switch {
+	case len(addresses) > 0:
+	case sixErr != nil:
+		return nil, false, sixErr
+	case fourErr != nil:
+		return nil, false, fourErr
+	default:
+		return nil, false, &Error{Permanent: true, Enhanced: "5.4.4", Text: fmt.Sprintf("the host %s has no address", host)}
 	}
 	return addresses, sixErr == nil && fourErr == nil && six.secure && four.secure, nil
 }
 
-// Text are the TXT records of a name, each with its strings joined.
+// Text are the TXT records of a name, each with its strings joined, byte for byte as they are in the zone.
 func (r *Resolver) Text(ctx context.Context, name string) ([]string, error) {
 	known, err := r.lookup(ctx, name, dns.TypeTXT)
 	if err != nil {
@@ -144,9 +148,33 @@ func (r *Resolver) Text(ctx context.Context, name string) ([]string, error) {
 	}
 	texts := make([]string, len(known.records))
 	for i, record := range known.records {
-		texts[i] = strings.Join(record.(*dns.TXT).Txt, "")
+		texts[i] = unescaped(strings.Join(record.(*dns.TXT).Txt, ""))
 	}
 	return texts, nil
+}
+
+// unescaped takes out the escapes that the library writes into text: \" and \\ for themselves, \DDD for a byte by its decimal number.
+func unescaped(text string) string {
+	if !strings.Contains(text, `\`) {
+		return text
+	}
+	plain := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			plain = append(plain, text[i])
+			continue
+		}
+		i++
+		if i+3 <= len(text) {
+			if number, err := strconv.ParseUint(text[i:i+3], 10, 8); err == nil {
+				plain = append(plain, byte(number))
+				i += 2
+				continue
+			}
+		}
+		plain = append(plain, text[i])
+	}
+	return string(plain)
 }
 
 // TLSA are the records that say which certificate a host shows at a port. There are none unless they were in a signed zone.

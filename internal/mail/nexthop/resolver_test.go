@@ -202,12 +202,29 @@ func TestAddressesOfBothVersions(t *testing.T) {
 	if err != nil || len(addresses) != 3 || !addresses[0].Is6() || !addresses[1].Is4() || secure {
 		t.Errorf("addresses are %v, secure %v, %v", addresses, secure, err)
 	}
-	if _, _, err := resolver.Addresses(context.Background(), "bare.example"); err == nil {
-		t.Error("a host without an address was found")
+	for name, want := range map[string]nexthop.Error{
+		"bare.example":   {Permanent: true, Enhanced: "5.4.4"},
+		"absent.example": {Permanent: true, Enhanced: "5.4.4"},
+	} {
+		var failure *nexthop.Error
+		if _, _, err := resolver.Addresses(context.Background(), name); !errors.As(err, &failure) ||
+			failure.Permanent != want.Permanent || failure.Enhanced != want.Enhanced {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	literal, _, err := resolver.Addresses(context.Background(), "[2001:db8::2]")
 	if err != nil || len(literal) != 1 || literal[0].String() != "2001:db8::2" {
 		t.Errorf("a literal is %v, %v", literal, err)
+	}
+}
+
+func TestTextIsThatOfTheZone(t *testing.T) {
+	t.Parallel()
+	z := newZone(t, `plain.example. 300 IN TXT "v=STSv1; " "id=1;"`, `odd.example. 300 IN TXT "a\"b\\c\195\164 \0091"`)
+	for name, want := range map[string]string{"plain.example": "v=STSv1; id=1;", "odd.example": "a\"b\\cä \t1"} {
+		if texts, err := z.resolver(t).Text(t.Context(), name); err != nil || len(texts) != 1 || texts[0] != want {
+			t.Errorf("%s: %q, %v", name, texts, err)
+		}
 	}
 }
 

@@ -136,6 +136,9 @@ func TestDovecotTakesMailByLMTPAndReadsMaildirs(t *testing.T) {
 		if !strings.HasSuffix(got, "\n\n"+strings.ReplaceAll(body, "\r\n", "\n")) || !strings.Contains(got, "Return-Path: <ann@example.org>") {
 			t.Errorf("%s has %q", name, got)
 		}
+		if !strings.Contains(got, "Delivered-To: "+name+"\n") {
+			t.Errorf("%s has no field with his address: %q", name, got)
+		}
 	}
 
 	// A Maildir that we write, Dovecot reads.

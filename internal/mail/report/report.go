@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"mime/quotedprintable"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +48,8 @@ type Report struct {
 type Recipient struct {
 	// Final is the address as we have it, and Original as the sender gave it, with its type; "" when it gave none.
 	Final, Original string
-	// Status is the code of RFC 3463; Code and Text are the reply of Remote, or Text is what went wrong here.
+	// Status is the code of RFC 3463; Code and Text are the reply of Remote as it was received, or Text is what went wrong here. Remote is a
+	// name or an address.
 	Status, Text, Remote string
 	Code                 int
 	LastAttempt          time.Time
@@ -143,7 +145,7 @@ func (r Report) fields(w *bytes.Buffer) {
 			value = strings.Map(asciiOnly, value)
 		}
 		if value != "" {
-			fmt.Fprintf(w, "%s: %s\r\n", name, clean(value))
+			writeFolded(w, name+": "+clean(value))
 		}
 	}
 	date := func(name string, at time.Time) {
@@ -158,7 +160,7 @@ func (r Report) fields(w *bytes.Buffer) {
 	}
 	field("Original-Envelope-Id", r.EnvelopeID)
 	prefixed("Reporting-MTA", "dns", r.ReportingMTA)
-	prefixed("Received-From-MTA", "dns", r.ReceivedFrom)
+	prefixed("Received-From-MTA", "dns", hostName(r.ReceivedFrom))
 	date("Arrival-Date", r.Arrived)
 	for _, recipient := range r.Recipients {
 		w.WriteString("\r\n")
@@ -170,9 +172,9 @@ func (r Report) fields(w *bytes.Buffer) {
 		prefixed("Final-Recipient", kind, recipient.Final)
 		field("Action", string(r.Action))
 		field("Status", recipient.Status)
-		prefixed("Remote-MTA", "dns", recipient.Remote)
+		prefixed("Remote-MTA", "dns", hostName(recipient.Remote))
 		if recipient.Code != 0 {
-			field("Diagnostic-Code", fmt.Sprintf("smtp; %d %s %s", recipient.Code, recipient.Status, recipient.Text))
+			field("Diagnostic-Code", fmt.Sprintf("smtp; %d %s", recipient.Code, recipient.Text))
 		} else {
 			prefixed("Diagnostic-Code", "x-parley", recipient.Text)
 		}
@@ -182,6 +184,48 @@ func (r Report) fields(w *bytes.Buffer) {
 			date("Will-Retry-Until", recipient.RetryUntil)
 		}
 	}
+}
+
+// hostName is the name of a host as fields have it: an address stands in brackets (RFC 3464 section 2.1.2, RFC 5321 section 4.1.3).
+func hostName(name string) string {
+	switch address, err := netip.ParseAddr(name); {
+	case err != nil:
+		return name
+	case address.Unmap().Is4():
+		return "[" + address.Unmap().String() + "]"
+	default:
+		return "[IPv6:" + address.WithZone("").String() + "]"
+	}
+}
+
+const (
+	// lineLength is how long lines are where they can be folded at a blank, in bytes.
+	lineLength = 78
+	// wordLength is how long a word may be: with a name before it, it fits in the 998 bytes of a line.
+	wordLength = 900
+)
+
+// writeFolded writes a field on as many lines as it takes. A word that fits in no line is cut.
+func writeFolded(w *bytes.Buffer, field string) {
+	line := 0
+	for i, word := range strings.Split(field, " ") {
+		for len(word) > wordLength {
+			cut := strings.ToValidUTF8(word[:wordLength], "")
+			w.WriteString("\r\n " + cut)
+			word, line = word[len(cut):], wordLength
+		}
+		switch {
+		case i == 0:
+			w.WriteString(word)
+		case line+1+len(word) > lineLength && (i > 1 || line > lineLength) && word != "":
+			w.WriteString("\r\n " + word)
+			line = 0
+		default:
+			w.WriteString(" " + word)
+		}
+		line += 1 + len(word)
+	}
+	w.WriteString("\r\n")
 }
 
 // clean keeps a value in its line.

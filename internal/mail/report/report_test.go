@@ -26,7 +26,7 @@ func sample(action report.Action) report.Report {
 		Action: action, ReportingMTA: "hub.example", Postmaster: "postmaster@hub.example", To: "a@a.example", EnvelopeID: "QQ31",
 		ReceivedFrom: "client.example", Arrived: at, Date: at.Add(time.Hour), MessageID: "1@hub.example", Original: strings.NewReader(original),
 		Recipients: []report.Recipient{
-			{Final: "b@b.example", Original: "rfc822;list@c.example", Status: "5.1.1", Text: "no such user", Remote: "mx.b.example", Code: 550, LastAttempt: at},
+			{Final: "b@b.example", Original: "rfc822;list@c.example", Status: "5.1.1", Text: "5.1.1 no such user", Remote: "mx.b.example", Code: 550, LastAttempt: at},
 			{Final: "c@b.example", Status: "5.4.7", Text: "expired", RetryUntil: at.Add(24 * time.Hour), LogID: "17"},
 		},
 	}
@@ -171,11 +171,81 @@ func TestBytesBeyondASCIIStandWhereTheReportSaysSo(t *testing.T) {
 	r.Recipients[0].Text = "kein Postfach für b"
 	r.Original = strings.NewReader("Subject: x\r\n\r\nfür\r\n")
 	got := parse(t, r)
-	if text := got.groups[1].Get("Diagnostic-Code"); text != "smtp; 550 5.1.1 kein Postfach f?r b" {
+	if text := got.groups[1].Get("Diagnostic-Code"); text != "smtp; 550 kein Postfach f?r b" {
 		t.Errorf("the diagnostic is %q", text)
 	}
 	if got.header.Get("Content-Transfer-Encoding") != "8bit" || !strings.Contains(got.parts[2], "für") {
 		t.Errorf("header %v, returned %q", got.header, got.parts[2])
+	}
+}
+
+// A reply is repeated as it was received: without a status that the host did not say, and with that which it said of another class.
+func TestReplyIsRepeatedAsItWasReceived(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"no such user", "5.1.1 no such user", "2.1.0 odd", "5.7.1 no; 5.7.1 see https://x", ""} {
+		r := sample(report.Failed)
+		r.Original, r.Recipients[0].Text = strings.NewReader(original), text
+		got := parse(t, r)
+		if want := strings.TrimSpace("smtp; 550 " + text); got.groups[1].Get("Diagnostic-Code") != want {
+			t.Errorf("the diagnostic is %q, want %q", got.groups[1].Get("Diagnostic-Code"), want)
+		}
+		if got.groups[1].Get("Status") != "5.1.1" {
+			t.Errorf("the status is %s", got.groups[1].Get("Status"))
+		}
+	}
+}
+
+// No line has more than 998 bytes, whatever a host has replied: other hosts refuse longer ones.
+func TestLinesOfAReportAreNotTooLong(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{strings.Repeat("x", 1000), strings.Repeat("word ", 200), "a " + strings.Repeat("y", 950), strings.Repeat("ü", 500)} {
+		r := sample(report.Failed)
+		r.Original, r.Recipients[0].Text, r.Recipients[0].Remote = strings.NewReader(original), text, strings.Repeat("m", 255)
+		var written bytes.Buffer
+		if err := r.Write(&written); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(written.String(), "\r\n") {
+			if len(line) > 998 {
+				t.Errorf("a line has %d bytes: %.60s", len(line), line)
+			}
+		}
+		r.Original = strings.NewReader(original)
+		got := strings.ReplaceAll(parse(t, r).groups[1].Get("Diagnostic-Code"), " ", "")
+		if want := strings.ReplaceAll("smtp; 550 "+strings.ReplaceAll(text, "ü", "?"), " ", ""); got != want {
+			t.Errorf("the diagnostic is %q", got)
+		}
+	}
+}
+
+// A host without a name has its address in brackets.
+func TestAddressOfAHostStandsInBrackets(t *testing.T) {
+	t.Parallel()
+	for remote, want := range map[string]string{
+		"192.0.2.7": "dns; [192.0.2.7]", "2001:db8::7": "dns; [IPv6:2001:db8::7]", "::ffff:192.0.2.7": "dns; [192.0.2.7]",
+		"[192.0.2.7]": "dns; [192.0.2.7]", "mx.b.example": "dns; mx.b.example",
+	} {
+		r := sample(report.Failed)
+		r.Original, r.Recipients[0].Remote, r.ReceivedFrom = strings.NewReader(original), remote, remote
+		got := parse(t, r)
+		if got.groups[1].Get("Remote-Mta") != want || got.groups[0].Get("Received-From-Mta") != want {
+			t.Errorf("%s is %v", remote, got.groups[:2])
+		}
+	}
+}
+
+// What the host could not take is said as it was: a header is no address.
+func TestTextSaysWhatTheHostCannotTake(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[string]string{
+		"5.6.7": "addresses with other than ASCII letters", "5.6.9": "other than ASCII letters in its header", "5.6.3": "with these contents",
+		"5.4.4": "not known where mail for this domain goes",
+	} {
+		r := sample(report.Failed)
+		r.Original, r.Recipients[0].Status = strings.NewReader(original), status
+		if got := parse(t, r); !strings.Contains(got.parts[0], want) {
+			t.Errorf("of %s it says %s", status, got.parts[0])
+		}
 	}
 }
 

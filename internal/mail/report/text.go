@@ -51,6 +51,7 @@ var explanations = map[string]string{
 	"5.3":  "The message has too many recipients.",
 	"6.3":  "The recipient's mail server cannot take a message with these contents.",
 	"6.7":  "The recipient's mail server cannot take addresses with other than ASCII letters.",
+	"6.9":  "The recipient's mail server cannot take a message with other than ASCII letters in its header.",
 	"7.1":  "The recipient, or the recipient's mail server, does not take this message from you.",
 	"7.5":  "The connection to the recipient's mail server is not as secure as the message needs.",
 }
@@ -72,13 +73,13 @@ func (r Report) text() string {
 	for _, recipient := range r.Recipients {
 		fmt.Fprintf(&text, "\r\n  %s\r\n    status %s", clean(recipient.Final), clean(recipient.Status))
 		if recipient.Remote != "" {
-			fmt.Fprintf(&text, ", reported by %s", clean(recipient.Remote))
+			fmt.Fprintf(&text, ", reported by %s", clean(hostName(recipient.Remote)))
 		}
 		text.WriteString("\r\n")
 		if recipient.Text != "" {
 			reply := recipient.Text
 			if recipient.Code != 0 {
-				reply = fmt.Sprintf("%d %s %s", recipient.Code, recipient.Status, recipient.Text)
+				reply = fmt.Sprintf("%d %s", recipient.Code, recipient.Text)
 			}
 			fmt.Fprintf(&text, "    %s\r\n", clean(reply))
 		}

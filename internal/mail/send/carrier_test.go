@@ -1,6 +1,7 @@
 package send_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/pbkdf2"
@@ -39,6 +40,10 @@ func zone(t *testing.T, secure bool, records ...string) *nexthop.Resolver {
 	server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, asked *dns.Msg) {
 		response := new(dns.Msg).SetReply(asked)
 		response.AuthenticatedData = secure
+		if name := asked.Question[0].Name; strings.HasPrefix(name, "broken.") ||
+			strings.HasPrefix(name, "six-broken.") && asked.Question[0].Qtype == dns.TypeAAAA {
+			response.Rcode = dns.RcodeServerFailure
+		}
 		for _, record := range parsed {
 			if strings.EqualFold(record.Header().Name, asked.Question[0].Name) && record.Header().Rrtype == asked.Question[0].Qtype {
 				response.Answer = append(response.Answer, record)
@@ -75,14 +80,15 @@ func portOf(t *testing.T, address string) int {
 func TestHostProvesWhatThePoliciesOfItsDomainAsk(t *testing.T) {
 	t.Parallel()
 	own, other := certificate(t, "mx.b.example"), certificate(t, "mx.b.example")
-	tlsa := func(port int, shown *x509.Certificate) string {
-		return fmt.Sprintf("_%d._tcp.mx.b.example. 300 IN TLSA 3 1 2 %x", port, sha512.Sum512(shown.RawSubjectPublicKeyInfo))
+	tlsa := func(port int, usage string, shown *x509.Certificate) string {
+		return fmt.Sprintf("_%d._tcp.mx.b.example. 300 IN TLSA %s 1 2 %x", port, cmp.Or(usage, "3"), sha512.Sum512(shown.RawSubjectPublicKeyInfo))
 	}
 	for _, c := range []struct {
 		name      string
 		dane      bool
 		signed    bool
 		record    *x509.Certificate
+		usage     string
 		policy    *send.DomainPolicy
 		trusts    bool
 		clear     bool
@@ -95,6 +101,10 @@ func TestHostProvesWhatThePoliciesOfItsDomainAsk(t *testing.T) {
 		{name: "a record that does not fit", dane: true, signed: true, record: other.Leaf, want: "4.7.5"},
 		{name: "a record that does not fit counts only when it is authentic", dane: true, record: other.Leaf, encrypted: true},
 		{name: "a record, and a host without TLS", dane: true, signed: true, record: own.Leaf, clear: true, want: "4.7.5"},
+		{name: "a record that says nothing to SMTP asks for TLS, whoever the host is", dane: true, signed: true, usage: "1", record: other.Leaf, encrypted: true},
+		{name: "a record that says nothing to SMTP, and a host without TLS", dane: true, signed: true, usage: "1", record: own.Leaf, clear: true, want: "4.7.5"},
+		{name: "a record of an unsigned zone, and a host without TLS", dane: true, usage: "1", record: own.Leaf, clear: true},
+		{name: "a record where the connector does not ask", signed: true, record: other.Leaf, clear: true},
 		{name: "a policy that is kept", policy: &send.DomainPolicy{Hosts: []string{"*.b.example"}, Enforce: true}, trusts: true, encrypted: true},
 		{name: "a certificate that nobody vouches for", policy: &send.DomainPolicy{Hosts: []string{"mx.b.example"}, Enforce: true}, want: "4.7.5"},
 		{name: "a host that the policy does not name", policy: &send.DomainPolicy{Hosts: []string{"mx.c.example"}, Enforce: true}, trusts: true, want: "4.7.5"},
@@ -114,7 +124,7 @@ func TestHostProvesWhatThePoliciesOfItsDomainAsk(t *testing.T) {
 			port := portOf(t, h.serve(t))
 			records := []string{"b.example. 300 IN MX 10 mx.b.example.", "mx.b.example. 300 IN A 127.0.0.1"}
 			if c.record != nil {
-				records = append(records, tlsa(port, c.record))
+				records = append(records, tlsa(port, c.usage, c.record))
 			}
 			connector := send.Connector{Port: port, Hello: "client.example", DANE: c.dane, UsesMTASTS: true}
 			if c.trusts {
@@ -347,38 +357,5 @@ func TestConnectionComesFromTheAddressOfTheConnector(t *testing.T) {
 	defer way.Close()
 	if source := way.Ends().Source; source != "127.0.0.9" {
 		t.Errorf("it comes from %s", source)
-	}
-}
-
-// What stores answer of a mailbox that is full or elsewhere.
-func TestAnswersOfMailboxStores(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		reply, want     string
-		fullIsPermanent bool
-	}{
-		{reply: "452 4.2.2 over quota", want: "deferred 4.2.2"},
-		{reply: "452 4.2.2 over quota", fullIsPermanent: true, want: "failed 5.2.2"},
-		{reply: "551 5.1.6 moved", want: "rerouted 5.1.6"},
-		{reply: "550 5.1.1 no such user", fullIsPermanent: true, want: "failed 5.1.1"},
-	} {
-		h := &host{lmtp: true, answer: func(line string) string {
-			if strings.HasPrefix(line, "RCPT") {
-				return c.reply
-			}
-			return ""
-		}}
-		address := h.serve(t)
-		carrier := &send.MailboxCarrier{Store: func(string) (send.MailboxStore, bool) {
-			return send.MailboxStore{Network: "tcp", Address: address, Hello: "client.example", FullIsPermanent: c.fullIsPermanent}, true
-		}}
-		way, err := carrier.Connect(t.Context(), send.Hop{Kind: "MAILBOX", Connector: "local", Name: "-"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := outcome(way.Send(t.Context(), letter("Subject: x\r\n\r\nx\r\n", "a@b.example"))); got != c.want {
-			t.Errorf("%s: %s, want %s", c.reply, got, c.want)
-		}
-		way.Close()
 	}
 }

@@ -3,6 +3,8 @@ package send_test
 import (
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -76,6 +78,7 @@ type road struct {
 type roadWay struct {
 	road     *road
 	messages int
+	broken   bool
 }
 
 func (r *road) Limits(send.Hop) send.Limits { return r.limits }
@@ -102,6 +105,8 @@ func (w *roadWay) Send(ctx context.Context, message send.Message) []send.Result 
 	switch message.ID {
 	case "closes":
 		return []send.Result{{Class: send.Deferred, Code: 421, HostFailed: true}}
+	case "poisons": // The host closes at one recipient, and has said nothing of the others.
+		return w.poisoned(message)
 	case "breaks":
 		return []send.Result{{Class: send.Deferred, HostFailed: true}}
 	}
@@ -110,7 +115,22 @@ func (w *roadWay) Send(ctx context.Context, message send.Message) []send.Result 
 	}
 	return slices.Repeat([]send.Result{{Class: send.Delivered, Code: 250}}, max(1, len(message.Recipients)))
 }
-func (w *roadWay) Usable() bool    { return true }
+
+// poisoned answers 421 to the recipient poor, and says nothing of others beside him.
+func (w *roadWay) poisoned(message send.Message) []send.Result {
+	results := slices.Repeat([]send.Result{{Class: send.Delivered, Code: 250}}, len(message.Recipients))
+	for i, recipient := range message.Recipients {
+		if recipient.Address == "poor" {
+			results = slices.Repeat([]send.Result{{Enhanced: "4.4.2", Untried: true}}, len(message.Recipients))
+			results[i] = send.Result{Code: 421, Enhanced: "4.7.0"}
+			w.broken = true
+			break
+		}
+	}
+	return results
+}
+
+func (w *roadWay) Usable() bool    { return !w.broken }
 func (w *roadWay) Messages() int   { return w.messages }
 func (w *roadWay) Ends() send.Ends { return send.Ends{Host: "mx.b.example"} }
 func (w *roadWay) Close()          {}
@@ -233,6 +253,53 @@ func TestMessagesBehindOneThatClosesTheConnectionGoBackUntried(t *testing.T) {
 	}
 	if failed := slices.ContainsFunc(q.reports, func(r send.HopReport) bool { return r.Failure != nil }); tried != 2 || !failed {
 		t.Errorf("%d messages were tried; the host failed: %v", tried, failed)
+	}
+}
+
+// A host that closes the connection at one recipient gets the message for the others, and the messages behind it, over new connections.
+func TestRecipientAtWhomTheHostClosesKeepsUpNoOther(t *testing.T) {
+	t.Parallel()
+	to := func(addresses ...string) (recipients []send.Recipient, ordinals []int32) {
+		for i, address := range addresses {
+			recipients, ordinals = append(recipients, send.Recipient{Address: address}), append(ordinals, int32(i+1))
+		}
+		return recipients, ordinals
+	}
+	for _, c := range []struct {
+		addresses []string
+		want      string
+		opened    int
+	}{
+		{[]string{"poor"}, "421", 2},
+		{[]string{"a", "poor", "b"}, "250 421 250", 2},
+		{[]string{"poor", "a", "poor"}, "421 250 421", 3},
+		{[]string{"poor", "poor", "poor", "poor"}, "421 421 421 0", 4}, // whose turn does not come waits
+	} {
+		q, r := newQueue(), &road{}
+		batch := send.Batch{Lease: 1, Hop: hopTo("internet", "b.example")}
+		recipients, ordinals := to(c.addresses...)
+		others, ordinal := to("x")
+		batch.Deliveries = []send.Delivery{
+			{Item: 1, Ordinals: ordinals, Message: send.Message{ID: "poisons", Recipients: recipients}},
+			{Item: 2, Ordinals: ordinal, Message: send.Message{ID: "2", Recipients: others}},
+		}
+		q.batches <- batch
+		stop := dispatch(t, q, r)
+		q.await(t, 2)
+		stop()
+		var codes []string
+		for _, result := range q.outcomes[0].Results {
+			codes = append(codes, strconv.Itoa(result.Code))
+		}
+		if got := strings.Join(codes, " "); got != c.want || r.connections() != c.opened {
+			t.Errorf("%q: %s over %d connections, want %s over %d", c.addresses, got, r.connections(), c.want, c.opened)
+		}
+		if after := q.outcomes[1].Results; len(after) != 1 || after[0].Class != send.Delivered {
+			t.Errorf("%q: the message behind it came to %v", c.addresses, after)
+		}
+		if slices.ContainsFunc(q.reports, func(r send.HopReport) bool { return r.Failure != nil }) {
+			t.Errorf("%q: the whole next hop waits", c.addresses)
+		}
 	}
 }
 

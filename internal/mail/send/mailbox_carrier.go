@@ -18,8 +18,11 @@ type MailboxStore struct {
 	// FullIsPermanent is whether a mailbox that is full fails at once (5.2.2), instead of being tried until the message expires.
 	FullIsPermanent bool
 	Hello           string
-	Limits          Limits
-	Timeouts        Timeouts
+	// Recipients bounds those of one transaction by LMTP; 0 means one: stores write Delivered-To where there is one, and not where there are
+	// several.
+	Recipients int
+	Limits     Limits
+	Timeouts   Timeouts
 }
 
 // MailboxCarrier delivers into mailbox stores, by LMTP or into Maildirs.
@@ -45,7 +48,7 @@ func (m *MailboxCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
 	case store.Address != "":
 		opened, err := Open(ctx, Target{
 			Host: hop.Connector, Network: store.Network, Address: store.Address, LMTP: true, TLS: TLSPolicy{Mode: TLSOff}, Hello: store.Hello,
-			Timeouts: store.Timeouts,
+			Recipients: cmp.Or(store.Recipients, 1), Timeouts: store.Timeouts,
 		})
 		if err != nil {
 			return nil, err

@@ -20,11 +20,11 @@ func TestHostThatKnowsNeitherExtensionGetsWhatNeedsNone(t *testing.T) {
 		{name: "it was said without need", text: plain, isEightBit: true, isUTF8: true, want: "delivered 2.0.0"},
 		{name: "the body needs it and nobody said so", text: body, want: "failed 5.6.3"},
 		{name: "a long line needs it", text: "A: 1\r\n\r\n" + strings.Repeat("x", 70_000) + "\u00e4\r\n", want: "failed 5.6.3"},
-		{name: "the header needs it", text: header, isUTF8: true, extensions: []string{"8BITMIME"}, want: "failed 5.6.7"},
+		{name: "the header needs it", text: header, isUTF8: true, extensions: []string{"8BITMIME"}, want: "failed 5.6.9"},
 		{name: "only the body is beyond ASCII", text: body, isUTF8: true, extensions: []string{"8BITMIME"}, want: "delivered 2.0.0"},
 		{name: "an address needs it and nobody said so", text: plain, to: "\u00e4@b.example", extensions: []string{"8BITMIME"}, want: "failed 5.6.7"},
 		{name: "one of two needs it", text: plain, to: "\u00e4@b.example,a@b.example", isUTF8: true, extensions: []string{"8BITMIME"}, want: "failed 5.6.7, delivered 2.0.0"},
-		{name: "one of two needs it, as does the header", text: header, to: "\u00e4@b.example,a@b.example", isUTF8: true, extensions: []string{"8BITMIME"}, want: "failed 5.6.7, failed 5.6.7"},
+		{name: "one of two needs it, as does the header", text: header, to: "\u00e4@b.example,a@b.example", isUTF8: true, extensions: []string{"8BITMIME"}, want: "failed 5.6.9, failed 5.6.9"},
 		{name: "an address that the host can take", text: plain, to: "\u00e4@b.example", extensions: []string{"8BITMIME", "SMTPUTF8"}, want: "delivered 2.0.0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

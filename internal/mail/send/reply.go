@@ -32,19 +32,19 @@ func (e *replyError) Error() string {
 // enhancedCode is a status code of RFC 3463 at the beginning of a line.
 var enhancedCode = regexp.MustCompile(`^([245]\.[0-9]{1,3}\.[0-9]{1,3})(?: |$)`)
 
-// enhanced is the enhanced code of a reply and its text without it. A reply that has none, or one of another class, gets the general code
-// of its class.
-func (r reply) enhanced() (code, text string) {
-	code = fmt.Sprintf("%d.0.0", r.code/100)
-	kept := make([]string, len(r.lines))
-	for i, line := range r.lines {
-		kept[i] = line
+// enhanced is the enhanced code of a reply. A reply that has none, or one of another class, gets the general code of its class.
+func (r reply) enhanced() string {
+	code := fmt.Sprintf("%d.0.0", r.code/100)
+	for _, line := range r.lines {
 		if found := enhancedCode.FindStringSubmatch(line); len(found) > 1 && int(found[1][0]-'0') == r.code/100 {
-			code, kept[i] = found[1], strings.TrimSpace(line[len(found[1]):])
+			code = found[1]
 		}
 	}
-	return code, oneLine(strings.Join(kept, " "))
+	return code
 }
+
+// text is a reply as it was received, on one line: reports repeat it so (RFC 3464 section 2.3.6).
+func (r reply) text() string { return oneLine(strings.Join(r.lines, " ")) }
 
 // readReply reads one reply, of one line or several.
 func readReply(reader *bufio.Reader) (reply, error) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/parley-broker/parley/internal/mail/nexthop"
 )
@@ -37,7 +39,7 @@ type Result struct {
 	Code int
 	// Enhanced is the status code of RFC 3463, such as 4.2.0.
 	Enhanced string
-	// Text is the reply without its codes, or what went wrong here.
+	// Text is the reply behind its code, as it was received, or what went wrong here.
 	Text string
 	// Host is the host that replied, and Address its address; "" when none did.
 	Host, Address string
@@ -47,6 +49,8 @@ type Result struct {
 	Relayed bool
 	// HostFailed is whether it is the host or the way to it that failed, and not this message: the whole queue has to wait.
 	HostFailed bool
+	// Untried is whether nothing was said about this recipient, because the connection ended at another of the same message.
+	Untried bool
 }
 
 // OpenError is why there is no connection, as a result for each of the recipients.
@@ -54,7 +58,7 @@ type OpenError struct{ Result Result }
 
 // Error is the result as a sentence.
 func (e *OpenError) Error() string {
-	return fmt.Sprintf("connect to %s: %d %s %s", e.Result.Host, e.Result.Code, e.Result.Enhanced, e.Result.Text)
+	return fmt.Sprintf("connect to %s: %d %s", e.Result.Host, e.Result.Code, e.Result.Reason())
 }
 
 // unreachedError is why an address takes no connection.
@@ -79,8 +83,7 @@ func unreached(address string, err error) error {
 
 // resultOf reads a reply.
 func resultOf(host string, answered reply) Result {
-	result := Result{Code: answered.code, Host: host}
-	result.Enhanced, result.Text = answered.enhanced()
+	result := Result{Code: answered.code, Enhanced: answered.enhanced(), Text: answered.text(), Host: host}
 	switch answered.code / 100 {
 	case 2:
 		result.Class = Delivered
@@ -88,6 +91,32 @@ func resultOf(host string, answered reply) Result {
 		result.Class = Failed
 	}
 	result.HostFailed = answered.code == 421
+	return result
+}
+
+// Reason is the status and what was said, the status once where the host has said it.
+func (r Result) Reason() string {
+	if first, _, _ := strings.Cut(r.Text, " "); first == r.Enhanced {
+		return r.Text
+	}
+	return strings.TrimSpace(r.Enhanced + " " + r.Text)
+}
+
+// resultOfMessage reads the reply to a recipient or a message. A host that closes the connection then has said so to this message; whether
+// it takes others shows the next connection.
+func resultOfMessage(host string, answered reply) Result {
+	result := resultOf(host, answered)
+	result.HostFailed = false
+	return result
+}
+
+// resultOfRecipient reads the reply to a recipient. A host that says 552 has no room for more recipients, as RFC 821 had it (RFC 5321
+// section 4.5.3.1.10); with a code for the size of the message it means that.
+func resultOfRecipient(host string, answered reply) Result {
+	result := resultOfMessage(host, answered)
+	if answered.code == 552 && !slices.Contains([]string{"5.2.3", "5.3.4"}, result.Enhanced) {
+		result.Class, result.Enhanced = Deferred, "4"+result.Enhanced[1:]
+	}
 	return result
 }
 

@@ -112,6 +112,7 @@ func (s *SMTPCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
 		return nil, &OpenError{resultOfError(hop.Name, err)}
 	}
 	last := &OpenError{resultOfError(hop.Name, leadBack(hop, connector))}
+	mayPass := false
 	for i, host := range hosts {
 		if s.leadsBack(ctx, connector, hosts, i) {
 			s.Logger.WarnContext(ctx, "mail for a next hop would come back to this server", "hop", hop.Name, "host", host.Name)
@@ -124,12 +125,23 @@ func (s *SMTPCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
 		if err == nil {
 			return way, nil
 		}
-		if failed, is := errors.AsType[*OpenError](err); is {
-			last = failed
-		} else {
-			last = &OpenError{resultOfError(host.Name, err)}
+		failed, is := errors.AsType[*OpenError](err)
+		if !is {
+			failed = &OpenError{resultOfError(host.Name, err)}
 		}
+		if unresolved, is := errors.AsType[*nexthop.Error](err); is && unresolved.Permanent && len(connector.SmartHosts) == 0 {
+			// A domain none of whose hosts has an address takes no mail. A smart host without one is a mistake of ours, and what waits for it
+			// goes on once that is mended.
+			if !mayPass {
+				last = failed
+			}
+			continue
+		}
+		last, mayPass = failed, true
 		last.Result.HostFailed = true
+		if last.Result.Class == Failed && last.Result.Code == 0 {
+			last.Result.Class, last.Result.Enhanced = Deferred, "4"+last.Result.Enhanced[1:]
+		}
 		if ctx.Err() != nil {
 			break
 		}

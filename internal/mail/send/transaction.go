@@ -81,17 +81,11 @@ func (c *Connection) Send(ctx context.Context, message Message) []Result {
 		again := c.transaction(ctx, message, now, results)
 		if c.broken {
 			for _, i := range later {
-				results[i] = Result{Enhanced: "4.4.2", Text: "the connection was lost before this recipient was tried", Host: c.target.Host}
+				results[i] = untried(c.target.Host)
 			}
 			break
 		}
-		if len(again) == len(now) {
-			// The host has no room for any of them; the rest would fare no better.
-			for _, i := range later {
-				results[i] = results[again[0]]
-			}
-			break
-		}
+		// Whoever has no room in one transaction comes behind one that had: there are fewer each time.
 		left = slices.Concat(again, later)
 	}
 	if c.messages == before {
@@ -117,7 +111,10 @@ func (c *Connection) refuse(ctx context.Context, message *Message) *Result {
 		return &Result{Enhanced: "4.3.0", Text: oneLine(err.Error())}
 	}
 	if message.UTF8 && !c.offers("SMTPUTF8") {
-		return refusal("5.6.7", "the sender or the header is not in ASCII, and the host does not know SMTPUTF8")
+		if !ascii(message.Sender) {
+			return refusal("5.6.7", "the sender's address is not in ASCII, and the host does not know SMTPUTF8")
+		}
+		return refusal("5.6.9", "the header is not in ASCII, and the host does not know SMTPUTF8")
 	}
 	if message.EightBit && !c.offers("8BITMIME") {
 		return refusal("5.6.3", "the message has bytes above 127, and the host does not know 8BITMIME")
@@ -152,18 +149,19 @@ func (c *Connection) transaction(ctx context.Context, message Message, left []in
 	var accepted []int
 	for n, i := range left {
 		answered := replies[n+1]
-		results[i] = resultOf(c.target.Host, answered)
+		results[i] = resultOfRecipient(c.target.Host, answered)
 		switch {
+		case c.broken:
+			results[i] = untried(c.target.Host)
 		case answered.code/100 == 2:
 			accepted = append(accepted, i)
-		case answered.code == 452 && len(accepted) > 0:
+		case (answered.code == 452 || answered.code == 552) && results[i].Class == Deferred && len(accepted) > 0:
 			again = append(again, i)
-		}
-		if answered.code == 421 && !c.broken {
+		case answered.code == 421:
 			c.broken = true
 			// Whom the host accepted before it closed gets nothing either.
-			for _, before := range accepted {
-				results[before] = results[i]
+			for _, before := range slices.Concat(accepted, again) {
+				results[before] = untried(c.target.Host)
 			}
 		}
 	}
@@ -174,7 +172,7 @@ func (c *Connection) transaction(ctx context.Context, message Message, left []in
 	data := replies[len(replies)-1]
 	if data.code != 354 {
 		for _, i := range accepted {
-			results[i] = resultOf(c.target.Host, data)
+			results[i] = resultOfMessage(c.target.Host, data)
 			if data.code/100 == 2 {
 				results[i].Class = Deferred
 			}
@@ -185,6 +183,11 @@ func (c *Connection) transaction(ctx context.Context, message Message, left []in
 	}
 	c.data(ctx, message, accepted, results)
 	return again
+}
+
+// untried is for a recipient of whom nothing was said: the connection ended at another.
+func untried(host string) Result {
+	return Result{Enhanced: "4.4.2", Text: "the connection was lost before this recipient was tried", Host: host, Untried: true}
 }
 
 // converse sends the commands of a transaction and reads their replies. After 421 the host closes the connection and answers nothing
@@ -287,7 +290,7 @@ func (c *Connection) data(ctx context.Context, message Message, accepted []int, 
 			}
 			return
 		}
-		results[i] = resultOf(c.target.Host, answered)
+		results[i] = resultOfMessage(c.target.Host, answered)
 		results[i].Relayed = results[i].Class == Delivered && !c.target.LMTP && !c.offers("DSN")
 		c.broken = c.broken || answered.code == 421
 	}

@@ -93,9 +93,44 @@ func (d *Dispatcher) carry(ctx context.Context, batch Batch, carrier Carrier, wa
 	}
 }
 
-// send sends a message over a way, and gives the way that is open afterwards. Where each recipient has a return path of its own, each
-// is a message of its own to the host, and further ways are opened when one has carried as many as it may.
+// furtherWays bounds the ways that are opened for recipients of one message of whom nothing was said.
+const furtherWays = 2
+
+// send sends a message over a way, and gives the way that is open afterwards. Where the host closes the connection at one recipient, the
+// others are tried over another way: he would keep them from ever getting it.
 func (d *Dispatcher) send(
+	ctx context.Context, hop Hop, carrier Carrier, way Way, message Message, each int,
+) (results []Result, open Way) {
+	results, way = d.sendTo(ctx, hop, carrier, way, message, each)
+	for range furtherWays {
+		var left []int
+		rest := message
+		rest.Recipients = nil
+		for i, result := range results {
+			if result.Untried {
+				left, rest.Recipients = append(left, i), append(rest.Recipients, message.Recipients[i])
+			}
+		}
+		if len(left) == 0 || way == nil || hostFailure(results) != nil || ctx.Err() != nil {
+			break
+		}
+		way.Close()
+		opened, err := carrier.Connect(ctx, hop)
+		if err != nil {
+			return results, nil
+		}
+		var tried []Result
+		tried, way = d.sendTo(ctx, hop, carrier, opened, rest, each)
+		for n, i := range left {
+			results[i] = tried[n]
+		}
+	}
+	return results, way
+}
+
+// sendTo sends a message over a way, and gives the way that is open afterwards. Where each recipient has a return path of its own, each
+// is a message of its own to the host, and further ways are opened when one has carried as many as it may.
+func (d *Dispatcher) sendTo(
 	ctx context.Context, hop Hop, carrier Carrier, way Way, message Message, each int,
 ) (results []Result, open Way) {
 	if len(message.Recipients) < 2 || message.Recipients[0].ReturnPath == "" {
@@ -109,8 +144,7 @@ func (d *Dispatcher) send(
 			return results, way
 		}
 		if !way.Usable() || ctx.Err() != nil {
-			lost := Result{Enhanced: "4.4.2", Text: "the connection was lost before this recipient was tried", Host: way.Ends().Host}
-			return append(results, repeated(lost, len(left))...), way
+			return append(results, repeated(untried(way.Ends().Host), len(left))...), way
 		}
 		if way.Messages() < each {
 			continue

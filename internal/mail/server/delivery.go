@@ -163,7 +163,7 @@ func reportsOf(hops []send.HopReport) (reports mailstore.Hops) {
 	for _, hop := range hops {
 		text := ""
 		if hop.Failure != nil {
-			text = strings.TrimSpace(hop.Failure.Enhanced + " " + hop.Failure.Text)
+			text = hop.Failure.Reason()
 		}
 		reports.Lanes, reports.Errors = append(reports.Lanes, laneOf(hop.Hop)), append(reports.Errors, text)
 		reports.Began = append(reports.Began, hop.Began)

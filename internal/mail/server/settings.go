@@ -77,6 +77,7 @@ type mailboxStore struct {
 	Address         string `json:"address"`
 	FullIsPermanent bool   `json:"full_is_permanent"`
 	MaxConnections  int    `json:"max_connections"`
+	MaxRecipients   int    `json:"max_recipients_per_message"`
 	DuplicateWindow int    `json:"duplicate_window"`
 }
 
@@ -152,5 +153,7 @@ func (w mailboxStore) store(fqdn string) send.MailboxStore {
 	if path, is := strings.CutPrefix(w.Address, "unix:"); is {
 		network, address = "unix", path
 	}
-	return send.MailboxStore{Network: network, Address: address, Hello: fqdn, FullIsPermanent: w.FullIsPermanent, Limits: limits}
+	return send.MailboxStore{
+		Network: network, Address: address, Hello: fqdn, Recipients: w.MaxRecipients, FullIsPermanent: w.FullIsPermanent, Limits: limits,
+	}
 }
