@@ -1,8 +1,35 @@
 -- Messages that come whole: what is checked and what is added before they are stored (RFC 5322, spec mail 4.1).
 --
 -- Lines end with CR LF; a message that has LF alone throughout is made so, one that mixes them is refused, because what
--- ends a line decides where headers end. Bcc, internal headers and results under our names go, Message-Id and Date come
+-- ends a line decides where headers end. Lines have at most 998 bytes: next hops refuse or cut longer ones.
+-- Bcc, internal headers and results under our names go, Message-Id and Date come
 -- where they are missing.
+
+create function parley_mail._p_is_eight_bit(content bytea) returns boolean
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  -- What is left are the bytes above 127, as three octal digits, and line ends and letters, as they are.
+  select replace(encode(content, 'escape'), E'\\\\', '') ~ E'\\\\[23]'
+$$;
+
+comment on function parley_mail._p_is_eight_bit(bytea) is
+'Reports whether a message has bytes above 127: next hops are told so (RFC 6152).';
+
+create function parley_mail._p_longest_line(content bytea) returns integer
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  -- A byte is written as one character or more: most lines are short enough as they are written.
+  select coalesce(max(octet_length(decode(l.line, 'escape'))), 0)
+  from unnest(string_to_array(encode(content, 'escape'), E'\r\n')) as l (line)
+  where length(l.line) > 998
+$$;
+
+comment on function parley_mail._p_longest_line(bytea) is
+'Gives the bytes of the longest line of a message where it has more than 998 (RFC 5322 section 2.1.1), and otherwise at
+most 998.
+Arguments: content, lines that end with CR LF.';
 
 create function parley_mail._p_without_own_results(head text) returns text
 language plpgsql stable
@@ -71,6 +98,9 @@ begin
     raw := decode(replace(v_text, E'\n', E'\r\n'), 'escape');
   elsif replace(v_text, E'\r\n', '') ~ E'[\r\n]' then
     found := parley_mail._p_raise('raw', 'Some of its lines end with CR or LF alone.');
+  end if;
+  if parley_mail._p_longest_line(raw) > 998 then
+    found := parley_mail._p_raise('raw', 'One of its lines has more than 998 bytes.');
   end if;
   v_end := position(E'\\x0d0a0d0a'::bytea in raw);
   if v_end = 0 then

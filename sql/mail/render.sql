@@ -133,7 +133,7 @@ as $$
 begin
   return case
     when mailbox.display_name is null then mailbox.address
-    when not parley_mail._p_is_ascii(mailbox.display_name)
+    when not parley_mail._p_is_ascii(mailbox.display_name) or length(mailbox.display_name) > 250
       then parley_mail._p_encoded_words(mailbox.display_name) || ' <' || mailbox.address || '>'
     when mailbox.display_name ~ E'^[A-Za-z0-9!#$%&\'*+/=?^_`{|}~ -]+$'
       then mailbox.display_name || ' <' || mailbox.address || '>'
@@ -196,7 +196,9 @@ declare
   v_last integer := 1;
   v_encoded text;
 begin
-  if parley_mail._p_is_ascii(value) and length(value) <= 60 then
+  if value is null then
+    return null;
+  elsif parley_mail._p_is_ascii(value) and length(value) <= 60 then
     return format(E';\r\n %s="%s"', name, regexp_replace(value, E'(["\\\\])', E'\\\\\\1', 'g'));
   end if;
   -- A character is never cut: readers decode section by section.
@@ -222,5 +224,6 @@ end
 $$;
 
 comment on function parley_mail._p_parameter(text, text) is
-'Gives a parameter of a MIME header on lines of its own: quoted, or encoded and continued as RFC 2231 has it.
+'Gives a parameter of a MIME header on lines of its own: quoted, or encoded and continued as RFC 2231 has it; null
+without a value.
 Arguments: name; value, without control characters.';

@@ -31,12 +31,25 @@ comment on function parley_mail._p_text_part(text, text) is
 'Gives a part of text with its headers, without a line end behind it.
 Arguments: type, text/plain or text/html; written, the text.';
 
-create function parley_mail._p_attachment_part(attachment parley_mail.attachment, number integer) returns text
+create function parley_mail._p_is_attached_message(attachment parley_mail.attachment) returns boolean
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select attachment.content_type ~* '^message/rfc822 *(;|$)'
+$$;
+
+comment on function parley_mail._p_is_attached_message(parley_mail.attachment) is
+'Reports whether an attachment is a whole message; null where its type is not given.';
+
+create function parley_mail._p_attachment_part(
+  attachment parley_mail.attachment, number integer, mark text
+) returns text
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_type text := coalesce(attachment.content_type, 'application/octet-stream');
+  v_is_message boolean := coalesce(parley_mail._p_is_attached_message(attachment), false);
 begin
   if attachment.content is null then
     found := parley_mail._p_raise('attachment', number::text, 'It has neither content nor the hash of a stored one.');
@@ -44,21 +57,25 @@ begin
     found := parley_mail._p_raise('control', format('attachment %s', number));
   elsif v_type !~ (E'^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+'
       || E'(; *[A-Za-z0-9-]+=("[^"\\\\]*"|[^][ "(),/:;<=>?@\\\\]+))*$')
-    or length(v_type) > 200 or v_type ~* '^(multipart|message)/' or not parley_mail._p_is_ascii(v_type) then
+    or length(v_type) > 200 or not parley_mail._p_is_ascii(v_type)
+    or (v_type ~* '^(multipart|message)/' and not v_is_message) then
     found := parley_mail._p_raise('attachment', number::text, format('"%s" is no type.', left(v_type, 100)));
   elsif attachment.content_id !~ '^[A-Za-z0-9._%+@-]{1,200}$' then
     found := parley_mail._p_raise('attachment', number::text, 'Its content_id has characters that an id cannot have.');
   end if;
-  return 'Content-Type: ' || v_type || E'\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: '
-    || case when attachment.content_id is null then 'attachment' else 'inline' end
+  return 'Content-Type: ' || v_type || E'\r\nContent-Transfer-Encoding: ' || case
+      when not v_is_message then 'base64' when parley_mail._p_is_eight_bit(attachment.content) then '8bit' else '7bit'
+    end || E'\r\nContent-Disposition: ' || case when attachment.content_id is null then 'attachment' else 'inline' end
     || coalesce(parley_mail._p_parameter('filename', nullif(attachment.filename, '')), '')
     || coalesce(E'\r\nContent-ID: <' || attachment.content_id || '>', '') || E'\r\n\r\n'
-    || replace(encode(attachment.content, 'base64'), E'\n', E'\r\n');
+    || case when v_is_message then mark else replace(encode(attachment.content, 'base64'), E'\n', E'\r\n') end;
 end
 $$;
 
-comment on function parley_mail._p_attachment_part(parley_mail.attachment, integer) is
-'Gives an attachment as a part with its headers, without a line end behind it.
+comment on function parley_mail._p_attachment_part(parley_mail.attachment, integer, text) is
+'Gives an attachment as a part with its headers, without a line end behind it. A message has no encoding (RFC 2046
+section 5.2.1): a mark stands in its place, because its bytes may be no text of the database.
+Arguments: attachment; number, for errors; mark.
 Errors: PM010 no content, a malformed type or id, control characters.';
 
 create function parley_mail._p_multipart(subtype text, parts text[]) returns text
@@ -78,7 +95,9 @@ comment on function parley_mail._p_multipart(text, text[]) is
 'Puts parts together.
 Arguments: subtype, such as mixed; parts, each with its headers.';
 
-create function parley_mail._p_rendered_body(text text, html text, attachments parley_mail.attachment[]) returns text
+create function parley_mail._p_rendered_body(
+  text text, html text, attachments parley_mail.attachment[], mark text
+) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -86,6 +105,8 @@ declare
   v_body text;
   v_shown text[] := array[]::text[];
   v_attached text[] := array[]::text[];
+  v_part text;
+  v_is_eight_bit boolean := false;
 begin
   if html is null then
     v_body := parley_mail._p_text_part('text/plain', coalesce(text, ''));
@@ -97,17 +118,21 @@ begin
     );
   end if;
   for i in 1..coalesce(cardinality(attachments), 0) loop
+    v_part := parley_mail._p_attachment_part(attachments[i], i, mark || i);
+    v_is_eight_bit := v_is_eight_bit or v_part ~ E'^[^\r]*\r\nContent-Transfer-Encoding: 8bit\r';
     if attachments[i].content_id is not null and html is not null then
-      v_shown := v_shown || parley_mail._p_attachment_part(attachments[i], i);
+      v_shown := v_shown || v_part;
     else
-      v_attached := v_attached || parley_mail._p_attachment_part(attachments[i], i);
+      v_attached := v_attached || v_part;
     end if;
   end loop;
   if v_shown <> '{}' then
     v_body := parley_mail._p_multipart('related', v_body || v_shown);
+    v_body := case when v_is_eight_bit then E'Content-Transfer-Encoding: 8bit\r\n' else '' end || v_body;
   end if;
   if v_attached <> '{}' then
     v_body := parley_mail._p_multipart('mixed', v_body || v_attached);
+    v_body := case when v_is_eight_bit then E'Content-Transfer-Encoding: 8bit\r\n' else '' end || v_body;
   end if;
   -- What is one part has its line end here; that of several stands behind their last boundary.
   if v_shown = '{}' and v_attached = '{}' and (text is null or html is null) then
@@ -117,9 +142,75 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_rendered_body(text, text, parley_mail.attachment[]) is
+comment on function parley_mail._p_rendered_body(text, text, parley_mail.attachment[], text) is
 'Gives the body of a message, from its MIME headers on.
+Arguments: text; html; attachments; mark, which with the number of an attachment stands in the place of a message.
 Errors: PM010 a malformed attachment.';
+
+create function parley_mail._p_may_be_eight_bit(attachments parley_mail.attachment[]) returns boolean
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(bool_or(parley_mail._p_is_attached_message(row(a.*)::parley_mail.attachment)), false)
+  from unnest(attachments) as a
+$$;
+
+comment on function parley_mail._p_may_be_eight_bit(parley_mail.attachment[]) is
+'Reports whether one of some attachments is a whole message: all else is rendered in ASCII.';
+
+create function parley_mail._p_attached_message(content bytea, number integer) returns bytea
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if position(E'\\x00'::bytea in content) > 0 then
+    found := parley_mail._p_raise('attached', number::text, 'It holds a zero byte.');
+  elsif position(E'\\x0d'::bytea in content) = 0 then
+    content := decode(replace(encode(content, 'escape'), E'\n', E'\r\n'), 'escape');
+  elsif replace(encode(content, 'escape'), E'\r\n', '') ~ E'[\r\n]' then
+    found := parley_mail._p_raise('attached', number::text, 'Some of its lines end with CR or LF alone.');
+  end if;
+  if encode(substring(content from 1 for 1000), 'escape') !~ E'^[!-9;-~]+[ ]*:' then
+    found := parley_mail._p_raise('attached', number::text, 'It begins with no header line.');
+  elsif parley_mail._p_longest_line(content) > 998 then
+    found := parley_mail._p_raise('attached', number::text, 'One of its lines has more than 998 bytes.');
+  end if;
+  return content;
+end
+$$;
+
+comment on function parley_mail._p_attached_message(bytea, integer) is
+'Gives a message that is attached with lines that end with CR LF.
+Arguments: content; number of the attachment, for errors.
+Errors: PM010 it is no message that can be attached.';
+
+create function parley_mail._p_with_messages(
+  rendered bytea, attachments parley_mail.attachment[], mark text
+) returns bytea
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_mark bytea;
+  v_at integer;
+begin
+  for i in 1..coalesce(cardinality(attachments), 0) loop
+    v_mark := convert_to(mark || i, 'UTF8');
+    v_at := position(v_mark in rendered);
+    if parley_mail._p_is_attached_message(attachments[i]) and v_at > 0 then
+      rendered := substring(rendered from 1 for v_at - 1)
+        || parley_mail._p_attached_message(attachments[i].content, i)
+        || substring(rendered from v_at + octet_length(v_mark));
+    end if;
+  end loop;
+  return rendered;
+end
+$$;
+
+comment on function parley_mail._p_with_messages(bytea, parley_mail.attachment[], text) is
+'Puts attached messages in the places of their marks.
+Arguments: rendered, a message; attachments; mark, as in parley_mail._p_rendered_body.
+Errors: PM010 what is attached is no message.';
 
 create function parley_mail._p_other_headers(headers jsonb) returns text
 language plpgsql immutable
@@ -206,6 +297,9 @@ declare
   v_head text := '';
   v_has_to boolean := false;
   v_has_from boolean := false;
+  v_rendered bytea;
+  -- 122 random bits: no text holds them.
+  v_mark constant text := '=_' || gen_random_uuid() || '_';
 begin
   if headers is not null then
     if jsonb_typeof(headers) <> 'object' then
@@ -221,13 +315,17 @@ begin
   if not coalesce(v_has_to, false) then
     v_head := v_head || parley_mail._p_address_header('To', recipients);
   end if;
-  return convert_to(
+  v_rendered := convert_to(
     'Date: ' || to_char(at at time zone 'UTC', 'Dy, DD Mon YYYY HH24:MI:SS') || E' +0000\r\n' || v_head
     || 'Message-ID: ' || header_message_id || E'\r\n'
     || case when subject is null then '' else parley_mail._p_header_line('Subject', subject) end
-    || E'MIME-Version: 1.0\r\n' || parley_mail._p_rendered_body(text, html, attachments),
+    || E'MIME-Version: 1.0\r\n' || parley_mail._p_rendered_body(text, html, attachments, v_mark),
     'UTF8'
   );
+  if attachments is not null then
+    v_rendered := parley_mail._p_with_messages(v_rendered, attachments, v_mark);
+  end if;
+  return v_rendered;
 end
 $$;
 

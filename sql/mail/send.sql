@@ -269,7 +269,7 @@ comment on function parley_mail._p_priority_of_item(smallint) is
 
 create function parley_mail._p_store_message(
   submitter parley_mail._p_submitter, options parley_mail._p_options, message_id bigint, header_message_id text,
-  sender text, addresses text[], subject text, rendered bytea, parent bigint
+  sender text, addresses text[], subject text, rendered bytea, parent bigint, is_eight_bit boolean
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -291,7 +291,7 @@ begin
   insert into parley_mail._p_message (
     message_id, network_message_id, header_message_id, sender, recipients, notify, ret, envid, priority, not_before,
     expires_at, source, directionality, submitted_by, size, content_id, parent_message_id, has_utf8_addresses, has_verp,
-    on_status, tag, subject, body
+    on_status, tag, subject, body, is_eight_bit
   )
   values (
     _p_store_message.message_id, gen_random_uuid(), _p_store_message.header_message_id, _p_store_message.sender,
@@ -300,13 +300,14 @@ begin
     submitter.number, v_size,
     case when v_size > 8000 then parley_mail._p_stored_content(_p_store_message.message_id, rendered) end, parent,
     not parley_mail._p_is_ascii(_p_store_message.sender || array_to_string(addresses, '')), options.has_verp,
-    options.on_status, options.tag, left(_p_store_message.subject, 500), case when v_size <= 8000 then rendered end
+    options.on_status, options.tag, left(_p_store_message.subject, 500), case when v_size <= 8000 then rendered end,
+    _p_store_message.is_eight_bit
   );
 end
 $$;
 
 comment on function parley_mail._p_store_message(
-  parley_mail._p_submitter, parley_mail._p_options, bigint, text, text, text[], text, bytea, bigint
+  parley_mail._p_submitter, parley_mail._p_options, bigint, text, text, text[], text, bytea, bigint, boolean
 ) is
 'Stores a message that is submitted by SQL; the caller has it categorized.
 Errors: PM012 too large.';

@@ -89,7 +89,9 @@ begin
     written, array[recipient], subject, text, html, headers, attachments, v_header_id, clock_timestamp()
   );
   perform parley_mail._p_store_message(
-    submitter, options, message_id, v_header_id, sender.address, array[address], subject, v_rendered, parent
+    submitter, options, message_id, v_header_id, sender.address, array[address], subject, v_rendered, parent,
+    attachments is not null and parley_mail._p_may_be_eight_bit(attachments)
+      and parley_mail._p_is_eight_bit(v_rendered)
   );
   if submitter.has_quota then
     found := parley_mail._p_count_against_quota(submitter, 1, octet_length(v_rendered));
@@ -184,7 +186,9 @@ begin
     );
   end if;
   perform parley_mail._p_store_message(
-    v_submitter, v_options, v_id, v_header_id, v_sender.address, v_addresses, subject, v_rendered, null
+    v_submitter, v_options, v_id, v_header_id, v_sender.address, v_addresses, subject, v_rendered, null,
+    (raw is not null or attachments is not null and parley_mail._p_may_be_eight_bit(attachments))
+      and parley_mail._p_is_eight_bit(v_rendered)
   );
   if v_options.priority = 1 and v_options.not_before is null then
     perform parley.put('parley_mail_submission', v_id::text);

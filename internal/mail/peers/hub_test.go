@@ -172,7 +172,7 @@ func (h *hub) await(what string, is func() bool) {
 	}
 }
 
-// inbox are the messages that the mailbox of a user holds.
+// inbox are the messages that the mailbox of a user holds, with the line ends that they had on the way.
 func (h *hub) inbox(user string) (messages []string) {
 	h.Helper()
 	found, err := filepath.Glob(filepath.Join(h.mailboxes, user, "new", "*"))
@@ -184,7 +184,7 @@ func (h *hub) inbox(user string) (messages []string) {
 		if err != nil {
 			h.Fatal(err)
 		}
-		messages = append(messages, string(content))
+		messages = append(messages, strings.ReplaceAll(string(content), "\n", "\r\n"))
 	}
 	return messages
 }

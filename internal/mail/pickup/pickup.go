@@ -200,7 +200,7 @@ func (f *Folder) submit(box files, name string) error {
 	hash := sha256.New()
 	// What a process had begun with keeps name, content and time of change. The same message put into the folder anew has another time.
 	fmt.Fprintf(hash, "%s\x00%d\x00", clash.ReplaceAllString(strings.TrimSuffix(name, filepath.Ext(name)), ""), info.ModTime().UnixNano())
-	header, err := f.read(io.TeeReader(content, hash), body)
+	header, lines, err := f.read(io.TeeReader(content, hash), body)
 	if err != nil {
 		return err
 	}
@@ -208,11 +208,24 @@ func (f *Folder) submit(box files, name string) error {
 	if err != nil {
 		return &fileError{err}
 	}
-	if isTooLarge {
-		// Of what is not taken the header alone is kept, for the report.
+	if inHeader := message.LinesOf(header.Bytes()); inHeader.AreTooLong() {
+		return &fileError{fmt.Errorf("a line of the header has %d bytes, and may have %d", inHeader.Longest, message.MaximumLine)}
+	}
+	if lines.IsEightBit && envelope.BodyType == "" {
+		envelope.BodyType = "8BITMIME"
+	}
+	switch {
+	case isTooLarge:
 		envelope.Refusal = message.Refusal{
 			Status: "5.3.4", Text: fmt.Sprintf("the message has %d bytes, at most %d are taken", info.Size(), f.MessageBytes),
 		}
+	case lines.AreTooLong():
+		envelope.Refusal = message.Refusal{
+			Status: "5.6.0", Text: fmt.Sprintf("a line of the message has %d bytes, and may have %d", lines.Longest, message.MaximumLine),
+		}
+	}
+	if isTooLarge || lines.AreTooLong() {
+		// Of what is not taken the header alone is kept, for the report.
 		envelope.Return = "HDRS"
 		_ = body.Close()
 		body = f.Spool.Open()
@@ -233,11 +246,12 @@ func (f *Folder) submit(box files, name string) error {
 }
 
 // read reads a file with line ends of any kind: its header, and its body into the spool.
-func (f *Folder) read(r io.Reader, body *spool.Body) (header message.Header, err error) {
+func (f *Folder) read(r io.Reader, body *spool.Body) (header message.Header, lines message.Lines, err error) {
 	var block []byte
 	var writeErr error
 	isBody := false
 	ends := message.LineEnds{Write: func(p []byte) {
+		lines.Add(p)
 		if isBody && writeErr == nil {
 			_, writeErr = body.Write(p)
 			return
@@ -255,22 +269,22 @@ func (f *Folder) read(r io.Reader, body *spool.Body) (header message.Header, err
 		if !isBody {
 			parsed, length, isComplete := message.ParseHeader(block)
 			if length > f.HeaderBytes {
-				return nil, &fileError{fmt.Errorf("the header has more than %d bytes", f.HeaderBytes)}
+				return nil, lines, &fileError{fmt.Errorf("the header has more than %d bytes", f.HeaderBytes)}
 			}
 			if isComplete || isEnd {
 				header, isBody = parsed, true
 				if _, err := body.Write(block[length:]); err != nil {
-					return nil, err
+					return nil, lines, err
 				}
 			}
 		}
 		switch {
 		case writeErr != nil:
-			return nil, writeErr
+			return nil, lines, writeErr
 		case isEnd:
-			return header, nil
+			return header, lines, nil
 		case readErr != nil:
-			return nil, fmt.Errorf("read a message file: %w", readErr)
+			return nil, lines, fmt.Errorf("read a message file: %w", readErr)
 		}
 	}
 }

@@ -147,15 +147,20 @@ func TestFileThatCannotBeDeliveredIsReportedAndDeleted(t *testing.T) {
 		isReplay     bool
 		want, left   string
 		isForbidding bool
+		header       int
 	}{
 		{name: "recipients", text: "From: a@b\nTo: a@b,b@b,c@b,d@b\n\nx", want: "a@b 4 5.5.3 the message has 4 recipients, at most 3 are taken  x"},
 		{name: "size", text: "From: a@b\nTo: c@d" + large, want: "a@b 1 5.3.4 the message has 2019 bytes, at most 2000 are taken HDRS "},
 		{name: "replayed", text: "X-Sender: <a@b>\nX-Receiver: <c@d>\nX: y" + large, isReplay: true, want: "a@b 1 5.3.4 the message has 2040 bytes, at most 2000 are taken HDRS "},
 		{name: "null sender", text: "X-Sender: <>\nX-Receiver: <c@d>\nX: y" + large, isReplay: true, left: "a.bad"},
+		{name: "a long line", text: "From: a@b\nTo: c@d\n\n" + strings.Repeat("z", 999), want: "a@b 1 5.6.0 a line of the message has 999 bytes, and may have 998 HDRS "},
+		{name: "a line that fits", text: "From: a@b\nTo: c@d\n\n" + strings.Repeat("z", 998), want: "a@b 1    " + strings.Repeat("z", 998)},
+		{name: "a long line, replayed", text: "X-Sender: <a@b>\nX-Receiver: <c@d>\nX: y\n\n" + strings.Repeat("z", 999), isReplay: true, want: "a@b 1 5.6.0 a line of the message has 999 bytes, and may have 998 HDRS "},
+		{name: "a long line of the header", text: "From: a@b\nTo: c@d\nX: " + strings.Repeat("z", 996) + "\n\nx", header: 2000, left: "a.bad"},
 		{name: "refused by the store", text: "From: a@b\nTo: c@d\n\nx", isForbidding: true, left: "a.bad"},
 	} {
 		f, s := newFolder(t, c.isReplay)
-		f.HeaderBytes, f.MessageBytes = 500, 2000
+		f.HeaderBytes, f.MessageBytes = max(500, c.header), 2000
 		if !c.isReplay {
 			f.Recipients = 3
 		}
@@ -363,7 +368,7 @@ func FuzzFile(f *testing.F) {
 		folder.setDefaults()
 		body := kept.Open()
 		defer func() { _ = body.Close() }()
-		header, err := folder.read(strings.NewReader(text), body)
+		header, _, err := folder.read(strings.NewReader(text), body)
 		if err != nil {
 			return
 		}

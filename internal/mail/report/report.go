@@ -100,7 +100,7 @@ func (r Report) Write(w io.Writer) error {
 		}
 		original = bytes.NewReader(header)
 	}
-	if _, err := io.Copy(w, original); err != nil {
+	if _, err := io.Copy(&lineCutter{w: w}, original); err != nil {
 		return fmt.Errorf("return the message in a report: %w", err)
 	}
 	if _, err := fmt.Fprintf(w, "\r\n--%s--\r\n", boundary); err != nil {

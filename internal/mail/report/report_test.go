@@ -200,7 +200,8 @@ func TestLinesOfAReportAreNotTooLong(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("x", 1000), strings.Repeat("word ", 200), "a " + strings.Repeat("y", 950), strings.Repeat("ü", 500)} {
 		r := sample(report.Failed)
-		r.Original, r.Recipients[0].Text, r.Recipients[0].Remote = strings.NewReader(original), text, strings.Repeat("m", 255)
+		r.Original = strings.NewReader("A: " + strings.Repeat("h", 3000) + "\r\nB: " + strings.Repeat("i", 995) + "\r\n\r\n" + strings.Repeat("j", 1997) + "\r\nend")
+		r.Recipients[0].Text, r.Recipients[0].Remote = text, strings.Repeat("m", 255)
 		var written bytes.Buffer
 		if err := r.Write(&written); err != nil {
 			t.Fatal(err)
@@ -209,6 +210,15 @@ func TestLinesOfAReportAreNotTooLong(t *testing.T) {
 			if len(line) > 998 {
 				t.Errorf("a line has %d bytes: %.60s", len(line), line)
 			}
+		}
+		for letter, want := range map[string]int{"h": 3000, "i": 995, "j": 1997} {
+			if n := strings.Count(written.String(), strings.Repeat(letter, 900)); n != want/995 {
+				t.Errorf("%d lines of %s", n, letter)
+			}
+		}
+		if !strings.Contains(written.String(), "A: "+strings.Repeat("h", 995)+"\r\n "+strings.Repeat("h", 997)+"\r\n ") ||
+			!strings.Contains(written.String(), "\r\nB: "+strings.Repeat("i", 995)+"\r\n\r\n") {
+			t.Error("the header is not cut where it has to be")
 		}
 		r.Original = strings.NewReader(original)
 		got := strings.ReplaceAll(parse(t, r).groups[1].Get("Diagnostic-Code"), " ", "")

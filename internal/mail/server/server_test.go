@@ -201,7 +201,7 @@ func (h *hub) text(query string) (text string) {
 	return text
 }
 
-// inbox are the messages that the mailbox of ann holds.
+// inbox are the messages that the mailbox of ann holds, with the line ends that they had on the way.
 func (h *hub) inbox() (messages []string) {
 	h.Helper()
 	found, err := filepath.Glob(filepath.Join(h.mailbox, "ann", "new", "*"))
@@ -213,7 +213,7 @@ func (h *hub) inbox() (messages []string) {
 		if err != nil {
 			h.Fatal(err)
 		}
-		messages = append(messages, string(content))
+		messages = append(messages, strings.ReplaceAll(string(content), "\n", "\r\n"))
 	}
 	return messages
 }

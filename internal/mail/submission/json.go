@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"github.com/parley-broker/parley/internal/mail/message"
-	"github.com/parley-broker/parley/internal/mail/spool"
 )
 
 // request is a message as JSON.
@@ -47,27 +46,27 @@ var ownFields = []string{
 }
 
 // readJSON makes a message of a request, and says whether each recipient has a return path of its own.
-func readJSON(r io.Reader, body *spool.Body) (header message.Header, content []byte, hasVERP bool, err error) {
+func readJSON(r io.Reader) (header message.Header, body, content []byte, hasVERP bool, err error) {
 	content, err = io.ReadAll(r)
 	if err != nil {
-		return nil, nil, false, fmt.Errorf("read the request: %w", err)
+		return nil, nil, nil, false, fmt.Errorf("read the request: %w", err)
 	}
 	var asked request
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&asked); err != nil {
-		return nil, nil, false, fmt.Errorf("the request is not the JSON of a message: %w", err)
+		return nil, nil, nil, false, fmt.Errorf("the request is not the JSON of a message: %w", err)
 	}
 	if decoder.More() {
-		return nil, nil, false, errors.New("the request is more than one JSON object")
+		return nil, nil, nil, false, errors.New("the request is more than one JSON object")
 	}
 	header, err = asked.header()
 	if err != nil {
-		return nil, nil, false, err
+		return nil, nil, nil, false, err
 	}
 	fields, text, err := asked.body()
 	if err != nil {
-		return nil, nil, false, err
+		return nil, nil, nil, false, err
 	}
 	header = append(header, message.NewField("MIME-Version", "1.0"))
 	for _, name := range []string{"Content-Type", "Content-Transfer-Encoding"} {
@@ -75,8 +74,7 @@ func readJSON(r io.Reader, body *spool.Body) (header message.Header, content []b
 			header = append(header, message.NewField(name, value))
 		}
 	}
-	_, err = body.Write(text)
-	return header, content, asked.VERP, err
+	return header, text, content, asked.VERP, nil
 }
 
 func (q *request) header() (header message.Header, err error) {
@@ -89,11 +87,11 @@ func (q *request) header() (header message.Header, err error) {
 			if value == "" {
 				continue
 			}
-			parsed, err := mail.ParseAddress(value)
+			parsed, err := parseMailbox(value)
 			if err != nil || hasControl(value) {
 				return nil, fmt.Errorf("%q of %s is no address", value, strings.ToLower(field.name))
 			}
-			addresses = append(addresses, parsed.String())
+			addresses = append(addresses, written(parsed))
 		}
 		if len(addresses) > 0 {
 			header = append(header, message.NewField(field.name, strings.Join(addresses, ",\r\n ")))
@@ -102,7 +100,7 @@ func (q *request) header() (header message.Header, err error) {
 	if hasControl(q.Subject) {
 		return nil, errors.New("a subject is one line")
 	}
-	header = append(header, message.NewField("Subject", folded(mime.QEncoding.Encode("utf-8", q.Subject))))
+	header = append(header, message.NewField("Subject", folded("Subject", q.Subject)))
 	names := make([]string, 0, len(q.Headers))
 	for name := range q.Headers {
 		names = append(names, name)
@@ -112,13 +110,46 @@ func (q *request) header() (header message.Header, err error) {
 		if !isFieldName(name) || slices.Contains(ownFields, strings.ToLower(name)) || hasControl(q.Headers[name]) {
 			return nil, fmt.Errorf("the header %q cannot be set, or its value is not one line", name)
 		}
-		header = append(header, message.NewField(name, folded(mime.QEncoding.Encode("utf-8", q.Headers[name]))))
+		header = append(header, message.NewField(name, folded(name, q.Headers[name])))
 	}
 	return header, nil
 }
 
-// folded begins a line for each encoded word, so that no line is too long.
-func folded(value string) string { return strings.ReplaceAll(value, "?= =?", "?=\r\n =?") }
+// folded writes a value on as many lines as it takes, in encoded words where it is not ASCII.
+func folded(name, value string) string {
+	if encoded := mime.QEncoding.Encode("utf-8", value); encoded != value {
+		return strings.ReplaceAll(encoded, "?= =?", "?=\r\n =?")
+	}
+	return message.Folded(name, value)
+}
+
+// longName is how long a name is that stands as it is, in bytes.
+const longName = 250
+
+// written writes an address as a field has it: a name that is long or not ASCII as encoded words.
+func written(address *mail.Address) string {
+	if len(address.Name) > longName {
+		return message.EncodedWords(address.Name) + " " + (&mail.Address{Address: address.Address}).String()
+	}
+	return strings.ReplaceAll(address.String(), "?= =?", "?=\r\n =?")
+}
+
+// parseMailbox reads one address. A name before it may have what needs quotes in a field, such as a comma: each text is one address.
+func parseMailbox(text string) (*mail.Address, error) {
+	parsed, err := mail.ParseAddress(text)
+	if err == nil {
+		return parsed, nil
+	}
+	name, address, found := strings.Cut(strings.TrimSuffix(strings.TrimSpace(text), ">"), "<")
+	if !found || !strings.HasSuffix(strings.TrimSpace(text), ">") || strings.ContainsAny(name, "\"<>@") {
+		return nil, err //nolint:wrapcheck // The caller says what it was.
+	}
+	if parsed, err = mail.ParseAddress("<" + address + ">"); err != nil {
+		return nil, err //nolint:wrapcheck // The caller says what it was.
+	}
+	parsed.Name = strings.TrimSpace(name)
+	return parsed, nil
+}
 
 func hasControl(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
@@ -175,8 +206,12 @@ func (a attachment) part() (part, error) {
 		kind = "application/octet-stream"
 	}
 	base, parameters, err := mime.ParseMediaType(kind)
-	if err != nil || strings.HasPrefix(base, "multipart/") || hasControl(a.Name) {
+	isMessage := base == "message/rfc822"
+	if err != nil || strings.HasPrefix(base, "multipart/") || strings.HasPrefix(base, "message/") && !isMessage || hasControl(a.Name) {
 		return part{}, fmt.Errorf("attachment %q has a type or a name that cannot be used", a.Name)
+	}
+	if isMessage {
+		return a.message(mime.FormatMediaType(base, parameters)), nil
 	}
 	var encoded bytes.Buffer
 	text := base64.StdEncoding.EncodeToString(a.Content)
@@ -187,8 +222,35 @@ func (a attachment) part() (part, error) {
 	encoded.WriteString(text + "\r\n")
 	return part{fields: textproto.MIMEHeader{
 		"Content-Type": {mime.FormatMediaType(base, parameters)}, "Content-Transfer-Encoding": {"base64"},
-		"Content-Disposition": {mime.FormatMediaType("attachment", map[string]string{"filename": a.Name})},
+		"Content-Disposition": {a.disposition()},
 	}, text: encoded.Bytes()}, nil
+}
+
+// message is an attachment that is a whole message. It has no encoding (RFC 2046 section 5.2.1); its lines end with CRLF.
+func (a attachment) message(kind string) part {
+	var text bytes.Buffer
+	ends := message.LineEnds{Write: func(p []byte) { text.Write(p) }}
+	ends.Add(a.Content)
+	text.WriteString("\r\n")
+	return part{fields: textproto.MIMEHeader{
+		"Content-Type": {kind}, "Content-Transfer-Encoding": {encodingOf(text.Bytes())}, "Content-Disposition": {a.disposition()},
+	}, text: text.Bytes()}
+}
+
+// disposition names the file, where it has a name.
+func (a attachment) disposition() string {
+	if a.Name == "" {
+		return "attachment"
+	}
+	return mime.FormatMediaType("attachment", map[string]string{"filename": a.Name})
+}
+
+// encodingOf is what a text says of itself that has no encoding.
+func encodingOf(text []byte) string {
+	if lines := message.LinesOf(text); lines.IsEightBit {
+		return "8bit"
+	}
+	return "7bit"
 }
 
 // joined puts parts into a multipart. One part is its own.
@@ -211,5 +273,5 @@ func joined(kind string, parts []part) (part, error) {
 		return part{}, err
 	}
 	contentType := "multipart/" + kind + ";\r\n boundary=\"" + w.Boundary() + "\""
-	return part{fields: textproto.MIMEHeader{"Content-Type": {contentType}}, text: text.Bytes()}, nil
+	return part{fields: textproto.MIMEHeader{"Content-Type": {contentType}, "Content-Transfer-Encoding": {encodingOf(text.Bytes())}}, text: text.Bytes()}, nil
 }

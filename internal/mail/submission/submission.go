@@ -205,18 +205,21 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 	}
 	now := time.Now()
 	var header message.Header
-	var content []byte // hashed for the idempotency key
+	var content, text []byte // content is hashed for the idempotency key, text is what stands behind the header
 	hasVERP := false
 	switch kind {
 	case "application/json":
-		header, content, hasVERP, err = readJSON(r, body)
+		header, text, content, hasVERP, err = readJSON(r)
 	case "message/rfc822":
-		header, content, err = readRaw(r, body)
+		header, text, content, err = readRaw(r)
 	default:
 		return message.Envelope{}, errForm
 	}
 	if err != nil {
 		return message.Envelope{}, err
+	}
+	if _, err := body.Write(text); err != nil {
+		return message.Envelope{}, err //nolint:wrapcheck // The spool says what it could not do.
 	}
 	most := h.Recipients
 	if most == 0 {
@@ -257,6 +260,15 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 		envelope.ContentHash = hex.EncodeToString(hash[:])
 	}
 	header = header.Submitted(h.FQDN, h.Names, now)
+	for _, block := range [][]byte{header.Bytes(), text} {
+		lines := message.LinesOf(block)
+		if lines.AreTooLong() {
+			return message.Envelope{}, fmt.Errorf("a line of the message has %d bytes, and may have %d", lines.Longest, message.MaximumLine)
+		}
+		if lines.IsEightBit {
+			envelope.BodyType = "8BITMIME"
+		}
+	}
 	envelope.IsUTF8 = header.IsUTF8(append(recipients, sender)...)
 	envelope.HeaderMessageID, envelope.Subject = header.Value("Message-Id"), header.Value("Subject")
 	envelope.Priority = message.PriorityOf(header)
@@ -266,10 +278,10 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 }
 
 // readRaw reads a message as it is. Its line ends become CRLF.
-func readRaw(r io.Reader, body *spool.Body) (header message.Header, content []byte, err error) {
+func readRaw(r io.Reader) (header message.Header, body, content []byte, err error) {
 	whole, err := io.ReadAll(r)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the message: %w", err)
+		return nil, nil, nil, fmt.Errorf("read the message: %w", err)
 	}
 	var text bytes.Buffer
 	text.Grow(len(whole) + len(whole)/32)
@@ -280,10 +292,9 @@ func readRaw(r io.Reader, body *spool.Body) (header message.Header, content []by
 	}
 	header, length, _ := message.ParseHeader(text.Bytes())
 	if length > headerMax {
-		return nil, nil, fmt.Errorf("the header has more than %d bytes", headerMax)
+		return nil, nil, nil, fmt.Errorf("the header has more than %d bytes", headerMax)
 	}
-	_, err = body.Write(text.Bytes()[length:])
-	return header, whole, err
+	return header, text.Bytes()[length:], whole, nil
 }
 
 func (h *Handler) fail(w http.ResponseWriter, status int, text string) {

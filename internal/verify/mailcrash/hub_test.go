@@ -3,6 +3,7 @@
 package mailcrash_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -181,6 +182,7 @@ func (h *hub) arrivals(t testing.TB) (arrivals []mailcheck.Arrival) {
 			t.Fatal(err)
 		}
 		mailbox := filepath.Base(filepath.Dir(filepath.Dir(file)))
+		message = bytes.ReplaceAll(message, []byte("\n"), []byte("\r\n")) // as it was on the way
 		arrivals = append(arrivals, stored(t, "maildir", mailbox+"@shop.example", message))
 	}
 	conn := h.connect(t)
