@@ -14,7 +14,7 @@ as $$
 $$;
 
 comment on function parley_mail._p_is_eight_bit(bytea) is
-'Reports whether a message has bytes above 127: next hops are told so (RFC 6152).';
+'Reports whether a message has bytes above 127: next hops are informed of that (RFC 6152).';
 
 create function parley_mail._p_longest_line(content bytea) returns integer
 language sql immutable parallel safe

@@ -147,16 +147,27 @@ comment on function parley_mail._p_rendered_body(text, text, parley_mail.attachm
 Arguments: text; html; attachments; mark, which with the number of an attachment stands in the place of a message.
 Errors: PM010 a malformed attachment.';
 
-create function parley_mail._p_may_be_eight_bit(attachments parley_mail.attachment[]) returns boolean
-language sql immutable
+create function parley_mail._p_is_rendered_eight_bit(
+  attachments parley_mail.attachment[], raw bytea, rendered bytea
+) returns boolean
+language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(bool_or(parley_mail._p_is_attached_message(row(a.*)::parley_mail.attachment)), false)
-  from unnest(attachments) as a
+begin
+  if raw is null and attachments is null then
+    return false;
+  elsif raw is null and not exists (
+    select from unnest(attachments) as a where parley_mail._p_is_attached_message(row(a.*)::parley_mail.attachment)
+  ) then
+    return false;
+  end if;
+  return parley_mail._p_is_eight_bit(rendered);
+end
 $$;
 
-comment on function parley_mail._p_may_be_eight_bit(parley_mail.attachment[]) is
-'Reports whether one of some attachments is a whole message: all else is rendered in ASCII.';
+comment on function parley_mail._p_is_rendered_eight_bit(parley_mail.attachment[], bytea, bytea) is
+'Reports whether a message that is submitted has bytes above 127. All but what comes whole is rendered in ASCII.
+Arguments: attachments and raw, as in parley_mail.send; rendered, the message.';
 
 create function parley_mail._p_attached_message(content bytea, number integer) returns bytea
 language plpgsql immutable

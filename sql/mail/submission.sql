@@ -90,8 +90,7 @@ begin
   );
   perform parley_mail._p_store_message(
     submitter, options, message_id, v_header_id, sender.address, array[address], subject, v_rendered, parent,
-    attachments is not null and parley_mail._p_may_be_eight_bit(attachments)
-      and parley_mail._p_is_eight_bit(v_rendered)
+    parley_mail._p_is_rendered_eight_bit(attachments, null, v_rendered)
   );
   if submitter.has_quota then
     found := parley_mail._p_count_against_quota(submitter, 1, octet_length(v_rendered));
@@ -136,9 +135,7 @@ begin
   if array_ndims(recipients) > 1 or array_lower(recipients, 1) <> 1 then
     recipients := array(select r.written from unnest(recipients) with ordinality as r (written, n) order by r.n);
   end if;
-  if v_sender.display_name is null then
-    sender := v_sender.address;
-  end if;
+  sender := case when v_sender.display_name is null then v_sender.address else sender end;
   found := parley_mail._p_require_sender(v_submitter, v_sender.address);
   if headers is not null and jsonb_typeof(headers) = 'object' then
     found := parley_mail._p_require_senders_of(v_submitter, headers);
@@ -187,8 +184,7 @@ begin
   end if;
   perform parley_mail._p_store_message(
     v_submitter, v_options, v_id, v_header_id, v_sender.address, v_addresses, subject, v_rendered, null,
-    (raw is not null or attachments is not null and parley_mail._p_may_be_eight_bit(attachments))
-      and parley_mail._p_is_eight_bit(v_rendered)
+    parley_mail._p_is_rendered_eight_bit(attachments, raw, v_rendered)
   );
   if v_options.priority = 1 and v_options.not_before is null then
     perform parley.put('parley_mail_submission', v_id::text);
