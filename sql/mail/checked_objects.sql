@@ -216,7 +216,35 @@ $$;
 comment on function parley_mail._p_warning_about(parley_mail._p_object) is
 'Names what an object needs and does not have yet; null: nothing that is known. Nothing is refused for it.';
 
-create function parley_mail._p_check_other(kind text, name text, settings jsonb, secrets jsonb) returns boolean
+create function parley_mail._p_check_credential_role(caller oid, name text, role text) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_role oid := to_regrole(quote_ident(role));
+begin
+  if v_role is null then
+    found := parley_mail._p_raise('role', role);
+  elsif parley_mail._p_is_superuser(v_role) then
+    found := parley_mail._p_contradicts('credential', name, 'its setting role',
+      'It is a superuser, or a member of one: whoever reaches port 587 could guess its password.',
+      'Name a role that may send mail and nothing more.');
+  elsif pg_has_role(caller, v_role, 'member') is not true then
+    found := parley_mail._p_contradicts('credential', name, 'its setting role', 'You are no member of this role.',
+      'Name a role that was granted to you, or have a credential with a password instead.');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_credential_role(oid, text, text) is
+'Refuses a credential that stands for a role of PostgreSQL which its author could not take himself, or which is a
+superuser.
+Arguments: caller, its author; name, of the credential; role.
+Errors: PM002 no such role, PM003.';
+
+create function parley_mail._p_check_other(caller oid, kind text, name text, settings jsonb, secrets jsonb)
+returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -236,8 +264,8 @@ begin
   elsif kind = 'alias' and parley_mail._p_folded(settings ->> 'target') = name then
     found := parley_mail._p_contradicts(kind, name, 'itself', 'It is its own target.', 'Give another target.');
   elsif kind = 'credential' then
-    if settings ->> 'role' is not null and to_regrole(quote_ident(settings ->> 'role')) is null then
-      found := parley_mail._p_raise('role', settings ->> 'role');
+    if settings ->> 'role' is not null then
+      found := parley_mail._p_check_credential_role(caller, name, settings ->> 'role');
     elsif settings ->> 'role' is null and secrets ->> 'verifier' is null then
       found := parley_mail._p_contradicts(kind, name, 'itself', 'Nothing says how it proves itself.',
         'Give password, verifier or role.');
@@ -253,7 +281,7 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_check_other(text, text, jsonb, jsonb) is
+comment on function parley_mail._p_check_other(oid, text, text, jsonb, jsonb) is
 'Refuses an object of another kind that contradicts itself or another.
 Errors: PM002 no such role, PM003.';
 
@@ -271,7 +299,7 @@ begin
     when 'http listener' then parley_mail._p_check_http_listener(object.name, v_settings)
     when 'send connector' then parley_mail._p_check_send_connector(object.name, v_settings, object.secrets)
     when 'service binding' then parley_mail._p_check_binding(caller, object.name, v_settings)
-    else parley_mail._p_check_other(object.kind, object.name, v_settings, object.secrets)
+    else parley_mail._p_check_other(caller, object.kind, object.name, v_settings, object.secrets)
   end;
 end
 $$;

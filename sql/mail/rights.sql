@@ -74,6 +74,20 @@ comment on function parley_mail._p_holds(oid, text) is
 'Reports whether a role holds a right: by grant, by a right that includes it, or as an owner.
 Arguments: role; name, as the table at the head of mail/rights.sql has it.';
 
+create function parley_mail._p_is_superuser(role oid) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return exists (
+    select from pg_roles as r where r.rolsuper and pg_has_role(_p_is_superuser.role, r.oid, 'member')
+  );
+end
+$$;
+
+comment on function parley_mail._p_is_superuser(oid) is
+'Reports whether a role is a superuser, or can become one.';
+
 create function parley_mail._p_require(role oid, name text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp

@@ -105,7 +105,7 @@ begin
   return coalesce(
     (
       select r.rolcanlogin and coalesce(r.rolvaliduntil > clock_timestamp(), true)
-        and parley_mail._p_holds(r.oid, 'SEND')
+        and parley_mail._p_holds(r.oid, 'SEND') and not parley_mail._p_is_superuser(r.oid)
       from pg_roles as r
       where r.rolname = _p_may_submit.role
     ),
@@ -115,7 +115,8 @@ end
 $$;
 
 comment on function parley_mail._p_may_submit(text, parley.caller) is
-'Reports whether a role of PostgreSQL may log in and holds SEND, so that a user who stands for it may submit.
+'Reports whether a role of PostgreSQL may log in, holds SEND and is no superuser, so that a user who stands for it may
+submit.
 Arguments: role.
 Errors: PM001 the role of the caller does not hold SERVE.
 Source: spec mail 3.4.';

@@ -3,6 +3,7 @@
 package pickup
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -261,6 +262,9 @@ func (f *Folder) read(r io.Reader, body *spool.Body) (header message.Header, lin
 	piece := make([]byte, 32<<10)
 	for {
 		n, readErr := r.Read(piece)
+		if bytes.IndexByte(piece[:n], 0) >= 0 {
+			return nil, &fileError{errors.New("it has a NUL byte")}
+		}
 		ends.Add(piece[:n])
 		isEnd := errors.Is(readErr, io.EOF)
 		if isEnd && len(block) > 0 && !isBody && block[len(block)-1] != '\n' {

@@ -71,6 +71,7 @@ func (s *session) AuthMechanisms() []string { return s.wire.connection.mechanism
 // Auth gives the library what goes through an authentication.
 func (s *session) Auth(mechanism string) (sasl.Server, error) {
 	c := s.wire.connection
+	c.attempted = ""
 	switch strings.ToUpper(mechanism) {
 	case mechanismPlain:
 		return &passwordServer{connection: c, plain: true}, nil
@@ -88,7 +89,7 @@ func (s *session) authenticated() {
 	c.user = c.claimed
 	c.failedAuth = 0
 	c.server.counters.Authenticated.Add(1)
-	c.server.accounts.authSucceeded(c.source)
+	c.server.accounts.authSucceeded(c.source, c.user, time.Now())
 	c.server.Log.Debug("a user has authenticated", slog.String("user", c.user), c.attribute())
 	c.server.announce(c.ctx, c, Authenticated)
 }
@@ -120,6 +121,10 @@ func (c *connection) userRefusal() *Reply {
 func (c *connection) verifier(user string) (Verifier, error) {
 	if user == "" || len(user) > 256 || strings.ContainsRune(user, 0) {
 		return unknownVerifier(c.server.secret, user), nil
+	}
+	c.attempted = user
+	if c.server.accounts.isAccountLocked(user, c.source, time.Now()) {
+		return Verifier{}, NewReply(454, 7, 0, "Too many failed authentications as this user, try again later")
 	}
 	v, err := c.server.Credentials.Verifier(c.ctx, user)
 	switch {

@@ -29,6 +29,7 @@ type connection struct {
 	tls           *tls.ConnectionState
 	user          string
 	claimed       string // the user whom an authentication under way is about
+	attempted     string // the same before it has succeeded; "" where it has not got so far
 	peerName      string
 	hasPeerName   bool
 	filters       []FilterSession

@@ -97,7 +97,7 @@ func TestAccountsForgetWhatNoLimitNeeds(t *testing.T) {
 	for i := range 1000 {
 		source := sourceOf(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}))
 		a.message(c, source, "", 0, now)
-		a.authFailed(c.Limits, source, now)
+		a.authFailed(c.Limits, source, "ann", now)
 		if refused := a.connect(c, NodeLimits{}, source, now); refused != noLimit {
 			t.Fatal(refused)
 		}
@@ -105,8 +105,8 @@ func TestAccountsForgetWhatNoLimitNeeds(t *testing.T) {
 	}
 	later := now.Add(2 * time.Hour)
 	a.connect(c, NodeLimits{}, netip.MustParsePrefix("10.0.0.1/32"), later)
-	if len(a.messages) != 0 || len(a.failures) != 0 || len(a.bySource) != 1 || a.open != 1 {
-		t.Errorf("left are %d sources of messages, %d of failures, %d of connections", len(a.messages), len(a.failures), len(a.bySource))
+	if len(a.messages) != 0 || len(a.failures.sources) != 0 || len(a.bySource) != 1 || a.open != 1 {
+		t.Errorf("left are %d sources of messages, %d of failures, %d of connections", len(a.messages), len(a.failures.sources), len(a.bySource))
 	}
 	if one, other := sourceOf(netip.MustParseAddr("2001:db8::1")), sourceOf(netip.MustParseAddr("2001:db8::ffff:1")); one != other {
 		t.Errorf("%s and %s are two sources", one, other)

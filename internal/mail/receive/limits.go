@@ -33,14 +33,14 @@ type accounts struct {
 	connections map[string]*window    // per connector
 	node        window                // connections over all connectors
 	messages    map[sourceKey]*window // per source on a connector
-	failures    map[netip.Prefix]*lockout
+	failures    failures
 	swept       time.Time
 }
 
 func newAccounts() *accounts {
 	return &accounts{
 		byConnector: map[string]int{}, bySource: map[sourceKey]int{}, connections: map[string]*window{},
-		messages: map[sourceKey]*window{}, failures: map[netip.Prefix]*lockout{},
+		messages: map[sourceKey]*window{}, failures: newFailures(),
 	}
 }
 
@@ -69,12 +69,6 @@ func (w *window) take(perMinute int, now time.Time) bool {
 	}
 	w.tokens--
 	return true
-}
-
-type lockout struct {
-	failures int
-	first    time.Time
-	until    time.Time
 }
 
 // connect counts a connection, or says which limit refuses it. One that is refused costs no other its place in a rate.
@@ -156,54 +150,6 @@ func (a *accounts) message(c *Connector, source netip.Prefix, user string, ofUse
 	return isAllowed
 }
 
-// isLockedOut reports whether a source has failed to authenticate too often.
-func (a *accounts) isLockedOut(source netip.Prefix, now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	l := a.failures[source]
-	return l != nil && now.Before(l.until)
-}
-
-// authFailed counts a failure of AUTH. So many of them within the time of a lockout lock the source out for that time.
-func (a *accounts) authFailed(limits Limits, source netip.Prefix, now time.Time) {
-	if limits.LockoutFailures == 0 {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	l := a.failures[source]
-	if l == nil || now.Sub(l.first) > limits.LockoutTime {
-		l = &lockout{first: now}
-		a.failures[source] = l
-	}
-	l.failures++
-	if l.failures >= limits.LockoutFailures {
-		l.until = now.Add(limits.LockoutTime)
-	}
-}
-
-// authSucceeded forgives a source its failures.
-func (a *accounts) authSucceeded(source netip.Prefix) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.failures, source)
-}
-
-// MayAuthenticate reports whether somebody may try to authenticate from an address, beside SMTP: he has not failed too often.
-func (s *Server) MayAuthenticate(ip netip.Addr) bool {
-	return !s.accounts.isLockedOut(sourceOf(ip), time.Now())
-}
-
-// Authenticated counts an authentication beside SMTP.
-func (s *Server) Authenticated(ip netip.Addr, isVerified bool) {
-	if isVerified {
-		s.accounts.authSucceeded(sourceOf(ip))
-		return
-	}
-	s.counters.AuthFailures.Add(1)
-	s.accounts.authFailed(DefaultLimits(), sourceOf(ip), time.Now())
-}
-
 // MaySubmit counts a message of a user beside SMTP, and reports whether his rate allows it; 0 means no limit.
 func (s *Server) MaySubmit(user string, perMinute int) bool {
 	return s.accounts.message(&Connector{}, netip.Prefix{}, user, perMinute, time.Now())
@@ -220,11 +166,7 @@ func (a *accounts) sweep(now time.Time) {
 			delete(a.messages, key)
 		}
 	}
-	for source, l := range a.failures {
-		if now.After(l.until) && now.Sub(l.first) > time.Hour {
-			delete(a.failures, source)
-		}
-	}
+	a.failures.sweep(now)
 }
 
 // move counts a connection under another source, of which a proxy has spoken.

@@ -131,7 +131,7 @@ func TestFailuresOfAuthenticationAreForgottenInTime(t *testing.T) {
 		isLocked bool
 	}{{0, false}, {61 * time.Second, false}, {59 * time.Second, true}} {
 		now = now.Add(step.after)
-		a.authFailed(limits, source, now)
+		a.authFailed(limits, source, "ann", now)
 		if a.isLockedOut(source, now) != step.isLocked {
 			t.Errorf("%v after the failure before: locked out %v, want %v", step.after, !step.isLocked, step.isLocked)
 		}
@@ -141,8 +141,8 @@ func TestFailuresOfAuthenticationAreForgottenInTime(t *testing.T) {
 	}
 	now = now.Add(time.Hour)
 	for range 3 {
-		a.authFailed(limits, source, now)
-		a.authSucceeded(source)
+		a.authFailed(limits, source, "ann", now)
+		a.authSucceeded(source, "ann", now)
 	}
 	if a.isLockedOut(source, now) {
 		t.Error("somebody who succeeded in between is locked out")

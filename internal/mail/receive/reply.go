@@ -120,7 +120,7 @@ func (w *wire) finish(code int, reply []byte) {
 	isAuthFailure := code == 535
 	if isAuthFailure {
 		c.failedAuth++
-		c.server.accounts.authFailed(c.connector.Limits, c.source, time.Now())
+		c.server.accounts.authFailed(c.connector.Limits, c.source, c.attempted, time.Now())
 	}
 	if code >= 500 && c.user == "" && c.connector.Limits.Tarpit > 0 && !c.isTrusted() {
 		c.server.counters.Tarpitted.Add(1)

@@ -53,6 +53,9 @@ func (t *transaction) Write(p []byte) (int, error) {
 	if t.most > 0 && t.size > t.most {
 		t.refuse(errTooLarge())
 	}
+	if bytes.IndexByte(p, 0) >= 0 {
+		t.refuse(NewReply(550, 6, 0, "The message has a NUL byte (RFC 5321 section 4.5.2): encode it"))
+	}
 	switch {
 	case t.isRefused():
 		return len(p), nil

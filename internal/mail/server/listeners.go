@@ -105,7 +105,7 @@ func (s *Server) listener(ctx context.Context, name string, written listenerSett
 
 // verifyHTTP verifies a user as AUTH does; a source that fails too often is locked out in both.
 func (s *Server) verifyHTTP(ctx context.Context, user, password string, peer netip.Addr) (bool, error) {
-	if !s.receiver.MayAuthenticate(peer) {
+	if !s.receiver.MayAuthenticate(peer, user) {
 		return false, nil
 	}
 	isVerified := false
@@ -122,7 +122,7 @@ func (s *Server) verifyHTTP(ctx context.Context, user, password string, peer net
 	default:
 		isVerified = verifier.Matches(password)
 	}
-	s.receiver.Authenticated(peer, isVerified)
+	s.receiver.Authenticated(peer, user, isVerified)
 	return isVerified, nil
 }
 

@@ -187,6 +187,7 @@ func peerOf(r *http.Request) netip.Addr {
 }
 
 var (
+	errNUL    = errors.New("the message has a NUL character")
 	errForm   = errors.New("send application/json or message/rfc822")
 	errSender = errors.New("this user may not send under this address")
 )
@@ -282,6 +283,9 @@ func readRaw(r io.Reader) (header message.Header, body, content []byte, err erro
 	whole, err := io.ReadAll(r)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("read the message: %w", err)
+	}
+	if bytes.IndexByte(whole, 0) >= 0 {
+		return nil, nil, errNUL
 	}
 	var text bytes.Buffer
 	text.Grow(len(whole) + len(whole)/32)

@@ -136,6 +136,24 @@ func TestNobodyElseIsNamedAsSender(t *testing.T) {
 	}
 }
 
+// A message has no NUL, whichever way it comes: hosts that it is sent on to may end it there, or refuse it.
+func TestNULIsRefused(t *testing.T) {
+	t.Parallel()
+	h, _ := newHandler(t)
+	for _, c := range [][2]string{
+		{"message/rfc822", "From: ann@example.com\nTo: bob@example.net\n\na\x00b"},
+		{"message/rfc822", "From: ann@example.com\nTo: bob@example.net\nSubject: a\x00b\n\nx"},
+		{"application/json", `{"from": "ann@example.com", "to": ["bob@example.net"], "text": "a\u0000b"}`},
+		{"application/json", `{"from": "ann@example.com", "to": ["bob@example.net"], "html": "a\u0000b"}`},
+		{"application/json", `{"from": "ann@example.com", "to": ["bob@example.net"], "subject": "a\u0000b"}`},
+		{"application/json", `{"from": "ann@example.com", "to": ["bob@example.net"], "headers": {"X-A": "a\u0000b"}}`},
+	} {
+		if status, answer := post(t, h, c[0], c[1]); status != http.StatusBadRequest {
+			t.Errorf("%q: the answer is %d %s", c[1], status, answer)
+		}
+	}
+}
+
 func TestSameKeyIsOneMessage(t *testing.T) {
 	t.Parallel()
 	h, s := newHandler(t)
