@@ -263,7 +263,7 @@ func (f *Folder) read(r io.Reader, body *spool.Body) (header message.Header, lin
 	for {
 		n, readErr := r.Read(piece)
 		if bytes.IndexByte(piece[:n], 0) >= 0 {
-			return nil, &fileError{errors.New("it has a NUL byte")}
+			return nil, message.Lines{}, &fileError{errors.New("it has a NUL byte")}
 		}
 		ends.Add(piece[:n])
 		isEnd := errors.Is(readErr, io.EOF)

@@ -61,7 +61,7 @@ func readJSON(r io.Reader) (header message.Header, body, content []byte, hasVERP
 		return nil, nil, nil, false, errors.New("the request is more than one JSON object")
 	}
 	if strings.ContainsRune(asked.Text, 0) || strings.ContainsRune(asked.HTML, 0) {
-		return nil, nil, false, errNUL
+		return nil, nil, nil, false, errNUL
 	}
 	header, err = asked.header()
 	if err != nil {

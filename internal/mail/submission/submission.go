@@ -285,7 +285,7 @@ func readRaw(r io.Reader) (header message.Header, body, content []byte, err erro
 		return nil, nil, nil, fmt.Errorf("read the message: %w", err)
 	}
 	if bytes.IndexByte(whole, 0) >= 0 {
-		return nil, nil, errNUL
+		return nil, nil, nil, errNUL
 	}
 	var text bytes.Buffer
 	text.Grow(len(whole) + len(whole)/32)
