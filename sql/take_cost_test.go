@@ -27,7 +27,7 @@ func TestTakeDoesNotAskForEachMessageInOthersHands(t *testing.T) {
 	b := newJobs(t)
 	for _, ask := range []string{
 		"select parley.take('jobs', 10)",
-		"select parley._p_take_by_priority(q, 10) from parley._p_queue as q where q.lookup_name = 'jobs'",
+		"select parley._p_take_by_priority(q, 10, null) from parley._p_queue as q where q.lookup_name = 'jobs'",
 		"select parley._p_receivable(array[q.queue_id], array[10], 1000) from parley._p_queue as q where q.lookup_name = 'jobs'",
 	} {
 		var few, many int

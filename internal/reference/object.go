@@ -11,10 +11,10 @@ import (
 	"github.com/parley-broker/parley/sql"
 )
 
-// An object is a function, a view or a type of the interface.
+// An object is a function, a procedure, a view or a type of the interface.
 type object struct {
 	file      string
-	kind      string // function, view or type
+	kind      string // function, view or type; a procedure counts as a function
 	schema    string
 	name      string // without the schema
 	signature string // of a function, as the source writes it
@@ -25,8 +25,8 @@ type object struct {
 func (o object) fullName() string { return o.schema + "." + o.name }
 
 var (
-	creation   = regexp.MustCompile(`(?s)^create (function|view|type) (parley(?:_store|_mail)?)\.("?[a-z0-9_]+"?)(.*)$`)
-	commenting = regexp.MustCompile(`(?s)^comment on (function|view|type) (parley(?:_store|_mail)?)\.` +
+	creation   = regexp.MustCompile(`(?s)^create (function|procedure|view|type) (parley(?:_store|_mail)?)\.("?[a-z0-9_]+"?)(.*)$`)
+	commenting = regexp.MustCompile(`(?s)^comment on (function|procedure|view|type) (parley(?:_store|_mail)?)\.` +
 		`("?[a-z0-9_]+"?)(?:\([^)]*\))? is\s+'(.*)'$`)
 	endOfHeader = regexp.MustCompile(`\nlanguage `)
 	// The argument that proves the caller is left out by whoever calls, and so by the page.
@@ -54,12 +54,19 @@ func readSource(files fs.FS) ([]object, error) {
 	return public, nil
 }
 
+func kindOf(word string) string {
+	if word == "procedure" {
+		return "function"
+	}
+	return word
+}
+
 // readStatements relies on a comment following what it is on, which a rule of the schema demands.
 func readStatements(file string, statements []sqltext.Statement) []object {
 	var public []object
 	for _, statement := range statements {
 		if found := creation.FindStringSubmatch(statement.Text); found != nil {
-			kind, schema, name, rest := found[1], found[2], strings.Trim(found[3], `"`), found[4]
+			kind, schema, name, rest := kindOf(found[1]), found[2], strings.Trim(found[3], `"`), found[4]
 			o := object{file: file, kind: kind, schema: schema, name: name}
 			if kind == "function" {
 				o.signature = schema + "." + found[3] + rest
@@ -72,7 +79,7 @@ func readStatements(file string, statements []sqltext.Statement) []object {
 			continue
 		}
 		if found := commenting.FindStringSubmatch(statement.Text); found != nil {
-			kind, schema, name, text := found[1], found[2], strings.Trim(found[3], `"`), strings.ReplaceAll(found[4], "''", "'")
+			kind, schema, name, text := kindOf(found[1]), found[2], strings.Trim(found[3], `"`), strings.ReplaceAll(found[4], "''", "'")
 			for i := range public {
 				if o := &public[i]; o.kind == kind && o.schema == schema && o.name == name && o.comment == "" {
 					o.comment = text

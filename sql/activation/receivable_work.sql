@@ -4,7 +4,8 @@
 -- would make a RECEIVE skip them; so it reads the xmax of the group's row instead: the lock of the row is
 -- recorded there, and pg_xact_status shows whether that transaction is still running (pg_locks does not know all
 -- subtransactions, a snapshot knows none). Rows of groups are never updated, and always locked FOR UPDATE, so
--- xmax is always one transaction.
+-- xmax is always one transaction. A message that has come back from a savepoint may be kept by its reader
+-- (receive/savepoints.sql): its first one says that of a group.
 -- The answer is old when it arrives; a reader too many finds nothing and leaves.
 -- Cost: an index probe for each queue without messages; for others the first rows of the lane, rows_max of them
 -- at most. No lock, no write.
@@ -68,11 +69,13 @@ begin
     coalesce(sum(w.rows), 0)
   into groups, head, rows
   from (
-    select f.first, f.rows, not parley._p_is_running(g.xmax) as is_free
+    select f.first, f.rows,
+      not parley._p_is_running(g.xmax) and (f.taker = '0' or parley._p_keeper(f.taker) is null) as is_free
     from (
-      select e.group_id, min(m.position) as first, count(*) as rows
+      select e.group_id, min(m.position) as first, count(*) as rows,
+        (array_agg(m.taker order by m.position))[1] as taker
       from (
-        select n.endpoint_id, n.position
+        select n.endpoint_id, n.position, n.xmax as taker
         from parley._p_message as n
         where n.lane = _p_free_groups.lane and n.position >= greatest(low, resume)
         order by n.position
@@ -84,13 +87,13 @@ begin
       group by e.group_id
       union all
       -- Groups that were locked when a reader passed them by.
-      select e.group_id, min(n.position), 0
+      select e.group_id, min(n.position), 0, (array_agg(n.taker order by n.position))[1]
       from unnest(blocked_endpoints, blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e
         on e.endpoint_id = b.endpoint_id and e.state <> 'DO'
         and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
       cross join lateral (
-        select m.position, m.lane
+        select m.position, m.lane, m.xmax as taker
         from parley._p_message as m
         where m.endpoint_id = e.endpoint_id and m.position >= greatest(b.position, low)
         order by m.position

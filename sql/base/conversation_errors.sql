@@ -15,6 +15,13 @@ from (values
   (229, 'explanation', 'permission denied: explaining the conversation',
     'Role %1$I neither owns a side of it nor may receive from the queue of one.',
     'Ask the owner of the service, or an administrator.'),
+  (574, 'transaction', 'wait_for_message cannot be used inside a transaction',
+    'It commits between its polls, and a transaction is open: of BEGIN, of several statements sent as one, of a '
+      || 'function, or of a driver that begins one by itself.',
+    'Commit first and call it by itself, with autocommit on: psycopg conn.autocommit = True, JDBC setAutoCommit(true). '
+      || 'Inside a transaction use receive or take with a time-out of a few seconds.'),
+  (574, 'transaction has written', 'wait_for_message cannot be used inside a transaction',
+    'It would commit what the procedure that calls it has written.', 'Write COMMIT before the CALL.'),
   (8402, 'code', 'error code %1$s is not greater than zero', 'Negative codes are the broker''s.',
     'Give a code from 1 to 2147483647.'),
   (8402, 'description', 'the error description is too long', 'It has %1$s characters; 3000 are allowed.',

@@ -60,14 +60,14 @@ begin
   perform parley._p_take_back_relation(c.oid)
   from pg_class as c
   where c.relnamespace = any (v_schemas) and c.relacl is not null;
-  revoke all on all functions in schema parley, parley_queue from public;
+  revoke all on all routines in schema parley, parley_queue from public;
   for v_function, v_grantee in
     select p.oid, g.grantee
     from pg_proc as p
     cross join parley._p_grantees(p.proacl, p.proowner) as g (grantee)
     where p.pronamespace = any (v_schemas)
   loop
-    execute format('revoke all on function %s from %s', v_function, v_grantee);
+    execute format('revoke all on routine %s from %s', v_function, v_grantee);
   end loop;
 end
 $$;

@@ -98,7 +98,7 @@ begin
     from pg_catalog.pg_proc as p
     where p.pronamespace = 'parley'::regnamespace and p.proname not like E'\\_p\\_%'
   loop
-    execute format('grant execute on function %s to public', v_function);
+    execute format('grant execute on routine %s to public', v_function);
   end loop;
   for v_view in
     select c.oid::regclass
@@ -117,6 +117,9 @@ begin
   grant execute on function
     parley._p_require_one_dimension(anyarray), parley._p_utf8_bodies(text[]), parley._p_raise(integer, text, text[])
   to public;
+  -- What the procedure calls, which cannot run with its owner's rights.
+  grant execute on function parley._p_watch_queue(text, integer, parley._p_wait, parley.caller),
+  parley._p_commit_refusal() to public;
   -- What ask who calls, behind functions of several forms.
   grant execute on function parley._p_end_without_error(uuid, parley.caller),
   parley._p_clean_up(uuid, boolean, parley.caller) to public;

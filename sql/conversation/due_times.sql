@@ -24,3 +24,55 @@ $$;
 comment on function parley._p_expect_due(regclass, timestamptz) is
 'Has the next scan be no later than a time, and wakes the daemon when that is soon.
 Arguments: next_due, the sequence that is asked before a scan; due_at, null for now.';
+
+create function parley._p_renew_next_alarm() returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_next timestamptz;
+begin
+  if pg_current_xact_id_if_assigned() is null then
+    return false;
+  end if;
+  select a.due_at into v_next from parley._p_alarm as a order by a.due_at limit 1;
+  if v_next <= v_now then
+    return false;
+  end if;
+  v_next := least(v_next, v_now + interval '1 second');
+  perform setval('parley._p_next_alarm', (extract(epoch from v_next) * 1000000)::bigint);
+  return true;
+end
+$$;
+
+comment on function parley._p_renew_next_alarm() is
+'Records when to scan for alarms next, when nothing is due and this transaction has a number already: recording it takes
+one, and who waits for a message takes none. Reports whether it did.';
+
+create function parley._p_has_due_alarm(queue_id integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+begin
+  return exists (
+    select
+    from parley._p_alarm as a
+    join parley._p_endpoint as e using (endpoint_id)
+    join parley._p_service as s using (service_id)
+    where a.due_at <= v_now
+      and s.queue_id = _p_has_due_alarm.queue_id
+      and not parley._p_is_group_held(a.endpoint_id)
+  );
+end
+$$;
+
+comment on function parley._p_has_due_alarm(integer) is
+'Reports whether an alarm of a queue is due that somebody may fire now. It reads, where _p_fire_alarms takes a number of
+a transaction in any case: who waits for a message asks this first.';

@@ -24,10 +24,11 @@ begin
     if parley._p_is_paused(v_queue, coalesce(timeout, 0)) then
       return null;
     end if;
-    v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then
       v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
     end if;
+    v_has_fired := (coalesce(timeout, 0) = 0 or parley._p_has_due_alarm(v_queue.queue_id))
+      and parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     v_group := (parley._p_lock_next_group(v_queue.queue_id, v_queue.priorities)).group_id;
     if v_group is not null then
       return (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = v_group);

@@ -168,10 +168,11 @@ begin
     found := parley._p_require_groups(groups, false);
     found := parley._p_require_timeout(timeout);
     exit when parley._p_is_paused(v_queue, coalesce(timeout, 0));
-    v_has_fired := parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     if coalesce(timeout, 0) <> 0 then
       v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
     end if;
+    v_has_fired := (coalesce(timeout, 0) = 0 or parley._p_has_due_alarm(v_queue.queue_id))
+      and parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     v_group_ids := parley._p_lock_groups(v_queue, groups);
     exit when v_group_ids is not null
       or coalesce(timeout, 0) = 0 or parley._p_has_unseen() or v_has_fired;

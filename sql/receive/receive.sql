@@ -108,12 +108,12 @@ begin
         return;
       end if;
     end if;
-    if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0)
-      <= extract(epoch from clock_timestamp()) * 1000000 then
-      v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
-    end if;
     if timeout <> 0 then
       v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
+    end if;
+    if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000
+      and (coalesce(timeout, 0) = 0 or parley._p_has_due_alarm(v_queue.queue_id)) then
+      v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
     end if;
     if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_scan_past
       and not v_is_named then
@@ -303,8 +303,8 @@ begin
     v_wait := parley._p_wait_for_message(v_queue.position_sequence, timeout, v_wait);
     exit when v_wait.is_over;
   end loop;
-  if v_wait.started_at is not null then
-    found := parley._p_reach_client();
+  if v_wait.scanned_at is not null then
+    found := parley._p_end_wait(v_wait.started_at is not null);
   end if;
 end
 $$;
@@ -318,8 +318,10 @@ conversation_group_id: receive only from that one, waiting for its lock (left ou
 in milliseconds to wait for a message (null or 0: do not wait, -1: for ever); groups, from up to so many groups, 1 to
 10,000, all of which stay locked (null: from one). A message that has come back after a rollback is received alone, with
 its group.
-It waits without a lock. When it had to fire a timer, to set a conversation aside or to lock a group in vain, it returns
-nothing before its time: commit, and call it again.
+It waits without a lock and without a transaction number, but with its snapshot: a wait of more than some seconds keeps
+dead rows of the whole server from being removed. Wait with parley.wait_for_message for longer. When it had to fire a
+timer, to set a conversation aside or to lock a group in vain, it returns nothing before its time: commit, and call it
+again.
 Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 timeout negative and not -1, groups out of range or
 with one named, 8414 the conversation is not in the group, 8418 and 8420 handle or group null, 8426 and 8436
 conversation or group not found in this queue, or ended meanwhile, 8468 and 8470 its service was altered or dropped

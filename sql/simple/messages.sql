@@ -110,6 +110,27 @@ comment on function parley._p_renew_next_due(timestamptz) is
 'Records when to scan for what is due next, and gives true; gives false, and lets all go on scanning, when something is
 due now, in any queue: readers of one must not put off those of another.';
 
+create function parley._p_has_due_message(queue_id integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+begin
+  return exists (
+    select
+    from parley._p_delayed_message as d
+    where d.queue_id = _p_has_due_message.queue_id and d.due_at <= v_now and not parley._p_is_running(d.xmax)
+  );
+end
+$$;
+
+comment on function parley._p_has_due_message(integer) is
+'Reports whether something of a simple queue is due that nobody delivers already. It reads, where _p_deliver_due takes a
+number of a transaction in any case: who waits for a message asks this first.';
+
 create function parley._p_deliver_due(queue_id integer, top integer) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp

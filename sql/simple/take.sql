@@ -213,14 +213,16 @@ comment on function parley._p_take_from_lane(parley._p_queue, integer, integer) 
 Arguments: queue; priority; count, how many at most.
 Errors: 9617.';
 
-create function parley._p_take_by_priority(queue parley._p_queue, count integer) returns setof parley.taken_message
+create function parley._p_take_by_priority(queue parley._p_queue, count integer, timeout integer)
+returns setof parley.taken_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_priority integer;
 begin
-  if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
+  if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= extract(epoch from clock_timestamp()) * 1000000
+    and (coalesce(timeout, 0) = 0 or parley._p_has_due_message(queue.queue_id)) then
     perform parley._p_deliver_due(queue.queue_id, 1000);
   end if;
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0 loop
@@ -231,9 +233,9 @@ begin
 end
 $$;
 
-comment on function parley._p_take_by_priority(parley._p_queue, integer) is
+comment on function parley._p_take_by_priority(parley._p_queue, integer, integer) is
 'Takes messages from a simple queue, of the highest priority that has some, after what is due was put there.
-Arguments: queue; count, how many at most.
+Arguments: queue; count, how many at most; timeout of take: who waits writes nothing when nothing is due.
 Errors: 9617.';
 
 create function parley.take(
@@ -294,7 +296,10 @@ begin
     if v_queue.priorities = 32
       and v_scan.position - v_scan.low <= 262144
       and (v_scan.taker = '0' or parley._p_is_running(v_scan.taker) and random() < 0.95)
-      and pg_sequence_last_value('parley._p_next_due') > extract(epoch from clock_timestamp()) * 1000000 then
+      and (
+        pg_sequence_last_value('parley._p_next_due') > extract(epoch from clock_timestamp()) * 1000000
+        or timeout <> 0 and not parley._p_has_due_message(v_queue.queue_id)
+      ) then
       -- In each round the next of each key.
       loop
         return query
@@ -308,15 +313,20 @@ begin
         get diagnostics v_taken = row_count;
       end if;
     else
-      return query select * from parley._p_take_by_priority(v_queue, count);
+      return query select * from parley._p_take_by_priority(v_queue, count, timeout);
       get diagnostics v_taken = row_count;
     end if;
     exit when v_taken > 0 or coalesce(timeout, 0) = 0 or parley._p_has_unseen();
     v_wait := parley._p_wait_for_message(v_queue.position_sequence, timeout, v_wait);
     exit when v_wait.is_over;
   end loop;
-  if v_wait.started_at is not null then
-    found := parley._p_reach_client();
+  if v_wait.scanned_at is not null then
+    found := v_wait.started_at is not null and parley._p_reach_client();
+    if v_taken > 0
+      and coalesce(pg_sequence_last_value('parley._p_next_due'), 0)
+        <= extract(epoch from clock_timestamp()) * 1000000 then
+      found := parley._p_renew_next_due(clock_timestamp());
+    end if;
   end if;
 end
 $$;
@@ -328,6 +338,8 @@ which they were put. A message that came back after a rollback is taken alone, a
 parley.set_aside_messages.
 Arguments: queue; count, how many at most, 1 to 100,000; timeout in milliseconds to wait for a message (null or 0: do
 not wait, -1: for ever).
+It waits with its snapshot, as receive does: for more than some seconds wait with parley.wait_for_message. When it had
+to move what is due, it gives nothing before its time: commit, and call it again.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, count or timeout out of range, 9609 malformed name,
 9617 the queue is disabled.
 Call it at READ COMMITTED: an older snapshot does not see what came later, and never waits.

@@ -250,14 +250,14 @@ begin
   perform parley_store.take_back_relation(c.oid)
   from pg_class as c
   where c.relnamespace = name and c.relkind in ('r', 'p', 'v', 'm', 'S') and c.relacl is not null;
-  execute format('revoke all on all functions in schema %s from public', name);
+  execute format('revoke all on all routines in schema %s from public', name);
   for v_function, v_grantee in
     select p.oid::regprocedure, x.grantee::regrole
     from pg_proc as p
     cross join aclexplode(p.proacl) as x
     where p.pronamespace = name and x.grantee not in (0, p.proowner)
   loop
-    execute format('revoke all on function %s from %s', v_function, v_grantee);
+    execute format('revoke all on routine %s from %s', v_function, v_grantee);
   end loop;
 end
 $$;
