@@ -169,3 +169,22 @@ func TestDeduplicationKeysAreShownToWhoMayReceive(t *testing.T) {
 	b.makeKeysOld()
 	equal(b.session, 0, shown)
 }
+
+// A key of put is one of the role that puts: nobody who may put into the queue suppresses another's message by using its key first.
+func TestRightsToAKeyOfPutAreThoseOfItsRole(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	b.exec("select parley.create_queue('jobs', kind => 'simple')")
+	shop, guesser := b.role("shop"), b.role("guesser")
+	for _, role := range []string{shop, guesser} {
+		b.exec("select parley.grant('SEND', 'queue', 'jobs', $1)", role)
+	}
+	for _, put := range []string{putOnce, "select (parley.put_binary_once('jobs', convert_to($1, 'UTF8'), $2)).is_duplicate"} {
+		key := put[:25]
+		equal(b.as(guesser), false, put, "nothing", key)
+		equal(b.as(shop), false, put, "the order", key)
+		equal(b.as(shop), true, put, "the order", key)
+		equal(b.as(guesser), true, put, "nothing", key)
+	}
+	equal(b.session, 4, "select count(*)::int from parley.peek_messages('jobs', null)")
+}

@@ -1,7 +1,8 @@
 -- Deduplication: what is begun, sent or put with a key that was used before is not done again, and answered with what
 -- was done the first time.
 --
--- A key is of the sending service, or of the simple queue, and of what is done: begun, sent or put. It counts for the
+-- A key is of the sending service and of what is done, begun or sent; one of put is of the simple queue and of the role
+-- that puts, so that nobody who may put there suppresses a message of another by using its key first. It counts for the
 -- time that the service or queue had set when it was used; who uses it after that is the first again. Bodies are not
 -- compared. The rights are asked for before a key: who may not send as a service learns nothing of its keys.
 --
@@ -17,6 +18,8 @@ create table parley._p_deduplication_key (
   -- Of the service or the queue: they have their ids from one sequence.
   object_id integer not null,
   action text not null check (action in ('BEGIN', 'SEND', 'PUT')),
+  -- The name of the role that put, as it survives a restore; '' where the key is of a service.
+  used_by text collate "C" not null,
   key text collate "C" not null,
   expires_at timestamptz not null,
   used_at timestamptz not null,
@@ -25,7 +28,7 @@ create table parley._p_deduplication_key (
   delayed_id bigint,
   -- Whether what the key stands for is done.
   is_answered boolean not null default false,
-  primary key (object_id, action, key)
+  primary key (object_id, action, key, used_by)
 );
 
 comment on table parley._p_deduplication_key is 'Keys of what was begun, sent or put, and what came of it.';
@@ -46,7 +49,7 @@ rest is of the first one. message_id is its place in a queue of this database, n
 yet; then delayed_id names it.';
 
 create function parley._p_use_key(
-  object_id integer, action text, key text, seconds integer
+  object_id integer, action text, key text, seconds integer, used_by text default ''
 ) returns parley._p_deduplication_key
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -66,11 +69,13 @@ begin
     where k.object_id = _p_use_key.object_id
       and k.action = _p_use_key.action
       and k.key = _p_use_key.key
+      and k.used_by = _p_use_key.used_by
       and k.expires_at > v_now;
     exit when found;
-    insert into parley._p_deduplication_key as k (object_id, action, key, expires_at, used_at)
+    insert into parley._p_deduplication_key as k (object_id, action, used_by, key, expires_at, used_at)
     values (
-      _p_use_key.object_id, _p_use_key.action, _p_use_key.key, v_now + make_interval(secs => seconds), v_now
+      _p_use_key.object_id, _p_use_key.action, _p_use_key.used_by, _p_use_key.key,
+      v_now + make_interval(secs => seconds), v_now
     )
     on conflict on constraint _p_deduplication_key_pkey do update
     set expires_at = excluded.expires_at, used_at = excluded.used_at, conversation_handle = null, message_id = null,
@@ -83,10 +88,11 @@ begin
 end
 $$;
 
-comment on function parley._p_use_key(integer, text, text, integer) is
+comment on function parley._p_use_key(integer, text, text, integer, text) is
 'Uses a key: gives what came of it when it was used before; is_answered is false when this is the first use. Waits for
 others who use it.
-Arguments: object_id of the service or queue; action; key; seconds, for how long it counts.
+Arguments: object_id of the service or queue; action; key; seconds, for how long it counts; used_by, the name of
+the role, where the key is one of it.
 Errors: 8402 the key is empty or too long.';
 
 create function parley._p_record_key(
@@ -101,7 +107,7 @@ as $$
 begin
   update parley._p_deduplication_key as k
   set conversation_handle = $2, message_id = $3, delayed_id = $4, is_answered = true
-  where k.object_id = first.object_id and k.action = first.action and k.key = first.key;
+  where k.object_id = first.object_id and k.action = first.action and k.key = first.key and k.used_by = first.used_by;
   return row(false, $2, $3, $4, first.used_at)::parley.sent_once;
 end
 $$;

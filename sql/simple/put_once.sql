@@ -1,4 +1,4 @@
--- PUT with a deduplication key (conversation/deduplication.sql): what was put before is not put again.
+-- PUT with a deduplication key (conversation/deduplication.sql): what the role put before is not put again.
 
 create function parley._p_put_once(
   caller oid, queue text, body bytea, deduplication_key text, key text, priority integer, deliver_at timestamptz
@@ -9,7 +9,7 @@ as $$
 declare
   v_queue parley._p_queue := parley._p_find_simple_queue(caller, queue, 'SEND');
   v_first parley._p_deduplication_key := parley._p_use_key(
-    v_queue.queue_id, 'PUT', deduplication_key, v_queue.deduplication_seconds
+    v_queue.queue_id, 'PUT', deduplication_key, v_queue.deduplication_seconds, pg_get_userbyid(caller)
   );
   v_before bigint;
   v_after bigint;
@@ -48,9 +48,10 @@ end
 $$;
 
 comment on function parley.put_once(text, text, text, text, integer, timestamptz, parley.caller) is
-'Puts a text into a simple queue, in this transaction, unless a message was put there with the same deduplication key
-before: then nothing is put, whatever the body, and what came of the first is returned. A key counts for
-deduplication_seconds of the queue. Who uses a key that somebody is using waits until that transaction ends.
+'Puts a text into a simple queue, in this transaction, unless this role put a message there with the same deduplication
+key before: then nothing is put, whatever the body, and what came of the first is returned. A key counts for
+deduplication_seconds of the queue, and for the role that puts alone. Who uses a key that another session of the role is
+using waits until that transaction ends.
 Arguments: queue; body, null or empty for none; deduplication_key, 1 to 256 characters; key, priority and deliver_at, as
 put.
 Errors: those of put, 8402 deduplication_key null, empty or too long.

@@ -136,7 +136,8 @@ type httpAccepter struct{ accepter receive.Accepter }
 
 func (a httpAccepter) Accept(envelope message.Envelope, body *spool.Body) (int64, error) {
 	if envelope.IdempotencyKey != "" {
-		envelope.IdempotencyKey = "http:" + envelope.AuthenticatedAs + ":" + envelope.IdempotencyKey
+		// With the length of the name, or "a:b" with the key "c" and "a" with "b:c" would have one.
+		envelope.IdempotencyKey = fmt.Sprintf("http:%d:%s:%s", len(envelope.AuthenticatedAs), envelope.AuthenticatedAs, envelope.IdempotencyKey)
 	}
 	id, err := a.accepter.Accept(envelope, body)
 	if refused, is := errors.AsType[*pgconn.PgError](err); is && refused.Code == "PM011" {
