@@ -2,6 +2,8 @@ package receive
 
 import (
 	"bufio"
+	"bytes"
+	"io"
 	"strings"
 	"testing"
 )
@@ -28,6 +30,32 @@ func TestPlainLinesEndBeforeTheFirstThatIsNot(t *testing.T) {
 		_, _ = in.Peek(1)
 		if got := string(plainLines(in, 8)); got != want {
 			t.Errorf("of %q it takes %q, want %q", data, got, want)
+		}
+	}
+}
+
+// A line that is longer than the buffer ends where it ends, also when the buffer ends between its CR and LF; the final dot behind it ends the
+// data. A CR before that is none of the end.
+func TestLineEndsAtTheEdgeOfTheBuffer(t *testing.T) {
+	t.Parallel()
+	for before := 13; before < 70; before++ {
+		for _, end := range []string{"\r\n", "\n", "\r\r\n", "\rx\n"} {
+			data := strings.Repeat("x", before) + end + ".\r\nbehind\r\n.\r\nrest"
+			isEnd := strings.HasSuffix(end, "\r\n")
+			in := bufio.NewReaderSize(strings.NewReader(data), 16)
+			var sink bytes.Buffer
+			found, err := readData(in, &sink, Limits{TextLine: 12})
+			if err != nil {
+				t.Fatalf("%d bytes and %q: %v", before, end, err)
+			}
+			rest, _ := io.ReadAll(in)
+			want := "behind\r\n.\r\nrest"
+			if !isEnd {
+				want = "rest"
+			}
+			if string(rest) != want || !found.isTooLong {
+				t.Errorf("%d bytes and %q: left is %q, want %q", before, end, rest, want)
+			}
 		}
 	}
 }
