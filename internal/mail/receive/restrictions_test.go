@@ -86,8 +86,12 @@ func TestStrictestLimitOfTheSizeHolds(t *testing.T) {
 func TestDirectorySaysHowManyRecipients(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ connector, organization, directory, most int }{
-		{organization: 2, most: 2}, {organization: 2, directory: 3, most: 3}, {organization: 3, directory: 1, most: 1},
-		{connector: 2, directory: 3, most: 2}, {connector: 2, organization: 5, most: 2}, {most: 5},
+		{organization: 2, most: 2},
+		{organization: 2, directory: 3, most: 3},
+		{organization: 3, directory: 1, most: 1},
+		{connector: 2, directory: 3, most: 2},
+		{connector: 2, organization: 5, most: 2},
+		{most: 5},
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			t.Parallel()

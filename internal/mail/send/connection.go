@@ -225,6 +225,9 @@ func (c *Connection) hello() error {
 	return nil
 }
 
+// Offers is whether the host knows an extension.
+func (c *Connection) Offers(extension string) bool { return c.offers(extension) }
+
 // offers is whether the host knows an extension.
 func (c *Connection) offers(extension string) bool {
 	_, offered := c.extensions[extension]

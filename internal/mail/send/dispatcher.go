@@ -84,6 +84,8 @@ type Way interface {
 	Send(ctx context.Context, message Message) []Result
 	Usable() bool
 	Messages() int
+	// Offers is whether the host knows an extension, by its name in capitals.
+	Offers(extension string) bool
 	Ends() Ends
 	Close()
 }

@@ -130,10 +130,11 @@ func (w *roadWay) poisoned(message send.Message) []send.Result {
 	return results
 }
 
-func (w *roadWay) Usable() bool    { return !w.broken }
-func (w *roadWay) Messages() int   { return w.messages }
-func (w *roadWay) Ends() send.Ends { return send.Ends{Host: "mx.b.example"} }
-func (w *roadWay) Close()          {}
+func (w *roadWay) Usable() bool       { return !w.broken }
+func (w *roadWay) Messages() int      { return w.messages }
+func (w *roadWay) Offers(string) bool { return true }
+func (w *roadWay) Ends() send.Ends    { return send.Ends{Host: "mx.b.example"} }
+func (w *roadWay) Close()             {}
 
 func (r *road) connections() int {
 	r.mu.Lock()

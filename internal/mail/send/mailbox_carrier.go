@@ -130,6 +130,11 @@ func (m *maildirs) Usable() bool { return true }
 // Messages is how many were delivered.
 func (m *maildirs) Messages() int { return m.messages }
 
+// Offers is whether files take what an extension is for: they take all bytes.
+func (m *maildirs) Offers(extension string) bool {
+	return extension == "8BITMIME" || extension == "SMTPUTF8"
+}
+
 // Ends are nothing: there is no host.
 func (m *maildirs) Ends() Ends { return Ends{Host: m.name} }
 

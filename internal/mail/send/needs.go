@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/parley-broker/parley/internal/mail/downgrade"
 )
 
 // need sets what a host must know to be given a message. What a client said of the message counts only as far as it is so: many say
@@ -28,6 +30,37 @@ func (c *Connection) need(ctx context.Context, message *Message) error {
 	}
 	message.EightBit = header || body
 	message.UTF8 = isUTF8 || message.UTF8 && header
+	return nil
+}
+
+// SevenBit makes a message one without bytes above 127, for a host that does not know 8BITMIME: parts that have some become quoted-printable,
+// and words of the header encoded words. It fails with the errors of package downgrade where that cannot be; a message whose client has asked
+// for SMTPUTF8 is left as it is where its header is not in ASCII. Who signs a message calls it before.
+func SevenBit(ctx context.Context, message *Message) error {
+	header, body, err := beyondASCII(ctx, *message)
+	if err != nil || !header && !body {
+		message.EightBit = message.EightBit && err != nil
+		return err
+	}
+	if header && message.UTF8 {
+		return nil
+	}
+	open := message.Open
+	plan, err := downgrade.NewPlan(func() (io.ReadCloser, error) { return open(ctx) })
+	if err != nil {
+		return fmt.Errorf("make it one of 7 bits: %w", err)
+	}
+	message.EightBit, message.Size = false, plan.Size
+	message.Open = func(ctx context.Context) (io.ReadCloser, error) {
+		source, err := open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return struct {
+			io.Reader
+			io.Closer
+		}{plan.Reader(source), source}, nil
+	}
 	return nil
 }
 

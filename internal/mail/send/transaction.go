@@ -2,12 +2,15 @@ package send
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/parley-broker/parley/internal/mail/downgrade"
 )
 
 // Message is what a connection sends.
@@ -117,7 +120,15 @@ func (c *Connection) refuse(ctx context.Context, message *Message) *Result {
 		return refusal("5.6.9", "the header is not in ASCII, and the host does not know SMTPUTF8")
 	}
 	if message.EightBit && !c.offers("8BITMIME") {
-		return refusal("5.6.3", "the message has bytes above 127, and the host does not know 8BITMIME")
+		err := SevenBit(ctx, message)
+		switch {
+		case errors.Is(err, downgrade.ErrAddress):
+			return refusal("5.6.9", "the header is not in ASCII, and the host does not know 8BITMIME: "+err.Error())
+		case errors.Is(err, downgrade.ErrStructure):
+			return refusal("5.6.3", "the message has bytes above 127, and the host does not know 8BITMIME: "+err.Error())
+		case err != nil:
+			return &Result{Enhanced: "4.3.0", Text: oneLine(err.Error())}
+		}
 	}
 	return nil
 }

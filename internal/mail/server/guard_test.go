@@ -17,6 +17,7 @@ func (failing) Limits(send.Hop) send.Limits                          { return se
 func (failing) Send(_ context.Context, m send.Message) []send.Result { panic("no " + m.Sender) }
 func (failing) Usable() bool                                         { return true }
 func (failing) Messages() int                                        { return 0 }
+func (failing) Offers(string) bool                                   { return true }
 func (failing) Ends() send.Ends                                      { return send.Ends{} }
 func (failing) Close()                                               {}
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/textproto"
 
+	"github.com/parley-broker/parley/internal/mail/downgrade"
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/send"
 	"github.com/parley-broker/parley/internal/mail/signing"
@@ -63,6 +64,12 @@ func (w leavingWay) Send(ctx context.Context, sent send.Message) []send.Result {
 
 // prepare makes a message open as what leaves.
 func (w leavingWay) prepare(ctx context.Context, sent *send.Message) error {
+	if !w.Offers("8BITMIME") {
+		// Before it is signed: a signature is over what is sent. What cannot be converted the host is not given, which the way says.
+		if err := send.SevenBit(ctx, sent); err != nil && !errors.Is(err, downgrade.ErrAddress) && !errors.Is(err, downgrade.ErrStructure) {
+			return err //nolint:wrapcheck // It says what it could not do.
+		}
+	}
 	whole := sent.Open
 	body, err := whole(ctx)
 	if err != nil {

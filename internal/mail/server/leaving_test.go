@@ -10,7 +10,11 @@ import (
 )
 
 // taking is a way that takes everything.
-type taking struct{ got string }
+type taking struct {
+	got        string
+	size       int64 // as it was said
+	isSevenBit bool
+}
 
 func (w *taking) Send(ctx context.Context, sent send.Message) []send.Result {
 	body, err := sent.Open(ctx)
@@ -18,13 +22,14 @@ func (w *taking) Send(ctx context.Context, sent send.Message) []send.Result {
 		return []send.Result{{Text: err.Error()}}
 	}
 	text, _ := io.ReadAll(body)
-	w.got = string(text)
+	w.got, w.size = string(text), sent.Size
 	return []send.Result{{Class: send.Delivered}}
 }
-func (w *taking) Usable() bool    { return true }
-func (w *taking) Messages() int   { return 1 }
-func (w *taking) Ends() send.Ends { return send.Ends{} }
-func (w *taking) Close()          {}
+func (w *taking) Usable() bool                 { return true }
+func (w *taking) Messages() int                { return 1 }
+func (w *taking) Offers(extension string) bool { return !w.isSevenBit || extension != "8BITMIME" }
+func (w *taking) Ends() send.Ends              { return send.Ends{} }
+func (w *taking) Close()                       {}
 
 // A header that a connector may be set to take leaves. One that is longer fails: it would wait until the message expires.
 func TestAMessageLeavesWithTheLongestHeaderThatWasTaken(t *testing.T) {
