@@ -97,6 +97,7 @@ type consumerExecution struct {
 	cutOff   atomic.Int32 // handlers whose context ended with the time of grace
 	disabled atomic.Bool  // the queue was found disabled
 	singles  atomic.Int64 // so many messages are received alone, after a failure
+	outage   outage
 }
 
 func (c *Consumer) prepare() (*consumerExecution, error) {

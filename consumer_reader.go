@@ -25,8 +25,29 @@ const (
 func (execution *consumerExecution) read(ctx, work context.Context, number int) {
 	logger := execution.Logger.With("reader", number)
 	failures := 0
+	probes := false // this reader alone tries to reach a database that is away
+	defer func() {
+		if probes {
+			execution.outage.end()
+		}
+	}()
 	for ctx.Err() == nil {
+		if over := execution.outage.known(); over != nil && !probes {
+			sitOut(ctx, over)
+			continue
+		}
 		turn, err := execution.workOnce(ctx, work)
+		switch isAway := isOutage(err); {
+		case isAway && !probes:
+			if over := execution.outage.join(); over != nil {
+				sitOut(ctx, over)
+				continue
+			}
+			probes = true
+		case !isAway && probes:
+			execution.outage.end()
+			probes = false
+		}
 		if turn.committed {
 			failures = 0
 			if execution.disabled.CompareAndSwap(true, false) {

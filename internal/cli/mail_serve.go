@@ -35,9 +35,10 @@ type servedMail struct {
 	// bindings are those to listen on, as they are written.
 	bindings []string
 
-	server    *server.Server
-	collector *mailmetrics.Collector
-	listener  net.Listener
+	server      *server.Server
+	collector   *mailmetrics.Collector
+	listener    net.Listener
+	connections *pgdb.ConnectionLimit // of the whole daemon
 	// added is called with the collector when the part is prepared; nil where it serves the metrics itself.
 	added func(*mailmetrics.Collector) error
 }
@@ -80,6 +81,7 @@ func (m *servedMail) Prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the DSN: %w", err)
 	}
+	m.connections.Apply(connecting.ConnConfig)
 	connecting.MaxConns = max(connecting.MaxConns, int32(mailConnections+groupcommit.Writers()))
 	connecting.AfterConnect = pgdb.PrepareSession
 	if connecting.ConnConfig.RuntimeParams["application_name"] == "" {
@@ -145,7 +147,7 @@ func (m *servedMail) Close() {
 
 func newMailServeCommand(a *app) *cobra.Command {
 	s := &serving{}
-	m := &servedMail{name: "parley mail serve"}
+	m := &servedMail{name: "parley mail serve", connections: pgdb.NewConnectionLimit()}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run mail transport: receive by SMTP, categorize, send, report",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/daemon"
 	mailmetrics "github.com/parley-broker/parley/internal/mail/metrics"
+	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/internal/postgres"
 )
 
@@ -30,11 +31,12 @@ type serving struct {
 	mail        servedMail
 	servesMail  bool
 
-	logger *slog.Logger
+	logger      *slog.Logger
+	connections *pgdb.ConnectionLimit // of all parts together
 }
 
 func newServeCommand(a *app) *cobra.Command {
-	s := &serving{}
+	s := &serving{connections: pgdb.NewConnectionLimit()}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the daemon: start readers while messages wait, fire timers",
@@ -154,6 +156,7 @@ func (a *app) parts(s *serving) []daemon.Part {
 		for _, dsn := range s.dsns {
 			mail := s.mail
 			mail.dsn, mail.name, mail.config.Logger = dsn, "parley serve --mail", s.logger
+			mail.connections = s.connections
 			mail.added = func(c *mailmetrics.Collector) error { return s.observing.metrics.Register(c) }
 			parts = append(parts, &mail)
 		}

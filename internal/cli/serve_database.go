@@ -44,6 +44,7 @@ func (d *servedDatabase) Prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the DSN: %w", err)
 	}
+	s.connections.Apply(config.ConnConfig)
 	config.MaxConns = max(config.MaxConns, servedConnections)
 	config.MaxConnIdleTime = min(config.MaxConnIdleTime, idleTime)
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
@@ -54,6 +55,7 @@ func (d *servedDatabase) Prepare(ctx context.Context) error {
 		if d.listen, err = pgx.ParseConfig(s.listenDSNs[d.number]); err != nil {
 			return fmt.Errorf("read the DSN for notifications: %w", err)
 		}
+		s.connections.Apply(d.listen)
 	}
 	if d.login, err = s.procedureLogin(d.number); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -152,7 +153,7 @@ func TestServeNotifiesTheServiceManagerWhenItIsReady(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", path)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	s := &serving{logger: slog.New(slog.DiscardHandler)}
+	s := &serving{connections: pgdb.NewConnectionLimit(), logger: slog.New(slog.DiscardHandler)}
 	s.reportToSystemd(ctx)
 	expect := func(want string) {
 		t.Helper()

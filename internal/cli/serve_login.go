@@ -27,6 +27,7 @@ func (s *serving) procedureLogin(number int) (func(role string) (*pgx.ConnConfig
 			return nil, fmt.Errorf("read the DSN of procedures: it logs in as %q instead of %q: write %s as its user",
 				config.User, role, rolePlaceholder)
 		}
+		s.connections.Apply(config)
 		return config, nil
 	}
 	// Checked now, with a name in which everything has to be quoted, so that an error is found before the first procedure.

@@ -1,11 +1,15 @@
 package cli
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/parley-broker/parley/internal/pgdb"
+)
 
 func TestTheLoginOfProceduresIsTheirRoleWhateverItIsCalled(t *testing.T) {
 	t.Parallel()
 	for _, dsn := range []string{"postgres://{role}@localhost/shop", "host=localhost user={role} dbname=shop", "postgres:///shop?user={role}&host=localhost"} {
-		s := &serving{procedures: []string{dsn}}
+		s := &serving{connections: pgdb.NewConnectionLimit(), procedures: []string{dsn}}
 		login, err := s.procedureLogin(0)
 		if err != nil {
 			t.Fatalf("%s: %v", dsn, err)
@@ -18,12 +22,12 @@ func TestTheLoginOfProceduresIsTheirRoleWhateverItIsCalled(t *testing.T) {
 		}
 	}
 	for dsn, why := range map[string]string{"postgres://shop@localhost/{role}": "not its user", "postgres://{role}@local host/": "no DSN"} {
-		s := &serving{procedures: []string{dsn}}
+		s := &serving{connections: pgdb.NewConnectionLimit(), procedures: []string{dsn}}
 		if _, err := s.procedureLogin(0); err == nil {
 			t.Errorf("%s is taken: %s", dsn, why)
 		}
 	}
-	s := &serving{procedures: []string{"postgres://reader@localhost/shop"}}
+	s := &serving{connections: pgdb.NewConnectionLimit(), procedures: []string{"postgres://reader@localhost/shop"}}
 	if login, err := s.procedureLogin(0); err != nil {
 		t.Error(err)
 	} else if config, err := login("other"); err != nil || config.User != "reader" {

@@ -132,11 +132,17 @@ func (l *lockedBuffer) String() string {
 	return l.all.String()
 }
 
-// startDaemon starts the program that testscript has put on the path, and waits until it logs something.
+// startDaemon starts `parley serve`, and waits until it logs something.
 func startDaemon(t *testing.T, logs string, args ...string) *daemonProcess {
 	t.Helper()
+	return startProcess(t, logs, append([]string{"serve"}, args...)...)
+}
+
+// startProcess starts the program that testscript has put on the path, and waits until it logs something.
+func startProcess(t *testing.T, logs string, args ...string) *daemonProcess {
+	t.Helper()
 	d := &daemonProcess{t: t, log: &lockedBuffer{}}
-	d.cmd = exec.Command("parley", append([]string{"serve"}, args...)...)
+	d.cmd = exec.Command("parley", args...)
 	d.cmd.Stderr = d.log
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)

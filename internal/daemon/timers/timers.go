@@ -3,9 +3,11 @@ package timers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
@@ -56,9 +58,6 @@ func (t *Timers) Lead(ctx context.Context, term *daemon.Term) {
 		if time.Now().After(nextCare) {
 			nextCare = time.Now().Add(t.care(ctx))
 		}
-		if !term.Notifier.IsListening() {
-			pause = min(pause, blindAlarmInterval)
-		}
 		select {
 		case <-ctx.Done():
 			return
@@ -73,7 +72,7 @@ func (t *Timers) fireOnce(ctx context.Context, term *daemon.Term, failures *back
 	within, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	fired, next, leads, err := activationstore.FireDue(within, t.pool, term.Number, alarmsAtOnce, false)
-	if err != nil && within.Err() == nil {
+	if _, isRefused := errors.AsType[*pgconn.PgError](err); isRefused && within.Err() == nil {
 		// One of them cannot be fired now; it must not keep the others.
 		fired, next, leads, err = activationstore.FireDue(within, t.pool, term.Number, alarmsAtOnce, true)
 	}
@@ -92,6 +91,9 @@ func (t *Timers) fireOnce(ctx context.Context, term *daemon.Term, failures *back
 	case next <= 0:
 		// Somebody else is at it.
 		return 50 * time.Millisecond, true
+	}
+	if !term.Notifier.IsListening() {
+		return min(next, blindAlarmInterval), true
 	}
 	return min(next, alarmInterval), true
 }

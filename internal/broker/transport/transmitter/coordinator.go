@@ -146,7 +146,7 @@ func (c *coordinator) scan(ctx context.Context, now time.Time) (next time.Time) 
 	}
 	found, err := c.readDestinations(ctx)
 	if err != nil {
-		return now.Add(c.failures.Failed(err))
+		return c.senders.failed(now, c.failures.Failed(err))
 	}
 	c.failures.Succeeded()
 	next = now.Add(notifier.SafetyInterval)

@@ -19,6 +19,7 @@ type senders struct {
 	busyAt       time.Time // when something came last
 	nextAsk      time.Time
 	scannedAt    time.Time
+	notBefore    time.Time // the end of the pause after a scan that failed
 	pollInterval time.Duration
 }
 
@@ -40,8 +41,19 @@ func (s *senders) scanned(now time.Time, cost time.Duration, isBusy bool, worker
 	}
 }
 
+// failed records a scan that failed, and the pause that follows: whatever senders do, none comes before its end.
+func (s *senders) failed(now time.Time, pause time.Duration) time.Time {
+	s.notBefore = now.Add(pause)
+	return s.notBefore
+}
+
 // next reports when to scan again, as far as senders are concerned.
 func (s *senders) next(now time.Time, isListening bool) time.Time {
+	return latest(s.interval(now, isListening), s.notBefore)
+}
+
+// interval gives the end of the interval between two scans.
+func (s *senders) interval(now time.Time, isListening bool) time.Time {
 	switch {
 	case !isListening && now.Sub(s.busyAt) > 5*quietTime:
 		return s.scannedAt.Add(max(blindInterval, s.pollInterval))

@@ -1,0 +1,151 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// cable leads to a server, and can be cut: then it counts who tries to get through.
+type cable struct {
+	listener net.Listener
+	network  string
+	address  string
+	attempts atomic.Int32
+
+	mu      sync.Mutex
+	isCut   bool
+	through map[net.Conn]bool
+}
+
+// newCable leads to the server of a DSN, and gives a DSN that leads over it.
+func newCable(t *testing.T, dsn string) (_ *cable, over string) {
+	t.Helper()
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cable{listener: listener, through: map[net.Conn]bool{}}
+	c.network, c.address = pgconn.NetworkAddress(config.Host, config.Port)
+	var running sync.WaitGroup
+	running.Go(func() { c.carry(t.Context()) })
+	t.Cleanup(func() {
+		_ = listener.Close()
+		c.cut()
+		running.Wait()
+	})
+	return c, "postgres://" + config.User + ":" + config.Password + "@" + listener.Addr().String() + "/" + config.Database
+}
+
+func (c *cable) carry(ctx context.Context) {
+	for {
+		near, err := c.listener.Accept()
+		if err != nil {
+			return
+		}
+		far := c.reach(ctx, near)
+		if far == nil {
+			_ = near.Close()
+			continue
+		}
+		for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+			go func() {
+				_, _ = io.Copy(way[0], way[1])
+				_ = way[0].Close()
+			}()
+		}
+	}
+}
+
+// reach connects to the server, unless the cable is cut: then it counts.
+func (c *cable) reach(ctx context.Context, near net.Conn) (far net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isCut {
+		c.attempts.Add(1)
+		return nil
+	}
+	far, err := new(net.Dialer).DialContext(ctx, c.network, c.address)
+	if err != nil {
+		return nil
+	}
+	c.through[near], c.through[far] = true, true
+	return far
+}
+
+func (c *cable) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isCut = true
+	for conn := range c.through {
+		_ = conn.Close()
+	}
+	clear(c.through)
+}
+
+func (c *cable) mend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isCut = false
+}
+
+func TestServeTriesToConnectAtMostTenTimesASecondWhileItsServerIsAway(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		args []string
+		logs string
+	}{
+		{"broker", []string{"serve"}, leads},
+		{"broker and mail", []string{"serve", "--mail"}, leads},
+		{"mail", []string{"mail", "serve"}, "mail transport runs"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			direct := parleytest.DSN(t, parleytest.Database(t))
+			s := newServed(t, direct)
+			if err := s.try(func(conn *pgx.Conn) error {
+				_, err := conn.Exec(t.Context(), `select parley_mail.apply('{"accepted domain": {"example.org": {}}}')`)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			c, over := newCable(t, direct)
+			d := startProcess(t, test.logs, append(test.args, "--dsn", over)...)
+			if test.logs == leads {
+				s.send(1, 20)
+				s.awaitDone(20)
+			}
+
+			c.cut()
+			const away = 6 * time.Second
+			<-time.After(away)
+			c.mend()
+			if n := c.attempts.Load(); n < 5 || n > int32(10*(away/time.Second+1)) {
+				t.Errorf("%d attempts to connect in %v", n, away)
+			}
+			if test.logs == leads {
+				s.send(21, 40)
+				s.awaitDone(40)
+			}
+			if d.cmd.ProcessState != nil {
+				t.Error("the daemon has ended")
+			}
+		})
+	}
+}
