@@ -19,6 +19,8 @@ const (
 	QueueFull                 = 10928 // its quota is used up
 	PermissionDenied          = 229
 	QueueNotFound             = 208
+	WrongArgument             = 8402 // an argument that cannot be, or a queue of the other kind
+	StillUsed                 = 3716 // somebody uses it, or a queue holds messages
 )
 
 // ErrorNumber returns the SQL Server number of an error of the broker, wherever it is in the chain of err.

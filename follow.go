@@ -24,6 +24,7 @@ type PassingMessage struct {
 	MessageTypeName     string
 	MessageEnqueueTime  time.Time
 	MessageBody         []byte
+	MessageKey          *string // in a simple queue, whose messages have no conversation, service or type
 }
 
 // Follower watches the messages that pass through a queue, without taking them and without disturbing anybody. It sees
@@ -174,8 +175,9 @@ func (f *Follower) end(ctx context.Context) (queueEnd, error) {
 
 func (f *Follower) readPage(ctx context.Context, from int64) ([]PassingMessage, error) {
 	rows, err := f.conn.Query(ctx, `
-		select m.queuing_order, m.priority, m.conversation_handle, m.conversation_group_id, m.service_name, m.far_service,
-			m.service_contract_name, m.message_type_name, m.message_enqueue_time, m.message_body
+		select m.queuing_order, m.priority, m.conversation_handle, m.conversation_group_id, coalesce(m.service_name, ''),
+			coalesce(m.far_service, ''), coalesce(m.service_contract_name, ''), coalesce(m.message_type_name, ''),
+			m.message_enqueue_time, m.message_body, m.message_key
 		from parley.passing_messages(queue => $1, from_position => $2, top => $3) as m`, f.queue, from, followPage)
 	if err == nil {
 		var messages []PassingMessage

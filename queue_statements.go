@@ -93,13 +93,16 @@ func SetQueueQuota(ctx context.Context, db DB, queue string, quota QueueQuota) e
 	return c.Exec(ctx, db, "set the quota of queue "+queue)
 }
 
-// DropQueue drops a queue that no service uses.
+// DropQueue drops a queue that no service uses. A simple queue that holds messages is dropped with them only where force
+// says so. It returns how many messages were dropped.
 //
-// Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or 3716 when a service uses it.
-func DropQueue(ctx context.Context, db DB, queue string) error {
-	c := pgdb.Call{Function: "drop_queue"}
-	c.Give("queue", "text", queue)
-	return c.Exec(ctx, db, "drop queue "+queue)
+// Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or [StillUsed] when a service uses it or it holds messages.
+func DropQueue(ctx context.Context, db DB, queue string, force bool) (messages int64, err error) {
+	err = db.QueryRow(ctx, "select parley.drop_queue(queue => $1, force => $2)", queue, force).Scan(&messages)
+	if err != nil {
+		return 0, pgdb.StatementError(err, "drop queue "+queue)
+	}
+	return messages, nil
 }
 
 // CreateService creates a service on a queue, with the contracts that it accepts as target; without any it can only begin dialogs.

@@ -89,6 +89,9 @@ func PutBatch(ctx context.Context, db DB, queue string, bodies [][]byte, options
 	})
 }
 
+// takenColumns are the columns of TAKE in the order of the fields of TakenMessage.
+const takenColumns = "message_id, key, priority, body, enqueued_at, trace_context"
+
 // Take takes up to count messages from a simple queue, in this transaction: when it rolls back they are in the queue again. What
 // others have taken and not committed is passed by. Of the options of [Receive] only [Wait] has a meaning.
 //
@@ -104,7 +107,7 @@ func Take(ctx context.Context, db DB, queue string, count int, options ...Receiv
 		from = `(select $1::text as reads, set_config('parley.reader', 'on', true)) as x
 			cross join lateral parley.take(queue => x.reads, count => $2, timeout => $3)`
 	}
-	rows, err := db.Query(ctx, "select message_id, key, priority, body, enqueued_at, trace_context from "+from,
+	rows, err := db.Query(ctx, "select "+takenColumns+" from "+from,
 		queue, min(count, 1<<31-1), r.timeout)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "take from queue "+queue)

@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// errNoAnswer means that the input ended before somebody answered.
+var errNoAnswer = errors.New("nobody answers: use --yes with --fingerprint in scripts")
+
 // asker asks people.
 type asker struct {
 	in  io.Reader
@@ -26,7 +29,7 @@ func (q *asker) question(ctx context.Context, question string) (string, error) {
 	q.printf("%s ", question)
 	answer, err := q.line(ctx)
 	if errors.Is(err, io.EOF) {
-		err = errors.New("nobody answers: use --yes with --fingerprint in scripts")
+		err = errNoAnswer
 	}
 	return answer, err
 }

@@ -16,7 +16,8 @@ func newPeekCommand(a *app) *cobra.Command {
 		Use:   "peek QUEUE",
 		Short: "Show the first messages of a queue without taking them",
 		Long: `Show the first messages of a queue, by priority and arrival, without taking them and without disturbing anybody.
-Messages that a reader holds at the moment are among them.
+Messages that a reader holds at the moment are among them. Those of a simple queue show with their keys; what is not due yet is in
+the view parley.delayed_messages.
 
 A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, any other in hex (base64 in JSON).`,
 		Example: `  parley peek shop
@@ -44,6 +45,13 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 				return err
 			}
 			defer closeConnection(ctx, conn)
+			if handle == "" {
+				messages, err := parley.PeekMessages(ctx, conn, args[0], top)
+				if err == nil {
+					return a.printPut(cmd.OutOrStdout(), messages, way, full)
+				}
+				// The queue is one of conversations, or Peek says what is wrong.
+			}
 			messages, err := parley.Peek(ctx, conn, args[0], options...)
 			if err != nil {
 				return err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -151,17 +152,56 @@ func newQueueSwitchCommand(a *app, verb string, on bool) *cobra.Command {
 	return cmd
 }
 
+// droppedQueue is what the command has dropped; as JSON it is a stable format.
+type droppedQueue struct {
+	objectChange
+
+	Messages int64 `json:"messages"`
+}
+
+// dropQueue drops a queue; of one that holds messages it asks whether to, when somebody can answer.
+func (a *app) dropQueue(cmd *cobra.Command, queue string, force bool) error {
+	ctx := cmd.Context()
+	return a.withConnection(ctx, func(conn *pgx.Conn) error {
+		dropped, err := parley.DropQueue(ctx, conn, queue, force)
+		if held, is := errors.AsType[*parley.Error](err); is && held.Number == parley.StillUsed && strings.Contains(held.Hint, "force") {
+			people := asker{in: a.stdin, out: a.stderr}
+			people.printf("%s\n%s\n", held.Message, held.Detail)
+			agreed, unanswered := people.confirm(ctx, "Drop it with its messages?")
+			if unanswered != nil || !agreed {
+				return err
+			}
+			dropped, err = parley.DropQueue(ctx, conn, queue, true)
+		}
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return encodeJSON(cmd.OutOrStdout(), droppedQueue{objectChange{"queue", queue, "dropped"}, dropped})
+		}
+		text := fmt.Sprintf("queue %s dropped", oneLine(queue, 0))
+		if dropped > 0 {
+			text += fmt.Sprintf(" with %d messages", dropped)
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
+		return err
+	})
+}
+
 func newQueueDropCommand(a *app) *cobra.Command {
+	var force bool
 	cmd := &cobra.Command{
 		Use:   "drop QUEUE",
 		Short: "Drop a queue that no service uses",
-		Args:  cobra.ExactArgs(1),
+		Long: `Drop a queue that no service uses. A simple queue that holds messages is dropped with them only when you say so: on a
+terminal it asks, and elsewhere --force says it. The answer names how many messages were dropped.`,
+		Example: "  parley queue drop shop\n  parley queue drop jobs --force",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeObject(cmd, objectChange{"queue", args[0], "dropped"}, func(ctx context.Context, conn *pgx.Conn) error {
-				return parley.DropQueue(ctx, conn, args[0])
-			})
+			return a.dropQueue(cmd, args[0], force)
 		},
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "drop the messages of a simple queue with it")
 	a.completeArgument(cmd, completeQueues, 1)
 	return cmd
 }

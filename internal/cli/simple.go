@@ -163,3 +163,33 @@ func (a *app) printTaken(out io.Writer, messages []parley.TakenMessage, way stri
 	}
 	return nil
 }
+
+// printPut shows messages that wait in a simple queue.
+func (a *app) printPut(out io.Writer, messages []parley.TakenMessage, way string, full bool) error {
+	if a.json {
+		return a.printTaken(out, messages, way)
+	}
+	if len(messages) == 0 {
+		_, err := fmt.Fprintln(out, "no messages")
+		return err
+	}
+	width := bodyWidth
+	if full {
+		width = 0
+	}
+	table := newTable(out)
+	fmt.Fprintln(table, "MESSAGE ID\tKEY\tPRIORITY\tENQUEUED\tBYTES\tBODY")
+	for _, m := range messages {
+		fmt.Fprintf(table, "%d\t%s\t%d\t%s\t%d\t%s\n",
+			m.MessageID, keyCell(m.Key), m.Priority, moment(&m.EnqueuedAt), len(m.Body), bodyCell(m.Body, way, width))
+	}
+	return table.Flush()
+}
+
+// keyCell shows the key of a message.
+func keyCell(key *string) string {
+	if key == nil {
+		return "-"
+	}
+	return oneLine(*key, 0)
+}

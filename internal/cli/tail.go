@@ -39,7 +39,8 @@ senders notify while readers sleep, and tail does not ask them to, since that wo
 it shows a part; of a queue that is paused (parley top) or has no reader, all. What a transaction sends that stays open
 while thousands of other messages pass may be missed too.
 
-Each line is the time of arrival, the position, the conversation, the type, the size and the body. --position goes on where
+Each line is the time of arrival, the position, the conversation, the type, the size and the body; of a simple queue the key
+stands in place of conversation and type, or -. --position goes on where
 an earlier tail ended: give the position that it printed last, plus one. A body that is text is shown as text, any other in hex
 (base64 in JSON).`,
 		Example: `  parley tail shop
@@ -158,8 +159,10 @@ func (f *following) wants(m parley.PassingMessage) bool {
 type passingMessage struct {
 	QueuingOrder        int64       `json:"queuing_order"`
 	Priority            int16       `json:"priority"`
-	ConversationHandle  parley.UUID `json:"conversation_handle"`
-	ConversationGroupID parley.UUID `json:"conversation_group_id"`
+	// Messages of simple queues have no conversation.
+	ConversationHandle  *parley.UUID `json:"conversation_handle"`
+	ConversationGroupID *parley.UUID `json:"conversation_group_id"`
+	MessageKey          *string      `json:"message_key"` // of simple queues
 	ServiceName         string      `json:"service_name"`
 	FarService          string      `json:"far_service"`
 	ServiceContractName string      `json:"service_contract_name"`
@@ -173,8 +176,8 @@ type passingMessage struct {
 func (a *app) printPassing(out io.Writer, m parley.PassingMessage, f following) error {
 	if a.json {
 		line := passingMessage{
-			QueuingOrder: m.QueuingOrder, Priority: m.Priority, ConversationHandle: m.ConversationHandle,
-			ConversationGroupID: m.ConversationGroupID, ServiceName: m.ServiceName, FarService: m.FarService,
+			QueuingOrder: m.QueuingOrder, Priority: m.Priority, ConversationHandle: orNull(m.ConversationHandle),
+			ConversationGroupID: orNull(m.ConversationGroupID), MessageKey: m.MessageKey, ServiceName: m.ServiceName, FarService: m.FarService,
 			ServiceContractName: m.ServiceContractName, MessageTypeName: m.MessageTypeName,
 			MessageEnqueueTime: m.MessageEnqueueTime, BodyBytes: len(m.MessageBody),
 		}
@@ -185,7 +188,19 @@ func (a *app) printPassing(out io.Writer, m parley.PassingMessage, f following) 
 	if f.full {
 		width = 0
 	}
-	_, err := fmt.Fprintf(out, "%s  %d  %s  %s  %d B  %s\n", m.MessageEnqueueTime.Local().Format("15:04:05.000"), m.QueuingOrder,
-		m.ConversationHandle, oneLine(m.MessageTypeName, 0), len(m.MessageBody), bodyCell(m.MessageBody, f.way, width))
+	belongs := m.ConversationHandle.String() + "  " + oneLine(m.MessageTypeName, 0)
+	if m.ConversationHandle.IsZero() {
+		belongs = keyCell(m.MessageKey)
+	}
+	_, err := fmt.Fprintf(out, "%s  %d  %s  %d B  %s\n", m.MessageEnqueueTime.Local().Format("15:04:05.000"), m.QueuingOrder,
+		belongs, len(m.MessageBody), bodyCell(m.MessageBody, f.way, width))
 	return err
+}
+
+// orNull is nil for no id at all.
+func orNull(id parley.UUID) *parley.UUID {
+	if id.IsZero() {
+		return nil
+	}
+	return &id
 }

@@ -24,7 +24,7 @@ func TestAttemptsToConnectAreAtMostTenInAnySecondWhileNoneSucceeds(t *testing.T)
 			if pause, _ := l.begin(now); pause <= 0 {
 				begun = append(begun, now)
 			} else if pause > attemptInterval {
-				t.Fatalf("an attempt is told to wait %v", pause)
+				t.Fatalf("an attempt has to wait %v", pause)
 			}
 		}
 		for i := range begun {

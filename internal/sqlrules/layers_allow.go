@@ -11,12 +11,6 @@ var callsUpward = map[string][]string{
 		"_p_require_sole_activator",
 	},
 	"catalog/contracts.sql": {"_p_break_conversations", "_p_endpoint"},
-	"catalog/dropped_queues.sql": {
-		"_p_drop_event_notifications",
-		"_p_event_notification",
-		"_p_queue_monitor",
-		"_p_scan_hint",
-	},
 	"catalog/find_route.sql": {"_p_ask_broker_configuration", "_p_is_asking"},
 	"catalog/grant.sql":      {"_p_forget_routes_of_queue"},
 	"catalog/message_types.sql": {

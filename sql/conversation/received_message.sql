@@ -77,6 +77,23 @@ comment on function parley._p_as_received(
 Arguments: status (spec 4.3); position, its own, inside a frame too; sequence, its number in the conversation, -1 for
 none; endpoint that it waits at; the id of its group; its type; body, enqueued_at and trace_context.';
 
+create function parley._p_put_as_received(
+  status smallint, message parley._p_message, priority integer
+) returns parley.received_message
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley._p_received(
+    status, priority::pg_catalog.int2, (message)."position", null, null, null, null, null, null, null,
+    (message).message_type_id, null, null, (message).body, (message).enqueued_at, null, (message).trace_context
+  )
+$$;
+
+comment on function parley._p_put_as_received(smallint, parley._p_message, integer) is
+'Gives a message of a simple queue in the columns of RECEIVE, for the view of its queue. The columns of a conversation
+are null.
+Arguments: status (spec 4.3); message; priority, 1 to 10.';
+
 create function parley._p_any() returns uuid
 language sql immutable parallel safe
 as $$

@@ -47,7 +47,8 @@ create function parley.passing_messages(
   service_contract_name text,
   message_type_name text,
   message_enqueue_time timestamptz,
-  message_body bytea
+  message_body bytea,
+  message_key text
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -59,6 +60,22 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
 begin
   found := parley._p_require_top(top);
+  if v_queue.is_simple then
+    return query
+    select m.position, (11 - m.lane % 16)::smallint, null::uuid, null::uuid, null::text, null::text, null::text,
+      null::text, m.enqueued_at, m.body, m.message_key
+    from generate_series(1, 10) as p (n)
+    cross join lateral (
+      select w.position, w.lane, w.enqueued_at, w.body, w.message_key
+      from parley._p_message as w
+      where w.lane = parley._p_lane(v_queue.queue_id, p.n) and w.position >= passing_messages.from_position
+      order by w.position
+      limit top
+    ) as m
+    order by 1
+    limit top;
+    return;
+  end if;
   return query
   select
     m.position + b.ordinal - 1,
@@ -70,7 +87,8 @@ begin
     e.service_contract_name,
     t.name,
     m.enqueued_at,
-    b.body
+    b.body,
+    null::text
   from generate_series(1, 10) as p (n)
   cross join lateral (
     select w.position, w.endpoint_id, w.message_type_id, w.enqueued_at, w.body, w.frame
@@ -96,7 +114,8 @@ $$;
 comment on function parley.passing_messages(text, bigint, integer, parley.caller) is
 'Gives the messages of a queue from one position on, in the order of their positions whatever their
 priority, without taking them. Those of locked groups are among them, and those that are held because the
-queue is off; not what retention keeps.
+queue is off; not what retention keeps. Messages of a simple queue have a key, or null, and no columns of a
+conversation.
 Arguments: queue; from_position, a queuing_order or what queue_end gave, 0 for the beginning;
 top, at most so many messages.
 Errors: 127 top negative, 208 no such queue, 229 not allowed, 9609 malformed name.';

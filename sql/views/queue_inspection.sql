@@ -86,6 +86,18 @@ begin
   if peek.conversation_handle is not null then
     v_endpoint := (parley._p_find_endpoint(peek.conversation_handle)).endpoint_id;
   end if;
+  if v_queue.is_simple then
+    return query
+    select (o.message).*
+    from (
+      select parley._p_put_as_received(1::smallint, m, 11 - m.lane % 16) as message
+      from parley._p_message as m
+      where m.lane between parley._p_lane(v_queue.queue_id, 10) and parley._p_lane(v_queue.queue_id, 1)
+      order by m.lane, m.position
+      limit top
+    ) as o;
+    return;
+  end if;
   return query
   with first as materialized (
     (
@@ -145,6 +157,7 @@ $$;
 comment on function parley.peek(text, integer, uuid, parley.caller) is
 'Gives the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of
 locked groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see
-queue_contents. A conversation that is set aside is shown, with status 2, when it is asked for by its handle.
+queue_contents. A conversation that is set aside is shown, with status 2, when it is asked for by its handle. Messages
+of a simple queue have no columns of a conversation: see peek_messages, which gives their keys.
 Arguments: queue; top, at most so many messages (null: all); conversation_handle, only messages of that conversation.
 Errors: 127 top negative, 208 no such queue, 229 not allowed, 8426 conversation not found, 9609 malformed name.';

@@ -47,11 +47,22 @@ as $$
   join parley._p_conversation_group as g using (group_id)
   join parley._p_message_type as t on t.message_type_id = r.message_type_id
   where r.queue_id = $1
+  union all
+  select
+    parley._p_put_as_received(
+      case when s.position is null then 1 else 2 end::smallint, m, coalesce(s.priority, 11 - m.lane % 16)::integer
+    )
+  from parley._p_queue as q
+  join parley._p_message as m on m.lane between parley._p_lane(q.queue_id, 10) and parley._p_set_aside_lane(q.queue_id)
+  left join parley._p_set_aside_message as s
+    on s.queue_id = q.queue_id and s.position = m.position and m.lane = parley._p_set_aside_lane(q.queue_id)
+  where q.queue_id = $1 and q.is_simple
 $$;
 
 comment on function parley._p_queue_contents(integer) is
 'Gives what is in a queue: messages ready (status 1), of conversations set aside (2), received and retained (0),
-copies of sent ones (3). Spec 4.3, 5.2.';
+copies of sent ones (3). Of a simple queue: what waits (1) and is set aside (2), without the columns of a conversation;
+not what is not due yet. Spec 4.3, 5.2.';
 
 create function parley.queue_contents(
   queue text,

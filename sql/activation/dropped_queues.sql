@@ -70,7 +70,25 @@ comment on function parley._p_drop_unused_sequences() is
 'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and
 learns that it is gone only when that has committed: so what is locked is left to the next call.';
 
-create function parley.drop_queue(queue text, caller parley.caller default parley.current_caller()) returns void
+create function parley._p_count_messages_of_queue(queue_id integer) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select (
+    select count(*)
+    from parley._p_message as m
+    where m.lane between parley._p_lane($1, 10) and parley._p_set_aside_lane($1)
+  ) + (
+    select count(*) from parley._p_delayed_message as d where d.queue_id = $1
+  )
+$$;
+
+comment on function parley._p_count_messages_of_queue(integer) is
+'Counts the messages of a simple queue: those that wait, are set aside or are not due yet.';
+
+create function parley.drop_queue(
+  queue text, force boolean default false, caller parley.caller default parley.current_caller()
+) returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -78,6 +96,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'CONTROL');
   v_service text;
+  v_messages bigint := 0;
 begin
   select case
     when parley._p_is_visible(v_caller, 'service', s.service_id, s.owner) then format('service "%s"', s.name)
@@ -92,6 +111,12 @@ begin
   elsif found then
     found := parley._p_raise(3716, 'used unseen', 'queue', queue, 'service');
   end if;
+  if v_queue.is_simple then
+    v_messages := parley._p_count_messages_of_queue(v_queue.queue_id);
+    if v_messages > 0 and force is not true then
+      found := parley._p_raise(3716, 'queue holds messages', v_queue.lookup_name, v_messages::text);
+    end if;
+  end if;
   perform parley._p_drop_event_notifications(array(
     select n.notification_id from parley._p_event_notification as n where n.queue_id = v_queue.queue_id
   ));
@@ -101,10 +126,13 @@ begin
   perform parley._p_keep_totals(v_queue.queue_id);
   delete from parley._p_queue as q where q.queue_id = v_queue.queue_id;
   perform parley._p_drop_unused_sequences();
+  return v_messages;
 end
 $$;
 
-comment on function parley.drop_queue(text, parley.caller) is
-'Drops a queue that no service uses; sessions waiting in RECEIVE on it fail at once.
-Errors: 208 not found, 229 not allowed, 3716 still used, 9663 system object.
+comment on function parley.drop_queue(text, boolean, parley.caller) is
+'Drops a queue that no service uses; sessions waiting in RECEIVE on it fail at once. A simple queue that holds messages
+is dropped with them only where force says so. Gives how many messages were dropped: those that committed before.
+Arguments: queue; force, whether messages may be dropped (null: no).
+Errors: 208 not found, 229 not allowed, 3716 still used, or messages wait in it, 9663 system object.
 Source: spec 2.4.';
