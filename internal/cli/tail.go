@@ -157,20 +157,20 @@ func (f *following) wants(m parley.PassingMessage) bool {
 
 // passingMessage is a message as tail prints it; as JSON it is a stable format.
 type passingMessage struct {
-	QueuingOrder        int64       `json:"queuing_order"`
-	Priority            int16       `json:"priority"`
+	QueuingOrder int64 `json:"queuing_order"`
+	Priority     int16 `json:"priority"`
 	// Messages of simple queues have no conversation.
 	ConversationHandle  *parley.UUID `json:"conversation_handle"`
 	ConversationGroupID *parley.UUID `json:"conversation_group_id"`
 	MessageKey          *string      `json:"message_key"` // of simple queues
-	ServiceName         string      `json:"service_name"`
-	FarService          string      `json:"far_service"`
-	ServiceContractName string      `json:"service_contract_name"`
-	MessageTypeName     string      `json:"message_type_name"`
-	MessageEnqueueTime  time.Time   `json:"message_enqueue_time"`
-	BodyBytes           int         `json:"body_bytes"`
-	BodyEncoding        string      `json:"body_encoding"`
-	Body                any         `json:"body"`
+	ServiceName         string       `json:"service_name"`
+	FarService          string       `json:"far_service"`
+	ServiceContractName string       `json:"service_contract_name"`
+	MessageTypeName     string       `json:"message_type_name"`
+	MessageEnqueueTime  time.Time    `json:"message_enqueue_time"`
+	BodyBytes           int          `json:"body_bytes"`
+	BodyEncoding        string       `json:"body_encoding"`
+	Body                any          `json:"body"`
 }
 
 func (a *app) printPassing(out io.Writer, m parley.PassingMessage, f following) error {

@@ -10,7 +10,7 @@ var callsUpward = map[string][]string{
 		"_p_forget_routes_of_queue",
 		"_p_require_sole_activator",
 	},
-	"catalog/contracts.sql": {"_p_break_conversations", "_p_endpoint"},
+	"catalog/contracts.sql":  {"_p_break_conversations", "_p_endpoint"},
 	"catalog/find_route.sql": {"_p_ask_broker_configuration", "_p_is_asking"},
 	"catalog/grant.sql":      {"_p_forget_routes_of_queue"},
 	"catalog/message_types.sql": {
