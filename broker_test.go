@@ -146,7 +146,7 @@ func TestCopyOfADatabaseIsSwitchedOffUntilItsIdentityIsDecided(t *testing.T) {
 				}
 				execute(t, db, "select parley_mail._p_follow_roles()")
 			}
-			const place = "select place::text from parley_mail._p_place"
+			const place = "select place::text from parley._p_place"
 			if is := value[string](t, copied, place) == value[string](t, original, place); is != test.isSamePlace {
 				t.Errorf("the copy is the same place: %v", is)
 			}

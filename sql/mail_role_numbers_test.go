@@ -17,16 +17,16 @@ func TestWhatARoleHasInMailStaysItsOwn(t *testing.T) {
 	renamed := shop + " renamed"
 	const (
 		follow  = "select parley_mail._p_follow_roles()"
-		restore = "refresh materialized view parley_mail._p_place"
+		restore = "refresh materialized view parley._p_place"
 		all     = "t 7 t 7 1 1 1 t"
 		none    = "f f 0 0 0 f f"
 	)
-	elsewhere := restore + "; update parley_mail._p_role_number set role = 1000000 + number where role <> 0"
-	someoneElse := elsewhere + "; update parley_mail._p_role_number set role = '" + quote(other) + "'::regrole where name = '" + shop + "'"
+	elsewhere := restore + "; update parley._p_role_number set role = 1000000 + number where role <> 0"
+	someoneElse := elsewhere + "; update parley._p_role_number set role = '" + quote(other) + "'::regrole where name = '" + shop + "'"
 	rename := "alter role " + quote(shop) + " rename to " + quote(renamed)
 	renameBack := "alter role " + quote(renamed) + " rename to " + quote(shop)
 	takeName := "alter role " + quote(other) + " rename to " + quote(shop)
-	numberOf := func(role string) string { return "select parley_mail._p_number_of('" + quote(role) + "'::regrole)" }
+	numberOf := func(role string) string { return "select parley._p_number_of('" + quote(role) + "'::regrole)" }
 	again := "drop role " + quote(shop) + "; create role " + quote(shop)
 	for _, c := range []struct {
 		name       string
@@ -79,7 +79,7 @@ func TestWhatARoleHasInMailStaysItsOwn(t *testing.T) {
 	b.exec(require)
 	tx := b.begin()
 	tx.exec(restore)
-	tx.exec("update parley_mail._p_role_number as n set name = 'gone' where n.number = (select p.author from parley_mail._p_service_pattern as p)")
+	tx.exec("update parley._p_role_number as n set name = 'gone' where n.number = (select p.author from parley_mail._p_service_pattern as p)")
 	tx.refusesMail(1, require)
 	tx.rollback()
 	// What somebody would have elsewhere who is not there is shown, and can be taken away.
@@ -94,7 +94,7 @@ func TestWhatARoleHasInMailStaysItsOwn(t *testing.T) {
 	// Of those who are gone nothing is shown, and nothing is left that a dump would give somebody else.
 	tx = b.begin()
 	tx.exec("drop role " + quote(shop))
-	const rows = "select concat_ws(' ', (select count(*) from parley_mail.rights), (select count(*) from parley_mail.quotas), (select count(*) from parley_mail._p_right), (select count(*) from parley_mail._p_quota), (select count(*) from parley_mail._p_role_number where role = 0))"
+	const rows = "select concat_ws(' ', (select count(*) from parley_mail.rights), (select count(*) from parley_mail.quotas), (select count(*) from parley_mail._p_right), (select count(*) from parley_mail._p_quota), (select count(*) from parley._p_role_number where role = 0))"
 	equal(tx, "1 0 3 1 0", rows)
 	equal(tx, 1, follow)
 	equal(tx, "1 0 1 0 1", rows)
@@ -118,7 +118,7 @@ func TestGrantWaitsForNoTransactionOfItsRole(t *testing.T) {
 	tx.exec("select parley_mail.grant_right('READ_CONTENT', $1), parley_mail.set_quota($1, messages_per_minute => 1)", role)
 	tx.commit()
 	shop.exec("commit")
-	equal(b.session, "2 t", "select concat_ws(' ', cardinality(parley_mail._p_numbers_of(r.oid)), parley_mail._p_holds(r.oid, 'READ_CONTENT')) from pg_roles as r where r.rolname = $1", role)
+	equal(b.session, "2 t", "select concat_ws(' ', cardinality(parley._p_numbers_of(r.oid)), parley_mail._p_holds(r.oid, 'READ_CONTENT')) from pg_roles as r where r.rolname = $1", role)
 	equal(shop, 1, "select count(*)::int from parley_mail.submitted_messages")
 	shop.exec("select parley_mail.send('shop', array['x@example.com'], 'Order', 'a')")
 	shop.refusesMail(13, "select parley_mail.send('shop', array['x@example.com'], 'Order', 'a')")

@@ -104,7 +104,7 @@ func TestStoredAttachmentsHaveLimitsAndAnEnd(t *testing.T) {
 	equal(b.session, 1, "select count(*)::int from parley_store.contents")
 	// The last session of a role that is gone does not hold up that what it left goes.
 	shop.exec(putAttachment, "01")
-	b.exec("update parley_mail._p_role_number set role = 0 where name = $1", role)
+	b.exec("update parley._p_role_number set role = 0 where name = $1", role)
 	holder := b.begin()
 	holder.exec("select from parley_mail._p_attachment_owner for update")
 	equal(b.session, 1, "select parley_mail._p_expire_attachments()")

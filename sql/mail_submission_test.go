@@ -143,11 +143,11 @@ func TestQuotasOfRoles(t *testing.T) {
 	// A role's own messages count, and so many bytes as its quota has.
 	b.exec("select parley_mail.set_quota('public', bytes_per_minute => 3000, messages_per_minute => 2)")
 	other.exec(send)
-	b.exec("update parley_mail._p_submitted set at = at - interval '61 seconds' where parley_mail._p_name_with(submitted_by) <> $1", role)
+	b.exec("update parley_mail._p_submitted set at = at - interval '61 seconds' where parley._p_name_with(submitted_by) <> $1", role)
 	b.exec(`do $$ begin perform parley_mail.set_quota('public', bytes_per_minute => (
 		select max(bytes) from parley_mail._p_submitted where messages = 1)); end $$`)
 	other.exec(send)
-	b.exec("update parley_mail._p_submitted set at = at - interval '61 seconds' where parley_mail._p_name_with(submitted_by) <> $1", role)
+	b.exec("update parley_mail._p_submitted set at = at - interval '61 seconds' where parley._p_name_with(submitted_by) <> $1", role)
 	b.exec("select parley_mail.set_quota('public', bytes_per_minute => 3000, without => array['messages_per_minute'])")
 	shop.refusesMail(13, send)
 	other.exec(send)

@@ -52,6 +52,7 @@ func TestRulesRefuse(t *testing.T) {
 		{name: "a table with a public name", sql: "-- Head.\ncreate table parley.t (a int primary key);\ncomment on table parley.t is 'T.';\n", want: []string{"private name"}},
 		{name: "a column that pg_upgrade refuses", sql: "-- Head.\ncreate table parley._p_t (a int primary key, f regprocedure);\ncomment on table parley._p_t is 'T.';\n", want: []string{"movable column"}},
 		{name: "an array of what pg_upgrade refuses", sql: "-- Head.\ncreate table parley._p_t (a int primary key, f pg_catalog.regproc[]);\ncomment on table parley._p_t is 'T.';\n", want: []string{"movable column"}},
+		{name: "the oid of a role", sql: "-- Head.\ncreate table parley._p_t (a int primary key, f regrole not null, g oid);\ncomment on table parley._p_t is 'T.';\n", want: []string{"movable column", "movable column"}},
 		{name: "a domain that pg_upgrade refuses", sql: "-- Head.\ncreate domain parley.d as regnamespace;\ncomment on domain parley.d is 'D.';\n", want: []string{"movable column"}},
 		{name: "an index with a public name", sql: "-- Head.\ncreate unique index t_a on parley._p_t (a);\n", want: []string{"private name"}},
 		{name: "a view without comment", sql: "-- Head.\ncreate view parley.v as select 1 as a;\n", want: []string{"comment"}},

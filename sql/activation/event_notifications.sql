@@ -10,7 +10,7 @@ create table parley._p_event_notification (
   notification_id integer primary key,
   queue_id integer not null references parley._p_queue,
   name text collate "C" not null,
-  owner regrole not null,
+  owner parley._p_role_oid not null,
   event text not null check (event in ('QUEUE_ACTIVATION', 'BROKER_QUEUE_DISABLED')),
   is_fan_in boolean not null,
   to_service text collate "C" not null,
@@ -23,6 +23,9 @@ create table parley._p_event_notification (
 );
 
 comment on table parley._p_event_notification is 'Event notifications (spec 2.10).';
+
+create trigger _p_number_roles after insert or update of owner on parley._p_event_notification
+for each row execute function parley._p_number_roles('owner');
 
 create function parley._p_notifies_activation(queue_id integer) returns boolean
 language sql stable

@@ -35,7 +35,7 @@ create table parley._p_external_activation (
   first_retry_ms integer,
   longest_retry_ms integer,
   -- The role that set the reader.
-  set_by regrole,
+  set_by parley._p_role_oid,
   create_date timestamptz not null default now(),
   modify_date timestamptz not null default now(),
   check ((kind = 'program') = (program is not null)),
@@ -44,6 +44,9 @@ create table parley._p_external_activation (
 
 comment on table parley._p_external_activation is
 'What the daemon starts outside of the database to read a queue; secrets and environment are for it alone.';
+
+create trigger _p_number_roles after insert or update of set_by on parley._p_external_activation
+for each row execute function parley._p_number_roles('set_by');
 
 create function parley._p_check_program(activation parley._p_external_activation) returns boolean
 language plpgsql immutable

@@ -54,6 +54,7 @@ begin
     limit top
     for update skip locked
   );
+  perform parley._p_follow_roles() where v_queues is null;
   perform parley._p_forget_keys(coalesce(20 * top, 100000)) where v_queues is null;
   perform parley._p_set_aside_found(v_queues);
   perform parley._p_deliver_all_due(v_queues);

@@ -32,7 +32,7 @@ create table parley._p_activated_task (
   reader integer not null,
   pid integer,
   procedure_name text not null,
-  execute_as oid,
+  execute_as parley._p_role_oid,
   started_at timestamptz not null,
   primary key (queue_id, reader)
 );

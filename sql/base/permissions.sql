@@ -13,13 +13,16 @@ create table parley._p_permission (
   ),
   object_id integer not null,
   permission text not null,
-  grantee regrole not null,
-  grantor regrole not null,
+  grantee parley._p_role_oid not null,
+  grantor parley._p_role_oid not null,
   is_grantable boolean not null default false,
   primary key (class, object_id, permission, grantee)
 );
 
 comment on table parley._p_permission is 'Who was granted what on which object; grantee 0 is PUBLIC.';
+
+create trigger _p_number_roles after insert or update of grantee, grantor on parley._p_permission
+for each row execute function parley._p_number_roles('grantee', 'grantor');
 
 create function parley._p_has_permission(
   role oid, permission text, class text, object_id integer, owner oid

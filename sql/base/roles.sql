@@ -11,7 +11,8 @@
 -- names the role and is sealed with a secret, the backend and the transaction; nobody but the owner of the schema can
 -- read the secret, so a role can make tickets of its own only. A ticket is good in one transaction of one backend.
 --
--- The secret is a materialized view: a dump does not contain its rows, and the database that is restored makes another.
+-- The secret is a materialized view: a dump does not contain its rows, and the database that is restored makes another,
+-- together with the oids of its roles (base/role_oids.sql).
 --
 -- An administrator (spec: db_owner, sysadmin) is a superuser, the owner of the database, or a member of the role
 -- that owns the schema parley.
@@ -22,7 +23,9 @@ comment on domain parley.caller is
 'Proof of the role that calls a function of Parley. Do not make one up: leave the argument out.';
 
 create materialized view parley._p_caller_secret as
-select uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) as secret;
+select uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) as secret
+from parley._p_place as p
+where parley._p_find_roles_again(p.place);
 
 comment on materialized view parley._p_caller_secret is
 'The key that seals tickets: 244 random bits. REFRESH MATERIALIZED VIEW makes another.';

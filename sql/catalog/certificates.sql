@@ -12,7 +12,7 @@
 create table parley._p_certificate (
   certificate_id integer primary key,
   name text collate "C" not null unique check (name <> '' and length(name) <= 128),
-  owner regrole not null,
+  owner parley._p_role_oid not null,
   fingerprint bytea not null unique,
   certificate bytea not null,
   subject text not null,
@@ -28,6 +28,9 @@ create table parley._p_certificate (
 
 comment on table parley._p_certificate is
 'Certificates of dialogs (spec 2.11); with a sealed private key when they are ours.';
+
+create trigger _p_number_roles after insert or update of owner on parley._p_certificate
+for each row execute function parley._p_number_roles('owner');
 
 create index on parley._p_certificate (owner);
 

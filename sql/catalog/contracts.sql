@@ -5,10 +5,13 @@
 create table parley._p_contract (
   service_contract_id integer primary key,
   name text collate "C" not null unique check (name <> '' and length(name) <= 128),
-  owner regrole not null
+  owner parley._p_role_oid not null
 );
 
 comment on table parley._p_contract is 'Contracts (spec 2.3).';
+
+create trigger _p_number_roles after insert or update of owner on parley._p_contract
+for each row execute function parley._p_number_roles('owner');
 
 create table parley._p_contract_message_type (
   service_contract_id integer not null references parley._p_contract,

@@ -11,11 +11,11 @@
 create table parley._p_message_type (
   message_type_id integer primary key,
   name text collate "C" not null unique check (name <> '' and length(name) <= 128),
-  owner regrole not null,
+  owner parley._p_role_oid not null,
   validation "char" not null check (validation in ('N', 'E', 'X', 'J', 'F')),
   validation_schema text,
   validation_name text,
-  validation_setter regrole,
+  validation_setter parley._p_role_oid,
   schema_collection text,
   is_validated boolean not null generated always as (validation <> 'N') stored,
   check (num_nulls(validation_schema, validation_name, validation_setter) in (0, 3)),
@@ -23,6 +23,9 @@ create table parley._p_message_type (
 );
 
 comment on table parley._p_message_type is 'Message types (spec 2.2).';
+
+create trigger _p_number_roles after insert or update of owner, validation_setter on parley._p_message_type
+for each row execute function parley._p_number_roles('owner', 'validation_setter');
 comment on column parley._p_message_type.is_validated is
 'Whether a body is checked before it is taken; the short ways are for those that are not.';
 comment on column parley._p_message_type.validation_setter is

@@ -11,7 +11,7 @@ create table parley._p_queue (
   lookup_name text collate "C" not null unique,
   schema_name text not null,
   name text not null,
-  owner regrole not null,
+  owner parley._p_role_oid not null,
   position_sequence regclass not null,
   wakeup_sequence regclass not null,
   rollback_sequence regclass not null,
@@ -27,8 +27,8 @@ create table parley._p_queue (
   max_readers integer not null default 0 check (max_readers between 0 and 32767),
   execute_as text,
   -- Who set these two; each of them must be able to act as the role that the procedure runs as, whenever it is called.
-  procedure_set_by regrole,
-  execute_as_set_by regrole,
+  procedure_set_by parley._p_role_oid,
+  execute_as_set_by parley._p_role_oid,
   -- Bit n is set when an endpoint of priority n has existed here; a queue that only knows priority 5 is the fast case.
   priorities integer not null default 32,
   -- Messages that arrived while the queue was off stand at or after this position; they are still the sender's.
@@ -46,6 +46,9 @@ create table parley._p_queue (
 );
 
 comment on table parley._p_queue is 'Queues (spec 2.4).';
+
+create trigger _p_number_roles after insert or update of owner, procedure_set_by, execute_as_set_by on parley._p_queue
+for each row execute function parley._p_number_roles('owner', 'procedure_set_by', 'execute_as_set_by');
 
 create function parley._p_queue_name(queue text, of_service text default null, out schema_name text, out name text)
 language plpgsql immutable

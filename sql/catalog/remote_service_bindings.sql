@@ -9,14 +9,17 @@
 create table parley._p_remote_service_binding (
   remote_service_binding_id integer primary key,
   name text collate "C" not null unique check (name <> '' and length(name) <= 128),
-  owner regrole not null,
+  owner parley._p_role_oid not null,
   to_service text collate "C" not null unique check (to_service <> '' and length(to_service) <= 256),
-  remote_principal regrole not null,
+  remote_principal parley._p_role_oid not null,
   is_anonymous boolean not null,
   create_date timestamptz not null default clock_timestamp()
 );
 
 comment on table parley._p_remote_service_binding is 'Remote service bindings (spec 2.7).';
+
+create trigger _p_number_roles after insert or update of owner, remote_principal on parley._p_remote_service_binding
+for each row execute function parley._p_number_roles('owner', 'remote_principal');
 
 create function parley._p_binding_principal(caller oid, with_user text) returns oid
 language plpgsql stable

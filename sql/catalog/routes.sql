@@ -11,7 +11,7 @@
 create table parley._p_route (
   route_id integer primary key,
   name text collate "C" not null unique check (name <> '' and length(name) <= 128),
-  owner regrole not null,
+  owner parley._p_role_oid not null,
   is_inbound boolean not null,
   remote_service_name text collate "C",
   broker_instance text,
@@ -24,6 +24,9 @@ create table parley._p_route (
 );
 
 comment on table parley._p_route is 'Routes (spec 2.6); a null service or instance means any, a null expiry never.';
+
+create trigger _p_number_roles after insert or update of owner on parley._p_route
+for each row execute function parley._p_number_roles('owner');
 comment on column parley._p_route.next_hop is
 'LOCAL, TRANSPORT, tcp://host:port, or tcp://host:port,host:port with the mirror; hosts in lower case.';
 comment on column parley._p_route.rank is

@@ -3,13 +3,16 @@
 create table parley._p_service (
   service_id integer primary key,
   name text collate "C" not null unique check (name <> '' and length(name) <= 256),
-  owner regrole not null,
+  owner parley._p_role_oid not null,
   queue_id integer not null references parley._p_queue,
   -- For how long a deduplication key of its counts (conversation/deduplication.sql).
   deduplication_seconds integer not null default 300
 );
 
 comment on table parley._p_service is 'Services (spec 2.5).';
+
+create trigger _p_number_roles after insert or update of owner on parley._p_service
+for each row execute function parley._p_number_roles('owner');
 
 create index on parley._p_service (queue_id);
 

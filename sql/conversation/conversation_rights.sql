@@ -17,7 +17,7 @@ begin
   where s.service_id = endpoint.service_id;
   if parley._p_has_permission(caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.owner) is not true then
     found := parley._p_raise(
-      229, 'conversation', what, endpoint.owner::text, pg_get_userbyid(caller), v_queue.lookup_name
+      229, 'conversation', what, endpoint.owner::regrole::text, pg_get_userbyid(caller), v_queue.lookup_name
     );
   end if;
   return true;

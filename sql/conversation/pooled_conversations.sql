@@ -29,13 +29,16 @@ create table parley._p_pooled_conversation (
   service_contract_id integer not null,
   broker_instance text not null,
   is_encrypted boolean not null,
-  begun_by regrole not null,
+  begun_by parley._p_role_oid not null,
   retire_at timestamptz not null
 );
 
 comment on table parley._p_pooled_conversation is
 'Conversations that get_conversation gives. Rows of conversations that are gone are removed, some with each new one:
 those of its key, and others after retire_at.';
+
+create trigger _p_number_roles after insert or update of begun_by on parley._p_pooled_conversation
+for each row execute function parley._p_number_roles('begun_by');
 
 create index on parley._p_pooled_conversation (service_id, to_service, key, slot);
 create index on parley._p_pooled_conversation (retire_at);

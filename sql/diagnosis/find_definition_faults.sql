@@ -111,7 +111,8 @@ as $$
   union all
   select distinct 'send-not-permitted', 'service', k.to_service,
     format(
-      '%s, the owner of service "%s", may not SEND to it: dialogs end with error -8494.', k.from_owner, k.from_service
+      '%s, the owner of service "%s", may not SEND to it: dialogs end with error -8494.', k.from_owner::regrole,
+      k.from_service
     ),
     k.since,
     format('select parley.grant(''SEND'', ''service'', %L, %L);', k.to_service, pg_get_userbyid(k.from_owner))

@@ -233,7 +233,7 @@ begin
       settings ->> 'service', settings ->> 'from_service', settings ->> 'contract', settings ->> 'message_type',
       settings ->> 'conversation_key', (settings ->> 'conversation_age')::integer, settings ->> 'table',
       settings ->> 'raw', (settings ->> 'raw_retention')::integer,
-      (settings ->> 'max_size')::bigint, parley_mail._p_number_of(_p_derive.author)
+      (settings ->> 'max_size')::bigint, parley._p_number_of(_p_derive.author)
     );
   elsif kind = 'receive connector' and (settings ->> 'enabled')::boolean then
     insert into parley_mail._p_receive_range (connector, binding, low, high)

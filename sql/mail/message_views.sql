@@ -117,7 +117,7 @@ begin
     p.message_id, p.queue, p.status, m.sender, r.addresses[1:20], cardinality(r.addresses), m.subject, m.size,
     (array['HIGH', 'NORMAL', 'LOW'])[m.priority + 1], m.source, m.tag, greatest(p.attempts, r.attempts),
     p.next_attempt_at, coalesce(p.last_error, r.error), p.reason, m.received_at, p.expires_at, m.network_message_id,
-    m.header_message_id, m.parent_message_id, parley_mail._p_name_with(m.submitted_by),
+    m.header_message_id, m.parent_message_id, parley._p_name_with(m.submitted_by),
     p.message_id || ' ' || p.queue
   from (
     select w.*

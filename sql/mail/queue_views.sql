@@ -128,7 +128,7 @@ as $$
   from parley_mail._p_recipient as r
   join parley_mail._p_message as m using (message_id)
   cross join (select parley.caller_role(caller) as role) as c
-  where m.submitted_by = any ((select parley_mail._p_numbers_of(parley.caller_role(caller)))::integer[])
+  where m.submitted_by = any ((select parley._p_numbers_of(parley.caller_role(caller)))::integer[])
     or parley_mail._p_holds(c.role, 'VIEW')
 $$;
 

@@ -118,8 +118,8 @@ begin
   v_number := coalesce((
     select max(q.role_number)
     from parley_mail._p_quota as q
-    where q.role_number = any (parley_mail._p_numbers_of(v_role))
-  ), parley_mail._p_number_at_once(v_role));
+    where q.role_number = any (parley._p_numbers_of(v_role))
+  ), parley._p_number_at_once(v_role));
   insert into parley_mail._p_quota as q (
     role_number, messages_per_minute, bytes_per_minute, is_exempt_from_pressure, stored_bytes, allowed_senders
   )
@@ -202,11 +202,11 @@ as $$
   select r.name, q.messages_per_minute, q.bytes_per_minute, q.is_exempt_from_pressure, q.stored_bytes,
     q.allowed_senders
   from (
-    select w.role, parley_mail._p_numbers_of(w.role) as numbers
+    select w.role, parley._p_numbers_of(w.role) as numbers
     from (select parley.caller_role(caller) as role) as w
   ) as c
   cross join parley_mail._p_quota as q
-  join parley_mail._p_named_role as r on r.number = q.role_number
+  join parley._p_named_role as r on r.number = q.role_number
   where q.role_number = any (c.numbers)
     or (
       q.role_number = 0 and not exists (select from parley_mail._p_quota as o where o.role_number = any (c.numbers))
@@ -237,7 +237,7 @@ begin
       select q.allowed_senders
       from parley_mail._p_quota as q
       where q.role_number
-        = any (parley_mail._p_numbers_of(to_regrole(quote_ident(_p_senders_of_role.role))) || 0)
+        = any (parley._p_numbers_of(to_regrole(quote_ident(_p_senders_of_role.role))) || 0)
       order by q.role_number desc
       limit 1
     ) as o

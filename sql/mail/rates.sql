@@ -132,7 +132,7 @@ as $$
       when 'HOST' then array[_p_demands.host]
       when 'REMOTE_IP' then array[_p_demands.remote]
       when 'SENDER_DOMAIN' then array[parley_mail._p_domain_of(m.sender)]
-      when 'ROLE' then array[coalesce(parley_mail._p_name_with(m.submitted_by), m.authenticated_as)]
+      when 'ROLE' then array[coalesce(parley._p_name_with(m.submitted_by), m.authenticated_as)]
       when 'TAG' then array[m.tag]
       when 'SOURCE' then array[_p_demands.source]
     end) as a (value)

@@ -25,7 +25,7 @@ it has a row of his own, so that he takes back what he gave and nothing else.';
 
 create view parley_mail._p_granted as
 select r.name, r.grantee, r.is_grantable,
-  (select k.role from parley_mail._p_numbered_role as k where k.number = r.grantee) as role
+  (select k.role from parley._p_numbered_role as k where k.number = r.grantee) as role
 from parley_mail._p_right as r;
 
 comment on view parley_mail._p_granted is
@@ -192,8 +192,8 @@ begin
   end if;
   insert into parley_mail._p_right as r (grantee, name, is_grantable, grantor)
   values (
-    parley_mail._p_number_at_once(v_role), grant_right.name, with_grant_option is true and v_role <> 0,
-    parley_mail._p_number_at_once(v_caller)
+    parley._p_number_at_once(v_role), grant_right.name, with_grant_option is true and v_role <> 0,
+    parley._p_number_at_once(v_caller)
   )
   on conflict on constraint _p_right_pkey do update
   set is_grantable = r.is_grantable or excluded.is_grantable;
@@ -227,10 +227,10 @@ begin
   v_of_all := parley_mail._p_administers_right(v_caller, name);
   delete from parley_mail._p_right as r
   where r.name = revoke_right.name and r.grantee = any (v_numbers)
-    and (v_of_all or pg_has_role(v_caller, parley_mail._p_role_with(r.grantor), 'usage'));
+    and (v_of_all or pg_has_role(v_caller, parley._p_role_with(r.grantor), 'usage'));
   v_is_revoked := found;
   if not v_is_revoked then
-    select parley_mail._p_name_with(r.grantor) into v_other
+    select parley._p_name_with(r.grantor) into v_other
     from parley_mail._p_right as r
     where r.name = revoke_right.name and r.grantee = any (v_numbers)
     limit 1;
@@ -256,9 +256,9 @@ returns table (name text, role text, is_grantable boolean, granted_by text)
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select r.name, e.name, r.is_grantable, parley_mail._p_name_with(r.grantor)
+  select r.name, e.name, r.is_grantable, parley._p_name_with(r.grantor)
   from parley_mail._p_right as r
-  join parley_mail._p_named_role as e on e.number = r.grantee
+  join parley._p_named_role as e on e.number = r.grantee
   cross join (select parley.caller_role(caller) as role) as c
   where r.grantee = 0 or pg_has_role(c.role, e.role, 'usage') or parley_mail._p_holds(c.role, 'VIEW')
 $$;

@@ -168,7 +168,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_numbers integer[] := parley_mail._p_numbers_of(parley.caller_role(caller));
+  v_numbers integer[] := parley._p_numbers_of(parley.caller_role(caller));
   v_ids bigint[];
 begin
   v_ids := array(

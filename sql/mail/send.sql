@@ -46,8 +46,8 @@ begin
   cross join (
     select array_agg(k.number) as numbers,
       max(k.number) filter (where k.is_current and k.place = p.place) as number
-    from parley_mail._p_place as p
-    join parley_mail._p_role_number as k on case
+    from parley._p_place as p
+    join parley._p_role_number as k on case
       when k.place = p.place then k.role = _p_submitter_of.caller
       else k.name = pg_get_userbyid(_p_submitter_of.caller) and k.role <> 0
     end

@@ -101,7 +101,7 @@ begin
     found := parley_mail._p_require_senders_of(v_submitter, headers);
   end if;
   if v_submitter.number is null then
-    v_submitter.number := parley_mail._p_number_of(v_submitter.role);
+    v_submitter.number := parley._p_number_of(v_submitter.role);
   end if;
   -- Each recipient is a message: the limit is one of the call.
   v_submitter.max_recipients := 100000;

@@ -52,7 +52,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_author constant oid := parley_mail._p_role_with(binding.author);
+  v_author constant oid := parley._p_role_with(binding.author);
   v_lacks text;
 begin
   if v_author is null then
@@ -82,7 +82,7 @@ begin
   end if;
   if v_lacks is not null then
     found := parley_mail._p_raise('binding', binding.binding, coalesce(
-      pg_get_userbyid(v_author)::text, parley_mail._p_name_with(binding.author), 'that is not known'
+      pg_get_userbyid(v_author)::text, parley._p_name_with(binding.author), 'that is not known'
     ), v_lacks);
   end if;
   return true;

@@ -53,7 +53,7 @@ as $$
   select coalesce((
     select q.stored_bytes
     from parley_mail._p_quota as q
-    where q.role_number = any (parley_mail._p_numbers_of(_p_stored_bytes_max.role) || 0)
+    where q.role_number = any (parley._p_numbers_of(_p_stored_bytes_max.role) || 0)
     order by q.role_number desc
     limit 1
   ), 104857600)
@@ -88,12 +88,12 @@ begin
   end if;
   v_sha256 := sha256(content);
   v_until := clock_timestamp() + keep;
-  v_submitter.number := parley_mail._p_number_of(v_submitter.role);
+  v_submitter.number := parley._p_number_of(v_submitter.role);
   insert into parley_mail._p_attachment_owner as o (role_number)
   values (v_submitter.number)
   on conflict on constraint _p_attachment_owner_pkey do update
   set puts = o.puts + 1;
-  v_numbers := parley_mail._p_numbers_of(v_submitter.role);
+  v_numbers := parley._p_numbers_of(v_submitter.role);
   loop
     update parley_mail._p_attachment as a
     set expires_at = greatest(a.expires_at, v_until)
@@ -158,7 +158,7 @@ declare
 begin
   with removed as (
     delete from parley_mail._p_attachment as a
-    where a.role_number = any (parley_mail._p_numbers_of(v_role)) and a.sha256 = remove_attachment.sha256
+    where a.role_number = any (parley._p_numbers_of(v_role)) and a.sha256 = remove_attachment.sha256
     returning a.attachment_id
   )
   select array_agg(r.attachment_id) into v_ids from removed as r;
@@ -187,7 +187,7 @@ begin
     select o.attachment_id
     from parley_mail._p_attachment as o
     where o.expires_at < clock_timestamp()
-      or o.role_number in (select k.number from parley_mail._p_role_number as k where k.role = 0)
+      or o.role_number in (select k.number from parley._p_role_number as k where k.role = 0)
     order by o.attachment_id
     limit 1000
     for update of o skip locked
@@ -197,7 +197,7 @@ begin
   where o.role_number in (
     select w.role_number
     from parley_mail._p_attachment_owner as w
-    where w.role_number in (select k.number from parley_mail._p_role_number as k where k.role = 0)
+    where w.role_number in (select k.number from parley._p_role_number as k where k.role = 0)
     for update skip locked
   );
   if v_ids is null then
@@ -209,7 +209,7 @@ begin
     where a.attachment_id = any (v_ids)
       and (
         a.expires_at < clock_timestamp()
-        or a.role_number in (select k.number from parley_mail._p_role_number as k where k.role = 0)
+        or a.role_number in (select k.number from parley._p_role_number as k where k.role = 0)
       )
     returning a.attachment_id
   )
@@ -238,7 +238,7 @@ begin
   if not exists (select from unnest(attachments) as a where a.sha256 is not null) then
     return attachments;
   end if;
-  v_numbers := parley_mail._p_numbers_of(submitter.role);
+  v_numbers := parley._p_numbers_of(submitter.role);
   foreach v_attachment in array attachments loop
     v_number := v_number + 1;
     if v_attachment.sha256 is not null then
@@ -284,7 +284,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select a.sha256, a.bytes, a.put_at, a.expires_at
   from parley_mail._p_attachment as a
-  where a.role_number = any ((select parley_mail._p_numbers_of(parley.caller_role(caller)))::integer[])
+  where a.role_number = any ((select parley._p_numbers_of(parley.caller_role(caller)))::integer[])
 $$;
 
 comment on function parley_mail._p_stored_attachments(parley.caller) is

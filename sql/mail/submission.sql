@@ -145,7 +145,7 @@ begin
     found := parley_mail._p_raise('body', 'raw is given, and other parts of a message too.');
   end if;
   if v_submitter.number is null then
-    v_submitter.number := parley_mail._p_number_of(v_submitter.role);
+    v_submitter.number := parley._p_number_of(v_submitter.role);
   end if;
   if idempotency_key is not null then
     v_first := parley_mail._p_first_under_key(
@@ -230,7 +230,7 @@ as $$
   select m.message_id, m.parent_message_id, m.received_at, m.sender, m.recipients, m.subject, m.tag, m.size,
     (array['HIGH', 'NORMAL', 'LOW'])[m.priority + 1], m.not_before, m.expires_at
   from parley_mail._p_message as m
-  where m.submitted_by = any ((select parley_mail._p_numbers_of(parley.caller_role(caller)))::integer[])
+  where m.submitted_by = any ((select parley._p_numbers_of(parley.caller_role(caller)))::integer[])
 $$;
 
 comment on function parley_mail._p_submitted_messages(parley.caller) is

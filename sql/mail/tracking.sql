@@ -121,7 +121,7 @@ create function parley_mail._p_submitter_numbers(caller parley.caller default pa
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley_mail._p_numbers_of(parley.caller_role(caller))::text[]
+  select parley._p_numbers_of(parley.caller_role(caller))::text[]
 $$;
 
 comment on function parley_mail._p_submitter_numbers(parley.caller) is

@@ -39,7 +39,7 @@ as $$
     'last_error', coalesce(item.last_error, r.error), 'reason', item.reason, 'received_at', m.received_at,
     'expires_at', coalesce(item.expires_at, m.expires_at), 'network_message_id', m.network_message_id,
     'header_message_id', m.header_message_id, 'parent_message_id', m.parent_message_id,
-    'submitted_by', parley_mail._p_name_with(m.submitted_by)
+    'submitted_by', parley._p_name_with(m.submitted_by)
   )
   from parley_mail._p_message as m
   cross join lateral (

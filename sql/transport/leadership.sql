@@ -18,7 +18,7 @@ create table parley._p_leader (
   -- Distinguishes two copies of this database in which a daemon leads under the same term.
   token uuid not null default gen_random_uuid(),
   -- The role that it logged in as.
-  login regrole
+  login parley._p_role_oid
 );
 
 comment on table parley._p_leader is

@@ -13,7 +13,7 @@ create table parley._p_dialog_security (
   conversation_id uuid not null,
   is_initiator boolean not null,
   mode text not null check (mode in ('anonymous', 'full')),
-  far_principal oid check ((mode = 'anonymous') or (far_principal is not null)),
+  far_principal parley._p_role_oid check ((mode = 'anonymous') or (far_principal is not null)),
   key_id bytea check ((mode = 'anonymous') = (key_id is not null)),
   secured_at timestamptz not null default clock_timestamp(),
   opened_at timestamptz,
@@ -90,7 +90,7 @@ begin
     v_problem := 9728;
   end if;
   status := case v_problem
-    when 9728 then parley._p_numbered_status(9728, 'role dropped', principal::text)
+    when 9728 then parley._p_numbered_status(9728, 'role dropped', principal::regrole::text)
     when 9733 then parley._p_numbered_status(9733, 'no private key', pg_get_userbyid(principal))
     when 9767 then parley._p_numbered_status(9767, 'not active', pg_get_userbyid(principal))
     when 28024 then parley._p_numbered_status(28024, 'certificate not yet valid', pg_get_userbyid(principal))

@@ -12,7 +12,7 @@ create table parley._p_pairing (
   pairing_id uuid primary key default gen_random_uuid(),
   secret bytea,
   peer_name text,
-  role regrole,
+  role parley._p_role_oid,
   is_routed boolean not null default false,
   is_certified boolean not null default true,
   failures integer not null default 0,
@@ -22,6 +22,9 @@ create table parley._p_pairing (
 );
 
 comment on table parley._p_pairing is 'Pairings that are or were open, for a day.';
+
+create trigger _p_number_roles after insert or update of role on parley._p_pairing
+for each row execute function parley._p_number_roles('role');
 comment on column parley._p_pairing.secret is 'Secret of an invitation; null for a window.';
 
 create table parley._p_pairing_request (
@@ -34,13 +37,16 @@ create table parley._p_pairing_request (
   remote text not null,
   state text not null default 'WAITING' check (state in ('WAITING', 'CONFIRMED', 'REFUSED', 'GONE', 'DONE')),
   peer_name text,
-  role regrole,
+  role parley._p_role_oid,
   is_routed boolean not null default false,
   is_certified boolean not null default true,
   requested_at timestamptz not null default now()
 );
 
 comment on table parley._p_pairing_request is 'Brokers that have asked to be trusted while a window was open.';
+
+create trigger _p_number_roles after insert or update of role on parley._p_pairing_request
+for each row execute function parley._p_number_roles('role');
 
 create index on parley._p_pairing_request (pairing_id);
 

@@ -70,7 +70,7 @@ as $$
     when cardinality(fingerprints) > 1
       then 'the other side has those of several roles: import each under the role that stands for it'
     when p.role is null then 'the peer acts as no role, for which it could stand'
-    when c.owner <> p.role then format('it is here already, and stands for role %s', c.owner)
+    when c.owner <> p.role then format('it is here already, and stands for role %s', c.owner::regrole)
     when c.revoked_at is not null then 'it is here already, and revoked'
     when o.name is not null then format('role %s has another one already: %s', p.role, o.name)
   end

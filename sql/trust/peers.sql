@@ -12,7 +12,7 @@
 create table parley._p_peer (
   peer_id integer primary key,
   name text collate "C" not null unique check (name <> '' and length(name) <= 128),
-  role regrole,
+  role parley._p_role_oid,
   address text,
   broker_instances uuid[] not null default '{}',
   is_forwarder boolean not null default false,
@@ -22,6 +22,9 @@ create table parley._p_peer (
 );
 
 comment on table parley._p_peer is 'Brokers elsewhere that are, or were, trusted here.';
+
+create trigger _p_number_roles after insert or update of role on parley._p_peer
+for each row execute function parley._p_number_roles('role');
 comment on column parley._p_peer.role is 'Role whose grants count for what the peer sends; null: only PUBLIC.';
 comment on column parley._p_peer.address is
 'Where it listens: at this address nobody else may answer. Null when it is not known.';

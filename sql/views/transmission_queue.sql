@@ -172,7 +172,7 @@ begin
     return '';
   end if;
   if parley._p_may_see_conversation(v_caller, v_endpoint) is not true then
-    found := parley._p_raise(229, 'transmission status', v_endpoint.owner::text, pg_get_userbyid(v_caller));
+    found := parley._p_raise(229, 'transmission status', v_endpoint.owner::regrole::text, pg_get_userbyid(v_caller));
   end if;
   return coalesce(
     (
