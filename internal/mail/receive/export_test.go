@@ -1,0 +1,4 @@
+package receive
+
+// RightsOf is what a peer of these groups may do on a connector.
+func RightsOf(c *Connector, groups []Group, user string) Rights { return c.rightsOf(groups, user) }
