@@ -310,7 +310,7 @@ declare
   v_has_from boolean := false;
   v_rendered bytea;
   -- 122 random bits: no text holds them.
-  v_mark constant text := '=_' || gen_random_uuid() || '_';
+  v_mark constant text := case when attachments is not null then '=_' || gen_random_uuid() || '_' end;
 begin
   if headers is not null then
     if jsonb_typeof(headers) <> 'object' then

@@ -90,7 +90,7 @@ begin
   );
   perform parley_mail._p_store_message(
     submitter, options, message_id, v_header_id, sender.address, array[address], subject, v_rendered, parent,
-    parley_mail._p_is_rendered_eight_bit(attachments, null, v_rendered)
+    attachments is not null and parley_mail._p_is_rendered_eight_bit(attachments, null, v_rendered)
   );
   if submitter.has_quota then
     found := parley_mail._p_count_against_quota(submitter, 1, octet_length(v_rendered));
@@ -184,7 +184,8 @@ begin
   end if;
   perform parley_mail._p_store_message(
     v_submitter, v_options, v_id, v_header_id, v_sender.address, v_addresses, subject, v_rendered, null,
-    parley_mail._p_is_rendered_eight_bit(attachments, raw, v_rendered)
+    (raw is not null or attachments is not null)
+      and parley_mail._p_is_rendered_eight_bit(attachments, raw, v_rendered)
   );
   if v_options.priority = 1 and v_options.not_before is null then
     perform parley.put('parley_mail_submission', v_id::text);

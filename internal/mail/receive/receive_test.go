@@ -69,7 +69,7 @@ func TestChunksMakeOneMessage(t *testing.T) {
 	c := f.greeted()
 	c.say("MAIL FROM:<a@example.net> BODY=8BITMIME", "250")
 	c.say("RCPT TO:<bob@example.com>", "250")
-	body := ".\r\n..\xff\x00" + strings.Repeat("\r\nx", 7_000)
+	body := ".\r\n..\xff\x01" + strings.Repeat("\r\nx", 7_000)
 	c.send("BDAT 8\r\nA: 1\r\n\r\nBDAT 0\r\nBDAT 21007 LAST\r\n" + body + "RSET\r\n")
 	c.expect("250 2.0.0 8 octets")
 	c.expect("250 2.0.0 0 octets")
