@@ -33,6 +33,8 @@ func TestTLSAsThePolicyAsks(t *testing.T) {
 		encrypted bool
 		refused   bool
 		injected  string
+		// isOther is whether the host shows a certificate for another name.
+		isOther bool
 	}{
 		{name: "opportunistic encrypts what is offered", offered: true, encrypted: true},
 		{name: "opportunistic sends in clear where nothing is offered"},
@@ -48,12 +50,17 @@ func TestTLSAsThePolicyAsks(t *testing.T) {
 		{name: "DANE accepts the named certificate", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(shown.Leaf, 3, 1)}}, offered: true, encrypted: true},
 		{name: "DANE accepts one of several", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(other.Leaf, 3, 0), record(shown.Leaf, 3, 0)}}, offered: true, encrypted: true},
 		{name: "DANE accepts what the anchor signed", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(shown.Leaf, 2, 0)}}, offered: true, encrypted: true},
+		{name: "DANE refuses a name that the anchor did not sign", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(other.Leaf, 2, 0)}}, offered: true, isOther: true, refused: true},
+		{name: "DANE accepts the named certificate whatever its name", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(other.Leaf, 3, 0)}}, offered: true, isOther: true, encrypted: true},
 		{name: "DANE refuses another certificate", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(other.Leaf, 3, 1)}}, offered: true, refused: true},
 		{name: "DANE refuses uses that mean nothing to mail", policy: send.TLSPolicy{Mode: send.TLSDANE, Records: []*dns.TLSA{record(shown.Leaf, 1, 1)}}, offered: true, refused: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := &host{certificate: shown, injected: c.injected}
+			if c.isOther {
+				h.certificate = other
+			}
 			if c.offered {
 				h.extensions = []string{"STARTTLS"}
 			}
