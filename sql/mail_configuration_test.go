@@ -195,7 +195,8 @@ func TestSecretsOfMailAreForTheDaemonAlone(t *testing.T) {
 	b.exec(`select parley_mail.create_object('credential', 'shop', '{"password": "pencil"}')`)
 	b.exec(`select parley_mail.create_object('send connector', 'relay', '{"address_spaces": [{"pattern": "example.net"}],
 		"authentication": "PLAIN", "username": "us", "password": "crayon"}')`)
-	b.exec(`select parley_mail.create_object('signing key', 'k', '{"domain": "example.org", "selector": "k", "private_key": "chalk"}')`)
+	b.exec(`select parley_mail.create_object('signing key', 'k', '{"domain": "example.org", "selector": "k", "algorithm": "ED25519-SHA256",
+		"private_key": "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAchalk\n-----END PRIVATE KEY-----\n"}')`)
 	viewer, daemon, administrator := b.role("viewer"), b.role("daemon"), b.role("administrator")
 	b.exec("select parley_mail.grant_right('VIEW', $1), parley_mail.grant_right('SERVE', $2), parley_mail.grant_right('ADMINISTER', $3)", viewer, daemon, administrator)
 	b.as(administrator).refusesMail(1, "select parley_mail._p_configuration()")

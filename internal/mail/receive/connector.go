@@ -186,6 +186,13 @@ func (c *Configuration) MaySendAs(user string, sender message.Address) bool {
 	return c.isAccepted(sender.Domain) || c.DefaultDomain != "" && strings.EqualFold(c.DefaultDomain, sender.Domain)
 }
 
+// With gives the configuration with one more connector.
+func (c *Configuration) With(connector *Connector) *Configuration {
+	more := *c
+	more.Connectors = append(slices.Clone(c.Connectors), connector)
+	return &more
+}
+
 // Validate refuses what would not be what it seems. Two ranges are inside one another or apart, so only those that are the same compete.
 func (c *Configuration) Validate() error {
 	var wrong []error

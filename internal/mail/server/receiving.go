@@ -37,14 +37,17 @@ func newVerifier(resolver *net.Resolver) *authenticity.Verifier {
 	return &authenticity.Verifier{Resolver: resolver}
 }
 
-// equip gives connectors their certificates and filters. What cannot be read is an error: a connector without its certificate would have
-// peers speak in the clear.
-func (e equipment) equip(s *settings) error {
+// equip gives connectors their certificates and filters. A connector without its certificate would have peers speak in the clear: where it
+// cannot be read that is an error, or the connector is left out where there was no configuration before.
+func (e equipment) equip(s *settings, isFirst bool) error {
 	var wrong []error
 	for name, files := range s.sending.certificates {
 		connector := s.sending.connectors[name]
 		connector.Certificate = (&ownCertificate{files: files, log: e.log}).get
 		s.sending.connectors[name] = connector
+	}
+	if isFirst {
+		e.leaveOutUnreadable(s)
 	}
 	for _, connector := range s.receive.Connectors {
 		if connector.IsDisabled {
@@ -52,7 +55,11 @@ func (e equipment) equip(s *settings) error {
 		}
 		written := s.receivers[connector.Name]
 		if err := e.secure(connector, written, s); err != nil {
-			wrong = append(wrong, fmt.Errorf("receive connector %q: %w", connector.Name, err))
+			if err := s.leaveOut("receive connector", connector.Name, err, isFirst); err != nil {
+				wrong = append(wrong, err)
+			}
+			connector.IsDisabled = isFirst
+			continue
 		}
 		if len(written.BlockLists) > 0 {
 			connector.Filters = append(connector.Filters, &blocklist.Filter{Zones: written.BlockLists, Resolver: e.resolver, Log: e.log})
@@ -65,6 +72,20 @@ func (e equipment) equip(s *settings) error {
 		}
 	}
 	return errors.Join(wrong...)
+}
+
+// leaveOutUnreadable leaves out connectors whose certificate cannot be read, before others that show it too would be.
+func (e equipment) leaveOutUnreadable(s *settings) {
+	for _, connector := range s.receive.Connectors {
+		written := s.receivers[connector.Name]
+		if connector.IsDisabled || written.CertificateFile == "" {
+			continue
+		}
+		_, err := receive.NewCertificates(e.log, receive.CertificateFiles{Certificate: written.CertificateFile, Key: written.CertificateKeyFile})
+		if err != nil {
+			s.unusable[object{"receive connector", connector.Name}], connector.IsDisabled = fmt.Errorf("its certificate: %w", err), true
+		}
+	}
 }
 
 // milterAddress reads inet:host:port or unix:/path.

@@ -122,6 +122,11 @@ func (g *governing) problems(now time.Time) []mailstore.Problem {
 	}
 	g.report.mu.Unlock()
 	settings := g.server.settings.Load()
+	for left, err := range settings.unusable {
+		found = append(found, mailstore.Problem{
+			Code: problemConfiguration, Kind: left.kind, Object: left.name, Cause: "This daemon leaves it out: " + err.Error(),
+		})
+	}
 	for connector, written := range settings.receivers {
 		if written.CertificateFile != "" && written.Enabled {
 			content, _ := receive.ReadFile(written.CertificateFile) // One that cannot be read has no end.

@@ -86,7 +86,10 @@ type sending struct {
 }
 
 // readSending reads send connectors. Resolvers of used, which may be nil, are used on, with what they know.
-func readSending(connectors map[string]sendConnector, fqdn string, roots *x509.CertPool, used *sending) (*sending, error) {
+// leaveOut is called for what cannot be used.
+func readSending(
+	connectors map[string]sendConnector, fqdn string, roots *x509.CertPool, used *sending, leaveOut func(name string, err error) error,
+) (*sending, error) {
 	s := &sending{
 		connectors: make(map[string]send.Connector), leaving: make(map[string]leaving), nodes: make(map[string][]string),
 		kinds: make(map[string]string), resolvers: make(map[string]*nexthop.Resolver), certificates: make(map[string]receive.CertificateFiles),
@@ -94,7 +97,10 @@ func readSending(connectors map[string]sendConnector, fqdn string, roots *x509.C
 	for name, written := range connectors {
 		connector, err := written.connector(fqdn)
 		if err != nil {
-			return nil, fmt.Errorf("send connector %q: %w", name, err)
+			if err := leaveOut(name, err); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		connector.RootCAs = roots
 		if servers := strings.Join(written.DNSServers, " "); servers != "" {
@@ -104,7 +110,10 @@ func readSending(connectors map[string]sendConnector, fqdn string, roots *x509.C
 			}
 			if resolver == nil {
 				if resolver, err = nexthop.New(nexthop.Config{Servers: withPorts(written.DNSServers, "53")}); err != nil {
-					return nil, fmt.Errorf("send connector %q: %w", name, err)
+					if err := leaveOut(name, err); err != nil {
+						return nil, err
+					}
+					continue
 				}
 			}
 			s.resolvers[servers], connector.Resolver = resolver, resolver

@@ -316,11 +316,14 @@ func (s *Server) readSettings(ctx context.Context) (err error) {
 	if used != nil && used.version == fresh.version {
 		return nil
 	}
-	if err := s.equipment.equip(fresh); err != nil {
+	if err := s.equipment.equip(fresh, used == nil); err != nil {
 		return fmt.Errorf("use the configuration of mail: %w", err)
 	}
 	if err := s.receiver.Configure(fresh.receive); err != nil {
 		return fmt.Errorf("use the configuration of mail: %w", err)
+	}
+	for left, err := range fresh.unusable {
+		s.config.Logger.Error("an object of the configuration cannot be used and is left out", "kind", left.kind, "object", left.name, "error", err)
 	}
 	s.settings.Store(fresh)
 	s.directory.forget()

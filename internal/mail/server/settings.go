@@ -31,8 +31,23 @@ type settings struct {
 	credentials map[string]credential
 	// nodes are the daemons, as they were when the configuration was read.
 	nodes []node
+	// unusable is what this daemon leaves out, by kind and name, and why.
+	unusable map[object]error
 	// hasServices is whether mail may go to services or tables of the database.
 	hasServices bool
+}
+
+// object names an object of the configuration.
+type object struct{ kind, name string }
+
+// leaveOut decides what becomes of an object that cannot be used: a daemon that has no configuration yet leaves it out and starts; one
+// that has keeps to that, and the error is why.
+func (s *settings) leaveOut(kind, name string, err error, isFirst bool) error {
+	if !isFirst {
+		return fmt.Errorf("%s %q: %w", kind, name, err)
+	}
+	s.unusable[object{kind, name}] = err
+	return nil
 }
 
 // The objects of the configuration, by kind, as parley_mail._p_configuration gives them. Durations are in seconds.
@@ -88,8 +103,8 @@ type signingKey struct {
 	Enabled    bool   `json:"enabled"`
 }
 
-// readSettings reads a configuration. What cannot be used is an error: nothing of a configuration is used in part. Of used, which may be
-// nil, is kept what has not changed.
+// readSettings reads a configuration. Of used is kept what has not changed. With used, what cannot be used is an error: the daemon goes on
+// with what it has. Without, which is nil, it is left out.
 func readSettings(text json.RawMessage, host string, roots *x509.CertPool, used *sending) (*settings, error) {
 	var all written
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -99,15 +114,16 @@ func readSettings(text json.RawMessage, host string, roots *x509.CertPool, used 
 	s := &settings{
 		version: all.Version, fqdn: first(own.FQDN, own.DefaultDomain, host),
 		reportCopies: own.DSNCopies,
-		stores:       make(map[string]send.MailboxStore), keys: make(map[string][]signing.Key),
+		stores:       make(map[string]send.MailboxStore), unusable: make(map[object]error), keys: make(map[string][]signing.Key),
 	}
 	s.nodes, s.hasServices = all.Nodes, len(all.Objects.Services) > 0
 	s.postmaster = first(own.Postmaster, "postmaster@"+first(own.DefaultDomain, s.fqdn))
-	if err := all.readReceiving(s); err != nil {
+	if err := all.readReceiving(s, used == nil); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.sending, err = readSending(all.Objects.Send, s.fqdn, roots, used); err != nil {
+	leaveOut := func(name string, err error) error { return s.leaveOut("send connector", name, err, used == nil) }
+	if s.sending, err = readSending(all.Objects.Send, s.fqdn, roots, used, leaveOut); err != nil {
 		return nil, err
 	}
 	for name, written := range all.Objects.Stores {
@@ -120,7 +136,10 @@ func readSettings(text json.RawMessage, host string, roots *x509.CertPool, used 
 		}
 		signer, err := signing.ParseKey([]byte(written.PrivateKey))
 		if err != nil {
-			return nil, fmt.Errorf("signing key %q: %w", name, err)
+			if err := s.leaveOut("signing key", name, err, used == nil); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		s.keys[written.Domain] = append(s.keys[written.Domain], signing.Key{
 			Domain: written.Domain, Selector: written.Selector, Signer: signer,

@@ -85,17 +85,23 @@ type credential struct {
 }
 
 // readReceiving reads what concerns receiving.
-func (w *written) readReceiving(s *settings) error {
+func (w *written) readReceiving(s *settings, isFirst bool) error {
 	own := w.Objects.Organization["organization"]
 	s.receive = &receive.Configuration{
 		AcceptedDomains: slices.Sorted(maps.Keys(w.Objects.Domains)), ReceiveBytes: own.MaxReceiveSize, SendBytes: own.MaxSendSize,
 		Recipients: own.MaxRecipients, Users: make(map[string]receive.User), DefaultDomain: own.DefaultDomain,
 		Node: receive.NodeLimits{Connections: own.MaxConnections, ConnectionsPerMinute: own.ConnectionRate},
 	}
-	for name, written := range w.Objects.Receive {
-		connector, err := written.connector(name, s.fqdn, w.Objects.Groups)
+	for _, name := range slices.Sorted(maps.Keys(w.Objects.Receive)) {
+		connector, err := w.Objects.Receive[name].connector(name, s.fqdn, w.Objects.Groups)
+		if err == nil {
+			err = s.receive.With(connector).Validate()
+		}
 		if err != nil {
-			return fmt.Errorf("receive connector %q: %w", name, err)
+			if err := s.leaveOut("receive connector", name, err, isFirst); err != nil {
+				return err
+			}
+			continue
 		}
 		connector.Limits.Hops = min(connector.Limits.Hops, cmp.Or(own.MaxHops, connector.Limits.Hops))
 		connector.Limits.LocalHops = min(connector.Limits.LocalHops, cmp.Or(own.MaxLocalHops, connector.Limits.LocalHops))

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/parley-broker/parley/internal/mail/server"
 )
 
 // Files and requests become messages, as the configuration says at the time.
@@ -163,11 +160,13 @@ func TestConnectorWithoutItsCertificateIsNotUsed(t *testing.T) {
 	h := newHub(t)
 	h.exec(`select parley_mail.alter_object('receive connector', 'inbound',
 		'{"tls": "OPPORTUNISTIC", "certificate_file": "/nowhere/cert.pem", "certificate_key_file": "/nowhere/key.pem"}')`)
-	s, err := server.New(server.Config{Pool: h.pool, NameServers: h.servers, Logger: h.logger})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Prepare(context.WithoutCancel(t.Context())); err == nil || !strings.Contains(err.Error(), "/nowhere/cert.pem") {
-		t.Errorf("prepared with %v", err)
+	log := &record{}
+	h.logger = newLogger(log)
+	h.start()
+	h.await("that it is left out", func() bool { return strings.Contains(log.String(), "/nowhere/cert.pem") })
+	h.exec(`select parley_mail.send('ann@example.org', array['ann@example.org'], subject => 'x', text => 'x')`)
+	h.await("the mail", func() bool { return len(h.inbox()) == 1 })
+	if h.listens() {
+		t.Error("a connector without its certificate is listened on")
 	}
 }
