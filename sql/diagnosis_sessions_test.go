@@ -95,18 +95,36 @@ func TestDiagnosisFindsPreparedTransactions(t *testing.T) {
 	if f.ObjectName != gid || !f.HasSince {
 		t.Errorf("the finding is %+v, want one of %q since a time", f, gid)
 	}
+	for _, held := range []string{`1 messages that were received from queue "Asking"`, `messages to queue "Answering"`, "1 conversation groups"} {
+		if !strings.Contains(f.Cause, held) {
+			t.Errorf("the finding does not name %s: %s", held, f.Cause)
+		}
+	}
 	b.requireNoFinding("parley.diagnose_runtime(level => 'INFO', patience => '1 hour')", "old-prepared-transaction")
 	b.exec(f.Cure)
 	b.requireNoFinding(runtime, "old-prepared-transaction")
 }
 
-// prepareTransaction sends in a transaction that nobody finishes, and gives its identifier.
+// A session that waits in a statement keeps its snapshot; one that waits by wait_for_message does not.
+func TestDiagnosisFindsReadersThatKeepASnapshot(t *testing.T) {
+	t.Parallel()
+	b := newWaits(t)
+	w := b.waiting("select from parley.take('jobs', timeout => 600000)")
+	b.waiting("call parley.wait_for_message('jobs')")
+	b.waitUntil("select count(*) = 1 from parley.diagnose_runtime(level => 'INFO', patience => '700 ms') where code = 'reader-keeps-snapshot' and object_name = $1::integer::text and cause like '%jobs%' and cure like '%wait_for_message%'", w.backend)
+	b.requireNoFinding("parley.diagnose_runtime(level => 'INFO')", "reader-keeps-snapshot")
+}
+
+// prepareTransaction receives and sends in a transaction that nobody finishes, and gives its identifier.
 func (b *broker) prepareTransaction() (gid string) {
 	b.Helper()
 	s := b.lonely()
+	handle, target := b.conversation()
+	b.send(target, reply, "y")
 	gid = "it's " + value[string](b.session, "select current_database()")
 	s.exec("begin")
-	s.send(s.dialog(), request, "x")
+	s.send(handle, request, "x")
+	s.receive("Asking")
 	s.exec("prepare transaction '" + strings.ReplaceAll(gid, "'", "''") + "'")
 	return gid
 }

@@ -120,7 +120,7 @@ var start = sync.OnceValues(func() (*postgres.Server, error) {
 	}
 	return postgres.Start(context.Background(), postgres.Config{
 		Data: folder, Version: os.Getenv("PARLEY_TEST_POSTGRES"), TCP: true, Disposable: true,
-		Settings: map[string]string{"fsync": "off", "shared_buffers": "32MB"},
+		Settings: map[string]string{"fsync": "off", "shared_buffers": "32MB", "max_prepared_transactions": "10"},
 	})
 })
 

@@ -75,7 +75,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform pg_notify('parley', 'queues');
+  perform parley._p_notify('parley', 'queues');
   return null;
 end
 $$;

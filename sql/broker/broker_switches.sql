@@ -38,7 +38,7 @@ begin
     perform setval('parley._p_broker_switch', 1);
   end if;
   -- Daemons have to begin or to stop activation.
-  perform pg_notify('parley', 'queues');
+  perform parley._p_notify('parley', 'queues');
 end
 $$;
 

@@ -100,7 +100,7 @@ create function parley._p_notify_security_change() returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
-  select pg_notify('parley', 'transmission')
+  select parley._p_notify('parley', 'transmission')
 $$;
 
 comment on function parley._p_notify_security_change() is

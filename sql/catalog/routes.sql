@@ -164,7 +164,7 @@ declare
   v_service text := nullif(route.remote_service_name, 'SQL/ServiceBroker/BrokerConfiguration');
 begin
   if route.is_inbound then
-    perform pg_notify('parley', 'routes');
+    perform parley._p_notify('parley', 'routes');
   else
     perform parley._p_reroute(v_service);
     perform parley._p_deliver_delayed(v_service);

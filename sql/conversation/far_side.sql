@@ -42,7 +42,7 @@ begin
   order by b.ordinal;
   -- The daemon may know a database that SQL does not see.
   if pg_sequence_last_value('parley._p_transmission_wakeup') > extract(epoch from clock_timestamp()) then
-    perform pg_notify('parley', 'unresolved');
+    perform parley._p_notify('parley', 'unresolved');
   end if;
 end
 $$;

@@ -195,7 +195,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if pg_sequence_last_value(wakeup) > extract(epoch from clock_timestamp()) then
-    perform pg_notify('parley', queue_id::text);
+    perform parley._p_notify('parley', queue_id::text);
   end if;
 end
 $$;

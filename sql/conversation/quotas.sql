@@ -136,7 +136,7 @@ begin
       end if;
     end if;
     if v_until operator(pg_catalog.>) extract(epoch from pg_catalog.clock_timestamp()) then
-      perform pg_catalog.pg_notify('parley', parley._p_owner_of_lane(lane)::pg_catalog.text);
+      perform parley._p_notify('parley', parley._p_owner_of_lane(lane)::pg_catalog.text);
     end if;
   end if;
   return pg_catalog.clock_timestamp();

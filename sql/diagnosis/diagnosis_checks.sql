@@ -175,8 +175,10 @@ from (
       'A session keeps dead rows from being removed.'),
     ('old-slot', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_old_snapshots',
       'A replication slot that nobody uses keeps dead rows from being removed.'),
-    ('old-prepared-transaction', 'RUNTIME', 'WARNING', null, interval '5 minutes', '_p_find_old_snapshots',
+    ('old-prepared-transaction', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_prepared_transactions',
       'A prepared transaction keeps its locks, and dead rows from being removed.'),
+    ('reader-keeps-snapshot', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_waiting_readers',
+      'A session waits for messages inside a statement, and keeps dead rows from being removed.'),
     ('messages-from-the-future', 'RUNTIME', 'WARNING', null, interval '1 second', '_p_find_clock_faults',
       'Messages arrived later than it is now: the clock of the server was set back.')
 ) as c (code, part, level, error_number, patience, check_function, meaning);

@@ -36,23 +36,10 @@ as $$
     and coalesce(s.xmin, s.catalog_xmin) is not null
     and (s.database is null or s.database = current_database())
     and scope.endpoint_ids is null
-  union all
-  select 'old-prepared-transaction', 'prepared transaction', x.gid,
-    format(
-      'Role %s has prepared it, and nobody has finished it: it keeps its locks, and dead rows from being removed.',
-      x.owner
-    ),
-    x.prepared,
-    format('rollback prepared %L;  -- or commit prepared %L;', x.gid, x.gid)
-  from pg_prepared_xacts as x
-  where x.database = current_database()
-    and x.prepared < clock_timestamp() - scope.patience
-    and scope.endpoint_ids is null
 $$;
 
 comment on function parley._p_find_old_snapshots(parley._p_scope) is
-'Finds sessions, replication slots and prepared transactions that have kept dead rows from being removed
-for longer than scope.patience.';
+'Finds sessions and replication slots that have kept dead rows from being removed for longer than scope.patience.';
 
 create function parley._p_find_open_senders(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)

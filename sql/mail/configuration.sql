@@ -41,7 +41,7 @@ begin
   set version = v.version + 1, changed_at = clock_timestamp()
   returning v.version into v_version;
   perform parley_mail._p_set_up();
-  perform pg_notify('parley_mail', v_version::text);
+  perform parley_store.notify('parley_mail', v_version::text);
   return v_version;
 end
 $$;

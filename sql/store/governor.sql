@@ -237,7 +237,7 @@ begin
   )
   values ($1, coalesce($2, ''), $3, $4, $5, $6, $7, coalesce($8, '{}'), $9)
   returning c.change_id into v_change_id;
-  perform pg_notify('parley_store_pressure', json_build_object(
+  perform parley_store.notify('parley_store_pressure', json_build_object(
     'system', system, 'node', node, 'resource', resource, 'event_id', event_id, 'from', from_level, 'to', to_level,
     'value', measured
   )::text);

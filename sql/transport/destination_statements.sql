@@ -252,7 +252,7 @@ begin
     select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id;
     perform parley._p_bind(v_endpoint);
   end loop;
-  perform pg_notify('parley', 'routes');
+  perform parley._p_notify('parley', 'routes');
 end
 $$;
 

@@ -125,7 +125,7 @@ begin
   where l.term = _p_resign.term and l.leader is not null;
   if found then
     perform setval('parley._p_leader_lease', 0);
-    perform pg_notify('parley', 'leader');
+    perform parley._p_notify('parley', 'leader');
   end if;
 end
 $$;

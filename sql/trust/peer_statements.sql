@@ -7,7 +7,7 @@ create function parley._p_notify_peer_change() returns void
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
-  select pg_notify('parley', 'peers')
+  select parley._p_notify('parley', 'peers')
 $$;
 
 comment on function parley._p_notify_peer_change() is 'Notifies the daemons that the list of peers has changed.';
