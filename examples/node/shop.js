@@ -12,8 +12,10 @@ for (let i = 0; i < 5; i++) {
   })
 }
 while ((await sql`select from orders where not is_packed`).length > 0) {
+  // Outside of the transaction: a statement that waits in one keeps dead rows of the server from being removed.
+  await sql`call parley.wait_for_message('shop_queue', 5000)`
   await sql.begin(async sql => {
-    for (const message of await sql`select * from parley.receive('shop_queue', timeout => 5000)`) {
+    for (const message of await sql`select * from parley.receive('shop_queue')`) {
       const handle = message.conversation_handle
       if (message.message_type_name === 'DEFAULT') {
         await sql`update orders set is_packed = true where conversation_handle = ${handle}`

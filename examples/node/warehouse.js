@@ -23,9 +23,11 @@ async function receive(client, top) {
   try {
     const { rows } = await client.query(
       `select conversation_handle, message_type_name, parley.body_text(message_body) as body
-       from parley.receive('warehouse_queue', top => $1, timeout => 5000) order by queuing_order`, [top])
+       from parley.receive('warehouse_queue', top => $1) order by queuing_order`, [top])
     for (current of rows) await handle(client, current)
     await client.query('commit')
+    // Outside of the transaction: a statement that waits in one keeps dead rows of the server from being removed.
+    if (rows.length === 0) await client.query("call parley.wait_for_message('warehouse_queue', 5000)")
     return 10
   } catch (failure) {
     await client.query('rollback')

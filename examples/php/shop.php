@@ -13,8 +13,10 @@ for ($i = 0; $i < 5; $i++) {
 }
 
 while (run($connection, 'select 1 from orders where not is_packed') !== []) {
+    // Outside of the transaction: a statement that waits in one keeps dead rows of the server from being removed.
+    $connection->exec("call parley.wait_for_message('shop_queue', 5000)");
     $connection->beginTransaction();
-    foreach (run($connection, "select * from parley.receive('shop_queue', timeout => 5000)") as $message) {
+    foreach (run($connection, "select * from parley.receive('shop_queue')") as $message) {
         if ($message['message_type_name'] === 'DEFAULT') {
             run($connection, 'update orders set is_packed = true where conversation_handle = ?', [$message['conversation_handle']]);
         }

@@ -24,11 +24,15 @@ function receive(PDO $connection, int $top): int
     $connection->beginTransaction();
     try {
         $messages = run($connection, "select conversation_handle, message_type_name, parley.body_text(message_body) as body
-            from parley.receive('warehouse_queue', top => ?, timeout => 5000) order by queuing_order", [$top]);
+            from parley.receive('warehouse_queue', top => ?) order by queuing_order", [$top]);
         foreach ($messages as $current) {
             handle($connection, $current);
         }
         $connection->commit();
+        if ($messages === []) {
+            // Outside of the transaction: a statement that waits in one keeps dead rows of the server from being removed.
+            $connection->exec("call parley.wait_for_message('warehouse_queue', 5000)");
+        }
         return 10;
     } catch (PDOException $error) {
         if ($current === null) {

@@ -15,8 +15,10 @@ async def place(connection):
 
 
 async def collect(connection):
+    # Outside of the transaction: a statement that waits in one keeps dead rows of the server from being removed.
+    await connection.execute("call parley.wait_for_message($1, $2)", "shop_queue", 5000)
     async with connection.transaction():
-        messages = await connection.fetch("select * from parley.receive($1, timeout => $2)", "shop_queue", 5000)
+        messages = await connection.fetch("select * from parley.receive($1)", "shop_queue")
         for message in messages:
             handle = message["conversation_handle"]
             if message["message_type_name"] == "DEFAULT":

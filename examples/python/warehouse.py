@@ -30,12 +30,15 @@ def receive(connection, top):
             cursor = connection.cursor(row_factory=psycopg.rows.namedtuple_row)
             messages = cursor.execute(
                 "select conversation_handle, message_type_name, parley.body_text(message_body) as body"
-                " from parley.receive('warehouse_queue', top => %s, timeout => 5000) order by queuing_order",
+                " from parley.receive('warehouse_queue', top => %s) order by queuing_order",
                 [top],
             ).fetchall()
             for message in messages:
                 handle_of_failure = message.conversation_handle
                 handle(connection, message)
+        if not messages:
+            # Outside of the transaction: a statement that waits in one keeps dead rows of the server from being removed.
+            connection.execute("call parley.wait_for_message('warehouse_queue', 5000)")
         return 10
     except (psycopg.errors.Error, ValueError) as error:
         if connection.closed or handle_of_failure is None:

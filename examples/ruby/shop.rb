@@ -13,8 +13,10 @@ connection = PG.connect(ENV.fetch('DATABASE_URL'))
 end
 
 while connection.exec('select from orders where not is_packed').ntuples.positive?
+  # Outside of the transaction: a statement that waits in one keeps dead rows of the server from being removed.
+  connection.exec("call parley.wait_for_message('shop_queue', 5000)")
   connection.transaction do
-    connection.exec("select * from parley.receive('shop_queue', timeout => 5000)").each do |message|
+    connection.exec("select * from parley.receive('shop_queue')").each do |message|
       handle = message['conversation_handle']
       if message['message_type_name'] == 'DEFAULT'
         connection.exec_params('update orders set is_packed = true where conversation_handle = $1', [handle])

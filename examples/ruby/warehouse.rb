@@ -23,9 +23,11 @@ def receive(connection, top)
   connection.transaction do
     connection.exec_params(<<~SQL, [top]).each { |message| handle(connection, current = message) }
       select conversation_handle, message_type_name, parley.body_text(message_body) as body
-      from parley.receive('warehouse_queue', top => $1, timeout => 5000) order by queuing_order
+      from parley.receive('warehouse_queue', top => $1) order by queuing_order
     SQL
   end
+  # Outside of the transaction: a statement that waits in one keeps dead rows of the server from being removed.
+  connection.exec("call parley.wait_for_message('warehouse_queue', 5000)") if current.nil?
   10
 rescue PG::Error => e
   raise if e.is_a?(PG::ConnectionBad) || current.nil?

@@ -27,8 +27,10 @@ fn place(client: &mut Client) -> Result<(), Error> {
 }
 
 fn collect(client: &mut Client) -> Result<(), Error> {
+    // Outside of the transaction: a statement that waits in one keeps dead rows of the server from being removed.
+    client.batch_execute("call parley.wait_for_message('shop_queue', 5000)")?;
     let mut transaction = client.transaction()?;
-    for message in transaction.query("select * from parley.receive('shop_queue', timeout => 5000)", &[])? {
+    for message in transaction.query("select * from parley.receive('shop_queue')", &[])? {
         let handle: Uuid = message.get("conversation_handle");
         if message.get::<_, &str>("message_type_name") == "DEFAULT" {
             transaction.execute("update orders set is_packed = true where conversation_handle = $1", &[&handle])?;

@@ -42,14 +42,19 @@ fn receive(client: &mut Client, top: i32, current: &mut Option<Uuid>) -> Result<
     let mut transaction = client.transaction()?;
     let messages = transaction.query(
         "select conversation_handle, message_type_name, parley.body_text(message_body) as body
-         from parley.receive('warehouse_queue', top => $1, timeout => 5000) order by queuing_order",
+         from parley.receive('warehouse_queue', top => $1) order by queuing_order",
         &[&top],
     )?;
     for message in messages {
         *current = Some(message.get("conversation_handle"));
         handle(&mut transaction, &message)?;
     }
-    transaction.commit()
+    transaction.commit()?;
+    if current.is_none() {
+        // Outside of the transaction: a statement that waits in one keeps dead rows of the server from being removed.
+        client.batch_execute("call parley.wait_for_message('warehouse_queue', 5000)")?;
+    }
+    Ok(())
 }
 
 fn handle(transaction: &mut Transaction, message: &Row) -> Result<(), Error> {

@@ -29,8 +29,10 @@ public class Shop {
   }
 
   private static void collect(Connection connection) throws SQLException {
+    connection.commit();
+    Warehouse.await(connection, "shop_queue");
     try (PreparedStatement statement =
-            connection.prepareStatement("select * from parley.receive('shop_queue', timeout => 5000)");
+            connection.prepareStatement("select * from parley.receive('shop_queue')");
         ResultSet messages = statement.executeQuery()) {
       while (messages.next()) {
         UUID handle = messages.getObject("conversation_handle", UUID.class);

@@ -33,11 +33,16 @@ public class Warehouse {
   private static int receive(Connection connection, int top) throws SQLException {
     UUID current = null;
     try {
-      for (Message message : messages(connection, top)) {
+      List<Message> messages = messages(connection, top);
+      for (Message message : messages) {
         current = message.handle();
         handle(connection, message);
       }
       connection.commit();
+      if (messages.isEmpty()) {
+        current = null;
+        await(connection, "warehouse_queue");
+      }
       return 10;
     } catch (SQLException | RuntimeException failure) {
       connection.rollback();
@@ -59,11 +64,21 @@ public class Warehouse {
     }
   }
 
+  /** Waits outside of a transaction: a statement that waits in one keeps dead rows of the server from being removed. */
+  static void await(Connection connection, String queue) throws SQLException {
+    connection.setAutoCommit(true);
+    try {
+      call(connection, "call parley.wait_for_message(?, 5000)", queue);
+    } finally {
+      connection.setAutoCommit(false);
+    }
+  }
+
   private static List<Message> messages(Connection connection, int top) throws SQLException {
     List<Message> messages = new ArrayList<>();
     String receive =
         "select conversation_handle, message_type_name, parley.body_text(message_body)"
-            + " from parley.receive('warehouse_queue', top => ?, timeout => 5000) order by queuing_order";
+            + " from parley.receive('warehouse_queue', top => ?) order by queuing_order";
     try (PreparedStatement statement = connection.prepareStatement(receive)) {
       statement.setInt(1, top);
       ResultSet rows = statement.executeQuery();

@@ -13,6 +13,7 @@ public class Shop {
       shop.place();
     }
     while (shop.jdbc.queryForObject("select exists (select from orders where not is_packed)", Boolean.class)) {
+      Database.await(shop.jdbc, "shop_queue");
       shop.transactions.executeWithoutResult(status -> shop.collect());
     }
   }

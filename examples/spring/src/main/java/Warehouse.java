@@ -39,6 +39,9 @@ public class Warehouse {
               handle(message);
             }
           });
+      if (current == null) {
+        Database.await(jdbc, "warehouse_queue");
+      }
       top = 10;
     } catch (RuntimeException failure) {
       if (current == null) {
