@@ -38,10 +38,29 @@ func (d definition) install(ctx context.Context, conn *pgx.Conn) error {
 
 // create builds the whole schema inside a transaction.
 func (d definition) create(ctx context.Context, tx pgx.Tx) error {
+	if err := requireCreate(ctx, tx); err != nil {
+		return err
+	}
 	for _, file := range slices.Concat(d.files, []sqlFile{d.versionRow()}) {
 		if err := runSQL(ctx, tx, file); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// requireCreate refuses a role that may not create schemas, and says how it comes to that right.
+func requireCreate(ctx context.Context, tx pgx.Tx) error {
+	var may bool
+	var role, grant string
+	err := tx.QueryRow(ctx, `
+		select has_database_privilege(current_database(), 'CREATE'), current_user::text,
+			format('grant create on database %I to %I', current_database(), current_user)`, pgx.QueryExecModeExec).Scan(&may, &role, &grant)
+	if err != nil {
+		return fmt.Errorf("ask for the right to create schemas: %w", err)
+	}
+	if !may {
+		return fmt.Errorf("%w: as the owner of the database let role %q: %s", ErrMayNotCreate, role, grant)
 	}
 	return nil
 }

@@ -24,6 +24,15 @@ var (
 	// ErrInstallationHeld means that another session has held the lock of changes to the schema for too long. Any role can.
 	ErrInstallationHeld = errors.New("another session holds the lock of changes to schema parley")
 
+	// ErrStandby means that the server is a standby, which takes no change of the schema, not even one that is rolled back.
+	ErrStandby = errors.New("the server is a standby")
+
+	// ErrMayNotCreate means that the role may not create schemas in the database.
+	ErrMayNotCreate = errors.New("the role may not create schemas in this database")
+
+	// ErrNotOwner means that what was asked for is for the owner of the schema and the members of that role.
+	ErrNotOwner = errors.New("this is for the owner of schema parley")
+
 	// ErrForeignSchema means that the database has a schema parley that Parley did not make.
 	ErrForeignSchema = errors.New("schema parley exists but was not installed by Parley: rename or drop it first")
 )
@@ -48,8 +57,10 @@ type installation struct {
 func readInstallation(ctx context.Context, tx pgx.Tx, use schemaUse) (installation, error) {
 	var in installation
 	var isOurs bool
-	// To the end of the transaction: none of the functions and operators below is to be found in a schema of somebody else.
-	if _, err := tx.Exec(ctx, "set local search_path = pg_catalog, pg_temp", pgx.QueryExecModeExec); err != nil {
+	// To the end of the transaction: none of the functions and operators below is to be found in a schema of somebody else. What is
+	// asked without preparing is answered as text, and only that of ISO is read.
+	const pin = "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true), pg_catalog.set_config('DateStyle', 'ISO', true)"
+	if _, err := tx.Exec(ctx, pin, pgx.QueryExecModeExec); err != nil {
 		return in, fmt.Errorf("pin the search path: %w", err)
 	}
 	if err := requireTrustToRead(ctx, tx, use); err != nil {
@@ -89,10 +100,12 @@ func readInstallation(ctx context.Context, tx pgx.Tx, use schemaUse) (installati
 	return in, nil
 }
 
+const insufficientPrivilege = "42501"
+
 // actAsOwner makes what the transaction creates belong to the owner of the schema, whoever of its members asks.
 func (in installation) actAsOwner(ctx context.Context, tx pgx.Tx) error {
 	if !in.isMember {
-		return fmt.Errorf("schema parley belongs to role %q: connect as that role or as a member of it", in.owner)
+		return fmt.Errorf("%w: connect as role %q or as a member of it", ErrNotOwner, in.owner)
 	}
 	if _, err := tx.Exec(ctx, "select set_config('role', $1, true)", pgx.QueryExecModeExec, in.owner); err != nil {
 		return fmt.Errorf("act as role %q, which owns schema parley: %w", in.owner, err)
@@ -117,6 +130,14 @@ const settings = `set local client_min_messages = warning;
 set local search_path = pg_catalog, pg_temp;
 set local check_function_bodies = off;
 set local standard_conforming_strings = on;
+set local transform_null_equals = off;
+set local array_nulls = on;
+set local quote_all_identifiers = off;
+set local xmloption = content;
+set local datestyle = iso;
+set local intervalstyle = postgres;
+set local extra_float_digits = 1;
+set local bytea_output = hex;
 set local default_tablespace = '';
 set local default_table_access_method = heap;
 do $$
@@ -132,6 +153,14 @@ $$;
 func changeSchema(ctx context.Context, conn *pgx.Conn, change func(tx pgx.Tx) error) error {
 	if conn.PgConn().TxStatus() != 'I' {
 		return errors.New("the connection is inside a transaction: the schema is changed in a transaction of its own")
+	}
+	var isStandby bool
+	if err := conn.QueryRow(ctx, "select pg_catalog.pg_is_in_recovery()", pgx.QueryExecModeExec).Scan(&isStandby); err != nil {
+		return fmt.Errorf("ask whether the server is a standby: %w", err)
+	}
+	if isStandby {
+		return fmt.Errorf("%w: the schema is changed, and verified by an installation that is rolled back, on its primary, which it follows",
+			ErrStandby)
 	}
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {

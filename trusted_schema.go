@@ -70,7 +70,14 @@ func requireTrustToRead(ctx context.Context, tx pgx.Tx, use schemaUse) error {
 		return err
 	}
 	var exists bool
-	err := tx.QueryRow(ctx, "select pg_catalog.to_regclass('parley._p_installation') is not null", pgx.QueryExecModeExec).Scan(&exists)
+	var owner string
+	err := tx.QueryRow(ctx, `
+		select pg_catalog.to_regclass('parley._p_installation') is not null,
+			coalesce((
+				select pg_catalog.pg_get_userbyid(n.nspowner)::pg_catalog.text
+				from pg_catalog.pg_namespace as n
+				where n.nspname operator(pg_catalog.=) 'parley'
+			), '')`, pgx.QueryExecModeExec).Scan(&exists, &owner)
 	if err != nil {
 		return fmt.Errorf("find schema parley: %w", err)
 	}
@@ -78,6 +85,10 @@ func requireTrustToRead(ctx context.Context, tx pgx.Tx, use schemaUse) error {
 		return nil
 	}
 	if _, err := tx.Exec(ctx, "lock table parley._p_installation in access share mode", pgx.QueryExecModeExec); err != nil {
+		if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == insufficientPrivilege {
+			return fmt.Errorf("%w: connect as role %q or as a member of it; parley.databases shows the state of the broker to everybody",
+				ErrNotOwner, owner)
+		}
 		return fmt.Errorf("keep the version of schema parley as it is: %w", err)
 	}
 	return requireTrust(ctx, tx, use)

@@ -77,7 +77,10 @@ func newDatabase(t testing.TB, create func(context.Context, *testProcess, *pgx.C
 	process := joinServer(t)
 	name := fmt.Sprintf("parley_test_%d_%d", process.number, databases.Add(1))
 	err := process.administer(t.Context(), func(ctx context.Context, conn *pgx.Conn) error {
-		return create(ctx, process, conn, name)
+		if err := create(ctx, process, conn, name); err != nil {
+			return err
+		}
+		return changeWanted(ctx, conn, name)
 	})
 	if err != nil {
 		t.Fatalf("parleytest: %v", err)

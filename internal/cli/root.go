@@ -86,6 +86,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newVerifyCommand(a),
 		newVersionCommand(a),
 	)
+	root.SetFlagErrorFunc(explainFlag)
 	recordWhenReached(a, root)
 	explainArguments(root)
 	completeInBareBash(root)

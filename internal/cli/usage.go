@@ -61,3 +61,14 @@ func listed(names, conjunction string) string {
 	}
 	return strings.Join(flags[:last], ", ") + " " + conjunction + " " + flags[last]
 }
+
+// unitless is how a duration is refused that has none of its units.
+var unitless = regexp.MustCompile(`^invalid argument "([0-9.]+)" for "(?:-\w, )?--([\w-]+)" flag: time: missing unit in duration`)
+
+// explainFlag says of a flag that is not understood how it is written.
+func explainFlag(_ *cobra.Command, err error) error {
+	if m := unitless.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("--%[2]s %[1]s has no unit: write %[1]ss for seconds, or %[1]sms, %[1]sm, %[1]sh", m[1], m[2])
+	}
+	return err
+}

@@ -55,7 +55,11 @@ set search_path = pg_catalog, pg_temp
 as $$
   select r.oid
   from pg_roles as r
-  where case execute_as when 'OWNER' then r.oid = owner else execute_as in (r.rolname, quote_ident(r.rolname)) end
+  where case execute_as
+    when 'OWNER' then r.oid = owner
+    -- In quotation marks or without, whatever quote_all_identifiers was then and is now.
+    else execute_as in (r.rolname, quote_ident(r.rolname), format('"%s"', replace(r.rolname, '"', '""')))
+  end
   order by execute_as = r.rolname desc
   limit 1
 $$;
@@ -147,7 +151,7 @@ begin
     max_readers = coalesce(max_queue_readers, q.max_readers),
     execute_as = coalesce(
       case upper(_p_alter_queue.execute_as)
-        when 'SELF' then caller::regrole::text
+        when 'SELF' then pg_get_userbyid(caller)
         when 'OWNER' then 'OWNER'
         else _p_alter_queue.execute_as
       end,

@@ -81,6 +81,28 @@ comment on function parley._p_require_grantor(oid, text, text, integer, oid, tex
 'Refuses callers that may not grant a permission.
 Errors: 15151.';
 
+create function parley._p_notice_sender_without_service(grantee oid) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if exists (select from parley._p_service as s where pg_has_role(grantee, s.owner, 'usage')) then
+    return;
+  end if;
+  raise notice using
+    message = format('role "%s" owns no service, so it cannot begin a dialog yet', pg_get_userbyid(grantee)),
+    detail = 'Service Broker error 8494. A dialog begins from a service, and the owner of that one is asked for SEND.',
+    hint = format(
+      'Give it a queue and a service of its own: select parley.alter_authorization(''service'', %L, %L);',
+      '<service>', pg_get_userbyid(grantee)
+    );
+end
+$$;
+
+comment on function parley._p_notice_sender_without_service(oid) is
+'Says by a notice what a role that was granted SEND on a service still lacks: a service from which it may begin a
+dialog. It says nothing where the role has one.';
+
 create function parley.grant(
   permission text, class text, object text, grantee text, with_grant_option boolean default false,
   caller parley.caller default parley.current_caller()
@@ -104,6 +126,9 @@ begin
   insert into parley._p_permission as p (class, object_id, permission, grantee, grantor, is_grantable)
   values (v_on.canonical_class, v_on.object_id, v_permission, v_grantee, v_caller, with_grant_option)
   on conflict on constraint _p_permission_pkey do update set is_grantable = p.is_grantable or excluded.is_grantable;
+  if v_permission = 'SEND' and v_on.canonical_class = 'service' and v_grantee <> 0 then
+    perform parley._p_notice_sender_without_service(v_grantee);
+  end if;
 end
 $$;
 

@@ -52,11 +52,12 @@ begin
   insert into parley_mail._p_kept_body (
     body_id, service_id, target_table, target_name, content_id, body, kept_until
   )
-  select v_id, v_service_id, c.oid, c.relnamespace::regnamespace || '.' || quote_ident(c.relname),
+  select v_id, v_service_id, c.oid, n.nspname || '.' || c.relname,
     v_holder.content_id, v_holder.body,
     clock_timestamp() + make_interval(secs => binding.raw_retention)
   from (select to_regclass(binding.target_table)::oid as target) as t
-  left join pg_class as c on c.oid = t.target;
+  left join pg_class as c on c.oid = t.target
+  left join pg_namespace as n on n.oid = c.relnamespace;
   return v_id;
 end
 $$;
@@ -74,9 +75,11 @@ as $$
     when kept.target_table is not null then exists (
       select
       from pg_class as c
+      join pg_namespace as n on n.oid = c.relnamespace
       join pg_roles as r on r.oid = $1
       where c.oid = kept.target_table and c.relkind in ('r', 'p')
-        and c.relnamespace::regnamespace || '.' || quote_ident(c.relname) = kept.target_name
+        -- As it is called, not as it is quoted: that differs with quote_all_identifiers.
+        and n.nspname || '.' || c.relname = kept.target_name
         and has_schema_privilege(r.oid, c.relnamespace, 'usage')
         and has_table_privilege(r.oid, c.oid, 'select') and has_table_privilege(r.oid, c.oid, $3)
         -- A policy may hide from him the row that has the reference.

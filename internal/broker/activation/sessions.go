@@ -217,7 +217,7 @@ func (s *sessions) connect(ctx context.Context, role string) (*session, error) {
 	opened.conn = conn
 	opened.pid, opened.isDirect, err = pgdb.Backend(ctx, conn)
 	if err == nil {
-		err = conn.QueryRow(ctx, "select session_user", pgx.QueryExecModeSimpleProtocol).Scan(&opened.login)
+		err = conn.QueryRow(ctx, "select session_user", pgx.QueryExecModeExec).Scan(&opened.login)
 	}
 	if err == nil && s.config.ProcedureConfig != nil {
 		err = s.checkLogin(ctx, opened)
