@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"net/mail"
 	"strings"
 	"time"
 
@@ -227,13 +226,16 @@ func authorDomains(header message.Header) (domains []string, isClear bool) {
 	if len(fields) != 1 {
 		return nil, false
 	}
-	addresses, err := mail.ParseAddressList(fields[0].Value())
-	if err != nil {
+	read := message.ParseMailboxes(fields[0].Value())
+	if len(read.Unread) > 0 || read.IsOdd && len(read.List) > 1 {
 		return nil, false
 	}
-	for _, address := range addresses {
-		domain, _ := domainOf(address.Address)
-		domains = append(domains, strings.ToLower(strings.TrimSuffix(domain, ".")))
+	for _, one := range read.List {
+		domain, err := message.CanonicalDomain(one.Address.Domain)
+		if err != nil {
+			return nil, false
+		}
+		domains = append(domains, domain)
 	}
 	return domains, len(domains) > 0
 }

@@ -3,19 +3,17 @@ package message
 import (
 	"errors"
 	"fmt"
-	"net/mail"
-	"strings"
 	"time"
 )
 
 // Addressees reads from whom and to whom a message is, where it comes without an envelope: from Sender or From, to all of To, Cc and Bcc,
 // each once.
 func (h Header) Addressees(most int) (sender Address, recipients []Address, err error) {
-	authors, err := h.addresses("From")
+	authors, err := h.addresses("From", false)
 	if err != nil {
 		return Address{}, nil, err
 	}
-	senders, err := h.addresses("Sender")
+	senders, err := h.addresses("Sender", false)
 	switch {
 	case err != nil:
 		return Address{}, nil, err
@@ -28,7 +26,7 @@ func (h Header) Addressees(most int) (sender Address, recipients []Address, err 
 	}
 	seen := map[Address]bool{}
 	for _, name := range []string{"To", "Cc", "Bcc"} {
-		addresses, err := h.addresses(name)
+		addresses, err := h.addresses(name, false)
 		if err != nil {
 			return Address{}, nil, err
 		}
@@ -48,13 +46,14 @@ func (h Header) Addressees(most int) (sender Address, recipients []Address, err 
 	return sender, recipients, nil
 }
 
-// Authors are the addresses of From.
-func (h Header) Authors() ([]Address, error) { return h.addresses("From") }
+// Authors are the addresses of From. To some readers a name in the form of an address is one: what is not as the standard has it is refused.
+func (h Header) Authors() ([]Address, error) { return h.addresses("From", true) }
 
-// Named are the addresses of all whom the header names as who wrote or sent the message: From, Sender, Resent-From and Resent-Sender.
+// Named are the addresses of all whom the header names as who wrote or sent the message: From, Sender, Resent-From and Resent-Sender,
+// read as strictly as those of [Header.Authors].
 func (h Header) Named() (all []Address, err error) {
 	for _, name := range []string{"From", "Sender", "Resent-From", "Resent-Sender"} {
-		addresses, err := h.addresses(name)
+		addresses, err := h.addresses(name, true)
 		if err != nil {
 			return nil, err
 		}
@@ -63,25 +62,20 @@ func (h Header) Named() (all []Address, err error) {
 	return all, nil
 }
 
-// addresses reads all fields of a name.
-func (h Header) addresses(name string) (all []Address, err error) {
+// addresses reads all fields of a name. Where it is strict it refuses what was read although it is not as the standard has it.
+func (h Header) addresses(name string, isStrict bool) (all []Address, err error) {
 	for _, field := range h.All(name) {
-		value := field.Value()
-		if value == "" {
-			continue
+		read := ParseMailboxes(field.Value())
+		if isStrict && read.IsOdd && len(read.Unread) == 0 {
+			return nil, fmt.Errorf("field %s is not as RFC 5322 has it: put names with special characters in quotes", name)
 		}
-		parsed, err := mail.ParseAddressList(value)
-		// A group without members is no error. What the parser cannot read may be read by others, so nothing else is passed over.
-		if err != nil && (!strings.HasSuffix(value, ";") || strings.Contains(value, "@")) {
-			return nil, fmt.Errorf("field %s has no addresses that can be read: %w", name, err)
+		// A group without members is no error. Others may read an entry that cannot be read here, so nothing is passed over.
+		if len(read.Unread) > 0 {
+			return nil, fmt.Errorf("field %s: %.100q is %w", name, read.Unread[0], ErrAddress)
 		}
-		for _, one := range parsed {
-			at := strings.LastIndexByte(one.Address, '@')
-			address, err := ParseAddress(Address{Local: one.Address[:max(at, 0)], Domain: one.Address[at+1:]}.String())
+		for _, one := range read.List {
+			address, err := one.Address.Canonical()
 			if err != nil {
-				return nil, fmt.Errorf("field %s: %w", name, err)
-			}
-			if address, err = address.Canonical(); err != nil {
 				return nil, fmt.Errorf("field %s: %w", name, err)
 			}
 			all = append(all, address)

@@ -48,10 +48,15 @@ func (f Field) Value() string {
 	if bytes.IndexByte(value, 0) >= 0 {
 		value = bytes.ReplaceAll(value, []byte{0}, nil)
 	}
-	if !utf8.Valid(value) {
-		value = bytes.ToValidUTF8(value, []byte("\uFFFD"))
+	return validUTF8(string(bytes.Trim(value, " \t\r\n")))
+}
+
+// validUTF8 makes U+FFFD of each byte that is no character.
+func validUTF8(text string) string {
+	if utf8.ValidString(text) {
+		return text
 	}
-	return string(bytes.Trim(value, " \t\r\n"))
+	return string([]rune(text))
 }
 
 // Unfolded gives the value as it was written behind the colon, with its folding, without the last CRLF.

@@ -3,7 +3,6 @@ package message
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"net/mail"
 	"net/netip"
 	"strings"
 	"time"
@@ -101,10 +100,10 @@ func Token() string {
 
 // Completed gives a header that has a Message-Id and a Date, as submission adds them. What is there and is broken is replaced.
 func (h Header) Completed(host string, now time.Time) Header {
-	if id := h.Value("Message-Id"); !isMessageID(id) {
+	if !isMessageID(h.MessageID()) {
 		h = append(h.Without(func(f Field) bool { return f.Is("Message-Id") }), NewField("Message-Id", NewMessageID(host)))
 	}
-	if _, err := mail.ParseDate(h.Value("Date")); err != nil {
+	if _, isDate := ParseDate(h.Value("Date")); !isDate {
 		h = append(h.Without(func(f Field) bool { return f.Is("Date") }), NewField("Date", now.Format(dateLayout)))
 	}
 	return h

@@ -83,41 +83,97 @@ func (d *base64Decoder) end() bool {
 	return d.isValid
 }
 
-// longestPadding is how many blanks may stand between the sign of a soft line break and the line end.
-const longestPadding = 64
+const (
+	// longestPadding is how many blanks may stand between the sign of a soft line break and the line end.
+	longestPadding = 64
+	// longestBlanks is how many blanks at a line end are taken off: other programs add them on the way. A line of mail has not many more.
+	longestBlanks = 255
+)
 
-// quotedDecoder leaves a sign that is none where it stands.
+// quotedDecoder leaves a sign that is none where it stands, and takes off the blanks at line ends (RFC 2045 section 6.7).
 type quotedDecoder struct {
 	to      func([]byte)
 	pending []byte // a sign and what may belong to it
+	blanks  []byte // may be the end of a line
+	isLong  bool   // the blanks that are read are too many
+	hasCR   bool   // behind the blanks
 }
 
 func (d *quotedDecoder) write(encoded []byte) {
 	for len(encoded) > 0 {
-		if len(d.pending) == 0 {
-			at := bytes.IndexByte(encoded, '=')
-			if at < 0 {
-				d.to(encoded)
-				return
-			}
-			if at > 0 {
-				d.to(encoded[:at])
-			}
-			d.pending, encoded = append(d.pending, '='), encoded[at+1:]
-			continue
+		switch {
+		case len(d.pending) == 0:
+			encoded = encoded[d.plain(encoded):]
+		case d.take(encoded[0]):
+			encoded = encoded[1:]
+		default:
+			d.endSign()
 		}
-		if !d.take(encoded[0]) {
-			// No more than a sign: what follows it is read anew.
-			rest := append([]byte(nil), d.pending[1:]...)
-			d.to(d.pending[:1])
-			d.pending = d.pending[:0]
-			if len(rest) > 0 {
-				d.write(rest)
-			}
-			continue
-		}
-		encoded = encoded[1:]
 	}
+}
+
+// endSign gives a sign that quotes nothing, and reads anew the bytes that follow it.
+func (d *quotedDecoder) endSign() {
+	rest := append([]byte(nil), d.pending[1:]...)
+	d.text(d.pending[:1])
+	d.pending = d.pending[:0]
+	d.write(rest)
+}
+
+// plain takes what stands in front of a sign, or the sign, and gives how much it has taken.
+func (d *quotedDecoder) plain(encoded []byte) (taken int) {
+	switch c := encoded[0]; {
+	case d.hasCR:
+		if d.hasCR = false; c == '\n' {
+			d.blanks = d.blanks[:0]
+			d.text([]byte("\r\n"))
+			return 1
+		}
+		d.text([]byte{'\r'})
+		return 0
+	case c == '=':
+		d.flush()
+		d.pending = append(d.pending, c)
+		return 1
+	case c == '\r':
+		d.hasCR = true
+		return 1
+	}
+	end := bytes.IndexAny(encoded, "=\r")
+	if end < 0 {
+		end = len(encoded)
+	}
+	if text := bytes.TrimRight(encoded[:end], " \t"); len(text) > 0 {
+		d.text(text)
+		d.hold(encoded[len(text):end])
+	} else {
+		d.hold(encoded[:end])
+	}
+	return end
+}
+
+// hold keeps blanks that may be the end of a line.
+func (d *quotedDecoder) hold(blanks []byte) {
+	if d.isLong = d.isLong && len(blanks) > 0 || len(d.blanks)+len(blanks) > longestBlanks; !d.isLong {
+		d.blanks = append(d.blanks, blanks...)
+		return
+	}
+	d.flush()
+	d.to(blanks)
+	d.isLong = true
+}
+
+func (d *quotedDecoder) flush() {
+	if len(d.blanks) > 0 {
+		d.to(d.blanks)
+	}
+	d.blanks, d.isLong = d.blanks[:0], false
+}
+
+// text gives decoded bytes that are no blanks of a line end.
+func (d *quotedDecoder) text(decoded []byte) {
+	d.flush()
+	d.to(decoded)
 }
 
 // take takes a character behind a sign, and says whether it can belong to it.
@@ -134,7 +190,7 @@ func (d *quotedDecoder) take(c byte) bool {
 	case n == 1 && hexOf(c) >= 0:
 		d.pending = append(d.pending, c)
 	case n == 2 && hexOf(last) >= 0 && hexOf(c) >= 0:
-		d.to([]byte{byte(hexOf(last)<<4 | hexOf(c))})
+		d.text([]byte{byte(hexOf(last)<<4 | hexOf(c))})
 		d.pending = d.pending[:0]
 	default:
 		return false
@@ -143,8 +199,11 @@ func (d *quotedDecoder) take(c byte) bool {
 }
 
 func (d *quotedDecoder) end() bool {
-	if len(d.pending) > 0 {
-		d.to(d.pending)
+	for len(d.pending) > 0 {
+		d.endSign()
+	}
+	if d.hasCR {
+		d.text([]byte{'\r'})
 	}
 	return true
 }

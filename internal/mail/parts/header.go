@@ -1,52 +1,19 @@
 package parts
 
 import (
-	"fmt"
-	"io"
-	"mime"
-	"net/mail"
-
-	"golang.org/x/net/html/charset"
+	"unicode/utf8"
 
 	"github.com/parley-broker/parley/internal/mail/message"
 )
 
-// words decodes encoded words (RFC 2047).
-var words = &mime.WordDecoder{CharsetReader: func(name string, input io.Reader) (io.Reader, error) {
-	decoded := ofCharset(name, input)
-	if decoded == nil {
-		return nil, fmt.Errorf("unknown charset %q", name)
-	}
-	return decoded, nil
-}}
-
-// ofCharset reads text of a charset, by any of its names, as UTF-8; nil where the charset is not known.
-func ofCharset(name string, input io.Reader) io.Reader {
-	encoding, canonical := charset.Lookup(name)
-	if encoding == nil || canonical == "replacement" { // the second is one that browsers refuse to read
-		return nil
-	}
-	return encoding.NewDecoder().Reader(input)
-}
-
-// decodeWords gives a text with its encoded words decoded, or as it is.
-func decodeWords(text string) string {
-	decoded, err := words.DecodeHeader(text)
-	if err != nil {
-		return clean(text)
-	}
-	return clean(decoded)
-}
-
 // readHeader reads the header of the message.
 func (m *Message) readHeader(fields message.Header) {
-	m.Subject = decodeWords(m.field(fields, "Subject"))
+	m.Subject = m.decoded(m.field(fields, "Subject"))
 	m.From, m.ReplyTo = m.addresses(fields, "From"), m.addresses(fields, "Reply-To")
 	m.To, m.Cc = m.addresses(fields, "To"), m.addresses(fields, "Cc")
-	m.InReplyTo, m.References = messageIDs(m.field(fields, "In-Reply-To")), messageIDs(m.field(fields, "References"))
+	m.InReplyTo, m.References = m.ids(fields, "In-Reply-To"), m.ids(fields, "References")
 	if written := m.field(fields, "Date"); written != "" {
-		date, err := mail.ParseDate(written)
-		if date = date.UTC(); err == nil && date.Year() >= 1 && date.Year() <= 9999 {
+		if date, isDate := message.ParseDate(written); isDate {
 			m.Date = &date
 		} else {
 			m.damaged("", "INVALID_DATE")
@@ -56,7 +23,11 @@ func (m *Message) readHeader(fields message.Header) {
 
 // field gives the value of a field that is decoded, as far as its limit.
 func (m *Message) field(fields message.Header, name string) string {
-	value := fields.Value(name)
+	field, has := fields.Get(name)
+	if !has {
+		return ""
+	}
+	value := m.value(field)
 	if len(value) > m.limits.FieldBytes {
 		m.truncated("", "HEADER_TRUNCATED")
 		return cut(value, m.limits.FieldBytes)
@@ -64,26 +35,56 @@ func (m *Message) field(fields message.Header, name string) string {
 	return value
 }
 
-// addresses gives the addresses of all fields of a name. Half a list would be another list: one that is too long or damaged gives none.
+// value gives the value of a field; what is no character is U+FFFD.
+func (m *Message) value(field message.Field) string {
+	if !utf8.Valid(field.Raw) {
+		m.damaged("", "INVALID_CHARACTERS")
+	}
+	return field.Value()
+}
+
+// decoded gives a text with its encoded words decoded, but for those that nobody can read.
+func (m *Message) decoded(text string) string {
+	text, isKnown := message.DecodeWords(text)
+	if !isKnown {
+		m.damaged("", "UNKNOWN_CHARSET")
+	}
+	return clean(text)
+}
+
+// ids gives the Message-IDs of a field.
+func (m *Message) ids(fields message.Header, name string) []string {
+	written := m.field(fields, name)
+	_ = m.decoded(written) // says what nobody can read
+	ids := message.MessageIDs(written)
+	for i, id := range ids {
+		ids[i] = clean(id)
+	}
+	return ids
+}
+
+// addresses gives the addresses of all fields of a name. Half a list would be another list: one that is too long gives none. An entry that
+// cannot be read takes no other with it.
 func (m *Message) addresses(fields message.Header, name string) (addresses []Address) {
-	parser := mail.AddressParser{WordDecoder: words}
 	for _, field := range fields.All(name) {
-		value := field.Value()
+		value := m.value(field)
 		if len(value) > m.limits.FieldBytes {
 			m.truncated("", "HEADER_TRUNCATED")
 			continue
 		}
-		parsed, err := parser.ParseList(value)
-		if err != nil {
+		read := message.ParseMailboxes(value)
+		if read.IsOdd {
 			m.damaged("", "INVALID_ADDRESSES")
-			continue
 		}
-		if len(addresses)+len(parsed) > m.limits.Addresses {
+		if read.HasUnknownCharset {
+			m.damaged("", "UNKNOWN_CHARSET")
+		}
+		if len(addresses)+len(read.List) > m.limits.Addresses {
 			m.truncated("", "HEADER_TRUNCATED")
 			continue
 		}
-		for _, one := range parsed {
-			addresses = append(addresses, Address{Name: clean(one.Name), Address: clean(one.Address)})
+		for _, one := range read.List {
+			addresses = append(addresses, Address{Name: clean(one.Name), Address: clean(one.Address.String())})
 		}
 	}
 	return addresses

@@ -5,9 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
-	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/parley-broker/parley/internal/mail/charset"
 )
 
 // leaf is the body of a part while it is read.
@@ -22,15 +23,34 @@ type leaf struct {
 	limit  int
 }
 
+// place says where in the message a part stands.
+type place struct {
+	kind    string // of the multipart, such as multipart/mixed; nothing where the part is the message
+	isFirst bool   // of its multipart
+}
+
+// isBody reports whether a part that is a text can be the text of the message (RFC 8621 section 4.1.4). A name makes no attachment of it,
+// unless other parts stand in front. To what HTML refers is none, and of two alternatives each is one.
+func (p place) isBody(part Part) bool {
+	switch {
+	case part.Disposition == "attachment":
+		return false
+	case p.isFirst || p.kind == "multipart/alternative":
+		return true
+	default:
+		return p.kind != "multipart/related" && part.Name == ""
+	}
+}
+
 // beginLeaf begins the body of a part, and decides what it is to the message: its text, its HTML, or an attachment.
-func (m *Message) beginLeaf(part Part) *leaf {
+func (m *Message) beginLeaf(part Part, at place) *leaf {
 	l := &leaf{part: part, hash: sha256.New(), limit: m.limits.Text}
 	l.coding = decoderOf(part.Encoding, l.decoded)
-	isInline := part.Disposition != "attachment" && part.Name == ""
+	isBody := at.isBody(part)
 	switch {
-	case isInline && part.Type == "text/plain" && m.Parsed.Text == nil:
+	case isBody && part.Type == "text/plain" && m.Parsed.Text == nil:
 		m.Parsed.Text, l.isText = &l.part, true
-	case isInline && part.Type == "text/html" && m.Parsed.HTML == nil:
+	case isBody && part.Type == "text/html" && m.Parsed.HTML == nil:
 		m.Parsed.HTML, l.isText = &l.part, true
 	}
 	return l
@@ -114,17 +134,13 @@ func (m *Message) textOf(l *leaf) string {
 // toUTF8 gives bytes of a charset as text, and what was wrong with them. What was cut off may end in the middle of a character.
 func toUTF8(body []byte, name string, isCut bool) (text, problem string) {
 	decoded := body
-	switch name {
-	case "", "us-ascii", "utf-8", "utf8", "ascii":
-	default:
-		read := ofCharset(name, bytes.NewReader(body))
-		if read == nil {
+	if !isUTF8(name) {
+		if found := charset.Lookup(name); found == nil {
 			problem = "UNKNOWN_CHARSET"
-			break
-		}
-		var err error
-		if decoded, err = io.ReadAll(read); err != nil {
-			decoded, problem = body, "INVALID_CHARACTERS"
+		} else if read, err := found.NewDecoder().Bytes(body); err == nil {
+			decoded = read
+		} else {
+			problem = "INVALID_CHARACTERS"
 		}
 	}
 	if isCut {

@@ -20,7 +20,7 @@ type multipart struct {
 	boundary []byte
 	number   string
 	children int
-	isDigest bool
+	kind     string
 }
 
 // scanner goes through a message line by line. At any place it is in the header of a part, in the body of one (a leaf), or in what stands
@@ -156,29 +156,36 @@ func (s *scanner) beginPart(number string) {
 	s.number, s.header = number, s.header[:0]
 }
 
-// endHeader begins the body of a part, which stands at a place.
-func (s *scanner) endHeader(at int64) {
+// endHeader begins the body of a part, which stands at an offset.
+func (s *scanner) endHeader(offset int64) {
 	s.inHeader = false
 	fields, _, _ := message.ParseHeader(append(s.header, '\r', '\n'))
 	if s.isRoot {
 		s.message.readHeader(fields)
 	}
-	isDigest := len(s.open) > 0 && s.open[len(s.open)-1].isDigest
-	described := s.describe(fields, isDigest)
+	at := place{isFirst: true}
+	if len(s.open) > 0 {
+		parent := s.open[len(s.open)-1]
+		at = place{kind: parent.kind, isFirst: parent.children == 1}
+	}
+	described := s.describe(fields, at.kind == "multipart/digest")
 	if described.boundary != "" {
 		if len(s.open) < s.message.limits.Depth {
 			s.open = append(s.open, multipart{
-				boundary: []byte(described.boundary), number: s.number, isDigest: described.part.Type == "multipart/digest",
+				boundary: []byte(described.boundary), number: s.number, kind: described.part.Type,
 			})
 			return
 		}
 		s.message.truncated(s.number, "TOO_DEEP")
 	}
-	described.part.Offset = at
+	described.part.Offset = offset
 	if described.part.Number == "" {
 		described.part.Number = "1"
 	}
-	s.leaf = s.message.beginLeaf(described.part)
+	if described.hasUnknownCharset {
+		s.message.damaged(described.part.Number, "UNKNOWN_CHARSET")
+	}
+	s.leaf = s.message.beginLeaf(described.part, at)
 }
 
 // endPart ends the part that is being read, if there is one.

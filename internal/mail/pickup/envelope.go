@@ -34,7 +34,7 @@ func (f *Folder) envelope(header message.Header) (message.Envelope, message.Head
 			Status: "5.5.3", Text: fmt.Sprintf("the message has %d recipients, at most %d are taken", len(envelope.Recipients), f.Recipients),
 		}
 	}
-	envelope.HeaderMessageID, envelope.Subject = header.Value("Message-Id"), header.Value("Subject")
+	envelope.HeaderMessageID, envelope.Subject = header.MessageID(), header.Value("Subject")
 	envelope.Priority = message.PriorityOf(header)
 	trace := message.Trace{By: f.FQDN, With: strings.ToLower(envelope.Source), ID: envelope.NetworkMessageID, At: now}
 	return envelope, append(message.Header{trace.Field()}, header...), nil

@@ -267,7 +267,7 @@ func (t *transaction) compose() {
 	if header.IsFromOutside() {
 		e.Directionality = message.Incoming
 	}
-	e.HeaderMessageID, e.Subject, e.Priority = header.Value("Message-Id"), header.Value("Subject"), message.PriorityOf(header)
+	e.HeaderMessageID, e.Subject, e.Priority = header.MessageID(), header.Value("Subject"), message.PriorityOf(header)
 	trace := message.Trace{
 		Helo: t.helo, PeerName: c.name(), Peer: c.peer.Addr(),
 		By: c.connector.FQDN, With: t.protocol(), TLS: c.tlsText(), ID: e.NetworkMessageID, At: now,

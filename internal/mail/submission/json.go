@@ -10,7 +10,6 @@ import (
 	"mime"
 	"mime/multipart"
 	"mime/quotedprintable"
-	"net/mail"
 	"net/textproto"
 	"slices"
 	"strings"
@@ -90,11 +89,11 @@ func (q *request) header() (header message.Header, err error) {
 			if value == "" {
 				continue
 			}
-			parsed, err := parseMailbox(value)
-			if err != nil || hasControl(value) {
-				return nil, fmt.Errorf("%q of %s is no address", value, strings.ToLower(field.name))
+			parsed, err := message.ParseMailbox(value)
+			if err != nil {
+				return nil, fmt.Errorf("%q of %s is %w", value, strings.ToLower(field.name), err)
 			}
-			addresses = append(addresses, written(parsed))
+			addresses = append(addresses, parsed.String())
 		}
 		if len(addresses) > 0 {
 			header = append(header, message.NewField(field.name, strings.Join(addresses, ",\r\n ")))
@@ -124,34 +123,6 @@ func folded(name, value string) string {
 		return strings.ReplaceAll(encoded, "?= =?", "?=\r\n =?")
 	}
 	return message.Folded(name, value)
-}
-
-// longName is how long a name is that stands as it is, in bytes.
-const longName = 250
-
-// written writes an address as a field has it: a name that is long or not ASCII as encoded words.
-func written(address *mail.Address) string {
-	if len(address.Name) > longName {
-		return message.EncodedWords(address.Name) + " " + (&mail.Address{Address: address.Address}).String()
-	}
-	return strings.ReplaceAll(address.String(), "?= =?", "?=\r\n =?")
-}
-
-// parseMailbox reads one address. A name before it may have what needs quotes in a field, such as a comma: each text is one address.
-func parseMailbox(text string) (*mail.Address, error) {
-	parsed, err := mail.ParseAddress(text)
-	if err == nil {
-		return parsed, nil
-	}
-	name, address, found := strings.Cut(strings.TrimSuffix(strings.TrimSpace(text), ">"), "<")
-	if !found || !strings.HasSuffix(strings.TrimSpace(text), ">") || strings.ContainsAny(name, "\"<>@") {
-		return nil, err //nolint:wrapcheck // The caller says what it was.
-	}
-	if parsed, err = mail.ParseAddress("<" + address + ">"); err != nil {
-		return nil, err //nolint:wrapcheck // The caller says what it was.
-	}
-	parsed.Name = strings.TrimSpace(name)
-	return parsed, nil
 }
 
 func hasControl(text string) bool {

@@ -271,7 +271,7 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 		}
 	}
 	envelope.IsUTF8 = header.IsUTF8(append(recipients, sender)...)
-	envelope.HeaderMessageID, envelope.Subject = header.Value("Message-Id"), header.Value("Subject")
+	envelope.HeaderMessageID, envelope.Subject = header.MessageID(), header.Value("Subject")
 	envelope.Priority = message.PriorityOf(header)
 	trace := message.Trace{By: h.FQDN, With: "HTTP", ID: envelope.NetworkMessageID, At: now}
 	body.SetHead(append(message.Header{trace.Field()}, header...).Bytes())

@@ -70,8 +70,8 @@ func TestNameOfAnAddressNeedsNoQuotes(t *testing.T) {
 	h, s := newHandler(t)
 	for written, want := range map[string]string{
 		"Doe, John <john@example.net>": `"Doe, John" <john@example.net>`, "Dr. Doe; (x) <john@example.net>": `"Dr. Doe; (x)" <john@example.net>`,
-		"M\u00fcller, Karl <k@example.net>": "=?utf-8?b?TcO8bGxlciwgS2FybA==?= <k@example.net>",
-		"a@b.c, d@e.f":                      "", "a@b.c <d@e.f>": "", "x <y> <a@b.c>": "", "Doe, John <john>": "",
+		"M\u00fcller, Karl <k@example.net>": "=?utf-8?B?TcO8bGxlciwgS2FybA==?= <k@example.net>",
+		"a@b.c, d@e.f":                      "", "a@b.c <d@e.f>": `"a@b.c" <d@e.f>`, "x <y> <a@b.c>": `"x <y>" <a@b.c>`, "Doe, John <john>": "",
 	} {
 		status, answer := post(t, h, "application/json", `{"from": "ann@example.com", "to": ["`+written+`"], "text": "x"}`)
 		switch {

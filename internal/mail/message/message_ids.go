@@ -1,20 +1,30 @@
-package parts
+package message
 
 import "strings"
 
 // mostIDs is how many Message-IDs of a field are given.
 const mostIDs = 200
 
-// messageIDs gives the Message-IDs of a field, with their brackets. What stands in a comment or in a quoted string is none (RFC 5322
-// section 3.2), and neither is what stands between the ids: phrases, in old messages. Where comments and quoted strings have no end the
-// field has none. The parser of go-message refuses a field with a phrase in it, so that its ids would be lost. sql/mail/message_ids.sql
-// reads in the same way.
-func messageIDs(value string) []string {
+// MessageIDs gives the Message-IDs of a field, with their brackets. Encoded words are decoded first: Python writes long ids so. Text
+// in a comment or in a quoted string is no id (RFC 5322 section 3.2), and neither are phrases between the ids, as old messages have them.
+// Where comments and quoted strings have no end the field has none. sql/mail/message_ids.sql reads in the same way.
+func MessageIDs(value string) []string {
+	value, _ = DecodeWords(value)
 	ids, isClosed := scanIDs(value, true)
 	if !isClosed {
 		ids, _ = scanIDs(value, false)
 	}
 	return ids
+}
+
+// MessageID gives the Message-ID of a message as others name it in their References: without comments, decoded. A field that has no
+// id is given as it is written.
+func (h Header) MessageID() string {
+	written := h.Value("Message-Id")
+	if ids := MessageIDs(written); len(ids) > 0 {
+		return ids[0]
+	}
+	return written
 }
 
 // scanIDs reads a field in one pass, with its comments and quoted strings or as if these were text, and says whether all of them have
@@ -45,7 +55,7 @@ func scanIDs(value string, hasComments bool) (ids []string, isClosed bool) {
 			begin = i
 		case c == '>':
 			if begin >= 0 && i > begin+1 && len(ids) < mostIDs {
-				ids = append(ids, clean(value[begin:i+1]))
+				ids = append(ids, value[begin:i+1])
 			}
 			begin = -1
 		case strings.IndexByte(" \t\r\n\v\f", c) >= 0:
