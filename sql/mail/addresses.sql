@@ -8,8 +8,13 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  -- Labels of letters, digits, underscores and, within them, hyphens.
   return octet_length(domain) between 1 and 255
-    and domain ~ E'^[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+(\\.[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+)*$'
+    and domain ~ (
+      E'^[^\x01-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x7f]+(-+[^\x01-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x7f]+)*'
+      || E'(\\.[^\x01-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x7f]+(-+[^\x01-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x7f]+)*)*$'
+    )
+    and (octet_length(domain) < 64 or octet_length(domain) > length(domain) or domain !~ '[^.]{64}')
     and parley_mail._p_a_labels(domain) is not null;
 end
 $$;
@@ -17,26 +22,51 @@ $$;
 comment on function parley_mail._p_is_domain(text) is
 'Reports whether a text has the form of a domain, in ASCII or in letters that can be written so.';
 
-create function parley_mail._p_is_address(address text) returns boolean
+create function parley_mail._p_is_literal(written text) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- Local part: words with dots between, or a quoted string; domain: the same words, or an address literal.
+  if written ~* E'^\\[ipv6:[0-9a-f:.]+\\]$' then
+    return family(substr(written, 7, length(written) - 7)::inet) = 6;
+  end if;
+  return written ~ E'^\\[[0-9]+([.][0-9]+){3}\\]$' and written !~ E'(\\[|[.])0[0-9]'
+    and family(substr(written, 2, length(written) - 2)::inet) = 4;
+exception
+  when invalid_text_representation then
+    return false;
+end
+$$;
+
+comment on function parley_mail._p_is_literal(text) is
+'Reports whether a text is an address literal: [192.0.2.1] or [IPv6:2001:db8::1].';
+
+create function parley_mail._p_is_address(address text) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_domain constant text := split_part(address, '@', -1);
+begin
+  -- Most are so, and one expression is enough for them.
+  if octet_length(address) between 3 and 64
+    and address ~ '^[A-Za-z0-9_.+=-]+@[A-Za-z0-9_]+(-+[A-Za-z0-9_]+)*([.][A-Za-z0-9_]+(-+[A-Za-z0-9_]+)*)*$' then
+    return true;
+  end if;
+  -- Local part: words with dots, which some providers give out at the ends and in a row too, or a quoted string.
   return octet_length(address) between 3 and 571
-    and address ~ (E'^([^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+(\\.[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+)*'
-      || E'|"([^"\\\\\x01-\x1f\x7f]|\\\\[\x20-\x7e])*")'
-      || E'@([^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+(\\.[^][:space:]"(),:;<>@[\\\\.\x01-\x20\x7f]+)*'
-      || E'|\\[[0-9A-Za-z:.]+\\])$')
-    and octet_length(address) - strpos(reverse(address), '@') <= 315
-    and strpos(reverse(address), '@') <= 256
-    and parley_mail._p_with_a_labels(address) is not null;
+    and left(address, -length(v_domain)) ~ (
+      E'^([^]["(),:;<>@\\\\\x01-\x20\x7f]+|"([^"\\\\\x01-\x1f\x7f]|\\\\[^\x01-\x1f\x7f])+")@$'
+    )
+    and octet_length(address) - octet_length(v_domain) <= 316
+    and case when left(v_domain, 1) = '[' then parley_mail._p_is_literal(v_domain)
+      else parley_mail._p_is_domain(v_domain) end;
 end
 $$;
 
 comment on function parley_mail._p_is_address(text) is
 'Reports whether a text is an address, local-part@domain, within 315 octets before the @, 255 behind it and 571 in
-all.';
+all. The daemon has the same rule for SMTP, for files and for the fields of messages.';
 
 create function parley_mail._p_domain_of(address text) returns text
 language sql immutable parallel safe
@@ -46,6 +76,26 @@ $$;
 
 comment on function parley_mail._p_domain_of(text) is
 'Gives the domain of an address, in lower case and in ASCII; of the empty address the empty text.';
+
+create function parley_mail._p_requoted(address text) returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_domain constant text := split_part(address, '@', -1);
+  v_local text;
+begin
+  v_local := substr(address, 2, length(address) - length(v_domain) - 3);
+  v_local := regexp_replace(v_local, E'\\\\(.)', E'\\1', 'g');
+  if v_local ~ E'[]["(),:;<>@\\\\\x01-\x20\x7f]' then
+    v_local := '"' || regexp_replace(v_local, E'(["\\\\])', E'\\\\\\1', 'g') || '"';
+  end if;
+  return v_local || '@' || v_domain;
+end
+$$;
+
+comment on function parley_mail._p_requoted(text) is
+'Gives an address whose local part is quoted with no more quotes and backslashes than it needs.';
 
 create function parley_mail._p_require_address(address text) returns text
 language plpgsql immutable
@@ -63,12 +113,15 @@ begin
       end
     );
   end if;
+  if left(address, 1) = '"' then
+    address := parley_mail._p_requoted(address);
+  end if;
   return parley_mail._p_with_a_labels(address);
 end
 $$;
 
 comment on function parley_mail._p_require_address(text) is
-'Gives the address back, with its domain in ASCII, or refuses it.
+'Gives the address back, with its domain in ASCII and without quotes that it does not need, or refuses it.
 Errors: PM010.';
 
 create type parley_mail._p_mailbox_of as (display_name text, address text);
@@ -76,35 +129,88 @@ create type parley_mail._p_mailbox_of as (display_name text, address text);
 comment on type parley_mail._p_mailbox_of is
 'What Name <local-part@domain> names; display_name is null where it is bare.';
 
+create function parley_mail._p_without_comments(written text, out kept text, out remark text)
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_token text;
+  v_depth integer := 0;
+  v_is_quoted boolean := false;
+  v_comment text;
+begin
+  kept := '';
+  for v_token in
+    select t.token[1]
+    from regexp_matches(written, E'\\\\.|["()]|[^"()\\\\]+|.', 'g') with ordinality as t (token, n)
+    order by t.n
+  loop
+    if v_depth = 0 and (v_is_quoted or v_token <> '(') then
+      v_is_quoted := v_is_quoted <> (v_token = '"');
+      kept := kept || v_token;
+      continue;
+    end if;
+    v_depth := v_depth + case v_token when '(' then 1 when ')' then -1 else 0 end;
+    if v_depth = 1 and v_token = '(' then
+      v_comment := '';
+      kept := kept || ' ';
+    elsif v_depth > 0 then
+      v_comment := v_comment || case when left(v_token, 1) = E'\\' then right(v_token, 1) else v_token end;
+    else
+      remark := coalesce(nullif(remark, ''), v_comment);
+    end if;
+  end loop;
+  if v_depth > 0 then
+    kept := null;
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_without_comments(text) is
+'Gives a text with a blank for each of its comments, and the first comment; kept is null where one has no end.
+Source: RFC 5322 section 3.2.2.';
+
 create function parley_mail._p_parsed_mailbox(written text) returns parley_mail._p_mailbox_of
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_open integer;
+  v_open integer := 0;
   v_name text;
+  v_path text;
+  v_kept text;
+  v_remark text;
 begin
   if written ~ '[[:cntrl:]]' then
     found := parley_mail._p_raise('control', 'an address');
   end if;
   written := btrim(written);
-  if right(written, 1) is distinct from '>' or strpos(written, '<') = 0 then
-    return (null, parley_mail._p_require_address(written))::parley_mail._p_mailbox_of;
+  v_path := written;
+  if right(written, 1) = '>' and strpos(written, '<') > 0 then
+    v_open := length(written) - strpos(reverse(written), '<') + 1;
+    v_name := btrim(left(written, v_open - 1));
+    v_path := substr(written, v_open + 1, length(written) - v_open - 1);
+    if v_name ~ '^".*"$' then
+      v_name := regexp_replace(substr(v_name, 2, length(v_name) - 2), E'\\\\(.)', E'\\1', 'g');
+    end if;
   end if;
-  v_open := length(written) - strpos(reverse(written), '<') + 1;
-  v_name := btrim(left(written, v_open - 1));
-  if v_name ~ '^".*"$' then
-    v_name := regexp_replace(substr(v_name, 2, length(v_name) - 2), E'\\\\(.)', E'\\1', 'g');
+  if strpos(v_path, '(') > 0 and parley_mail._p_is_address(v_path) is not true then
+    select c.kept, c.remark into v_kept, v_remark from parley_mail._p_without_comments(v_path) as c;
+    v_kept := btrim(regexp_replace(v_kept, ' *([.@]) *', E'\\1', 'g'));
+    if parley_mail._p_is_address(v_kept) then
+      v_path := v_kept;
+      v_name := case when v_open > 0 then v_name else v_remark end;
+    end if;
   end if;
-  return (
-    nullif(v_name, ''), parley_mail._p_require_address(substr(written, v_open + 1, length(written) - v_open - 1))
-  )::parley_mail._p_mailbox_of;
+  return (nullif(v_name, ''), parley_mail._p_require_address(v_path))::parley_mail._p_mailbox_of;
 end
 $$;
 
 comment on function parley_mail._p_parsed_mailbox(text) is
-'Takes Name <local-part@domain>, "Name" <...> or a bare address apart.
-Errors: PM010 malformed, or control characters.';
+'Takes Name <local-part@domain>, "Name" <...> or a bare address apart. A name is whatever stands in front of the last <.
+Comments are legal in an address, and one behind a bare address is its name. The daemon reads the same over HTTP.
+Errors: PM010 malformed, or control characters.
+Source: RFC 5322 section 3.4.';
 
 create function parley_mail._p_matches_pattern(pattern text, address text) returns boolean
 language plpgsql immutable

@@ -2,7 +2,8 @@
 --
 -- The payload says where a part stands in the raw message and how it is encoded; it is decoded as internal/mail/parts
 -- decodes it, which refuses nothing: a base64 letter is a letter, everything else is passed by, and what stands behind
--- the first padding too; a sign that quotes nothing stays. A test holds the two to one another.
+-- the first padding too; a sign that quotes nothing stays, and blanks at line ends go. A test holds the two to one
+-- another.
 
 create function parley_mail._p_decoded_base64(encoded text) returns bytea
 language plpgsql immutable
@@ -33,6 +34,16 @@ comment on function parley_mail._p_decoded_base64(text) is
 Arguments: encoded, bytes as encode writes them in the form escape.
 Source: RFC 2045 section 6.8.';
 
+create function parley_mail._p_without_last_blanks(line text) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when length(line) - length(rtrim(line, E' \t')) <= 255 then rtrim(line, E' \t') else line end
+$$;
+
+comment on function parley_mail._p_without_last_blanks(text) is
+'Gives a text without the blanks at its end, of which a line of mail has at most 255.';
+
 create function parley_mail._p_decoded_part(encoded bytea, encoding text) returns bytea
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
@@ -44,12 +55,15 @@ begin
       select string_agg(
         case
           when t.token[1] like E'%\n' and t.token[1] like '=%' then ''::bytea
+          when right(t.token[1], 2) = E'\r\n'
+            then decode(parley_mail._p_without_last_blanks(left(t.token[1], -2)) || E'\r\n', 'escape')
           when t.token[1] like '=__' then decode(substr(t.token[1], 2), 'hex')
           else decode(t.token[1], 'escape')
         end, '' order by t.n
       )
       from regexp_matches(
-        encode(encoded, 'escape'), E'=[ \t]{0,64}\r\n|=[0-9A-Fa-f]{2}|[^=]+|=', 'g'
+        parley_mail._p_without_last_blanks(encode(encoded, 'escape')),
+        E'=[ \t]{0,64}\r\n|=[0-9A-Fa-f]{2}|[^=\r]*\r\n|[^=\r]+|[=\r]', 'g'
       ) with ordinality as t (token, n)
     ), '')
     else encoded

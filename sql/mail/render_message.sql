@@ -283,10 +283,11 @@ begin
   if written ~ '[[:cntrl:]]' then
     found := parley_mail._p_raise('control', 'an address');
   end if;
-  -- Commas, but those within quotes.
+  -- Commas, but those within quotes and comments.
   return array(
     select btrim(m.part[1])
-    from regexp_matches(written, E'((?:"(?:[^"\\\\]|\\\\.)*"|[^",])+)', 'g') with ordinality as m (part, n)
+    from regexp_matches(written, E'((?:"(?:[^"\\\\]|\\\\.)*"|[(][^()"]*[)]|[^",])+)', 'g')
+      with ordinality as m (part, n)
     where btrim(m.part[1]) <> ''
     order by m.n
   );

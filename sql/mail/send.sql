@@ -238,13 +238,13 @@ begin
   if cardinality(recipients) > 10 and array_ndims(recipients) = 1 and array_lower(recipients, 1) = 1 and not exists (
     select
     from unnest(recipients) as r (written)
-    where strpos(r.written, '<') > 0 or octet_length(r.written) <> length(r.written)
+    where r.written ~ '[<"(]' or octet_length(r.written) <> length(r.written)
       or parley_mail._p_is_address(r.written) is not true
   ) then
     return recipients;
   end if;
   foreach v_recipient in array recipients loop
-    if strpos(v_recipient, '<') > 0 then
+    if v_recipient ~ '[<(]' then
       v_addresses := v_addresses || (parley_mail._p_parsed_mailbox(v_recipient)).address;
     else
       v_addresses := v_addresses || parley_mail._p_require_address(v_recipient);

@@ -176,7 +176,7 @@ begin
     v_rendered := parley_mail._p_completed_raw(raw, v_header_id, clock_timestamp());
     found := parley_mail._p_require_senders_within(v_submitter, v_rendered);
     subject := parley_mail._p_header_of(v_rendered, 'Subject');
-    v_header_id := parley_mail._p_header_of(v_rendered, 'Message-ID');
+    v_header_id := parley_mail._p_named_id(parley_mail._p_header_of(v_rendered, 'Message-ID'));
   else
     v_rendered := parley_mail._p_rendered(
       sender, recipients, subject, text, html, headers, attachments, v_header_id, clock_timestamp()

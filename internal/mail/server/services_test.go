@@ -57,6 +57,11 @@ var odd = [][2]string{
 	{"quoted-printable", "==3D=4==\n41=4=31="},
 	{"quoted-printable", "\\101\xc3\xa4=00=C3=A4="},
 	{"quoted-printable", "=" + strings.Repeat(" ", 64) + "\na=" + strings.Repeat(" ", 65) + "\nb"},
+	{"quoted-printable", "a \t\nb =20 \n=09\t\n \nc=  \nd =\n  e  "},
+	{"quoted-printable", "a" + strings.Repeat(" ", 255) + "\nb" + strings.Repeat(" ", 256) + "\nc \t "},
+	{"quoted-printable", strings.Repeat("\t", 300)},
+	{"quoted-printable", "a=  "},
+	{"quoted-printable", "\\ \xff \n\\"},
 	{"x-uuencode", "begin"},
 	{"8bit", "\xff=41"},
 }
