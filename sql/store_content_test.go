@@ -162,8 +162,8 @@ func TestAReaderKeepsAGeneration(t *testing.T) {
 		kept      string // generations that are not given back
 		chunks    int
 	}{
-		{"read_content", pgx.RepeatableRead, "1 2 3 4", 4},
-		{"read_chunks", pgx.RepeatableRead, "1", 2},
+		{"read_content", pgx.RepeatableRead, "1 2 3 4 5 6 7", 4},
+		{"read_chunks", pgx.RepeatableRead, "1 2 3 4 5 6 7", 4},
 		{"read_chunks", pgx.ReadCommitted, "1", 2},
 	} {
 		b := newStore(t)
@@ -173,8 +173,10 @@ func TestAReaderKeepsAGeneration(t *testing.T) {
 		reader := b.begin(pgx.TxOptions{IsoLevel: c.isolation})
 		read := fmt.Sprintf("select count(*)::int from parley_store.%s(%d, 'mail', 1)", c.reads, id)
 		equal(reader, 2, read)
+		// Its driver leaves the query open, with its snapshot, until the next statement.
+		reader.exec("savepoint read")
 		b.exec("select parley_store.release_content('mail', array[1, 2])")
-		for range 3 {
+		for range 7 {
 			b.exec("select parley_store.collect_content(1000, '0 seconds', '0 seconds')")
 		}
 		equal(b.session, c.kept, "select string_agg(generation::text, ' ' order by generation) from parley_store.held_generations")
@@ -184,7 +186,9 @@ func TestAReaderKeepsAGeneration(t *testing.T) {
 			equal(reader, 2, read)
 		}
 		reader.rollback()
-		b.exec("select parley_store.collect_content(1000, '0 seconds', '0 seconds')")
+		for range 3 {
+			b.exec("select parley_store.collect_content(1000, '1 hour', '0 seconds')")
+		}
 		equal(b.session, 0, "select count(*)::int from parley_store._p_content_chunk")
 		equal(b.session, 0, "select count(*)::int from parley_store.held_generations")
 	}

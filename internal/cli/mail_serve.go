@@ -154,7 +154,7 @@ func newMailServeCommand(a *app) *cobra.Command {
 		Long: `Run mail transport for a database until Ctrl-C or SIGTERM. What it does is configured in the database: see parley mail apply.
 
 Any number of daemons may work on one database. What one has in its hands when it is killed is sent by another when its lease is
-over, after five minutes at most (--lease). Several daemons on one machine need a binding each (--binding). The role it logs in as
+over, half a minute after it was killed (--lease). Several daemons on one machine need a binding each (--binding). The role it logs in as
 needs the right SERVE:
   select parley_mail.grant_right('SERVE', 'daemon');
 
@@ -180,7 +180,7 @@ the broker in one daemon.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&m.bindings, "binding", nil,
 		"listen on this binding of the receive connectors only, may be given several times (default all)")
-	flags.DurationVar(&m.config.Lease, "lease", 5*time.Minute, "how long what a daemon was sending waits for others when it was killed")
+	flags.DurationVar(&m.config.Lease, "lease", server.DefaultLease, "how long what a daemon was sending waits for others when it was killed")
 	flags.StringVar(&m.address, "http", "", "address for /metrics and /healthz, such as 127.0.0.1:9188 (default: none)")
 	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")

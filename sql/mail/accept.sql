@@ -262,7 +262,11 @@ begin
     a.notify, a.original_recipients, a.ret, a.envid, p.priority, coalesce(a.received_at, clock_timestamp()),
     coalesce(a.expires_at, clock_timestamp() + v_expiry[p.priority + 1] * interval '1 second'),
     a.source, a.connector, a.source_ip, a.helo, a.authenticated_as, coalesce(a.directionality, 'INCOMING'),
-    coalesce(a.size, octet_length(a.body)), coalesce(a.content_id, l.content_id), a.verdicts, a.parent_message_id,
+    -- Whoever reads the body compares its bytes with this number.
+    coalesce(
+      octet_length(a.body), (select c.bytes from parley_store.contents as c where c.content_id = a.content_id), a.size
+    ),
+    coalesce(a.content_id, l.content_id), a.verdicts, a.parent_message_id,
     coalesce(a.has_utf8_addresses, false),
     case when a.has_verp then parley_mail._p_require_return_paths(coalesce(a.sender, '')) else false end,
     coalesce(a.is_eight_bit, false),

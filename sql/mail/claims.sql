@@ -80,57 +80,54 @@ Errors: PM001 the role does not hold SERVE, PS002.
 Source: spec mail 1, 5, 11.2, 15.3.';
 
 create function parley_mail._p_renew(
-  leases bigint[], lease interval, caller parley.caller default parley.current_caller()
-) returns integer
+  leases bigint[], lease interval, waits boolean default true, caller parley.caller default parley.current_caller(),
+  out renewed bigint[], out gone bigint[]
+)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_lease bigint;
-  v_renewed integer := 0;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  foreach v_lease in array leases loop
-    begin
-      perform parley_store.renew_lease(v_lease, lease);
-      v_renewed := v_renewed + 1;
-    exception when sqlstate 'PS005' then
-      -- It is over, or finished: its outcomes will be refused, or are recorded.
-      null;
-    end;
-  end loop;
-  return v_renewed;
+  select r.renewed, r.gone into renewed, gone from parley_store.renew_leases(leases, lease, waits) as r;
 end
 $$;
 
-comment on function parley_mail._p_renew(bigint[], interval, parley.caller) is
-'Extends leases that are not over, and gives how many.
+comment on function parley_mail._p_renew(bigint[], interval, boolean, parley.caller) is
+'Extends leases, and gives those that it has extended and those that are over or finished: what their holder has in its
+hands may be in the hands of others.
+Arguments: leases; lease, from now on; waits, for a lease that another transaction has locked: without, it is in
+neither of the two.
 Errors: PM001 the role does not hold SERVE, PS002.';
 
 create function parley_mail._p_read_body(
   content_id bigint, body_holder bigint, from_number integer, to_number integer,
   caller parley.caller default parley.current_caller()
-) returns table (number integer, body bytea)
+) returns table (number integer, body bytea, chunks integer, bytes bigint)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   return query
-  select c.number, c.body
-  from parley_store.read_chunks(content_id, 'mail', body_holder, from_number, to_number) as c;
+  select c.number, c.body, o.chunks, o.bytes
+  from parley_store.open_content(content_id, 'mail', body_holder) as o
+  cross join parley_store.read_chunks(content_id, 'mail', body_holder, from_number, to_number) as c
+  where o.chunks > 0;
   if not found and from_number = 0 then
     return query
-    select 0, o.body from parley_store.open_content(content_id, 'mail', body_holder) as o where o.body is not null;
+    select 0, o.body, 1, o.bytes
+    from parley_store.open_content(content_id, 'mail', body_holder) as o
+    where o.body is not null;
   end if;
 end
 $$;
 
 comment on function parley_mail._p_read_body(bigint, bigint, integer, integer, parley.caller) is
-'Gives chunks of a body, in their order.
+'Gives chunks of a body, in their order, and with each how many chunks and bytes the body has. Whoever reads on until
+there is none has no whole body before he has as many.
 Arguments: content_id and body_holder, as _p_claim gives them; from_number and to_number, the first and the last chunk,
 from 0 on.
-Errors: PM001 the role does not hold SERVE, PS003.';
+Errors: PM001 the role does not hold SERVE, PS003, PS010 chunks are missing.';
 
 create function parley_mail._p_unneeded_bodies(
   body_holders bigint[], caller parley.caller default parley.current_caller()

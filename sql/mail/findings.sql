@@ -220,7 +220,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select 'mail-generation-held', 'generation', h.generation::text,
     format(
-      '%s has read or written in it and keeps its transaction open, so that its space is not given back.',
+      '%s has read or written in it, or has a snapshot that may show bodies in it, and keeps its transaction open: '
+      'its space is not given back.',
       coalesce('Session ' || h.pid, 'A prepared transaction')
     ),
     h.since,

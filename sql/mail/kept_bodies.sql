@@ -143,29 +143,11 @@ declare
   v_kept parley_mail._p_kept_body := parley_mail._p_find_kept(parley.caller_role(caller), raw_reference, 'select');
   v_from constant integer := least(greatest(coalesce(from_byte, 0), 0), 2000000000);
   v_bytes constant integer := least(greatest(coalesce(bytes, 2000000000), 0), 2000000000);
-  v_content record;
-  v_first integer;
-  v_pieces bytea;
 begin
   if v_kept.content_id is null then
     return substring(v_kept.body from v_from + 1 for v_bytes);
   end if;
-  select * into v_content from parley_store.open_content(v_kept.content_id, 'mail', v_kept.body_id) as o;
-  if v_content.body is not null then
-    return substring(v_content.body from v_from + 1 for v_bytes);
-  end if;
-  v_first := v_from / v_content.chunk_bytes;
-  select string_agg(k.body, '' order by k.number) into v_pieces
-  from parley_store.read_chunks(
-    v_kept.content_id, 'mail', v_kept.body_id, v_first,
-    ((v_from::bigint + v_bytes) / v_content.chunk_bytes)::integer
-  ) as k;
-  v_pieces := substring(coalesce(v_pieces, '') from v_from - v_first * v_content.chunk_bytes + 1 for v_bytes);
-  -- At an older snapshot chunks that have been moved are seen in neither of their places.
-  if octet_length(v_pieces) <> greatest(least(v_content.bytes - v_from, v_bytes), 0) then
-    found := parley_mail._p_raise('moved raw', raw_reference::text);
-  end if;
-  return v_pieces;
+  return parley_store.read_bytes(v_kept.content_id, 'mail', v_kept.body_id, v_from, v_bytes);
 end
 $$;
 
@@ -173,8 +155,7 @@ comment on function parley_mail.read_raw(bigint, bigint, integer, parley.caller)
 'Gives a raw message, or a piece of it, to who may receive from the queue, or read the whole table, that got the
 reference.
 Arguments: raw_reference, of the payload; from_byte, where to begin; bytes, how many at most: null, all.
-Errors: PM006 there is none, it is kept no longer, or the role may not read it; PM010 its bytes were moved after the
-snapshot of the transaction was taken.
+Errors: PM006 there is none, it is kept no longer, or the role may not read it; PS010 bytes of it are missing.
 Source: spec mail 12.2.';
 
 create function parley_mail.release_raw(raw_reference bigint, caller parley.caller default parley.current_caller())

@@ -24,7 +24,7 @@ comment on function parley_mail._p_unfolded_headers(bytea) is
 'Gives the header fields of a message, unfolded, in their order: a list of name and value. Bytes that are not ASCII
 stand as backslash and three octal digits.';
 
-create function parley_mail._p_body_of(message_id bigint, chunks integer default 2147483647) returns bytea
+create function parley_mail._p_body_of(message_id bigint, bytes bigint default null) returns bytea
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -38,12 +38,15 @@ begin
   if v_holder.content_id is null then
     return v_holder.body;
   end if;
-  return parley_mail._p_read_stored(v_holder.content_id, v_holder.message_id, chunks);
+  return parley_mail._p_read_stored(v_holder.content_id, v_holder.message_id, bytes);
 end
 $$;
 
-comment on function parley_mail._p_body_of(bigint, integer) is
-'Gives the body of a message, wherever it stands, whole or the first chunks of it.';
+comment on function parley_mail._p_body_of(bigint, bigint) is
+'Gives the body of a message, wherever it stands, whole or, of one that is content, the first bytes of it; null where
+there is no such message.
+Arguments: message_id; bytes, how many of content at most: null, all.
+Errors: PS010 bytes of it are missing.';
 
 create function parley_mail._p_parsed(parsed bytea) returns jsonb
 language plpgsql
@@ -81,10 +84,10 @@ as $$
   end || parley_mail._p_parsed(parsed)
   from parley_mail._p_message as m
   cross join (
-    -- A header stands in the first chunk.
+    -- A header stands at the beginning.
     select case
       when raw_reference is null then parley_mail._p_body_of(_p_payload.message_id)
-      else parley_mail._p_body_of(_p_payload.message_id, 1)
+      else parley_mail._p_body_of(_p_payload.message_id, 524288)
     end as body
     offset 0
   ) as b

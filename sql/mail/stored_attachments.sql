@@ -252,7 +252,7 @@ begin
           else format('It has %s bytes, and a SHA-256 has 32.', octet_length(v_attachment.sha256))
         end);
       end if;
-      select a.attachment_id, a.content_id, a.bytes into v_stored
+      select a.attachment_id, a.content_id into v_stored
       from parley_mail._p_attachment as a
       where a.role_number = any (v_numbers) and a.sha256 = v_attachment.sha256 and a.expires_at > clock_timestamp()
       for key share;
@@ -260,10 +260,6 @@ begin
         found := parley_mail._p_raise('not stored', v_number::text, left(encode(v_attachment.sha256, 'hex'), 64));
       end if;
       v_attachment.content := parley_mail._p_read_stored(v_stored.content_id, v_stored.attachment_id);
-      -- At an old snapshot chunks may have moved since.
-      if octet_length(v_attachment.content) is distinct from v_stored.bytes then
-        found := parley_mail._p_raise('moved', v_number::text);
-      end if;
       v_attachment.sha256 := null;
     end if;
     v_whole := v_whole || v_attachment;
@@ -274,8 +270,7 @@ $$;
 
 comment on function parley_mail._p_with_stored(parley_mail._p_submitter, parley_mail.attachment[]) is
 'Gives attachments with the bytes of those that name stored ones, which nobody removes before this transaction ends.
-Errors: PM010 malformed, or the role has not stored it, or it has expired, or the snapshot of the transaction is too
-old; 40001.';
+Errors: PM010 malformed, or the role has not stored it, or it has expired; PS010 bytes of it are missing; 40001.';
 
 create function parley_mail._p_stored_attachments(caller parley.caller default parley.current_caller())
 returns table (sha256 bytea, bytes bigint, put_at timestamptz, expires_at timestamptz)

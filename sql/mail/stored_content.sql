@@ -13,24 +13,16 @@ $$;
 comment on function parley_mail._p_stored_content(bigint, bytea) is
 'Stores a body of a message, and gives the number of the content.';
 
-create function parley_mail._p_read_stored(content_id bigint, holder bigint, chunks integer default 2147483647)
-returns bytea
+create function parley_mail._p_read_stored(content_id bigint, holder bigint, bytes bigint default null) returns bytea
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return coalesce(
-    (select o.body from parley_store.open_content(_p_read_stored.content_id, 'mail', holder) as o),
-    (
-      select string_agg(k.body, '' order by k.number)
-      from parley_store.read_chunks(_p_read_stored.content_id, 'mail', holder, 0, chunks - 1) as k
-    )
-  );
+  return parley_store.read_bytes(content_id, 'mail', holder, 0, bytes);
 end
 $$;
 
-comment on function parley_mail._p_read_stored(bigint, bigint, integer) is
-'Gives a body that is content, whole or the first chunks of it. At an old snapshot chunks that were moved since are not
-there.
-Arguments: content_id; holder, the number under which it is referred to; chunks.
-Errors: those of open_content.';
+comment on function parley_mail._p_read_stored(bigint, bigint, bigint) is
+'Gives a body that is content, whole or the first bytes of it.
+Arguments: content_id; holder, the number under which it is referred to; bytes, how many at most: null, all.
+Errors: PS003, PS010 bytes of it are missing.';

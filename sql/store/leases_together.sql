@@ -51,6 +51,43 @@ for one. Gives the leases that are not over: what was to be recorded under other
 Arguments: lease_ids and items, an element for each item.
 Errors: PS001.';
 
+create function parley_store.renew_leases(
+  lease_ids bigint[], lease interval default '1 minute', waits boolean default true,
+  out renewed bigint[], out gone bigint[]
+)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
+  if waits is not false then
+    perform from parley_store._p_lease as e where e.lease_id = any (lease_ids) order by e.lease_id for update;
+    renewed := array(select e.lease_id from parley_store._p_lease as e where e.lease_id = any (lease_ids));
+  else
+    renewed := array(
+      select e.lease_id
+      from parley_store._p_lease as e
+      where e.lease_id = any (lease_ids)
+      order by e.lease_id
+      for update skip locked
+    );
+  end if;
+  update parley_store._p_lease as e set until = clock_timestamp() + lease where e.lease_id = any (renewed);
+  gone := array(
+    select u.lease_id
+    from unnest(lease_ids) as u (lease_id)
+    where not exists (select from parley_store._p_lease as e where e.lease_id = u.lease_id)
+  );
+end
+$$;
+
+comment on function parley_store.renew_leases(bigint[], interval, boolean) is
+'Extends many leases from now on, and says which it has extended and which are over: their items are given back or
+completed, and whoever goes on with them does so beside another holder.
+Arguments: lease_ids; lease, 1 second to 1 day; waits, for a lease that another transaction has locked. Without, such a
+one keeps nobody from renewing the others: it is in neither of the two, and asked for again.
+Errors: PS002.';
+
 create function parley_store.lock_lanes(system text, lease_ids bigint[], lanes text[]) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -42,7 +42,9 @@ from (values
   ('PS009', 'isolation', 'this needs READ COMMITTED',
     'The transaction is %1$s and does not see what others have done since it began.',
     'Begin with BEGIN ISOLATION LEVEL READ COMMITTED. Where that is not the default any more, parley diagnose names '
-      || 'who has set another default_transaction_isolation, and the cure.')
+      || 'who has set another default_transaction_isolation, and the cure.'),
+  ('PS010', 'incomplete', 'content %1$s is not all there', '%2$s of %3$s %4$s were found.',
+    'Read it again in a new transaction. Where that fails too its chunks are lost: restore them from a backup.')
 ) as e (code, situation, message, cause, remedy);
 
 comment on view parley_store._p_error is 'The errors of the store; %1$s and the like stand for a value.';
@@ -71,7 +73,7 @@ $$;
 comment on function parley_store._p_raise(text, text[]) is
 'Raises one error of the store; never returns.
 Arguments: situation, which names a row of parley_store.errors; arguments, the values that its texts have places for.
-Errors: always, PS001 to PS009.';
+Errors: always, PS001 to PS010.';
 
 create function parley_store._p_require_range(name text, value numeric, least_value numeric, largest_value numeric)
 returns boolean

@@ -37,7 +37,11 @@ type Delivery struct {
 	ID string
 	// Sender is written as Return-Path, and Recipient as Delivered-To.
 	Sender, Recipient string
-	Body              io.Reader
+	// Body is the message; one that has other than Size bytes is no whole one, and is not delivered.
+	Body io.Reader
+	Size int64
+	// Confirm is asked when all is written, before the mailbox has it: an error keeps it out. Nil means that nothing does.
+	Confirm func() error
 }
 
 // ErrMailbox is a mailbox whose name cannot be a directory; trying again is of no use.
@@ -59,7 +63,11 @@ func (s Store) Deliver(delivery Delivery) (delivered bool, err error) {
 		return false, err
 	}
 	temporary := filepath.Join(mailbox, "tmp", fmt.Sprintf("%s.%d.%d", name, os.Getpid(), time.Now().UnixNano()))
-	if err := write(temporary, delivery); err != nil {
+	err = write(temporary, delivery)
+	if err == nil && delivery.Confirm != nil {
+		err = delivery.Confirm()
+	}
+	if err != nil {
 		_ = os.Remove(temporary)
 		return false, err
 	}
@@ -137,12 +145,15 @@ func write(path string, delivery Delivery) (err error) {
 		}
 	}()
 	header := fmt.Sprintf("Return-Path: <%s>\r\nDelivered-To: %s\r\n", delivery.Sender, delivery.Recipient)
-	lines := &lineWriter{file: bufio.NewWriterSize(file, 64<<10)}
-	if _, err := io.Copy(lines, io.MultiReader(strings.NewReader(header), delivery.Body)); err != nil {
+	lines, body := &lineWriter{file: bufio.NewWriterSize(file, 64<<10)}, &counted{from: delivery.Body}
+	if _, err := io.Copy(lines, io.MultiReader(strings.NewReader(header), body)); err != nil {
 		return fmt.Errorf("write the message: %w", err)
 	}
 	if err := lines.end(); err != nil {
 		return fmt.Errorf("write the message: %w", err)
+	}
+	if body.read != delivery.Size {
+		return fmt.Errorf("write the message: it ended after %d of %d bytes: %w", body.read, delivery.Size, io.ErrUnexpectedEOF)
 	}
 	if err := file.Sync(); err != nil {
 		return fmt.Errorf("synchronise the message: %w", err)
@@ -184,6 +195,19 @@ func (w *lineWriter) end() error {
 		_ = w.file.WriteByte('\r') // It keeps its error.
 	}
 	return w.file.Flush() //nolint:wrapcheck // The caller says what was done.
+}
+
+// counted counts what is read.
+type counted struct {
+	from io.Reader
+	read int64
+}
+
+// Read reads.
+func (c *counted) Read(into []byte) (int, error) {
+	n, err := c.from.Read(into)
+	c.read += int64(n)
+	return n, err //nolint:wrapcheck // It is the reader's.
 }
 
 // synchronise makes the names in a directory survive a crash.

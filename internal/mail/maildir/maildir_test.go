@@ -24,8 +24,9 @@ func files(t *testing.T, pattern string) []string {
 
 func deliver(t *testing.T, store maildir.Store, id, recipient string) bool {
 	t.Helper()
+	const text = "Subject: x\r\n\r\nbody\r\n"
 	delivered, err := store.Deliver(maildir.Delivery{
-		ID: id, Sender: "from@a.example", Recipient: recipient, Body: strings.NewReader("Subject: x\r\n\r\nbody\r\n"),
+		ID: id, Sender: "from@a.example", Recipient: recipient, Body: strings.NewReader(text), Size: int64(len(text)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -151,9 +152,32 @@ func TestAddressThatLeadsOutOfTheStore(t *testing.T) {
 func TestBodyThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	store := maildir.Store{Root: t.TempDir()}
-	_, err := store.Deliver(maildir.Delivery{ID: "1", Recipient: "a@b.example", Body: failingReader{}})
+	_, err := store.Deliver(maildir.Delivery{ID: "1", Recipient: "a@b.example", Body: failingReader{}, Size: 10})
 	if err == nil || len(files(t, store.Root+"/b.example/a/*/*")) != 0 {
 		t.Errorf("%v, files %q", err, files(t, store.Root+"/b.example/a/*/*"))
+	}
+}
+
+// A part of a message is no message, nor is one whose daemon may not end it any more.
+func TestNoPartOfAMessageGetsIntoAMailbox(t *testing.T) {
+	t.Parallel()
+	store := maildir.Store{Root: t.TempDir()}
+	over := errors.New("the lease is over")
+	for name, c := range map[string]struct {
+		size    int64
+		confirm func() error
+		want    error
+	}{
+		"cut off":   {size: 5, want: io.ErrUnexpectedEOF},
+		"too long":  {size: 3, want: io.ErrUnexpectedEOF},
+		"forbidden": {size: 4, confirm: func() error { return over }, want: over},
+	} {
+		_, err := store.Deliver(maildir.Delivery{
+			ID: "1", Recipient: "a@b.example", Body: strings.NewReader("body"), Size: c.size, Confirm: c.confirm,
+		})
+		if left := files(t, store.Root+"/b.example/a/*/*"); !errors.Is(err, c.want) || len(left) > 0 {
+			t.Errorf("%s: %v, files %q", name, err, left)
+		}
 	}
 }
 

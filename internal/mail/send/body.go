@@ -13,21 +13,29 @@ const readFailed = "read the message"
 // bodyPiece is how much of a body is written under one deadline, in bytes.
 const bodyPiece = 64 << 10
 
-// writeBody sends a body whose lines end with CRLF: a dot at the beginning of a line is doubled, and a line with one dot ends it
-// (RFC 5321 section 4.5.2). A deadline for each piece bounds a host that takes nothing.
-func (c *Connection) writeBody(body io.Reader) error {
+// writeBody sends a body of so many bytes, whose lines end with CRLF, but not its end: a dot at the beginning of a line is doubled, and a
+// line with one dot ends it (RFC 5321 section 4.5.2). A deadline for each piece bounds a host that takes nothing. A body that has other
+// than its size in bytes is no whole one, and fails. It returns what ends the body.
+func (c *Connection) writeBody(body io.Reader, size int64) (end string, err error) {
 	writer := &bodyWriter{connection: c, last: [2]byte{'\r', '\n'}}
 	// A body that is in memory is written as it is there, without a copy.
-	if _, err := io.CopyBuffer(writer, body, make([]byte, bodyPiece)); err != nil {
-		if writer.err != nil {
-			return writer.err
-		}
-		return fmt.Errorf("%s: %w", readFailed, err)
+	written, err := io.CopyBuffer(writer, body, make([]byte, bodyPiece))
+	switch {
+	case writer.err != nil:
+		return "", writer.err
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", readFailed, err)
+	case written != size:
+		return "", fmt.Errorf("%s: it ended after %d of %d bytes: %w", readFailed, written, size, io.ErrUnexpectedEOF)
+	case writer.last == [2]byte{'\r', '\n'}:
+		return ".\r\n", nil
+	default:
+		return "\r\n.\r\n", nil
 	}
-	end := "\r\n.\r\n"
-	if writer.last == [2]byte{'\r', '\n'} {
-		end = ".\r\n"
-	}
+}
+
+// endBody ends a body: from here on the host may have the message.
+func (c *Connection) endBody(end string) error {
 	if _, err := c.writer.WriteString(end); err != nil {
 		return fmt.Errorf("send the message: %w", err)
 	}

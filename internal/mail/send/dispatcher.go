@@ -23,6 +23,8 @@ type Batch struct {
 	Lease      int64
 	Hop        Hop
 	Deliveries []Delivery
+
+	under *held
 }
 
 // Delivery is a message that was claimed for a next hop.
@@ -65,8 +67,9 @@ type Store interface {
 	// Permit gives the items of a batch that may be sent now, by the rates of their connector. The others are put off, and no more under
 	// the lease. Ends are empty where there is no connection yet.
 	Permit(ctx context.Context, batch Batch, ends Ends) (items []int64, err error)
-	// Renew keeps leases of what is not yet finished.
-	Renew(ctx context.Context, leases []int64, lease time.Duration) error
+	// Renew keeps leases of what is not yet finished. It gives those that it has renewed and those that are over: others may have their
+	// messages. One that it cannot say anything of is in neither.
+	Renew(ctx context.Context, leases []int64, lease time.Duration) (renewed, gone []int64, err error)
 	// Record records outcomes and reports of hops in one transaction. Outcomes whose lease is over are refused, and counted.
 	Record(ctx context.Context, outcomes []Outcome, hops []HopReport) (refused int, err error)
 }
@@ -114,7 +117,7 @@ type Config struct {
 	Wake <-chan struct{}
 	// Interval is how often the database is asked at least; 0 means 1 s.
 	Interval time.Duration
-	// Lease is how long a claim holds without being renewed; 0 means 5 min.
+	// Lease is how long a claim holds without being renewed; 0 means [DefaultLease].
 	Lease time.Duration
 	// Connections bounds the connections in use of this daemon; 0 means 1000.
 	Connections int
@@ -126,6 +129,9 @@ type Config struct {
 	Paused func() bool
 	Logger *slog.Logger
 }
+
+// DefaultLease is how long what a daemon has in its hands waits for others when it is killed. It is renewed every sixth of that.
+const DefaultLease = 30 * time.Second
 
 // pace is how often messages are claimed, and outcomes recorded, at most: under load there are more of them at a time then.
 const pace = 10 * time.Millisecond
@@ -142,7 +148,7 @@ type Dispatcher struct {
 	freed    chan struct{}
 
 	mu     sync.Mutex
-	leases map[int64]struct{}
+	leases map[int64]*held
 	// claimed is how many batches of each connector are under way.
 	claimed map[string]claimedOf
 	workers sync.WaitGroup
@@ -157,7 +163,7 @@ func NewDispatcher(config Config) (*Dispatcher, error) {
 		return nil, errors.New("send: Store or Carriers are missing")
 	}
 	config.Interval = cmp.Or(config.Interval, time.Second)
-	config.Lease = cmp.Or(config.Lease, 5*time.Minute)
+	config.Lease = cmp.Or(config.Lease, DefaultLease)
 	config.Connections = cmp.Or(config.Connections, 1000)
 	config.Each = cmp.Or(config.Each, 20)
 	if config.Paused == nil {
@@ -167,7 +173,7 @@ func NewDispatcher(config Config) (*Dispatcher, error) {
 		config.Logger = slog.Default()
 	}
 	return &Dispatcher{
-		config: config, leases: make(map[int64]struct{}), freed: make(chan struct{}, 1), idle: newIdleWays(), slots: newSlots(),
+		config: config, leases: make(map[int64]*held), freed: make(chan struct{}, 1), idle: newIdleWays(), slots: newSlots(),
 		claimed:  make(map[string]claimedOf),
 		recorder: newRecorder(config.Store, config.Logger),
 	}, nil
@@ -241,6 +247,7 @@ func (d *Dispatcher) claim(ctx context.Context) (int, error) {
 	if free <= 0 || d.config.Paused() {
 		return 0, nil
 	}
+	asked := time.Now()
 	batches, err := d.config.Store.Claim(ctx, min(free, hopsAtOnce), d.config.Each, d.config.Lease, passedBy)
 	if err != nil {
 		return 0, err //nolint:wrapcheck // The store says what it could not do.
@@ -248,10 +255,13 @@ func (d *Dispatcher) claim(ctx context.Context) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, batch := range batches {
-		d.leases[batch.Lease] = struct{}{}
+		working, cancel := context.WithCancel(ctx)
+		batch.under = &held{cancel: cancel, asked: asked, lasts: d.config.Lease}
+		d.leases[batch.Lease] = batch.under
 		d.count(batch.Hop, 1)
 		d.workers.Go(func() {
-			d.work(ctx, batch)
+			defer cancel()
+			d.work(working, batch)
 			d.mu.Lock()
 			delete(d.leases, batch.Lease)
 			d.count(batch.Hop, -1)
@@ -275,30 +285,5 @@ func (d *Dispatcher) count(hop Hop, more int) {
 	}
 	if d.claimed[connector] = claimed; claimed.batches <= 0 {
 		delete(d.claimed, connector)
-	}
-}
-
-// keepLeases renews what is under way until ctx ends.
-func (d *Dispatcher) keepLeases(ctx context.Context) {
-	ticker := time.NewTicker(d.config.Lease / 3)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		d.mu.Lock()
-		leases := make([]int64, 0, len(d.leases))
-		for lease := range d.leases {
-			leases = append(leases, lease)
-		}
-		d.mu.Unlock()
-		if len(leases) == 0 {
-			continue
-		}
-		if err := d.config.Store.Renew(ctx, leases, d.config.Lease); err != nil && ctx.Err() == nil {
-			d.config.Logger.Warn("leases of messages that are being sent cannot be renewed; others may send them too", "error", err)
-		}
 	}
 }

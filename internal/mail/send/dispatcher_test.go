@@ -47,7 +47,10 @@ func (q *queue) Claim(_ context.Context, _, _ int, _ time.Duration, passedBy []s
 func (q *queue) Permit(context.Context, send.Batch, send.Ends) ([]int64, error) {
 	return q.permits, nil
 }
-func (q *queue) Renew(context.Context, []int64, time.Duration) error { return nil }
+
+func (q *queue) Renew(_ context.Context, leases []int64, _ time.Duration) (renewed, gone []int64, err error) {
+	return leases, nil, nil
+}
 
 func (q *queue) Record(_ context.Context, outcomes []send.Outcome, hops []send.HopReport) (int, error) {
 	if q.recording != nil {

@@ -76,7 +76,11 @@ func FuzzBody(f *testing.F) {
 		conn := new(recorded)
 		c := &Connection{}
 		c.use(conn)
-		if err := c.writeBody(&pieces{text, max(1, size)}); err != nil {
+		end, err := c.writeBody(&pieces{text, max(1, size)}, int64(len(text)))
+		if err == nil {
+			err = c.endBody(end)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		body, rest, isEnded := whole(conn.Bytes())

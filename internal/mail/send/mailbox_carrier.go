@@ -107,7 +107,7 @@ func (m *maildirs) deliver(ctx context.Context, message Message, recipient Recip
 	defer func() { _ = body.Close() }()
 	delivered, err := m.store.Deliver(maildir.Delivery{
 		ID: message.ID + "/" + recipient.Address, Sender: cmp.Or(recipient.ReturnPath, message.Sender), Recipient: recipient.Address,
-		Body: body,
+		Body: body, Size: message.Size, Confirm: func() error { return message.confirm(ctx) },
 	})
 	switch {
 	case errors.Is(err, maildir.ErrMailbox):

@@ -34,6 +34,17 @@ type Message struct {
 	// Open opens the body; its lines end with CRLF. It is called once for each transaction, and before that where a host does not know what
 	// the message may need.
 	Open func(ctx context.Context) (io.ReadCloser, error)
+	// Confirm is asked before the end of the body is sent or a file put into its place: an error keeps the message from being taken. Nil
+	// means that nothing keeps it.
+	Confirm func(ctx context.Context) error
+}
+
+// confirm asks Confirm.
+func (m Message) confirm(ctx context.Context) error {
+	if m.Confirm == nil {
+		return nil
+	}
+	return m.Confirm(ctx)
 }
 
 // Recipient is one of the recipients of a message.
@@ -279,7 +290,16 @@ func (c *Connection) data(ctx context.Context, message Message, accepted []int, 
 		return
 	}
 	defer func() { _ = body.Close() }()
-	if err := c.writeBody(body); err != nil {
+	end, err := c.writeBody(body, message.Size)
+	if err == nil {
+		if err := message.confirm(ctx); err != nil {
+			// Without its end the host takes nothing.
+			all(Result{Enhanced: "4.3.2", Text: oneLine("the message was not sent to its end: " + err.Error())})
+			return
+		}
+		err = c.endBody(end)
+	}
+	if err != nil {
 		result := resultOfError(c.target.Host, err)
 		result.HostFailed = !strings.HasPrefix(result.Text, readFailed)
 		all(result)

@@ -43,6 +43,7 @@ func (d *Dispatcher) work(ctx context.Context, batch Batch) {
 // carry sends the messages of a batch over a way that is open, or over others that it opens.
 func (d *Dispatcher) carry(ctx context.Context, batch Batch, carrier Carrier, way Way, each int, idle time.Duration, isRated bool) {
 	defer func() {
+		batch.under.done()
 		if way != nil && way.Usable() && way.Messages() < each && ctx.Err() == nil {
 			d.idle.keep(batch.Hop, way, idle)
 		} else if way != nil {
@@ -74,13 +75,19 @@ func (d *Dispatcher) carry(ctx context.Context, batch Batch, carrier Carrier, wa
 		}
 		if isRated {
 			isRated = false
-			batch.Deliveries = d.permitted(ctx, Batch{Lease: batch.Lease, Hop: batch.Hop, Deliveries: batch.Deliveries[i:]}, way)
+			batch.Deliveries = d.permitted(ctx, Batch{Lease: batch.Lease, Hop: batch.Hop, Deliveries: batch.Deliveries[i:], under: batch.under}, way)
 			i = -1
 			continue
 		}
 		began := time.Now()
 		var results []Result
-		results, way = d.send(ctx, batch.Hop, carrier, way, delivery.Message, each)
+		message := delivery.Message
+		message.Confirm = func(ctx context.Context) error { return d.confirm(ctx, batch.Lease, batch.under) }
+		results, way = d.send(ctx, batch.Hop, carrier, way, message, each)
+		batch.under.answered()
+		if batch.under.over() && !slices.ContainsFunc(results, isKnownToHost) {
+			return
+		}
 		d.recorder.add(Outcome{
 			Lease: batch.Lease, Delivery: delivery, Results: results, Connect: connecting, Transfer: time.Since(began),
 		})
@@ -219,8 +226,14 @@ func (d *Dispatcher) connectFailed(ctx context.Context, batch Batch, at int, beg
 	return false
 }
 
-// giveBack gives messages back untried.
+// isKnownToHost is whether a host has a message, or has refused it, or may have it.
+func isKnownToHost(result Result) bool { return result.Class != Deferred }
+
+// giveBack gives messages back untried, where they are still ours.
 func (d *Dispatcher) giveBack(batch Batch, deliveries []Delivery) {
+	if batch.under.over() {
+		return
+	}
 	for _, delivery := range deliveries {
 		d.recorder.add(Outcome{Lease: batch.Lease, Delivery: delivery})
 	}

@@ -15,9 +15,6 @@ import (
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
-// chunksAtOnce is how many chunks of a body are read by one statement.
-const chunksAtOnce = 2
-
 // deliveries is what the dispatcher asks of the database.
 type deliveries struct {
 	pool   *pgxpool.Pool
@@ -57,7 +54,9 @@ func (d *deliveries) delivery(c mailstore.Claimed) send.Delivery {
 	message := send.Message{
 		ID: c.NetworkMessageID, Sender: c.Sender, Return: c.Return, EnvelopeID: c.EnvelopeID, Size: c.Size, Received: c.ReceivedAt,
 		EightBit: c.IsEightBit, UTF8: c.HasUTF8Addresses, IsOriginating: c.IsOriginating, Recipients: make([]send.Recipient, len(c.Addresses)),
-		Open: func(ctx context.Context) (io.ReadCloser, error) { return d.open(ctx, c), nil },
+		Open: func(ctx context.Context) (io.ReadCloser, error) {
+			return &sizedBody{ReadCloser: d.open(ctx, c), size: c.Size}, nil
+		},
 	}
 	for i, address := range c.Addresses {
 		message.Recipients[i] = send.Recipient{Address: address, Notify: c.Notify[i], Original: c.Originals[i]}
@@ -68,7 +67,7 @@ func (d *deliveries) delivery(c mailstore.Claimed) send.Delivery {
 	return send.Delivery{Item: c.Item, MessageID: c.MessageID, Holder: c.BodyHolder, Ordinals: c.Ordinals, Message: message}
 }
 
-// open reads a body: from the claim, from memory, or from the database.
+// open reads a body: from the claim, from memory, or from the database. A part of it never passes for the whole.
 func (d *deliveries) open(ctx context.Context, c mailstore.Claimed) io.ReadCloser {
 	if c.Body != nil {
 		return io.NopCloser(bytes.NewReader(c.Body))
@@ -92,12 +91,12 @@ func (d *deliveries) Permit(ctx context.Context, batch send.Batch, ends send.End
 	return permitted, nil
 }
 
-// Renew keeps leases.
-func (d *deliveries) Renew(ctx context.Context, leases []int64, lease time.Duration) error {
-	if err := mailstore.Renew(ctx, d.pool, leases, lease); err != nil {
-		return fmt.Errorf("renew leases: %w", err)
+// Renew keeps leases. It waits for none that the database is busy with: one of them would have all others run out.
+func (d *deliveries) Renew(ctx context.Context, leases []int64, lease time.Duration) (renewed, gone []int64, err error) {
+	if renewed, gone, err = mailstore.Renew(ctx, d.pool, leases, lease, false); err != nil {
+		return nil, nil, fmt.Errorf("renew leases: %w", err)
 	}
-	return nil
+	return renewed, gone, nil
 }
 
 // Record records outcomes, and then reports of hops, in one transaction: what was not tried has to be back in its lane before that waits.
@@ -211,45 +210,3 @@ func outcomeOf(result send.Result) string {
 		return "DEFERRED"
 	}
 }
-
-// storedBody reads a body from the database, some chunks at a time.
-type storedBody struct {
-	ctx             context.Context //nolint:containedctx // A reader has no other way to end with the delivery.
-	pool            *pgxpool.Pool
-	cache           *bodyCache // which counts
-	content, holder int64
-	next            int
-	chunks          [][]byte
-	over            bool
-}
-
-// Read gives the next bytes.
-func (b *storedBody) Read(into []byte) (int, error) {
-	for len(b.chunks) == 0 || len(b.chunks[0]) == 0 {
-		if len(b.chunks) > 0 {
-			b.chunks = b.chunks[1:]
-			continue
-		}
-		if b.over {
-			return 0, io.EOF
-		}
-		chunks, err := mailstore.ReadBody(b.ctx, b.pool, b.content, b.holder, b.next, chunksAtOnce)
-		if err != nil {
-			return 0, fmt.Errorf("read a body: %w", err)
-		}
-		if b.next == 0 && len(chunks) == 0 {
-			return 0, io.ErrUnexpectedEOF
-		}
-		b.cache.reads.Add(1)
-		for _, chunk := range chunks {
-			b.cache.bytesRead.Add(int64(len(chunk)))
-		}
-		b.chunks, b.next, b.over = chunks, b.next+chunksAtOnce, len(chunks) < chunksAtOnce
-	}
-	n := copy(into, b.chunks[0])
-	b.chunks[0] = b.chunks[0][n:]
-	return n, nil
-}
-
-// Close does nothing.
-func (b *storedBody) Close() error { return nil }

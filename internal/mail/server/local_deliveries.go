@@ -36,7 +36,7 @@ func (s *Server) deliverRead(ctx context.Context, leases, items []int64, parsed 
 	}
 	for i, item := range items {
 		// A delivery that fails takes back that it has renewed them.
-		if err := mailstore.Renew(ctx, s.config.Pool, leases, aloneLease); err != nil {
+		if _, _, err := mailstore.Renew(ctx, s.config.Pool, leases, aloneLease, true); err != nil {
 			return settled, err //nolint:wrapcheck // It says what failed.
 		}
 		delivered, err := s.deliverItems(ctx, leases, items[i:i+1], parsed[i:i+1], deliveredAlone)

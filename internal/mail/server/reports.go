@@ -15,6 +15,9 @@ import (
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
+// unreadableOriginal stands for a message that a report cannot return.
+const unreadableOriginal = "Comments: the message cannot be read any more\r\n\r\n"
+
 // makeReports makes the delivery reports that are due, each in one transaction with the removal of what it is about.
 func (s *Server) makeReports(ctx context.Context) (made int, err error) {
 	for ctx.Err() == nil {
@@ -66,7 +69,16 @@ func (s *Server) makeReport(ctx context.Context, tx pgx.Tx, due *mailstore.Repor
 		written.Recipients = append(written.Recipients, recipient)
 	}
 	var body bytes.Buffer
-	if err := written.Write(&body); err != nil {
+	if err := written.Write(&body); isIncomplete(err) || isGone(err) {
+		// Its sender is informed all the same, and the reports behind it are not held up.
+		s.config.Logger.Error("a message that is reported cannot be read; its report goes without it", "message", due.MessageID, "error", err)
+		body.Reset()
+		written.HeadersOnly, written.Original = true, strings.NewReader(unreadableOriginal)
+		err = written.Write(&body)
+		if err != nil {
+			return fmt.Errorf("write it: %w", err)
+		}
+	} else if err != nil {
 		return fmt.Errorf("write it: %w", err)
 	}
 	recipients := []string{due.Sender}

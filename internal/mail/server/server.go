@@ -41,6 +41,9 @@ const (
 	grace = 30 * time.Second
 )
 
+// DefaultLease is how long what a daemon had in its hands waits for others when it was killed.
+const DefaultLease = send.DefaultLease
+
 // Config says what mail transport works with. Only Pool is needed.
 type Config struct {
 	// Pool leads to the database, as a role that holds the right SERVE.
@@ -63,7 +66,7 @@ type Config struct {
 	Version string
 	// NameServers are asked for next hops, as host:port; none means those of the machine.
 	NameServers []string
-	// Lease is how long what this daemon has in its hands is its own after it was killed; 0 means 5 minutes.
+	// Lease is how long what this daemon has in its hands is its own after it was killed; 0 means [DefaultLease].
 	Lease time.Duration
 	// Bindings are those, of the bindings of receive connectors, that this daemon listens on; none means all.
 	Bindings []netip.AddrPort

@@ -4,13 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-broker/parley/internal/mail/parts"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
@@ -56,17 +51,25 @@ func (s *Server) deliverClaimed(ctx context.Context, claimed mailstore.ForServic
 	size, renewed := 0, time.Now()
 	for i, m := range claimed.Messages {
 		if time.Since(renewed) > readingRenewal {
-			if err := mailstore.Renew(ctx, s.config.Pool, claimed.Leases, readingLease); err != nil {
+			if _, _, err := mailstore.Renew(ctx, s.config.Pool, claimed.Leases, readingLease, true); err != nil {
 				return delivered, err //nolint:wrapcheck // It says what failed.
 			}
 			renewed = time.Now()
 		}
 		encoded, err := s.readParts(ctx, m)
-		if err != nil {
+		switch {
+		case err == nil:
+			items, parsed = append(items, m.Item), append(parsed, encoded)
+		case isIncomplete(err):
+			// Its receiver would take a part of it for the whole.
+			if err := s.deferItem(ctx, claimed.Leases, m.Item, incomplete, err.Error()); err != nil {
+				return delivered, err
+			}
+			delivered++
+		default:
 			return delivered, err
 		}
-		items, parsed = append(items, m.Item), append(parsed, encoded)
-		if size += len(encoded); size < deliveredAtOnce && i < len(claimed.Messages)-1 {
+		if size += len(encoded); len(items) == 0 || size < deliveredAtOnce && i < len(claimed.Messages)-1 {
 			continue
 		}
 		settled, err := s.deliverRead(ctx, claimed.Leases, items, parsed)
@@ -82,7 +85,7 @@ func (s *Server) deliverClaimed(ctx context.Context, claimed mailstore.ForServic
 // unreadable is what is said of a message that is not where it should be.
 var unreadable = []byte(`{"parsed": {"state": "` + parts.None + `", "problems": [{"problem": "UNREADABLE"}]}}`)
 
-// readParts reads of what a message is made, as JSON. How it is built is no error, nor is a body that the database does not give.
+// readParts reads of what a message is made, as JSON. How it is built is no error, nor is a body that is gone.
 func (s *Server) readParts(ctx context.Context, m mailstore.ForService) ([]byte, error) {
 	if m.BodyHolder == 0 {
 		return nil, nil
@@ -91,8 +94,7 @@ func (s *Server) readParts(ctx context.Context, m mailstore.ForService) ([]byte,
 	defer func() { _ = body.Close() }()
 	message, err := parts.Read(body, parts.Usual)
 	if err != nil {
-		refused, isRefused := errors.AsType[*pgconn.PgError](err)
-		if errors.Is(err, io.ErrUnexpectedEOF) || isRefused && strings.HasPrefix(refused.Code, "PS") {
+		if isGone(err) {
 			s.config.Logger.Warn("a message for a service cannot be read", "message", m.BodyHolder, "error", err)
 			return unreadable, nil
 		}

@@ -64,12 +64,17 @@ func Claim(
 	return claimed, nil
 }
 
-// Renew extends leases that are not over.
-func Renew(ctx context.Context, db pgdb.DB, leases []int64, lease time.Duration) error {
-	if _, err := db.Exec(ctx, "select parley_mail._p_renew($1::bigint[], $2::interval)", leases, lease); err != nil {
-		return pgdb.StatementError(err, "renew leases of messages")
+// Renew extends leases, and gives those that it has extended and those that are over or finished. Without waits one that another
+// transaction has locked is in neither.
+func Renew(
+	ctx context.Context, db pgdb.DB, leases []int64, lease time.Duration, waits bool,
+) (renewed, gone []int64, err error) {
+	err = db.QueryRow(ctx, "select renewed, gone from parley_mail._p_renew($1::bigint[], $2::interval, $3::boolean)", leases, lease, waits).
+		Scan(&renewed, &gone)
+	if err != nil {
+		return nil, nil, pgdb.StatementError(err, "renew leases of messages")
 	}
-	return nil
+	return renewed, gone, nil
 }
 
 // Outcomes are what became of recipients, an element of each column for each of them; Released are messages that were not tried.
@@ -123,18 +128,30 @@ func ReportHops(ctx context.Context, db pgdb.DB, h Hops) error {
 	return nil
 }
 
-// ReadBody reads chunks of a body from first on, at most count.
-func ReadBody(ctx context.Context, db pgdb.DB, content, holder int64, first, count int) ([][]byte, error) {
-	rows, err := db.Query(ctx, "select body from parley_mail._p_read_body($1::bigint, $2::bigint, $3::integer, $4::integer) order by number",
-		content, holder, first, first+count-1)
-	if err != nil {
-		return nil, pgdb.StatementError(err, "read the body of a message")
+// Piece is some of the chunks of a body.
+type Piece struct {
+	Chunks [][]byte
+	// Of is how many chunks the body has, and Bytes how many bytes.
+	Of    int
+	Bytes int64
+}
+
+// ReadBody reads chunks of a body from first on, at most count. It fails with PS010 where the database has fewer of them than belong to
+// the body, and with PS003 where the body is gone; first is one that the body has.
+func ReadBody(ctx context.Context, db pgdb.DB, content, holder int64, first, count int) (piece Piece, err error) {
+	rows, err := db.Query(ctx, `select body, chunks, bytes from parley_mail._p_read_body($1::bigint, $2::bigint, $3::integer, $4::integer)
+		order by number`, content, holder, first, first+count-1)
+	if err == nil {
+		var chunk []byte
+		_, err = pgx.ForEachRow(rows, []any{&chunk, &piece.Of, &piece.Bytes}, func() error {
+			piece.Chunks, chunk = append(piece.Chunks, chunk), nil
+			return nil
+		})
 	}
-	chunks, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
 	if err != nil {
-		return nil, pgdb.StatementError(err, "read the body of a message")
+		return Piece{}, pgdb.StatementError(err, "read the body of a message")
 	}
-	return chunks, nil
+	return piece, nil
 }
 
 // UnneededBodies gives those of some messages that are there no more: nobody needs their bodies.
