@@ -238,3 +238,73 @@ func TestClaimWaitsForWork(t *testing.T) {
 	b.putWork("a", 1, 1)
 	b.requireClaimed(<-claimed, []string{"a 1"})
 }
+
+// What was in the hands of somebody who is gone stands in front of everything else, in its order, whatever came since and whoever takes it
+// back.
+func TestWorkOfALeaseThatRanOutKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	for _, back := range []string{"expire_leases()", "take_back_leases('mail')", "expire_leases(1)"} {
+		t.Run(back, func(t *testing.T) {
+			t.Parallel()
+			b := newStore(t)
+			b.exec("select parley_store.set_lane('mail', 'a', lease_max => 1)")
+			b.putWork("a", 1, 3)
+			b.requireClaimed(b.claimNext(2, 1), []string{"a 1", "a 2"})
+			b.putWork("a", 4, 5)
+			b.lapse()
+			b.exec("select * from parley_store." + back)
+			b.requireClaimed(b.claimNext(10, 1), []string{"a 1", "a 2", "a 3", "a 4", "a 5"})
+			equal(b.session, 0, "select max(attempts) from parley_store.work_items")
+		})
+	}
+}
+
+// Each failure takes the next step of the policy, from the first on, whether the policy is that of the lane or one that the holder names.
+func TestFailedWorkTakesTheStepsOfItsPolicyInOrder(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.exec("select parley_store.set_retry_policy('steps', 'STEPS', '1 hour', '{1, 2}', '{1 minute, 10 minutes}', jitter => 0, expires_after => '90 days')")
+	b.exec("select parley_store.set_lane('mail', 'a', retry_policy => 'steps'), parley_store.set_lane('mail', 'b')")
+	b.putWork("a", 1, 1)
+	b.putWork("b", 2, 2)
+	for failures, minutes := range []int{1, 10, 10, 60, 60} {
+		for lane, named := range map[string]string{"a": "", "b": ", retry_policy => 'steps'"} {
+			b.claim(lane, 1)
+			b.exec("select parley_store.retry_work(e.lease_id, error => 'x'" + named + ") from parley_store._p_lease as e")
+			equal(b.session, minutes, `select round(extract(epoch from d.due_at - clock_timestamp()) / 60)::integer
+				from parley_store._p_delayed_item as d join parley_store._p_lane as l using (lane_id) where l.lane = $1`, lane)
+			equal(b.session, failures+1, "select d.attempts::integer from parley_store._p_delayed_item as d join parley_store._p_lane as l using (lane_id) where l.lane = $1", lane)
+			b.exec("select parley_store._p_make_ready(array(select d.item_id from parley_store._p_delayed_item as d))")
+		}
+	}
+}
+
+// A lease is renewed from now on, never by what is left of it, and many say which of them are gone; one that another transaction has locked
+// holds up none of the others.
+func TestManyLeasesAreRenewedTogether(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.putWork("a", 1, 4)
+	for range 3 {
+		b.claim("a", 1)
+	}
+	ids := values[int64](b.session, "select e.lease_id from parley_store._p_lease as e order by e.lease_id")
+	b.exec("update parley_store._p_lease set until = clock_timestamp() + interval '1 hour' where lease_id = $1", ids[0])
+	b.exec("select parley_store.complete_work($1)", ids[2])
+	const renew = "select concat_ws(' ', r.renewed, r.gone) from parley_store.renew_leases($1::bigint[], '30 seconds', $2) as r"
+	const left = "select round(extract(epoch from e.until - clock_timestamp()))::integer from parley_store._p_lease as e where e.lease_id = $1"
+	equal(b.session, fmt.Sprintf("{%d,%d} {%d,%d}", ids[0], ids[1], ids[2], 99), renew, append(ids, 99), true)
+	equal(b.session, 30, left, ids[0])
+	equal(b.session, 30, left, ids[1])
+
+	busy := b.begin()
+	busy.exec("select parley_store.complete_work($1)", ids[0])
+	b.exec("update parley_store._p_lease set until = clock_timestamp() + interval '5 seconds' where lease_id = $1", ids[1])
+	equal(b.session, fmt.Sprintf("{%d} {}", ids[1]), renew, ids[:2], false)
+	equal(b.session, 30, left, ids[1])
+	busy.commit()
+	equal(b.session, fmt.Sprintf("{%d} {%d}", ids[1], ids[0]), renew, ids[:2], false)
+	for _, lease := range []string{"0.9 seconds", "25 hours", "null"} {
+		b.fails("PS002", fmt.Sprintf("select parley_store.renew_leases('{1}', %s)", map[bool]string{true: "null", false: "interval '" + lease + "'"}[lease == "null"]))
+	}
+}

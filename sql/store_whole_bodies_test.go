@@ -99,7 +99,7 @@ func TestAGenerationOfACopyIsGivenBack(t *testing.T) {
 	equal(b.session, 0, "select count(*)::int from parley_store._p_content_chunk")
 }
 
-// Whoever reads a body of which chunks are missing is told, and gets nothing; no more rows are not the end.
+// Whoever reads a body of which chunks are missing gets an error and nothing else; no more rows are not the end.
 func TestAPartOfABodyIsNoBody(t *testing.T) {
 	t.Parallel()
 	b := newStore(t)

@@ -177,7 +177,7 @@ var withinReach = map[string]string{
 	"parley_mail._p_record_outcomes(bigint[],bigint[],bigint[],integer[],text[],integer[],text[],text[],text[],bigint[],bigint[]," +
 		"text[],integer[],integer[],text[],text[],parley.caller)": asksTheRight,
 	"parley_mail._p_maintain(boolean,parley.caller)":                                     asksTheRight,
-	"parley_mail._p_renew(bigint[],interval,parley.caller)":                              asksTheRight,
+	"parley_mail._p_renew(bigint[],interval,boolean,parley.caller)":                      asksTheRight,
 	"parley_mail._p_report_hops(text[],text[],timestamp with time zone[],parley.caller)": asksTheRight,
 
 	"parley_mail._p_accept(parley_mail._p_arriving[],parley.caller)": asksTheRight,

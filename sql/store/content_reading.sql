@@ -1,8 +1,8 @@
 -- How content is read: by who refers to it.
 --
 -- No more rows are not the end of a body. A reader knows from open_content how many bytes and chunks it has, and fails
--- where it gets others. read_chunks and read_bytes hold that for their callers; who fetches the rows of read_content one
--- by one counts them himself, as internal/store/content does.
+-- where it gets others. read_chunks and read_bytes hold that for their callers; a caller that fetches the rows of
+-- read_content one by one counts them itself, as internal/store/content does.
 --
 -- A generation is truncated when nobody has it locked. read_content plans over all of them, and so locks all to the end
 -- of its transaction: for transactions that end soon, as those of a daemon. read_chunks locks the one in which the body
@@ -147,8 +147,8 @@ $$;
 
 comment on function parley_store.read_bytes(bigint, text, bigint, bigint, bigint) is
 'Gives a body, or a piece of it, in one value: never less than the body has.
-Arguments: content_id; system and holder, who refers to it; from_byte, where to begin; bytes, how many at most: null, all
-to the end.
+Arguments: content_id; system and holder, who refers to it; from_byte, where to begin; bytes, how many at most (null:
+all to the end).
 Errors: PS003 the holder does not refer to it, PS010 bytes are missing.';
 
 create view parley_store.contents as

@@ -54,7 +54,7 @@ func (l *leased) set(isAway, isGone bool) {
 type slow struct {
 	takes, answers time.Duration
 	mu             sync.Mutex
-	ends           []error // what each message that came to its end was told
+	ends           []error // of each message that came to its end, why it must not end
 	cancelled      int
 }
 
@@ -152,7 +152,7 @@ func TestWhatIsSentUnderALeaseThatIsOverIsCancelled(t *testing.T) {
 	})
 }
 
-// A host that has the end of a message is heard: it says whether the recipients have it. What comes behind it in the batch does not begin.
+// The answer of a host that has the end of a message counts: it says whether the recipients have it. What comes behind it in the batch does not begin.
 func TestAnAnswerIsAwaitedThoughTheLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

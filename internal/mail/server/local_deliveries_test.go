@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"errors"
+	"fmt"
 	netsmtp "net/smtp"
 	"testing"
 	"time"
@@ -56,4 +57,34 @@ func TestTableThatFailsItsTransactionHoldsUpNoOtherMail(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.await("mail for the other table", func() bool { return h.text("select count(*)::text from public.box") == "2" })
+}
+
+// Before each message that is delivered by itself the leases of all that wait are renewed, for longer than it may take: none of them comes
+// into the hands of another daemon because those before it take long.
+func TestLeasesAreRenewedBeforeEachMessageThatIsDeliveredByItself(t *testing.T) {
+	t.Parallel()
+	h := newHub(t)
+	h.exec(`create function public.fail_late() returns trigger language plpgsql as $$
+		begin
+			if current_setting('statement_timeout') = '10s' then
+				perform pg_sleep(0.7);
+			end if;
+			raise exception 'it is late' using errcode = '23503';
+		end $$;
+		create constraint trigger late after insert on public.orders deferrable initially deferred for each row execute function public.fail_late()`)
+	h.exec("select parley_mail.send('ann', array['orders@example.org'], n::text, '') from generate_series(1, 3) as n")
+	h.exec("select parley_mail._p_categorize()")
+	h.start()
+	for n := range 3 {
+		h.await(fmt.Sprintf("message %d of those that are delivered alone", n+1), func() bool {
+			return h.text(`select (select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep')
+				|| ' ' || (select count(*) from parley_mail.waiting_recipients where attempts > 0)`) == fmt.Sprint("1 ", n)
+		})
+		// What its own transaction has renewed nobody sees, and goes when it fails.
+		if left := h.text("select extract(epoch from min(until) - clock_timestamp())::integer::text from parley_store._p_lease"); len(left) < 2 || left < "30" {
+			t.Errorf("while message %d is delivered the lease lasts for %s s", n+1, left)
+		}
+		// It waits for that transaction.
+		h.exec("update parley_store._p_lease set until = clock_timestamp() + interval '3 seconds'")
+	}
 }

@@ -140,7 +140,7 @@ func TestHeadersOfOurOwnNodesStayInside(t *testing.T) {
 			h.exec(`select parley_mail.alter_object('send connector', 'outbound', jsonb_build_object('keep_headers', $1::jsonb))`, keep)
 			// As a message that one of our nodes has brought in: what is submitted comes without such fields.
 			h.submit("x@c.example")
-			h.exec(`update parley_mail._p_message set body = convert_to($1, 'UTF8')`,
+			h.exec(`update parley_mail._p_message set body = convert_to($1, 'UTF8'), size = octet_length($1)`,
 				"Received: from x by y\r\nX-Parley-Organization-Id: 1\r\nX-Parley-Forest-Id:\r\n 2\r\nSubject: hello\r\nFrom: ann@example.org\r\n\r\nX-Parley-Forest-Id: of the body\r\n")
 			h.run(server.Config{NameServers: []string{"127.0.0.1:1"}})
 			h.await("the mail", func() bool { return len(h.relayed()) == 1 })

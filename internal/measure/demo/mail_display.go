@@ -67,7 +67,7 @@ func mailCounts(r *MailResult) []count {
 		{"again, as a daemon was killed before it recorded a reply", int64(r.Unrecorded)},
 		{"lost", int64(r.Lost)},
 		{"arrived, never sent", int64(r.NeverSent)},
-		{"doubled", int64(r.Duplicated)},
+		{"doubled otherwise", int64(r.Duplicated)},
 		{"changed", int64(r.Changed)},
 		{"arrived and reported as failed", int64(r.Contradicts)},
 		{"left behind in queues", r.LeftBehind.total()},

@@ -116,7 +116,7 @@ func (r *MailResult) wrongs() (wrong []string) {
 	}{
 		{r.Lost, "lost"},
 		{r.NeverSent, "arrived though never sent"},
-		{r.Duplicated, "doubled"},
+		{r.Duplicated, "doubled without a connection or a daemon that died"},
 		{r.Changed, "changed"},
 		{r.Contradicts, "reported as failed though they arrived"},
 		{int(r.LeftBehind.total()), "left behind"},
@@ -134,6 +134,9 @@ func (r *MailResult) wrongs() (wrong []string) {
 	return wrong
 }
 
+// repeats is how many letters came twice because nobody could know, or had recorded, what a host replied.
+func (r *MailResult) repeats() int { return r.Uncertain + r.Unrecorded }
+
 // Verdict states in a sentence how the demo ended.
 func (r *MailResult) Verdict() string {
 	if wrong := r.wrongs(); len(wrong) > 0 {
@@ -141,7 +144,7 @@ func (r *MailResult) Verdict() string {
 	}
 	text := fmt.Sprintf("All %s letters arrived unchanged, none of the %s that were rolled back did, though the relay was away for a while "+
 		"and a daemon was killed.", thousands(int64(r.Arrived)), thousands(r.RolledBack))
-	if repeats := r.Uncertain + r.Unrecorded; repeats > 0 {
+	if repeats := r.repeats(); repeats > 0 {
 		text += fmt.Sprintf(" %s came twice, because the connection or the daemon died between the end of a letter and the record of its "+
 			"reply.", thousands(int64(repeats)))
 	}

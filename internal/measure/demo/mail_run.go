@@ -21,12 +21,12 @@ import (
 var mailObjects string
 
 const (
-	// mailLease is how long what a daemon had in its hands waits for the other when it was killed.
-	mailLease = 3 * time.Second
+	// mailLease is how long what a daemon had in its hands waits for the other when it was killed: the default of parley mail serve.
+	mailLease = 30 * time.Second
 	// mailDaemons work on the database.
 	mailDaemons = 2
 	// mailPatience is how long the rest may take at the end while nothing moves.
-	mailPatience = 30 * time.Second
+	mailPatience = 2*mailLease + 30*time.Second
 )
 
 // mailRun is a run under way.
@@ -194,7 +194,7 @@ func (r *mailRun) startDaemon(ctx context.Context, number int) error {
 	daemon, err := site.StartDaemon(ctx, site.DaemonConfig{
 		Program: r.config.Program, Name: fmt.Sprint("daemon", number+1), Folder: r.folder.Path, Mail: true, ReadyAt: r.addresses[number],
 		DSNs: []string{ownDSN(r.config.DSN, r.config.Database)},
-		Args: []string{"--binding", r.addresses[number], "--lease", mailLease.String()},
+		Args: []string{"--binding", r.addresses[number]},
 	})
 	if err != nil {
 		return fmt.Errorf("start a daemon: %w", err)
