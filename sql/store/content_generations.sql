@@ -2,9 +2,9 @@
 --
 -- Deleting chunks one by one would write each of them again into the log and leave it to vacuum. So the chunks stand in
 -- a ring of eight tables, partitions of one, of which one is written; it is left for the next empty one after an hour,
--- and truncated when no body in it is left and no snapshot shows one there any more. A generation that is old and nearly
--- empty is emptied: the bodies that are still there move to the partition of the long-lived, slot 0, where they are
--- deleted one by one.
+-- and truncated when no body in it is left and no snapshot shows one there any more. A generation that is old and
+-- nearly empty is emptied: the bodies that are still there move to the partition of the long-lived, slot 0, where they
+-- are deleted one by one.
 --
 -- Why a ring of tables that are there from the beginning, and not partitions that come and go: to attach or to drop a
 -- partition locks the parent, and so waits for every reader and stops every other. TRUNCATE locks the one partition,
