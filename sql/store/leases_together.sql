@@ -62,7 +62,9 @@ begin
   found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
   if waits is not false then
     perform from parley_store._p_lease as e where e.lease_id = any (lease_ids) order by e.lease_id for update;
-    renewed := array(select e.lease_id from parley_store._p_lease as e where e.lease_id = any (lease_ids));
+    renewed := array(
+      select e.lease_id from parley_store._p_lease as e where e.lease_id = any (lease_ids) order by e.lease_id
+    );
   else
     renewed := array(
       select e.lease_id
@@ -77,6 +79,7 @@ begin
     select u.lease_id
     from unnest(lease_ids) as u (lease_id)
     where not exists (select from parley_store._p_lease as e where e.lease_id = u.lease_id)
+    order by u.lease_id
   );
 end
 $$;

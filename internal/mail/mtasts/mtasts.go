@@ -9,6 +9,7 @@ package mtasts
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -184,7 +185,15 @@ func (p *Policies) read(ctx context.Context, domain string) (*Policy, error) {
 	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != "text/plain" {
 		return nil, fmt.Errorf("the policy is of type %q and not text/plain", response.Header.Get("Content-Type"))
 	}
-	return Parse(io.LimitReader(response.Body, maximumPolicy))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maximumPolicy+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the policy: %w", err)
+	case len(text) > maximumPolicy:
+		// A part of a policy names a part of the hosts.
+		return nil, fmt.Errorf("the policy has more than %d bytes", maximumPolicy)
+	}
+	return Parse(bytes.NewReader(text))
 }
 
 // Parse reads a policy (RFC 8461 section 3.2). Fields that are not known are passed over; of a field that occurs again the first counts.

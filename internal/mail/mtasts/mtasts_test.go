@@ -206,6 +206,18 @@ func TestPolicyHoldsWhenNothingMoreCanBeRead(t *testing.T) {
 	}
 }
 
+// Of a policy that is longer than is read nothing holds: a part of it would name a part of the hosts.
+func TestPolicyThatIsTooLongIsNone(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[int]bool{64 << 10: true, 64<<10 + 1: false} {
+		d := newDomain(t)
+		d.text.Store(policy + strings.Repeat("x", length-len(policy)))
+		if got := d.policies().Of(t.Context(), "example.com"); (got != nil) != want {
+			t.Errorf("of a policy of %d bytes there holds %+v", length, got)
+		}
+	}
+}
+
 func TestDomainWithoutAPolicy(t *testing.T) {
 	t.Parallel()
 	for _, record := range []string{"", "v=spf1 -all", "v=STSv1; x=1"} {

@@ -121,6 +121,9 @@ func (a *arrivals) body(ctx context.Context, tx pgx.Tx, arrival groupcommit.Arri
 			return nil, fmt.Errorf("read a body: %w", err)
 		}
 	}
+	if size != arrival.Body.Size() {
+		return nil, fmt.Errorf("read a body: %w", shortBody(size, arrival.Body.Size()))
+	}
 	if err := mailstore.FinishBody(ctx, tx, content, size, sum.Sum(nil)); err != nil {
 		return nil, fmt.Errorf("finish a body: %w", err)
 	}

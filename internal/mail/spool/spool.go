@@ -153,9 +153,29 @@ func (b *Body) Tail() io.Reader {
 		readers = append(readers, bytes.NewReader(piece))
 	}
 	if b.file != nil {
-		readers = append(readers, io.NewSectionReader(b.file, 0, b.written-b.kept))
+		left := b.written - b.kept
+		readers = append(readers, &wholeFile{from: io.NewSectionReader(b.file, 0, left), left: left})
 	}
 	return io.MultiReader(readers...)
+}
+
+// errShort means that a spool file has less than was written.
+var errShort = errors.New("the spool file has lost a part of what was written")
+
+// wholeFile reads a file that has so many bytes left, and fails where it ends before.
+type wholeFile struct {
+	from io.Reader
+	left int64
+}
+
+// Read gives the next bytes.
+func (w *wholeFile) Read(into []byte) (int, error) {
+	n, err := w.from.Read(into)
+	w.left -= int64(n)
+	if err == io.EOF && w.left > 0 { //nolint:errorlint // A section gives it as it is.
+		err = errShort
+	}
+	return n, err //nolint:wrapcheck // It is the file's.
 }
 
 // Pieces gives head and body as they are in memory, or false where part of it is in a file. The caller may keep them, and changes nothing.

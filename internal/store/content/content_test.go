@@ -132,14 +132,18 @@ func TestBodiesThatFail(t *testing.T) {
 		t.Errorf("%d bodies are there after a rollback, %v", stored, err)
 	}
 
-	broken := errors.New("broken")
-	w = contentstore.NewWriter(t.Context(), pool, holder(2))
-	source := io.MultiReader(bytes.NewReader(random(3*contentstore.ChunkBytes)), iotest.ErrReader(broken))
-	if _, err := w.ReadFrom(source); !errors.Is(err, broken) {
-		t.Errorf("ReadFrom of a source that fails gives %v", err)
-	}
-	if _, err := w.Finish(); !errors.Is(err, broken) {
-		t.Errorf("Finish gives %v", err)
+	// A connection that is cut off gives io.ErrUnexpectedEOF, which is no end.
+	for _, broken := range []error{errors.New("broken"), io.ErrUnexpectedEOF} {
+		for _, size := range []int{0, 100, 3 * contentstore.ChunkBytes, 3*contentstore.ChunkBytes + 1} {
+			w = contentstore.NewWriter(t.Context(), pool, holder(2))
+			source := io.MultiReader(bytes.NewReader(random(size)), iotest.ErrReader(broken))
+			if _, err := w.ReadFrom(source); !errors.Is(err, broken) {
+				t.Errorf("ReadFrom of a source that fails after %d bytes gives %v", size, err)
+			}
+			if _, err := w.Finish(); !errors.Is(err, broken) {
+				t.Errorf("Finish gives %v", err)
+			}
+		}
 	}
 }
 

@@ -160,14 +160,17 @@ func (s *chunkSource) fill() error {
 	if cap(w.buffer) < ChunkBytes {
 		w.buffer = append(make([]byte, 0, ChunkBytes), w.buffer...)
 	}
-	n, err := io.ReadFull(s.reader, w.buffer[len(w.buffer):ChunkBytes])
-	w.buffer = w.buffer[:len(w.buffer)+n]
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		s.isAtEnd = true
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read the body to store: %w", err)
+	// Not by io.ReadFull: its io.ErrUnexpectedEOF is that of a reader too that was cut off.
+	for len(w.buffer) < ChunkBytes {
+		n, err := s.reader.Read(w.buffer[len(w.buffer):ChunkBytes])
+		w.buffer = w.buffer[:len(w.buffer)+n]
+		if err == io.EOF { //nolint:errorlint // A reader that is at its end gives it as it is; wrapped it is a failure.
+			s.isAtEnd = true
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the body to store: %w", err)
+		}
 	}
 	return nil
 }
