@@ -3,6 +3,7 @@ package server_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -35,7 +36,7 @@ func TestNoPartOfABodyGetsToAnybody(t *testing.T) {
 	if got := h.text("select string_agg(distinct error, '; ') from (select last_error as error from parley_store.work_items) as w"); !strings.Contains(got, "PS010") {
 		t.Errorf("they say %s", got)
 	}
-	whole := h.text(size)
+	whole, _ := strconv.Atoi(h.text(size))
 	h.exec("insert into parley_store._p_content_chunk select * from public.missing")
 	h.exec("select parley_mail.retry_messages('{}')")
 	h.await("all of them", func() bool {
@@ -46,8 +47,8 @@ func TestNoPartOfABodyGetsToAnybody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(h.relayed()[0], strings.Repeat("x", 70)) || len(content) < 1_400_000 {
-		t.Errorf("of %s bytes the mailbox has %d", whole, len(content))
+	if whole < 1_400_000 || len(h.relayed()[0]) < whole || len(content) < whole {
+		t.Errorf("of %d bytes the relay has %d, and the mailbox %d", whole, len(h.relayed()[0]), len(content))
 	}
 
 	// One that never comes back.
