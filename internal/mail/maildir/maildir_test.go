@@ -60,7 +60,7 @@ func TestLinesEndAsThoseOfFiles(t *testing.T) {
 	for _, piece := range []int{1, 2, 3, 1000} {
 		store := maildir.Store{Root: t.TempDir()}
 		body := &slowReader{"A: 1\r\n\r\na\rb\r\r\nc\r\n\r\n\nd\r", piece}
-		if _, err := store.Deliver(maildir.Delivery{ID: "1", Sender: "x@y", Recipient: "a@b.example", Body: body}); err != nil {
+		if _, err := store.Deliver(maildir.Delivery{ID: "1", Sender: "x@y", Recipient: "a@b.example", Body: body, Size: 22}); err != nil {
 			t.Fatal(err)
 		}
 		found := files(t, store.Root+"/b.example/a/new/*")
