@@ -102,3 +102,30 @@ func TestAgesOfTheStoreCount(t *testing.T) {
 	b.claim("a", 1)
 	equal(b.session, true, "select until between clock_timestamp() + interval '50 seconds' and clock_timestamp() + interval '60 seconds' from parley_store._p_lease")
 }
+
+// A lane that is idle stays for its time, and goes when that is over; a share of the leases that is no whole number is rounded up, and is one
+// at least.
+func TestTimesAndSharesOfLanesCount(t *testing.T) {
+	t.Parallel()
+	b := newStore(t)
+	b.putWork("a", 1, 1)
+	b.claimNext(10, 10)
+	b.exec("select parley_store.complete_work(lease_id) from parley_store._p_lease")
+	b.claimNext(10, 10)
+	for visited, removed := range map[string]int{"2 minutes 50 seconds": 0, "3 minutes 1 second": 1} {
+		tx := b.begin()
+		tx.exec("update parley_store._p_lane_state set visited_at = clock_timestamp() - $1::interval", visited)
+		equal(tx, removed, "select parley_store.remove_idle_lanes()")
+		tx.rollback()
+	}
+	for share, leases := range map[int]int{1: 1, 20: 1, 21: 2, 50: 3, 100: 5} {
+		tx := b.begin()
+		tx.exec("select parley_store.set_lane('mail', 'b', lease_max => 5, priority_shares => array_fill($1::integer, array[10]))", share)
+		tx.putWork("b", 1, 10)
+		for range 6 {
+			tx.claim("b", 1)
+		}
+		equal(tx, leases, "select count(*)::int from parley_store._p_lease")
+		tx.rollback()
+	}
+}
