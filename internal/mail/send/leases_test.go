@@ -58,7 +58,8 @@ type slow struct {
 	cancelled      int
 }
 
-func (s *slow) Limits(send.Hop) send.Limits                         { return send.Limits{MessagesEach: 100} }
+func (s *slow) Limits(send.Hop) send.Limits { return send.Limits{MessagesEach: 100} }
+
 func (s *slow) Connect(context.Context, send.Hop) (send.Way, error) { return &slowWay{slow: s}, nil }
 
 type slowWay struct {

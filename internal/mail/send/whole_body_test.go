@@ -22,8 +22,10 @@ func TestAHostGetsAWholeMessageOrNoEnd(t *testing.T) {
 		"ends early":    {len(text) + 1, strings.NewReader(""), nil, "4.4.2 read the message: it ended after 20 of 21 bytes"},
 		"is longer":     {len(text) - 1, strings.NewReader(""), nil, "4.4.2 read the message: it ended after 20 of 19 bytes"},
 		"is unreadable": {len(text), failing{}, nil, "4.4.2 read the message: gone"},
-		"is ours no more": {len(text), strings.NewReader(""), errors.New("the lease is over"),
-			"4.3.2 the message was not sent to its end: the lease is over"},
+		"is ours no more": {
+			len(text), strings.NewReader(""), errors.New("the lease is over"),
+			"4.3.2 the message was not sent to its end: the lease is over",
+		},
 	} {
 		for _, lmtp := range []bool{false, true} {
 			h := &host{lmtp: lmtp, extensions: []string{"8BITMIME", "SMTPUTF8"}}
