@@ -21,8 +21,10 @@ func TestEverySequenceThatIsBehindIsFoundAndPutRight(t *testing.T) {
 	b.exec(world)
 	b.conversation()
 	b.exec("select parley.create_queue('Simple', kind => 'SIMPLE')")
-	b.exec("select parley.put('Simple', 'a'), parley.put('Simple', 'b', deliver_at => now() + interval '1 day')")
-	b.exec("select parley_mail.send('shop', array['x@example.com'], 'Order', 'a')")
+	b.exec("select parley.put('Simple', 'a'), parley.put('Simple', 'b', deliver_at => now() + interval '1 day') from generate_series(1, 3)")
+	b.exec("select parley.send($1::uuid, $2, 'c') from generate_series(1, 3)", b.dialogTo("//test/Answerer"), request)
+	b.exec("select parley_mail.send('shop', array['x@example.com'], 'Order ' || n, repeat('a', 20000)) from generate_series(1, 3) as g (n)")
+	b.exec("select parley_mail._p_categorize()")
 	for _, sequence := range values[string](b.session, `
 		select c.oid::regclass::text from pg_class as c
 		where c.relkind = 'S' and c.relnamespace::regnamespace::text like 'parley%' order by 1`) {
