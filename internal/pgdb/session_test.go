@@ -15,11 +15,11 @@ import (
 func changed(t *testing.T) (dsn, pooled string) {
 	t.Helper()
 	pool := parleytest.EmptyDatabase(t)
-	pooled = parleytest.PgBouncer(t, pool)
 	parleytest.ChangeSettings(t, pool, "database", parleytest.FormatSettings...)
 	parleytest.ChangeSettings(t, pool, "database", parleytest.StatementSettings...)
 	parleytest.ChangeSettings(t, pool, "database", parleytest.SessionSettings...)
-	return parleytest.DSN(t, pool), pooled
+	// Last: it keeps the sessions that it has opened.
+	return parleytest.DSN(t, pool), parleytest.PgBouncer(t, pool)
 }
 
 func connect(t *testing.T, dsn string) *pgx.Conn {
