@@ -240,7 +240,7 @@ func collectFindings(rows pgx.Rows, err error) ([]Finding, error) {
 
 // Inconsistency is something that CheckBroker found; as JSON it is a stable format.
 type Inconsistency struct {
-	ErrorNumber  int32  `json:"error_number"`
+	ErrorNumber  *int32 `json:"error_number"` // nil when Service Broker gives none to this
 	ObjectKind   string `json:"object_kind"`
 	ObjectName   string `json:"object_name"`
 	Finding      string `json:"finding"`

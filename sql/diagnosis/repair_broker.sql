@@ -1,6 +1,20 @@
 -- CHECK and REPAIR: what the check of diagnosis/check_broker.sql found, reported with what can
 -- be done, or done (spec 9.2).
 
+-- A system has its own by a function _p_check_contents(repair boolean) in its schema parley_NAME, which belongs to the
+-- owner of the schema parley, and gives the columns object_kind, object_name, finding.
+create view parley._p_checked_systems as
+select n.nspname as schema
+from pg_proc as p
+join pg_namespace as n on n.oid = p.pronamespace
+where n.nspname like E'parley\\_%' and p.proname = '_p_check_contents'
+  and pg_get_function_identity_arguments(p.oid) = 'repair boolean'
+  and p.proowner = (select o.nspowner from pg_namespace as o where o.nspname = 'parley')
+  and n.nspowner = p.proowner;
+
+comment on view parley._p_checked_systems is
+'Schemas of systems on the broker that check their own contents: of the same owner, with a function _p_check_contents.';
+
 create function parley.check_broker(repair boolean default false, caller parley.caller default parley.current_caller())
 returns table (
   error_number integer, level text, object_kind text, object_name text, finding text, repair_number integer,
@@ -45,6 +59,13 @@ begin
     end if;
     return next;
   end loop;
+  for v_found in select s.schema from parley._p_checked_systems as s order by s.schema loop
+    return query execute format(
+      'select null::integer, ''ERROR'', c.object_kind, c.object_name, c.finding, null::integer, $1
+      from %I._p_check_contents($1) as c',
+      v_found.schema
+    ) using coalesce(repair, false);
+  end loop;
   return query
   select t.error_number, 'INFO', 'total', t.what, t.total || ' ' || t.what, null::integer, false
   from (
@@ -69,7 +90,8 @@ object_name; finding, in words; repair_number, the number that Service Broker gi
 repaired, whether it was done just now.
 Repairs: priorities, services, contracts, conversations and groups are dropped or lose what does not exist; validation
 functions are detached; rows of queues and of the transmission queue removed; activation switched off; missing views of
-queues created. Far sides get an Error message.
+queues created. Far sides get an Error message. Of mail, work items whose messages are gone are dropped, and messages
+that no work item stands for are categorized anew.
 Arguments: repair, whether to repair what is found.
 Errors: 15151 not an administrator.
 Source: spec 9.2.';

@@ -93,6 +93,7 @@ begin
   return case task
     when 'taken back' then parley_mail._p_take_back_lost()
     when 'removals' then parley_mail._p_finish_removals()
+    when 'orphaned work' then parley_mail._p_sweep_orphans()
     when 'held queues' then parley_mail._p_suspend_held()
     when 'configuration' then parley_mail._p_follow_configuration()
     when 'resubmitted' then parley_mail._p_resubmit_retrying()
@@ -158,8 +159,8 @@ begin
   -- other roles have most to do with is last.
   foreach task in array array[
     'taken back', 'removals', 'held queues', 'configuration', 'resubmitted', 'delays', 'expired', 'kept bodies',
-    'stored attachments', 'remembered deliveries', 'idempotency keys', 'poison', 'roles that are gone', 'timers',
-    'status queue', 'ended conversations'
+    'stored attachments', 'remembered deliveries', 'idempotency keys', 'poison', 'orphaned work',
+    'roles that are gone', 'timers', 'status queue', 'ended conversations'
   ] loop
     continue when task in ('configuration', 'resubmitted') and resubmits is false;
     done := null;

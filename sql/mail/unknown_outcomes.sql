@@ -101,6 +101,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_late parley_mail._p_outcome[];
+  v_queues text[];
 begin
   -- By address: who was categorized anew meanwhile may have another number.
   v_late := array(
@@ -116,7 +117,18 @@ begin
     order by r.message_id, r.ordinal
   );
   if v_late <> '{}' then
+    v_queues := array(
+      select r.lane
+      from unnest(v_late) with ordinality as u
+      join parley_mail._p_recipient as r on r.message_id = u.message_id and r.ordinal = u.ordinal
+      order by u.ordinality
+    );
     perform parley_mail._p_finish_recipients(v_late);
+    -- In whatever state and queue it is by now: nobody claims what is suspended, and an operator who resumes what is
+    -- left in the queue of poison would send the whole message again.
+    perform parley_mail._p_drop_orphans(
+      array(select u.message_id from unnest(v_late) with ordinality as u order by u.ordinality), v_queues
+    );
   end if;
   return cardinality(v_late);
 end
@@ -124,6 +136,6 @@ $$;
 
 comment on function parley_mail._p_finish_late(parley_mail._p_outcome[]) is
 'Records, of outcomes whose lease is over, that something was delivered: it is not sent again where it still waits.
-Gives how many recipients. What is left of their items goes when they are claimed.
+Gives how many recipients. Their items go with them; what others have in their hands they complete.
 Arguments: outcomes, with addresses; without them nothing is recorded.
 Source: spec mail 1 (rule 3), 15.3.';
