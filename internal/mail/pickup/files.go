@@ -1,6 +1,7 @@
 package pickup
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -91,7 +92,7 @@ var clash = regexp.MustCompile(`(~[0-9]{19,20})+$`)
 
 // rename gives a file another ending, and a time where there is such a file.
 func (b files) rename(name, ending string) (renamed string, err error) {
-	stem := strings.TrimSuffix(name, filepath.Ext(name))
+	stem := mark.ReplaceAllString(strings.TrimSuffix(name, filepath.Ext(name)), "")
 	renamed = stem + ending
 	for { // unlike a rename, a link takes the place of no file
 		err := b.root.Link(name, renamed)
@@ -117,21 +118,49 @@ func (b files) isSame(one, other string) bool {
 	return errFirst == nil && errSecond == nil && os.SameFile(first, second)
 }
 
-// recover makes files ready again that a process had begun with. What it had submitted is not submitted twice: the store knows the key.
-func (f *Folder) recover() error {
-	box, err := openFiles(f.Path)
-	if err != nil {
-		return err
+// mark is what begin puts behind the name of a file: it is of this file alone, whatever others have its name, its text and its time.
+var mark = regexp.MustCompile(`~[A-Z2-7]{26}$`)
+
+// longestName is how many bytes the name of a file may have.
+const longestName = 255
+
+// begin gives a file a name that says that somebody has begun with it. Files that programs call .tmp have no mark, and are never ours.
+func (b files) begin(name string) (begun string, err error) {
+	behind := "~" + rand.Text() + working
+	stem := strings.TrimSuffix(name, filepath.Ext(name))
+	begun = stem[:min(len(stem), longestName-len(behind))] + behind
+	// Nobody knows the new name before, so that no other file has it.
+	if err := b.root.Rename(name, begun); err != nil {
+		return "", fmt.Errorf("rename a message file: %w", err)
 	}
-	defer box.close()
-	names, err := box.names(working, true)
-	if err != nil {
-		return err
+	return begun, nil
+}
+
+// begun gives the files that somebody has begun with.
+func (b files) begun() (names []string, err error) {
+	names, err = b.names(working, true)
+	return slices.DeleteFunc(names, func(name string) bool { return markOf(name) == "" }), err
+}
+
+// markOf gives the mark in a name, or "".
+func markOf(name string) string { return mark.FindString(strings.TrimSuffix(name, filepath.Ext(name))) }
+
+// hold opens a file that was begun, and keeps every other process from it until it is closed or this process ends. It gives none where
+// another process holds the file, or has finished it.
+func (b files) hold(name string) (file *os.File, info fs.FileInfo, err error) {
+	file, info, err = b.open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
 	}
-	for _, name := range names {
-		if _, err := box.rename(name, ready); err != nil {
-			return err
+	if err != nil {
+		return nil, nil, err
+	}
+	// Who held it until now may have finished it since it was opened.
+	if lock(file) {
+		if named, err := b.root.Lstat(name); err == nil && os.SameFile(info, named) {
+			return file, info, nil
 		}
 	}
-	return nil
+	_ = file.Close()
+	return nil, nil, nil
 }

@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -61,9 +63,6 @@ const (
 // Run polls the folder until the context is cancelled.
 func (f *Folder) Run(ctx context.Context) error {
 	f.setDefaults()
-	if err := f.recover(); err != nil {
-		return err
-	}
 	ticker := time.NewTicker(f.Poll)
 	defer ticker.Stop()
 	hasFailed := false
@@ -116,17 +115,17 @@ func (f *Folder) once(ctx context.Context) error {
 		return err
 	}
 	defer box.close()
+	// Those first that a process had begun with.
+	begun, err := box.begun()
+	if err != nil {
+		return err
+	}
 	names, err := box.names(ready, false)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		select {
-		case <-ctx.Done():
-			return nil
-		default:
-		}
-		if !f.mayTake(time.Now()) {
+	for _, name := range append(begun, names...) {
+		if ctx.Err() != nil || !f.mayTake(time.Now()) {
 			return nil
 		}
 		if isDone := f.take(box, name); !isDone {
@@ -149,15 +148,27 @@ func (f *Folder) mayTake(now time.Time) bool {
 }
 
 // take submits a file: it is renamed, submitted and deleted. A file that cannot be a message is set aside under another ending; one that
-// is a message, but more than is taken, is submitted for a report to its sender alone.
+// is a message, but more than is taken, is submitted for a report to its sender alone. What another process has in its hands is left to it.
 func (f *Folder) take(box files, name string) (isDone bool) {
 	log := f.Log.With("folder", f.Path, "file", name)
-	begun, err := box.rename(name, working)
-	if err != nil {
-		log.Error("a message file could not be renamed", "error", err)
+	begun := name
+	if markOf(name) == "" || !strings.EqualFold(filepath.Ext(name), working) {
+		var err error
+		if begun, err = box.begin(name); errors.Is(err, fs.ErrNotExist) {
+			return true // another process was first
+		} else if err != nil {
+			log.Error("a message file could not be renamed", "error", err)
+			return true
+		}
+	}
+	file, info, err := box.hold(begun)
+	if err == nil && file == nil {
 		return true
 	}
-	err = f.submit(box, begun)
+	if err == nil {
+		defer func() { _ = file.Close() }() // and no earlier: nobody else submits it before it is gone
+		err = f.submit(file, info, begun)
+	}
 	var wrong *fileError
 	switch {
 	case err == nil:
@@ -173,8 +184,8 @@ func (f *Folder) take(box files, name string) (isDone bool) {
 		log.Error("a message file is no message that can be submitted", "renamed", renamed, "error", errors.Join(err, renameErr))
 		return true
 	default:
-		_, renameErr := box.rename(begun, ready)
-		log.Error("a message file could not be submitted, and stays", "error", errors.Join(err, renameErr))
+		// Under the name that it has, by which the store may know it already.
+		log.Error("a message file could not be submitted, and stays", "renamed", begun, "error", err)
 		return false
 	}
 }
@@ -185,13 +196,8 @@ type fileError struct{ err error }
 func (e *fileError) Error() string { return e.err.Error() }
 func (e *fileError) Unwrap() error { return e.err }
 
-// submit reads a file and has it stored.
-func (f *Folder) submit(box files, name string) error {
-	file, info, err := box.open(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
+// submit reads a file that was begun under a name, and has it stored.
+func (f *Folder) submit(file *os.File, info fs.FileInfo, name string) error {
 	content, isTooLarge := io.Reader(file), info.Size() > f.MessageBytes
 	if isTooLarge {
 		content = io.LimitReader(file, int64(f.HeaderBytes)+1)
@@ -199,8 +205,8 @@ func (f *Folder) submit(box files, name string) error {
 	body := f.Spool.Open()
 	defer func() { _ = body.Close() }()
 	hash := sha256.New()
-	// What a process had begun with keeps name, content and time of change. The same message put into the folder anew has another time.
-	fmt.Fprintf(hash, "%s\x00%d\x00", clash.ReplaceAllString(strings.TrimSuffix(name, filepath.Ext(name)), ""), info.ModTime().UnixNano())
+	// The mark is kept by what a process had begun with, and had by no other file, though its name, text and time be the same.
+	fmt.Fprintf(hash, "%s\x00", markOf(name))
 	header, lines, err := f.read(io.TeeReader(content, hash), body)
 	if err != nil {
 		return err

@@ -23,6 +23,8 @@ type store struct {
 	got  []message.Envelope
 	text []string
 	err  error
+	// isAnswerLost has what is stored reported as not stored.
+	isAnswerLost bool
 }
 
 func (s *store) Accept(envelope message.Envelope, body *spool.Body) (int64, error) {
@@ -38,6 +40,9 @@ func (s *store) Accept(envelope message.Envelope, body *spool.Body) (int64, erro
 	}
 	s.got, s.text = append(s.got, envelope), append(s.text, string(text))
 	s.ids[envelope.IdempotencyKey] = int64(len(s.got))
+	if s.isAnswerLost {
+		return 0, errors.New("the connection was cut")
+	}
 	return int64(len(s.got)), nil
 }
 
@@ -83,7 +88,8 @@ func (f *Folder) files(t *testing.T) (names []string) {
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
-		names = append(names, clash.ReplaceAllString(strings.TrimSuffix(entry.Name(), filepath.Ext(entry.Name())), "~")+filepath.Ext(entry.Name()))
+		stem, ending := strings.TrimSuffix(entry.Name(), filepath.Ext(entry.Name())), filepath.Ext(entry.Name())
+		names = append(names, mark.ReplaceAllString(clash.ReplaceAllString(stem, "~"), "~")+ending)
 	}
 	return names
 }
@@ -181,56 +187,97 @@ func TestFileThatCannotBeDeliveredIsReportedAndDeleted(t *testing.T) {
 	}
 }
 
+// submitted submits a file, as a process does that ends before it deletes it.
+func (f *Folder) submitted(box files, name string) error {
+	begun, err := box.begin(name)
+	if err != nil {
+		return err
+	}
+	file, info, err := box.hold(begun)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.submit(file, info, begun), file.Close())
+}
+
 // A process ends after each of its steps: the message is submitted once.
 func TestFileIsSubmittedOnceWhereverTheProcessEnds(t *testing.T) {
 	t.Parallel()
 	const text = "From: a@b\nTo: c@d\n\nx"
+	put := time.Now().Add(-time.Hour)
 	for name, crash := range map[string]func(f *Folder, box files) error{
-		"linked, old name left": func(f *Folder, _ files) error {
-			return os.Link(filepath.Join(f.Path, "a.eml"), filepath.Join(f.Path, "a.tmp"))
-		},
 		"renamed": func(_ *Folder, box files) error {
-			_, err := box.rename("a.eml", working)
+			_, err := box.begin("a.eml")
 			return err
 		},
-		"submitted": func(f *Folder, box files) error {
-			begun, err := box.rename("a.eml", working)
-			return errors.Join(err, f.submit(box, begun))
-		},
-		"submitted under a name of a clash": func(f *Folder, box files) error {
-			if err := os.WriteFile(filepath.Join(f.Path, "a.tmp"), []byte("another"), 0o600); err != nil {
-				return err
-			}
-			begun, err := box.rename("a.eml", working)
-			return errors.Join(err, f.submit(box, begun))
-		},
-		"made ready again": func(f *Folder, box files) error {
-			begun, err := box.rename("a.eml", working)
-			return errors.Join(err, f.submit(box, begun), f.recover())
+		"submitted": func(f *Folder, box files) error { return f.submitted(box, "a.eml") },
+		"submitted while its answer was lost": func(f *Folder, _ files) error {
+			s := f.Accepter.(*store)
+			s.isAnswerLost = true
+			f.poll(t)
+			s.isAnswerLost = false
+			return nil
 		},
 	} {
 		f, s := newFolder(t, false)
-		f.put(t, "a.eml", text)
+		again := func() {
+			f.put(t, "a.eml", text)
+			if err := os.Chtimes(filepath.Join(f.Path, "a.eml"), put, put); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		again()
 		if err := crash(f, f.opened(t)); err != nil {
 			t.Fatal(name, err)
 		}
 		for range 2 {
-			if err := f.recover(); err != nil {
-				t.Fatal(name, err)
-			}
 			f.poll(t)
 		}
-		left := slices.DeleteFunc(f.files(t), func(n string) bool { return strings.HasSuffix(n, bad) })
-		if len(s.got) != 1 || len(left) != 0 {
+		if left := f.files(t); len(s.got) != 1 || len(left) != 0 {
 			t.Errorf("%s: %d messages were submitted, left is %q", name, len(s.got), left)
 		}
-		f.put(t, "a.eml", text) // the same message, put there anew
-		if err := os.Chtimes(filepath.Join(f.Path, "a.eml"), time.Time{}, time.Now().Add(time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		// Another file, though its name, its text and its time are the same, as where a program copies a file there each day.
+		again()
 		if f.poll(t); len(s.got) != 2 {
-			t.Errorf("%s: a new file with the same text was taken for the old one", name)
+			t.Errorf("%s: a new file was taken for the old one", name)
 		}
+	}
+}
+
+// Two daemons of one folder, and programs that write a file under another name first.
+func TestWhatIsInOthersHandsIsLeftToThem(t *testing.T) {
+	t.Parallel()
+	f, s := newFolder(t, false)
+	f.put(t, "half.tmp", "From: a@b\nTo: c@d\n\nx")
+	f.put(t, "a.eml", "From: a@b\nTo: c@d\n\nx")
+	box := f.opened(t)
+	begun, err := box.begin("a.eml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, _, err := box.hold(begun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.poll(t)
+	if got := f.files(t); len(s.got) != 0 || !slices.Equal(got, []string{"a~.tmp", "half.tmp"}) {
+		t.Errorf("%d messages were submitted, left is %q", len(s.got), got)
+	}
+	if err := held.Close(); err != nil { // as when its process ends
+		t.Fatal(err)
+	}
+	f.poll(t)
+	if got := f.files(t); len(s.got) != 1 || !slices.Equal(got, []string{"half.tmp"}) {
+		t.Errorf("%d messages were submitted, left is %q", len(s.got), got)
+	}
+}
+
+func TestFileWithALongNameIsSubmitted(t *testing.T) {
+	t.Parallel()
+	f, s := newFolder(t, false)
+	f.put(t, strings.Repeat("n", 251)+".eml", "From: a@b\nTo: c@d\n\nx")
+	if f.poll(t); len(s.got) != 1 || len(f.files(t)) != 0 {
+		t.Errorf("%d messages were submitted, left is %q", len(s.got), f.files(t))
 	}
 }
 
@@ -243,7 +290,7 @@ func TestFilesWaitWhileTheStoreIsAwayOrUnderPressure(t *testing.T) {
 	}
 	s.err = errors.New("away")
 	f.poll(t)
-	if got := f.files(t); len(got) != 5 || got[0] != "0.eml" {
+	if got := f.files(t); len(got) != 5 || got[0] != "0~.tmp" || got[1] != "1.eml" {
 		t.Errorf("left is %q", got)
 	}
 	s.err = nil
