@@ -7,7 +7,7 @@
 --   an item goes with its last recipient   _p_finish_late drops it with an outcome that comes after its lease, which
 --     finds the item wherever it has come to meanwhile; every other outcome completes the item that it came under
 --   what is left all the same goes   the sweep of maintenance, and check_broker
--- The queue of poison is told apart: a message that was never categorized stands there without a recipient.
+-- The queue of poison differs: a message that was never categorized stands there without a recipient.
 -- Locks: items, skip locked. Cost of a sweep: that of the suspended items and those of suspended queues; sweeps take a
 -- hundredth of the time.
 
