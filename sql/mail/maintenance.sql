@@ -105,6 +105,7 @@ begin
     when 'stored attachments' then parley_mail._p_expire_attachments()
     when 'remembered deliveries' then parley_mail._p_forget_delivered()
     when 'idempotency keys' then parley_mail._p_forget_submitted()
+    when 'audit' then parley_mail._p_forget_audit()
     when 'poison' then parley_mail._p_take_dead()
     when 'status queue' then parley_mail._p_receive_replies()
     when 'ended conversations' then parley_mail._p_end_conversations()
@@ -159,7 +160,7 @@ begin
   -- other roles have most to do with is last.
   foreach task in array array[
     'taken back', 'removals', 'held queues', 'configuration', 'resubmitted', 'delays', 'expired', 'kept bodies',
-    'stored attachments', 'remembered deliveries', 'idempotency keys', 'poison', 'orphaned work',
+    'stored attachments', 'remembered deliveries', 'idempotency keys', 'audit', 'poison', 'orphaned work',
     'roles that are gone', 'timers', 'status queue', 'ended conversations'
   ] loop
     continue when task in ('configuration', 'resubmitted') and resubmits is false;
@@ -181,7 +182,9 @@ begin
     select m.task, m.done, m.error
     from parley_store.maintain(
       coalesce((v_settings ->> 'tracking_retention')::integer, 2592000) * interval '1 s',
-      coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s', leases => false
+      coalesce((v_settings ->> 'idle_queue')::integer, 180) * interval '1 s', leases => false,
+      operation_retention => coalesce((v_settings ->> 'audit_retention')::integer, 31536000) * interval '1 s',
+      pressure_retention => coalesce((v_settings ->> 'pressure_retention')::integer, 7776000) * interval '1 s'
     ) as m
   loop
     v_tasks := v_tasks || task;

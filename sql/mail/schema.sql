@@ -38,6 +38,35 @@ messages, content that was read.';
 
 create index _p_audit_at on parley_mail._p_audit (at);
 
+create function parley_mail._p_forget_audit() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_retention constant interval := coalesce((
+    select (o.settings ->> 'audit_retention')::integer from parley_mail._p_organization as o
+  ), 31536000) * interval '1 second';
+  v_forgotten integer;
+begin
+  -- Some at a time, so that no call takes long: what is left goes with the next.
+  delete from parley_mail._p_audit as a
+  where a.ctid = any (array(
+    select p.ctid
+    from parley_mail._p_audit as p
+    where p.at < clock_timestamp() - v_retention
+    order by p.at
+    limit 10000
+    for update skip locked
+  ));
+  get diagnostics v_forgotten = row_count;
+  return v_forgotten;
+end
+$$;
+
+comment on function parley_mail._p_forget_audit() is
+'Removes what administrators and operators did longer ago than the setting audit_retention says, some of it; gives how
+many.';
+
 create function parley_mail._p_record_audit(caller oid, operation text, object text, detail jsonb) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

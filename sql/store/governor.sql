@@ -90,6 +90,31 @@ comment on view parley_store.pressure_changes is 'Each change of a level, with t
 comment on column parley_store.pressure_changes.event_id is
 '15004 rose, 15005 fell, 15006 and 15007 work is refused because of a volume or of memory.';
 
+create function parley_store._p_forget_pressure(retention interval) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_forgotten integer;
+begin
+  delete from parley_store._p_pressure_change as c
+  where c.ctid = any (array(
+    select p.ctid
+    from parley_store._p_pressure_change as p
+    where p.changed_at < clock_timestamp() - retention
+    order by p.changed_at
+    limit 10000
+    for update skip locked
+  ));
+  get diagnostics v_forgotten = row_count;
+  return v_forgotten;
+end
+$$;
+
+comment on function parley_store._p_forget_pressure(interval) is
+'Removes changes of levels before a time, some of them; gives how many.
+Arguments: retention, how long they are kept.';
+
 create view parley_store.pressure_history as
 select
   w.system, w.node, w.resource, w.to_level as level, count(*) as transitions, sum(w.lasted) as total_time,

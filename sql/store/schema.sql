@@ -208,6 +208,32 @@ comment on function parley_store._p_audit(text, text, jsonb, text, integer, text
 'Records an operation. It is part of the transaction that did it.
 Arguments: done_by, on whose behalf; null for the current role.';
 
+create function parley_store._p_forget_operations(retention interval) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_forgotten integer;
+begin
+  -- Some at a time, so that no call takes long: what is left goes with the next.
+  delete from parley_store._p_operation as o
+  where o.ctid = any (array(
+    select p.ctid
+    from parley_store._p_operation as p
+    where p.done_at < clock_timestamp() - retention
+    order by p.done_at
+    limit 10000
+    for update skip locked
+  ));
+  get diagnostics v_forgotten = row_count;
+  return v_forgotten;
+end
+$$;
+
+comment on function parley_store._p_forget_operations(interval) is
+'Removes what operators have done before a time, some of it; gives how many.
+Arguments: retention, how long it is kept.';
+
 create function parley_store.take_back_relation(relation regclass) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
