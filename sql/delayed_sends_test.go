@@ -196,6 +196,18 @@ func TestSendForLaterCountsAgainstTheQuota(t *testing.T) {
 	b.requireAnswered(request + " b")
 }
 
+// Large bodies that nobody can receive yet fill the disk as well as many.
+func TestSendForLaterCountsItsBytesAgainstTheQuota(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	b.quota("bytes => 1000")
+	handle := b.dialog()
+	const send = "select parley.send_at($1::uuid, $2, repeat('x', $3), clock_timestamp() + interval '1 hour')"
+	b.exec(send, handle, request, 600)
+	b.exec(send, handle, request, 400)
+	b.refuses(10928, send, handle, request, 1)
+}
+
 func TestSendForLaterIsOfThoseWhoMaySend(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)

@@ -34,6 +34,22 @@ func TestRightsOfGetConversation(t *testing.T) {
 	equal(other, theirs, getConversation, "k")
 }
 
+// Who owns the queue of the service has a quick way; the contract may be another's.
+func TestOwnerOfAQueueNeedsTheContractForEachConversation(t *testing.T) {
+	t.Parallel()
+	b := newWorld(t)
+	name := b.role("owner")
+	b.exec("select parley.grant('REFERENCES', 'contract', '//test/Work', $1)", name)
+	b.exec("select parley.alter_authorization('queue', 'Asking', $1)", name)
+	b.exec("select parley.alter_authorization('service', '//test/Asker', $1)", name)
+	own := b.as(name)
+	handle := value[string](own, getConversation, "k")
+	own.exec("select parley.send($1::uuid, $2, 'x')", handle, request)
+	equal(own, handle, getConversation, "k")
+	b.exec("select parley.revoke('REFERENCES', 'contract', '//test/Work', $1)", name)
+	own.refuses(229, getConversation, "k")
+}
+
 func TestGetConversationRefusesBadArguments(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
