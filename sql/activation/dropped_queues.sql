@@ -9,7 +9,8 @@ create table parley._p_dropped_queue (
 );
 
 comment on table parley._p_dropped_queue is
-'One row for each queue that was used and then dropped: how much had been put on it, and what activation did for it.';
+'What queues that were used and then dropped had counted: how much had been put on them, and what activation did for
+them. A row for each, of which some are added up into one when there are a hundred.';
 
 alter table parley._p_dropped_queue replica identity full;
 
@@ -30,6 +31,22 @@ begin
   ) as t
   where q.queue_id = $1 and greatest(t.enqueued, t.started, t.aborted, t.limit_reached) > 0;
   delete from parley._p_queue_monitor as m where m.queue_id = $1;
+  if (select count(*) from parley._p_dropped_queue as d) >= 100 then
+    -- Those that others add up just now are left to them.
+    with added as (
+      delete from parley._p_dropped_queue as d
+      where d.ctid = any (array(select o.ctid from parley._p_dropped_queue as o for update skip locked))
+      returning d.enqueued, d.tasks_started, d.procedures_invoked, d.tasks_aborted, d.task_limit_reached
+    )
+
+    insert into parley._p_dropped_queue (
+      enqueued, tasks_started, procedures_invoked, tasks_aborted, task_limit_reached
+    )
+    select sum(a.enqueued), sum(a.tasks_started), sum(a.procedures_invoked), sum(a.tasks_aborted),
+      sum(a.task_limit_reached)
+    from added as a
+    having count(*) > 0;
+  end if;
 end
 $$;
 
