@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // databasePrefix begins the names of all databases of ours.
@@ -63,19 +64,25 @@ func (c *cluster) drop(ctx context.Context, d database) error {
 	return dropDatabase(ctx, c.admin, d.name)
 }
 
-// dropDatabase drops a database. Force is for sessions that an interruption left at work; it is not the first thing to try,
-// because an ordinary role may not force a vacuum of the server's own out of the way, which leaves by itself.
+// dropDatabase drops a database, and ends what sessions of ours an interruption left at work in it. It does not use FORCE, by which an
+// ordinary role may not end a vacuum of the server's own: that leaves by itself, and an attempt waits for it for five seconds.
 func dropDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
-	statement := "drop database if exists " + pgx.Identifier{name}.Sanitize()
-	_, err := conn.Exec(ctx, statement)
-	if err != nil {
-		_, err = conn.Exec(ctx, statement+" with (force)")
+	for {
+		if err := endSessions(ctx, conn, "a.datname = $1", name); err != nil {
+			return err
+		}
+		_, err := conn.Exec(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize())
+		if refused, is := errors.AsType[*pgconn.PgError](err); is && refused.Code == objectInUse && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("drop the benchmark's database %s: %w", name, err)
+		}
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("drop the benchmark's database %s: %w", name, err)
-	}
-	return nil
 }
+
+const objectInUse = "55006"
 
 // cleanUp drops every database made here, also after an interruption, which ends the context and breaks the connection.
 func (c *cluster) cleanUp(ctx context.Context) error {
@@ -87,6 +94,9 @@ func (c *cluster) cleanUp(ctx context.Context) error {
 		return fmt.Errorf("connect to drop databases %s*: %w", c.prefix, err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
+	if err := endSession(ctx, conn, c.admin.PgConn().PID()); err != nil {
+		return err
+	}
 	rows, err := conn.Query(ctx, "select datname from pg_database where starts_with(datname, $1)", c.prefix)
 	if err != nil {
 		return fmt.Errorf("find databases %s*: %w", c.prefix, err)
@@ -100,6 +110,36 @@ func (c *cluster) cleanUp(ctx context.Context) error {
 		failed = append(failed, dropDatabase(ctx, conn, name))
 	}
 	return errors.Join(failed...)
+}
+
+// endSession ends a session of ours and waits until it is gone. One whose connection was broken goes on with its statement: a database
+// that it creates would appear after all others were dropped.
+func endSession(ctx context.Context, conn *pgx.Conn, pid uint32) error {
+	return endSessions(ctx, conn, "a.pid = $1 and a.datname = current_database()", pid)
+}
+
+// endSessions ends those sessions of the role that fit a condition, and waits until they are gone.
+func endSessions(ctx context.Context, conn *pgx.Conn, condition string, argument any) error {
+	for {
+		var left int
+		// What is no session of the role must not reach the function, which would refuse.
+		err := conn.QueryRow(ctx, `
+			with ours as materialized (
+				select a.pid from pg_stat_activity as a where a.usename = current_user and a.pid <> pg_backend_pid() and `+condition+`
+			)
+			select count(pg_terminate_backend(o.pid)) from ours as o`, argument).Scan(&left)
+		if err != nil {
+			return fmt.Errorf("end the benchmark's own sessions: %w", err)
+		}
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the benchmark's own sessions do not end: %w", ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
