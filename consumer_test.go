@@ -26,7 +26,7 @@ const soon = 20 * time.Millisecond
 const never = time.Hour
 
 // patience is how long a state may take to come; only a failing test waits so long.
-const patience = time.Minute
+const patience = parleytest.Patience
 
 // logged is what a consumer logs.
 type logged struct {

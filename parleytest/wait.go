@@ -8,7 +8,7 @@ import (
 // Patience is how long a test waits for what must come: a state, a message, a lock. It is no measure of speed: a slow
 // machine needs a small part of it. It is there so that a test whose wait is in vain fails with a message, and not with the
 // package's time-out. Statements of the sessions that [Database] and [EmptyDatabase] give are cancelled after it, too.
-const Patience = time.Minute
+const Patience = 3 * time.Minute
 
 // pollInterval is how often [Until] asks.
 const pollInterval = 5 * time.Millisecond

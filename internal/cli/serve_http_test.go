@@ -95,7 +95,7 @@ func logged(t *testing.T, log io.Reader, what *regexp.Regexp) string {
 // awaitText asks until the answer says something.
 func awaitText(t *testing.T, url string, what *regexp.Regexp) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(parleytest.Patience)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -115,7 +115,7 @@ func awaitText(t *testing.T, url string, what *regexp.Regexp) {
 func await(t *testing.T, url string, status int) string {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	deadline := time.After(time.Minute)
+	deadline := time.After(parleytest.Patience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -158,7 +158,7 @@ func TestServeNotifiesTheServiceManagerWhenItIsReady(t *testing.T) {
 	expect := func(want string) {
 		t.Helper()
 		buffer := make([]byte, 100)
-		if err := socket.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		if err := socket.SetReadDeadline(time.Now().Add(parleytest.Patience)); err != nil {
 			t.Fatal(err)
 		}
 		n, err := socket.Read(buffer)

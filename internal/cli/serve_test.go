@@ -88,7 +88,7 @@ func (s *served) send(from, to int) {
 // await waits until a query gives true; meanwhile the database may be out of reach.
 func (s *served) await(query string, args ...any) {
 	s.t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(parleytest.Patience)
 	for {
 		var is *bool
 		err := s.try(func(conn *pgx.Conn) error { return conn.QueryRow(s.t.Context(), query, args...).Scan(&is) })
@@ -160,7 +160,7 @@ func startProcess(t *testing.T, logs string, args ...string) *daemonProcess {
 
 func (d *daemonProcess) awaitLog(text string) {
 	d.t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(parleytest.Patience)
 	for !strings.Contains(d.log.String(), text) {
 		if time.Now().After(deadline) {
 			d.t.Fatalf("%q was never logged", text)

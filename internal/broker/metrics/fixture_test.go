@@ -108,7 +108,7 @@ func (b *fixture) scrape() map[string]float64 {
 // until scrapes until it finds what it waits for; figures may be a second old, those of statistics two.
 func (b *fixture) until(what string, found func(samples map[string]float64) bool) {
 	b.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(parleytest.Patience)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -36,7 +36,7 @@ func (b *fixture) ready() (answer readiness) {
 
 func (b *fixture) untilReady(want bool) readiness {
 	b.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(parleytest.Patience)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"maps"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +108,9 @@ func TestEachVariantIsMeasuredAndLeavesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "decay" && os.Getenv("PARLEY_TEST_LONG") == "" {
+				t.Skip("it ages a database in nine ways: PARLEY_TEST_LONG=1 has it measured")
+			}
 			s, config := scenario(t, name), small(t)
 			report, err := s.Run(t.Context(), config)
 			if err != nil {
