@@ -51,7 +51,7 @@ func TestCountsOfDroppedQueuesAreAddedUp(t *testing.T) {
 		for n in 1..105 loop
 			perform parley.create_queue('q', kind => 'SIMPLE');
 			perform parley.put('q', 'x'::text);
-			perform parley.drop_queue('q');
+			perform parley.drop_queue('q', force => true);
 		end loop;
 	end $$`)
 	equal(b.session, 105, "select sum(enqueued) from parley._p_dropped_queue")
