@@ -14,7 +14,7 @@ import (
 const (
 	// attemptsAtOnce connections are attempted at once before one of them has succeeded, and one more each attemptInterval.
 	// Both together allow a daemon ten attempts in any second at most.
-	attemptsAtOnce  = 4
+	attemptsAtOnce  = 3
 	attemptInterval = 200 * time.Millisecond
 )
 
