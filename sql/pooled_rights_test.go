@@ -40,6 +40,7 @@ func TestOwnerOfAQueueNeedsTheContractForEachConversation(t *testing.T) {
 	b := newWorld(t)
 	name := b.role("owner")
 	b.exec("select parley.grant('REFERENCES', 'contract', '//test/Work', $1)", name)
+	b.exec("select parley.grant('SEND', 'service', '//test/Answerer', $1)", name)
 	b.exec("select parley.alter_authorization('queue', 'Asking', $1)", name)
 	b.exec("select parley.alter_authorization('service', '//test/Asker', $1)", name)
 	own := b.as(name)
