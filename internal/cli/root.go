@@ -89,7 +89,6 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 	root.SetFlagErrorFunc(explainFlag)
 	recordWhenReached(a, root)
 	explainArguments(root)
-	completeInBareBash(root)
 	return root
 }
 
