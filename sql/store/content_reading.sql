@@ -2,7 +2,7 @@
 --
 -- No more rows are not the end of a body. A reader knows from open_content how many bytes and chunks it has, and fails
 -- where it gets others. read_chunks and read_bytes hold that for their callers; a caller that fetches the rows of
--- read_content one by one counts them itself, as internal/store/content does.
+-- read_content one by one counts them itself.
 --
 -- A generation is truncated when nobody has it locked. read_content plans over all of them, and so locks all to the end
 -- of its transaction: for transactions that end soon, as those of a daemon. read_chunks locks the one in which the body

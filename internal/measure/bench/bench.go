@@ -35,7 +35,7 @@ type Variant struct {
 // Scenarios lists what can be measured.
 func Scenarios() []Scenario {
 	return []Scenario{
-		sendScenario(), receiveScenario(), simpleScenario(), lifeScenario(), decayScenario(), dialogScenario(), storeScenario(), mailScenario(),
+		sendScenario(), receiveScenario(), simpleScenario(), lifeScenario(), decayScenario(), dialogScenario(), mailScenario(),
 	}
 }
 

@@ -84,7 +84,6 @@ func TestEachVariantIsMeasuredAndLeavesNothing(t *testing.T) {
 			"put:parley/insert", "put:parley_send/insert", "put_autocommit:parley/insert", "put_autocommit:parley_send/insert",
 			"put_batch:parley/insert", "put_batch:parley_send/insert", "take_1:parley/insert", "take_1_autocommit:parley/insert",
 		},
-		"store": {"content_in:parley/insert", "content_out:parley/insert", "work:parley/insert"},
 		"life": {
 			"begin_and_send:parley/insert", "begin_and_send_one_session:parley/insert",
 			"begin_then_send:parley/insert", "begin_then_send_one_session:parley/insert",
