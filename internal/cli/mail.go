@@ -120,7 +120,7 @@ message with its header comes from a file, or from standard input for -. An empt
 			return a.withConnection(ctx, func(conn *pgx.Conn) error {
 				id, err := mailstore.Submit(ctx, conn, message)
 				if err != nil {
-					return err //nolint:wrapcheck // It says what failed.
+					return err
 				}
 				if a.json {
 					return encodeJSON(cmd.OutOrStdout(), sentMail{MessageID: id})

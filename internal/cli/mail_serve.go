@@ -121,7 +121,7 @@ func (m *servedMail) figures(ctx context.Context) ([]mailmetrics.Figure, error) 
 			figures[i].Histogram = &mailmetrics.Histogram{Buckets: c.Histogram.Buckets, Sum: c.Histogram.Sum}
 		}
 	}
-	return figures, err //nolint:wrapcheck // It says what could not be read.
+	return figures, err
 }
 
 // Run runs mail transport, and serves the metrics, until ctx ends.

@@ -43,7 +43,7 @@ You need the right VIEW.`,
 			return a.withConnection(ctx, func(conn *pgx.Conn) error {
 				found, err := mailstore.TestAddress(ctx, conn, args[0], sender, size)
 				if err != nil {
-					return err //nolint:wrapcheck // It says what failed.
+					return err
 				}
 				tested := []testedAddress{}
 				for _, t := range found {

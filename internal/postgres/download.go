@@ -143,21 +143,21 @@ func unpackEntry(root *os.Root, header *tar.Header, content io.Reader) error {
 	}
 	if parent := filepath.Dir(name); parent != "." {
 		if err := root.MkdirAll(parent, 0o755); err != nil {
-			return err //nolint:wrapcheck // The name is in it.
+			return err
 		}
 	}
 	switch header.Typeflag {
 	case tar.TypeDir:
-		return root.MkdirAll(name, 0o755) //nolint:wrapcheck // As above.
+		return root.MkdirAll(name, 0o755)
 	case tar.TypeSymlink:
 		if !filepath.IsLocal(filepath.Join(filepath.Dir(name), header.Linkname)) || filepath.IsAbs(header.Linkname) {
 			return fmt.Errorf("the link %s leads out of the build", name)
 		}
-		return root.Symlink(header.Linkname, name) //nolint:wrapcheck // As above.
+		return root.Symlink(header.Linkname, name)
 	case tar.TypeReg:
 		file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, header.FileInfo().Mode().Perm()|0o600)
 		if err != nil {
-			return err //nolint:wrapcheck // As above.
+			return err
 		}
 		n, err := io.Copy(file, io.LimitReader(content, largestProgram))
 		if err == nil && n != header.Size {

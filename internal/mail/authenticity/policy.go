@@ -12,7 +12,7 @@ import (
 func (v *Verifier) lookupPolicy(ctx context.Context, name string) ([]string, error) {
 	all, err := v.Resolver.LookupTXT(ctx, name)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // The library asks what kind of error it is.
+		return nil, err
 	}
 	var records []string
 	for _, text := range all {

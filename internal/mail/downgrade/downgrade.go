@@ -105,7 +105,7 @@ func (c *converter) Read(into []byte) (int, error) {
 		}
 		c.err = err
 	}
-	return c.out.Read(into) //nolint:wrapcheck // It has something.
+	return c.out.Read(into)
 }
 
 // line reads a line, or what of a very long one fits in memory.
@@ -114,7 +114,7 @@ func (c *converter) line() ([]byte, error) {
 	if errors.Is(err, bufio.ErrBufferFull) {
 		err = nil
 	}
-	return line, err //nolint:wrapcheck // The caller needs it as it is.
+	return line, err
 }
 
 func (c *converter) take(line []byte) error {

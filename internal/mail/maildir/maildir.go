@@ -182,7 +182,7 @@ func (w *lineWriter) Write(piece []byte) (int, error) {
 			w.hasCR = true
 		}
 		if _, err := w.file.Write(rest[:at]); err != nil {
-			return 0, err //nolint:wrapcheck // The caller says what was done.
+			return 0, err
 		}
 		rest = rest[min(at+1, len(rest)):]
 	}
@@ -194,7 +194,7 @@ func (w *lineWriter) end() error {
 	if w.hasCR {
 		_ = w.file.WriteByte('\r') // It keeps its error.
 	}
-	return w.file.Flush() //nolint:wrapcheck // The caller says what was done.
+	return w.file.Flush()
 }
 
 // counted counts what is read.
@@ -207,7 +207,7 @@ type counted struct {
 func (c *counted) Read(into []byte) (int, error) {
 	n, err := c.from.Read(into)
 	c.read += int64(n)
-	return n, err //nolint:wrapcheck // It is the reader's.
+	return n, err
 }
 
 // synchronise makes the names in a directory survive a crash.

@@ -247,7 +247,7 @@ type safeBuffer struct {
 func (b *safeBuffer) Write(text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.text.Write(text) //nolint:wrapcheck // It never fails.
+	return b.text.Write(text)
 }
 
 func (b *safeBuffer) String() string {

@@ -117,7 +117,7 @@ func setSender(value string, envelope *message.Envelope) error {
 		return err
 	}
 	if address, err = address.Canonical(); err != nil {
-		return err //nolint:wrapcheck // The field is named.
+		return err
 	}
 	envelope.Sender, envelope.IsUTF8 = address.String(), envelope.IsUTF8 || !address.IsASCII()
 	for parameter := range strings.FieldsSeq(parameters) {
@@ -135,7 +135,7 @@ func setSender(value string, envelope *message.Envelope) error {
 			}
 		case "XVERP":
 			if err := envelope.AskReturnPaths(address); err != nil {
-				return err //nolint:wrapcheck // The field is named.
+				return err
 			}
 		case "SMTPUTF8":
 			envelope.IsUTF8 = true
@@ -153,7 +153,7 @@ func addReceiver(value string, envelope *message.Envelope) error {
 		return message.ErrAddress
 	}
 	if address, err = address.Canonical(); err != nil {
-		return err //nolint:wrapcheck // The field is named.
+		return err
 	}
 	recipient := message.Recipient{Address: address.String()}
 	envelope.IsUTF8 = envelope.IsUTF8 || !address.IsASCII()

@@ -45,19 +45,19 @@ func ReadFile(path string) ([]byte, error) {
 func readRegular(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // The path is named.
+		return nil, err
 	}
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // The path is named.
+		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no regular file", path)
 	}
 	content, err := io.ReadAll(io.LimitReader(file, fileMax+1))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // The path is named.
+		return nil, err
 	}
 	if len(content) > fileMax {
 		return nil, fmt.Errorf("%s has more than %d bytes", path, fileMax)

@@ -1,4 +1,4 @@
-package receive //nolint:testpackage // Sources and time are given, which nobody can from outside.
+package receive // Sources and time are given, which nobody can from outside.
 
 import (
 	"fmt"

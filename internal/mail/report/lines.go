@@ -28,13 +28,13 @@ func (c *lineCutter) Write(piece []byte) (int, error) {
 			line = line[:room]
 		}
 		if _, err := c.w.Write(line); err != nil {
-			return 0, err //nolint:wrapcheck // The caller says what was done.
+			return 0, err
 		}
 		c.length += len(line)
 		switch {
 		case isCut:
 			if _, err := io.WriteString(c.w, "\r\n "); err != nil {
-				return 0, err //nolint:wrapcheck // The caller says what was done.
+				return 0, err
 			}
 			c.length = 1
 		case line[len(line)-1] == '\n':

@@ -80,20 +80,20 @@ func (w *bodyWriter) Write(part []byte) (written int, err error) {
 func (c *Connection) writeStuffed(piece []byte, begins bool) error {
 	if begins && piece[0] == '.' {
 		if err := c.writer.WriteByte('.'); err != nil {
-			return err //nolint:wrapcheck // The caller says what was done.
+			return err
 		}
 	}
 	for {
 		at := bytes.Index(piece, []byte("\n."))
 		if at < 0 {
 			_, err := c.writer.Write(piece)
-			return err //nolint:wrapcheck // The caller says what was done.
+			return err
 		}
 		if _, err := c.writer.Write(piece[:at+1]); err != nil {
-			return err //nolint:wrapcheck // The caller says what was done.
+			return err
 		}
 		if err := c.writer.WriteByte('.'); err != nil {
-			return err //nolint:wrapcheck // The caller says what was done.
+			return err
 		}
 		piece = piece[at+1:]
 	}

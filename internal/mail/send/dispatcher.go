@@ -250,7 +250,7 @@ func (d *Dispatcher) claim(ctx context.Context) (int, error) {
 	asked := time.Now()
 	batches, err := d.config.Store.Claim(ctx, min(free, hopsAtOnce), d.config.Each, d.config.Lease, passedBy)
 	if err != nil {
-		return 0, err //nolint:wrapcheck // The store says what it could not do.
+		return 0, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

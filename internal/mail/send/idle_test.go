@@ -1,4 +1,4 @@
-package send //nolint:testpackage // Which ways are kept is not exported.
+package send // Which ways are kept is not exported.
 
 import (
 	"context"

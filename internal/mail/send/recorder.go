@@ -141,7 +141,7 @@ func (r *recorder) record(ctx context.Context, outcomes []Outcome, reports []Hop
 				"name", report.Hop.Name, "status", report.Failure.Enhanced, "reason", report.Failure.Text)
 		}
 	}
-	return err //nolint:wrapcheck // The store says what it could not do.
+	return err
 }
 
 // passes is whether an error of the server may be gone the next time: a conflict of transactions, a lack of resources, a server that

@@ -49,7 +49,7 @@ func (a *arrivals) accept(ctx context.Context, batch []groupcommit.Arrival) (ids
 			}
 		}
 		ids, err = mailstore.Accept(ctx, tx, messages)
-		return err //nolint:wrapcheck // Wrapped below.
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("store messages that have arrived: %w", err)

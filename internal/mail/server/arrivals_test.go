@@ -1,4 +1,4 @@
-package server //nolint:testpackage // What batches are is not exported.
+package server // What batches are is not exported.
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package server //nolint:testpackage // The cache is not exported.
+package server // The cache is not exported.
 
 import (
 	"testing"

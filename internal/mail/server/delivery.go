@@ -124,7 +124,7 @@ func (d *deliveries) Record(ctx context.Context, outcomes []send.Outcome, hops [
 		return nil
 	})
 	if err != nil {
-		return 0, err //nolint:wrapcheck // What failed is said above, or it is the commit.
+		return 0, err
 	}
 	d.bodies.drop(unneeded)
 	return refused, nil

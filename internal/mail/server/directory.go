@@ -43,7 +43,7 @@ func (d *directory) Recipient(ctx context.Context, asked receive.RecipientQuery)
 	}
 	check, err := mailstore.CheckRecipient(ctx, d.pool, recipient, asked.Sender.String(), asked.IsOriginating, asked.Size)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // The statement is named.
+		return nil, err
 	}
 	if check.IsForAll {
 		d.mu.Lock()
@@ -58,7 +58,7 @@ func (d *directory) Recipient(ctx context.Context, asked receive.RecipientQuery)
 
 // Sender gives the limits of a sender of ours.
 func (d *directory) Sender(ctx context.Context, sender message.Address) (bytes int64, recipients int, err error) {
-	return mailstore.CheckSender(ctx, d.pool, sender.String()) //nolint:wrapcheck // The statement is named.
+	return mailstore.CheckSender(ctx, d.pool, sender.String())
 }
 
 // forget is called when the configuration has changed, and the directory with it.

@@ -164,11 +164,11 @@ func lesser(one, other int64) int64 {
 // folder gives what takes files from a folder.
 func (s *Server) folder(ctx context.Context, name string, written folderSettings, fqdn string, names []string) (func(), error) {
 	if err := os.MkdirAll(written.Path, 0o750); err != nil {
-		return nil, err //nolint:wrapcheck // The path is named.
+		return nil, err
 	}
 	if written.isReplay {
 		if err := ownpath.Require("replay folder", filepath.Clean(written.Path)); err != nil {
-			return nil, err //nolint:wrapcheck // The folder is named.
+			return nil, err
 		}
 	}
 	folder := &pickup.Folder{

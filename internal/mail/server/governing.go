@@ -70,7 +70,7 @@ func (g *governing) run(ctx context.Context) {
 	}
 	g.governor.Store(governorstore.New(config))
 	s.repeat(ctx, "resources cannot be measured", nil, time.Second, func(ctx context.Context) (bool, error) {
-		return false, g.governor.Load().Run(ctx) //nolint:wrapcheck // It says what it could not do.
+		return false, g.governor.Load().Run(ctx)
 	})
 	g.stopped(ctx)
 }

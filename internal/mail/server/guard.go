@@ -28,7 +28,7 @@ func guarded(carriers map[string]send.Carrier, logger *slog.Logger) map[string]s
 func (c guardedCarrier) Connect(ctx context.Context, hop send.Hop) (send.Way, error) {
 	way, err := c.Carrier.Connect(ctx, hop)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // The caller asks for its type.
+		return nil, err
 	}
 	return &guardedWay{Way: way, logger: c.logger}, nil
 }

@@ -38,7 +38,7 @@ func (g *governing) measureDatabase(store mailstore.Pressure) governorstore.Sour
 			delete(values, measuredLogBytes)
 			g.log.observe(time.Now(), bytes, g.server.tally.categorized.Load())
 		}
-		return values, err //nolint:wrapcheck // It says what it could not do.
+		return values, err
 	}
 }
 

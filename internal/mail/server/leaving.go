@@ -30,7 +30,7 @@ type leavingCarrier struct {
 func (c leavingCarrier) Connect(ctx context.Context, hop send.Hop) (send.Way, error) {
 	way, err := c.Carrier.Connect(ctx, hop)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // The dispatcher needs the error as it is.
+		return nil, err
 	}
 	used := c.settings()
 	leaving := leavingWay{Way: way, keeps: used.sending.leaving[hop.Connector].keeps}
@@ -67,7 +67,7 @@ func (w leavingWay) prepare(ctx context.Context, sent *send.Message) error {
 	if !w.Offers("8BITMIME") {
 		// Before it is signed: a signature is over what is sent. What cannot be converted the host is not given, which the way says.
 		if err := send.SevenBit(ctx, sent); err != nil && !errors.Is(err, downgrade.ErrAddress) && !errors.Is(err, downgrade.ErrStructure) {
-			return err //nolint:wrapcheck // It says what it could not do.
+			return err
 		}
 	}
 	whole := sent.Open

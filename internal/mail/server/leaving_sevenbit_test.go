@@ -1,4 +1,4 @@
-package server //nolint:testpackage // What leaves is not exported.
+package server // What leaves is not exported.
 
 import (
 	"context"

@@ -49,7 +49,7 @@ func (s *Server) listener(ctx context.Context, name string, written listenerSett
 		certificates, err := receive.NewCertificates(s.config.Logger,
 			receive.CertificateFiles{Certificate: written.CertificateFile, Key: written.CertificateKeyFile})
 		if err != nil {
-			return nil, err //nolint:wrapcheck // The files are named.
+			return nil, err
 		}
 		secured = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.Get, NextProtos: []string{"http/1.1"}}
 	}
@@ -114,10 +114,10 @@ func (s *Server) verifyHTTP(ctx context.Context, user, password string, peer net
 	case errors.Is(err, receive.ErrUnknownUser):
 		_, _ = receive.NewVerifier(password, []byte(user), unknownIterations) // takes as long as a user who is known
 	case err != nil:
-		return false, err //nolint:wrapcheck // What was asked is named.
+		return false, err
 	case verifier.Login != nil:
 		if isVerified, err = verifier.Login(ctx, password); err != nil {
-			return false, err //nolint:wrapcheck // What was asked is named.
+			return false, err
 		}
 	default:
 		isVerified = verifier.Matches(password)
@@ -143,5 +143,5 @@ func (a httpAccepter) Accept(envelope message.Envelope, body *spool.Body) (int64
 	if refused, is := errors.AsType[*pgconn.PgError](err); is && refused.Code == "PM011" {
 		return 0, submission.ErrConflict
 	}
-	return id, err //nolint:wrapcheck // It is named where it comes from.
+	return id, err
 }

@@ -37,7 +37,7 @@ func (s *Server) deliverRead(ctx context.Context, leases, items []int64, parsed 
 	for i, item := range items {
 		// A delivery that fails takes back that it has renewed them.
 		if _, _, err := mailstore.Renew(ctx, s.config.Pool, leases, aloneLease, true); err != nil {
-			return settled, err //nolint:wrapcheck // It says what failed.
+			return settled, err
 		}
 		delivered, err := s.deliverItems(ctx, leases, items[i:i+1], parsed[i:i+1], deliveredAlone)
 		settled += delivered
@@ -65,7 +65,7 @@ func (s *Server) deferItem(ctx context.Context, leases []int64, item int64, stat
 	ctx, cancel := context.WithTimeout(ctx, releasePatience)
 	defer cancel()
 	s.config.Logger.Warn("mail cannot be delivered to a service or a table, and is tried again", "item", item, "error", reason)
-	return mailstore.DeferForService(ctx, s.config.Pool, leases, item, state, reason) //nolint:wrapcheck // It says what failed.
+	return mailstore.DeferForService(ctx, s.config.Pool, leases, item, state, reason)
 }
 
 // deliverItems delivers some items, in as many transactions as that takes. One that the database rolls back because of others is begun
@@ -94,7 +94,7 @@ func (s *Server) deliverItems(ctx context.Context, leases, items []int64, parsed
 func (s *Server) deliverOnce(ctx context.Context, leases, items []int64, parsed [][]byte, limit time.Duration) (mailstore.Delivery, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+overdue)
 	defer cancel()
-	return mailstore.DeliverToServices(ctx, s.config.Pool, leases, items, parsed, limit) //nolint:wrapcheck // It says what failed.
+	return mailstore.DeliverToServices(ctx, s.config.Pool, leases, items, parsed, limit)
 }
 
 // refusal is why the database has not delivered, or that it took too long; isOurs is false where it has not said why.

@@ -24,9 +24,9 @@ func (c *ownCertificate) get() (*tls.Certificate, error) {
 	if c.read == nil {
 		read, err := receive.NewCertificates(c.log, c.files)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // The files are named.
+			return nil, err
 		}
 		c.read = read
 	}
-	return c.read.Get(new(tls.ClientHelloInfo)) //nolint:wrapcheck // The files are named.
+	return c.read.Get(new(tls.ClientHelloInfo))
 }

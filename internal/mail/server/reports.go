@@ -26,7 +26,7 @@ func (s *Server) makeReports(ctx context.Context) (made int, err error) {
 		err := pgx.BeginFunc(ctx, s.config.Pool, func(tx pgx.Tx) error {
 			due, err := mailstore.DueReport(ctx, tx)
 			if err != nil || due == nil {
-				return err //nolint:wrapcheck // Wrapped below.
+				return err
 			}
 			found, action = true, due.Action
 			return s.makeReport(ctx, tx, due)

@@ -231,7 +231,7 @@ var _ mtasts.Keeper = policyKeeper{}
 func (k policyKeeper) Kept(ctx context.Context, domain string) (*mtasts.Policy, error) {
 	kept, err := mailstore.KeptPolicy(ctx, k.pool, domain)
 	if err != nil || kept == nil {
-		return nil, err //nolint:wrapcheck // The statement says what it could not do.
+		return nil, err
 	}
 	var policy mtasts.Policy
 	if err := json.Unmarshal(kept, &policy); err != nil {
@@ -246,7 +246,7 @@ func (k policyKeeper) Keep(ctx context.Context, domain string, policy mtasts.Pol
 	if err != nil {
 		return fmt.Errorf("write the policy of %s: %w", domain, err)
 	}
-	return mailstore.KeepPolicy(ctx, k.pool, domain, written, policy.Until) //nolint:wrapcheck // The statement says what it could not do.
+	return mailstore.KeepPolicy(ctx, k.pool, domain, written, policy.Until)
 }
 
 // policies are what domains ask of those who send to them.

@@ -304,7 +304,7 @@ func (s *Server) readSettings(ctx context.Context) (err error) {
 	defer func() { s.governing.setProblem(problemConfiguration, "configuration", err) }()
 	text, err := mailstore.Configuration(ctx, s.config.Pool)
 	if err != nil {
-		return err //nolint:wrapcheck // It says what failed.
+		return err
 	}
 	used := s.settings.Load()
 	var kept *sending

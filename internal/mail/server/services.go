@@ -52,7 +52,7 @@ func (s *Server) deliverClaimed(ctx context.Context, claimed mailstore.ForServic
 	for i, m := range claimed.Messages {
 		if time.Since(renewed) > readingRenewal {
 			if _, _, err := mailstore.Renew(ctx, s.config.Pool, claimed.Leases, readingLease, true); err != nil {
-				return delivered, err //nolint:wrapcheck // It says what failed.
+				return delivered, err
 			}
 			renewed = time.Now()
 		}

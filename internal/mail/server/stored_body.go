@@ -92,21 +92,21 @@ func (w *sizedBody) Read(into []byte) (int, error) {
 	if w.read > w.size || errors.Is(err, io.EOF) && w.read != w.size {
 		return n, shortBody(w.read, w.size)
 	}
-	return n, err //nolint:wrapcheck // It is the reader's.
+	return n, err
 }
 
 // WriteTo gives what is left to a writer, without a copy where the body is in memory.
 func (w *sizedBody) WriteTo(to io.Writer) (int64, error) {
 	from, can := w.ReadCloser.(io.WriterTo)
 	if !can {
-		return io.CopyBuffer(to, struct{ io.Reader }{w}, make([]byte, 64<<10)) //nolint:wrapcheck // It is the reader's or the writer's.
+		return io.CopyBuffer(to, struct{ io.Reader }{w}, make([]byte, 64<<10))
 	}
 	n, err := from.WriteTo(to)
 	w.read += n
 	if err == nil && w.read != w.size {
 		err = shortBody(w.read, w.size)
 	}
-	return n, err //nolint:wrapcheck // It is the writer's.
+	return n, err
 }
 
 func shortBody(read, size int64) error {

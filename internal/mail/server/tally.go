@@ -63,7 +63,7 @@ func (c countingCarrier) Connect(ctx context.Context, hop send.Hop) (send.Way, e
 	way, err := c.Carrier.Connect(ctx, hop)
 	if err != nil {
 		c.carried.connectionFailures.Add(1)
-		return nil, err //nolint:wrapcheck // The dispatcher needs the error as it is.
+		return nil, err
 	}
 	c.carried.connections.Add(1)
 	c.carried.open.Add(1)

@@ -175,7 +175,7 @@ func (w *wholeFile) Read(into []byte) (int, error) {
 	if err == io.EOF && w.left > 0 { //nolint:errorlint // A section gives it as it is.
 		err = errShort
 	}
-	return n, err //nolint:wrapcheck // It is the file's.
+	return n, err
 }
 
 // Pieces gives head and body as they are in memory, or false where part of it is in a file. The caller may keep them, and changes nothing.

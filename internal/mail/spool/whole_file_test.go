@@ -1,4 +1,4 @@
-package spool //nolint:testpackage // It cuts a file off that has no name.
+package spool // It cuts a file off that has no name.
 
 import (
 	"errors"

@@ -73,5 +73,5 @@ func (p *pacedBody) Read(into []byte) (int, error) {
 	_ = p.response.SetReadDeadline(p.begun.Add(p.grace + time.Duration(p.read)*time.Second/bodyPace))
 	n, err := p.Reader.Read(into)
 	p.read += int64(n)
-	return n, err //nolint:wrapcheck // It is that of the body.
+	return n, err
 }

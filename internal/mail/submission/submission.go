@@ -220,7 +220,7 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 		return message.Envelope{}, err
 	}
 	if _, err := body.Write(text); err != nil {
-		return message.Envelope{}, err //nolint:wrapcheck // The spool says what it could not do.
+		return message.Envelope{}, err
 	}
 	most := h.Recipients
 	if most == 0 {
@@ -246,7 +246,7 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 	}
 	if hasVERP {
 		if err := envelope.AskReturnPaths(sender); err != nil {
-			return message.Envelope{}, err //nolint:wrapcheck // It is the answer.
+			return message.Envelope{}, err
 		}
 	}
 	for _, recipient := range recipients {

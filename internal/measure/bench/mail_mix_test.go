@@ -1,4 +1,4 @@
-package bench //nolint:testpackage // The mix is not exported.
+package bench // The mix is not exported.
 
 import "testing"
 

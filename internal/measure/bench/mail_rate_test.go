@@ -1,4 +1,4 @@
-package bench //nolint:testpackage // The search is not exported.
+package bench // The search is not exported.
 
 import (
 	"math"

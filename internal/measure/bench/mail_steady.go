@@ -59,13 +59,13 @@ func (i *steadyInjector) end() error {
 func (i *steadyInjector) session(ctx context.Context, address string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return err //nolint:wrapcheck // Wrapped by the caller, as all here.
+		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	text := textproto.NewConn(conn)
 	defer func() { _ = text.Close() }()
 	if _, _, err := text.ReadResponse(220); err != nil {
-		return err //nolint:wrapcheck // As above.
+		return err
 	}
 	if err := command(text, 250, "EHLO source.example"); err != nil {
 		return err
@@ -92,22 +92,22 @@ func (i *steadyInjector) send(text *textproto.Conn) error {
 		}
 	}
 	if _, err := text.W.Write(i.wire); err != nil {
-		return err //nolint:wrapcheck // As above.
+		return err
 	}
 	if err := text.W.Flush(); err != nil {
-		return err //nolint:wrapcheck // As above.
+		return err
 	}
 	_, _, err := text.ReadResponse(250)
-	return err //nolint:wrapcheck // As above.
+	return err
 }
 
 // command gives a command, and expects a reply.
 func command(text *textproto.Conn, code int, line string) error {
 	if _, err := text.Cmd("%s", line); err != nil {
-		return err //nolint:wrapcheck // Wrapped by the caller.
+		return err
 	}
 	_, _, err := text.ReadResponse(code)
-	return err //nolint:wrapcheck // As above.
+	return err
 }
 
 // steadyMessage is a message of so many bytes, as DATA has it.

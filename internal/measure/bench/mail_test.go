@@ -1,4 +1,4 @@
-package bench //nolint:testpackage // The formulas are not exported.
+package bench // The formulas are not exported.
 
 import (
 	"math"

@@ -53,7 +53,7 @@ func (r *mailRun) parts(ctx context.Context) error {
 		func(context.Context) error {
 			r.mark("relay away")
 			r.notice("The relay is gone: connections are cut, and no new ones taken. Orders go on.")
-			return r.relay.Close() //nolint:wrapcheck // It says what failed.
+			return r.relay.Close()
 		},
 		func(ctx context.Context) error {
 			r.mark("relay back")
@@ -122,7 +122,7 @@ func (r *mailRun) placeOrders(ctx context.Context, session int, stop <-chan stru
 		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			letter := mailcheck.Letter(s.Key, s.Sender, s.Recipients, body)
 			if _, err := tx.Exec(ctx, "select place_order($1, $2, $3)", s.Key, customer, []byte(letter)); err != nil {
-				return err //nolint:wrapcheck // Wrapped below.
+				return err
 			}
 			if random.IntN(8) == 0 {
 				return errRolledBack

@@ -237,7 +237,7 @@ func (g *Governor) report(what string, err error) {
 func (g *Governor) readPolicy(ctx context.Context) error {
 	thresholds, actions, err := g.config.Store.Policy(ctx)
 	if err != nil {
-		return err //nolint:wrapcheck // The store says what it could not do.
+		return err
 	}
 	if g.config.Adjust != nil {
 		for i, t := range thresholds {

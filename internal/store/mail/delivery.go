@@ -56,7 +56,7 @@ func Claim(
 		err = row.Scan(&c.Lease, &c.Item, &c.Lane, &c.MessageID, &c.NetworkMessageID, &c.Sender, &c.Return, &c.EnvelopeID, &c.Size, &c.Body,
 			&c.Content, &c.BodyHolder, &c.IsEightBit, &c.HasUTF8Addresses, &c.IsOriginating, &c.ReceivedAt, &c.Ordinals, &c.Addresses, &c.Notify, &c.Originals,
 			&c.ReturnPaths)
-		return c, err //nolint:wrapcheck // Wrapped below.
+		return c, err
 	})
 	if err != nil {
 		return nil, pgdb.StatementError(err, "claim messages")
@@ -198,7 +198,7 @@ func DueReport(ctx context.Context, tx pgx.Tx) (*Report, error) {
 	reports, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Report, err error) {
 		err = row.Scan(&r.MessageID, &r.Action, &r.Sender, &r.IsWhole, &r.EnvelopeID, &r.ReceivedAt, &r.ExpiresAt, &r.Helo, &r.Body,
 			&r.Content, &r.BodyHolder, &r.NetworkMessageID, &r.Addresses, &r.Originals, &r.Statuses, &r.Texts, &r.Hosts, &r.Codes, &r.AttemptedAt)
-		return r, err //nolint:wrapcheck // Wrapped below.
+		return r, err
 	})
 	if err != nil {
 		return nil, pgdb.StatementError(err, "take a report")

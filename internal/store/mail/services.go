@@ -38,7 +38,7 @@ func ClaimForServices(ctx context.Context, db pgdb.DB, messages int) (claimed Fo
 	if err == nil {
 		claimed.Messages, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m ForService, err error) {
 			err = row.Scan(&m.Item, &m.Body, &m.Content, &m.BodyHolder)
-			return m, err //nolint:wrapcheck // Wrapped below.
+			return m, err
 		})
 	}
 	if err != nil {

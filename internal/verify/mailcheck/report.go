@@ -24,7 +24,7 @@ type Report struct {
 func readReport(message *mail.Message) (*Report, error) {
 	kind, parameters, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/report" || !strings.EqualFold(parameters["report-type"], "delivery-status") {
-		return nil, nil //nolint:nilnil,nilerr // What has no such type is no report.
+		return nil, nil //nolint:nilerr // What has no such type is no report.
 	}
 	report, parts := &Report{}, multipart.NewReader(message.Body, parameters["boundary"])
 	for {

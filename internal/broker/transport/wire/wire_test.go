@@ -287,7 +287,7 @@ func TestResultsAlwaysFitAnAnswer(t *testing.T) {
 }
 
 // What nasty payloads make the decoder allocate is bounded by their length.
-func TestDecodingAllocatesInProportion(t *testing.T) { //nolint:paralleltest // it measures
+func TestDecodingAllocatesInProportion(t *testing.T) { // it measures
 	for name, payload := range map[string][]byte{
 		"empty runs":     bytes.Repeat([]byte{4<<3 | 2, 0}, 1<<20),
 		"empty names":    bytes.Repeat([]byte{3<<3 | 2, 0}, 1<<20),
