@@ -111,10 +111,10 @@ select
     else (
       select r.oid::bigint
       from pg_catalog.pg_roles as r
-      where q.execute_as in (
-        r.rolname, pg_catalog.quote_ident(r.rolname),
+      where q.execute_as = any (array[
+        r.rolname::text, pg_catalog.quote_ident(r.rolname),
         pg_catalog.format('"%s"', pg_catalog.replace(r.rolname::text, '"', '""'))
-      )
+      ])
       limit 1
     )
   end as execute_as_principal_id,
