@@ -73,12 +73,33 @@ func TestRightsOfARoleSayAsWhomItSends(t *testing.T) {
 		{10, "ceo@bank.example <orders@example.org>"},
 		{10, "nobody"},
 		{10, "group: orders@example.org;"},
+		// A parenthesis in quotes begins no comment, and a quotation mark in a comment no name.
+		{1, `"(" <ceo@bank.example>, ")" <orders@example.org>`},
+		{0, `"(" <orders@example.org>, ")" <a@x.partner.example>`},
+		{1, `(") <ceo@bank.example>, (") <orders@example.org>`},
+		{10, `orders@example.org (not the ceo`},
+		// Outside of quotes some readers take a backslash for one that quotes.
+		{10, `\" <ceo@bank.example>, " <orders@example.org>`},
 	} {
 		if c.number == 0 {
 			shop.exec(raw, c.value, "Sender")
 			continue
 		}
 		shop.refusesMail(c.number, raw, c.value, "Sender")
+	}
+	// In a charset that is not UTF-8 a backslash quotes what it quotes elsewhere.
+	const bytes = `select parley_mail.send('orders@example.org', array['x@example.com'],
+		raw => convert_to(E'From: ' || $1::text || E'\r\n\r\nx', 'LATIN1'))`
+	shop.refusesMail(1, bytes, `"é\" b" <ceo@bank.example>, "c\"" <orders@example.org>`)
+	shop.exec(bytes, `"é\" <ceo@bank.example>, \"" <orders@example.org>`)
+	shop.refusesMail(10, bytes, " (nobody)")
+	// A list is what it is when it is written, one field: quotes that one value opens do not end with it.
+	const list = "select parley_mail.send('orders@example.org', array['x@example.com'], 's', 't', headers => $1::jsonb)"
+	shop.refusesMail(1, list, `{"From": ["\"", "\" <ceo@bank.example>, \" <orders@example.org>"]}`)
+	shop.exec(list, `{"From": ["orders@example.org", "\"A, B\" <a@x.partner.example>"]}`)
+	for _, empty := range []string{`[]`, `[""]`, `null`, `" , "`} {
+		id := value[int64](shop, list, `{"From": `+empty+`}`)
+		equal(b.session, true, `select convert_from(m.body, 'UTF8') ~ E'\r\nFrom: orders@example.org\r\n' from parley_mail._p_message as m where m.message_id = $1`, id)
 	}
 	// Who administers sends as anybody; the list of public is for those without a quota of their own; "*" is everybody.
 	b.exec(send, "ceo@bank.example")
@@ -114,5 +135,11 @@ func TestCredentialOfARoleHasItsSenders(t *testing.T) {
 	b.exec("select parley_mail.set_quota($1, without => array['allowed_senders'])", role)
 	equal(b.session, `[] ["b@example.org"]`, senders)
 	// Daemons read a configuration whose version is another.
-	equal(b.session, true, "select (parley_mail._p_configuration() ->> 'version')::bigint > $1", before)
+	const isNewer = "select (parley_mail._p_configuration() ->> 'version')::bigint > $1"
+	equal(b.session, true, isNewer, before)
+	b.exec("select parley_mail.set_quota($1, allowed_senders => array['*'])", role)
+	before = value[int64](b.session, "select (parley_mail._p_configuration() ->> 'version')::bigint")
+	b.exec("select parley_mail.drop_quota($1)", role)
+	equal(b.session, `[] ["b@example.org"]`, senders)
+	equal(b.session, true, isNewer, before)
 }

@@ -74,6 +74,18 @@ func TestWhoWaitsInAFunctionTakesNoNumber(t *testing.T) {
 	}
 }
 
+// As with receive and take: a time that is not given is no time.
+func TestWaitForMessageWithoutATimeDoesNotWait(t *testing.T) {
+	t.Parallel()
+	b := newWaits(t)
+	b.exec("set statement_timeout = '20s'")
+	for _, queue := range []string{"jobs", "Answering"} {
+		b.exec("call parley.wait_for_message($1, null)", queue)
+	}
+	b.exec("select parley.pause_readers('jobs')")
+	b.exec("call parley.wait_for_message('jobs', null)")
+}
+
 // Each ends a wait that has begun, and each ends one that begins after it at once.
 func TestWaitForMessageEndsWhenThereIsSomethingToReceive(t *testing.T) {
 	t.Parallel()

@@ -71,6 +71,8 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue;
 begin
+  -- Nothing is ever later than a time that is not given.
+  timeout := coalesce(timeout, 0);
   -- As RECEIVE does, because each poll does it.
   select * into v_queue from parley._p_queue as q where q.lookup_name = _p_watch_queue.queue;
   if pg_has_role(v_caller, v_queue.owner, 'usage') is not true then
@@ -146,7 +148,7 @@ quicker or the time was over. Calling receive first and waiting when it finds no
 Messages that other readers have in their hands do not end the wait; that they are given back, and that a timer or a
 delayed message is due, does. Where the readers of the queue are paused it waits for a session with the setting
 parley.reader = on.
-Arguments: queue, of either kind; timeout in milliseconds (-1: for ever; 0: do not wait).
+Arguments: queue, of either kind; timeout in milliseconds (-1: for ever; 0 or null: do not wait).
 Errors: 208 no such queue, 229 not allowed to RECEIVE from it, 574 inside a transaction, 8402 timeout negative and not
 -1, 9609 malformed name, 9617 the queue is disabled.
 It commits between its polls, so a procedure that calls it must have committed what it has written before.';

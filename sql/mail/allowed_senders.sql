@@ -63,10 +63,7 @@ as $$
 begin
   perform parley_mail._p_require_sender(submitter, (parley_mail._p_parsed_mailbox(a.written)).address)
   from jsonb_each(headers) as h
-  cross join lateral jsonb_array_elements_text(
-    case jsonb_typeof(h.value) when 'array' then h.value else jsonb_build_array(h.value) end
-  ) as e (value)
-  cross join lateral unnest(parley_mail._p_listed_addresses(e.value)) as a (written)
+  cross join lateral unnest(parley_mail._p_listed_addresses(parley_mail._p_joined_addresses(h.value))) as a (written)
   where lower(h.key) in ('from', 'sender');
   return true;
 end
@@ -85,7 +82,9 @@ as $$
 declare
   v_head bytea := substring(content from 1 for position(E'\\x0d0a0d0a'::bytea in content) + 1);
   v_field record;
+  v_kept text;
   v_written text;
+  v_has_author boolean := false;
 begin
   for v_field in
     select m.parts[1] as name, replace(m.parts[2], E'\r\n', '') as value
@@ -94,28 +93,34 @@ begin
       E'(?:^|\n)(from|sender|resent-from|resent-sender)[ \t]*:((?:[^\r\n]|\r\n[ \t])*)', 'gi'
     ) as m (parts)
   loop
+    -- A backslash quotes only as the byte that it is: never decide by the text that encode makes of it.
     begin
       v_field.value := convert_from(decode(v_field.value, 'escape'), 'UTF8');
     exception
       when character_not_in_repertoire or untranslatable_character then
-        null;
+        v_field.value := convert_from(decode(v_field.value, 'escape'), 'LATIN1');
     end;
-    -- Comments, the innermost first. A parenthesis within quotes goes with what is around it, and changes no address.
-    for v_pass in 1..20 loop
-      exit when v_field.value !~ '[(][^()]*[)]';
-      v_field.value := regexp_replace(v_field.value, '[(][^()]*[)]', ' ', 'g');
-    end loop;
+    select c.kept into v_kept from parley_mail._p_without_comments(translate(v_field.value, E'\t', ' ')) as c;
+    if v_kept is null then
+      found := parley_mail._p_raise(
+        'address', left(v_field.value, 100), format('It stands in %s, and a comment has no end.', v_field.name)
+      );
+    end if;
     for v_written in
       select a.written
-      from unnest(parley_mail._p_listed_addresses(translate(v_field.value, E'\t', ' '))) as a (written)
+      from unnest(parley_mail._p_listed_addresses(v_kept)) as a (written)
     loop
       -- To some readers a name in the form of an address is one: it stands in quotes, or the message is refused.
-      if v_written !~ E'^("([^"\\\\]|\\\\.)*"|[^<>@",:;])*<[^<>]+>$' and v_written ~ '[<>]' then
+      if v_written !~ E'^("([^"\\\\]|\\\\.)*"|[^][<>()@",:;\\\\])*<[^<>]+>$' and v_written ~ '[<>]' then
         found := parley_mail._p_raise('address', left(v_written, 100), format('It stands in %s.', v_field.name));
       end if;
       found := parley_mail._p_require_sender(submitter, (parley_mail._p_parsed_mailbox(v_written)).address);
+      v_has_author := v_has_author or lower(v_field.name) = 'from';
     end loop;
   end loop;
+  if not v_has_author then
+    found := parley_mail._p_raise('raw', 'Its field From has no address.');
+  end if;
   return true;
 end
 $$;
@@ -123,4 +128,4 @@ $$;
 comment on function parley_mail._p_require_senders_within(parley_mail._p_submitter, bytea) is
 'Refuses a message that came whole and names a sender as whom a role may not send.
 Arguments: submitter; content, lines end with CR LF.
-Errors: PM001, PM010 an address that cannot be read.';
+Errors: PM001, PM010 an address that cannot be read, or no author.';

@@ -175,10 +175,18 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley.caller_role(caller);
+  v_numbers integer[];
   v_is_dropped boolean;
 begin
   found := parley_mail._p_require(v_caller, 'ADMINISTER');
-  delete from parley_mail._p_quota as q where q.role_number = any (parley_mail._p_numbers_named(drop_quota.role));
+  v_numbers := parley_mail._p_numbers_named(drop_quota.role);
+  if exists (
+    select from parley_mail._p_quota as q where q.role_number = any (v_numbers) and q.allowed_senders is not null
+  ) then
+    -- Users who stand for the role are held to its list by daemons.
+    perform parley_mail._p_begin_change(v_caller);
+  end if;
+  delete from parley_mail._p_quota as q where q.role_number = any (v_numbers);
   v_is_dropped := found;
   perform parley_mail._p_record_audit(v_caller, 'drop quota', role, null);
   return v_is_dropped;

@@ -223,6 +223,20 @@ comment on function parley_mail._p_with_messages(bytea, parley_mail.attachment[]
 Arguments: rendered, a message; attachments; mark, as in parley_mail._p_rendered_body.
 Errors: PM010 what is attached is no message.';
 
+create function parley_mail._p_joined_addresses(given jsonb) returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select nullif(btrim(string_agg(e.value, ', ' order by e.n), ', '), '')
+  from jsonb_array_elements_text(
+    case jsonb_typeof(given) when 'array' then given else jsonb_build_array(given) end
+  ) with ordinality as e (value, n)
+$$;
+
+comment on function parley_mail._p_joined_addresses(jsonb) is
+'Gives the addresses of a header, one text or a list, as they are written: one text, which means what it means as a
+whole. Whoever checks them checks this. Null: there is none.';
+
 create function parley_mail._p_other_headers(headers jsonb) returns text
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
@@ -242,8 +256,7 @@ begin
       from jsonb_array_elements_text(v.list) as e (value)
       where h.key !~* '^(from|to|cc|reply-to|sender)$'
       union all
-      select string_agg(e.value, ', ' order by e.n)
-      from jsonb_array_elements_text(v.list) with ordinality as e (value, n)
+      select parley_mail._p_joined_addresses(v.list)
       where h.key ~* '^(from|to|cc|reply-to|sender)$'
     ) as l
     where l.value is not null
@@ -318,10 +331,10 @@ begin
       found := parley_mail._p_raise('header', left(headers::text, 50), 'Headers are an object of names and values.');
     end if;
     v_head := parley_mail._p_other_headers(headers);
-    select bool_or(lower(k.name) = 'from'), bool_or(lower(k.name) in ('to', 'cc')) into v_has_from, v_has_to
-    from jsonb_object_keys(headers) as k (name);
+    v_has_from := v_head ~* E'(^|\n)from:';
+    select bool_or(lower(k.name) in ('to', 'cc')) into v_has_to from jsonb_object_keys(headers) as k (name);
   end if;
-  if not coalesce(v_has_from, false) then
+  if not v_has_from then
     v_head := v_head || parley_mail._p_address_header('From', array[sender]);
   end if;
   if not coalesce(v_has_to, false) then
