@@ -264,7 +264,7 @@ func TestHeadersOfMailCannotBeInjected(t *testing.T) {
 		b.refusesMail(10, "select parley_mail.send('ann', array['x@example.com'], text => 'x', headers => jsonb_build_object($1::text, 'x'))", header)
 	}
 	b.refusesMail(10, `select parley_mail.send('ann', array['x@example.com'], text => 'x', headers => '{"From": "a@example.org", "from": "b@example.org"}')`)
-	for _, address := range []string{"", "x", "@example.com", "x@", "x@@example.com", "a b@example.com", ".x@example.com", "x@example..com", "<x@example.com", strings.Repeat("x", 320) + "@example.com"} {
+	for _, address := range []string{"", "x", "@example.com", "x@", "x@@example.com", "a b@example.com", "x@example..com", "<x@example.com", strings.Repeat("x", 320) + "@example.com"} {
 		b.refusesMail(10, "select parley_mail.send('ann', array[$1], text => 'x')", address)
 	}
 }
