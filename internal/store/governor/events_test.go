@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,10 +71,10 @@ func TestEventsSayEverythingOfEveryResource(t *testing.T) {
 		want     []string // ID, from and to of the event, level of the log record; text; values in it
 	}{
 		{"uncommitted", 121, []string{
-			"15004 Normal Medium ERROR pressure of uncommitted rose from Normal to Medium: " + fmt.Sprintf(data+memory+wal+units, "50 %", "Normal", "12.35 %", "Normal", "121", "Medium", "tarpit"),
+			"15004 Normal Medium WARN pressure of uncommitted rose from Normal to Medium: " + fmt.Sprintf(data+memory+wal+units, "50 %", "Normal", "12.35 %", "Normal", "121", "Medium", "tarpit"),
 		}},
 		{"uncommitted", 1234567, []string{
-			"15004 Medium High ERROR pressure of uncommitted rose from Medium to High: " + fmt.Sprintf(data+memory+wal+units, "50 %", "Normal", "12.35 %", "Normal", "1234567", "High", "stop sending, tarpit"),
+			"15004 Medium High WARN pressure of uncommitted rose from Medium to High: " + fmt.Sprintf(data+memory+wal+units, "50 %", "Normal", "12.35 %", "Normal", "1234567", "High", "stop sending, tarpit"),
 		}},
 		{"uncommitted", 149, []string{
 			"15005 High Medium INFO pressure of uncommitted fell from High to Medium: " + fmt.Sprintf(data+memory+wal+units, "50 %", "Normal", "12.35 %", "Normal", "149", "Medium", "tarpit"),
@@ -82,11 +83,11 @@ func TestEventsSayEverythingOfEveryResource(t *testing.T) {
 			"15005 Medium Normal INFO pressure of uncommitted fell from Medium to Normal: " + fmt.Sprintf(data+memory+wal+units, "50 %", "Normal", "12.35 %", "Normal", "79", "Normal", "nothing"),
 		}},
 		{"data volume", 99.95, []string{
-			"15004 Normal Floor ERROR pressure of data volume rose from Normal to Floor: " + fmt.Sprintf(data+memory+wal+units, "99.95 %", "Floor", "12.35 %", "Normal", "79", "Normal", "refuse anonymous senders"),
+			"15004 Normal Floor WARN pressure of data volume rose from Normal to Floor: " + fmt.Sprintf(data+memory+wal+units, "99.95 %", "Floor", "12.35 %", "Normal", "79", "Normal", "refuse anonymous senders"),
 			"15006 Floor Floor ERROR work is refused because data volume has too little space: free some, or make it larger: " + fmt.Sprintf(data+memory+wal+units, "99.95 %", "Floor", "12.35 %", "Normal", "79", "Normal", "refuse anonymous senders"),
 		}},
 		{"process memory", 80, []string{
-			"15004 Normal High ERROR pressure of process memory rose from Normal to High: " + fmt.Sprintf(data+memory+wal+units, "99.95 %", "Floor", "80 %", "High", "79", "Normal", "refuse anonymous senders, refuse own nodes"),
+			"15004 Normal High WARN pressure of process memory rose from Normal to High: " + fmt.Sprintf(data+memory+wal+units, "99.95 %", "Floor", "80 %", "High", "79", "Normal", "refuse anonymous senders, refuse own nodes"),
 			"15007 High High ERROR work is refused because this process uses too much memory: give it more, or restart it: " + fmt.Sprintf(data+memory+wal+units, "99.95 %", "Floor", "80 %", "High", "79", "Normal", "refuse anonymous senders, refuse own nodes"),
 		}},
 		{"data volume", 10, []string{
@@ -99,10 +100,8 @@ func TestEventsSayEverythingOfEveryResource(t *testing.T) {
 		g.Poll(t.Context())
 		var records []string
 		for i, e := range store.events {
-			level := "ERROR"
-			if e.ID == EventFell {
-				level = "INFO"
-			}
+			level := map[int]string{EventRose: "WARN", EventFell: "INFO"}[e.ID]
+			level = cmp.Or(level, "ERROR")
 			if got := fmt.Sprint(e.ID, " ", e.From, " ", e.To, " ", level, " ", e.Message); i >= len(c.want) || got != c.want[i] {
 				t.Errorf("%s at %g: event %d is\n%s", c.resource, c.value, i, got)
 			}
@@ -110,8 +109,22 @@ func TestEventsSayEverythingOfEveryResource(t *testing.T) {
 			if e.Node != "n1" || e.Resource != c.resource || e.Value != c.value || cmp.Or(strings.Join(e.Actions, ", "), "nothing") != actions {
 				t.Errorf("%s at %g: event %d has %+v", c.resource, c.value, i, e)
 			}
-			records = append(records, fmt.Sprintf("level=%s msg=pressure event=%q event_id=%d system=mail node=n1 resource=%s from=%s to=%s value=%v\n",
-				level, e.Message, e.ID, quotedIf(c.resource), e.From, e.To, c.value))
+			fact := map[int]string{
+				EventRose: "pressure of a resource rose", EventFell: "pressure of a resource fell",
+				EventVolumeRefused: "work is refused because a volume has too little space",
+				EventMemoryRefused: "work is refused because this process uses too much memory",
+			}[e.ID]
+			state := regexp.MustCompile(c.resource + ` = (.*?) \[\w+\] \[(.*?)\]`).FindStringSubmatch(e.Message)
+			remedy := ""
+			if e.ID != EventFell {
+				remedy = fmt.Sprintf(" remedy=%q", remedies[c.resource])
+			}
+			record := fmt.Sprintf("level=%s msg=%q resource=%s from=%s to=%s value=%s thresholds=%q actions=%s%s event_id=%d system=mail node=n1\n",
+				level, fact, quotedIf(c.resource), e.From, e.To, quotedIf(state[1]), state[2], quotedIf(actions), remedy, e.ID)
+			if len(record) > 500 {
+				t.Errorf("%s at %g: the record has %d characters", c.resource, c.value, len(record))
+			}
+			records = append(records, record)
 		}
 		if len(store.events) != len(c.want) || log.String() != strings.Join(records, "") {
 			t.Errorf("%s at %g: %d events, and the log\n%s", c.resource, c.value, len(store.events), log.String())

@@ -148,39 +148,47 @@ func (g *Governor) Poll(ctx context.Context) Pressure {
 
 // announce writes the events of a change to the log and keeps them for the history.
 func (g *Governor) announce(ctx context.Context, p Pressure, change Change) {
-	id, verb, level := EventRose, "rose", slog.LevelError
+	event := Event{
+		Node: g.config.Node, Resource: change.Resource, From: change.From, To: change.To, Value: change.Value, Actions: p.Active,
+	}
+	details := describe(p)
+	id, verb, level := EventRose, "rose", slog.LevelWarn
 	if change.To < change.From {
 		id, verb, level = EventFell, "fell", slog.LevelInfo
 	}
-	details := describe(p)
-	g.add(ctx, level, Event{
-		ID: id, Resource: change.Resource, From: change.From, To: change.To, Value: change.Value, Actions: p.Active,
-		Message: fmt.Sprintf("pressure of %s %s from %s to %s: %s", change.Resource, verb, change.From, change.To, details),
-	})
-	if change.To < High {
+	event.ID = id
+	event.Message = fmt.Sprintf("pressure of %s %s from %s to %s: %s", change.Resource, verb, change.From, change.To, details)
+	g.add(ctx, level, "pressure of a resource "+verb, event, p)
+	if change.To < High || change.To < change.From {
 		return
 	}
+	event.From = change.To
 	switch {
-	case change.To < change.From:
 	case strings.HasSuffix(change.Resource, "volume"):
-		g.add(ctx, slog.LevelError, Event{
-			ID: EventVolumeRefused, Resource: change.Resource, From: change.To, To: change.To, Value: change.Value, Actions: p.Active,
-			Message: fmt.Sprintf("work is refused because %s has too little space: free some, or make it larger: %s", change.Resource, details),
-		})
+		event.ID = EventVolumeRefused
+		event.Message = fmt.Sprintf("work is refused because %s has too little space: free some, or make it larger: %s", change.Resource, details)
+		g.add(ctx, slog.LevelError, "work is refused because a volume has too little space", event, p)
 	case change.Resource == ProcessMemory:
-		g.add(ctx, slog.LevelError, Event{
-			ID: EventMemoryRefused, Resource: change.Resource, From: change.To, To: change.To, Value: change.Value, Actions: p.Active,
-			Message: "work is refused because this process uses too much memory: give it more, or restart it: " + details,
-		})
+		event.ID = EventMemoryRefused
+		event.Message = "work is refused because this process uses too much memory: give it more, or restart it: " + details
+		g.add(ctx, slog.LevelError, "work is refused because this process uses too much memory", event, p)
 	}
 }
 
-func (g *Governor) add(ctx context.Context, level slog.Level, e Event) {
-	e.Node = g.config.Node
-	g.config.Logger.Log(ctx, level, "pressure", "event", e.Message, "event_id", e.ID, "system", g.config.System, "node", e.Node,
-		"resource", e.Resource, "from", e.From.String(), "to", e.To.String(), "value", e.Value)
+// add logs an event and keeps it for the history. The text of the history has every resource; the log has the one that has changed, with
+// its thresholds, the actions that are taken and, unless the pressure fell, the remedy.
+func (g *Governor) add(ctx context.Context, level slog.Level, fact string, e Event, p Pressure) {
+	attributes := []any{"resource", e.Resource, "from", e.From.String(), "to", e.To.String()}
+	if i := slices.IndexFunc(p.States, func(s State) bool { return s.Resource == e.Resource }); i >= 0 {
+		attributes = append(attributes, "value", p.States[i].measured(), "thresholds", p.States[i].thresholds())
+	}
+	attributes = append(attributes, "actions", actions(p))
+	if remedy := remedies[e.Resource]; remedy != "" && e.ID != EventFell {
+		attributes = append(attributes, "remedy", remedy)
+	}
+	g.config.Logger.Log(ctx, level, fact, append(attributes, "event_id", e.ID, "system", g.config.System, "node", e.Node)...)
 	g.unrecorded = append(g.unrecorded, e)
-	// A database that is away for long loses the oldest of the history; the log has them.
+	// A database that is away for long loses the oldest of the history; the log has that they happened.
 	if extra := len(g.unrecorded) - unrecordedMax; extra > 0 {
 		g.unrecorded = slices.Delete(g.unrecorded, 0, extra)
 	}
@@ -193,19 +201,25 @@ func describe(p Pressure) string {
 		if i > 0 {
 			text.WriteString("; ")
 		}
-		value := "not measured"
-		if s.IsMeasured {
-			value = strings.TrimSpace(figure(s.Value) + " " + s.Unit)
-		}
-		fmt.Fprintf(&text, "%s = %s [%s] [Normal=%s Medium=%s High=%s]", s.Resource, value, s.Level,
-			figure(s.NormalBelow), figure(s.MediumAt), figure(s.HighAt))
+		fmt.Fprintf(&text, "%s = %s [%s] [%s]", s.Resource, s.measured(), s.Level, s.thresholds())
 	}
-	disabled := "nothing"
-	if len(p.Active) > 0 {
-		disabled = strings.Join(p.Active, ", ")
-	}
-	return text.String() + ". Actions: " + disabled
+	return text.String() + ". Actions: " + actions(p)
 }
+
+// measured writes the value of a resource with its unit.
+func (s State) measured() string {
+	if !s.IsMeasured {
+		return "not measured"
+	}
+	return strings.TrimSpace(figure(s.Value) + " " + s.Unit)
+}
+
+func (s State) thresholds() string {
+	return fmt.Sprintf("Normal=%s Medium=%s High=%s", figure(s.NormalBelow), figure(s.MediumAt), figure(s.HighAt))
+}
+
+// actions lists what is done now.
+func actions(p Pressure) string { return cmp.Or(strings.Join(p.Active, ", "), "nothing") }
 
 // figure writes a value in full, to two places.
 func figure(value float64) string { return strconv.FormatFloat(math.Round(value*100)/100, 'f', -1, 64) }
