@@ -83,12 +83,12 @@ func (l *ConnectionLimit) wait(ctx context.Context) error {
 func (l *ConnectionLimit) begin(now time.Time) (pause time.Duration, lifted <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.attempts == 0 {
-		l.since = now
-	}
 	for l.attempts > 0 && now.Sub(l.since) >= attemptInterval {
 		l.attempts--
 		l.since = l.since.Add(attemptInterval)
+	}
+	if l.attempts == 0 {
+		l.since = now
 	}
 	if l.attempts >= attemptsAtOnce {
 		return l.since.Add(attemptInterval).Sub(now), l.lifted
