@@ -19,7 +19,7 @@ import (
 func newBenchCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure the speed of the broker against a bare INSERT, and its latency against River",
+		Short: "Measure the speed of the broker against a bare INSERT, and its latency",
 		Long: `Measure the speed of the broker on the chosen server, in databases of its own that are dropped in the end.
 Everything is compared within one run, in turns; the median counts. How it is done, and what to make of the
 figures, is in docs/performance.md.`,
@@ -64,6 +64,7 @@ func newScenarioCommand(a *app, scenario bench.Scenario) *cobra.Command {
 }
 
 func (a *app) runScenario(cmd *cobra.Command, scenario bench.Scenario, config bench.Config) error {
+	config.Peers = a.peers
 	// A mistake in the command line is reported before a server is started.
 	err := config.Check(scenario)
 	if err != nil {
@@ -83,10 +84,20 @@ func (a *app) runScenario(cmd *cobra.Command, scenario bench.Scenario, config be
 	if err != nil {
 		return err
 	}
+	if scenario.HasPeers {
+		a.suggestPeers(scenario.Name)
+	}
 	if a.json {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
 	}
 	return writeReport(cmd.OutOrStdout(), report)
+}
+
+// suggestPeers reports, after a measurement without them, how job queues of others are measured in the same run.
+func (a *app) suggestPeers(scenario string) {
+	if len(a.peers) == 0 {
+		fmt.Fprintf(a.stderr, "No peer was measured. In a clone of the repository this measures River, too: go -C bench/peers run . bench %s\n", scenario)
+	}
 }
 
 func listVariants(scenario bench.Scenario) string {

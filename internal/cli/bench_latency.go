@@ -18,14 +18,14 @@ func newLatencyCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "latency",
 		Short: "Measure the way from a sender's commit to the work on its message",
-		Long: `Measure how long it takes from a sender's commit to the first statement of the work on its message, beside the
-same work through River, a job queue for Go that is woken by LISTEN/NOTIFY.
+		Long: `Measure how long it takes from a sender's commit to the first statement of the work on its message. The command of
+the module bench/peers measures the same work through River beside it, a job queue for Go that is woken by LISTEN/NOTIFY.
 
 Messages are offered at a steady rate, each in a transaction of its own, whether or not those before it have been
 worked on. All times are the server's: the sender's is read in the round trip of its commit, directly after it.
 
 Systems:
-` + listSystems(),
+` + listSystems(a.peers),
 		Example: `  parley bench latency
   parley bench latency --rate 200 --duration 5s --system parley_consumer --json`,
 		Args: cobra.NoArgs,
@@ -44,10 +44,10 @@ Systems:
 	return cmd
 }
 
-func listSystems() string {
+func listSystems(peers []bench.Peer) string {
 	var list strings.Builder
 	table := tabwriter.NewWriter(&list, 0, 0, 2, ' ', 0)
-	for _, system := range bench.LatencySystems() {
+	for _, system := range bench.LatencySystems(peers) {
 		fmt.Fprintf(table, "  %s\t%s\n", system.Name, system.Short)
 	}
 	_ = table.Flush()
@@ -55,6 +55,7 @@ func listSystems() string {
 }
 
 func (a *app) runLatency(cmd *cobra.Command, config bench.LatencyConfig) error {
+	config.Peers = a.peers
 	// A mistake in the command line is reported before a server is started.
 	err := config.Check()
 	if err != nil {
@@ -71,16 +72,23 @@ func (a *app) runLatency(cmd *cobra.Command, config bench.LatencyConfig) error {
 	if err != nil {
 		return err
 	}
+	if len(config.Systems) == 0 {
+		a.suggestPeers(report.Scenario)
+	}
 	if a.json {
 		return encodeJSON(cmd.OutOrStdout(), report)
 	}
-	return writeLatency(cmd.OutOrStdout(), report)
+	return writeLatency(cmd.OutOrStdout(), report, a.peers)
 }
 
-func writeLatency(out io.Writer, report bench.LatencyReport) error {
+func writeLatency(out io.Writer, report bench.LatencyReport, peers []bench.Peer) error {
 	writeMachine(out, report.Machine, report.Settings)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "system\tmessages\toffered/s\tsent/s\tp50 ms\tp90 ms\tp99 ms\tmax ms\tspread\tp50 ratio\tp99 ratio\t")
+	fmt.Fprint(table, "system\tmessages\toffered/s\tsent/s\tp50 ms\tp90 ms\tp99 ms\tmax ms\tspread\t")
+	for _, p := range peers {
+		fmt.Fprintf(table, "p50 to %[1]s\tp99 to %[1]s\t", p.Name)
+	}
+	fmt.Fprintln(table)
 	for _, r := range report.Results {
 		var messages int64
 		var rate float64
@@ -88,9 +96,13 @@ func writeLatency(out io.Writer, report bench.LatencyReport) error {
 			messages += run.Messages
 			rate += run.SentPerSecond / float64(len(r.Runs))
 		}
-		fmt.Fprintf(table, "%s\t%d\t%v\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f%%\t%s\t%s\t\n",
-			r.System, messages, report.Settings["rate"], rate, r.P50MS, r.P90MS, r.P99MS, r.MaxMS, 100*r.Spread,
-			ratioCell(report.Ratios, "p50:"+r.System+"/river"), ratioCell(report.Ratios, "p99:"+r.System+"/river"))
+		fmt.Fprintf(table, "%s\t%d\t%v\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f%%\t",
+			r.System, messages, report.Settings["rate"], rate, r.P50MS, r.P90MS, r.P99MS, r.MaxMS, 100*r.Spread)
+		for _, p := range peers {
+			fmt.Fprintf(table, "%s\t%s\t",
+				ratioCell(report.Ratios, "p50:"+r.System+"/"+p.Name), ratioCell(report.Ratios, "p99:"+r.System+"/"+p.Name))
+		}
+		fmt.Fprintln(table)
 	}
 	return table.Flush()
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley/internal/measure/bench"
 )
 
 // app is what every verb shares: the streams, the persistent flags and the connections made on the way.
@@ -18,6 +20,9 @@ type app struct {
 	json            bool
 
 	private privateServer
+
+	// peers are measured by bench beside Parley. The product itself has none.
+	peers []bench.Peer
 
 	// verbReached distinguishes a failure of a verb from a command line that never got to one.
 	verbReached bool

@@ -7,11 +7,12 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/parley-broker/parley/internal/measure/bench"
 	"github.com/parley-broker/parley/internal/measure/site"
 )
 
-// Run carries out one command and gives the exit code of the process.
-func Run(args []string) int {
+// Run carries out one command and gives the exit code of the process. Its benchmarks measure the peers it is given beside Parley.
+func Run(args []string, peers ...bench.Peer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// From the first signal on the command winds down; a second one ends it at once.
@@ -19,6 +20,6 @@ func Run(args []string) int {
 	// A daemon of a demo or a benchmark ends with it, however that ends.
 	ctx = site.WithLifeline(ctx)
 
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, peers: peers}
 	return a.execute(ctx, args)
 }

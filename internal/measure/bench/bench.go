@@ -19,6 +19,8 @@ type Scenario struct {
 	Variants []Variant
 	// MakesServers reports that it makes private servers of its own when Config has no DSN.
 	MakesServers bool
+	// HasPeers reports that the peers of Config are measured, too.
+	HasPeers bool
 	// IsMail reports that it takes MailOptions, and that its variants have sizes of their own.
 	IsMail bool
 	// Paper is what the seed paper has measured of the kind, or "".

@@ -87,11 +87,11 @@ func TestEachVariantIsMeasuredAndLeavesNothing(t *testing.T) {
 		"life": {
 			"begin_and_send:parley/insert", "begin_and_send_one_session:parley/insert",
 			"begin_then_send:parley/insert", "begin_then_send_one_session:parley/insert",
-			"fire_and_forget:parley/insert", "fire_and_forget:river/insert",
-			"fire_and_forget_one_session:parley/insert", "fire_and_forget_one_session:river/insert",
-			"life:parley/insert", "life:river/insert", "life_one_session:parley/insert", "life_one_session:river/insert",
-			"request_reply:parley/insert", "request_reply:river/insert",
-			"request_reply_one_session:parley/insert", "request_reply_one_session:river/insert",
+			"fire_and_forget:parley/insert", "fire_and_forget:table/insert",
+			"fire_and_forget_one_session:parley/insert", "fire_and_forget_one_session:table/insert",
+			"life:parley/insert", "life:table/insert", "life_one_session:parley/insert", "life_one_session:table/insert",
+			"request_reply:parley/insert", "request_reply:table/insert",
+			"request_reply_one_session:parley/insert", "request_reply_one_session:table/insert",
 		},
 		"decay": {
 			"idle_conversations:receive_top_1/fresh", "idle_conversations:receive_top_100/fresh", "idle_conversations:send/fresh",
@@ -111,6 +111,7 @@ func TestEachVariantIsMeasuredAndLeavesNothing(t *testing.T) {
 				t.Skip("it ages a database in nine ways: PARLEY_TEST_LONG=1 has it measured")
 			}
 			s, config := scenario(t, name), small(t)
+			config.Peers = peers()
 			report, err := s.Run(t.Context(), config)
 			if err != nil {
 				t.Fatal(err)
@@ -209,6 +210,7 @@ func TestConfigurationThatCannotBeIsRefused(t *testing.T) {
 		"no time":           func(c *bench.Config) { c.Duration = 0 },
 		"no messages":       func(c *bench.Config) { c.Messages = 0 },
 		"negative sessions": func(c *bench.Config) { c.Sessions = -1 },
+		"peer of our name":  func(c *bench.Config) { c.Peers = peers(); c.Peers[0].Name = "parley" },
 	} {
 		config := good
 		change(&config)

@@ -25,6 +25,8 @@ type Config struct {
 	Repeat int
 	// Dialog counts for dialogs between databases only.
 	Dialog DialogOptions
+	// Peers are measured beside Parley, where a scenario has peers.
+	Peers []Peer
 	// Mail counts for mail only.
 	Mail MailOptions
 	// Progress, if set, receives what is done now.
@@ -64,6 +66,9 @@ func (c Config) Check(scenario Scenario) error {
 		if step < 1 {
 			return errors.New("steps must be at least 1")
 		}
+	}
+	if err := checkPeers(c.Peers, systemParley, systemInsert); err != nil {
+		return err
 	}
 	known := scenario.names()
 	for _, name := range c.Variants {

@@ -19,6 +19,8 @@ type LatencyConfig struct {
 	DSN string
 	// Systems are the systems to measure; none: all of them.
 	Systems []string
+	// Peers are measured beside Parley.
+	Peers []Peer
 	// Rate is how many messages a second are offered, whether or not they are worked on in time.
 	Rate int
 	// Duration of a run, and before it WarmUp, whose messages do not count.
@@ -57,8 +59,14 @@ func (c LatencyConfig) Check() error {
 		}
 	}
 	known := []string{}
-	for _, system := range latencySystems() {
+	for _, system := range latencySystems(nil) {
 		known = append(known, system.name)
+	}
+	if err := checkPeers(c.Peers, known...); err != nil {
+		return err
+	}
+	for _, p := range c.Peers {
+		known = append(known, p.Name)
 	}
 	for _, name := range c.Systems {
 		if !slices.Contains(known, name) {
@@ -87,16 +95,20 @@ type send func(ctx context.Context, tx pgx.Tx, number int64) error
 const begunStatement = "insert into bench.begun (number, begun_at) values ($1, clock_timestamp())"
 
 // LatencySystems lists what can be measured, with a line on each.
-func LatencySystems() []Variant {
+func LatencySystems(peers []Peer) []Variant {
 	var list []Variant
-	for _, system := range latencySystems() {
+	for _, system := range latencySystems(peers) {
 		list = append(list, Variant{system.name, system.short})
 	}
 	return list
 }
 
-func latencySystems() []latencySystem {
-	return []latencySystem{activationSystem(), consumerSystem(), groupsSystem(), riverSystem()}
+func latencySystems(peers []Peer) []latencySystem {
+	systems := []latencySystem{activationSystem(), consumerSystem(), groupsSystem()}
+	for _, p := range peers {
+		systems = append(systems, peerSystem(p))
+	}
+	return systems
 }
 
 // MeasureLatency measures how long it takes from a sender's commit to the first statement of the work on its message. It
@@ -120,7 +132,7 @@ func MeasureLatency(ctx context.Context, config LatencyConfig) (report LatencyRe
 	if report.Settings, err = config.settings(ctx, cluster.admin); err != nil {
 		return LatencyReport{}, err
 	}
-	systems := slices.DeleteFunc(latencySystems(), func(s latencySystem) bool {
+	systems := slices.DeleteFunc(latencySystems(config.Peers), func(s latencySystem) bool {
 		return len(config.Systems) > 0 && !slices.Contains(config.Systems, s.name)
 	})
 	rounds := make([][]LatencyRound, len(systems))
@@ -137,7 +149,7 @@ func MeasureLatency(ctx context.Context, config LatencyConfig) (report LatencyRe
 	for i, system := range systems {
 		report.Results = append(report.Results, summarize(system.name, rounds[i]))
 	}
-	report.Ratios = latencyRatios(report.Results)
+	report.Ratios = latencyRatios(report.Results, config.Peers)
 	return report, nil
 }
 

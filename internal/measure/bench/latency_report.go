@@ -15,7 +15,7 @@ type LatencyReport struct {
 	Machine  machine.Machine `json:"machine"`
 	Settings map[string]any  `json:"settings"`
 	Results  []LatencyResult `json:"results"`
-	// Ratios are quotients of medians, under "p50:parley_consumer/river" and so on.
+	// Ratios are quotients of medians, to a peer, under "p50:parley_consumer/river" and so on.
 	Ratios map[string]float64 `json:"ratios"`
 }
 
@@ -83,17 +83,21 @@ func summarize(system string, rounds []LatencyRound) LatencyResult {
 	}
 }
 
-// latencyRatios compares our systems with River, where both were measured.
-func latencyRatios(results []LatencyResult) map[string]float64 {
-	found := map[string]float64{}
-	i := slices.IndexFunc(results, func(r LatencyResult) bool { return r.System == systemRiver })
-	if i < 0 || results[i].P50MS == 0 || results[i].P99MS == 0 {
-		return found
+// latencyRatios compares our systems with the peers that were measured.
+func latencyRatios(results []LatencyResult, peers []Peer) map[string]float64 {
+	isPeer := func(system string) bool {
+		return slices.ContainsFunc(peers, func(p Peer) bool { return p.Name == system })
 	}
-	for _, r := range results {
-		if r.System != systemRiver {
-			found["p50:"+r.System+"/"+systemRiver] = r.P50MS / results[i].P50MS
-			found["p99:"+r.System+"/"+systemRiver] = r.P99MS / results[i].P99MS
+	found := map[string]float64{}
+	for _, base := range results {
+		if !isPeer(base.System) || base.P50MS == 0 || base.P99MS == 0 {
+			continue
+		}
+		for _, r := range results {
+			if !isPeer(r.System) {
+				found["p50:"+r.System+"/"+base.System] = r.P50MS / base.P50MS
+				found["p99:"+r.System+"/"+base.System] = r.P99MS / base.P99MS
+			}
 		}
 	}
 	return found

@@ -13,7 +13,7 @@ func TestLatencyOfEachSystemIsMeasuredAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	report, err := bench.MeasureLatency(t.Context(), bench.LatencyConfig{
 		DSN: ordinaryRole(t), Rate: 50, Duration: time.Second, WarmUp: 100 * time.Millisecond,
-		Senders: 2, Readers: 2, Conversations: 3, Size: 20, Repeat: 1,
+		Senders: 2, Readers: 2, Conversations: 3, Size: 20, Repeat: 1, Peers: peers(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -29,13 +29,13 @@ func TestLatencyOfEachSystemIsMeasuredAndLeavesNothing(t *testing.T) {
 		}
 	}
 	var want []string
-	for _, system := range bench.LatencySystems() {
+	for _, system := range bench.LatencySystems(peers()) {
 		want = append(want, system.Name)
 	}
 	if !slices.Equal(systems, want) {
 		t.Errorf("measured %v, want %v", systems, want)
 	}
-	for _, key := range []string{"p50:parley_activation/river", "p99:parley_activation/river", "p50:parley_consumer/river", "p99:parley_consumer/river"} {
+	for _, key := range []string{"p50:parley_activation/table", "p99:parley_activation/table", "p50:parley_consumer/table", "p99:parley_consumer/table"} {
 		if report.Ratios[key] <= 0 {
 			t.Errorf("no ratio %s among %v", key, slices.Sorted(maps.Keys(report.Ratios)))
 		}
@@ -54,6 +54,9 @@ func TestLatencyConfigurationThatCannotBeMeasuredIsRefused(t *testing.T) {
 		"no readers":               func(c *bench.LatencyConfig) { c.Readers = 0 },
 		"no room for the number":   func(c *bench.LatencyConfig) { c.Size = 7 },
 		"a system nobody knows of": func(c *bench.LatencyConfig) { c.Systems = []string{"pigeon"} },
+		"a peer without functions": func(c *bench.LatencyConfig) { c.Peers = []bench.Peer{{Name: "pigeon"}} },
+		"a peer of our name":       func(c *bench.LatencyConfig) { c.Peers = peers(); c.Peers[0].Name = "parley_consumer" },
+		"a peer twice":             func(c *bench.LatencyConfig) { c.Peers = append(peers(), peers()...) },
 	} {
 		bad := good
 		spoil(&bad)

@@ -79,8 +79,9 @@ func (c Config) lifeVariants() []lifeVariant {
 
 func lifeScenario() Scenario {
 	s := Scenario{
-		Name:  "life",
-		Short: "short lives of conversations against a bare INSERT and a job of River",
+		Name:     "life",
+		Short:    "short lives of conversations against a bare INSERT, and a job of the peers",
+		HasPeers: true,
 		measure: func(ctx context.Context, b *bench) ([]Result, error) {
 			var trials []trial
 			for _, v := range b.lifeVariants() {
@@ -88,8 +89,11 @@ func lifeScenario() Scenario {
 					continue
 				}
 				trials = append(trials, b.lifeTrial(v), b.insertTrial(v.Name, v.sessions, 1, b.inserting(1, autocommit)))
-				if len(v.steps) > 1 {
-					trials = append(trials, b.jobTrial(v.Name, v.sessions))
+				if len(v.steps) == 1 {
+					continue // a life that is only begun is no job
+				}
+				for _, p := range b.Peers {
+					trials = append(trials, b.jobTrial(p, v.Name, v.sessions))
 				}
 			}
 			return b.measure(ctx, trials)

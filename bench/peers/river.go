@@ -1,10 +1,9 @@
-package bench
+package main
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,21 +11,22 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
-)
 
-const systemRiver = "river"
+	"github.com/parley-broker/parley/internal/measure/bench"
+)
 
 // riverConnections are what River needs besides those of its workers: to listen, to fetch, to complete, to lead.
 const riverConnections = 4
 
-// riverSystem is the job queue that others use for such work. Its fetch cooldown, 100 ms by default, is set to the least it takes.
-func riverSystem() latencySystem {
-	return latencySystem{
-		name:    systemRiver,
-		short:   "the same through River: InsertTx, to the first statement of a worker woken by LISTEN/NOTIFY",
-		prepare: prepareRiver,
-		work:    workRiver,
-		sender:  jobSender,
+// riverPeer is the job queue for Go that others use for such work. Its fetch cooldown, 100 ms by default, is set to the least it takes.
+func riverPeer() bench.Peer {
+	return bench.Peer{
+		Name:        "river",
+		Short:       "the same through River: InsertTx, to the first statement of a worker woken by LISTEN/NOTIFY",
+		Connections: riverConnections,
+		Prepare:     installRiver,
+		Inserter:    insertThroughRiver,
+		Work:        workThroughRiver,
 	}
 }
 
@@ -40,18 +40,22 @@ func (job) Kind() string { return "latency" }
 
 type worker struct {
 	river.WorkerDefaults[job]
-	pool *pgxpool.Pool
+	work bench.WorkJob
 }
 
 func (w *worker) Work(ctx context.Context, j *river.Job[job]) error {
-	_, err := w.pool.Exec(ctx, begunStatement, j.Args.Number)
-	return err
+	return w.work(ctx, j.Args.Number)
 }
 
-func prepareRiver(ctx context.Context, conn *pgx.Conn, _ LatencyConfig) error {
-	pool, err := database{config: conn.Config()}.pool(ctx, 1)
+func installRiver(ctx context.Context, conn *pgx.Conn) error {
+	config, err := pgxpool.ParseConfig(conn.Config().ConnString())
 	if err != nil {
-		return err
+		return fmt.Errorf("configure a pool: %w", err)
+	}
+	config.ConnConfig, config.MaxConns = conn.Config(), 1
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return fmt.Errorf("open a pool: %w", err)
 	}
 	defer pool.Close()
 	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -68,40 +72,29 @@ func riverConfig() *river.Config {
 	return &river.Config{FetchCooldown: river.FetchCooldownMin, FetchPollInterval: time.Second, Logger: slog.New(slog.DiscardHandler)}
 }
 
-func jobSender(_ context.Context, _ *pgx.Conn, c LatencyConfig, _ int) (send, error) {
+func insertThroughRiver() (bench.InsertJob, error) {
 	// The pool of a client that only inserts in transactions of others stays unused.
 	client, err := river.NewClient(riverpgxv5.New(nil), riverConfig())
 	if err != nil {
 		return nil, fmt.Errorf("make a client of River: %w", err)
 	}
-	padding := strings.Repeat("x", c.Size-leastBody)
-	return func(ctx context.Context, tx pgx.Tx, number int64) error {
+	return func(ctx context.Context, tx pgx.Tx, number int64, padding string) error {
 		_, err := client.InsertTx(ctx, tx, job{Number: number, Padding: padding}, nil)
 		return err
 	}, nil
 }
 
-func workRiver(ctx context.Context, d database, c LatencyConfig) (func() error, error) {
-	pool, err := d.pool(ctx, c.Readers+riverConnections)
-	if err != nil {
-		return nil, err
-	}
+func workThroughRiver(ctx context.Context, pool *pgxpool.Pool, workers int, work bench.WorkJob) (func(context.Context) error, error) {
 	config := riverConfig()
 	config.Workers = river.NewWorkers()
-	river.AddWorker(config.Workers, &worker{pool: pool})
-	config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: c.Readers}}
+	river.AddWorker(config.Workers, &worker{work: work})
+	config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}}
 	client, err := river.NewClient(riverpgxv5.New(pool), config)
-	if err == nil {
-		err = client.Start(ctx)
-	}
 	if err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("start River: %w", err)
+		return nil, fmt.Errorf("make a client of River: %w", err)
 	}
-	return func() error {
-		defer pool.Close()
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), workTimeout)
-		defer cancel()
-		return client.Stop(stopping)
-	}, nil
+	if err := client.Start(ctx); err != nil {
+		return nil, err
+	}
+	return client.Stop, nil
 }

@@ -1,0 +1,72 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Peer is a job queue of others that does the same work in PostgreSQL, measured beside Parley in the same run. No package of this
+// module makes one: the module bench/peers does, so that nobody who builds Parley inherits what a peer imports.
+type Peer struct {
+	// Name is the system in results and in ratios, Short a line on it in the list of systems of latency.
+	Name, Short string
+	// Connections are what its client needs besides those of its workers.
+	Connections int
+	// Prepare installs the peer in an empty database, on a connection to it.
+	Prepare func(ctx context.Context, conn *pgx.Conn) error
+	// Inserter makes what inserts a job in the transaction of a sender. Sessions may share it.
+	Inserter func() (InsertJob, error)
+	// Work starts a client that works on so many jobs at once, at most, and calls work for each. The function that comes back stops it.
+	Work func(ctx context.Context, pool *pgxpool.Pool, workers int, work WorkJob) (stop func(ctx context.Context) error, err error)
+}
+
+// InsertJob inserts the job with a number in a transaction, as long as its padding, in bytes, makes it.
+type InsertJob func(ctx context.Context, tx pgx.Tx, number int64, padding string) error
+
+// WorkJob is the work on the job with a number.
+type WorkJob func(ctx context.Context, number int64) error
+
+// ErrIncompletePeer reports a peer that lacks one of its functions or its name.
+var ErrIncompletePeer = errors.New("a peer needs a name and all of its functions")
+
+// checkPeers refuses peers that could not be measured, or not be distinguished from other systems.
+func checkPeers(peers []Peer, taken ...string) error {
+	for _, p := range peers {
+		if p.Name == "" || p.Prepare == nil || p.Inserter == nil || p.Work == nil {
+			return fmt.Errorf("peer %q: %w", p.Name, ErrIncompletePeer)
+		}
+		if slices.Contains(taken, p.Name) {
+			return fmt.Errorf("peer %q has the name of another system", p.Name)
+		}
+		taken = append(taken, p.Name)
+	}
+	return nil
+}
+
+// start opens a pool for a peer's client and starts it. The function that comes back stops it, and waits for that.
+func (p Peer) start(ctx context.Context, d database, connections, workers int, work func(pool *pgxpool.Pool) WorkJob) (func() error, error) {
+	pool, err := d.pool(ctx, connections)
+	if err != nil {
+		return nil, err
+	}
+	stop, err := p.Work(ctx, pool, workers, work(pool))
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("start %s: %w", p.Name, err)
+	}
+	return func() error {
+		defer pool.Close()
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), peerStopTimeout)
+		defer cancel()
+		return stop(stopping)
+	}, nil
+}
+
+// peerStopTimeout is how long a peer's client may take to finish what it works on.
+const peerStopTimeout = time.Minute
