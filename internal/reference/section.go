@@ -20,7 +20,7 @@ var sections = []section{
 		title: "Queues",
 		intro: "A queue is named by one or two parts, `queue` or `schema.queue`; each may stand in brackets or double quotes. Without a\n" +
 			"schema it is `dbo`, which need not exist: it is a part of the name and nothing more.",
-		files: []string{"catalog/queues.sql", "catalog/alter_queue.sql", "catalog/dropped_queues.sql"},
+		files: []string{"catalog/queues.sql", "catalog/alter_queue.sql", "activation/dropped_queues.sql"},
 	},
 	{
 		title: "Simple queues",

@@ -10,7 +10,7 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
 declare
-  v_held text[] := '{}';
+  v_held text[] := array[]::text[];
 begin
   v_held := v_held || (
     select format('%s conversation groups, such as %s', count(*), min(g.conversation_group_id::text))
