@@ -31,6 +31,10 @@ func TestDiagnosisFindsWhatIsWrongWithMail(t *testing.T) {
 	}
 	age()
 	require("runtime", "mail-no-daemon", "parley mail serve")
+	// So are its queues: who gave them a procedure as a reader would lose mail.
+	b.exec("select parley_mail.send('shop@example.org', array['ann@example.org'], 'x', 'x')")
+	equal(b.session, "parley_mail_submission: parley mail serve", `select string_agg(f.object_name || ': ' || f.cure, ', ')
+		from parley.diagnose_runtime(patience => '0') as f where f.code = 'no-reader'`)
 	report(`{"is_start": true, "level": "NORMAL"}`)
 	if found := find("runtime"); strings.Contains(found, "mail-no-daemon") || strings.Contains(found, "PROBLEM") {
 		t.Errorf("with a daemon there is found:\n%s", found)

@@ -87,6 +87,8 @@ as $$
     format('Messages wait (%s), activation is off, and nobody receives or listens.', u.waiting),
     u.oldest_enqueue_time,
     case
+      -- The queues of mail are read by its daemon; a procedure would take from them what it knows nothing of.
+      when u.lookup_name ~ '^parley_(mail|store_mail)(_|$)' then 'parley mail serve'
       when u.activation_procedure is not null
         then format(
           'select parley.alter_queue(%L, max_queue_readers => %s, activation => true);', u.lookup_name,
