@@ -34,6 +34,8 @@ func (f *dueFlags) due(ctx context.Context, db parley.DB) (*time.Time, error) {
 			return nil, usagef("--at %s: give a time such as 2030-01-31T12:00:00Z", f.at)
 		}
 		return &due, nil
+	case f.delay < 0:
+		return nil, usagef("--delay %v lies in the past: give a time from now, such as 10m", f.delay)
 	case f.delay > 0:
 		due, err := dueIn(ctx, db, f.delay)
 		return &due, err

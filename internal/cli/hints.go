@@ -24,6 +24,7 @@ var remedies = []remedy{
 	{regexp.MustCompile(`See parley\.external_activations\.`), "parley activation list lists them."},
 	{regexp.MustCompile(`select parley\.alter_queue\(('[^']*'), status => true\)`), "parley queue enable $1"},
 	{regexp.MustCompile(`select parley\.drop_queue\(('[^']*'), force => true\)`), "parley queue drop $1 --force"},
+	{regexp.MustCompile(`select \* from parley\.take\(('[^']*')\);`), "parley take $1"},
 	{regexp.MustCompile(`select parley\.resume_readers\(('[^']*')\)`), "parley queue resume $1"},
 	{regexp.MustCompile(`select parley\.alter_queue\(('[^']*'), activation => false\)`), "parley queue alter $1 --activation=false"},
 	{

@@ -150,6 +150,9 @@ func requireSchema(ctx context.Context, pool *pgxpool.Pool, logger *slog.Logger)
 	if err != nil {
 		return fmt.Errorf("database %s: %w", conn.Conn().Config().Database, err)
 	}
+	if err := requireLeader(ctx, conn.Conn()); err != nil {
+		return fmt.Errorf("database %s: %w", conn.Conn().Config().Database, err)
+	}
 	warnOfSuperuser(ctx, conn.Conn(), logger)
 	if broker.State != parley.BrokerEnabled {
 		// Somebody may enable it while the daemon runs.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
 )
 
 // rolePlaceholder stands in --procedure-dsn for the role that a procedure runs as.
@@ -59,4 +61,22 @@ func warnOfSuperuser(ctx context.Context, conn *pgx.Conn, logger *slog.Logger) {
 		logger.Warn("the daemon logs in as a superuser: a procedure that calls RESET ROLE has all its rights; "+
 			"let it log in as the owner of the schema, and procedures by --procedure-dsn", "login", conn.Config().User)
 	}
+}
+
+// requireLeader refuses a login that may not lead the broker: whatever it tried would fail for ever.
+func requireLeader(ctx context.Context, conn *pgx.Conn) error {
+	var mayLead bool
+	var owner string
+	err := conn.QueryRow(ctx, `
+		select pg_catalog.has_function_privilege(p.oid, 'execute'), pg_catalog.pg_get_userbyid(n.nspowner)::pg_catalog.text
+		from pg_catalog.pg_namespace as n
+		join pg_catalog.pg_proc as p on p.pronamespace operator(pg_catalog.=) n.oid
+		where n.nspname operator(pg_catalog.=) 'parley' and p.proname operator(pg_catalog.=) '_p_lead'`).Scan(&mayLead, &owner)
+	if err != nil {
+		return fmt.Errorf("ask whether the login may lead: %w", err)
+	}
+	if !mayLead {
+		return fmt.Errorf("%w: let the daemon log in as role %q or as a member of it", parley.ErrNotOwner, owner)
+	}
+	return nil
 }

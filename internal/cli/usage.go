@@ -62,13 +62,24 @@ func listed(names, conjunction string) string {
 	return strings.Join(flags[:last], ", ") + " " + conjunction + " " + flags[last]
 }
 
-// unitless is how a duration is refused that has none of its units.
-var unitless = regexp.MustCompile(`^invalid argument "([0-9.]+)" for "(?:-\w, )?--([\w-]+)" flag: time: missing unit in duration`)
+// How the library refuses a duration: without any unit, with one that it does not know, and in no form that it knows.
+var (
+	unitless     = regexp.MustCompile(`^invalid argument "([0-9.]+)" for "(?:-\w, )?--([\w-]+)" flag: time: missing unit in duration`)
+	unknownUnit  = regexp.MustCompile(`^invalid argument ("[^"]*") for "(?:-\w, )?--([\w-]+)" flag: time: unknown unit ("[^"]*") in duration`)
+	noDuration   = regexp.MustCompile(`^invalid argument ("[^"]*") for "(?:-\w, )?--([\w-]+)" flag: time: (?:invalid|missing unit in) duration`)
+	durationForm = "write a number with ms, s, m or h behind it, such as 90s, 1h30m or, for a day, 24h"
+)
 
 // explainFlag says of a flag that is not understood how it is written.
 func explainFlag(_ *cobra.Command, err error) error {
 	if m := unitless.FindStringSubmatch(err.Error()); m != nil {
 		return fmt.Errorf("--%[2]s %[1]s has no unit: write %[1]ss for seconds, or %[1]sms, %[1]sm, %[1]sh", m[1], m[2])
+	}
+	if m := unknownUnit.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("--%s %s: there is no unit %s: %s", m[2], m[1], m[3], durationForm)
+	}
+	if m := noDuration.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("--%s %s is no duration: %s", m[2], m[1], durationForm)
 	}
 	return err
 }
