@@ -114,6 +114,7 @@ func recordWhenReached(a *app, cmd *cobra.Command) {
 func (a *app) execute(ctx context.Context, args []string) int {
 	root := newRootCommand(a)
 	root.SetArgs(args)
+	root.InitDefaultCompletionCmd(args...) // the library adds it when it executes, which is too late for a word that it does not know
 	cmd, err := unknownSubcommand(root, args)
 	if err == nil {
 		cmd, err = root.ExecuteContextC(ctx)
