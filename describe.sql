@@ -1,12 +1,13 @@
--- What a database says of every object in the schemas parley, parley_store and parley_mail: one row for each property of each object.
+-- What a database says of every object in our schemas: one row for each property of each object. $1 lists the schemas of the wings,
+-- $2 those of them in which users' own objects stand.
 --
 -- Two installations of one version on one server give the same rows: names instead of oids, no order of creation.
--- What comes and goes is left out: with users' queues the sequences _p_queue_<id>_* and the views in schema
--- parley_queue, with the days the partitions _p_tracking_<day>. Grants are spelled out one by one, because their order in the catalog is that of history.
+-- What comes and goes is left out: with users' queues the sequences _p_queue_<id>_* and their views, with
+-- the days the partitions _p_tracking_<day>. Grants are spelled out one by one, because their order in the catalog is that of history.
 with schema_of_ours as (
   select n.oid, n.nspname, n.nspowner, n.nspacl
   from pg_namespace as n
-  where n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail')
+  where n.nspname = any ($1::text[])
 ),
 
 relation as (
@@ -17,7 +18,7 @@ relation as (
     end as kind
   from pg_class as c
   join schema_of_ours as s on s.oid = c.relnamespace
-  where s.nspname <> 'parley_queue' and c.relname !~ '^_p_(queue|tracking)_[0-9]+(_|$)'
+  where s.nspname <> all ($2::text[]) and c.relname !~ '^_p_(queue|tracking)_[0-9]+(_|$)'
 ),
 
 routine as (
@@ -25,14 +26,14 @@ routine as (
     case p.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end as kind
   from pg_proc as p
   join schema_of_ours as s on s.oid = p.pronamespace
-  where s.nspname <> 'parley_queue'
+  where s.nspname <> all ($2::text[])
 ),
 
 plain_type as (
   select t.*, format('%I.%I', s.nspname, t.typname) as identity
   from pg_type as t
   join schema_of_ours as s on s.oid = t.typnamespace
-  where s.nspname <> 'parley_queue' and t.typtype in ('d', 'e', 'r', 'm')
+  where s.nspname <> all ($2::text[]) and t.typtype in ('d', 'e', 'r', 'm')
 ),
 
 secured as (

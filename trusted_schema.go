@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley/sql"
 )
 
 // ErrUntrustedSchema means that the schema parley, or something in it, belongs to a role whose code must not run with the
@@ -16,10 +19,16 @@ import (
 // name; what its owner puts into it runs with the rights of whoever uses it, and SET ROLE takes nothing of them away.
 var ErrUntrustedSchema = errors.New("schema parley is not to be trusted")
 
-// requireTrustSQL is the check, as one statement that reads catalogs only and works under any search_path.
+// trustedSchemaSQL is the check, as one statement that reads catalogs only and works under any search_path.
 //
 //go:embed trusted_schema.sql
-var requireTrustSQL string
+var trustedSchemaSQL string
+
+// requireTrustSQL is the check of the schemas of all wings.
+var requireTrustSQL = sync.OnceValue(func() string {
+	const declared = "v_schemas constant pg_catalog.text[] := "
+	return strings.Replace(trustedSchemaSQL, declared+"'{}'", declared+sql.SchemaLiteral(), 1)
+})
 
 // How a schema is about to be used.
 type schemaUse int
@@ -36,7 +45,7 @@ const (
 
 // requireTrust refuses a schema parley that was planted, before anything of it is read or called.
 func requireTrust(ctx context.Context, db DB, use schemaUse) error {
-	text := requireTrustSQL
+	text := requireTrustSQL()
 	switch use {
 	case changeTheSchema:
 	case useTheSchema:

@@ -5,6 +5,7 @@ declare
   v_must_exist constant boolean := false;
   v_changes_schema constant boolean := true;
   v_checks_contents constant boolean := true;
+  v_schemas constant pg_catalog.text[] := '{}';
   v_login pg_catalog.pg_roles;
   v_schema record;
   v_planted pg_catalog.text;
@@ -22,7 +23,7 @@ begin
     from pg_namespace as n
     join pg_roles as o on o.oid = n.nspowner
     join pg_database as d on d.datname = current_database()
-    where n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail')
+    where n.nspname = any (v_schemas)
       and (
         -- What the owner of a schema puts into it runs with the rights of the session that uses it, SET ROLE or not.
         o.rolsuper
@@ -64,9 +65,9 @@ begin
     union all
     select 'operator', format('%I.%s', n.nspname, o.oprname), o.oprowner from pg_operator as o where o.oprnamespace = n.oid
     union all
-    select 'schema', quote_ident(q.nspname), q.nspowner from pg_namespace as q where q.nspname in ('parley_queue', 'parley_store', 'parley_mail')
+    select 'schema', quote_ident(q.nspname), q.nspowner from pg_namespace as q where q.nspname = any (v_schemas) and q.nspname <> 'parley'
   ) as x
-  where v_checks_contents and n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail') and x.owner <> n.nspowner
+  where v_checks_contents and n.nspname = any (v_schemas) and x.owner <> n.nspowner
   order by 1
   limit 1;
   if found then
@@ -74,12 +75,14 @@ begin
       errcode = '42501',
       message = 'schema parley holds what its owner did not make',
       detail = format('Found: %s.', v_planted),
-      hint = 'Drop it, and take the right to create objects in the schemas parley, parley_queue, parley_store and parley_mail from everybody but their owner.';
+      hint = format(
+        'Drop it, and take the right to create objects in the schemas %s from everybody but their owner.', array_to_string(v_schemas, ', ')
+      );
   end if;
 
   select n.nspname into v_planted
   from pg_namespace as n
-  where n.nspname in ('parley_queue', 'parley_store', 'parley_mail') and not exists (select from pg_namespace as o where o.nspname = 'parley')
+  where n.nspname = any (v_schemas) and n.nspname <> 'parley' and not exists (select from pg_namespace as o where o.nspname = 'parley')
   order by 1
   limit 1;
   if found then

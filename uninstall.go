@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/sql"
 )
 
 // ErrInUse means that removing the schema would destroy conversations, or objects of the user that are built on it.
@@ -35,7 +37,7 @@ func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
 				return err
 			}
 		}
-		const drop = "drop schema if exists parley, parley_queue, parley_store, parley_mail cascade; "
+		drop := "drop schema if exists " + strings.Join(sql.Schemas(), ", ") + " cascade; "
 		_, err = tx.Exec(ctx, drop+forgetClientChecks, pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
@@ -72,7 +74,7 @@ func refuseWhenInUse(ctx context.Context, tx pgx.Tx) error {
 	if err := refuseWhenStored(ctx, tx); err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, dependents, pgx.QueryExecModeExec)
+	rows, err := tx.Query(ctx, dependents, pgx.QueryExecModeExec, sql.Schemas())
 	if err != nil {
 		return fmt.Errorf("find dependent objects: %w", err)
 	}
@@ -111,7 +113,7 @@ func refuseWhenStored(ctx context.Context, tx pgx.Tx) error {
 // and constraints are those of their relation.
 const dependents = `
 with ours as (
-	select n.oid from pg_namespace as n where n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail')
+	select n.oid from pg_namespace as n where n.nspname = any ($1)
 ),
 
 referenced as (

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/sql"
 )
 
 // Difference is one way in which the installed schema is not what this package installs.
@@ -72,7 +74,7 @@ func (d definition) verify(ctx context.Context, conn *pgx.Conn) ([]Difference, e
 		if err != nil {
 			return err
 		}
-		if err := runSQL(ctx, tx, sqlFile{name: "rename schemas", text: renameSchemas}); err != nil {
+		if err := runSQL(ctx, tx, sqlFile{name: "rename schemas", text: renameSchemas()}); err != nil {
 			return err
 		}
 		if err := d.create(ctx, tx); err != nil {
@@ -92,15 +94,17 @@ func (d definition) verify(ctx context.Context, conn *pgx.Conn) ([]Difference, e
 }
 
 // renameSchemas leaves room for a fresh schema. Renaming a schema locks none of its tables.
-const renameSchemas = `do $$
+func renameSchemas() string {
+	return fmt.Sprintf(`do $$
 declare
   v_name name;
 begin
-  for v_name in select n.nspname from pg_namespace as n where n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail') loop
-    execute format('alter schema %I rename to %I', v_name, '_renamed_' || v_name);
+  for v_name in select n.nspname from pg_namespace as n where n.nspname = any (%s::text[]) loop
+    execute format('alter schema %%I rename to %%I', v_name, '_renamed_' || v_name);
   end loop;
 end
-$$;`
+$$;`, sql.SchemaLiteral())
+}
 
 // property is one line of a description.
 type property struct {
@@ -112,7 +116,7 @@ var describeSQL string
 
 // describe lists the properties of every object in the schema, in the order of kind, object and name.
 func describe(ctx context.Context, tx pgx.Tx) ([]property, error) {
-	rows, err := tx.Query(ctx, describeSQL, pgx.QueryExecModeExec)
+	rows, err := tx.Query(ctx, describeSQL, pgx.QueryExecModeExec, sql.Schemas(), sql.UserSchemas())
 	if err != nil {
 		return nil, fmt.Errorf("describe schema parley: %w", err)
 	}

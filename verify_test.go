@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/sql"
 )
 
 func TestVerifyFindsNothingInAFreshInstallation(t *testing.T) {
@@ -200,7 +201,7 @@ func TestViewsReadTheSameOnceTheyAreRestored(t *testing.T) {
 	rows, err := conn.Query(t.Context(), `
 		select c.oid::regclass::text as name, pg_get_viewdef(c.oid) as definition
 		from pg_class as c
-		where c.relkind = 'v' and c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)`)
+		where c.relkind = 'v' and c.relnamespace::regnamespace::text = any ($1)`, sql.Wings()[0].Schemas())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +251,7 @@ func TestVerifyKnowsEveryKindOfObjectInTheSchema(t *testing.T) {
 	rows, err := conn.Query(t.Context(), `
 		select distinct d.classid::regclass::text
 		from pg_depend as d
-		where d.refclassid = 'pg_namespace'::regclass and d.refobjid in ('parley'::regnamespace, 'parley_queue'::regnamespace)`)
+		where d.refclassid = 'pg_namespace'::regclass and d.refobjid::regnamespace::text = any ($1)`, sql.Schemas())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/parley-broker/parley/sql"
 )
 
 // everything is all that the schema's tables hold, and the names of all relations.
@@ -12,8 +14,8 @@ func (s session) everything() string {
 	lines := values[string](s, `
 		select c.oid::regclass::text
 		from pg_class as c
-		where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace) and c.relkind in ('r', 'S', 'v')
-		order by 1`)
+		where c.relnamespace::regnamespace::text = any ($1) and c.relkind in ('r', 'S', 'v')
+		order by 1`, sql.Wings()[0].Schemas())
 	for _, table := range values[string](s, `
 		select c.oid::regclass::text from pg_class as c where c.relnamespace = 'parley'::regnamespace and c.relkind = 'r' order by 1`) {
 		for _, row := range values[string](s, "select t::text from "+table+" as t order by 1") {

@@ -1,8 +1,11 @@
 package sql_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-broker/parley/sql"
 )
 
 // A binding to a table inserts as the owner of the schema: code of somebody else that the insert would run is refused, when the table is
@@ -121,13 +124,18 @@ var mailAsksWithoutShowing = map[string]string{
 	"parley_mail._p_pressure_history(parley.caller)":         "a daemon alone makes what it shows; it asks as _p_pressure_changes does",
 }
 
+// onTheBroker gives the schemas of the systems that stand on the broker.
+func onTheBroker() []string {
+	return slices.DeleteFunc(sql.Schemas(), func(schema string) bool { return slices.Contains(sql.Wings()[0].Schemas(), schema) })
+}
+
 // mailEverything gives all rows of mail and of the store.
 func (s session) mailEverything() string {
 	s.Helper()
 	var lines []string
 	for _, table := range values[string](s, `
 		select c.oid::regclass::text from pg_class as c
-		where c.relnamespace in ('parley_mail'::regnamespace, 'parley_store'::regnamespace) and c.relkind = 'r' order by 1`) {
+		where c.relnamespace::regnamespace::text = any ($1) and c.relkind = 'r' order by 1`, onTheBroker()) {
 		for _, row := range values[string](s, "select t::text from "+table+" as t order by 1") {
 			lines = append(lines, table+" "+row)
 		}
@@ -141,7 +149,7 @@ func TestRightsWalkOfMail(t *testing.T) {
 	t.Parallel()
 	b := newMail(t)
 	b.exec(mailWalkScene)
-	entries := b.entries("parley_mail", "parley_store")
+	entries := b.entries(onTheBroker()...)
 	nobody, viewer := b.role("nobody"), b.role("viewer")
 	b.exec("select parley_mail.grant_right('VIEW', $1)", viewer)
 	s := b.as(nobody)

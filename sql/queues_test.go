@@ -3,6 +3,8 @@ package sql_test
 import (
 	"slices"
 	"testing"
+
+	"github.com/parley-broker/parley/sql"
 )
 
 func TestBuiltInQueuesAndServices(t *testing.T) {
@@ -144,11 +146,12 @@ func TestMalformedQueueNamesAreRefused(t *testing.T) {
 func TestDroppedQueueIsGone(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
-	before := value[int](b.session, "select count(*) from pg_class where relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)")
+	const countOfRelations = "select count(*) from pg_class where relnamespace::regnamespace::text = any ($1)"
+	before := value[int](b.session, countOfRelations, sql.Wings()[0].Schemas())
 	b.exec("select parley.create_queue('Q')")
 	b.exec("select parley.drop_queue('Q')")
 	b.refuses(208, "select parley.receive('Q')")
-	equal(b.session, before, "select count(*) from pg_class where relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace)")
+	equal(b.session, before, countOfRelations, sql.Wings()[0].Schemas())
 	b.exec("select parley.create_queue('Q')")
 }
 

@@ -1,6 +1,10 @@
 package sql_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/parley-broker/parley/sql"
+)
 
 // publish makes what tools of change capture make when they start.
 func (b *broker) publish() {
@@ -18,9 +22,9 @@ func TestEveryTableHasAReplicaIdentity(t *testing.T) {
 		select coalesce(string_agg(c.oid::regclass::text, ', ' order by c.relname), '')
 		from pg_class as c
 		where c.relkind in ('r', 'p')
-			and c.relnamespace::regnamespace::text in ('parley', 'parley_queue', 'parley_store', 'parley_mail')
+			and c.relnamespace::regnamespace::text = any ($1)
 			and c.relreplident not in ('f', 'i')
-			and not (c.relreplident = 'd' and exists (select from pg_index as i where i.indrelid = c.oid and i.indisprimary))`)
+			and not (c.relreplident = 'd' and exists (select from pg_index as i where i.indrelid = c.oid and i.indisprimary))`, sql.Schemas())
 	if n := value[int](b.session, "select count(*) from pg_class where relname like E'\\\\_p\\\\_tracking\\\\_2%' and relkind = 'r'"); n == 0 {
 		t.Error("there is no partition")
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley/sql"
 )
 
 // entry is a function or a view that every role can reach.
@@ -24,7 +26,7 @@ type entry struct {
 func (s session) entries(schemas ...string) []entry {
 	s.Helper()
 	if len(schemas) == 0 {
-		schemas = []string{"parley", "parley_queue"}
+		schemas = sql.Wings()[0].Schemas()
 	}
 	rows, err := s.db.Query(s.Context(), `
 		select format('%s.%I', p.pronamespace::regnamespace, p.proname), coalesce(p.proargnames, '{}'), coalesce(p.proargmodes::text[], '{}'),

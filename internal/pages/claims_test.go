@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/sql"
 )
 
 // claimScene is what the claims are judged by.
@@ -185,17 +186,17 @@ func TestClaimsOfTheDocumentationHold(t *testing.T) {
 	}
 }
 
-var named = regexp.MustCompile(`\b(?:parley\.)?(_p_[a-z0-9_]+)|\bparley(?:_store|_mail)?\.([a-z][a-z0-9_]*)\b`)
+var named = regexp.MustCompile(`\b(?:parley\.)?(_p_[a-z0-9_]+)|\b(?:` + strings.Join(sql.OwnSchemas(), "|") + `)\.([a-z][a-z0-9_]*)\b`)
 
 // Whatever a page names of the schema is there.
 func TestTheDocumentationNamesWhatExists(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
 	rows, err := pool.Query(t.Context(), `
-		with ours as (select oid from pg_namespace where nspname in ('parley', 'parley_store', 'parley_mail'))
+		with ours as (select oid from pg_namespace where nspname = any ($1))
 		select proname::text from pg_proc where pronamespace in (select oid from ours)
 		union select relname::text from pg_class where relnamespace in (select oid from ours)
-		union select typname::text from pg_type where typnamespace in (select oid from ours)`)
+		union select typname::text from pg_type where typnamespace in (select oid from ours)`, sql.OwnSchemas())
 	if err != nil {
 		t.Fatal(err)
 	}

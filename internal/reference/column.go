@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/sql"
 )
 
 // A column of a view or of a row type.
@@ -24,12 +25,12 @@ func readColumns(ctx context.Context, db parley.DB) (map[string][]column, error)
 			coalesce(col_description(c.oid, a.attnum), '')
 		from pg_class as c
 		join pg_attribute as a on a.attrelid = c.oid
-		where c.relnamespace in ('parley'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
+		where c.relnamespace::regnamespace::text = any ($1)
 			and c.relkind in ('v', 'c')
 			and c.relname !~ '^_p_'
 			and a.attnum > 0
 			and not a.attisdropped
-		order by c.relname, a.attnum`)
+		order by c.relname, a.attnum`, sql.OwnSchemas())
 	if err != nil {
 		return nil, fmt.Errorf("read the columns of the views: %w", err)
 	}

@@ -24,9 +24,12 @@ type object struct {
 // fullName is the name with the schema.
 func (o object) fullName() string { return o.schema + "." + o.name }
 
+// schemas is an expression for those of the wings.
+var schemas = strings.Join(sql.OwnSchemas(), "|")
+
 var (
-	creation   = regexp.MustCompile(`(?s)^create (function|procedure|view|type) (parley(?:_store|_mail)?)\.("?[a-z0-9_]+"?)(.*)$`)
-	commenting = regexp.MustCompile(`(?s)^comment on (function|procedure|view|type) (parley(?:_store|_mail)?)\.` +
+	creation   = regexp.MustCompile(`(?s)^create (function|procedure|view|type) (` + schemas + `)\.("?[a-z0-9_]+"?)(.*)$`)
+	commenting = regexp.MustCompile(`(?s)^comment on (function|procedure|view|type) (` + schemas + `)\.` +
 		`("?[a-z0-9_]+"?)(?:\([^)]*\))? is\s+'(.*)'$`)
 	endOfHeader = regexp.MustCompile(`\nlanguage `)
 	// The argument that proves the caller is left out by whoever calls, and so by the page.

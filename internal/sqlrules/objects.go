@@ -5,10 +5,8 @@ import (
 	"strings"
 )
 
-// The schemas of the broker, and the prefix of what is no part of its interface.
+// The prefix of what is no part of the interface.
 const privatePrefix = "_p_"
-
-var schemas = []string{"parley", "parley_queue", "parley_store", "parley_mail"}
 
 // Kinds of objects that are never part of the interface, and kinds that owe the reader a comment.
 var (
@@ -51,8 +49,8 @@ func checkObjects(f File, report reporter) {
 		local := name[len(name)-1]
 		switch {
 		case kind == "index" || kind == "trigger": // live in the schema of their table
-		case len(name) != 2 || !slices.Contains(schemas, name[0]):
-			report(s.line(), "schema", "create %s %s inside a schema of the broker, by its full name", kind, dotted(name))
+		case len(name) != 2 || !slices.Contains(schemasFor(f.Name), name[0]):
+			report(s.line(), "schema", "create %s %s inside a schema of the file's wing, by its full name", kind, dotted(name))
 		}
 		if slices.Contains(alwaysPrivate, kind) && !strings.HasPrefix(local, privatePrefix) {
 			report(s.line(), "private name", "%s %s is no part of the interface: begin its name with %s", kind, dotted(name), privatePrefix)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/sqlrules"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/sql"
 )
 
 // requireVariable makes a missing extension a failure, so that a run that promises the check cannot skip it.
@@ -94,9 +95,9 @@ func findings(t *testing.T, pool *pgxpool.Pool) []finding {
 			performance_warnings => false,
 			security_warnings => true
 		) as c
-		where p.pronamespace in ('parley'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
+		where p.pronamespace::regnamespace::text = any ($1)
 			and p.prolang = (select oid from pg_language where lanname = 'plpgsql')
-		order by p.oid, c.lineno`)
+		order by p.oid, c.lineno`, sql.Schemas())
 	if err != nil {
 		t.Fatal(err)
 	}

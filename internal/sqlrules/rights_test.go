@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/sqlrules"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/sql"
 )
 
 // What the server itself says of the installed schema: the interface is everybody's, and each function of it checks
@@ -18,7 +19,7 @@ func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 			"no private function runs with its owner's rights for everybody", `
 			select p.oid::regprocedure::text
 			from pg_proc as p
-			where p.pronamespace in ('parley'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
+			where p.pronamespace::regnamespace::text = any ($1)
 				and p.proname like '\_p\_%'
 				and p.prosecdef
 				and has_function_privilege('public', p.oid, 'execute')`,
@@ -28,7 +29,7 @@ func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 			select c.oid::regclass::text || ': ' || a.privilege_type
 			from pg_class as c
 			cross join lateral aclexplode(c.relacl) as a
-			where c.relnamespace in ('parley'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
+			where c.relnamespace::regnamespace::text = any ($1)
 				and c.relname like '\_p\_%'
 				and a.grantee = 0`,
 		},
@@ -38,21 +39,21 @@ func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 			from pg_class as c
 			join pg_attribute as a on a.attrelid = c.oid
 			cross join lateral aclexplode(a.attacl) as x
-			where c.relnamespace in ('parley'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
+			where c.relnamespace::regnamespace::text = any ($1)
 				and x.grantee = 0`,
 		},
 		{
 			"nobody but the owner may create in the schemas", `
 			select n.nspname::text
 			from pg_namespace as n
-			where n.nspname in ('parley', 'parley_queue', 'parley_store', 'parley_mail') and has_schema_privilege('public', n.oid, 'create')`,
+			where n.nspname = any ($1) and has_schema_privilege('public', n.oid, 'create')`,
 		},
 		{
 			"views of the interface can only be read", `
 			select c.oid::regclass::text || ': ' || a.privilege_type
 			from pg_class as c
 			cross join lateral aclexplode(c.relacl) as a
-			where c.relnamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
+			where c.relnamespace::regnamespace::text = any ($1)
 				and a.grantee = 0
 				and a.privilege_type <> 'SELECT'`,
 		},
@@ -61,7 +62,7 @@ func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			rows, err := pool.Query(t.Context(), c.query)
+			rows, err := pool.Query(t.Context(), c.query, sql.Schemas())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,10 +88,10 @@ func TestWhatIsWithinReachAsksTheCallerOrTakesNoArgument(t *testing.T) {
 			coalesce(p.proargtypes[p.pronargs - 1] = 'parley.caller'::regtype, false)
 				and p.prosrc ~ 'parley\.(_p_\w+|caller_role)\([^;]*\mcaller\)' as asks
 		from pg_proc as p
-		where p.pronamespace in ('parley'::regnamespace, 'parley_queue'::regnamespace, 'parley_store'::regnamespace, 'parley_mail'::regnamespace)
+		where p.pronamespace::regnamespace::text = any ($1)
 			and p.proname like '\_p\_%'
 			and p.prosecdef
-			and exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as a where a.grantee = 0)`)
+			and exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as a where a.grantee = 0)`, sql.Schemas())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -151,6 +151,9 @@ func TestRulesAccept(t *testing.T) {
 func TestRulesRefuseAPrivateObjectOfAnotherSchema(t *testing.T) {
 	t.Parallel()
 	wing := func(body string) string { return "-- Head.\n" + fn("parley_mail._p_take", body) }
+	if found := check("store/leases.sql", "-- Head.\n"+fn("parley_store._p_lease", "perform parley_mail.maintain();")); len(found) != 1 {
+		t.Errorf("a call that sql/wings does not allow: got %v, want one violation", found)
+	}
 	for body, want := range map[string]int{
 		"perform parley.receive('q');":                     0,
 		"perform parley_mail._p_take();":                   0,
