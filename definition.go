@@ -1,6 +1,8 @@
 package parley
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -18,6 +20,15 @@ type definition struct {
 	release      string
 	files        []sqlFile
 	migrations   []sqlFile // by number: migrations[0] leads to version 1
+}
+
+// fingerprint is the SHA-256 of all files of the schema, in hexadecimal.
+func (d definition) fingerprint() string {
+	hash := sha256.New()
+	for _, file := range d.files {
+		fmt.Fprintf(hash, "%s %d\n%s", file.name, len(file.text), file.text)
+	}
+	return hex.EncodeToString(hash.Sum(nil))
 }
 
 // sqlFile is a file of SQL, with the name that errors show.

@@ -14,7 +14,7 @@ import (
 //
 // The role needs the CREATE privilege on the database, nothing more; it becomes the owner of the schema.
 //
-// Errors: [ErrUpgradeNeeded] and [ErrReleaseTooOld] when another version is installed, [ErrForeignSchema], [ErrUntrustedSchema].
+// Errors: [ErrUpgradeNeeded] and [ErrReleaseTooOld] when another version is installed, [ErrOtherBuild], [ErrForeignSchema], [ErrUntrustedSchema].
 func Install(ctx context.Context, conn *pgx.Conn) error {
 	return currentDefinition().install(ctx, conn)
 }
@@ -68,6 +68,6 @@ func requireCreate(ctx context.Context, tx pgx.Tx) error {
 // versionRow is the statement by which later releases know what they find.
 func (d definition) versionRow() sqlFile {
 	return sqlFile{name: "version", text: fmt.Sprintf(
-		"insert into parley._p_installation (schema_version, release, oldest_client_version) values (%d, '%s', %d);\n",
-		d.version, d.release, d.oldestClient)}
+		"insert into parley._p_installation (schema_version, release, oldest_client_version, fingerprint) values (%d, '%s', %d, '%s');\n",
+		d.version, d.release, d.oldestClient, d.fingerprint())}
 }

@@ -21,6 +21,11 @@ var (
 	// ErrReleaseTooOld means that the schema in the database is newer than this package.
 	ErrReleaseTooOld = errors.New("schema parley is newer than this release: use a newer release of Parley")
 
+	// ErrOtherBuild means that a build of code that was never released has installed the schema, and that it is not that of this package
+	// although it has the same version. No migration leads from one to the other.
+	ErrOtherBuild = errors.New("schema parley was installed by another build of this version, which is not released, and cannot be upgraded: " +
+		"use the build that installed it, or lose its data with parley uninstall --force and run parley install")
+
 	// ErrInstallationHeld means that another session has held the lock of changes to the schema for too long. Any role can.
 	ErrInstallationHeld = errors.New("another session holds the lock of changes to schema parley")
 
@@ -45,6 +50,7 @@ const installationLock = 0x7061726c6579
 type installation struct {
 	version     int
 	release     string
+	fingerprint string // empty where the build that installed it recorded none
 	installedAt time.Time
 	upgradedAt  *time.Time
 	owner       string
@@ -56,7 +62,7 @@ type installation struct {
 // as himself in a schema of another superuser.
 func readInstallation(ctx context.Context, tx pgx.Tx, use schemaUse) (installation, error) {
 	var in installation
-	var isOurs bool
+	var isOurs, hasFingerprint bool
 	// To the end of the transaction: none of the functions and operators below is to be found in a schema of somebody else. What is
 	// asked without preparing is answered as text, and only that of ISO is read.
 	const pin = "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true), pg_catalog.set_config('DateStyle', 'ISO', true)"
@@ -70,11 +76,12 @@ func readInstallation(ctx context.Context, tx pgx.Tx, use schemaUse) (installati
 		select r.rolname,
 			-- A membership WITH SET FALSE, as 16 has it, does not let anybody act as the role.
 			pg_has_role(n.nspowner, case when current_setting('server_version_num')::integer < 160000 then 'MEMBER' else 'SET' end),
-			c.oid is not null
+			c.oid is not null,
+			exists (select from pg_attribute as a where a.attrelid = c.oid and a.attname = 'fingerprint' and not a.attisdropped)
 		from pg_namespace as n
 		join pg_roles as r on r.oid = n.nspowner
 		left join pg_class as c on c.relnamespace = n.oid and c.relname = '_p_installation'
-		where n.nspname = 'parley'`, pgx.QueryExecModeExec).Scan(&in.owner, &in.isMember, &isOurs)
+		where n.nspname = 'parley'`, pgx.QueryExecModeExec).Scan(&in.owner, &in.isMember, &isOurs, &hasFingerprint)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return in, ErrNotInstalled
@@ -96,6 +103,12 @@ func readInstallation(ctx context.Context, tx pgx.Tx, use schemaUse) (installati
 	}
 	if err != nil {
 		return in, fmt.Errorf("read the version of schema parley: %w", err)
+	}
+	if hasFingerprint {
+		err = tx.QueryRow(ctx, "select i.fingerprint from parley._p_installation as i", pgx.QueryExecModeExec).Scan(&in.fingerprint)
+		if err != nil {
+			return in, fmt.Errorf("read the fingerprint of schema parley: %w", err)
+		}
 	}
 	return in, nil
 }
@@ -120,6 +133,8 @@ func (in installation) compare(d definition) error {
 		return fmt.Errorf("%w (version %d, needed %d)", ErrUpgradeNeeded, in.version, d.version)
 	case in.version > d.version:
 		return fmt.Errorf("%w (version %d, known %d)", ErrReleaseTooOld, in.version, d.version)
+	case in.fingerprint != d.fingerprint():
+		return fmt.Errorf("%w (version %d, release %s)", ErrOtherBuild, in.version, in.release)
 	}
 	return nil
 }

@@ -143,15 +143,16 @@ func TestASchemaThatSomebodyPlantedIsNeitherReadNorCalled(t *testing.T) {
 func TestTheRowOfTheVersionIsReadFromAnOrdinaryTableOnly(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string][]string{
-		"view":     {"create table public.copy as table parley._p_installation", "drop table parley._p_installation cascade", "create view parley._p_installation as table public.copy"},
-		"policy":   {"create policy taking on parley._p_installation using (planted.take())"},
-		"index":    {"create index on parley._p_installation ((planted.quiet(1)))"},
-		"check":    {"alter table parley._p_installation add check (planted.quiet(1) = 1)"},
-		"child":    {"create table planted.child () inherits (parley._p_installation)"},
-		"trigger":  {"create trigger fire before update on parley._p_installation for each row execute function planted.fire()"},
-		"column":   {"create domain planted.word as pg_catalog.text", "alter table parley._p_installation alter release type planted.word"},
-		"function": {"create function parley.planted() returns integer language sql as 'select 1'", "alter function parley.planted() owner to %s"},
-		"queue":    {"alter schema parley_queue owner to %s"},
+		"view":        {"create table public.copy as table parley._p_installation", "drop table parley._p_installation cascade", "create view parley._p_installation as table public.copy"},
+		"policy":      {"create policy taking on parley._p_installation using (planted.take())"},
+		"index":       {"create index on parley._p_installation ((planted.quiet(1)))"},
+		"check":       {"alter table parley._p_installation add check (planted.quiet(1) = 1)"},
+		"child":       {"create table planted.child () inherits (parley._p_installation)"},
+		"trigger":     {"create trigger fire before update on parley._p_installation for each row execute function planted.fire()"},
+		"column":      {"create domain planted.word as pg_catalog.text", "alter table parley._p_installation alter release type planted.word"},
+		"fingerprint": {"create domain planted.word as pg_catalog.text", "alter table parley._p_installation alter fingerprint type planted.word"},
+		"function":    {"create function parley.planted() returns integer language sql as 'select 1'", "alter function parley.planted() owner to %s"},
+		"queue":       {"alter schema parley_queue owner to %s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -120,6 +120,8 @@ begin
           count(*) filter (
             where a.attname in ('schema_version', 'release', 'installed_at', 'upgraded_at') and t.typnamespace = 'pg_catalog'::regnamespace
           ) = 4 and bool_and(a.attgenerated = '')
+          -- Builds of a version that was not released lack it.
+          and bool_and(a.attname <> 'fingerprint' or t.typnamespace = 'pg_catalog'::regnamespace)
         from pg_attribute as a
         join pg_type as t on t.oid = a.atttypid
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped

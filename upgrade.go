@@ -14,7 +14,7 @@ import (
 //
 // Senders and receivers may go on while it runs; those that need a table which a migration changes wait for it.
 //
-// Errors: [ErrNotInstalled], [ErrReleaseTooOld], [ErrForeignSchema], [ErrUntrustedSchema].
+// Errors: [ErrNotInstalled], [ErrReleaseTooOld], [ErrOtherBuild], [ErrForeignSchema], [ErrUntrustedSchema].
 func Upgrade(ctx context.Context, conn *pgx.Conn) error {
 	return currentDefinition().upgrade(ctx, conn, false)
 }
@@ -34,8 +34,10 @@ func (d definition) upgrade(ctx context.Context, conn *pgx.Conn, always bool) er
 		if installed.version > d.version {
 			return installed.compare(d)
 		}
-		if installed.version == d.version && !always {
-			return nil
+		if installed.version == d.version {
+			if err := installed.compare(d); err != nil || !always {
+				return err
+			}
 		}
 		if err := installed.actAsOwner(ctx, tx); err != nil {
 			return err
@@ -68,6 +70,6 @@ func (d definition) applyOver(ctx context.Context, tx pgx.Tx, version int) error
 
 func (d definition) versionUpdate() sqlFile {
 	return sqlFile{name: "version", text: fmt.Sprintf(
-		"update parley._p_installation set schema_version = %d, release = '%s', oldest_client_version = %d, upgraded_at = now();\n",
-		d.version, d.release, d.oldestClient)}
+		"update parley._p_installation set schema_version = %d, release = '%s', oldest_client_version = %d, fingerprint = '%s', upgraded_at = now();\n",
+		d.version, d.release, d.oldestClient, d.fingerprint())}
 }

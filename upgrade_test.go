@@ -105,6 +105,36 @@ func TestUpgradeNeedsAnOlderInstallation(t *testing.T) {
 	requireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrReleaseTooOld)
 }
 
+// A schema of the same version may be that of another build as long as the version is not released.
+func TestASchemaOfAnotherBuildIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"another build":             "update parley._p_installation set fingerprint = 'x'",
+		"one without a fingerprint": "alter table parley._p_installation drop column fingerprint",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := connect(t, parleytest.Database(t))
+			if err := parley.Repair(t.Context(), conn); err != nil {
+				t.Fatalf("of the same build: %v", err)
+			}
+			execute(t, conn, change)
+			requireIs(t, parley.Install(t.Context(), conn), parley.ErrOtherBuild)
+			requireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrOtherBuild)
+			requireIs(t, parley.Repair(t.Context(), conn), parley.ErrOtherBuild)
+			_, err := parley.Verify(t.Context(), conn)
+			requireIs(t, err, parley.ErrOtherBuild)
+			if err := parley.Uninstall(t.Context(), conn, true); err != nil {
+				t.Fatal(err)
+			}
+			if err := parley.Install(t.Context(), conn); err != nil {
+				t.Fatal(err)
+			}
+			requireNoDifferences(t, conn, parley.Verify)
+		})
+	}
+}
+
 func TestUpgradeByAMemberBelongsToTheOwner(t *testing.T) {
 	t.Parallel()
 	owner := ordinaryOwner(t)

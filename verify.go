@@ -49,7 +49,7 @@ func (d Difference) String() string {
 //
 // The sequences and views that belong to users' queues are not compared, nor are rows.
 //
-// Errors: [ErrNotInstalled], [ErrUpgradeNeeded], [ErrReleaseTooOld], [ErrForeignSchema], [ErrUntrustedSchema].
+// Errors: [ErrNotInstalled], [ErrUpgradeNeeded], [ErrReleaseTooOld], [ErrOtherBuild], [ErrForeignSchema], [ErrUntrustedSchema].
 func Verify(ctx context.Context, conn *pgx.Conn) ([]Difference, error) {
 	return currentDefinition().verify(ctx, conn)
 }

@@ -23,6 +23,7 @@ create table parley._p_installation (
   schema_version integer not null,
   oldest_client_version integer not null default 1,
   release text not null,
+  fingerprint text not null,
   installed_at timestamptz not null default now(),
   upgraded_at timestamptz
 );
@@ -30,6 +31,9 @@ create table parley._p_installation (
 comment on table parley._p_installation is 'One row: the version of this schema.';
 comment on column parley._p_installation.oldest_client_version is
 'Programs built for this schema version, and for those from there up to schema_version, work with this schema.';
+
+comment on column parley._p_installation.fingerprint is
+'SHA-256 of the script that made the schema, in hexadecimal. While a version is not released, builds of it differ.';
 
 create table parley._p_broker (
   broker_id boolean primary key default true check (broker_id),
