@@ -68,7 +68,7 @@ func newOwnServer(t *testing.T, settings ...map[string]string) *ownServer {
 // fixture creates a database with the schema on the server. Only the first is installed; the others are copies of it as it was then.
 func (o *ownServer) fixture(t testing.TB) *fixture {
 	t.Helper()
-	const installed = "bed_template"
+	const installed = "broker_template"
 	maintenance, err := connect(t, o.DSN("postgres"))
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func (o *ownServer) fixture(t testing.TB) *fixture {
 		o.in(t, installed, parley.Install)
 	}
 	o.databases++
-	name := fmt.Sprint("bed_", o.databases)
+	name := fmt.Sprint("broker_", o.databases)
 	maintenance.exec("create database " + name + " template " + installed)
 	// A copy is a broker of its own.
 	o.in(t, name, func(ctx context.Context, conn *pgx.Conn) error {
