@@ -6,7 +6,7 @@ import "github.com/parley-broker/parley/internal/pgdb"
 // Hint the remedy. It wraps the *pgconn.PgError that brought it.
 type Error = pgdb.Error
 
-// Numbers that programs decide on; docs/reference.md lists which function raises which.
+// Numbers that programs decide on; the SQL reference, docs/reference/README.md, lists which function raises which.
 const (
 	ConversationNotFound      = 8426 // the handle is unknown, or its conversation has ended
 	EndNotAllowed             = 8427 // this side has ended already

@@ -10,47 +10,61 @@ import (
 	"strings"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/sql"
 )
 
-const head = `# SQL reference
+const head = `# SQL reference: %[1]s
 
 <!-- Written by go generate ./internal/reference out of the files in sql/. Change them, not this page. -->
 
-Everything that may be used of the schema ` + "`parley`" + `, of ` + "`parley_mail`" + `, and of ` + "`parley_store`" + ` by
-its owner.
+Everything that may be used of the schema ` + "`%[2]s`" + `.
 Names that begin with ` + "`_p_`" + ` are private and change without
 notice. For what the words mean see [concepts](concepts.md) and the [glossary](glossary.md); for statements of
 SQL Server see [migration](migration.md).
 
 `
 
-// Page writes the reference page from the files of the schema and a database in which it is installed.
+// Pages writes a reference page for each wing that is for users, by the wing's name, from the files of the schema and a database in
+// which it is installed.
 //
-// Errors: a public object without a place on the page, or without a comment.
-func Page(ctx context.Context, files fs.FS, db parley.DB) (string, error) {
+// Errors: a public object without a place on a page, or without a comment.
+func Pages(ctx context.Context, files fs.FS, db parley.DB) (map[string]string, error) {
 	objects, err := readSource(files)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	columns, err := readColumns(ctx, db)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	errors, err := readErrors(ctx, db)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	raised := of(errors, isRaised)
-	by := raisedBy(objects)
-	if err := check(objects, raised, by); err != nil {
-		return "", err
+	if err := check(objects, of(errors, isRaised), raisedBy(objects)); err != nil {
+		return nil, err
 	}
+	pages := map[string]string{}
+	for _, w := range sql.Wings() {
+		if w.IsForUsers {
+			pages[w.Name] = writePage(w, objects, columns, errors)
+		}
+	}
+	return pages, nil
+}
+
+// linkToPage finds links to pages of docs/, which is the folder above.
+var linkToPage = regexp.MustCompile(`\]\(([a-z-]+\.md)`)
+
+func writePage(w sql.Wing, objects []object, columns map[string][]column, errors []brokerError) string {
+	raised, by := of(errors, isRaised), raisedBy(objects)
 	var page strings.Builder
-	page.WriteString(head)
-	for _, s := range sections {
+	fmt.Fprintf(&page, head, w.Name, w.Schema)
+	ofWing := slices.DeleteFunc(slices.Clone(sections), func(s section) bool { return !w.Has(s.files[0]) })
+	for _, s := range ofWing {
 		writeIndex(&page, s, objects)
 	}
-	for _, s := range sections {
+	for _, s := range ofWing {
 		fmt.Fprintf(&page, "\n## %s\n", s.title)
 		if s.intro != "" {
 			fmt.Fprintf(&page, "\n%s\n", s.intro)
@@ -61,12 +75,15 @@ func Page(ctx context.Context, files fs.FS, db parley.DB) (string, error) {
 		}
 		writeObjects(&page, s.of(objects), columns)
 	}
-	return page.String(), nil
+	return linkToPage.ReplaceAllString(page.String(), "](../$1")
 }
 
 // check refuses what the page could not show.
 func check(objects []object, raised []brokerError, by map[int][]string) error {
 	for _, o := range objects {
+		if isOwners(o) {
+			continue
+		}
 		if !slices.ContainsFunc(sections, func(s section) bool { return slices.Contains(s.files, o.file) }) {
 			return fmt.Errorf("sql/%s has no section in internal/reference/section.go", o.file)
 		}
@@ -80,6 +97,11 @@ func check(objects []object, raised []brokerError, by map[int][]string) error {
 		}
 	}
 	return nil
+}
+
+// isOwners reports whether an object is for the owner of the schema alone.
+func isOwners(o object) bool {
+	return slices.ContainsFunc(sql.Wings(), func(w sql.Wing) bool { return w.Has(o.file) && !w.IsForUsers })
 }
 
 // of gives the objects of a section in the order of its files.

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -13,15 +14,34 @@ import (
 	"github.com/parley-broker/parley/sql"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/reference.md and the list in docs/concepts.md")
+var update = flag.Bool("update", false, "write docs/reference/ and the list in docs/concepts.md")
 
-func TestReferencePageIsUpToDate(t *testing.T) {
+func TestReferenceCanBeMade(t *testing.T) {
 	t.Parallel()
-	page, err := reference.Page(t.Context(), sql.Files, parleytest.Database(t))
+	pages, err := reference.Pages(t.Context(), sql.Files, parleytest.Database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	requireWritten(t, "reference.md", page)
+	for name, heading := range map[string]string{"broker": "\n### parley.receive\n", "mail": "\n### parley_mail.send\n"} {
+		if !strings.Contains(pages[name], heading) {
+			t.Errorf("the page of %s has no heading %q", name, heading)
+		}
+	}
+	for name, page := range pages {
+		if strings.Contains(page, "\n### parley_store.") {
+			t.Errorf("the page of %s shows what is for the owner alone", name)
+		}
+		for _, link := range regexp.MustCompile(`\]\(\.\./([a-z-]+\.md)`).FindAllStringSubmatch(page, -1) {
+			if _, err := os.Stat(document(link[1])); err != nil {
+				t.Errorf("the page of %s has a dead link: %v", name, err)
+			}
+		}
+		if *update {
+			if err := os.WriteFile(document(filepath.Join("reference", name+".md")), []byte(page), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 func TestListOfErrorMessagesIsUpToDate(t *testing.T) {
@@ -91,7 +111,7 @@ func TestReferencePageRefuses(t *testing.T) {
 				"manifest": {Data: []byte(c.file + "\n")},
 				c.file:     {Data: []byte("-- Head.\n\n" + c.sql)},
 			}
-			_, err := reference.Page(t.Context(), files, pool)
+			_, err := reference.Pages(t.Context(), files, pool)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got error %v, want one with %q", err, c.want)
 			}

@@ -176,17 +176,6 @@ var sections = []section{
 		files: []string{"base/errors.sql"},
 	},
 	{
-		title: "Store",
-		intro: "For the systems that stand on the broker: see [the page on the store](store.md). Its owner's alone.",
-		files: []string{
-			"store/schema.sql", "store/content.sql", "store/content_reading.sql", "store/content_generations.sql", "store/lanes.sql",
-			"store/lane_counts.sql",
-			"store/work.sql", "store/claim.sql", "store/leases.sql", "store/lost_leases.sql", "store/leases_together.sql",
-			"store/lane_operations.sql", "store/work_operations.sql", "store/work_changes.sql",
-			"store/retry_policies.sql", "store/tracking.sql", "store/governor.sql", "store/maintenance.sql",
-		},
-	},
-	{
 		title: "Mail",
 		intro: "See [the page on mail](mail.md). Each function asks for a right of its own; an error has a SQLSTATE of class `PM`, " +
 			"and `select * from parley_mail.errors` lists them.",
