@@ -58,6 +58,23 @@ type ConversationActivity struct {
 	OldestSeconds float64 `json:"oldest_seconds"`
 	IsLocked      bool    `json:"is_locked"`
 	LockedBy      *int32  `json:"locked_by"` // process id; nil when it is unknown
+	// LockedByOneOf are the process ids of sessions one of which holds it, in a subtransaction that it has released: PostgreSQL does not
+	// show whose that was.
+	LockedByOneOf    []int32     `json:"locked_by_one_of"`
+	LockedByPrepared *string     `json:"locked_by_prepared"` // name of the prepared transaction that holds it
+	Holder           *LockHolder `json:"holder"`             // the session of LockedBy, when it is still there
+}
+
+// LockHolder is the session that holds a group.
+type LockHolder struct {
+	Role            string `json:"role"`
+	ApplicationName string `json:"application_name"`
+	State           string `json:"state"` // as in pg_stat_activity
+	// TransactionSeconds is for how long its transaction is open.
+	TransactionSeconds float64 `json:"transaction_seconds"`
+	// IsHidden reports that the role that asks may not see the state of the session and since when it is in it: it is neither a member of
+	// Role nor of pg_read_all_stats.
+	IsHidden bool `json:"is_hidden"`
 }
 
 // SessionActivity is a session in whose transaction the broker was used.
@@ -121,16 +138,27 @@ func readQueueActivity(ctx context.Context, db DB) ([]QueueActivity, error) {
 func readConversationActivity(ctx context.Context, db DB, top int) ([]ConversationActivity, error) {
 	rows, err := db.Query(ctx, `
 		select a.conversation_handle, a.conversation_group_id, a.queue_name, a.service_name, a.far_service, a.state,
-			a.waiting_messages, a.is_more, extract(epoch from clock_timestamp() - a.oldest_enqueue_time)::float8, a.is_locked, a.locked_by
-		from parley.conversation_activity(top => $1) as a`, top)
+			a.waiting_messages, a.is_more, extract(epoch from clock_timestamp() - a.oldest_enqueue_time)::float8, a.is_locked, a.locked_by,
+			coalesce(a.locked_by_one_of, '{}'), a.locked_by_prepared, s.pid is not null, coalesce(s.usename::text, ''),
+			coalesce(s.application_name, ''), coalesce(s.state, ''),
+			coalesce(extract(epoch from clock_timestamp() - s.xact_start)::float8, 0), s.state is null
+		from parley.conversation_activity(top => $1) as a
+		left join pg_catalog.pg_stat_activity as s on s.pid = a.locked_by`, top)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.AppendRows([]ConversationActivity{}, rows, func(row pgx.CollectableRow) (c ConversationActivity, err error) {
+		var holder LockHolder
+		var isThere bool
 		err = row.Scan(
 			&c.ConversationHandle, &c.ConversationGroupID, &c.Queue, &c.ServiceName, &c.FarService, &c.State,
 			&c.WaitingMessages, &c.IsMore, &c.OldestSeconds, &c.IsLocked, &c.LockedBy,
+			&c.LockedByOneOf, &c.LockedByPrepared, &isThere, &holder.Role, &holder.ApplicationName, &holder.State, &holder.TransactionSeconds,
+			&holder.IsHidden,
 		)
+		if isThere {
+			c.Holder = &holder
+		}
 		return c, err
 	})
 }

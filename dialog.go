@@ -17,6 +17,7 @@ type dialog struct {
 	group          UUID
 	key            *string
 	deliverAt      *time.Time
+	allowsUnknown  *bool
 }
 
 // DialogOption changes how [BeginDialog] begins a dialog.
@@ -69,6 +70,12 @@ func FirstMessageAt(due time.Time) DialogOption {
 	return func(d *dialog) { d.deliverAt = &due }
 }
 
+// ToUnknownTarget begins the dialog even where nothing leads to its target: what is sent waits until something does. Without it such a
+// dialog is refused, unless the setting parley.allow_unknown_targets is on.
+func ToUnknownTarget() DialogOption {
+	return func(d *dialog) { d.allowsUnknown = new(true) }
+}
+
 func dialogOf(options []DialogOption) dialog {
 	d := dialog{encryption: true}
 	for _, option := range options {
@@ -78,9 +85,10 @@ func dialogOf(options []DialogOption) dialog {
 }
 
 // BeginDialog begins a dialog from a service of this database to a service that may be anywhere, and returns the
-// handle of its conversation. Nothing is sent yet, and nothing checks that the target exists.
+// handle of its conversation. Nothing is sent yet, and whether a target in another database exists is not checked.
 //
-// Errors: an [Error] with number 8423 when the service fromService is unknown, 8425 when the contract is.
+// Errors: an [Error] with number 8423 when the service fromService is unknown, 8425 when the contract is; 9750, 9785, 9795 or 9796 when
+// nothing could lead to the target (see [ToUnknownTarget]).
 func BeginDialog(ctx context.Context, db DB, fromService, toService string, options ...DialogOption) (UUID, error) {
 	d := dialogOf(options)
 	var handle UUID
@@ -88,8 +96,9 @@ func BeginDialog(ctx context.Context, db DB, fromService, toService string, opti
 		select parley.begin_dialog(
 			from_service => $1, to_service => $2, contract => coalesce($3, 'DEFAULT'), broker_instance => $4,
 			lifetime => coalesce($5, 2147483647), encryption => $6, related_conversation => $7, related_conversation_group => $8,
-			deduplication_key => $9
-		)`, fromService, toService, d.contract, d.brokerInstance, d.lifetime, d.encryption, d.conversation, d.group, d.key).Scan(&handle)
+			deduplication_key => $9, allow_unknown_target => $10
+		)`, fromService, toService, d.contract, d.brokerInstance, d.lifetime, d.encryption, d.conversation, d.group, d.key,
+		d.allowsUnknown).Scan(&handle)
 	if err != nil {
 		return UUID{}, pgdb.StatementError(err, "begin dialog from "+fromService+" to "+toService)
 	}

@@ -29,6 +29,8 @@ type Endpoint struct {
 type EndpointFilter struct {
 	ServiceName string
 	State       string // a code such as CO
+	// LeaveOutClosed leaves out sides that are closed (CD) and only remembered for a while.
+	LeaveOutClosed bool
 	// Limit bounds how many are read; 0 means all.
 	Limit int
 }
@@ -40,9 +42,9 @@ func ReadEndpoints(ctx context.Context, db DB, filter EndpointFilter) ([]Endpoin
 		select e.conversation_handle, e.conversation_id, e.conversation_group_id, e.is_initiator = 1, coalesce(e.service_name, ''),
 			e.far_service, coalesce(e.service_contract_name, ''), e.state, e.state_desc, e.state_since, e.begun_at, e.lifetime, e.priority
 		from parley.conversation_endpoints as e
-		where ($1 = '' or e.service_name = $1) and ($2 = '' or e.state = $2)
+		where ($1 = '' or e.service_name = $1) and ($2 = '' or e.state = $2) and not ($4 and e.state = 'CD')
 		order by e.state_since desc nulls last, e.conversation_handle
-		limit nullif($3, 0)`, filter.ServiceName, filter.State, filter.Limit)
+		limit nullif($3, 0)`, filter.ServiceName, filter.State, filter.Limit, filter.LeaveOutClosed)
 	if err != nil {
 		return nil, fmt.Errorf("read the conversations: %w", err)
 	}

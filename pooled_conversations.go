@@ -64,6 +64,9 @@ func newPooled(options []PoolOption) (pooled, error) {
 	if p.lifetime != nil || p.conversation != (UUID{}) || p.group != (UUID{}) {
 		return p, fmt.Errorf("conversations that are used again have neither a lifetime nor a relation to others")
 	}
+	if p.allowsUnknown != nil {
+		return p, fmt.Errorf("conversations that are used again go to unknown targets by the setting parley.allow_unknown_targets")
+	}
 	return p, nil
 }
 

@@ -46,14 +46,16 @@ func BeginAndSend(
 	return sendOnNew(ctx, db, `
 		select parley.begin_and_send_binary(
 			from_service => $1, to_service => $2, message_type => $3, body => $4::bytea, contract => coalesce($5, 'DEFAULT'),
-			broker_instance => $6, encryption => $7, lifetime => coalesce($8, 2147483647), deliver_at => $9, deduplication_key => $10
-		)`, fromService, toService, messageType, body, d.contract, d.brokerInstance, d.encryption, d.lifetime, d.deliverAt, d.key)
+			broker_instance => $6, encryption => $7, lifetime => coalesce($8, 2147483647), deliver_at => $9, deduplication_key => $10,
+			allow_unknown_target => $11
+		)`, fromService, toService, messageType, body, d.contract, d.brokerInstance, d.encryption, d.lifetime, d.deliverAt, d.key,
+		d.allowsUnknown)
 }
 
 // SendAndEnd sends one message that needs no answer: it begins a dialog, sends and ends it in one call, so that no open side is left. The
 // handle that it returns is for [TraceConversation] only. What comes back, an answer or an Error, is thrown away. Of the options
-// [OnContract], [ToBrokerInstance], [WithoutEncryption], [BegunOnce] and [FirstMessageAt] have a meaning. A tracer of sends is not
-// informed of it.
+// [OnContract], [ToBrokerInstance], [WithoutEncryption], [BegunOnce], [FirstMessageAt] and [ToUnknownTarget] have a meaning. A tracer of
+// sends is not informed of it.
 //
 // Errors: as [BeginDialog] and [Send].
 func SendAndEnd(
@@ -63,8 +65,9 @@ func SendAndEnd(
 	return sendOnNew(ctx, db, `
 		select parley.send_binary_and_end(
 			from_service => $1, to_service => $2, message_type => $3, body => $4::bytea, contract => coalesce($5, 'DEFAULT'),
-			broker_instance => $6, encryption => $7, deliver_at => $8, deduplication_key => $9
-		)`, fromService, toService, messageType, body, d.contract, d.brokerInstance, d.encryption, d.deliverAt, d.key)
+			broker_instance => $6, encryption => $7, deliver_at => $8, deduplication_key => $9, allow_unknown_target => $10
+		)`, fromService, toService, messageType, body, d.contract, d.brokerInstance, d.encryption, d.deliverAt, d.key,
+		d.allowsUnknown)
 }
 
 func sendOnNew(ctx context.Context, db DB, statement, fromService, toService string, arguments ...any) (handle UUID, err error) {

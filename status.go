@@ -26,9 +26,17 @@ type Status struct {
 	Queues       int `json:"queues"`
 	Services     int `json:"services"`
 
-	// Conversations is how many conversation endpoints there are, as PostgreSQL's statistics estimate it.
-	Conversations int64 `json:"conversations"`
+	// Conversations is how many sides of conversations there are that are not closed. Up to 100,000 are counted; what is more is
+	// estimated, if PostgreSQL's statistics have more.
+	Conversations            int64 `json:"conversations"`
+	ConversationsAreEstimate bool  `json:"conversations_are_estimated"`
+	// ClosedConversations is how many sides are closed and remembered for a while, counted likewise.
+	ClosedConversations            int64 `json:"closed_conversations"`
+	ClosedConversationsAreEstimate bool  `json:"closed_conversations_are_estimated"`
 }
+
+// countedMax is how many conversations are counted one by one.
+const countedMax = 100_000
 
 // UpgradeNeeded reports whether the schema is older than this package.
 func (s Status) UpgradeNeeded() bool { return s.Installed && s.SchemaVersion < s.CurrentSchemaVersion }
@@ -63,22 +71,29 @@ func (d definition) status(ctx context.Context, conn *pgx.Conn) (Status, error) 
 	return status, err
 }
 
-// count reads the small catalogs of the broker; counting conversations exactly would read them all.
+// count reads the small catalogs of the broker, and counts conversations as far as that is quick.
 func (s *Status) count(ctx context.Context, tx pgx.Tx) error {
+	var estimate, closedEstimate int64
 	err := tx.QueryRow(ctx, `
 		select
 			(select count(*) from parley._p_message_type where message_type_id >= 65536),
 			(select count(*) from parley._p_contract where service_contract_id >= 65536),
 			(select count(*) from parley._p_queue where queue_id >= 65536),
 			(select count(*) from parley._p_service where service_id >= 65536),
-			(
-				select greatest(c.reltuples, 0)::bigint
-				from pg_class as c
-				where c.oid = 'parley._p_endpoint'::regclass
-			)`, pgx.QueryExecModeExec).
-		Scan(&s.MessageTypes, &s.Contracts, &s.Queues, &s.Services, &s.Conversations)
+			(select count(*) from (select from parley._p_endpoint limit $1::bigint + 1) as e),
+			(select c.reltuples::bigint from pg_class as c where c.oid = 'parley._p_endpoint'::regclass),
+			(select count(*) from (select from parley._p_tombstone limit $1::bigint + 1) as t),
+			(select c.reltuples::bigint from pg_class as c where c.oid = 'parley._p_tombstone'::regclass)`,
+		pgx.QueryExecModeExec, countedMax).
+		Scan(&s.MessageTypes, &s.Contracts, &s.Queues, &s.Services, &s.Conversations, &estimate, &s.ClosedConversations, &closedEstimate)
 	if err != nil {
 		return fmt.Errorf("count the broker's objects: %w", err)
+	}
+	if s.Conversations > countedMax {
+		s.Conversations, s.ConversationsAreEstimate = max(s.Conversations, estimate), true
+	}
+	if s.ClosedConversations > countedMax {
+		s.ClosedConversations, s.ClosedConversationsAreEstimate = max(s.ClosedConversations, closedEstimate), true
 	}
 	return nil
 }

@@ -178,7 +178,7 @@ func TestFurtherMessageFromAfarIsRefusedForEachReason(t *testing.T) {
 func TestConversationOfThisDatabaseTakesNothingFromTheNetwork(t *testing.T) {
 	t.Parallel()
 	b := newTarget(t)
-	inside, unsent := b.dialog(), value[string](b.session, "select parley.begin_dialog('//test/Asker', '//far', '//test/Work')::text")
+	inside, unsent := b.dialog(), value[string](b.session, "select parley.begin_dialog('//test/Asker', '//far', '//test/Work', allow_unknown_target => true)::text")
 	b.send(inside, request, "inside")
 	id := func(handle string) string {
 		return value[string](b.session, "select conversation_id::text from parley.conversation_endpoints where conversation_handle = $1::text::uuid", handle)

@@ -27,9 +27,14 @@ func (b *broker) noticing(role string) (session, *[]pgconn.Notice) {
 	return s, &reported
 }
 
-const beginTo = "select parley.begin_dialog('//test/Asker', $1)"
+const (
+	beginTo = "select parley.begin_dialog('//test/Asker', $1)"
+	// unknownTargets lets a session begin dialogs to where nothing leads.
+	unknownTargets = "set parley.allow_unknown_targets = on"
+)
 
-// A dialog may begin before its target is there. A name that is like that of a service gets a notice, which names it.
+// A dialog may begin before its target is there where the setting says so. A name that is like that of a service gets a notice, which
+// names it.
 func TestBeginDialogReportsANameThatMayBeASlip(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
@@ -58,6 +63,7 @@ func TestBeginDialogReportsANameThatMayBeASlip(t *testing.T) {
 		t.Run(to, func(t *testing.T) {
 			s, reported := b.noticing("")
 			s.T = t
+			s.exec(unknownTargets)
 			s.exec(beginTo, to)
 			switch {
 			case want == "" && len(*reported) > 0:
@@ -74,6 +80,7 @@ func TestSlipIsReportedOnceASession(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	s, reported := b.noticing("")
+	s.exec(unknownTargets)
 	for range 3 {
 		s.exec(beginTo, "//test/answerer")
 	}
@@ -104,6 +111,7 @@ func TestSlipNamesOnlyWhatTheCallerMaySee(t *testing.T) {
 	role := b.role("asker")
 	b.grant(right{"RECEIVE", "queue", "Asking"}, role)
 	s, reported := b.noticing(role)
+	s.exec(unknownTargets)
 	s.exec(beginTo, "//test/answerer")
 	if len(*reported) != 0 {
 		t.Errorf("got %+v", *reported)

@@ -19,10 +19,10 @@ func TestBeginDialogCreatesOneSideAndSendsNothing(t *testing.T) {
 		from parley.conversation_endpoints where conversation_handle = $1`, handle)
 }
 
-func TestBeginDialogDoesNotAskForTheTarget(t *testing.T) {
+func TestBeginDialogToAnUnknownTargetSendsNothing(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//no/such/service')")
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//no/such/service', allow_unknown_target => true)")
 	b.requireState(handle, "SO")
 }
 
@@ -72,7 +72,8 @@ func TestBrokerInstanceMayNameThisDatabase(t *testing.T) {
 func TestDialogWithAnotherBrokerInstanceIsDelayed(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Answerer', broker_instance => gen_random_uuid()::text)")
+	handle := value[string](b.session, `select parley.begin_dialog('//test/Asker', '//test/Answerer',
+		broker_instance => gen_random_uuid()::text, allow_unknown_target => true)`)
 	b.send(handle, "DEFAULT", "x")
 	equal(b.session, true, "select parley.get_transmission_status($1) like '%broker instance%'", handle)
 	if got := b.receive("Answering"); len(got) > 0 {

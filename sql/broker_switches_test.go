@@ -123,7 +123,7 @@ func TestBothSidesMayEndWhileTheBrokerIsDisabled(t *testing.T) {
 func TestServicesAreNotFoundWhileTheBrokerIsDisabled(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	early := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late')")
+	early := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', allow_unknown_target => true)")
 	b.send(early, "DEFAULT", "x")
 	b.exec("select parley.disable_broker()")
 	b.exec("select parley.create_queue('Late'); select parley.create_service('//test/Late', 'Late', array['DEFAULT'])")
@@ -189,7 +189,7 @@ func TestNewBrokerForgetsConversationsAndKeepsDefinitions(t *testing.T) {
 	b.exec("select parley.alter_queue('Asking', retention => true)")
 	b.send(b.dialog(), request, "kept")
 	b.exec("select parley.begin_conversation_timer($1::uuid, 60)", b.dialog())
-	delayed := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing')")
+	delayed := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing', allow_unknown_target => true)")
 	b.send(delayed, "DEFAULT", "x")
 	before := value[string](b.session, "select service_broker_guid::text from parley.databases")
 	b.exec("select parley.invite_peer()")

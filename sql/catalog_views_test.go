@@ -170,7 +170,7 @@ func TestConversationsAreShownToTheirOwnersAndAdministrators(t *testing.T) {
 	role := b.role("owner")
 	b.exec("select parley.create_queue('Mine', \"authorization\" => $1)", role)
 	b.exec("select parley.create_service('//mine', 'Mine', array['DEFAULT'], $1)", role)
-	mine := value[string](b.session, "select parley.begin_dialog('//mine', '//missing')")
+	mine := value[string](b.session, "select parley.begin_dialog('//mine', '//missing', allow_unknown_target => true)")
 	b.send(mine, "DEFAULT", "x")
 	b.dialog()
 	equal(b.session, 2, "select count(*) from parley.conversation_endpoints")

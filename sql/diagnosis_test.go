@@ -120,7 +120,7 @@ var faults = []struct {
 		code: "service-missing", in: configuration, object: "//test/Missing", since: true, fill: [2]string{"<queue>", "Answering"},
 		arrange: func(b *broker) {
 			b.lead()
-			b.exec("select parley.begin_dialog('//test/Asker', '//test/Missing')")
+			b.exec("select parley.begin_dialog('//test/Asker', '//test/Missing', allow_unknown_target => true)")
 		},
 	},
 	{
@@ -246,11 +246,11 @@ var faults = []struct {
 	{code: "undeliverable", in: runtime, object: "//test/Missing", since: true, fill: [2]string{"<queue>", "Answering"}, arrange: func(b *broker) {
 		// Without a daemon the cure is one: TestScripts/diagnose_two_databases.
 		b.exec("select parley._p_lead('a daemon', 0, 60000)")
-		b.send(value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing')"), "DEFAULT", "x")
+		b.send(value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing', allow_unknown_target => true)"), "DEFAULT", "x")
 	}},
 	{code: "undeliverable", in: runtime, object: "//test/Answerer", since: true, fill: [2]string{"<host>", "far"}, arrange: func(b *broker) {
 		b.send(value[string](b.session,
-			"select parley.begin_dialog('//test/Asker', '//test/Answerer', broker_instance => '01234567-89ab-cdef-0123-456789abcdef')"), "DEFAULT", "x")
+			"select parley.begin_dialog('//test/Asker', '//test/Answerer', broker_instance => gen_random_uuid()::text, allow_unknown_target => true)"), "DEFAULT", "x")
 	}},
 	{code: "undeliverable", in: runtime, object: "//far/Service", since: true, fill: [2]string{"<host>", "far"}, arrange: func(b *broker) {
 		b.exec("select parley.drop_route('AutoCreatedLocal')")

@@ -64,7 +64,7 @@ func TestSecurityOfADialogFollowsFromCertificateEncryptionAndBinding(t *testing.
 // secured begins a dialog with a service elsewhere and records that it is anonymous; it returns the endpoint's id.
 func (b *broker) secured(key string) int64 {
 	b.Helper()
-	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//far/Service', encryption => false)::text")
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//far/Service', encryption => false, allow_unknown_target => true)::text")
 	id := value[int64](b.session, "select endpoint_id from parley._p_endpoint where conversation_handle = $1::uuid", handle)
 	b.exec("select parley._p_secure_dialog($1, 'anonymous', null, $2)", id, []byte(key))
 	return id
@@ -85,7 +85,7 @@ func TestBindingCountsForDialogsThatFindTheirWayAfterIt(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	far := b.role("far")
-	const begin = "select parley.send(parley.begin_dialog('//test/Asker', '//far/Service', encryption => $1), 'DEFAULT', 'x')"
+	const begin = "select parley.send(parley.begin_dialog('//test/Asker', '//far/Service', encryption => $1, allow_unknown_target => true), 'DEFAULT', 'x')"
 	b.createRoute("far", "tcp://far:4022", "//far/Service")
 	b.exec(begin, false)
 	b.exec(begin, true)

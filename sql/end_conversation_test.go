@@ -141,7 +141,7 @@ func TestCleanupFalseIsThePlainForm(t *testing.T) {
 func TestCleanupDropsWhatWaitsInTheTransmissionQueue(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', '//test/Work')")
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', '//test/Work', allow_unknown_target => true)")
 	b.send(handle, request, "x")
 	b.exec("select parley.end_conversation($1::uuid, cleanup => true)", handle)
 	equal(b.session, 0, "select count(*) from parley.transmission_queue")

@@ -136,6 +136,8 @@ var provokedElsewhere = map[situation]string{
 	{8402, "isolation"}:            "poison_test.go",
 	{8402, "level"}:                "diagnosis_test.go",
 	{8426, "ended meanwhile"}:      "services_test.go",
+	{9750, "unknown target"}:       "unknown_targets_test.go",
+	{9785, "unknown target"}:       "unknown_targets_test.go",
 	{8493, "certificate"}:          "certificates_test.go",
 	{15297, "private key"}:         "certificates_test.go",
 	{15297, "subject"}:             "certificates_test.go",

@@ -13,7 +13,7 @@ var preparable = map[string]string{
 	"put for soon":             "select parley.put('jobs', 'x'::text, deliver_at => now() + interval '1 second')",
 	"begin a timer":            "select parley.begin_conversation_timer(parley.begin_dialog('//test/Asker', '//test/Answerer'), 1)",
 	"end":                      "select parley.end_conversation((select handle from public.open))",
-	"send what has no route":   "select parley.send(parley.begin_dialog('//test/Asker', '//far'), 'DEFAULT', 'x'::bytea)",
+	"send what has no route":   "select parley.send(parley.begin_dialog('//test/Asker', '//far', allow_unknown_target => true), 'DEFAULT', 'x'::bytea)",
 	"create a queue":           "select parley.create_queue('New')",
 	"create a route":           "select parley.create_route('Far', 'tcp://far:4022', '//far')",
 	"configure mail":           "select parley_mail.create_object('accepted domain', 'far.example')",

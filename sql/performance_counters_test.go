@@ -95,7 +95,7 @@ func TestEachCounterCountsWhatItsNameStates(t *testing.T) {
 	b.rollback()
 	b.reaches("Broker Transaction Rollbacks", rollbacks+1)
 
-	late := value[string](b, "select parley.begin_dialog('//test/Asker', '//test/Later', '//test/Work')")
+	late := value[string](b, "select parley.begin_dialog('//test/Asker', '//test/Later', '//test/Work', allow_unknown_target => true)")
 	b.send(late, request, "x")
 	b.reaches("Enqueued Transmission Msgs/sec", 1)
 	b.exec("select parley.create_service('//test/Later', 'Answering', array['//test/Work'])")

@@ -10,7 +10,7 @@ func overdue(t *testing.T) *broker {
 	asker := b.dialog()
 	b.send(asker, request, "first")
 	b.exec("select parley.begin_conversation_timer($1::uuid, 0)", asker)
-	b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//late', encryption => false), 'DEFAULT', 'waits')")
+	b.exec("select parley.send(parley.begin_dialog('//test/Asker', '//late', encryption => false, allow_unknown_target => true), 'DEFAULT', 'waits')")
 	b.exec("select parley.create_service('//early', 'Asking', array['DEFAULT'])")
 	// A service that had another name when the message was sent: giving it one does not classify again what waits.
 	b.exec("update parley._p_service set name = '//late' where name = '//early'")
@@ -82,7 +82,7 @@ func TestFireTimersWaitsForNoSenderWhoseMessagesAreDelayed(t *testing.T) {
 	b := overdue(t)
 	held := value[string](b.session, "select conversation_handle::text from parley.transmission_queue where to_service_name = '//late'")
 	b.exec("update parley._p_service set name = '//early' where name = '//late'")
-	free := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//late', encryption => false)")
+	free := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//late', encryption => false, allow_unknown_target => true)")
 	b.exec("select parley.send($1::uuid, 'DEFAULT', 'waits too')", free)
 	b.exec("update parley._p_service set name = '//late' where name = '//early'")
 	sender := b.begin()

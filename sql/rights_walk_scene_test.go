@@ -17,7 +17,7 @@ const walkScene = `
 	select 'conversation_handle', format('%L::uuid', parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work'));
 	select parley.send((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), '//test/Request', 'TOPSECRET 1');
 	select parley.send((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), '//test/Request', 'TOPSECRET 2');
-	select parley.send(parley.begin_dialog('//test/Asker', '//nowhere'), 'DEFAULT', 'TOPSECRET 3');
+	select parley.send(parley.begin_dialog('//test/Asker', '//nowhere', allow_unknown_target => true), 'DEFAULT', 'TOPSECRET 3');
 	select parley.create_remote_service_binding('Bound', '//far', current_user);
 	select parley.create_route('Far', 'tcp://far:4022', '//far');
 	select parley.begin_conversation_timer((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), 0);

@@ -40,7 +40,7 @@ func (s session) requireDelayed(want ...string) {
 
 func (s session) dialogWithFar() string {
 	s.Helper()
-	return value[string](s, "select parley.begin_dialog('//test/Asker', '//far/Service', '//test/Work')")
+	return value[string](s, "select parley.begin_dialog('//test/Asker', '//far/Service', '//test/Work', allow_unknown_target => true)")
 }
 
 const missingFar = `The target service "//far/Service" does not exist in this database, and there is no route to it.`

@@ -40,7 +40,9 @@ func TestSendAndEndLeavesNothingWhenTheTargetNeverEnds(t *testing.T) {
 func TestSendAndEndWaitsForItsTarget(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	b.sendAndEnd("//test/Later", "early")
+	s := b.connection()
+	s.exec(unknownTargets)
+	s.sendAndEnd("//test/Later", "early")
 	b.exec("select parley.create_service('//test/Later', 'Answering', array['//test/Work'])")
 	if got := b.bodies("Answering"); len(got) != 2 || got[0] != "early" {
 		t.Errorf("received %q, want the message and EndDialog", got)

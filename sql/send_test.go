@@ -137,7 +137,7 @@ func TestEmptyBodiesArriveAsNull(t *testing.T) {
 func TestMessagesForAMissingServiceWaitForIt(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', '//test/Work')")
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', '//test/Work', allow_unknown_target => true)")
 	want := []string{}
 	for i := range 5 {
 		b.send(handle, request, fmt.Sprint(i))
@@ -165,7 +165,7 @@ func TestMessagesForAMissingServiceWaitForIt(t *testing.T) {
 func TestDelayedEndArrivesBehindDelayedMessages(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', '//test/Work')")
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', '//test/Work', allow_unknown_target => true)")
 	b.send(handle, request, "x")
 	b.end(handle)
 	b.requireState(handle, "DO")
@@ -183,7 +183,7 @@ func TestDelayedEndArrivesBehindDelayedMessages(t *testing.T) {
 func TestErrorForAMissingServiceDropsWhatWaits(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', '//test/Work')")
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', '//test/Work', allow_unknown_target => true)")
 	b.send(handle, request, "x")
 	b.endWithError(handle, 1, "never mind")
 	b.requireState(handle, "")
@@ -211,7 +211,7 @@ func TestTargetThatRefusesSendsAnError(t *testing.T) {
 func TestLateTargetThatRefusesSendsAnError(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', '//test/Work')")
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', '//test/Work', allow_unknown_target => true)")
 	b.send(handle, request, "x")
 	b.send(handle, request, "y")
 	b.exec("select parley.create_service('//test/Late', 'Answering', array['DEFAULT'])")

@@ -97,7 +97,7 @@ func TestRetentionKeepsTheTraceContextOnBothSides(t *testing.T) {
 func TestADelayedMessageKeepsItsTraceContext(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Later', '//test/Work')")
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Later', '//test/Work', allow_unknown_target => true)")
 	b.sendTraced(handle, "x", traceContext)
 	b.exec("select parley.create_service('//test/Later', 'Answering', array['//test/Work'])")
 	b.exec("select parley.fire_timers()")

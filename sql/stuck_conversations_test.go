@@ -11,7 +11,7 @@ func TestStuckConversationsShowReasonAndRemedy(t *testing.T) {
 	b := newWorld(t)
 	idle, idleTarget := b.conversation()
 	begun := b.dialog()
-	delayed := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing')")
+	delayed := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing', allow_unknown_target => true)")
 	b.send(delayed, "DEFAULT", "x")
 	_, unread := b.conversation()
 	b.send(b.farHandle(unread), request, "x")

@@ -183,7 +183,7 @@ func TestLifetimeEndsBeforeTheFirstSend(t *testing.T) {
 func TestLifetimeEndsWhatIsNotDelivered(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', '//test/Work', lifetime => 1000)")
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Late', '//test/Work', lifetime => 1000, allow_unknown_target => true)")
 	b.send(handle, request, "x")
 	b.fire("lifetime")
 	b.requireError("Asking", -8489)

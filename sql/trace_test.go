@@ -64,7 +64,7 @@ func TestTraceShowsWhatFailsAndWhichSessionHoldsTheGroup(t *testing.T) {
 	b.exec("insert into parley._p_failure (endpoint_id, failed_at, sqlstate, error) select endpoint_id, now(), '22012', 'division by zero' from parley._p_set_aside")
 	b.requireEvents(initiator, "target set aside", "target reader failed")
 
-	delayed := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing')")
+	delayed := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing', allow_unknown_target => true)")
 	b.send(delayed, "DEFAULT", "x")
 	b.requireEvents(delayed, "initiator message delayed DEFAULT")
 
@@ -88,7 +88,7 @@ func TestExplainConversationFindsTheMessage(t *testing.T) {
 	}{
 		{"nothing sent", func(b *broker) string { return b.dialog() }, 1, "Nothing that it has sent is committed", ""},
 		{"no such service", func(b *broker) string {
-			handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing')")
+			handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing', allow_unknown_target => true)")
 			b.send(handle, "DEFAULT", "x")
 			return handle
 		}, 2, "no such service", "parley serve --dsn"},

@@ -127,7 +127,7 @@ func TestATraceShowsWhatHappensToConversations(t *testing.T) {
 		"a target that is not there": {
 			events: "Broker:Message Classify",
 			arrange: func(b *broker) {
-				handle = value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing')")
+				handle = value[string](b.session, "select parley.begin_dialog('//test/Asker', '//test/Missing', allow_unknown_target => true)")
 			},
 			act:  func(b *broker) { b.exec("select parley.send($1::uuid)", handle) },
 			want: []string{`initiator Broker:Message Classify, 3 Delayed, CO, 1 DEFAULT, The target service "//test/Missing" does not exist in this database, and there is no route to it.`},

@@ -25,7 +25,7 @@ var endpointStates = [][2]string{
 
 func newConversationsCommand(a *app) *cobra.Command {
 	var filter parley.EndpointFilter
-	var stuck, pooled bool
+	var stuck, pooled, all bool
 	cmd := &cobra.Command{
 		Use:   "conversations",
 		Short: "List the sides of conversations and their states",
@@ -33,7 +33,7 @@ func newConversationsCommand(a *app) *cobra.Command {
 two services of this database has two sides. You see those of your own services; administrators see all.
 
 States: SO begun, nothing sent. CO conversing. DI the other side has ended. DO this side has ended, the other has
-not. ER failed. CD closed, remembered for a while.
+not. ER failed. CD closed, remembered for a while: listed with --all or --state CD only.
 
 With --stuck only those that wait for somebody are listed, with the reason and what to do, longest first. With --pooled
 those are listed that parley.get_conversation gives: with their keys, and when they are replaced and ended.`,
@@ -47,6 +47,7 @@ those are listed that parley.get_conversation gives: with their keys, and when t
 				return err
 			}
 			filter.State = state
+			filter.LeaveOutClosed = !all && state != "CD"
 			if filter.Limit < 0 {
 				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
 			}
@@ -62,12 +63,14 @@ those are listed that parley.get_conversation gives: with their keys, and when t
 	flags := cmd.Flags()
 	flags.StringVar(&filter.ServiceName, "service", "", "only sides of this service, by its exact name")
 	flags.StringVar(&filter.State, "state", "", "only sides in this state, such as CO or CONVERSING")
+	flags.BoolVar(&all, "all", false, "also sides that are closed and only remembered for a while")
 	flags.BoolVar(&stuck, "stuck", false, "only conversations that wait for somebody, with the reason")
 	flags.BoolVar(&pooled, "pooled", false, "only conversations that are used again, of roles that you are a member of")
 	flags.IntVar(&filter.Limit, "limit", 100, "list at most so many; 0 for all")
-	for _, flag := range []string{"stuck", "service", "state"} {
+	for _, flag := range []string{"stuck", "service", "state", "all"} {
 		cmd.MarkFlagsMutuallyExclusive("pooled", flag)
 	}
+	cmd.MarkFlagsMutuallyExclusive("stuck", "all")
 	a.completeFlag(cmd, "service", completeServices)
 	a.completeFlag(cmd, "state", completeStates)
 	cmd.AddCommand(newConversationsWarmCommand(a))

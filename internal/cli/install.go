@@ -86,7 +86,7 @@ func (a *app) reportInstall(cmd *cobra.Command, conn *pgx.Conn, created bool) er
 		named := cmp.Or(a.data, os.Getenv("PARLEY_DATA")) != ""
 		fmt.Fprintln(cmd.OutOrStdout(), privateSentence(*report.DataFolder, named))
 	}
-	return writeStatus(cmd.OutOrStdout(), status)
+	return writeStatus(cmd.OutOrStdout(), status, false)
 }
 
 func (i installed) sentence() string {

@@ -20,6 +20,7 @@ type sendFlags struct {
 	file               string
 	batch, empty, end  bool
 	pooled             bool
+	allowUnknown       bool
 	key                *string
 	once               *string
 	due                dueFlags
@@ -56,8 +57,10 @@ With --end the conversation is ended behind what is sent, in the same transactio
 The body is the argument, or a file, or what comes from standard input. With --batch each line of it is a message of
 its own.
 
-That it was sent does not mean that it was delivered: when the target does not exist yet the message waits, and when
-it refuses an Error message comes back to the queue of the sending service.`,
+That it was sent does not mean that it was delivered: when the target cannot be reached the message waits, and when it
+refuses an Error message comes back to the queue of the sending service. A dialog is not begun when nothing could lead to
+the target: no service of this name, no route, no other database of the same daemon. With --allow-unknown-target it is, and
+the message waits until the target exists.`,
 		Example: `  parley send --from //example.com/web --to //example.com/shop --contract //example.com/ordering \
       --type //example.com/order '{"item": 7}'
   parley send --conversation 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f --type //example.com/order --file order.json
@@ -121,6 +124,7 @@ func (f *sendFlags) add(cmd *cobra.Command) {
 	set.StringVar(&f.to, "to", "", "begin a dialog to this service")
 	set.StringVar(&f.contract, "contract", parley.DefaultMessageType, "contract of the dialog to begin")
 	set.BoolVar(&f.pooled, "pooled", false, "send on a conversation that is used again (parley conversations --pooled lists them)")
+	set.BoolVar(&f.allowUnknown, "allow-unknown-target", false, "begin the dialog even when nothing leads to the target yet")
 	set.StringVar(&f.messageType, "type", parley.DefaultMessageType, "message type")
 	set.StringVar(&f.file, "file", "", "read the body from this file; - is standard input")
 	set.BoolVar(&f.batch, "batch", false, "each line is a message")
@@ -131,6 +135,7 @@ func (f *sendFlags) add(cmd *cobra.Command) {
 func excludeSendFlags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("conversation", "from")
 	cmd.MarkFlagsMutuallyExclusive("conversation", "contract")
+	cmd.MarkFlagsMutuallyExclusive("conversation", "allow-unknown-target")
 	for _, flag := range []string{"pooled", "key"} {
 		cmd.MarkFlagsMutuallyExclusive("conversation", flag)
 		cmd.MarkFlagsMutuallyExclusive("end", flag)
@@ -173,6 +178,12 @@ func (f sendFlags) open(stdin io.Reader) (io.ReadCloser, error) {
 }
 
 func (f sendFlags) send(ctx context.Context, tx pgx.Tx, source io.Reader) (sent sentMessages, err error) {
+	if f.allowUnknown {
+		// Not an option of the dialog, because conversations that are used again have none.
+		if _, err := tx.Exec(ctx, "set local parley.allow_unknown_targets = on"); err != nil {
+			return sent, err
+		}
+	}
 	switch {
 	case f.conversation != "":
 		sent.ConversationHandle, err = parseHandle(f.conversation)

@@ -112,6 +112,7 @@ func (d *databaseLeader) Prepare(ctx context.Context) (err error) {
 	d.leader, err = daemon.NewLeader(daemon.LeaderConfig{
 		Pool:              d.pool,
 		ListenConfig:      d.listen,
+		Databases:         len(s.dsns),
 		Parts:             []daemon.LedPart{timers.New(d.pool, d.logger), engine, dialogs},
 		LeadershipChanged: d.observer.LeadershipChanged,
 		Logger:            d.logger,

@@ -15,10 +15,13 @@ import (
 )
 
 func newStatusCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what is installed in the database",
-		Args:  cobra.NoArgs,
+		Long: `Show what is installed in the database, and how many objects it has. Conversations are counted by sides; those that are
+closed, and only remembered for a while, are counted with --all.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			conn, err := a.connect(ctx)
@@ -26,13 +29,15 @@ func newStatusCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer closeConnection(ctx, conn)
-			return a.printStatus(cmd, conn)
+			return a.printStatus(cmd, conn, all)
 		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "also count conversations that are closed and only remembered for a while")
+	return cmd
 }
 
 // printStatus reports what is installed now; it is the last act of every verb that changes that.
-func (a *app) printStatus(cmd *cobra.Command, conn *pgx.Conn) error {
+func (a *app) printStatus(cmd *cobra.Command, conn *pgx.Conn, all bool) error {
 	status, err := parley.ReadStatus(cmd.Context(), conn)
 	if err != nil {
 		return err
@@ -40,10 +45,10 @@ func (a *app) printStatus(cmd *cobra.Command, conn *pgx.Conn) error {
 	if a.json {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(status)
 	}
-	return writeStatus(cmd.OutOrStdout(), status)
+	return writeStatus(cmd.OutOrStdout(), status, all)
 }
 
-func writeStatus(out io.Writer, status parley.Status) error {
+func writeStatus(out io.Writer, status parley.Status, all bool) error {
 	if !status.Installed {
 		_, err := fmt.Fprintf(out, "schema parley is not installed; parley install creates version %d\n", status.CurrentSchemaVersion)
 		return err
@@ -60,8 +65,19 @@ func writeStatus(out io.Writer, status parley.Status) error {
 	fmt.Fprintf(table, "contracts\t%d\n", status.Contracts)
 	fmt.Fprintf(table, "queues\t%d\n", status.Queues)
 	fmt.Fprintf(table, "services\t%d\n", status.Services)
-	fmt.Fprintf(table, "conversation endpoints\t%d (estimated)\n", status.Conversations)
+	fmt.Fprintf(table, "conversation endpoints\t%s\n", estimated(status.Conversations, status.ConversationsAreEstimate))
+	if all {
+		fmt.Fprintf(table, "closed endpoints\t%s\n", estimated(status.ClosedConversations, status.ClosedConversationsAreEstimate))
+	}
 	return table.Flush()
+}
+
+// estimated marks a number that is not a count.
+func estimated(number int64, isEstimate bool) string {
+	if isEstimate {
+		return fmt.Sprintf("%d (estimated)", number)
+	}
+	return fmt.Sprint(number)
 }
 
 // versionRemark reports what to do when the program has another version.

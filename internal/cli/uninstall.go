@@ -24,7 +24,7 @@ of your own depend on the schema, that is refused unless --force is given: they 
 			if err := parley.Uninstall(ctx, conn, force); err != nil {
 				return err
 			}
-			return a.printStatus(cmd, conn)
+			return a.printStatus(cmd, conn, false)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "remove conversations, their messages and dependent objects too")

@@ -28,7 +28,7 @@ messages stay. When the schema has this version already, nothing happens.`,
 			if err := change(ctx, conn); err != nil {
 				return err
 			}
-			return a.printStatus(cmd, conn)
+			return a.printStatus(cmd, conn, false)
 		},
 	}
 	cmd.Flags().BoolVar(&repair, "repair", false, "re-create functions, views, comments and grants even when the version is right")

@@ -34,6 +34,9 @@ type LeaderConfig struct {
 	ListenConfig *pgx.ConnConfig
 	// Name distinguishes this daemon from others in views and logs; "" means host and process id.
 	Name string
+	// Databases is how many databases the daemon serves, this one among them: LOCAL routes lead to all of them. 0 means that it is not
+	// known.
+	Databases int
 	// Parts work while this daemon leads.
 	Parts []LedPart
 	// LeadershipChanged is called when this daemon leads from now on, under the given term, or leads no more; it must return at once. Nil is
@@ -126,7 +129,7 @@ func (l *Leader) win(ctx context.Context) *Term {
 	for ctx.Err() == nil {
 		asked := time.Since(processBegan)
 		within, cancel := context.WithTimeout(ctx, statementTimeout)
-		number, leads, err := activationstore.Lead(within, l.config.Pool, l.config.Name, 0, lease)
+		number, leads, err := activationstore.Lead(within, l.config.Pool, l.config.Name, 0, lease, l.config.Databases)
 		cancel()
 		pause := backoff.Jitter(campaignInterval, 0.2)
 		switch {

@@ -51,7 +51,7 @@ func (t *Term) keep(ctx context.Context) {
 		}
 		asked := time.Since(processBegan)
 		within, cancel := context.WithTimeout(ctx, lease/2)
-		_, leads, err := activationstore.Lead(within, t.config.Pool, t.config.Name, t.Number, lease)
+		_, leads, err := activationstore.Lead(within, t.config.Pool, t.config.Name, t.Number, lease, t.config.Databases)
 		cancel()
 		interval = renewInterval
 		switch {

@@ -154,6 +154,23 @@ from (values
   (10928, 'quota', 'queue "%1$s" is full',
     'Its quota is used up. parley.queue_quotas shows it to its readers.',
     'Send later, have its messages received, or give it a larger quota: parley.set_queue_quota(%1$L, ...).'),
+  (9750, 'unknown target', 'service "%1$s" is not in this database, and no route leads to it',
+    'No route names it, and none is for any service. Names are compared byte by byte.',
+    '%2$sIf it is elsewhere: select parley.create_route(%3$L, ''tcp://<host>:4022'', %1$L); to send before anything '
+      || 'leads there, begin with allow_unknown_target => true, or set parley.allow_unknown_targets = on.'),
+  (9785, 'unknown target', 'service "%1$s" is not in this database, and no route leads to it',
+    'TRANSPORT, the only route for any service, needs a name that begins with tcp://host:port.',
+    '%2$sIf it is elsewhere: select parley.create_route(%3$L, ''tcp://<host>:4022'', %1$L); to send before anything '
+      || 'leads there, begin with allow_unknown_target => true, or set parley.allow_unknown_targets = on.'),
+  (9795, 'unknown instance', 'the broker instance %1$s is not this database, and no route leads to it',
+    'The dialog is for service "%2$s" of that instance, and no other database of the same daemon is known.',
+    'Correct broker_instance, or: select parley.create_route(%3$L, ''tcp://<host>:4022'', %2$L, %1$L); to send before '
+      || 'anything leads there, begin with allow_unknown_target => true, or set parley.allow_unknown_targets = on.'),
+  (9796, 'unknown target', 'service "%1$s" is not in this database, and no route leads to it',
+    'LOCAL, the only route for any service, leads to databases of the same daemon, and no other one is known. Names '
+      || 'are compared byte by byte.',
+    '%2$sIf it is elsewhere: select parley.create_route(%3$L, ''tcp://<host>:4022'', %1$L); to send before anything '
+      || 'leads there, begin with allow_unknown_target => true, or set parley.allow_unknown_targets = on.'),
   (9618, 'retention', 'queue "%1$s" is disabled and keeps what is sent',
     'With retention on, a message that is sent is copied to the sender''s queue, which is off.',
     'Switch it on: select parley.alter_queue(%1$L, status => true);'),

@@ -1,7 +1,8 @@
 -- BEGIN DIALOG: the initiator's endpoint, and its group when that is new.
 --
--- Nothing is sent, and the target need not exist (spec 4.1): a name that is like another one gets a notice. The group
--- row of a new group is locked by being uncommitted; the row of an existing one is locked FOR UPDATE.
+-- Nothing is sent, and the target need not exist (spec 4.1), but where nothing could lead to it the dialog is refused
+-- (conversation/unknown_targets.sql). The group row of a new group is locked by being uncommitted; the row of an
+-- existing one is locked FOR UPDATE.
 
 create function parley._p_lock_group(conversation_group_id uuid) returns parley._p_conversation_group
 language plpgsql
@@ -97,43 +98,9 @@ comment on function parley._p_broker_instance(text) is
 'Gives a broker instance in its canonical form; CURRENT DATABASE is this one.
 Errors: 8413 malformed.';
 
-create function parley._p_notice_slip(caller oid, to_service text, broker_instance text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_route record;
-  v_near text;
-begin
-  -- Once a session for each name, or for the last one: whoever begins many dialogs means it.
-  if current_setting('parley.noticed_service', true) is not distinct from to_service
-    or parley._p_is_next_door(to_service) then
-    return;
-  end if;
-  perform set_config('parley.noticed_service', to_service, false);
-  v_route := parley._p_find_known_route(to_service, broker_instance, gen_random_uuid(), true);
-  if v_route.step is not distinct from 4 or v_route.status is null or v_route.otherwise is not null then
-    return;
-  end if;
-  v_near := parley._p_near_service(caller, to_service);
-  if v_near is not null then
-    raise notice using
-      message = format('service "%s" is not in this database, and there is no route to it', to_service),
-      detail = 'Service Broker error 9796. The dialog is begun, and what is sent on it waits until the service exists.',
-      hint = format('Did you mean "%s"?', v_near);
-  end if;
-end
-$$;
-
-comment on function parley._p_notice_slip(oid, text, text) is
-'Says by a notice which service may have been meant by one that is not in this database and that no route leads to. It
-says nothing when none is like it.
-Arguments: caller, who gets only names that he may see; to_service; broker_instance in canonical form, null for any.
-Cost: a read of every service, once a session for each name.';
-
 create function parley._p_begin_dialog(
   caller oid, from_service text, to_service text, contract text, broker_instance text, lifetime integer,
-  encryption boolean, related_conversation uuid, related_conversation_group uuid
+  encryption boolean, related_conversation uuid, related_conversation_group uuid, allow_unknown_target boolean
 ) returns parley._p_endpoint
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -150,6 +117,9 @@ begin
     broker_instance := parley._p_broker_instance(broker_instance);
   end if;
   v_parts := parley._p_parts_of_dialog(caller, from_service, to_service, contract);
+  if not v_parts.is_here or broker_instance is not null then
+    found := parley._p_require_target(caller, to_service, broker_instance, allow_unknown_target);
+  end if;
   if related_conversation is not null then
     select g.conversation_group_id into related_conversation_group
     from parley._p_endpoint as e
@@ -177,9 +147,6 @@ begin
     v_lifetime
   )
   returning * into v_endpoint;
-  if not v_parts.is_here then
-    perform parley._p_notice_slip(caller, to_service, broker_instance);
-  end if;
   if lifetime < 2147483647 then
     perform parley._p_set_alarm(v_endpoint.endpoint_id, 'lifetime', v_lifetime);
   end if;
@@ -187,7 +154,7 @@ begin
 end
 $$;
 
-comment on function parley._p_begin_dialog(oid, text, text, text, text, integer, boolean, uuid, uuid) is
+comment on function parley._p_begin_dialog(oid, text, text, text, text, integer, boolean, uuid, uuid, boolean) is
 'Begins a dialog for a role, and gives the endpoint.
 Arguments: caller; the others as begin_dialog.
 Errors: those of begin_dialog.';
@@ -202,6 +169,7 @@ create function parley.begin_dialog(
   related_conversation uuid default null,
   related_conversation_group uuid default null,
   deduplication_key text default null,
+  allow_unknown_target boolean default null,
   caller parley.caller default parley.current_caller()
 ) returns uuid
 language plpgsql security definer
@@ -224,30 +192,36 @@ begin
       v_first,
       (parley._p_begin_dialog(
         parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption,
-        related_conversation, related_conversation_group
+        related_conversation, related_conversation_group, allow_unknown_target
       )).conversation_handle
     )).conversation_handle;
   end if;
   return (parley._p_begin_dialog(
     parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption,
-    related_conversation, related_conversation_group
+    related_conversation, related_conversation_group, allow_unknown_target
   )).conversation_handle;
 end
 $$;
 
-comment on function parley.begin_dialog(text, text, text, text, integer, boolean, uuid, uuid, text, parley.caller) is
-'Begins a dialog and returns its conversation handle. Nothing is sent yet, and the target need not exist: a
-notice names one that is like it.
+comment on function parley.begin_dialog(
+  text, text, text, text, integer, boolean, uuid, uuid, text, boolean, parley.caller
+) is
+'Begins a dialog and returns its conversation handle. Nothing is sent yet. The target need not answer, but something
+must lead to it: a service of this database, a route that names it, one for any service to another broker, the broker
+configuration service, or another database of the same daemon. A notice names a service that is like one not found.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the
 target database, CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether
 messages that leave the database must be encrypted (null: they must); related_conversation, a handle whose group to
 join, or related_conversation_group, the group itself, created when unknown; deduplication_key, 1 to 256 characters:
 when it was used for a dialog from this service before, no longer ago than deduplication_seconds of the service, none is
-begun, and the handle of the first is returned (null: always begin one).
+begun, and the handle of the first is returned (null: always begin one); allow_unknown_target, whether to begin where
+nothing leads to the target, so that messages wait until something does (null: as the setting
+parley.allow_unknown_targets says, off by default).
 Errors: 229 not allowed, 8402 deduplication_key empty or too long,
 8406 lifetime null, 8411 lifetime out of range, 8412 and 8421 to_service malformed or missing,
 8413 broker_instance malformed, 8414 unusable group, 8417 contract missing, 8423 from_service not found, 8425 contract
-not found, 8426 related_conversation not found, 9601 two relations, 9610 the group is of another service.
+not found, 8426 related_conversation not found, 9601 two relations, 9610 the group is of another service, 9750, 9785,
+9795 and 9796 nothing leads to the target, as transmission_status would say.
 Source: spec 4.1.';
 
 create function parley._p_check_dialog(

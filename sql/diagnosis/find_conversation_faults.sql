@@ -67,7 +67,7 @@ as $$
           || 'end the conversation'
       -- What is created here takes what is meant for another database. A daemon that serves both
       -- would have found it there.
-      when 'missing' then case
+      when 'missing' then parley._p_cure_of_slip(scope.reader, x.far_service, null, case
         when parley._p_is_led()
           then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
           || '  -- only if it belongs here: no database of the daemon has it'
@@ -76,12 +76,12 @@ as $$
             || 'it, create it where it belongs',
           parley._p_shell_word(current_database())
         )
-      end
+      end)
       when 'deliverable' then 'select parley.fire_timers();'
-      else format(
+      else parley._p_cure_of_slip(scope.reader, x.far_service, x.far_broker_instance, format(
         'select parley.create_route(%L, ''tcp://<host>:4022'', %L%s);',
         left(x.far_service, 128), x.far_service, coalesce(format(', %L', x.far_broker_instance), '')
-      )
+      ))
     end
   from explained as x
 $$;

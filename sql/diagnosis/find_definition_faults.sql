@@ -60,10 +60,12 @@ as $$
       || coalesce(' Did you mean "' || parley._p_near_service(coalesce(scope.reader, 0), m.name) || '"?', ''),
     min(m.since),
     case
-      when u.is_searched then format(
-        'select parley.create_service(%L, ''<queue>'', %L);  -- only where it belongs: in this database it takes '
-          || 'all that is sent from here',
-        m.name, array_remove(array_agg(distinct m.contract), null)
+      when u.is_searched then parley._p_cure_of_slip(
+        scope.reader, m.name, null, format(
+          'select parley.create_service(%L, ''<queue>'', %L);  -- only where it belongs: in this database it takes '
+            || 'all that is sent from here',
+          m.name, array_remove(array_agg(distinct m.contract), null)
+        )
       )
       -- Another database may have it, and what is created here would divert what is meant for that one.
       else format(

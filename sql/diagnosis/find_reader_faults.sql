@@ -231,14 +231,19 @@ as $$
   select 'group-held', 'conversation group', h.conversation_group_id::text,
     format(
       '%s holds it, and messages of it wait (%s) in queue "%s".',
-      coalesce('Session ' || l.pid, 'A prepared transaction'), h.waiting, h.lookup_name
+      coalesce(
+        'Session ' || o.pid, format('The prepared transaction "%s"', o.prepared),
+        'One of the sessions ' || array_to_string(o.candidates, ', ')
+      ),
+      h.waiting, h.lookup_name
     ),
     coalesce(a.xact_start, h.oldest),
-    coalesce(format('select pg_terminate_backend(%s);', l.pid), (
-      select format('rollback prepared %L;', x.gid) from pg_prepared_xacts as x where x.transaction = h.holder
-    ))
+    coalesce(
+      format('select pg_terminate_backend(%s);', o.pid), format('rollback prepared %L;', o.prepared),
+      format('select pg_terminate_backend(<one of %s>);', array_to_string(o.candidates, ', '))
+    )
   from held as h
-  left join pg_locks as l on l.locktype = 'transactionid' and l.transactionid = h.holder and l.granted
+  join parley._p_lock_holders(array(select distinct f.holder from held as f)) as o on o.transaction_id = h.holder
   left join pg_stat_activity as a using (pid)
   where h.oldest < clock_timestamp() - scope.patience
     and coalesce(a.xact_start, h.oldest) < clock_timestamp() - scope.patience

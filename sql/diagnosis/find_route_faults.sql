@@ -17,6 +17,35 @@ comment on function parley._p_leads_to(text, text) is
 configuration service, null for nowhere. Of several ways it gives one.
 Arguments: service_name; broker_instance, null for any.';
 
+create function parley._p_cure_of_slip(
+  reader oid, service_name text, broker_instance text, otherwise text
+) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when parley._p_may_lead_to(service_name, broker_instance) then otherwise
+    when n.near is not null and broker_instance is null
+      then e.statement || '  -- and begin anew with ' || quote_literal(n.near)
+    when otherwise like '%  -- %' then otherwise || '; if the name is wrong: ' || e.statement
+    else otherwise || '  -- if the name is wrong: ' || e.statement
+  end
+  from (select parley._p_near_service(coalesce(reader, 0), service_name)) as n (near)
+  cross join lateral (
+    select format(
+      'select parley.end_conversation(conversation_handle, cleanup => true) from parley.conversation_endpoints '
+        || 'where far_service = %L and is_initiator = 1 and state in (''SO'', ''CO'', ''DO'');',
+      service_name
+    )
+  ) as e (statement)
+$$;
+
+comment on function parley._p_cure_of_slip(oid, text, text, text) is
+'Gives the cure of conversations that wait for a service. Where nothing could lead to it, its name may be mistyped: END
+CONVERSATION would wait as what was sent does, so they have to be cleaned up.
+Arguments: reader, who gets only names that he may see; service_name; broker_instance, null for any; otherwise, the cure
+where something may lead there, to which the clean-up is added where no name is like it.';
+
 create function parley._p_wanted_services(scope parley._p_scope) returns table (
   service_name text, broker_instance text, since timestamptz
 )
@@ -57,11 +86,15 @@ as $$
     case
       when parley._p_is_here(w.service_name, null)
         then format('select parley.create_route(%L, ''LOCAL'', %L);', left(w.service_name, 128), w.service_name)
-      else format(
-        'select parley.create_route(%L, ''tcp://<host>:4022'', %L);', left(w.service_name, 128), w.service_name
-      )
+      when w.since is null then r.cure
+      else parley._p_cure_of_slip(scope.reader, w.service_name, w.broker_instance, r.cure)
     end
   from parley._p_wanted_services(scope) as w
+  cross join lateral (
+    select format(
+      'select parley.create_route(%L, ''tcp://<host>:4022'', %L);', left(w.service_name, 128), w.service_name
+    )
+  ) as r (cure)
   where parley._p_leads_to(w.service_name, w.broker_instance) is null
 $$;
 

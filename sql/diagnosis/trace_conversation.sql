@@ -124,13 +124,13 @@ begin
     union all
     select 9, coalesce(a.xact_start, clock_timestamp()), e.conversation_handle, e.side, 'group locked', null, null,
       case
-        when l.pid is null then 'by a prepared transaction'
-        else format('by session %s (%s)', l.pid, coalesce(a.application_name, 'unknown'))
+        when o.pid is not null then format('by session %s (%s)', o.pid, coalesce(a.application_name, 'unknown'))
+        when o.prepared is not null then format('by the prepared transaction "%s"', o.prepared)
+        else 'by one of the sessions ' || array_to_string(o.candidates, ', ')
       end
     from ends as e
-    left join pg_locks as l on l.locktype = 'transactionid' and l.transactionid = e.holder and l.granted
+    join parley._p_lock_holders(array(select distinct f.holder from ends as f)) as o on o.transaction_id = e.holder
     left join pg_stat_activity as a using (pid)
-    where parley._p_is_running(e.holder)
     union all
     select 10, m.due_at, e.conversation_handle, e.side,
       case m.kind

@@ -9,7 +9,7 @@
 
 create function parley._p_begin_then_send(
   caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text,
-  encryption boolean, lifetime integer, deliver_at timestamptz, deduplication_key text
+  encryption boolean, lifetime integer, deliver_at timestamptz, deduplication_key text, allow_unknown_target boolean
 ) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -31,12 +31,13 @@ begin
       v_first,
       parley._p_begin_and_send(
         caller, from_service, to_service, message_type, body, contract, broker_instance, encryption, lifetime,
-        deliver_at
+        deliver_at, null, allow_unknown_target
       )
     )).conversation_handle;
   end if;
   v_endpoint := parley._p_begin_dialog(
-    caller, from_service, to_service, contract, broker_instance, lifetime, encryption, null, null
+    caller, from_service, to_service, contract, broker_instance, lifetime, encryption, null, null,
+    allow_unknown_target
   );
   if pg_sequence_last_value('parley._p_trace_until') > extract(epoch from clock_timestamp()) then
     perform parley._p_record_sent(v_endpoint.conversation_handle, message_type, 1);
@@ -51,7 +52,7 @@ end
 $$;
 
 comment on function parley._p_begin_then_send(
-  oid, text, text, text, bytea, text, text, boolean, integer, timestamptz, text
+  oid, text, text, text, bytea, text, text, boolean, integer, timestamptz, text, boolean
 ) is
 'Begins a dialog and sends its first message one after the other, in the name of the caller.
 Arguments: as begin_and_send.
@@ -60,7 +61,7 @@ Errors: those of begin_dialog and send.';
 create function parley._p_begin_and_send(
   caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text,
   encryption boolean, lifetime integer default 2147483647, deliver_at timestamptz default null,
-  deduplication_key text default null
+  deduplication_key text default null, allow_unknown_target boolean default null
 ) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -109,7 +110,7 @@ begin
   if v_role is null then
     return parley._p_begin_then_send(
       caller, from_service, to_service, message_type, body, contract, broker_instance, encryption, lifetime,
-      deliver_at, deduplication_key
+      deliver_at, deduplication_key, allow_unknown_target
     );
   end if;
   v_handle := gen_random_uuid();
@@ -146,7 +147,7 @@ end
 $$;
 
 comment on function parley._p_begin_and_send(
-  oid, text, text, text, bytea, text, text, boolean, integer, timestamptz, text
+  oid, text, text, text, bytea, text, text, boolean, integer, timestamptz, text, boolean
 ) is
 'Begins a dialog and sends its first message, in the name of the caller.
 Arguments: as begin_and_send.
@@ -163,6 +164,7 @@ create function parley.begin_and_send(
   lifetime integer default 2147483647,
   deliver_at timestamptz default null,
   deduplication_key text default null,
+  allow_unknown_target boolean default null,
   caller parley.caller default parley.current_caller()
 ) returns uuid
 language plpgsql security definer
@@ -171,19 +173,20 @@ as $$
 begin
   return parley._p_begin_and_send(
     parley._p_caller(caller), from_service, to_service, message_type, convert_to(body, 'UTF8'), contract,
-    broker_instance, encryption, lifetime, deliver_at, deduplication_key
+    broker_instance, encryption, lifetime, deliver_at, deduplication_key, allow_unknown_target
   );
 end
 $$;
 
 comment on function parley.begin_and_send(
-  text, text, text, text, text, text, boolean, integer, timestamptz, text, parley.caller
+  text, text, text, text, text, text, boolean, integer, timestamptz, text, boolean, parley.caller
 ) is
 'Begins a dialog and sends its first message in one call, in this transaction: what begin_dialog and send do, for less.
 Returns the conversation handle.
 Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8,
 null or empty for none; contract; broker_instance, encryption and lifetime in seconds, as begin_dialog; deliver_at, as
-send_at (null: now); deduplication_key, as begin_dialog: with one that was used before, nothing is sent either.
+send_at (null: now); deduplication_key, as begin_dialog: with one that was used before, nothing is sent either;
+allow_unknown_target, as begin_dialog.
 Errors: those of begin_dialog and send_at.
 Source: spec 4.1, 4.2.';
 
@@ -198,6 +201,7 @@ create function parley.begin_and_send_binary(
   lifetime integer default 2147483647,
   deliver_at timestamptz default null,
   deduplication_key text default null,
+  allow_unknown_target boolean default null,
   caller parley.caller default parley.current_caller()
 ) returns uuid
 language plpgsql security definer
@@ -206,13 +210,13 @@ as $$
 begin
   return parley._p_begin_and_send(
     parley._p_caller(caller), from_service, to_service, message_type, body, contract, broker_instance, encryption,
-    lifetime, deliver_at, deduplication_key
+    lifetime, deliver_at, deduplication_key, allow_unknown_target
   );
 end
 $$;
 
 comment on function parley.begin_and_send_binary(
-  text, text, text, bytea, text, text, boolean, integer, timestamptz, text, parley.caller
+  text, text, text, bytea, text, text, boolean, integer, timestamptz, text, boolean, parley.caller
 ) is
 'Begins a dialog and sends its first message, of bytes, as begin_and_send does with a text. It has a name
 of its own, as send_binary has.
@@ -222,7 +226,7 @@ Source: spec 4.1, 4.2.';
 
 create function parley._p_send_and_end(
   caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text,
-  encryption boolean, deliver_at timestamptz, deduplication_key text
+  encryption boolean, deliver_at timestamptz, deduplication_key text, allow_unknown_target boolean
 ) returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -239,13 +243,14 @@ begin
     return (parley._p_record_key(
       v_first,
       parley._p_send_and_end(
-        caller, from_service, to_service, message_type, body, contract, broker_instance, encryption, deliver_at, null
+        caller, from_service, to_service, message_type, body, contract, broker_instance, encryption, deliver_at, null,
+        allow_unknown_target
       )
     )).conversation_handle;
   end if;
   v_handle := parley._p_begin_and_send(
     caller, from_service, to_service, message_type, body, contract, broker_instance, encryption,
-    deliver_at => deliver_at
+    deliver_at => deliver_at, allow_unknown_target => allow_unknown_target
   );
   found := parley._p_end(caller, v_handle, 2, null);
   return v_handle;
@@ -253,7 +258,7 @@ end
 $$;
 
 comment on function parley._p_send_and_end(
-  oid, text, text, text, bytea, text, text, boolean, timestamptz, text
+  oid, text, text, text, bytea, text, text, boolean, timestamptz, text, boolean
 ) is
 'Begins a dialog, sends one message and ends it, in the name of the caller.
 Arguments: as send_and_end.
@@ -269,6 +274,7 @@ create function parley.send_and_end(
   encryption boolean default true,
   deliver_at timestamptz default null,
   deduplication_key text default null,
+  allow_unknown_target boolean default null,
   caller parley.caller default parley.current_caller()
 ) returns uuid
 language plpgsql security definer
@@ -279,13 +285,13 @@ declare
 begin
   return parley._p_send_and_end(
     v_caller, from_service, to_service, message_type, convert_to(body, 'UTF8'), contract, broker_instance, encryption,
-    deliver_at, deduplication_key
+    deliver_at, deduplication_key, allow_unknown_target
   );
 end
 $$;
 
 comment on function parley.send_and_end(
-  text, text, text, text, text, text, boolean, timestamptz, text, parley.caller
+  text, text, text, text, text, text, boolean, timestamptz, text, boolean, parley.caller
 ) is
 'Sends one message that needs no answer: begins a dialog, sends and ends it in one call, in this transaction. No open
 side is left to be ended. Returns the handle of the conversation, for trace_conversation; nothing can be sent on it any
@@ -293,8 +299,8 @@ more. The target receives the message, then EndDialog.
 What comes back is thrown away: that the target refuses the message, or answers it, is not learned. To learn it,
 begin a dialog and end it yourself.
 Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8,
-null or empty for none; contract; broker_instance and encryption, as begin_dialog; deliver_at and deduplication_key, as
-begin_and_send.
+null or empty for none; contract; broker_instance, encryption and allow_unknown_target, as begin_dialog; deliver_at and
+deduplication_key, as begin_and_send.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2, 4.6.';
 
@@ -308,6 +314,7 @@ create function parley.send_binary_and_end(
   encryption boolean default true,
   deliver_at timestamptz default null,
   deduplication_key text default null,
+  allow_unknown_target boolean default null,
   caller parley.caller default parley.current_caller()
 ) returns uuid
 language plpgsql security definer
@@ -318,13 +325,13 @@ declare
 begin
   return parley._p_send_and_end(
     v_caller, from_service, to_service, message_type, body, contract, broker_instance, encryption,
-    deliver_at, deduplication_key
+    deliver_at, deduplication_key, allow_unknown_target
   );
 end
 $$;
 
 comment on function parley.send_binary_and_end(
-  text, text, text, bytea, text, text, boolean, timestamptz, text, parley.caller
+  text, text, text, bytea, text, text, boolean, timestamptz, text, boolean, parley.caller
 ) is
 'Sends one message of bytes that needs no answer, as send_and_end sends a text. It has a name of its own, so that bytes
 from a driver that gives parameters no type are not taken for text.

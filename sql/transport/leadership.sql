@@ -18,7 +18,9 @@ create table parley._p_leader (
   -- Distinguishes two copies of this database in which a daemon leads under the same term.
   token uuid not null default gen_random_uuid(),
   -- The role that it logged in as.
-  login parley._p_role_oid
+  login parley._p_role_oid,
+  -- Whether it serves other databases too, to which LOCAL may lead; null when it has not said so.
+  serves_neighbours boolean
 );
 
 comment on table parley._p_leader is
@@ -76,7 +78,9 @@ $$;
 
 comment on function parley._p_lease(integer) is 'Lets the lease of the leader end so many milliseconds from now.';
 
-create function parley._p_lead(leader text, term bigint, milliseconds integer) returns bigint
+create function parley._p_lead(
+  leader text, term bigint, milliseconds integer, serves_neighbours boolean default null
+) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -100,7 +104,8 @@ begin
   end if;
   update parley._p_leader as l
   set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp(), token = gen_random_uuid(),
-    login = (select r.oid::regrole from pg_roles as r where r.rolname = session_user)
+    login = (select r.oid::regrole from pg_roles as r where r.rolname = session_user),
+    serves_neighbours = _p_lead.serves_neighbours
   returning l.term into v_term;
   perform parley._p_lease(milliseconds);
   perform parley._p_record_timeline();
@@ -110,10 +115,11 @@ begin
 end
 $$;
 
-comment on function parley._p_lead(text, bigint, integer) is
+comment on function parley._p_lead(text, bigint, integer, boolean) is
 'Renews the lease of the leader whose term this is, or takes over when nobody leads; gives the term, or null when
 another daemon leads.
-Arguments: leader, the name of the daemon; term that it held, or 0; milliseconds that the lease lasts.';
+Arguments: leader, the name of the daemon; term that it held, or 0; milliseconds that the lease lasts;
+serves_neighbours, whether it serves other databases too, null when that is not known.';
 
 create function parley._p_resign(term bigint) returns void
 language plpgsql

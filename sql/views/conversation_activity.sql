@@ -14,9 +14,11 @@ create function parley.conversation_activity(
   is_more boolean,
   oldest_enqueue_time timestamptz,
   is_locked boolean,
-  locked_by integer
+  locked_by integer,
+  locked_by_prepared text,
+  locked_by_one_of integer[]
 )
-language sql stable security definer
+language sql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
@@ -32,9 +34,12 @@ as $$
     w.rows = 1000,
     c.oldest,
     c.is_locked,
-    c.locked_by
+    c.locked_by,
+    c.locked_by_prepared,
+    c.locked_by_one_of
   from (
-    select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, h.is_locked, h.locked_by
+    select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, h.is_locked, h.locked_by, h.locked_by_prepared,
+      h.locked_by_one_of
     from parley._p_head_conversations(
       array(select q.queue_id from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q), 100
     ) as h
@@ -61,7 +66,9 @@ comment on function parley.conversation_activity(integer, parley.caller) is
 has locked first, then by age.
 Columns: conversation_handle, conversation_group_id, queue_name, service_name, far_service, state; waiting_messages,
 counted up to 1,000 rows, and is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the
-process id of the session that holds the group, null when that is not known.
+process id of the session that holds the group; locked_by_prepared, the name of the prepared transaction that does;
+locked_by_one_of, the process ids of the sessions one of which does: it has locked the group in a subtransaction that it
+has released, such as a savepoint, and PostgreSQL does not show whose that was.
 Arguments: top, at most so many.
 Errors: 127 top negative, 42501 unknown caller.';
 

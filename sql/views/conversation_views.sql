@@ -158,6 +158,8 @@ select
     when e.state = 'ER' then 'The conversation has failed; its Error message was not answered by END CONVERSATION.'
     when d.due_at < clock_timestamp() and w.waiting = 0 and e.state in ('CO', 'DO')
       then 'Messages that were sent for later are due, and nobody sends them.'
+    when e.state = 'DO' and t.oldest is not null
+      then 'This side has ended; that cannot be delivered: ' || t.status
     when e.state = 'DO' then 'This side has ended; the other side has not.'
     when e.state = 'CO' and t.oldest is not null then 'Messages cannot be delivered: ' || t.status
     when e.state = 'SO' then 'The dialog was begun, but nothing was sent.'
@@ -167,8 +169,12 @@ select
     when a.endpoint_id is not null then format('select parley.retry_poison(%L);', e.conversation_handle)
     when d.due_at < clock_timestamp() and w.waiting = 0 and e.state in ('CO', 'DO')
       then 'select parley.fire_timers();'
+    when e.state in ('CO', 'DO') and t.oldest is not null then format(
+      'Create the target service or a route to it, or give up what waits: '
+        || 'select parley.end_conversation(%L, cleanup => true);',
+      e.conversation_handle
+    )
     when e.state = 'DO' then 'End the other side.'
-    when e.state = 'CO' and t.oldest is not null then 'Create the target service, or end the conversation.'
     when w.waiting > 0 then 'Receive from the queue of the service.'
     else format('select parley.end_conversation(%L);', e.conversation_handle)
   end as remedy

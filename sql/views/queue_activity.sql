@@ -1,51 +1,66 @@
 -- What goes on in the queues and in the conversations at their heads: for screens that poll.
 --
 -- Reading locks nothing and takes nothing. Who holds a group stands in its row: group rows are never updated, so xmax
--- is the last transaction that has locked it, and pg_locks shows which session a running transaction belongs to. Only
--- the first rows of each queue are read, so a lock on a conversation far behind does not show here.
+-- is the last transaction that has locked it, and pg_locks shows which session a running transaction belongs to
+-- (views/lock_holders.sql). Only the first rows of each queue are read, so a lock on a conversation far behind does
+-- not show here.
 -- Cost: for each queue that of its depth (views/queue_depth.sql), and the first 100 rows of each lane.
 
 create function parley._p_head_conversations(queue_ids integer[], rows_max integer)
 returns table (
   queue_id integer, endpoint_id bigint, group_id bigint, "position" bigint, oldest timestamptz, is_locked boolean,
-  locked_by integer
+  locked_by integer, locked_by_prepared text, locked_by_one_of integer[]
 )
-language sql stable
+language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
-  with holder as materialized (
-    select l.transactionid, max(l.pid) as pid
-    from pg_locks as l
-    where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.granted
-    group by l.transactionid
-  ), head as (
-    select q.queue_id, m.endpoint_id, min(m.position) as position, min(m.enqueued_at) as oldest
-    from parley._p_queue as q
-    cross join generate_series(1, 10) as p (n)
-    left join lateral parley._p_newest_hint(parley._p_lane(q.queue_id, p.n)) as h on true
-    cross join lateral (
-      select r.endpoint_id, r.position, r.enqueued_at
-      from parley._p_message as r
-      where r.lane = parley._p_lane(q.queue_id, p.n) and r.position >= coalesce(h.low_position, 0)
-      order by r.position
-      limit rows_max
-    ) as m
-    where q.queue_id = any (queue_ids) and q.priorities & (1 << p.n) > 0
-    group by q.queue_id, m.endpoint_id
-  )
-  select h.queue_id, h.endpoint_id, e.group_id, h.position, h.oldest, o.pid is not null or parley._p_is_running(g.xmax),
-    o.pid
-  from head as h
-  join parley._p_endpoint as e on e.endpoint_id = h.endpoint_id and e.state <> 'DO'
-  join parley._p_conversation_group as g on g.group_id = e.group_id
-  left join holder as o on o.transactionid = g.xmax
+#variable_conflict use_column
+declare
+  v_heads record;
+begin
+  select array_agg(f.queue_id) as queue_ids, array_agg(f.endpoint_id) as endpoint_ids,
+    array_agg(f.group_id) as group_ids, array_agg(f.position) as positions, array_agg(f.oldest) as oldest,
+    array_agg(f.holder) as holders
+  into v_heads
+  from (
+    select h.queue_id, h.endpoint_id, e.group_id, h.position, h.oldest, g.xmax as holder
+    from (
+      select q.queue_id, m.endpoint_id, min(m.position) as position, min(m.enqueued_at) as oldest
+      from parley._p_queue as q
+      cross join generate_series(1, 10) as p (n)
+      left join lateral parley._p_newest_hint(parley._p_lane(q.queue_id, p.n)) as h on true
+      cross join lateral (
+        select r.endpoint_id, r.position, r.enqueued_at
+        from parley._p_message as r
+        where r.lane = parley._p_lane(q.queue_id, p.n) and r.position >= coalesce(h.low_position, 0)
+        order by r.position
+        limit _p_head_conversations.rows_max
+      ) as m
+      where q.queue_id = any (_p_head_conversations.queue_ids) and q.priorities & (1 << p.n) > 0
+      group by q.queue_id, m.endpoint_id
+    ) as h
+    join parley._p_endpoint as e on e.endpoint_id = h.endpoint_id and e.state <> 'DO'
+    join parley._p_conversation_group as g on g.group_id = e.group_id
+  ) as f;
+  -- In a statement of its own, after the rows: a transaction that has begun since the locks were read would have no
+  -- session.
+  return query
+  select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, o.transaction_id is not null, o.pid, o.prepared,
+    o.candidates
+  from unnest(
+    v_heads.queue_ids, v_heads.endpoint_ids, v_heads.group_ids, v_heads.positions, v_heads.oldest, v_heads.holders
+  ) as h (queue_id, endpoint_id, group_id, position, oldest, holder)
+  left join parley._p_lock_holders(
+    array(select distinct x.holder from unnest(v_heads.holders) as x (holder) where x.holder <> '0')
+  ) as o on o.transaction_id = h.holder;
+end
 $$;
 
 comment on function parley._p_head_conversations(integer[], integer) is
-'Gives the conversations that the first rows of some queues belong to, and who has them locked. locked_by is null
-when that session is not known.
+'Gives the conversations that the first rows of some queues belong to, and who has them locked, as _p_lock_holders
+gives it.
 Arguments: queue_ids; rows_max, how many rows of each lane to read.';
 
 create function parley._p_queues_to_receive_from(caller oid) returns setof parley._p_queue

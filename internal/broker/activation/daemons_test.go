@@ -33,11 +33,11 @@ func TestALeaseThatIsOverIsTakenOver(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	const short = time.Second
-	term, leads, err := activationstore.Lead(t.Context(), b.pool, "dead", 0, short)
+	term, leads, err := activationstore.Lead(t.Context(), b.pool, "dead", 0, short, 0)
 	if err != nil || !leads || term != 1 {
 		t.Fatalf("term %d, leads %t, error %v", term, leads, err)
 	}
-	if _, leads, err := activationstore.Lead(t.Context(), b.pool, "other", 0, short); err != nil || leads {
+	if _, leads, err := activationstore.Lead(t.Context(), b.pool, "other", 0, short, 0); err != nil || leads {
 		t.Errorf("leads %t while another does, error %v", leads, err)
 	}
 	b.activate(2)
@@ -46,7 +46,7 @@ func TestALeaseThatIsOverIsTakenOver(t *testing.T) {
 	b.awaitDone(3)
 	for name, refused := range map[string]func() (bool, error){
 		"lead": func() (bool, error) {
-			_, leads, err := activationstore.Lead(t.Context(), b.pool, "dead", term, short)
+			_, leads, err := activationstore.Lead(t.Context(), b.pool, "dead", term, short, 0)
 			return leads, err
 		},
 		"fire timers": func() (bool, error) {
@@ -232,7 +232,7 @@ func TestASessionThatIsAllowedToCallAndPausesIsEndedByTheServer(t *testing.T) {
 	b.activate(1)
 	b.exec("select parley.alter_queue('target', execute_as => '" + role + "')")
 	queue := value[int32](b, "select queue_id from parley._p_queue where lookup_name = 'target'")
-	term, leads, err := activationstore.Lead(t.Context(), b.pool, "first", 0, lease)
+	term, leads, err := activationstore.Lead(t.Context(), b.pool, "first", 0, lease, 0)
 	if err != nil || !leads {
 		t.Fatalf("leads %t, error %v", leads, err)
 	}

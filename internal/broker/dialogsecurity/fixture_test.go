@@ -63,7 +63,7 @@ func newSide(t *testing.T, name, service string) *side {
 	s.Cleanup(func() { s.dropOwned() })
 	var leads bool
 	var err error
-	s.term, leads, err = activationstore.Lead(t.Context(), s.pool, name, 0, time.Minute)
+	s.term, leads, err = activationstore.Lead(t.Context(), s.pool, name, 0, time.Minute, 0)
 	if err != nil || !leads {
 		t.Fatalf("lead %s: %v, %v", name, leads, err)
 	}

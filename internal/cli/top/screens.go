@@ -113,19 +113,12 @@ func conversationTable(conversations []parley.ConversationActivity) table {
 		{title: "STATE", rank: 3},
 		{title: "WAITING", isNumber: true, rank: 1},
 		{title: "OLDEST", isNumber: true, rank: 1},
-		{title: "LOCKED BY"},
+		{title: "LOCKED BY", most: 60},
 	}}
 	for _, c := range conversations {
 		count := count(c.WaitingMessages, false)
 		if c.IsMore {
 			count += "+"
-		}
-		locked := "-"
-		switch {
-		case c.LockedBy != nil:
-			locked = fmt.Sprintf("%d", *c.LockedBy)
-		case c.IsLocked:
-			locked = "somebody"
 		}
 		t.lines = append(t.lines, line{
 			key: c.ConversationHandle.String(),
@@ -137,11 +130,35 @@ func conversationTable(conversations []parley.ConversationActivity) table {
 				{text: c.State},
 				{text: count, number: float64(c.WaitingMessages)},
 				{text: Age(c.OldestSeconds), number: c.OldestSeconds},
-				{text: locked},
+				{text: lockHolder(c)},
 			},
 		})
 	}
 	return t
+}
+
+// lockHolder names who holds the group of a conversation, as far as it is known and the role may see it.
+func lockHolder(c parley.ConversationActivity) string {
+	switch {
+	case !c.IsLocked:
+		return "-"
+	case c.LockedByPrepared != nil:
+		return fmt.Sprintf("prepared transaction %q", *c.LockedByPrepared)
+	case len(c.LockedByOneOf) > 0:
+		return "one of " + pids(c.LockedByOneOf) + ": released savepoint"
+	case c.LockedBy == nil:
+		return "a session that has just ended"
+	case c.Holder == nil:
+		return fmt.Sprintf("%d, which has just ended", *c.LockedBy)
+	}
+	text := fmt.Sprintf("%d %s", *c.LockedBy, c.Holder.Role)
+	if c.Holder.ApplicationName != "" {
+		text += " (" + c.Holder.ApplicationName + ")"
+	}
+	if c.Holder.IsHidden {
+		return text + ", state hidden: needs pg_read_all_stats"
+	}
+	return text + " " + c.Holder.State + " " + Age(c.Holder.TransactionSeconds)
 }
 
 func waitTable(sessions []parley.SessionActivity) table {

@@ -158,7 +158,7 @@ func TestTargetRefusesWhatItMustNotTake(t *testing.T) {
 			if test.messageType != "" {
 				messageType = test.messageType
 			}
-			handle := one[string](asker, "select parley.begin_dialog('//test/Asker', $1, '//test/Work')::text", service)
+			handle := one[string](asker, "select parley.begin_dialog('//test/Asker', $1, '//test/Work', allow_unknown_target => true)::text", service)
 			asker.send(handle, messageType, test.body)
 			runs := asker.take(answerer)
 			results := answerer.deliver(asker.speaker(), runs...)

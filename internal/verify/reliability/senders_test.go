@@ -90,7 +90,7 @@ func TestSendsOnSeveralConversationsAtOnceDoNotDeadlock(t *testing.T) {
 func TestMessagesSentWhileTheTargetIsCreatedKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
-	handle := ask[string](b.admin, "select parley.begin_dialog('initiator', 'late target')::text")
+	handle := ask[string](b.admin, "select parley.begin_dialog('initiator', 'late target', allow_unknown_target => true)::text")
 	sender := b.session(t)
 	sender.begin()
 	sender.send(handle, "1")

@@ -14,7 +14,7 @@ func TestOnlyAWindowOfABacklogIsInTransit(t *testing.T) {
 	first := serve(t, "first", endpoint.Config{}, a, b)
 	const conversations, each = 300, 100
 	a.exec("create table app.talk (handle uuid)")
-	a.exec("insert into app.talk select parley.begin_dialog('source a', 'target b') from generate_series(1, $1)", conversations)
+	a.exec("insert into app.talk select parley.begin_dialog('source a', 'target b', allow_unknown_target => true) from generate_series(1, $1)", conversations)
 	a.exec("select parley.send(k.handle, 'DEFAULT', 'the first') from app.talk as k")
 	b.await(first.log, `select count(*) = $1 from parley_queue."inbound"`, conversations)
 	first.stop()

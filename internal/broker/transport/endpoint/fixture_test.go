@@ -120,13 +120,13 @@ func value[T any](b *base, query string, args ...any) T {
 // begin begins a dialog with the target service of another database.
 func (b *base) begin(to string) (handle string) {
 	b.t.Helper()
-	return value[string](b, "select parley.begin_dialog('source "+b.name+"', 'target "+to+"')::text")
+	return value[string](b, "select parley.begin_dialog('source "+b.name+"', 'target "+to+"', allow_unknown_target => true)::text")
 }
 
 // beginInClear begins one that needs no encryption, so a forwarder may see it.
 func (b *base) beginInClear(to string) (handle string) {
 	b.t.Helper()
-	return value[string](b, "select parley.begin_dialog('source "+b.name+"', 'target "+to+"', encryption => false)::text")
+	return value[string](b, "select parley.begin_dialog('source "+b.name+"', 'target "+to+"', encryption => false, allow_unknown_target => true)::text")
 }
 
 // send sends numbered messages on a conversation, each in a transaction of its own.
@@ -219,7 +219,7 @@ func serve(t *testing.T, name string, config endpoint.Config, bases ...*base) *s
 		d.databases = append(d.databases, database)
 		pool, log := b.way(), logger.With("database", b.name)
 		leader, err := daemon.NewLeader(daemon.LeaderConfig{
-			Pool: pool, Name: name, Parts: []daemon.LedPart{timers.New(pool, log), database}, Logger: log,
+			Pool: pool, Name: name, Databases: len(bases), Parts: []daemon.LedPart{timers.New(pool, log), database}, Logger: log,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -89,7 +89,7 @@ func TestWhatADeadDaemonHadTakenIsSentByTheNext(t *testing.T) {
 	d.stop()
 	a.send(handle, 2, 10)
 	// It takes them, and never answers again.
-	term, leads, err := activationstore.Lead(t.Context(), a.pool, "dead", 0, time.Second)
+	term, leads, err := activationstore.Lead(t.Context(), a.pool, "dead", 0, time.Second, 0)
 	if err != nil || !leads {
 		t.Fatal(leads, err)
 	}
