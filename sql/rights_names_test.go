@@ -118,7 +118,7 @@ func TestRightsNamesAreSuggestedInAStatusWhenEverybodyMaySeeThem(t *testing.T) {
 	b, reader, role := newHiddenNames(t)
 	const suggestion = `Did you mean "//hidden/Service"?`
 	begin := func() string {
-		handle := value[string](reader, "select parley.begin_dialog('//test/Asker', '//HIDDEN/Service', encryption => false)")
+		handle := value[string](reader, "select parley.begin_dialog('//test/Asker', '//HIDDEN/Service', encryption => false, allow_unknown_target => true)")
 		reader.exec("select parley.send($1::uuid, 'DEFAULT', 'x')", handle)
 		return handle
 	}
