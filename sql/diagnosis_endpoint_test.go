@@ -83,7 +83,7 @@ func TestCureOfAMissingServiceDoesNotDivertWhatIsSentNextDoor(t *testing.T) {
 		t.Errorf("found %+v", f)
 	}
 	b.lead()
-	b.exec("update parley._p_leader set serves_neighbours = true")
+	b.exec("select parley._p_record_neighbours(true)")
 	if f := b.requireFinding(configuration, "service-missing"); !strings.HasPrefix(f.Cure, "select parley.create_service('//test/answerer'") {
 		t.Errorf("found %+v", f)
 	}

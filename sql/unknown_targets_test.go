@@ -184,7 +184,7 @@ func TestRefusedTargetNamesTheNearestServiceAndTheCures(t *testing.T) {
 func TestRefusedTargetIsBehindTheRights(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
-	s, _ := b.noticing(b.role("stranger"))
+	s, _ := b.noticing(b.role("outsider"))
 	s.refuses(229, beginTo, unrouted)
 	s.refuses(229, beginTo, "//test/Answerer")
 }

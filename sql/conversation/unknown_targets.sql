@@ -13,14 +13,30 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return coalesce(
-    (select l.serves_neighbours from parley._p_leader as l), exists (select from parley._p_neighbour_service)
-  );
+  return exists (select from parley._p_neighbour_service);
 end
 $$;
 
 comment on function parley._p_serves_neighbours() is
 'Reports whether the daemon that leads, or has led last, serves other databases too: LOCAL may lead to them.';
+
+create function parley._p_record_neighbours(serves_neighbours boolean) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if serves_neighbours then
+    insert into parley._p_neighbour_service (service_name, address) values ('', '') on conflict do nothing;
+  elsif not serves_neighbours then
+    delete from parley._p_neighbour_service;
+  end if;
+end
+$$;
+
+comment on function parley._p_record_neighbours(boolean) is
+'Records whether the daemon that leads from now on serves other databases too: by a row without a name among the
+services of neighbours, of which there are none otherwise.
+Arguments: serves_neighbours, null when that is not known.';
 
 create function parley._p_may_lead_to(service_name text, broker_instance text) returns boolean
 language plpgsql stable

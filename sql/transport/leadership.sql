@@ -18,9 +18,7 @@ create table parley._p_leader (
   -- Distinguishes two copies of this database in which a daemon leads under the same term.
   token uuid not null default gen_random_uuid(),
   -- The role that it logged in as.
-  login parley._p_role_oid,
-  -- Whether it serves other databases too, to which LOCAL may lead; null when it has not said so.
-  serves_neighbours boolean
+  login parley._p_role_oid
 );
 
 comment on table parley._p_leader is
@@ -104,11 +102,11 @@ begin
   end if;
   update parley._p_leader as l
   set term = l.term + 1, leader = _p_lead.leader, leads_since = clock_timestamp(), token = gen_random_uuid(),
-    login = (select r.oid::regrole from pg_roles as r where r.rolname = session_user),
-    serves_neighbours = _p_lead.serves_neighbours
+    login = (select r.oid::regrole from pg_roles as r where r.rolname = session_user)
   returning l.term into v_term;
   perform parley._p_lease(milliseconds);
   perform parley._p_record_timeline();
+  perform parley._p_record_neighbours(serves_neighbours);
   -- A copy of a database must not do the work of the original: see base/broker_identity.sql.
   perform parley.attach_broker();
   return v_term;
