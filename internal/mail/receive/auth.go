@@ -186,11 +186,17 @@ func (c *connection) verifyPassword(user, password string) error {
 	default:
 		isRight = v.Matches(password)
 	}
-	if !isRight {
+	if !isRight || c.isLockedMeanwhile(user) {
 		return c.errAuthFailed()
 	}
 	c.claimed = user
 	return nil
+}
+
+// isLockedMeanwhile reports whether failures of others have locked the source or the account while a password was verified. Who guesses on
+// many connections at the same time gets no more attempts for that; a right guess is answered like a wrong one.
+func (c *connection) isLockedMeanwhile(user string) bool {
+	return !c.server.accounts.mayAuthenticate(user, c.source, time.Now())
 }
 
 // scramServer goes through SCRAM-SHA-256 (RFC 7677), with or without channel binding.
@@ -250,7 +256,11 @@ func (s *scramServer) Next(response []byte) (challenge []byte, isDone bool, err 
 	case err != nil:
 		return nil, false, s.connection.errAuthFailed()
 	}
-	if user := s.conversation.Username(); s.conversation.AuthzID() != "" && s.conversation.AuthzID() != user {
+	user := s.conversation.Username()
+	if s.conversation.AuthzID() != "" && s.conversation.AuthzID() != user {
+		return nil, false, s.connection.errAuthFailed()
+	}
+	if s.conversation.Done() && s.connection.isLockedMeanwhile(user) { // what we would say now proves the password
 		return nil, false, s.connection.errAuthFailed()
 	}
 	return []byte(text), false, nil

@@ -1,6 +1,7 @@
 package receive_test
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -52,5 +53,37 @@ func TestGuessingAPasswordEndsWithALockout(t *testing.T) {
 		if got := f.login(c.source, c.user, c.password); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q", c.name, got)
 		}
+	}
+}
+
+// Guesses that are under way when others lock the account, on as many connections as one likes, are answered like wrong ones.
+func TestGuessUnderWayIsNoneMoreWhenTheAccountIsLocked(t *testing.T) {
+	t.Parallel()
+	connector := submission()
+	connector.Limits.ConnectionsPerSource = 0
+	f := start(t, nil, connector)
+	const guesser, other = "127.0.0.5", "127.0.0.6"
+	lock := func() {
+		for range receive.DefaultLimits().LockoutFailures {
+			f.login(other, "bob", "guess")
+		}
+	}
+	c := f.dialFrom(guesser)
+	c.expect("220 ")
+	c.say("EHLO client.example.net", "250")
+	if got := c.scramDialogWith("SCRAM-SHA-256", "bob", "pass=,word", nil, lock); !strings.HasPrefix(got, "535 5.7.8") {
+		t.Errorf("by SCRAM: %q", got)
+	}
+	// The same beside SMTP.
+	for _, c := range []struct {
+		source string
+		want   bool
+	}{{guesser, false}, {other, false}} {
+		if got := f.server.Authenticated(netip.MustParseAddr(c.source), "bob", true); got != c.want {
+			t.Errorf("over HTTP from %s: %v", c.source, got)
+		}
+	}
+	if !f.server.Authenticated(netip.MustParseAddr(guesser), "ann", true) {
+		t.Error("another user is locked out")
 	}
 }

@@ -75,6 +75,12 @@ func (a *accounts) isAccountLocked(user string, source netip.Prefix, now time.Ti
 	return !isKnown || now.Sub(at) > knownSourceTime
 }
 
+// mayAuthenticate reports whether neither a source nor an account has failed too often. It is asked before a password is verified, which may
+// take long, and again when one was right.
+func (a *accounts) mayAuthenticate(user string, source netip.Prefix, now time.Time) bool {
+	return !a.isLockedOut(source, now) && !a.isAccountLocked(user, source, now)
+}
+
 // authFailed counts a failure to authenticate as a user, "" where it is not known as whom. So many of them within the time of a lockout lock
 // the source out for that time, and the account.
 func (a *accounts) authFailed(limits Limits, source netip.Prefix, user string, now time.Time) {
@@ -160,16 +166,18 @@ func (f *failures) sweep(now time.Time) {
 
 // MayAuthenticate reports whether somebody may try to authenticate as a user from an address, beside SMTP: neither has failed too often.
 func (s *Server) MayAuthenticate(ip netip.Addr, user string) bool {
-	source, now := sourceOf(ip), time.Now()
-	return !s.accounts.isLockedOut(source, now) && !s.accounts.isAccountLocked(user, source, now)
+	return s.accounts.mayAuthenticate(user, sourceOf(ip), time.Now())
 }
 
-// Authenticated counts an authentication beside SMTP.
-func (s *Server) Authenticated(ip netip.Addr, user string, isVerified bool) {
-	if isVerified {
-		s.accounts.authSucceeded(sourceOf(ip), user, time.Now())
-		return
+// Authenticated counts an authentication beside SMTP, and reports whether it counts as one: not where other failures have locked the source
+// or the account while it was verified.
+func (s *Server) Authenticated(ip netip.Addr, user string, isVerified bool) bool {
+	source, now := sourceOf(ip), time.Now()
+	if isVerified && s.accounts.mayAuthenticate(user, source, now) {
+		s.accounts.authSucceeded(source, user, now)
+		return true
 	}
 	s.counters.AuthFailures.Add(1)
-	s.accounts.authFailed(DefaultLimits(), sourceOf(ip), user, time.Now())
+	s.accounts.authFailed(DefaultLimits(), source, user, now)
+	return false
 }

@@ -187,6 +187,12 @@ func TestNobodyAuthenticatesInTheClear(t *testing.T) {
 // scramDialog authenticates by SCRAM and returns the last reply.
 func (c *client) scramDialog(mechanism, user, password string, binding *scram.ChannelBinding) string {
 	c.t.Helper()
+	return c.scramDialogWith(mechanism, user, password, binding, func() {})
+}
+
+// scramDialogWith does something before it proves that it knows the password.
+func (c *client) scramDialogWith(mechanism, user, password string, binding *scram.ChannelBinding, meanwhile func()) string {
+	c.t.Helper()
 	scramClient, err := scram.SHA256.NewClient(user, password, "")
 	if err != nil {
 		c.t.Fatal(err)
@@ -216,6 +222,8 @@ func (c *client) scramDialog(mechanism, user, password string, binding *scram.Ch
 		if text, err = conversation.Step(string(raw)); err != nil {
 			return err.Error()
 		}
+		meanwhile()
+		meanwhile = func() {}
 		if c.send(encoded(text) + "\r\n"); text == "" && !conversation.Done() {
 			return "unfinished"
 		}

@@ -122,8 +122,7 @@ func (s *Server) verifyHTTP(ctx context.Context, user, password string, peer net
 	default:
 		isVerified = verifier.Matches(password)
 	}
-	s.receiver.Authenticated(peer, user, isVerified)
-	return isVerified, nil
+	return s.receiver.Authenticated(peer, user, isVerified), nil
 }
 
 // mayUserSubmit counts a message of a user, and reports whether his rate allows it.
