@@ -146,6 +146,39 @@ func TestAValidationFunctionRunsWhileItsSetterMayActAsItsOwner(t *testing.T) {
 	}
 }
 
+// The setter trusted one role with the bodies. Whoever takes the name of a function that is gone gets none of them, though an administrator,
+// who set it, could act as him.
+func TestWhoTakesTheNameOfAValidationFunctionSeesNoBody(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	role, _ := b.mallory()
+	s := b.judge(role)
+	thief := b.role("thief")
+	b.afterwards("drop owned by " + quote(thief) + " cascade")
+	b.exec("grant usage, create on schema m to " + quote(thief))
+	b.exec("select parley.create_message_type('//m/Judged', 'FUNCTION', 'm.judge(bytea)'::regprocedure)")
+	b.exec("select parley.alter_authorization('message type', '//m/Judged', $1)", role)
+	s.exec("select parley.create_contract('//m/Judged', array['//m/Judged'])")
+	s.exec("select parley.create_queue('Own')")
+	s.exec("select parley.create_service('//m/Own', 'Own', array['//m/Judged'])")
+	if got := s.judgement("good"); len(got) != 1 || got[0] != "//m/Judged" {
+		t.Errorf("a good body: received %q", got)
+	}
+	b.exec("drop function m.judge(bytea)")
+	stealing := b.as(thief)
+	stealing.exec("create table m.seen (body bytea)")
+	stealing.exec("create function m.judge(body bytea) returns boolean language sql security definer as 'insert into m.seen (body) values (body); select true'")
+	if got := s.judgement("good"); len(got) == 0 || got[0] != errorMessage {
+		t.Errorf("received %q, want an Error: the function belongs to another role", got)
+	}
+	equal(b.session, 0, "select count(*)::int from m.seen")
+	equal(b.session, 1, "select count(*)::int from parley.check_broker() where object_name = '//m/Judged'")
+	b.exec("select parley.alter_message_type('//m/Judged', 'FUNCTION', 'm.judge(bytea)'::regprocedure)")
+	if got := s.judgement("good"); len(got) != 1 || got[0] != "//m/Judged" {
+		t.Errorf("a good body after it was set again: received %q", got)
+	}
+}
+
 // A transaction that keeps its snapshot sees an old version of the function's row while the executor takes the new one.
 func TestAValidationFunctionOfAnotherRoleIsNotAskedUnderAKeptSnapshot(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,8 @@
 --
 -- A validation function is known by its name, as an activation procedure is: pg_upgrade refuses columns of type
 -- regprocedure, and an oid would be another function where a dump is restored. Who takes the name of one that is gone
--- gains nothing by it, because the rights of the function that has the name are asked at each call.
+-- gains nothing by it, not even a look at the bodies: the function that has the name must belong to the same role, and
+-- its rights are asked, at each call.
 
 create table parley._p_message_type (
   message_type_id integer primary key,
@@ -16,20 +17,24 @@ create table parley._p_message_type (
   validation_schema text,
   validation_name text,
   validation_setter parley._p_role_oid,
+  validation_owner parley._p_role_oid,
   schema_collection text,
   is_validated boolean not null generated always as (validation <> 'N') stored,
-  check (num_nulls(validation_schema, validation_name, validation_setter) in (0, 3)),
+  check (num_nulls(validation_schema, validation_name, validation_setter, validation_owner) in (0, 4)),
   check ((validation = 'F') <= (validation_name is not null))
 );
 
 comment on table parley._p_message_type is 'Message types (spec 2.2).';
 
-create trigger _p_number_roles after insert or update of owner, validation_setter on parley._p_message_type
-for each row execute function parley._p_number_roles('owner', 'validation_setter');
+create trigger _p_number_roles after insert or update of owner, validation_setter, validation_owner
+on parley._p_message_type
+for each row execute function parley._p_number_roles('owner', 'validation_setter', 'validation_owner');
 comment on column parley._p_message_type.is_validated is
 'Whether a body is checked before it is taken; the short ways are for those that are not.';
 comment on column parley._p_message_type.validation_setter is
 'Who set the validation function: it runs only while this role may act as the one whose rights it has.';
+comment on column parley._p_message_type.validation_owner is
+'To whom the validation function belonged then: a function of another role that has taken its name is not called.';
 
 create function parley._p_validation(caller oid, validation text, validation_function regprocedure) returns "char"
 language plpgsql stable
@@ -91,11 +96,12 @@ begin
   v_owner := parley._p_new_owner(v_caller, "authorization");
   v_validation := parley._p_validation(v_caller, validation, validation_function);
   insert into parley._p_message_type (
-    message_type_id, name, owner, validation, validation_schema, validation_name, validation_setter, schema_collection
+    message_type_id, name, owner, validation, validation_schema, validation_name, validation_setter, validation_owner,
+    schema_collection
   )
   select
     nextval('parley._p_object_id'), create_message_type.name, v_owner, v_validation, n.nspname, p.proname,
-    case when p.oid is not null then v_caller end, create_message_type.schema_collection
+    case when p.oid is not null then v_caller end, p.proowner, create_message_type.schema_collection
   from (select create_message_type.validation_function::oid as oid) as f
   left join pg_proc as p using (oid)
   left join pg_namespace as n on n.oid = p.pronamespace
@@ -138,7 +144,7 @@ begin
   update parley._p_message_type as t
   set validation = v_validation,
     validation_schema = n.nspname, validation_name = p.proname,
-    validation_setter = case when p.oid is not null then v_caller end,
+    validation_setter = case when p.oid is not null then v_caller end, validation_owner = p.proowner,
     schema_collection = alter_message_type.schema_collection
   from (select alter_message_type.validation_function::oid as oid) as f
   left join pg_proc as p using (oid)

@@ -112,6 +112,25 @@ comment on function parley._p_may_validate(oid, oid) is
 It runs inside functions that are SECURITY DEFINER, so with the rights of the schema''s owner unless it is SECURITY
 DEFINER itself: whoever set it and whoever owns it must be able to act as the role whose rights it has.';
 
+create function parley._p_is_own_validation(message_type parley._p_message_type, validation_function oid)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (
+    select p.proowner = message_type.validation_owner or parley._p_may_act_as(p.proowner, n.nspowner)
+    from pg_proc as p
+    cross join pg_namespace as n
+    where p.oid = validation_function and n.nspname = 'parley'
+  );
+end
+$$;
+
+comment on function parley._p_is_own_validation(parley._p_message_type, oid) is
+'Reports whether a function belongs to the role to which that of a message type belonged when it was set, or to one that
+may act as the owner of the broker; null when there is no such function.';
+
 create function parley._p_version(validation_function oid) returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -166,7 +185,8 @@ begin
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
   where p.oid = v_function;
-  if parley._p_may_validate(message_type.validation_setter, v_function) is not true then
+  if parley._p_may_validate(message_type.validation_setter, v_function) is not true
+    or parley._p_is_own_validation(message_type, v_function) is not true then
     return false;
   end if;
   if parley._p_keeps_snapshot()

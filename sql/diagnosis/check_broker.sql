@@ -34,9 +34,12 @@ as $$
   where a.kind = 'procedure' and (a.procedure_call is null or a.execute_as is null)
   union all
   select 9713, 'message type', t.message_type_id, t.name,
-    'Its validation function does not exist: every message of this type fails.'
+    'Its validation function does not exist, or is another role''s by now: every message of this type fails.'
   from parley._p_message_type as t
-  where t.validation_name is not null and parley._p_validation_function(t.validation_schema, t.validation_name) is null
+  where t.validation_name is not null
+    and parley._p_is_own_validation(
+      t, parley._p_validation_function(t.validation_schema, t.validation_name)
+    ) is not true
   union all
   select 9607, 'priority', p.priority_id, p.name, format('Its service %s does not exist.', p.local_service_id)
   from parley._p_priority as p

@@ -122,10 +122,8 @@ begin
       update parley._p_queue as q set is_activation_enabled = false, modify_date = now() where q.queue_id = object_id;
     when error_number = 9713 then
       update parley._p_message_type as t
-      set validation_schema = null, validation_name = null, validation_setter = null, validation = case t.validation
-        when 'F' then 'N'
-        else t.validation
-      end
+      set validation_schema = null, validation_name = null, validation_setter = null, validation_owner = null,
+        validation = case t.validation when 'F' then 'N' else t.validation end
       where t.message_type_id = object_id;
     when error_number in (9607, 9608) then
       delete from parley._p_priority as p where p.priority_id = object_id;
