@@ -51,6 +51,9 @@ func (m *servedMail) addFlags(cmd *cobra.Command, prefix string) {
 		"memory for bodies of messages between receipt and delivery, in bytes, 128 MB at least")
 	flags.StringArrayVar(&m.config.NameServers, prefix+"name-server", nil,
 		"name server as host:port, may be given several times (default those of the system)")
+	flags.StringArrayVar(&m.config.Folders, prefix+"folders", nil,
+		"folder of this machine, given by its full path, below which the configuration may name folders, files and sockets, may be given "+
+			"several times (default: none, so that it may name none)")
 	flags.StringVar(&m.config.DataFolder, prefix+"data-folder", "",
 		"folder on the volume of the database's data, which is watched (default that of a server on this machine)")
 	flags.StringVar(&m.config.LogFolder, prefix+"log-folder", "",
@@ -158,10 +161,14 @@ over, half a minute after it was killed (--lease). Several daemons on one machin
 needs the right SERVE:
   select parley_mail.grant_right('SERVE', 'daemon');
 
+The configuration names folders, files of certificates, Maildirs and sockets of the machine. The daemon uses those that are below a folder
+given by --folders, and leaves out, with a finding of parley diagnose, what names others.
+
 While resources are short it delays and refuses mail, step by step: see docs/mail-pressure.md. parley serve --mail runs it beside
 the broker in one daemon.`,
 		Example: `  parley mail serve --dsn postgres://daemon@db1/shop
-  parley mail serve --dsn postgres://daemon@db1/shop --http 127.0.0.1:9188 --spool /var/spool/parley --body-cache 1073741824`,
+  parley mail serve --dsn postgres://daemon@db1/shop --http 127.0.0.1:9188 --spool /var/spool/parley --body-cache 1073741824
+  parley mail serve --dsn postgres://daemon@db1/shop --folders /etc/parley/tls --folders /srv/mail`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if err := errors.Join(m.validate(), a.openLog(s)); err != nil {

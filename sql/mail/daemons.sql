@@ -23,7 +23,8 @@ create table parley_mail._p_daemon (
 ) with (fillfactor = 50);
 
 comment on table parley_mail._p_daemon is
-'Daemons of mail. resources: array of {resource, value, level, unit}; problems: array of {code, kind, object, cause};
+'Daemons of mail. resources: array of {resource, value, level, unit}; problems: array of
+{code, kind, object, cause, cure};
 counters: array of {object, counter, instance, value}; listeners: where it receives mail, as address:port.';
 
 create function parley_mail._p_report_daemon(

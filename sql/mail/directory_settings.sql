@@ -12,7 +12,7 @@ from (values
     false, false, ''),
   ('mailbox store', 'driver', 'choice', '"LMTP"', null, null, 'LMTP MAILDIR', false, false, ''),
   ('mailbox store', 'address', 'text', null, null, null, null, true, false,
-    'host:port or unix:path of LMTP; folder of Maildir, with {local} and {domain}'),
+    'host:port or unix:path of LMTP; folder of Maildir, with {local} and {domain}; below --folders of the daemon'),
   ('mailbox store', 'max_connections', 'integer', '20', 1, 1000, null, false, false, 'of one node'),
   ('mailbox store', 'max_recipients_per_message', 'integer', '1', 1, 10000, null, false, false,
     'of one transaction by LMTP; stores write Delivered-To only where there is one'),

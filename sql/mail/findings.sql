@@ -68,9 +68,10 @@ as $$
   )
 
   select p.code, p.kind as object_kind, p.object as object_name, p.cause, d.reported_at as since,
-    case p.code
-      when 'mail-configuration' then 'parley mail apply <corrected file>'
-      when 'mail-binding' then
+    case
+      when p.cure is not null then p.cure
+      when p.code = 'mail-configuration' then 'parley mail apply <corrected file>'
+      when p.code = 'mail-binding' then
         'select parley_mail.alter_object(''receive connector'', <name>, ''{"bindings": [<address:port>]}'');'
       else format(
         'select parley_mail.alter_object(%L, %L, ''{"certificate_file": <file>, "certificate_key_file": <file>}'');',
@@ -78,7 +79,7 @@ as $$
       )
     end as cure
   from daemon as d
-  cross join lateral jsonb_to_recordset(d.problems) as p (code text, kind text, object text, cause text)
+  cross join lateral jsonb_to_recordset(d.problems) as p (code text, kind text, object text, cause text, cure text)
   union all
   select 'mail-no-daemon', 'mail', current_database()::text,
     coalesce(

@@ -3,7 +3,7 @@
 // A message has the line ends of files, LF. It is written into tmp, synchronised, and moved into new; then new is synchronised. So a reader never sees a part of a message,
 // and what was reported as delivered survives a crash of the machine. The name of the file is made of the delivery, not of the moment: a
 // delivery that is repeated because its result was lost finds its file, and delivers nothing twice, as long as a reader has not moved the
-// file.
+// file. Each step is made from the folder of the store, or of the mailbox, that was opened: links do not lead out of either.
 //
 // Source: spec/hub-transport.md section 12.1 and 15.3.
 package maildir
@@ -25,9 +25,9 @@ import (
 
 // Store is a directory with a Maildir for each mailbox.
 type Store struct {
-	// Root holds the mailboxes.
-	Root string
-	// Path is where below Root a mailbox stands, with {local} and {domain} for the parts of its address; "" means {domain}/{local}.
+	// Open opens the folder that holds the mailboxes.
+	Open func() (*os.Root, error)
+	// Path is where below that a mailbox stands, with {local} and {domain} for the parts of its address; "" means {domain}/{local}.
 	Path string
 }
 
@@ -49,12 +49,17 @@ var ErrMailbox = errors.New("the address is no name of a mailbox")
 
 // Deliver writes a message into a mailbox, and makes the mailbox when it is not there. Delivered is false when the message was there.
 func (s Store) Deliver(delivery Delivery) (delivered bool, err error) {
-	mailbox, err := s.mailbox(delivery.Recipient)
+	path, err := s.path(delivery.Recipient)
 	if err != nil {
 		return false, err
 	}
+	mailbox, err := s.mailbox(path)
+	if err != nil {
+		return false, fmt.Errorf("open the mailbox: %w", err)
+	}
+	defer func() { _ = mailbox.Close() }()
 	for _, folder := range []string{"tmp", "new", "cur"} {
-		if err := os.MkdirAll(filepath.Join(mailbox, folder), 0o700); err != nil {
+		if err := mailbox.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return false, fmt.Errorf("make the mailbox: %w", err)
 		}
 	}
@@ -62,29 +67,45 @@ func (s Store) Deliver(delivery Delivery) (delivered bool, err error) {
 	if there, err := exists(mailbox, name); err != nil || there {
 		return false, err
 	}
-	temporary := filepath.Join(mailbox, "tmp", fmt.Sprintf("%s.%d.%d", name, os.Getpid(), time.Now().UnixNano()))
-	err = write(temporary, delivery)
+	temporary := fmt.Sprintf("tmp/%s.%d.%d", name, os.Getpid(), time.Now().UnixNano())
+	err = write(mailbox, temporary, delivery)
 	if err == nil && delivery.Confirm != nil {
 		err = delivery.Confirm()
 	}
 	if err != nil {
-		_ = os.Remove(temporary)
+		_ = mailbox.Remove(temporary)
 		return false, err
 	}
 	// A link, unlike a rename, fails where another daemon was faster.
-	err = os.Link(temporary, filepath.Join(mailbox, "new", name))
-	_ = os.Remove(temporary)
+	err = mailbox.Link(temporary, "new/"+name)
+	_ = mailbox.Remove(temporary)
 	if errors.Is(err, fs.ErrExist) {
-		return false, synchronise(filepath.Join(mailbox, "new"))
+		return false, synchronise(mailbox, "new")
 	}
 	if err != nil {
 		return false, fmt.Errorf("move the message into the mailbox: %w", err)
 	}
-	return true, synchronise(filepath.Join(mailbox, "new"))
+	return true, synchronise(mailbox, "new")
 }
 
-// mailbox is the directory of an address. What could lead out of Root is refused.
-func (s Store) mailbox(address string) (string, error) {
+// mailbox opens a mailbox, and makes it when it is not there.
+func (s Store) mailbox(path string) (*os.Root, error) {
+	root, err := s.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	mailbox, err := root.OpenRoot(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = root.MkdirAll(path, 0o700); err == nil {
+			mailbox, err = root.OpenRoot(path)
+		}
+	}
+	return mailbox, err
+}
+
+// path is where in the store the mailbox of an address stands. What could lead out of the store is refused.
+func (s Store) path(address string) (string, error) {
 	at := strings.LastIndexByte(address, '@')
 	if at <= 0 || at == len(address)-1 {
 		return "", fmt.Errorf("%w: %q", ErrMailbox, address)
@@ -103,7 +124,7 @@ func (s Store) mailbox(address string) (string, error) {
 	if !filepath.IsLocal(path) {
 		return "", fmt.Errorf("%w: %q leads out of the store", ErrMailbox, path)
 	}
-	return filepath.Join(s.Root, path), nil
+	return path, nil
 }
 
 // fileName is the name of a delivery's file. It has no colon, which begins the flags that readers add.
@@ -115,10 +136,10 @@ func fileName(id string) string {
 }
 
 // exists is whether a reader or an earlier attempt has the file, with or without flags.
-func exists(mailbox, name string) (bool, error) {
+func exists(mailbox *os.Root, name string) (bool, error) {
 	stem, _, _ := strings.Cut(name, ".")
 	for _, folder := range []string{"new", "cur"} {
-		found, err := filepath.Glob(filepath.Join(glob(mailbox), folder, stem+".parley.*"))
+		found, err := fs.Glob(mailbox.FS(), folder+"/"+stem+".parley.*")
 		if err != nil {
 			return false, fmt.Errorf("read the mailbox: %w", err)
 		}
@@ -129,13 +150,8 @@ func exists(mailbox, name string) (bool, error) {
 	return false, nil
 }
 
-// glob makes a path into a pattern that matches the path alone.
-func glob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
-}
-
-func write(path string, delivery Delivery) (err error) {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func write(mailbox *os.Root, path string, delivery Delivery) (err error) {
+	file, err := mailbox.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("write the message: %w", err)
 	}
@@ -211,8 +227,8 @@ func (c *counted) Read(into []byte) (int, error) {
 }
 
 // synchronise makes the names in a directory survive a crash.
-func synchronise(path string) error {
-	directory, err := os.Open(path)
+func synchronise(mailbox *os.Root, path string) error {
+	directory, err := mailbox.Open(path)
 	if err != nil {
 		return fmt.Errorf("synchronise the mailbox: %w", err)
 	}

@@ -22,6 +22,16 @@ func files(t *testing.T, pattern string) []string {
 	return found
 }
 
+// at gives a store in a folder, which is made when something is delivered.
+func at(path string) maildir.Store {
+	return maildir.Store{Open: func() (*os.Root, error) {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return nil, err
+		}
+		return os.OpenRoot(path)
+	}}
+}
+
 func deliver(t *testing.T, store maildir.Store, id, recipient string) bool {
 	t.Helper()
 	const text = "Subject: x\r\n\r\nbody\r\n"
@@ -36,12 +46,13 @@ func deliver(t *testing.T, store maildir.Store, id, recipient string) bool {
 
 func TestMessageBecomesAFileOfTheMailbox(t *testing.T) {
 	t.Parallel()
-	store := maildir.Store{Root: t.TempDir()}
+	root := t.TempDir()
+	store := at(root)
 	if !deliver(t, store, "7/1", "Who@B.example") {
 		t.Fatal("nothing was delivered")
 	}
-	found := files(t, store.Root+"/b.example/who/new/*")
-	if len(found) != 1 || len(files(t, store.Root+"/b.example/who/tmp/*")) != 0 {
+	found := files(t, root+"/b.example/who/new/*")
+	if len(found) != 1 || len(files(t, root+"/b.example/who/tmp/*")) != 0 {
 		t.Fatalf("files are %q", found)
 	}
 	content, err := os.ReadFile(found[0])
@@ -58,12 +69,13 @@ func TestMessageBecomesAFileOfTheMailbox(t *testing.T) {
 func TestLinesEndAsThoseOfFiles(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []int{1, 2, 3, 1000} {
-		store := maildir.Store{Root: t.TempDir()}
+		root := t.TempDir()
+		store := at(root)
 		body := &slowReader{"A: 1\r\n\r\na\rb\r\r\nc\r\n\r\n\nd\r", piece}
 		if _, err := store.Deliver(maildir.Delivery{ID: "1", Sender: "x@y", Recipient: "a@b.example", Body: body, Size: 22}); err != nil {
 			t.Fatal(err)
 		}
-		found := files(t, store.Root+"/b.example/a/new/*")
+		found := files(t, root+"/b.example/a/new/*")
 		if len(found) != 1 {
 			t.Fatalf("files are %q", found)
 		}
@@ -94,13 +106,14 @@ func (r *slowReader) Read(b []byte) (int, error) {
 
 func TestRepeatedDeliveryAddsNothing(t *testing.T) {
 	t.Parallel()
-	store := maildir.Store{Root: filepath.Join(t.TempDir(), "mail [*]")}
+	root := filepath.Join(t.TempDir(), "mail [*]")
+	store := at(root)
 	deliver(t, store, "7/1", "who@b.example")
 	if deliver(t, store, "7/1", "who@b.example") {
 		t.Error("the same delivery was made twice")
 	}
 	// A reader moves the file and adds flags.
-	mailbox := store.Root + "/b.example/who/"
+	mailbox := root + "/b.example/who/"
 	entries, err := os.ReadDir(mailbox + "new")
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("new holds %v, %v", entries, err)
@@ -118,7 +131,8 @@ func TestRepeatedDeliveryAddsNothing(t *testing.T) {
 
 func TestOneOfDaemonsSideBySideDelivers(t *testing.T) {
 	t.Parallel()
-	store := maildir.Store{Root: t.TempDir()}
+	root := t.TempDir()
+	store := at(root)
 	var delivered atomic.Int64
 	var group sync.WaitGroup
 	for range 8 {
@@ -129,7 +143,7 @@ func TestOneOfDaemonsSideBySideDelivers(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := len(files(t, store.Root+"/b.example/who/new/*")); n != 1 || delivered.Load() != 1 {
+	if n := len(files(t, root+"/b.example/who/new/*")); n != 1 || delivered.Load() != 1 {
 		t.Errorf("%d files, %d said to be delivered", n, delivered.Load())
 	}
 }
@@ -138,7 +152,7 @@ func TestAddressThatLeadsOutOfTheStore(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for _, recipient := range []string{"../x@b.example", "x@..", "..@b.example", "a/b@c.example", "x@", "@x", "x", ".hidden@b.example", "a\x00b@c.example"} {
-		store := maildir.Store{Root: filepath.Join(root, "store")}
+		store := at(filepath.Join(root, "store"))
 		_, err := store.Deliver(maildir.Delivery{ID: "1", Recipient: recipient, Body: strings.NewReader("")})
 		if !errors.Is(err, maildir.ErrMailbox) {
 			t.Errorf("%q: %v", recipient, err)
@@ -151,17 +165,19 @@ func TestAddressThatLeadsOutOfTheStore(t *testing.T) {
 
 func TestBodyThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
-	store := maildir.Store{Root: t.TempDir()}
+	root := t.TempDir()
+	store := at(root)
 	_, err := store.Deliver(maildir.Delivery{ID: "1", Recipient: "a@b.example", Body: failingReader{}, Size: 10})
-	if err == nil || len(files(t, store.Root+"/b.example/a/*/*")) != 0 {
-		t.Errorf("%v, files %q", err, files(t, store.Root+"/b.example/a/*/*"))
+	if err == nil || len(files(t, root+"/b.example/a/*/*")) != 0 {
+		t.Errorf("%v, files %q", err, files(t, root+"/b.example/a/*/*"))
 	}
 }
 
 // A part of a message is no message, nor is one whose daemon may not end it any more.
 func TestNoPartOfAMessageGetsIntoAMailbox(t *testing.T) {
 	t.Parallel()
-	store := maildir.Store{Root: t.TempDir()}
+	root := t.TempDir()
+	store := at(root)
 	over := errors.New("the lease is over")
 	for name, c := range map[string]struct {
 		size    int64
@@ -175,7 +191,7 @@ func TestNoPartOfAMessageGetsIntoAMailbox(t *testing.T) {
 		_, err := store.Deliver(maildir.Delivery{
 			ID: "1", Recipient: "a@b.example", Body: strings.NewReader("body"), Size: c.size, Confirm: c.confirm,
 		})
-		if left := files(t, store.Root+"/b.example/a/*/*"); !errors.Is(err, c.want) || len(left) > 0 {
+		if left := files(t, root+"/b.example/a/*/*"); !errors.Is(err, c.want) || len(left) > 0 {
 			t.Errorf("%s: %v, files %q", name, err, left)
 		}
 	}
@@ -184,3 +200,22 @@ func TestNoPartOfAMessageGetsIntoAMailbox(t *testing.T) {
 type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, errors.New("the disk is gone") }
+
+// Whoever may write in a mailbox puts a link there in the place of a folder: nothing is written where it leads.
+func TestLinkInAMailboxDoesNotLeadOutOfIt(t *testing.T) {
+	t.Parallel()
+	for _, place := range []string{"b.example", "b.example/a", "b.example/a/new", "b.example/a/tmp"} {
+		top := t.TempDir()
+		outside := filepath.Join(top, "outside")
+		link := filepath.Join(top, "store", filepath.FromSlash(place))
+		if err := errors.Join(os.MkdirAll(outside, 0o700), os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(outside, link)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := at(filepath.Join(top, "store")).Deliver(maildir.Delivery{
+			ID: "1", Recipient: "a@b.example", Body: strings.NewReader("body"), Size: 4,
+		})
+		if written := files(t, outside+"/*"); err == nil || len(written) > 0 {
+			t.Errorf("a link at %s: %v, files %q", place, err, written)
+		}
+	}
+}

@@ -26,6 +26,8 @@ type Filter struct {
 	// Default is what becomes of messages while the milter is out of reach, or fails; nothing means TempFail.
 	Default Default
 	Log     *slog.Logger
+	// Dial connects; nil means that of the network.
+	Dial func(ctx context.Context, dialer *net.Dialer, network, address string) (net.Conn, error)
 
 	isOld atomic.Bool // the milter speaks an old version of the protocol, which cannot change the sender
 }
@@ -70,11 +72,17 @@ func (f *Filter) Session(ctx context.Context) (receive.FilterSession, error) {
 type dialer struct {
 	ctx     context.Context //nolint:containedctx // the library passes none
 	timeout time.Duration
+	filter  *Filter
 	conn    net.Conn
 }
 
 func (d *dialer) Dial(network, address string) (conn net.Conn, err error) {
-	d.conn, err = (&net.Dialer{Timeout: d.timeout}).DialContext(d.ctx, network, address)
+	dialer := &net.Dialer{Timeout: d.timeout}
+	if d.filter.Dial != nil {
+		d.conn, err = d.filter.Dial(d.ctx, dialer, network, address)
+	} else {
+		d.conn, err = dialer.DialContext(d.ctx, network, address)
+	}
 	return d.conn, err
 }
 
@@ -83,7 +91,7 @@ func (f *Filter) connect(ctx context.Context) (*milter.ClientSession, error) {
 	if f.isOld.Load() {
 		mask = actions
 	}
-	d := &dialer{ctx: ctx, timeout: f.Timeout}
+	d := &dialer{ctx: ctx, timeout: f.Timeout, filter: f}
 	s, err := milter.NewClientWithOptions(f.Network, f.Address, milter.ClientOptions{
 		Dialer: d, ReadTimeout: f.Timeout, WriteTimeout: f.Timeout, ActionMask: mask,
 	}).Session()

@@ -99,7 +99,7 @@ func newHub(t *testing.T, peers map[string]string, more map[string]map[string]ob
 
 func (h *hub) start() {
 	h.Helper()
-	s, err := server.New(server.Config{Pool: h.pool, SpoolFolder: h.TempDir(), NameServers: []string{"127.0.0.1:1"}, Logger: slog.New(slog.DiscardHandler)})
+	s, err := server.New(server.Config{Pool: h.pool, SpoolFolder: h.TempDir(), NameServers: []string{"127.0.0.1:1"}, Folders: []string{os.TempDir()}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		h.Fatal(err)
 	}

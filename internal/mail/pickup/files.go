@@ -19,8 +19,8 @@ import (
 // step stays within the folder that was opened, follows no link, and what was opened is checked before it is read.
 type files struct{ root *os.Root }
 
-func openFiles(path string) (files, error) {
-	root, err := os.OpenRoot(path)
+func openFiles(open func() (*os.Root, error)) (files, error) {
+	root, err := open()
 	if err != nil {
 		return files{}, fmt.Errorf("open the folder of messages: %w", err)
 	}

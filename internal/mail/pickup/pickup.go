@@ -28,10 +28,11 @@ type Accepter interface {
 
 // Folder is a folder of files to submit. Zero numbers are the defaults.
 type Folder struct {
-	Path     string
-	IsReplay bool     // envelopes stand in the files
-	FQDN     string   // our name in Received and Message-Id
-	Names    []string // all of ours, which nobody else may use in Authentication-Results
+	Path     string                   // for the log
+	Open     func() (*os.Root, error) // the folder
+	IsReplay bool                     // envelopes stand in the files
+	FQDN     string                   // our name in Received and Message-Id
+	Names    []string                 // all of ours, which nobody else may use in Authentication-Results
 	Accepter Accepter
 	Spool    *spool.Spool
 	Log      *slog.Logger
@@ -110,7 +111,7 @@ func (f *Folder) once(ctx context.Context) error {
 	if f.isHeld = isHeld; isHeld {
 		return nil
 	}
-	box, err := openFiles(f.Path)
+	box, err := openFiles(f.Open)
 	if err != nil {
 		return err
 	}

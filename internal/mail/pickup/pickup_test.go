@@ -49,8 +49,9 @@ func (s *store) Accept(envelope message.Envelope, body *spool.Body) (int64, erro
 func newFolder(t *testing.T, isReplay bool) (*Folder, *store) {
 	t.Helper()
 	s := &store{ids: map[string]int64{}}
+	path := t.TempDir()
 	f := &Folder{
-		Path: t.TempDir(), IsReplay: isReplay, FQDN: "mx.example.com", Accepter: s, Spool: spool.New(t.TempDir(), 1000, 10_000),
+		Path: path, Open: func() (*os.Root, error) { return os.OpenRoot(path) }, IsReplay: isReplay, FQDN: "mx.example.com", Accepter: s, Spool: spool.New(t.TempDir(), 1000, 10_000),
 		Log: slog.New(slog.DiscardHandler),
 	}
 	f.setDefaults()
@@ -66,7 +67,7 @@ func (f *Folder) put(t *testing.T, name, text string) {
 
 func (f *Folder) opened(t *testing.T) files {
 	t.Helper()
-	box, err := openFiles(f.Path)
+	box, err := openFiles(f.Open)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,18 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
+
+	"github.com/parley-broker/parley/internal/hostfolders"
 )
 
-// CertificateFiles are the files of a certificate, with those of its issuers behind it, and of its key, in PEM.
-type CertificateFiles struct{ Certificate, Key string }
+// CertificateFiles are the files of a certificate, with those of its issuers behind it, and of its key, in PEM. They are read below Folders
+// alone; nil is none.
+type CertificateFiles struct {
+	Certificate, Key string
+	Folders          *hostfolders.Folders
+}
 
 // Certificates chooses certificates by the name that a client asks for, and reads their files anew when they have changed.
 type Certificates struct {
@@ -82,8 +87,11 @@ func (c *Certificates) Reload() error {
 
 // latest gives when one of the files was changed last.
 func latest(files CertificateFiles) (changed time.Time, err error) {
+	if err := files.Folders.Check(files.Certificate, files.Key); err != nil {
+		return time.Time{}, err
+	}
 	for _, name := range []string{files.Certificate, files.Key} {
-		info, err := os.Stat(name)
+		info, err := files.Folders.Stat(name)
 		if err != nil {
 			return time.Time{}, &FileError{name + " cannot be read", err}
 		}

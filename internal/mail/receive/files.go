@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"syscall"
 	"time"
+
+	"github.com/parley-broker/parley/internal/hostfolders"
 )
 
 // fileMax is how large a file of certificates or of a key may be.
@@ -32,18 +32,21 @@ func LogCause(log *slog.Logger, err error) {
 	}
 }
 
-// ReadFile reads a file of certificates or of a key that the configuration names. The path may be anything: a pipe keeps nobody waiting,
-// and a device without an end is not read. An error is a *FileError.
-func ReadFile(path string) ([]byte, error) {
-	content, err := readRegular(path)
+// ReadFile reads a file of certificates or of a key that the configuration names, below some folders. The path may be anything: a pipe keeps
+// nobody waiting, and a device without an end is not read. An error is a *FileError, or that of a path which is not permitted.
+func ReadFile(folders *hostfolders.Folders, path string) ([]byte, error) {
+	if err := folders.Check(path); err != nil {
+		return nil, err
+	}
+	content, err := readRegular(folders, path)
 	if err != nil {
 		return nil, &FileError{path + " cannot be read", err}
 	}
 	return content, nil
 }
 
-func readRegular(path string) ([]byte, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+func readRegular(folders *hostfolders.Folders, path string) ([]byte, error) {
+	file, err := folders.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -65,21 +68,21 @@ func readRegular(path string) ([]byte, error) {
 	return content, nil
 }
 
-// Load reads a certificate and its key. An error is a *FileError.
+// Load reads a certificate and its key. An error is that of [ReadFile].
 func (f CertificateFiles) Load() (*tls.Certificate, error) {
 	pair, _, err := f.LoadWithEnd()
 	return pair, err
 }
 
 // LoadWithEnd reads a certificate and its key, and when the certificate ends: known also where the key cannot be used, and zero where there
-// is no certificate. An error is a *FileError.
+// is no certificate. An error is that of [ReadFile].
 func (f CertificateFiles) LoadWithEnd() (pair *tls.Certificate, end time.Time, err error) {
-	certificate, err := ReadFile(f.Certificate)
+	certificate, err := ReadFile(f.Folders, f.Certificate)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	end = EndOf(certificate)
-	key, err := ReadFile(f.Key)
+	key, err := ReadFile(f.Folders, f.Key)
 	if err != nil {
 		return nil, end, err
 	}
@@ -105,9 +108,9 @@ func EndOf(written []byte) time.Time {
 	return time.Time{}
 }
 
-// LoadAuthorities reads the certificates of authorities. An error is a *FileError.
-func LoadAuthorities(path string) (*x509.CertPool, error) {
-	content, err := ReadFile(path)
+// LoadAuthorities reads the certificates of authorities, below some folders. An error is that of [ReadFile].
+func LoadAuthorities(folders *hostfolders.Folders, path string) (*x509.CertPool, error) {
+	content, err := ReadFile(folders, path)
 	if err != nil {
 		return nil, err
 	}

@@ -2,12 +2,14 @@ package receive_test
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
 
+	"github.com/parley-broker/parley/internal/hostfolders"
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
 
@@ -16,9 +18,10 @@ import (
 func TestConfiguredFileIsARegularOneOfBoundedSize(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
+	folders := permit(t, folder)
 	in := func(name string) string { return filepath.Join(folder, name) }
-	good := receive.CertificateFiles{Certificate: in("good.crt"), Key: in("good.key")}
-	other := receive.CertificateFiles{Certificate: in("other.crt"), Key: in("other.key")}
+	good := receive.CertificateFiles{Certificate: in("good.crt"), Key: in("good.key"), Folders: folders}
+	other := receive.CertificateFiles{Certificate: in("other.crt"), Key: in("other.key"), Folders: folders}
 	write(t, good, "a.example")
 	write(t, other, "b.example")
 	certificate, err := os.ReadFile(good.Certificate)
@@ -33,12 +36,12 @@ func TestConfiguredFileIsARegularOneOfBoundedSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		good.Certificate: "", in("full"): "", in("text"): " is not a file of certificates", folder: " cannot be read", "/dev/zero": " cannot be read",
+		good.Certificate: "", in("full"): "", in("text"): " is not a file of certificates", folder: " cannot be read",
 		in("pipe"): " cannot be read", in("large"): " cannot be read", in("missing"): " cannot be read",
 	} {
-		_, err := receive.LoadAuthorities(path)
+		_, err := receive.LoadAuthorities(folders, path)
 		requireText(t, err, path, want)
-		_, err = receive.CertificateFiles{Certificate: path, Key: good.Key}.Load()
+		_, err = receive.CertificateFiles{Certificate: path, Key: good.Key, Folders: folders}.Load()
 		if path == in("text") {
 			want = " with the key " + good.Key + " is not a certificate and its key that match"
 		}
@@ -46,21 +49,44 @@ func TestConfiguredFileIsARegularOneOfBoundedSize(t *testing.T) {
 		if want == "" {
 			continue
 		}
-		_, err = receive.CertificateFiles{Certificate: good.Certificate, Key: path}.Load()
+		_, err = receive.CertificateFiles{Certificate: good.Certificate, Key: path, Folders: folders}.Load()
 		if path == in("text") {
 			requireText(t, err, good.Certificate, " with the key "+path+" is not a certificate and its key that match")
 			continue
 		}
 		requireText(t, err, path, want)
 	}
-	_, err = receive.CertificateFiles{Certificate: good.Certificate, Key: other.Key}.Load()
+	// A device without an end, where the operator has permitted even that.
+	_, err = receive.LoadAuthorities(permit(t, "/dev"), "/dev/zero")
+	requireText(t, err, "/dev/zero", " cannot be read")
+	// What he has not permitted is not read: not as what it is, and not behind a link.
+	if err := os.Symlink(good.Certificate, in("link")); err != nil {
+		t.Fatal(err)
+	}
+	within := permit(t, t.TempDir())
+	if _, err = receive.LoadAuthorities(within, good.Certificate); !errors.Is(err, hostfolders.ErrNotPermitted) {
+		t.Errorf("a file outside: %v", err)
+	}
+	for _, files := range []receive.CertificateFiles{
+		{Certificate: good.Certificate, Key: good.Key, Folders: within}, {Certificate: good.Certificate, Key: good.Key},
+	} {
+		if _, err = files.Load(); !errors.Is(err, hostfolders.ErrNotPermitted) {
+			t.Errorf("a certificate outside: %v", err)
+		}
+		if _, err = receive.NewCertificates(slog.New(slog.DiscardHandler), files); !errors.Is(err, hostfolders.ErrNotPermitted) {
+			t.Errorf("a certificate outside: %v", err)
+		}
+	}
+	_, err = receive.LoadAuthorities(folders, in("link"))
+	requireText(t, err, in("link"), " cannot be read")
+	_, err = receive.CertificateFiles{Certificate: good.Certificate, Key: other.Key, Folders: folders}.Load()
 	requireText(t, err, good.Certificate, " with the key "+other.Key+" is not a certificate and its key that match")
 	// When a certificate ends is known whatever its key is.
 	for _, c := range []struct {
 		certificate, key string
 		isKnown          bool
 	}{{good.Certificate, good.Key, true}, {good.Certificate, other.Key, true}, {good.Certificate, in("missing"), true}, {in("text"), good.Key, false}, {in("missing"), good.Key, false}} {
-		pair, end, err := receive.CertificateFiles{Certificate: c.certificate, Key: c.key}.LoadWithEnd()
+		pair, end, err := receive.CertificateFiles{Certificate: c.certificate, Key: c.key, Folders: folders}.LoadWithEnd()
 		if end.IsZero() == c.isKnown || (err == nil) != (pair != nil) {
 			t.Errorf("%s with the key %s ends at %v: %v", c.certificate, c.key, end, err)
 		}

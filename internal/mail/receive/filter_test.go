@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/hostfolders"
 	"github.com/parley-broker/parley/internal/mail/authenticity"
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/receive"
@@ -249,6 +250,16 @@ func TestPartsOfAMessageAreNotRead(t *testing.T) {
 	}
 }
 
+// permit permits a folder.
+func permit(t *testing.T, folder string) *hostfolders.Folders {
+	t.Helper()
+	folders, err := hostfolders.Permit(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folders
+}
+
 // write writes a certificate for names into files.
 func write(t *testing.T, files receive.CertificateFiles, names ...string) {
 	t.Helper()
@@ -269,8 +280,8 @@ func write(t *testing.T, files receive.CertificateFiles, names ...string) {
 func TestCertificateIsChosenByNameAndReadAnew(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	first := receive.CertificateFiles{Certificate: filepath.Join(folder, "a.crt"), Key: filepath.Join(folder, "a.key")}
-	second := receive.CertificateFiles{Certificate: filepath.Join(folder, "b.crt"), Key: filepath.Join(folder, "b.key")}
+	first := receive.CertificateFiles{Certificate: filepath.Join(folder, "a.crt"), Key: filepath.Join(folder, "a.key"), Folders: permit(t, folder)}
+	second := receive.CertificateFiles{Certificate: filepath.Join(folder, "b.crt"), Key: filepath.Join(folder, "b.key"), Folders: first.Folders}
 	write(t, first, "a.example")
 	write(t, second, "b.example", "*.b.example")
 	certificates, err := receive.NewCertificates(slog.New(slog.DiscardHandler), first, second)
@@ -303,7 +314,7 @@ func TestCertificateIsChosenByNameAndReadAnew(t *testing.T) {
 		t.Error("a broken key was read")
 	}
 	requireName("b.example", "b.example")
-	if _, err := receive.NewCertificates(slog.New(slog.DiscardHandler), receive.CertificateFiles{Certificate: "missing", Key: "missing"}); err == nil {
+	if _, err := receive.NewCertificates(slog.New(slog.DiscardHandler), receive.CertificateFiles{Certificate: folder + "/missing", Key: folder + "/missing", Folders: first.Folders}); err == nil {
 		t.Error("a certificate that is missing was read")
 	}
 }

@@ -15,20 +15,19 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// Listen opens the listeners of all bindings.
+// Listen opens the listeners of all bindings. One that cannot be opened is an error beside those that can; Rebind tries it again.
 func Listen(ctx context.Context, configuration *Configuration) (map[netip.AddrPort]net.Listener, error) {
-	listeners := map[netip.AddrPort]net.Listener{}
-	for binding, connector := range configuration.bindings() {
-		listener, err := listen(ctx, connector, binding)
+	listeners, wanted := map[netip.AddrPort]net.Listener{}, configuration.bindings()
+	var failed []error
+	for _, binding := range slices.SortedFunc(maps.Keys(wanted), netip.AddrPort.Compare) {
+		listener, err := listen(ctx, wanted[binding], binding)
 		if err != nil {
-			for _, opened := range listeners {
-				err = errors.Join(err, opened.Close())
-			}
-			return nil, err
+			failed = append(failed, err)
+			continue
 		}
 		listeners[binding] = listener
 	}
-	return listeners, nil
+	return listeners, errors.Join(failed...)
 }
 
 // listened is logged of each binding.

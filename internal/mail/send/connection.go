@@ -24,6 +24,8 @@ type Target struct {
 	Network string
 	// Address is host:port, or the path of a socket.
 	Address string
+	// Dial connects; nil means that of the network.
+	Dial func(ctx context.Context, dialer *net.Dialer, network, address string) (net.Conn, error)
 	// LMTP is whether the host speaks LMTP, with a reply for each recipient.
 	LMTP bool
 	// ImplicitTLS is whether the connection is encrypted from its first byte (RFC 8314).
@@ -93,11 +95,17 @@ func Open(ctx context.Context, target Target) (*Connection, error) {
 }
 
 func open(ctx context.Context, target Target, encrypt bool) (connection *Connection, err error) {
-	dialer := net.Dialer{Timeout: cmp.Or(target.Timeouts.Connect, 30*time.Second)}
+	dialer := &net.Dialer{Timeout: cmp.Or(target.Timeouts.Connect, 30*time.Second)}
 	if target.Source.IsValid() {
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(target.Source, 0))
 	}
-	raw, err := dialer.DialContext(ctx, cmp.Or(target.Network, "tcp"), target.Address)
+	dial := target.Dial
+	if dial == nil {
+		dial = func(ctx context.Context, dialer *net.Dialer, network, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, address)
+		}
+	}
+	raw, err := dial(ctx, dialer, cmp.Or(target.Network, "tcp"), target.Address)
 	if err != nil {
 		return nil, unreached(target.Address, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 
 	"github.com/parley-broker/parley/internal/mail/maildir"
 )
@@ -13,8 +15,11 @@ import (
 type MailboxStore struct {
 	// Network and Address are those of an LMTP server; "" for a store of Maildirs.
 	Network, Address string
-	// Root and Path are where Maildirs stand, as in [maildir.Store].
-	Root, Path string
+	// Dial connects to an LMTP server; nil means that of the network.
+	Dial func(ctx context.Context, dialer *net.Dialer, network, address string) (net.Conn, error)
+	// Open and Path are where Maildirs stand, as in [maildir.Store].
+	Open func() (*os.Root, error)
+	Path string
 	// FullIsPermanent is whether a mailbox that is full fails at once (5.2.2), instead of being tried until the message expires.
 	FullIsPermanent bool
 	Hello           string
@@ -47,7 +52,7 @@ func (m *MailboxCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
 		return nil, &OpenError{Result{Enhanced: "4.3.5", Text: fmt.Sprintf("the mailbox store %s is gone", hop.Connector), HostFailed: true}}
 	case store.Address != "":
 		opened, err := Open(ctx, Target{
-			Host: hop.Connector, Network: store.Network, Address: store.Address, LMTP: true, TLS: TLSPolicy{Mode: TLSOff}, Hello: store.Hello,
+			Host: hop.Connector, Network: store.Network, Address: store.Address, Dial: store.Dial, LMTP: true, TLS: TLSPolicy{Mode: TLSOff}, Hello: store.Hello,
 			Recipients: cmp.Or(store.Recipients, 1), Timeouts: store.Timeouts,
 		})
 		if err != nil {
@@ -55,7 +60,7 @@ func (m *MailboxCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
 		}
 		return answered{Way: opened, fullIsPermanent: store.FullIsPermanent}, nil
 	default:
-		return &maildirs{name: hop.Connector, store: maildir.Store{Root: store.Root, Path: store.Path}}, nil
+		return &maildirs{name: hop.Connector, store: maildir.Store{Open: store.Open, Path: store.Path}}, nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -8,7 +9,8 @@ import (
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
 
-// bound is a configuration whose connectors keep, of their bindings, those that this daemon is to listen on. None given means all.
+// bound is a configuration whose connectors keep, of their bindings, those that this daemon is to listen on. None given means all. One that no
+// connector has is an error beside it.
 func bound(configuration *receive.Configuration, only []netip.AddrPort) (*receive.Configuration, error) {
 	if len(only) == 0 {
 		return configuration, nil
@@ -26,10 +28,11 @@ func bound(configuration *receive.Configuration, only []netip.AddrPort) (*receiv
 		}
 		kept.Connectors = append(kept.Connectors, &copied)
 	}
+	var missing []error
 	for _, binding := range only {
 		if !found[binding] {
-			return nil, fmt.Errorf("no receive connector has the binding %s", binding)
+			missing = append(missing, fmt.Errorf("no receive connector has the binding %s", binding))
 		}
 	}
-	return &kept, nil
+	return &kept, errors.Join(missing...)
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"os"
@@ -26,30 +27,45 @@ type folderSettings struct {
 	isReplay       bool
 }
 
-// folders are the folders of files, of either kind, by kind and name.
-func (w *written) folders() map[string]folderSettings {
-	all := make(map[string]folderSettings)
-	for name, written := range w.Objects.Pickup {
-		all["pickup folder "+name] = written
+// readFolders reads the folders of files, of either kind, and the HTTP listeners: those that are for this daemon.
+func (w *written) readFolders(s *settings, r reading) error {
+	s.folders, s.listeners = make(map[object]folderSettings), make(map[object]listenerSettings)
+	for kind, folders := range map[string]map[string]folderSettings{"pickup folder": w.Objects.Pickup, "replay folder": w.Objects.Replay} {
+		for name, written := range folders {
+			if !written.Enabled || !r.isOurs(written.Nodes) {
+				continue
+			}
+			if err := r.folders.Check(written.Path); err != nil {
+				if err := r.leaveOut(s, kind, name, err); err != nil {
+					return err
+				}
+				continue
+			}
+			written.isReplay = kind == "replay folder"
+			s.folders[object{kind, name}] = written
+		}
 	}
-	for name, written := range w.Objects.Replay {
-		written.isReplay = true
-		all["replay folder "+name] = written
+	for name, written := range w.Objects.Listeners {
+		if !written.Enabled || !r.isOurs(written.Nodes) {
+			continue
+		}
+		if err := r.folders.Check(written.CertificateFile, written.CertificateKeyFile); err != nil {
+			if err := r.leaveOut(s, "http listener", name, err); err != nil {
+				return err
+			}
+			continue
+		}
+		s.listeners[object{"http listener", name}] = written
 	}
-	return all
-}
-
-// isOurs reports whether something is for this daemon: no machine or daemon is named, or we are.
-func (s *Server) isOurs(nodes []string) bool {
-	return len(nodes) == 0 || slices.Contains(nodes, s.host) || slices.Contains(nodes, s.config.Name)
+	return nil
 }
 
 // runs are parts of receiving that begin and end with the configuration: folders and listeners. Each is begun anew when what it is made of
 // has changed.
 type runs struct {
 	mu     sync.Mutex
-	open   map[string]*run
-	failed map[string]string // why what is wanted could not be begun
+	open   map[object]*run
+	failed map[object]string // why what is wanted could not be begun
 }
 
 type run struct {
@@ -59,18 +75,19 @@ type run struct {
 }
 
 // adopt ends the runs that are no longer wanted as they are, and begins those that are new. begin gives what runs until its context ends;
-// nil where it cannot, which is tried again.
+// nil where it cannot, which is tried again. What could not be begun is given, with the reason.
 func (r *runs) adopt(
-	ctx context.Context, wanted map[string]any, begin func(ctx context.Context, name string) (func(), error), log *slog.Logger,
-) {
+	ctx context.Context, wanted map[object]any, begin func(ctx context.Context, of object) (func(), error), log *slog.Logger,
+) (failed map[object]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if ctx.Err() != nil { // all have ended, or are about to
-		return
+		return nil
 	}
 	if r.open == nil {
-		r.open, r.failed = make(map[string]*run), make(map[string]string)
+		r.open = make(map[object]*run)
 	}
+	failed = make(map[object]string)
 	for name, one := range r.open {
 		if as, isWanted := wanted[name]; !isWanted || !reflect.DeepEqual(as, one.as) {
 			one.stop()
@@ -78,7 +95,7 @@ func (r *runs) adopt(
 			delete(r.open, name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+	for _, name := range slices.SortedFunc(maps.Keys(wanted), object.compare) {
 		if r.open[name] != nil {
 			continue
 		}
@@ -87,16 +104,17 @@ func (r *runs) adopt(
 		if err != nil {
 			stop()
 			if r.failed[name] != err.Error() { // once, and not every few seconds
-				log.Error("a way for mail to come in cannot be opened, and is tried again", "object", name, "error", err)
+				log.Error("a way for mail to come in cannot be opened, and is tried again", "object", name.String(), "error", err)
 			}
-			r.failed[name] = err.Error()
+			failed[name] = err.Error()
 			continue
 		}
-		delete(r.failed, name)
 		one := &run{as: wanted[name], stop: stop, ended: make(chan struct{})}
 		r.open[name] = one
 		go func() { defer close(one.ended); do() }()
 	}
+	r.failed = failed
+	return maps.Clone(failed)
 }
 
 // end ends all runs and waits for them.
@@ -119,32 +137,32 @@ func (s *Server) openWaysIn(ctx context.Context) {
 		folder   folderSettings
 		listener listenerSettings
 	}
-	wanted := make(map[string]any)
+	wanted := make(map[object]any)
 	for name, written := range used.folders {
-		if written.Enabled && s.isOurs(written.Nodes) {
-			written.MaxMessageSize = lesser(written.MaxMessageSize, used.receive.SendBytes)
-			wanted[name] = way{fqdn: used.fqdn, names: used.receive.Names, folder: written}
-		}
+		written.MaxMessageSize = lesser(written.MaxMessageSize, used.receive.SendBytes)
+		wanted[name] = way{fqdn: used.fqdn, names: used.receive.Names, folder: written}
 	}
 	for name, written := range used.listeners {
-		if written.Enabled && s.isOurs(written.Nodes) {
-			written.MaxMessageSize = lesser(written.MaxMessageSize, used.receive.SendBytes)
-			written.MaxRecipients = int(lesser(int64(written.MaxRecipients), int64(used.receive.Recipients)))
-			wanted["http listener "+name] = way{fqdn: used.fqdn, names: used.receive.Names, listener: written}
-		}
+		written.MaxMessageSize = lesser(written.MaxMessageSize, used.receive.SendBytes)
+		written.MaxRecipients = int(lesser(int64(written.MaxRecipients), int64(used.receive.Recipients)))
+		wanted[name] = way{fqdn: used.fqdn, names: used.receive.Names, listener: written}
 	}
-	s.waysIn.adopt(ctx, wanted, func(ctx context.Context, name string) (func(), error) {
+	closed := s.waysIn.adopt(ctx, wanted, func(ctx context.Context, name object) (func(), error) {
 		w, _ := wanted[name].(way) // it is one
 		if w.folder.Path != "" {
-			return s.folder(ctx, name, w.folder, w.fqdn, w.names)
+			return s.folder(ctx, name.String(), w.folder, w.fqdn, w.names)
 		}
-		return s.listener(ctx, name, w.listener, w.fqdn, w.names)
+		return s.listener(ctx, name.String(), w.listener, w.fqdn, w.names)
 	}, s.config.Logger)
-	failure := ""
+	s.governing.setClosed(closed)
 	own, err := bound(used.receive, s.config.Bindings)
-	if err == nil {
-		err = s.receiver.Rebind(ctx, own)
-	}
+	s.listened(errors.Join(err, s.receiver.Rebind(ctx, own)))
+}
+
+// listened records why a binding is not listened on; nil is that each is. It is logged once, and not every few seconds.
+func (s *Server) listened(err error) {
+	s.governing.setProblem(problemBinding, "receive connector", err)
+	failure := ""
 	if err != nil {
 		if failure = err.Error(); failure != s.unbound {
 			s.config.Logger.Error("a binding of a receive connector cannot be listened on, and is tried again", "error", err)
@@ -163,16 +181,19 @@ func lesser(one, other int64) int64 {
 
 // folder gives what takes files from a folder.
 func (s *Server) folder(ctx context.Context, name string, written folderSettings, fqdn string, names []string) (func(), error) {
-	if err := os.MkdirAll(written.Path, 0o750); err != nil {
+	open := func() (*os.Root, error) { return s.equipment.folders.OpenRoot(written.Path, 0o750) }
+	root, err := open()
+	if err != nil {
 		return nil, err
 	}
+	_ = root.Close()
 	if written.isReplay {
 		if err := ownpath.Require("replay folder", filepath.Clean(written.Path)); err != nil {
 			return nil, err
 		}
 	}
 	folder := &pickup.Folder{
-		Path: written.Path, IsReplay: written.isReplay, FQDN: fqdn, Names: names, Accepter: s.committer, Spool: s.receiver.Spool,
+		Path: written.Path, Open: open, IsReplay: written.isReplay, FQDN: fqdn, Names: names, Accepter: s.committer, Spool: s.receiver.Spool,
 		Log:        s.config.Logger,
 		IsRejected: s.pressure.refusesFolders, IsRefusal: isAlone, Poll: seconds(written.Poll), PerMinute: written.Rate,
 		HeaderBytes: written.MaxHeaderSize,

@@ -36,7 +36,8 @@ func FuzzSettings(f *testing.F) {
 	f.Add(`{"objects": {"receive connector": {"a": {"bindings": ["127.0.0.1:25"], "remote_ranges": ["::/0"], "permission_groups": ["b"]}}, "permission group": {"b": {"rights": ["SUBMIT"]}}}}`)
 	f.Add(`{"objects": {"send connector": {"a": {"enabled": true, "tls": "DANE", "routing": "SMART_HOST", "smart_hosts": [{"host": "h", "port": 1}]}}, "mailbox store": {"m": {"driver": "MAILDIR", "address": "/x/{local}"}}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		if s, err := readSettings(json.RawMessage(text), "host", nil, nil); err == nil && (s == nil || s.receive == nil || s.fqdn == "") {
+		s, err := reading{host: "host"}.settings(json.RawMessage(text))
+		if err == nil && (s == nil || s.receive == nil || s.fqdn == "") {
 			t.Errorf("%q gave %+v", text, s)
 		}
 	})

@@ -91,7 +91,8 @@ func newGoverned(t *testing.T, configuration ...string) *governed {
 	}
 	t.Cleanup(pool.Close)
 	g.server, err = server.New(server.Config{
-		Pool: pool, Name: "node1", SpoolFolder: t.TempDir(), NameServers: []string{g.zone.address}, Logger: newLogger(&g.log), Version: "test",
+		Pool: pool, Name: "node1", SpoolFolder: t.TempDir(), NameServers: []string{g.zone.address}, Folders: g.folders, Logger: newLogger(&g.log),
+		Version: "test",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func (s *Server) listener(ctx context.Context, name string, written listenerSett
 	var secured *tls.Config
 	if written.CertificateFile != "" {
 		certificates, err := receive.NewCertificates(s.config.Logger,
-			receive.CertificateFiles{Certificate: written.CertificateFile, Key: written.CertificateKeyFile})
+			s.equipment.files(written.CertificateFile, written.CertificateKeyFile))
 		if err != nil {
 			return nil, err
 		}

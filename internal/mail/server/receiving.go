@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-broker/parley/internal/hostfolders"
 	"github.com/parley-broker/parley/internal/mail/authenticity"
 	"github.com/parley-broker/parley/internal/mail/blocklist"
 	"github.com/parley-broker/parley/internal/mail/milter"
@@ -19,6 +20,7 @@ import (
 // equipment is what receive connectors need beside their settings.
 type equipment struct {
 	resolver *net.Resolver
+	folders  *hostfolders.Folders
 	log      *slog.Logger
 }
 
@@ -39,26 +41,24 @@ func newVerifier(resolver *net.Resolver) *authenticity.Verifier {
 
 // equip gives connectors their certificates and filters. A connector without its certificate would have peers speak in the clear: where it
 // cannot be read that is an error, or the connector is left out where there was no configuration before.
-func (e equipment) equip(s *settings, isFirst bool) error {
+func (e equipment) equip(s *settings, r reading) error {
 	var wrong []error
 	for name, files := range s.sending.certificates {
 		connector := s.sending.connectors[name]
 		connector.Certificate = (&ownCertificate{files: files, log: e.log}).get
 		s.sending.connectors[name] = connector
 	}
-	if isFirst {
-		e.leaveOutUnreadable(s)
-	}
+	e.leaveOutUnreadable(s, r)
 	for _, connector := range s.receive.Connectors {
 		if connector.IsDisabled {
 			continue
 		}
 		written := s.receivers[connector.Name]
 		if err := e.secure(connector, written, s); err != nil {
-			if err := s.leaveOut("receive connector", connector.Name, err, isFirst); err != nil {
+			if err := r.leaveOut(s, "receive connector", connector.Name, err); err != nil {
 				wrong = append(wrong, err)
 			}
-			connector.IsDisabled = isFirst
+			connector.IsDisabled = true
 			continue
 		}
 		if len(written.BlockLists) > 0 {
@@ -67,23 +67,30 @@ func (e equipment) equip(s *settings, isFirst bool) error {
 		for i, m := range written.Milters {
 			name := fmt.Sprintf("%s, %d", connector.Name, i+1)
 			network, address := milterAddress(m.Address)
-			connector.Filters = append(connector.Filters,
-				milter.New(name, network, address, seconds(m.Timeout), milter.Default(m.DefaultAction), e.log))
+			filter := milter.New(name, network, address, seconds(m.Timeout), milter.Default(m.DefaultAction), e.log)
+			filter.Dial = e.folders.Dial
+			connector.Filters = append(connector.Filters, filter)
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-// leaveOutUnreadable leaves out connectors whose certificate cannot be read, before others that show it too would be.
-func (e equipment) leaveOutUnreadable(s *settings) {
+// files are those of a certificate, on this host.
+func (e equipment) files(certificate, key string) receive.CertificateFiles {
+	return receive.CertificateFiles{Certificate: certificate, Key: key, Folders: e.folders}
+}
+
+// leaveOutUnreadable leaves out connectors whose certificate cannot be read, before others that show it too would be. What must not be left
+// out is found once more by [equipment.secure].
+func (e equipment) leaveOutUnreadable(s *settings, r reading) {
 	for _, connector := range s.receive.Connectors {
 		written := s.receivers[connector.Name]
 		if connector.IsDisabled || written.CertificateFile == "" {
 			continue
 		}
-		_, err := receive.NewCertificates(e.log, receive.CertificateFiles{Certificate: written.CertificateFile, Key: written.CertificateKeyFile})
-		if err != nil {
-			s.unusable[object{"receive connector", connector.Name}], connector.IsDisabled = fmt.Errorf("its certificate: %w", err), true
+		_, err := receive.NewCertificates(e.log, e.files(written.CertificateFile, written.CertificateKeyFile))
+		if err != nil && r.leaveOut(s, "receive connector", connector.Name, fmt.Errorf("its certificate: %w", err)) == nil {
+			connector.IsDisabled = true
 		}
 	}
 }
@@ -103,7 +110,7 @@ func milterAddress(written string) (network, address string) {
 // secure gives a connector its certificates: its own first, which serves those who ask for no name that there is a certificate for, and
 // then those of the others.
 func (e equipment) secure(connector *receive.Connector, written receiveConnector, s *settings) error {
-	own := receive.CertificateFiles{Certificate: written.CertificateFile, Key: written.CertificateKeyFile}
+	own := e.files(written.CertificateFile, written.CertificateKeyFile)
 	var files []receive.CertificateFiles
 	if own.Certificate != "" {
 		files = append(files, own)
@@ -111,7 +118,7 @@ func (e equipment) secure(connector *receive.Connector, written receiveConnector
 	for _, other := range s.receive.Connectors {
 		file := s.receivers[other.Name]
 		if !other.IsDisabled && file.CertificateFile != "" && file.CertificateFile != own.Certificate {
-			files = append(files, receive.CertificateFiles{Certificate: file.CertificateFile, Key: file.CertificateKeyFile})
+			files = append(files, e.files(file.CertificateFile, file.CertificateKeyFile))
 		}
 	}
 	if len(files) > 0 {
@@ -124,7 +131,7 @@ func (e equipment) secure(connector *receive.Connector, written receiveConnector
 	if written.ClientCAFile == "" {
 		return nil
 	}
-	authorities, err := receive.LoadAuthorities(written.ClientCAFile)
+	authorities, err := receive.LoadAuthorities(e.folders, written.ClientCAFile)
 	if err != nil {
 		receive.LogCause(e.log, err)
 		return fmt.Errorf("the authorities of its peers: %w", err)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/parley-broker/parley/internal/hostfolders"
 	"github.com/parley-broker/parley/internal/mail/receive"
 	governorstore "github.com/parley-broker/parley/internal/store/governor"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
@@ -41,6 +43,7 @@ type standing struct {
 
 	mu       sync.Mutex
 	problems map[string]mailstore.Problem // by code
+	closed   map[object]string            // ways in that cannot be opened, and why
 	causes   map[string]string            // by send connector: why its certificate cannot be used, as it was logged
 }
 
@@ -56,6 +59,13 @@ func (g *governing) setProblem(code, kind string, err error) {
 		g.report.problems = make(map[string]mailstore.Problem)
 	}
 	g.report.problems[code] = mailstore.Problem{Code: code, Kind: kind, Object: g.server.config.Name, Cause: err.Error()}
+}
+
+// setClosed records the ways in that cannot be opened, for the next report.
+func (g *governing) setClosed(closed map[object]string) {
+	g.report.mu.Lock()
+	defer g.report.mu.Unlock()
+	g.report.closed = closed
 }
 
 // reportIfDue reports after ten seconds, and at once when something has changed that others go by.
@@ -120,16 +130,21 @@ func (g *governing) problems(now time.Time) []mailstore.Problem {
 			found = append(found, problem)
 		}
 	}
+	for closed, cause := range g.report.closed {
+		found = append(found, mailstore.Problem{
+			Code: problemConfiguration, Kind: closed.kind, Object: closed.name, Cause: "This daemon cannot open it, and tries again: " + cause,
+		})
+	}
 	g.report.mu.Unlock()
 	settings := g.server.settings.Load()
 	for left, err := range settings.unusable {
 		found = append(found, mailstore.Problem{
-			Code: problemConfiguration, Kind: left.kind, Object: left.name, Cause: "This daemon leaves it out: " + err.Error(),
+			Code: problemConfiguration, Kind: left.kind, Object: left.name, Cause: "This daemon leaves it out: " + err.Error(), Cure: cure(err),
 		})
 	}
 	for connector, written := range settings.receivers {
 		if written.CertificateFile != "" && written.Enabled {
-			content, _ := receive.ReadFile(written.CertificateFile) // One that cannot be read has no end.
+			content, _ := receive.ReadFile(g.server.equipment.folders, written.CertificateFile) // One that cannot be read has no end.
 			found = append(found, expiry("receive connector", connector, written.CertificateFile, receive.EndOf(content), now)...)
 		}
 	}
@@ -154,6 +169,15 @@ func (g *governing) problems(now time.Time) []mailstore.Problem {
 		return 1
 	})
 	return found
+}
+
+// cure is what makes an object usable that is left out, where that is no change of its settings.
+func cure(err error) string {
+	if outside, is := errors.AsType[*hostfolders.NotPermittedError](err); is {
+		return fmt.Sprintf("parley mail serve --folders %s  -- parley serve: --mail-folders; or another folder of those that the daemon has",
+			filepath.Dir(outside.Path))
+	}
+	return ""
 }
 
 // logCause writes why the certificate of a send connector cannot be used, when that is another reason than before.

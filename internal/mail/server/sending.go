@@ -2,8 +2,8 @@ package server
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-broker/parley/internal/hostfolders"
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/mtasts"
 	"github.com/parley-broker/parley/internal/mail/nexthop"
@@ -85,28 +86,32 @@ type sending struct {
 	resolvers map[string]*nexthop.Resolver
 }
 
-// readSending reads send connectors. Resolvers of used, which may be nil, are used on, with what they know.
-// leaveOut is called for what cannot be used.
-func readSending(
-	connectors map[string]sendConnector, fqdn string, roots *x509.CertPool, used *sending, leaveOut func(name string, err error) error,
-) (*sending, error) {
+// sending reads send connectors. Resolvers of the configuration that is in use are used on, with what they know.
+func (r reading) sending(all *settings, connectors map[string]sendConnector) (*sending, error) {
+	leaveOut := func(name string, err error) error { return r.leaveOut(all, "send connector", name, err) }
 	s := &sending{
 		connectors: make(map[string]send.Connector), leaving: make(map[string]leaving), nodes: make(map[string][]string),
 		kinds: make(map[string]string), resolvers: make(map[string]*nexthop.Resolver), certificates: make(map[string]receive.CertificateFiles),
 	}
 	for name, written := range connectors {
-		connector, err := written.connector(fqdn)
+		connector, err := written.connector(all.fqdn)
+		if err == nil && written.Enabled && r.isOurs(written.Nodes) {
+			err = r.folders.Check(written.Certificate, written.CertificateKey)
+		}
 		if err != nil {
 			if err := leaveOut(name, err); err != nil {
 				return nil, err
 			}
+			if errors.Is(err, hostfolders.ErrNotPermitted) {
+				all.passed = append(all.passed, written.Routing+"/"+name+"/")
+			}
 			continue
 		}
-		connector.RootCAs = roots
+		connector.RootCAs = r.roots
 		if servers := strings.Join(written.DNSServers, " "); servers != "" {
 			resolver := s.resolvers[servers]
-			if resolver == nil && used != nil {
-				resolver = used.resolvers[servers]
+			if resolver == nil && r.used != nil {
+				resolver = r.used.sending.resolvers[servers]
 			}
 			if resolver == nil {
 				if resolver, err = nexthop.New(nexthop.Config{Servers: withPorts(written.DNSServers, "53")}); err != nil {
@@ -126,7 +131,9 @@ func readSending(
 		}}
 		s.kinds[name] = written.Routing
 		if written.Enabled && written.Certificate != "" {
-			s.certificates[name] = receive.CertificateFiles{Certificate: written.Certificate, Key: written.CertificateKey}
+			s.certificates[name] = receive.CertificateFiles{
+				Certificate: written.Certificate, Key: written.CertificateKey, Folders: r.folders,
+			}
 		}
 		if len(written.Nodes) > 0 {
 			s.nodes[name] = written.Nodes
@@ -135,11 +142,12 @@ func readSending(
 	return s, nil
 }
 
-// passedBy are the beginnings of queues whose connectors are used by other daemons than this one, which has some names.
-func (s *sending) passedBy(names ...string) (beginnings []string) {
-	for connector := range s.nodes {
-		if !s.isUsedBy(connector, names...) {
-			beginnings = append(beginnings, s.kinds[connector]+"/"+connector+"/")
+// passedBy are the beginnings of queues whose connectors or stores are used by other daemons than this one, which has some names.
+func (s *settings) passedBy(names ...string) []string {
+	beginnings := slices.Clone(s.passed)
+	for connector := range s.sending.nodes {
+		if !s.sending.isUsedBy(connector, names...) {
+			beginnings = append(beginnings, s.sending.kinds[connector]+"/"+connector+"/")
 		}
 	}
 	return beginnings

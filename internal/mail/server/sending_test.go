@@ -98,6 +98,7 @@ func (h *hub) byDNS(settings string) *zone {
 func (h *hub) run(config server.Config) (stop func()) {
 	h.Helper()
 	config.Pool, config.SpoolFolder, config.Logger = h.pool, h.TempDir(), slog.New(slog.DiscardHandler)
+	config.Folders = h.folders
 	s, err := server.New(config)
 	if err != nil {
 		h.Fatal(err)

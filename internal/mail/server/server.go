@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/backoff"
+	"github.com/parley-broker/parley/internal/hostfolders"
 	"github.com/parley-broker/parley/internal/mail/groupcommit"
 	"github.com/parley-broker/parley/internal/mail/nexthop"
 	"github.com/parley-broker/parley/internal/mail/receive"
@@ -68,6 +69,9 @@ type Config struct {
 	NameServers []string
 	// Lease is how long what this daemon has in its hands is its own after it was killed; 0 means [DefaultLease].
 	Lease time.Duration
+	// Folders are those of this machine below which the configuration may name folders, files and sockets, by full paths; none means that
+	// it may name none.
+	Folders []string
 	// Bindings are those, of the bindings of receive connectors, that this daemon listens on; none means all.
 	Bindings []netip.AddrPort
 	Logger   *slog.Logger
@@ -105,6 +109,10 @@ func New(config Config) (*Server, error) {
 	if config.Pool == nil {
 		return nil, errors.New("mail: Pool is missing")
 	}
+	folders, err := hostfolders.Permit(config.Folders...)
+	if err != nil {
+		return nil, fmt.Errorf("mail: what the configuration may use of this machine: %w", err)
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"
@@ -130,7 +138,7 @@ func New(config Config) (*Server, error) {
 		pool: config.Pool, bodies: s.bodies, accepted: func() { signal(s.submitted) }, committed: s.governing.latency.Observe,
 	}
 	s.committer = groupcommit.New(arriving.accept, groupcommit.Options{IsAlone: isAlone, Observe: s.tally.batch})
-	s.directory, s.equipment = &directory{pool: config.Pool}, equipment{newResolver(config.NameServers), config.Logger}
+	s.directory, s.equipment = &directory{pool: config.Pool}, equipment{newResolver(config.NameServers), folders, config.Logger}
 	s.receiver = &receive.Server{
 		Accepter: s.committer, Spool: spool.New(config.SpoolFolder, config.BodyCache/8, config.BodyCache), Log: config.Logger, Grace: grace,
 		Credentials: credentials{config.Pool, s.credential}, Directory: s.directory, Verifier: newVerifier(s.equipment.resolver),
@@ -140,7 +148,7 @@ func New(config Config) (*Server, error) {
 		Store: s.deliveries, Wake: s.queued, Interval: scanInterval, Lease: config.Lease, Logger: config.Logger,
 		Carriers: guarded(s.carriers(), config.Logger),
 		Paused:   s.pressure.stopsSending,
-		PassedBy: func() []string { return s.settings.Load().sending.passedBy(config.Name, host) },
+		PassedBy: func() []string { return s.settings.Load().passedBy(config.Name, host) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("mail: %w", err)
@@ -184,16 +192,9 @@ func (s *Server) Close() {}
 
 // Run receives, categorizes and sends until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	bound, err := bound(s.settings.Load().receive, s.config.Bindings)
-	if err != nil {
-		return fmt.Errorf("mail: %w", err)
-	}
-	listeners, err := receive.Listen(ctx, bound)
-	if err != nil {
-		s.governing.setProblem(problemBinding, "receive connector", err)
-		s.governing.stopped(ctx)
-		return fmt.Errorf("mail: %w", err)
-	}
+	own, missing := bound(s.settings.Load().receive, s.config.Bindings)
+	listeners, err := receive.Listen(ctx, own)
+	s.listened(errors.Join(missing, err))
 	var parts sync.WaitGroup
 	parts.Go(func() { s.governing.run(ctx) })
 	parts.Go(func() { s.repeat(ctx, "messages cannot be categorized", s.submitted, scanInterval, s.categorize) })
@@ -307,11 +308,10 @@ func (s *Server) readSettings(ctx context.Context) (err error) {
 		return err
 	}
 	used := s.settings.Load()
-	var kept *sending
-	if used != nil {
-		kept = used.sending
+	reading := reading{
+		host: s.host, names: []string{s.config.Name, s.host}, roots: s.config.RootCAs, folders: s.equipment.folders, used: used,
 	}
-	fresh, err := readSettings(text, s.host, s.config.RootCAs, kept)
+	fresh, err := reading.settings(text)
 	if err != nil {
 		return err
 	}
@@ -319,7 +319,7 @@ func (s *Server) readSettings(ctx context.Context) (err error) {
 	if used != nil && used.version == fresh.version {
 		return nil
 	}
-	if err := s.equipment.equip(fresh, used == nil); err != nil {
+	if err := s.equipment.equip(fresh, reading); err != nil {
 		return fmt.Errorf("use the configuration of mail: %w", err)
 	}
 	if err := s.receiver.Configure(fresh.receive); err != nil {

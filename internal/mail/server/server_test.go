@@ -107,12 +107,14 @@ type hub struct {
 	mailbox string
 	logger  *slog.Logger
 	servers []string // name servers
+	folders []string // that the daemon may use
 }
 
 func newHub(t *testing.T) *hub {
 	t.Helper()
 	h := &hub{
 		T: t, pool: parleytest.Database(t), relay: &relay{}, mailbox: t.TempDir(), logger: slog.New(slog.DiscardHandler), servers: []string{"127.0.0.1:1"},
+		folders: []string{os.TempDir()},
 	}
 	free := listen(t)
 	h.address = free.Addr().String()
@@ -147,7 +149,7 @@ func (h *hub) exec(statement string, arguments ...any) {
 // start runs a daemon until the test ends, or stop is called.
 func (h *hub) start() (stop func()) {
 	h.Helper()
-	s, err := server.New(server.Config{Pool: h.pool, SpoolFolder: h.TempDir(), NameServers: h.servers, Logger: h.logger})
+	s, err := server.New(server.Config{Pool: h.pool, SpoolFolder: h.TempDir(), NameServers: h.servers, Folders: h.folders, Logger: h.logger})
 	if err != nil {
 		h.Fatal(err)
 	}

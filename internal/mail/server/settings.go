@@ -3,10 +3,14 @@ package server
 import (
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/parley-broker/parley/internal/hostfolders"
 	"github.com/parley-broker/parley/internal/mail/receive"
 	"github.com/parley-broker/parley/internal/mail/send"
 	"github.com/parley-broker/parley/internal/mail/signing"
@@ -26,13 +30,15 @@ type settings struct {
 	keys map[string][]signing.Key
 	// receivers, folders and listeners are the ways in as they are written, and credentials the users that may log in.
 	receivers   map[string]receiveConnector
-	folders     map[string]folderSettings
-	listeners   map[string]listenerSettings
+	folders     map[object]folderSettings
+	listeners   map[object]listenerSettings
 	credentials map[string]credential
 	// nodes are the daemons, as they were when the configuration was read.
 	nodes []node
 	// unusable is what this daemon leaves out, by kind and name, and why.
 	unusable map[object]error
+	// passed are the beginnings of the queues of what this daemon leaves out and others may use.
+	passed []string
 	// hasServices is whether mail may go to services or tables of the database.
 	hasServices bool
 }
@@ -40,14 +46,36 @@ type settings struct {
 // object names an object of the configuration.
 type object struct{ kind, name string }
 
+func (o object) String() string { return o.kind + " " + o.name }
+
+func (o object) compare(other object) int { return strings.Compare(o.String(), other.String()) }
+
+// reading is what a configuration is read with.
+type reading struct {
+	host string
+	// names are those of this daemon and of its host.
+	names   []string
+	roots   *x509.CertPool
+	folders *hostfolders.Folders
+	// used is the configuration that is in use; nil is none.
+	used *settings
+}
+
 // leaveOut decides what becomes of an object that cannot be used: a daemon that has no configuration yet leaves it out and starts; one
-// that has keeps to that, and the error is why.
-func (s *settings) leaveOut(kind, name string, err error, isFirst bool) error {
-	if !isFirst {
+// that has keeps to that, and the error is why. It leaves out always what its operator does not permit, which is no fault of the object, and
+// goes on leaving out what it left out before: the rest of the configuration does not wait for either.
+func (r reading) leaveOut(s *settings, kind, name string, err error) error {
+	of := object{kind, name}
+	if r.used != nil && r.used.unusable[of] == nil && !errors.Is(err, hostfolders.ErrNotPermitted) {
 		return fmt.Errorf("%s %q: %w", kind, name, err)
 	}
-	s.unusable[object{kind, name}] = err
+	s.unusable[of] = err
 	return nil
+}
+
+// isOurs reports whether something is for this daemon: no machine or daemon is named, or we are.
+func (r reading) isOurs(nodes []string) bool {
+	return len(nodes) == 0 || slices.ContainsFunc(nodes, func(node string) bool { return slices.Contains(r.names, node) })
 }
 
 // The objects of the configuration, by kind, as parley_mail._p_configuration gives them. Durations are in seconds.
@@ -103,31 +131,37 @@ type signingKey struct {
 	Enabled    bool   `json:"enabled"`
 }
 
-// readSettings reads a configuration. Of used is kept what has not changed. With used, what cannot be used is an error: the daemon goes on
-// with what it has. Without, which is nil, it is left out.
-func readSettings(text json.RawMessage, host string, roots *x509.CertPool, used *sending) (*settings, error) {
+// settings reads a configuration. Of the one that is in use is kept what has not changed.
+func (r reading) settings(text json.RawMessage) (*settings, error) {
 	var all written
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, fmt.Errorf("read the configuration of mail: %w", err)
 	}
 	own := all.Objects.Organization["organization"]
 	s := &settings{
-		version: all.Version, fqdn: first(own.FQDN, own.DefaultDomain, host),
+		version: all.Version, fqdn: first(own.FQDN, own.DefaultDomain, r.host),
 		reportCopies: own.DSNCopies,
 		stores:       make(map[string]send.MailboxStore), unusable: make(map[object]error), keys: make(map[string][]signing.Key),
 	}
 	s.nodes, s.hasServices = all.Nodes, len(all.Objects.Services) > 0
 	s.postmaster = first(own.Postmaster, "postmaster@"+first(own.DefaultDomain, s.fqdn))
-	if err := all.readReceiving(s, used == nil); err != nil {
+	if err := all.readReceiving(s, r); err != nil {
 		return nil, err
 	}
 	var err error
-	leaveOut := func(name string, err error) error { return s.leaveOut("send connector", name, err, used == nil) }
-	if s.sending, err = readSending(all.Objects.Send, s.fqdn, roots, used, leaveOut); err != nil {
+	if s.sending, err = r.sending(s, all.Objects.Send); err != nil {
 		return nil, err
 	}
 	for name, written := range all.Objects.Stores {
-		s.stores[name] = written.store(s.fqdn)
+		store, err := written.store(s.fqdn, r.folders)
+		if err != nil {
+			if err := r.leaveOut(s, "mailbox store", name, err); err != nil {
+				return nil, err
+			}
+			s.passed = append(s.passed, "MAILBOX/"+name+"/")
+			continue
+		}
+		s.stores[name] = store
 		s.receive.IdentifiesMessages = s.receive.IdentifiesMessages || written.DuplicateWindow > 0
 	}
 	for name, written := range all.Objects.Keys {
@@ -136,7 +170,7 @@ func readSettings(text json.RawMessage, host string, roots *x509.CertPool, used 
 		}
 		signer, err := signing.ParseKey([]byte(written.PrivateKey))
 		if err != nil {
-			if err := s.leaveOut("signing key", name, err, used == nil); err != nil {
+			if err := r.leaveOut(s, "signing key", name, err); err != nil {
 				return nil, err
 			}
 			continue
@@ -159,20 +193,25 @@ func first(values ...string) string {
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-func (w mailboxStore) store(fqdn string) send.MailboxStore {
+// store gives a store that stands below the folders given where it is of this host.
+func (w mailboxStore) store(fqdn string, folders *hostfolders.Folders) (send.MailboxStore, error) {
 	limits := send.Limits{Connections: w.MaxConnections}
 	if w.Driver == "MAILDIR" {
 		root, path, found := strings.Cut(w.Address, "{")
 		if found {
 			path = "{" + path
 		}
-		return send.MailboxStore{Root: root, Path: path, Limits: limits}
+		open := func() (*os.Root, error) { return folders.OpenRoot(root, 0o700) }
+		return send.MailboxStore{Open: open, Path: path, Limits: limits}, folders.Check(root)
 	}
 	network, address := "tcp", w.Address
 	if path, is := strings.CutPrefix(w.Address, "unix:"); is {
 		network, address = "unix", path
+		if err := folders.Check(path); err != nil {
+			return send.MailboxStore{}, err
+		}
 	}
 	return send.MailboxStore{
-		Network: network, Address: address, Hello: fqdn, Recipients: w.MaxRecipients, FullIsPermanent: w.FullIsPermanent, Limits: limits,
-	}
+		Network: network, Address: address, Dial: folders.Dial, Hello: fqdn, Recipients: w.MaxRecipients, FullIsPermanent: w.FullIsPermanent, Limits: limits,
+	}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-broker/parley/internal/hostfolders"
 	"github.com/parley-broker/parley/internal/mail/authenticity"
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/receive"
@@ -84,8 +85,19 @@ type credential struct {
 	MessageRate    int      `json:"message_rate"`
 }
 
+// permitted finds whether what a connector names on this host is below the folders given.
+func (r receiveConnector) permitted(folders *hostfolders.Folders) error {
+	paths := []string{r.CertificateFile, r.CertificateKeyFile, r.ClientCAFile}
+	for _, m := range r.Milters {
+		if network, path := milterAddress(m.Address); network == "unix" {
+			paths = append(paths, path)
+		}
+	}
+	return folders.Check(paths...)
+}
+
 // readReceiving reads what concerns receiving.
-func (w *written) readReceiving(s *settings, isFirst bool) error {
+func (w *written) readReceiving(s *settings, r reading) error {
 	own := w.Objects.Organization["organization"]
 	s.receive = &receive.Configuration{
 		AcceptedDomains: slices.Sorted(maps.Keys(w.Objects.Domains)), ReceiveBytes: own.MaxReceiveSize, SendBytes: own.MaxSendSize,
@@ -97,8 +109,11 @@ func (w *written) readReceiving(s *settings, isFirst bool) error {
 		if err == nil {
 			err = s.receive.With(connector).Validate()
 		}
+		if err == nil && !connector.IsDisabled {
+			err = w.Objects.Receive[name].permitted(r.folders)
+		}
 		if err != nil {
-			if err := s.leaveOut("receive connector", name, err, isFirst); err != nil {
+			if err := r.leaveOut(s, "receive connector", name, err); err != nil {
 				return err
 			}
 			continue
@@ -115,8 +130,10 @@ func (w *written) readReceiving(s *settings, isFirst bool) error {
 	slices.Sort(s.receive.Names)
 	s.receive.Names = slices.Compact(s.receive.Names)
 	slices.SortFunc(s.receive.Connectors, func(a, b *receive.Connector) int { return strings.Compare(a.Name, b.Name) })
-	s.receivers, s.folders, s.credentials = w.Objects.Receive, w.folders(), make(map[string]credential)
-	s.listeners = w.Objects.Listeners
+	s.receivers, s.credentials = w.Objects.Receive, make(map[string]credential)
+	if err := w.readFolders(s, r); err != nil {
+		return err
+	}
 	for name, written := range w.Objects.Credentials {
 		if written.Enabled {
 			s.credentials[name] = written

@@ -101,6 +101,8 @@ type Problem struct {
 	Kind   string `json:"kind"`
 	Object string `json:"object"`
 	Cause  string `json:"cause"`
+	// Cure is what to do; "" leaves it to the code.
+	Cure string `json:"cure,omitempty"`
 }
 
 // Counter is what a daemon has counted since it began.

@@ -40,11 +40,12 @@ func (d *daemon) text() string {
 	return d.log.String()
 }
 
-// newDaemon prepares a daemon that listens on a binding of the receive connector.
-func newDaemon(t testing.TB, name, address, dsn string, lease time.Duration) *daemon {
+// newDaemon prepares a daemon that listens on a binding of the receive connector, and may use the folder of the mailboxes.
+func newDaemon(t testing.TB, name, address, dsn, mailboxes string, lease time.Duration) *daemon {
 	t.Helper()
 	d := &daemon{name: name, address: address, args: []string{
 		"mail", "serve", "--dsn", dsn, "--binding", address, "--lease", lease.String(), "--name-server", "127.0.0.1:1",
+		"--folders", mailboxes,
 	}}
 	t.Cleanup(func() {
 		d.end(syscall.SIGKILL)

@@ -61,7 +61,7 @@ func newHub(t testing.TB, seed uint64, daemons int, lease time.Duration) *hub {
 	}
 	h.configure(t, bindings)
 	for i, binding := range bindings {
-		d := newDaemon(t, fmt.Sprint("daemon-", i+1), binding, h.dsn("hub"), lease)
+		d := newDaemon(t, fmt.Sprint("daemon-", i+1), binding, h.dsn("hub"), h.mailboxes, lease)
 		h.daemons = append(h.daemons, d)
 		d.start(t)
 	}
