@@ -207,7 +207,7 @@ func TestNewBrokerForgetsConversationsAndKeepsDefinitions(t *testing.T) {
 	definitions := []string{
 		"_p_activated_task", "_p_dropped_queue", "_p_leader", "_p_queue_monitor", // what the daemon did, and who it is
 		"_p_event_notification", "_p_external_activation", "_p_broker", "_p_contract", "_p_contract_message_type", "_p_installation", "_p_message_type", "_p_peer", "_p_peer_certificate", "_p_broker_certificate",
-		"_p_permission", "_p_priority",
+		"_p_permission", "_p_priority", "_p_role_number", "_p_role_place",
 		"_p_queue", "_p_route", "_p_service", "_p_service_contract", "_p_certificate", "_p_remote_service_binding",
 		"_p_rollback_counter", // rows that exist to be locked
 	}

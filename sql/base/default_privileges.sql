@@ -75,3 +75,46 @@ $$;
 comment on function parley._p_take_back_all() is
 'Takes all rights to the schemas parley and parley_queue, and to what is in them, from everybody but their owner: what
 is granted is granted afterwards.';
+
+create function parley._p_private_functions_of_everybody() returns text[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select array[
+    -- Views call these with the rights of the role that reads them.
+    'parley._p_current_role()',
+    'parley._p_is_administrator(oid)',
+    'parley._p_state_name(text)',
+    'parley._p_performance_counters(parley.caller)',
+    'parley._p_may_view_state(oid)',
+    'parley._p_current_term()',
+    'parley._p_broker_state()',
+    -- SEND checks by these before it inserts; they have no rights of their own.
+    'parley._p_require_one_dimension(anyarray)',
+    'parley._p_utf8_bodies(text[])',
+    'parley._p_raise(integer, text, text[])',
+    -- The procedure wait_for_message calls these, which cannot run with its owner's rights.
+    'parley._p_watch_queue(text, integer, parley._p_wait, parley.caller)',
+    'parley._p_commit_refusal()',
+    -- Functions of several forms call these, which ask who calls.
+    'parley._p_end_without_error(uuid, parley.caller)',
+    'parley._p_clean_up(uuid, boolean, parley.caller)',
+    'parley._p_create_contract(text, jsonb, text, parley.caller)',
+    'parley._p_create_contract_of_text(text, text, text, parley.caller)',
+    'parley._p_sees_definition(integer, parley.caller)',
+    'parley._p_failing_conversations(parley.caller)',
+    'parley._p_simple_queues(parley.caller)',
+    'parley._p_set_aside_messages(parley.caller)',
+    'parley._p_delayed_messages(parley.caller)',
+    'parley._p_delayed_sends(parley.caller)',
+    'parley._p_failing_messages(parley.caller)',
+    'parley._p_queue_quotas(parley.caller)',
+    'parley._p_deduplication_keys(parley.caller)',
+    'parley._p_sees_poisoned(integer, parley.caller)',
+    'parley._p_sees_set_aside(integer, parley.caller)'
+  ]
+$$;
+
+comment on function parley._p_private_functions_of_everybody() is
+'Lists the functions with private names that everybody may call. A dump leaves out such a grant, because it is the
+default; so diagnosis must know which functions had it.';

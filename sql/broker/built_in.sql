@@ -107,32 +107,9 @@ begin
   loop
     execute format('grant select on %s to public', v_view);
   end loop;
-  -- What the views call with the rights of the role that reads them.
-  grant execute on function parley._p_current_role(), parley._p_is_administrator(oid),
-  parley._p_state_name(text) to public;
-  grant execute on function parley._p_performance_counters(parley.caller), parley._p_may_view_state(oid) to public;
-  grant execute on function parley._p_current_term() to public;
-  grant execute on function parley._p_broker_state() to public;
-  -- What SEND checks before it inserts, and what refuses; neither has rights of its own.
-  grant execute on function
-    parley._p_require_one_dimension(anyarray), parley._p_utf8_bodies(text[]), parley._p_raise(integer, text, text[])
-  to public;
-  -- What the procedure calls, which cannot run with its owner's rights.
-  grant execute on function parley._p_watch_queue(text, integer, parley._p_wait, parley.caller),
-  parley._p_commit_refusal() to public;
-  -- What ask who calls, behind functions of several forms.
-  grant execute on function parley._p_end_without_error(uuid, parley.caller),
-  parley._p_clean_up(uuid, boolean, parley.caller) to public;
-  grant execute on function parley._p_create_contract(text, jsonb, text, parley.caller) to public;
-  grant execute on function parley._p_create_contract_of_text(text, text, text, parley.caller) to public;
-  grant execute on function parley._p_sees_definition(integer, parley.caller) to public;
-  grant execute on function parley._p_failing_conversations(parley.caller) to public;
-  grant execute on function parley._p_simple_queues(parley.caller), parley._p_set_aside_messages(parley.caller),
-  parley._p_delayed_messages(parley.caller), parley._p_delayed_sends(parley.caller) to public;
-  grant execute on function parley._p_failing_messages(parley.caller) to public;
-  grant execute on function parley._p_queue_quotas(parley.caller) to public;
-  grant execute on function parley._p_deduplication_keys(parley.caller) to public;
-  grant execute on function parley._p_sees_poisoned(integer, parley.caller),
-  parley._p_sees_set_aside(integer, parley.caller) to public;
+  foreach v_function in array parley._p_private_functions_of_everybody()::regprocedure[]
+  loop
+    execute format('grant execute on routine %s to public', v_function);
+  end loop;
 end
 $$;

@@ -49,11 +49,13 @@ as $$
     null::timestamptz,
     'parley upgrade --repair'
   from (
-    -- Functions whose grants were never touched are everybody's. A dump leaves out the grants of those that are to be,
-    -- so only where one is that is nobody's business they are lost.
-    select case when bool_or(f.oid = 'parley._p_take_back_all()'::regprocedure) then count(*) else 0 end as functions
+    -- The default of a function is that everybody may call it. A dump leaves out that grant where it is meant.
+    select count(*) as functions
     from pg_proc as f
-    where f.pronamespace = 'parley'::regnamespace and f.proname like E'\\_p\\_%' and f.proacl is null
+    where f.pronamespace = 'parley'::regnamespace
+      and f.proname like E'\\_p\\_%'
+      and f.proacl is null
+      and f.oid <> all (parley._p_private_functions_of_everybody()::regprocedure[]::oid[])
   ) as p
   where (p.functions > 0 or has_schema_privilege('public', 'parley', 'usage') is not true)
 $$;
