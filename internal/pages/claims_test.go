@@ -227,7 +227,8 @@ func TestTheDocumentationNamesWhatExists(t *testing.T) {
 // isNoObject distinguishes names of files, packages and settings from those of the schema.
 func isNoObject(name string) bool {
 	return slices.Contains([]string{
-		"go", "service", "socket", "md", "yml", "yaml", "json", "svg", "log", "key", "conf", "example", "rules", "env", "v1", "reader",
+		"go", "service", "socket", "md", "yml", "yaml", "json", "svg", "log", "key", "conf", "example", "rules", "env", "v1", "reader", "notify",
+		"allow_unknown_targets",
 	}, name)
 }
 
