@@ -24,7 +24,7 @@ create table parley_mail._p_daemon (
 
 comment on table parley_mail._p_daemon is
 'Daemons of mail. resources: array of {resource, value, level, unit}; problems: array of
-{code, kind, object, cause, cure};
+{code, kind, object, cause, cure}, cure where it is not that of the code;
 counters: array of {object, counter, instance, value}; listeners: where it receives mail, as address:port.';
 
 create function parley_mail._p_report_daemon(
@@ -148,7 +148,7 @@ comment on view parley_mail.daemons is
 'Daemons that serve mail, or did in the last day.
 Columns: status SERVING, AWAY (no report for a minute) or STOPPED; configuration_version, of the configuration that it
 uses; level, the highest of its resources; actions, what it does because of that; problems, an array of {code, kind,
-object, cause}.';
+object, cause, cure}, cure where it is not that of the code.';
 
 create view parley_mail.pressure as
 select d.name as node, r.resource, r.value, r.unit, r.level, r.medium_at, r.high_at
