@@ -73,7 +73,7 @@ func (c *courier) lead(ctx context.Context, anew bool) (bool, error) {
 		c.lives++
 		c.name = fmt.Sprint("courier ", c.lives)
 	}
-	term, leads, err := activationstore.Lead(ctx, c.from.pool.Load(), c.name, c.term, 3*time.Second)
+	term, leads, err := activationstore.Lead(ctx, c.from.pool.Load(), c.name, c.term, 3*time.Second, 0)
 	c.term = term
 	return leads, err
 }

@@ -66,7 +66,7 @@ func newSpeaking(t testing.TB) *speaking {
 	must(t, s.conn, "select parley.create_service('speaker', 'queue', '{DEFAULT}')")
 	must(t, s.conn, "select parley.grant('SEND', 'service', 'speaker', 'public')")
 	must(t, s.conn, "select parley.create_route(name => 'listener', service_name => 'listener', address => 'tcp://listener:4022')")
-	term, leads, err := activationstore.Lead(t.Context(), pool, "speaking", 0, time.Hour)
+	term, leads, err := activationstore.Lead(t.Context(), pool, "speaking", 0, time.Hour, 0)
 	if err != nil || !leads {
 		t.Fatalf("lead: %t, %v", leads, err)
 	}
