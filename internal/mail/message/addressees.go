@@ -46,7 +46,8 @@ func (h Header) Addressees(most int) (sender Address, recipients []Address, err 
 	return sender, recipients, nil
 }
 
-// Authors are the addresses of From. To some readers a name in the form of an address is one: what is not as the standard has it is refused.
+// Authors are the addresses of From. To some readers a name in the form of an address is one: what is not as the standard has it is
+// refused.
 func (h Header) Authors() ([]Address, error) { return h.addresses("From", true) }
 
 // Named are the addresses of all whom the header names as who wrote or sent the message: From, Sender, Resent-From and Resent-Sender,

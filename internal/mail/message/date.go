@@ -19,7 +19,7 @@ var weekdays = []string{"monday", "tuesday", "wednesday", "thursday", "friday", 
 // day of the week says nothing. A date whose offset is missing or not known is one of UTC.
 func ParseDate(value string) (date time.Time, isDate bool) {
 	tokens, _ := lex(value)
-	d := dateReader{tokens: withoutKind(tokens, comment), month: -1}
+	d := dateReader{tokens: dropComments(tokens), month: -1}
 	for len(d.tokens) > 0 {
 		if !d.take() {
 			return time.Time{}, false

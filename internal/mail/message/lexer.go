@@ -102,7 +102,8 @@ func enclosed(text string, first, last byte) (inner string, length int) {
 			i++
 			c = text[i]
 		case c == last:
-			if depth--; depth == 0 {
+			depth--
+			if depth == 0 {
 				return out.String(), i + 1
 			}
 		case c == first:

@@ -2,8 +2,8 @@ package message
 
 import "bytes"
 
-// MaximumLine is how many bytes a line may have without its CRLF (RFC 5322 section 2.1.1): hosts refuse longer ones, or cut them, after which
-// a signature no longer fits.
+// MaximumLine is how many bytes a line may have without its CRLF (RFC 5322 section 2.1.1): hosts refuse longer ones, or cut them, after
+// which a signature no longer fits.
 const MaximumLine = 998
 
 // Lines is what has been seen of the lines of a text, in pieces of any size.

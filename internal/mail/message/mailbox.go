@@ -27,7 +27,7 @@ func ParseMailbox(written string) (Mailbox, error) {
 		return Mailbox{Name: name, Address: address}, nil
 	}
 	tokens, _ := lex(path)
-	bare := withoutKind(tokens, comment)
+	bare := dropComments(tokens)
 	address, isOdd, is := addressOf(bare)
 	if !is || isOdd || len(bare) == len(tokens) {
 		return Mailbox{}, ErrAddress

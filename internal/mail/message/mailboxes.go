@@ -68,7 +68,7 @@ func (r *mailboxReader) take(one token) {
 			r.isFirst = false
 		}
 	case one.kind == ',' && r.hasName && !r.hasPath:
-		r.surname = append(r.surname, append(withoutKind(r.entry, comment), one)...)
+		r.surname = append(r.surname, append(dropComments(r.entry), one)...)
 		r.begin()
 	case one.kind == ',':
 		r.endEntry()
@@ -104,7 +104,7 @@ func (r *mailboxReader) closeBrackets() {
 }
 
 func (r *mailboxReader) endEntry() {
-	tokens := withoutKind(r.entry, comment)
+	tokens := dropComments(r.entry)
 	remark := ""
 	if at := slices.IndexFunc(r.entry, func(one token) bool { return one.kind == comment }); at >= 0 {
 		remark = r.entry[at].text
@@ -200,8 +200,8 @@ func (r *mailboxReader) add(name string, address Address) {
 	r.read.List = append(r.read.List, Mailbox{Name: strings.TrimSpace(name), Address: address})
 }
 
-func withoutKind(tokens []token, kind byte) []token {
-	return slices.DeleteFunc(slices.Clone(tokens), func(one token) bool { return one.kind == kind })
+func dropComments(tokens []token) []token {
+	return slices.DeleteFunc(slices.Clone(tokens), func(one token) bool { return one.kind == comment })
 }
 
 // addressOf reads local-part@domain, with blanks around dots as old programs write them, behind an old route if there is one.

@@ -5,10 +5,10 @@ import "strings"
 // mostIDs is how many Message-IDs of a field are given.
 const mostIDs = 200
 
-// MessageIDs gives the Message-IDs of a field, with their brackets. Encoded words are decoded first: Python writes long ids so. Text
+// IDs gives the Message-IDs of a field, with their brackets. Encoded words are decoded first: Python writes long ids so. Text
 // in a comment or in a quoted string is no id (RFC 5322 section 3.2), and neither are phrases between the ids, as old messages have them.
 // Where comments and quoted strings have no end the field has none. sql/mail/message_ids.sql reads in the same way.
-func MessageIDs(value string) []string {
+func IDs(value string) []string {
 	value, _ = DecodeWords(value)
 	ids, isClosed := scanIDs(value, true)
 	if !isClosed {
@@ -21,7 +21,7 @@ func MessageIDs(value string) []string {
 // id is given as it is written.
 func (h Header) MessageID() string {
 	written := h.Value("Message-Id")
-	if ids := MessageIDs(written); len(ids) > 0 {
+	if ids := IDs(written); len(ids) > 0 {
 		return ids[0]
 	}
 	return written

@@ -32,8 +32,8 @@ func EncodedWords(text string) string {
 	return strings.Join(words, "\r\n ")
 }
 
-// Folded writes an unstructured value, of ASCII and on one line, as the lines of a field of this name: folded at blanks. One that has a word
-// that fits in no line becomes encoded words.
+// Folded writes an unstructured value, of ASCII and on one line, as the lines of a field of this name: folded at blanks. One that has a
+// word that fits in no line becomes encoded words.
 func Folded(name, value string) string {
 	if len(name)+2+len(value) <= foldAt {
 		return value

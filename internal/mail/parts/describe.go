@@ -65,7 +65,7 @@ func (s *scanner) describe(fields message.Header, isInDigest bool) described {
 // contentID gives an id without its brackets, and what is none as it is written.
 func contentID(written string) string {
 	written = cut(written, 4*longestName)
-	if ids := message.MessageIDs(written); len(ids) > 0 {
+	if ids := message.IDs(written); len(ids) > 0 {
 		written = ids[0]
 	}
 	return clean(strings.Trim(cut(written, longestName), "<> \t"))
@@ -76,8 +76,8 @@ func token(value string) string {
 	return clean(cut(strings.ToLower(strings.TrimSpace(value)), longestToken))
 }
 
-// fileName gives the name of a file: decoded, without folders, without what a terminal or a file system takes for something else. isKnown is
-// false where it has an encoded word in a charset that nobody knows.
+// fileName gives the name of a file: decoded, without folders, without what a terminal or a file system takes for something else. isKnown
+// is false where it has an encoded word in a charset that nobody knows.
 func fileName(written string) (name string, isKnown bool) {
 	name, isKnown = message.DecodeWords(written)
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {

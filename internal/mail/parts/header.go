@@ -56,7 +56,7 @@ func (m *Message) decoded(text string) string {
 func (m *Message) ids(fields message.Header, name string) []string {
 	written := m.field(fields, name)
 	_ = m.decoded(written) // says what nobody can read
-	ids := message.MessageIDs(written)
+	ids := message.IDs(written)
 	for i, id := range ids {
 		ids[i] = clean(id)
 	}
