@@ -1,6 +1,7 @@
 package examples_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"slices"
@@ -60,7 +61,8 @@ func TestDistributedTransactionsMoveEachMessageOnce(t *testing.T) {
 		{"-second.commit", 0, 3},
 	} {
 		output, err := w.command(t, append(java("Mover")(""), step.death), parleytest.Patience).CombinedOutput()
-		if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 9 {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 9 {
 			t.Fatalf("the program that is to die at %s ends with %v:\n%s", step.death, err, output)
 		}
 		if got := inDoubt(t, w.db); got != step.inDoubt {

@@ -31,7 +31,7 @@ func (k *kept) isClosed() bool {
 // await waits until so many of some ways are closed.
 func await(t *testing.T, closed int, ways ...*kept) {
 	t.Helper()
-	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+	for deadline := time.After(10 * time.Second); ; {
 		n := 0
 		for _, way := range ways {
 			if way.isClosed() {
@@ -41,7 +41,12 @@ func await(t *testing.T, closed int, ways ...*kept) {
 		if n == closed {
 			return
 		}
-		if n > closed || time.Since(begun) > 10*time.Second {
+		if n > closed {
+			t.Fatalf("%d ways are closed, want %d", n, closed)
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-deadline:
 			t.Fatalf("%d ways are closed, want %d", n, closed)
 		}
 	}

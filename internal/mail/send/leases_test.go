@@ -95,6 +95,16 @@ func (w *slowWay) Messages() int   { return 1 }
 func (w *slowWay) Ends() send.Ends { return send.Ends{} }
 func (w *slowWay) Close()          {}
 
+// pass lets time pass in the bubble of a test.
+func pass(t *testing.T, duration time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(duration):
+	case <-t.Context().Done():
+		t.Fatal(t.Context().Err())
+	}
+}
+
 // underLease sends messages over a carrier under a lease of a minute, has a test do something meanwhile, and gives what was recorded.
 func underLease(t *testing.T, s *slow, messages int, meanwhile func(*leased)) (*leased, []send.Outcome) {
 	t.Helper()
@@ -110,7 +120,7 @@ func underLease(t *testing.T, s *slow, messages int, meanwhile func(*leased)) (*
 	var running sync.WaitGroup
 	running.Go(func() { _ = d.Run(ctx) })
 	meanwhile(l)
-	time.Sleep(time.Hour)
+	pass(t, time.Hour)
 	cancel()
 	running.Wait()
 	return l, l.outcomes
@@ -140,9 +150,9 @@ func TestWhatIsSentUnderALeaseThatIsOverIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{takes: 10 * time.Minute}
 		_, outcomes := underLease(t, s, 3, func(l *leased) {
-			time.Sleep(30 * time.Second)
+			pass(t, 30*time.Second)
 			l.set(false, true)
-			time.Sleep(20 * time.Second)
+			pass(t, 20*time.Second)
 			if s.cancelled != 1 {
 				t.Error("a message is sent under a lease that is over")
 			}
@@ -159,7 +169,7 @@ func TestAnAnswerIsAwaitedThoughTheLeaseIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{takes: time.Second, answers: 5 * time.Minute}
 		_, outcomes := underLease(t, s, 3, func(l *leased) {
-			time.Sleep(5 * time.Second)
+			pass(t, 5*time.Second)
 			l.set(false, true)
 		})
 		if len(s.ends) != 1 || len(outcomes) != 1 || outcomes[0].Results[0].Class != send.Delivered {
@@ -190,7 +200,7 @@ func TestNoMessageEndsWhenItsLeaseMayBeOver(t *testing.T) {
 				s := &slow{takes: c.takes}
 				underLease(t, s, 1, func(l *leased) {
 					l.set(true, false)
-					time.Sleep(c.back)
+					pass(t, c.back)
 					l.set(false, c.isGone)
 				})
 				if ended := len(s.ends) == 1 && s.ends[0] == nil; ended != c.ends {

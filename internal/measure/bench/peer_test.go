@@ -61,7 +61,10 @@ func takeJobs(ctx context.Context, pool *pgxpool.Pool, workers int, work bench.W
 			}
 		}
 		if len(numbers) == 0 {
-			time.Sleep(time.Millisecond)
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+			}
 		}
 	}
 	return ctx.Err()
