@@ -152,13 +152,13 @@ func (g *Governor) announce(ctx context.Context, p Pressure, change Change) {
 		Node: g.config.Node, Resource: change.Resource, From: change.From, To: change.To, Value: change.Value, Actions: p.Active,
 	}
 	details := describe(p)
-	id, verb, level := EventRose, "rose", slog.LevelWarn
+	id, verb := EventRose, "rose"
 	if change.To < change.From {
-		id, verb, level = EventFell, "fell", slog.LevelInfo
+		id, verb = EventFell, "fell"
 	}
 	event.ID = id
 	event.Message = fmt.Sprintf("pressure of %s %s from %s to %s: %s", change.Resource, verb, change.From, change.To, details)
-	g.add(ctx, level, "pressure of a resource "+verb, event, p)
+	g.add(ctx, event, p)
 	if change.To < High || change.To < change.From {
 		return
 	}
@@ -166,18 +166,19 @@ func (g *Governor) announce(ctx context.Context, p Pressure, change Change) {
 	switch {
 	case strings.HasSuffix(change.Resource, "volume"):
 		event.ID = EventVolumeRefused
-		event.Message = fmt.Sprintf("work is refused because %s has too little space: free some, or make it larger: %s", change.Resource, details)
-		g.add(ctx, slog.LevelError, "work is refused because a volume has too little space", event, p)
+		event.Message = fmt.Sprintf("work is refused because %s has too little space: free some, or make it larger: %s",
+			change.Resource, details)
+		g.add(ctx, event, p)
 	case change.Resource == ProcessMemory:
 		event.ID = EventMemoryRefused
 		event.Message = "work is refused because this process uses too much memory: give it more, or restart it: " + details
-		g.add(ctx, slog.LevelError, "work is refused because this process uses too much memory", event, p)
+		g.add(ctx, event, p)
 	}
 }
 
 // add logs an event and keeps it for the history. The text of the history has every resource; the log has the one that has changed, with
 // its thresholds, the actions that are taken and, unless the pressure fell, the remedy.
-func (g *Governor) add(ctx context.Context, level slog.Level, fact string, e Event, p Pressure) {
+func (g *Governor) add(ctx context.Context, e Event, p Pressure) {
 	attributes := []any{"resource", e.Resource, "from", e.From.String(), "to", e.To.String()}
 	if i := slices.IndexFunc(p.States, func(s State) bool { return s.Resource == e.Resource }); i >= 0 {
 		attributes = append(attributes, "value", p.States[i].measured(), "thresholds", p.States[i].thresholds())
@@ -186,7 +187,17 @@ func (g *Governor) add(ctx context.Context, level slog.Level, fact string, e Eve
 	if remedy := remedies[e.Resource]; remedy != "" && e.ID != EventFell {
 		attributes = append(attributes, "remedy", remedy)
 	}
-	g.config.Logger.Log(ctx, level, fact, append(attributes, "event_id", e.ID, "system", g.config.System, "node", e.Node)...)
+	attributes = append(attributes, "event_id", e.ID, "system", g.config.System, "node", e.Node)
+	switch log := g.config.Logger.With(attributes...); e.ID {
+	case EventRose:
+		log.WarnContext(ctx, "pressure of a resource rose")
+	case EventFell:
+		log.InfoContext(ctx, "pressure of a resource fell")
+	case EventVolumeRefused:
+		log.ErrorContext(ctx, "work is refused because a volume has too little space")
+	case EventMemoryRefused:
+		log.ErrorContext(ctx, "work is refused because this process uses too much memory")
+	}
 	g.unrecorded = append(g.unrecorded, e)
 	// A database that is away for long loses the oldest of the history; the log has that they happened.
 	if extra := len(g.unrecorded) - unrecordedMax; extra > 0 {
