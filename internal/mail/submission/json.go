@@ -247,5 +247,6 @@ func joined(kind string, parts []part) (part, error) {
 		return part{}, err
 	}
 	contentType := "multipart/" + kind + ";\r\n boundary=\"" + w.Boundary() + "\""
-	return part{fields: textproto.MIMEHeader{"Content-Type": {contentType}, "Content-Transfer-Encoding": {encodingOf(text.Bytes())}}, text: text.Bytes()}, nil
+	fields := textproto.MIMEHeader{"Content-Type": {contentType}, "Content-Transfer-Encoding": {encodingOf(text.Bytes())}}
+	return part{fields: fields, text: text.Bytes()}, nil
 }

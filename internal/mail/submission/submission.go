@@ -252,23 +252,13 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 	for _, recipient := range recipients {
 		envelope.Recipients = append(envelope.Recipients, message.Recipient{Address: recipient.String()})
 	}
-	if key := fields.Get("Idempotency-Key"); key != "" {
-		if len(key) > 255 {
-			return message.Envelope{}, errors.New("an Idempotency-Key has at most 255 characters")
-		}
-		envelope.IdempotencyKey = key
-		hash := sha256.Sum256(content)
-		envelope.ContentHash = hex.EncodeToString(hash[:])
+	if err := setIdempotencyKey(&envelope, fields.Get("Idempotency-Key"), content); err != nil {
+		return message.Envelope{}, err
 	}
 	header = header.Submitted(h.FQDN, h.Names, now)
-	for _, block := range [][]byte{header.Bytes(), text} {
-		lines := message.LinesOf(block)
-		if lines.AreTooLong() {
-			return message.Envelope{}, fmt.Errorf("a line of the message has %d bytes, and may have %d", lines.Longest, message.MaximumLine)
-		}
-		if lines.IsEightBit {
-			envelope.BodyType = "8BITMIME"
-		}
+	envelope.BodyType, err = bodyType(header.Bytes(), text)
+	if err != nil {
+		return message.Envelope{}, err
 	}
 	envelope.IsUTF8 = header.IsUTF8(append(recipients, sender)...)
 	envelope.HeaderMessageID, envelope.Subject = header.MessageID(), header.Value("Subject")
@@ -276,6 +266,36 @@ func (h *Handler) read(r io.Reader, fields http.Header, user string, body *spool
 	trace := message.Trace{By: h.FQDN, With: "HTTP", ID: envelope.NetworkMessageID, At: now}
 	body.SetHead(append(message.Header{trace.Field()}, header...).Bytes())
 	return envelope, nil
+}
+
+// setIdempotencyKey sets the key of a request, where it has one, and the hash of the content, by which another message under this key is
+// known.
+func setIdempotencyKey(envelope *message.Envelope, key string, content []byte) error {
+	if key == "" {
+		return nil
+	}
+	if len(key) > 255 {
+		return errors.New("an Idempotency-Key has at most 255 characters")
+	}
+	envelope.IdempotencyKey = key
+	hash := sha256.Sum256(content)
+	envelope.ContentHash = hex.EncodeToString(hash[:])
+	return nil
+}
+
+// bodyType gives the type of a message that consists of these blocks: 8BITMIME, or "" where all bytes are below 128. It fails where a line
+// is longer than [message.MaximumLine].
+func bodyType(blocks ...[]byte) (name string, err error) {
+	for _, block := range blocks {
+		lines := message.LinesOf(block)
+		if lines.AreTooLong() {
+			return "", fmt.Errorf("a line of the message has %d bytes, and may have %d", lines.Longest, message.MaximumLine)
+		}
+		if lines.IsEightBit {
+			name = "8BITMIME"
+		}
+	}
+	return name, nil
 }
 
 // readRaw reads a message as it is. Its line ends become CRLF.
