@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"mime/quotedprintable"
+	"slices"
 
 	"github.com/parley-broker/parley/internal/mail/message"
 )
@@ -163,8 +164,8 @@ func (c *converter) boundaryAt(line []byte) int {
 	if !bytes.HasPrefix(line, []byte("--")) {
 		return -1
 	}
-	for at := len(c.boundaries) - 1; at >= 0; at-- {
-		rest, is := bytes.CutPrefix(line[2:], []byte(c.boundaries[at]))
+	for at, boundary := range slices.Backward(c.boundaries) {
+		rest, is := bytes.CutPrefix(line[2:], []byte(boundary))
 		if is && (len(bytes.TrimRight(rest, " \t\r\n")) == 0 || string(bytes.TrimRight(rest, " \t\r\n")) == "--") {
 			return at
 		}
@@ -186,21 +187,21 @@ func (c *converter) begin() error {
 		}
 		c.boundaries = append(c.boundaries, boundary)
 		c.body = replaced
-		header = withEncoding(header, encoding, "7bit")
+		header = asSevenBit(header, encoding)
 	case kind == whole && encoding != "base64" && encoding != "quoted-printable":
 		if c.boundaries = append(c.boundaries, "\x00"); len(c.boundaries) > maximumDepth { // no line is that
 			return ErrStructure
 		}
-		header = withEncoding(header, encoding, "7bit")
+		header = asSevenBit(header, encoding)
 		c.isHeader = true
 	case kind == status:
 		c.body = replaced
-		header = withEncoding(header, encoding, "7bit")
+		header = asSevenBit(header, encoding)
 	default:
 		found := c.nextLeaf()
 		switch {
 		case !found.isEncoded:
-			header = withEncoding(header, encoding, "7bit")
+			header = asSevenBit(header, encoding)
 		case encoding == "quoted-printable":
 			c.body = patched
 		case encoding == "base64":

@@ -30,7 +30,7 @@ func typeOf(header message.Header) (kind, string) {
 	name = strings.ToLower(strings.TrimSpace(name))
 	switch {
 	case strings.HasPrefix(name, "multipart/"):
-		if found := boundaryOf.FindStringSubmatch(value); found != nil && found[1]+found[2] != "" {
+		if found := boundaryOf.FindStringSubmatch(value); len(found) == 3 && found[1]+found[2] != "" {
 			return multipart, found[1] + found[2]
 		}
 		return status, ""
@@ -46,15 +46,15 @@ func encodingOf(header message.Header) string {
 	return strings.ToLower(strings.TrimSpace(header.Value("Content-Transfer-Encoding")))
 }
 
-// withEncoding gives a header that says no more of bytes above 127.
-func withEncoding(header message.Header, encoding, to string) message.Header {
+// asSevenBit gives a header that says no more of bytes above 127.
+func asSevenBit(header message.Header, encoding string) message.Header {
 	if encoding != "8bit" && encoding != "binary" {
 		return header
 	}
 	changed := slices.Clone(header)
 	for i, field := range changed {
 		if field.Is("Content-Transfer-Encoding") {
-			changed[i] = message.NewField(field.Name, to)
+			changed[i] = message.NewField(field.Name, "7bit")
 		}
 	}
 	return changed
@@ -78,7 +78,8 @@ func (c *converter) asEncoded(header message.Header, found leaf) message.Header 
 
 // addressFields have addresses, whose names alone may be encoded words.
 var addressFields = []string{
-	"from", "sender", "reply-to", "to", "cc", "bcc", "resent-from", "resent-sender", "resent-to", "resent-cc", "resent-bcc", "resent-reply-to",
+	"from", "sender", "reply-to", "to", "cc", "bcc",
+	"resent-from", "resent-sender", "resent-to", "resent-cc", "resent-bcc", "resent-reply-to",
 	"return-path", "disposition-notification-to", "delivered-to", "errors-to",
 }
 

@@ -81,8 +81,8 @@ func (a *accounts) mayAuthenticate(user string, source netip.Prefix, now time.Ti
 	return !a.isLockedOut(source, now) && !a.isAccountLocked(user, source, now)
 }
 
-// authFailed counts a failure to authenticate as a user, "" where it is not known as whom. So many of them within the time of a lockout lock
-// the source out for that time, and the account.
+// authFailed counts a failure to authenticate as a user, "" where it is not known as whom. So many of them within the time of a lockout
+// lock the source out for that time, and the account.
 func (a *accounts) authFailed(limits Limits, source netip.Prefix, user string, now time.Time) {
 	if limits.LockoutFailures == 0 {
 		return
@@ -95,7 +95,8 @@ func (a *accounts) authFailed(limits Limits, source netip.Prefix, user string, n
 		a.failures.sources[source] = ofSource
 	}
 	ofSource.add(limits, now)
-	if ofSource.of[user]++; user == "" {
+	ofSource.of[user]++
+	if user == "" {
 		return
 	}
 	ofAccount := a.failures.accounts[user]
@@ -116,7 +117,8 @@ func (f *failures) makeRoom(now time.Time) {
 		if victim = user; !now.Before(l.until) {
 			break
 		}
-		if seen++; seen > 100 {
+		seen++
+		if seen > 100 {
 			break
 		}
 	}

@@ -23,7 +23,7 @@ func (c *lineCutter) Write(piece []byte) (int, error) {
 			line = rest[:at+1]
 		}
 		room := maximumLine - 2 - c.length
-		isCut := len(line) > room && string(bytes.TrimRight(line[room:], "\r\n")) != ""
+		isCut := len(line) > room && len(bytes.TrimRight(line[room:], "\r\n")) > 0
 		if isCut {
 			line = line[:room]
 		}

@@ -172,7 +172,7 @@ type wholeFile struct {
 func (w *wholeFile) Read(into []byte) (int, error) {
 	n, err := w.from.Read(into)
 	w.left -= int64(n)
-	if err == io.EOF && w.left > 0 { //nolint:errorlint // A section gives it as it is.
+	if errors.Is(err, io.EOF) && w.left > 0 {
 		err = errShort
 	}
 	return n, err
