@@ -96,7 +96,8 @@ func (a *app) runScenario(cmd *cobra.Command, scenario bench.Scenario, config be
 // suggestPeers reports, after a measurement without them, how job queues of others are measured in the same run.
 func (a *app) suggestPeers(scenario string) {
 	if len(a.peers) == 0 {
-		fmt.Fprintf(a.stderr, "No peer was measured. In a clone of the repository this measures River, too: go -C bench/peers run . bench %s\n", scenario)
+		fmt.Fprintf(a.stderr, "No peer was measured. "+
+			"In a clone of the repository this measures River, too: go -C bench/peers run . bench %s\n", scenario)
 	}
 }
 

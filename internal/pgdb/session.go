@@ -48,9 +48,9 @@ const ownSettings = `
 		-- A warning says when a commit has not waited for its standby.
 		('client_min_messages', 'warning', '^(debug|log|info|notice|warning)', false, false)`
 
-// PrepareSession sets what statements of the command and of the daemon rely on, whatever the role, the database or the server has set. It is
-// for sessions that run nothing of anybody else's: a procedure keeps what its owner chose. Time-outs that the connection string itself sets
-// stay. So does default_transaction_read_only: with it an administrator, or a managed server whose disk is full, stops all writing.
+// PrepareSession sets what statements of the command and of the daemon rely on, whatever the role, the database or the server has set. It
+// is for sessions that run nothing of anybody else's: a procedure keeps what its owner chose. Time-outs that the connection string itself
+// sets stay. So does default_transaction_read_only: with it an administrator, or a managed server whose disk is full, stops all writing.
 //
 // Behind a pooler in transaction mode the session belongs to others too, so only what the pooler keeps for each client is set. The error is
 // then [ErrIsolation] when transactions begin at another level than READ COMMITTED.
@@ -109,7 +109,7 @@ func givenSettings(config *pgx.ConnConfig) []string {
 			continue
 		}
 		// "-c name=value", "-cname=value" and "--name=value".
-		for _, word := range strings.Fields(value) {
+		for word := range strings.FieldsSeq(value) {
 			name, _, isSetting := strings.Cut(strings.TrimLeft(word, "-"), "=")
 			if isSetting {
 				name = strings.ReplaceAll(strings.ToLower(name), "-", "_")

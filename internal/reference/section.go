@@ -67,7 +67,8 @@ var sections = []section{
 		files: []string{
 			"conversation/received_message.sql", "receive/receive.sql", "receive/receive_group.sql",
 			"receive/savepoints.sql", "receive/receive_named.sql", "receive/receive_reply.sql", "receive/pause.sql",
-			"receive/group_statements.sql", "receive/lock_groups.sql", "conversation/messages.sql", "receive/wait_for_message.sql", "activation/wait_statement.sql",
+			"receive/group_statements.sql", "receive/lock_groups.sql", "conversation/messages.sql",
+			"receive/wait_for_message.sql", "activation/wait_statement.sql",
 		},
 	},
 	{

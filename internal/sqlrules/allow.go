@@ -37,7 +37,7 @@ var unpinned = map[string]string{
 	"parley.send_batch":           inLineOfSend,
 	"parley.send_batch_json":      inLineOfSend,
 	"parley.put_batch":            inLineOfSend,
-	"parley.wait_for_message":     "a procedure that sets anything cannot commit, which is what it is for; what reads and asks for rights pins its own",
+	"parley.wait_for_message":     waitCommits,
 	"parley_store.read_content":   "with a pinned search_path the planner does not put it in line: all chunks would come before the first",
 
 	"parley_mail._p_domain_of":        putInLine,
@@ -52,6 +52,9 @@ const putInLine = "a pinned search_path would keep the planner from putting it i
 const partOfReceive = "each RECEIVE calls it: setting the search_path would cost as much as the call"
 
 const inLineOfSend = "a pinned search_path would keep the planner from putting it in line; it calls another form of itself"
+
+const waitCommits = "a procedure that sets anything cannot commit, which is what it is for; " +
+	"what reads and asks for rights pins its own"
 
 // compiled names the functions that go without sequential scans and leave compiling as the caller set it, with the reason.
 var compiled = map[string]string{

@@ -20,7 +20,8 @@ var unmovable = map[string]string{
 
 const (
 	pgUpgradeRefuses = "pg_upgrade refuses a database with a column of this type: keep the name of what is meant, and find it by that"
-	isOfOneServer    = "an oid is another thing where a dump is restored: a role is a parley._p_role_oid (base/role_oids.sql), all else a name"
+	isOfOneServer    = "an oid is another thing where a dump is restored: " +
+		"a role is a parley._p_role_oid (base/role_oids.sql), all else a name"
 )
 
 // ofOneServer are the columns that are to have an oid of the server, by file, with the reason.
@@ -52,7 +53,8 @@ func checkMoves(f File, report reporter) {
 	}
 }
 
-// isType reports whether the name at i stands where the type of a column or a domain does: behind its name or "as", and is no cast in a default.
+// isType reports whether the name at i stands where the type of a column or a domain does: behind its name or "as", and is no cast in a
+// default.
 func isType(tokens []Token, i int) bool {
 	for at(tokens, i-1).is(".") {
 		i -= 2

@@ -27,28 +27,37 @@ var UTF8 = unicode.UTF8
 // byName has the names that no registry has, and those whose meaning in mail is another there. Names are as plain gives them.
 var byName = map[string]encoding.Encoding{
 	"utf7": utf7{}, "unicode11utf7": utf7{}, "unicode20utf7": utf7{}, "u7": utf7{}, "cp65000": utf7{},
-	"utf16": bigUTF16, "ucs2": bigUTF16, "iso10646ucs2": bigUTF16, "u16": bigUTF16, "cp1200": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM),
+	"utf16": bigUTF16, "ucs2": bigUTF16, "iso10646ucs2": bigUTF16, "u16": bigUTF16,
+	"cp1200": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM),
 	"cp1201": bigUTF16, "utf16le": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "utf16be": bigUTF16,
 	"utf32": utf32.UTF32(utf32.BigEndian, utf32.UseBOM), "utf32be": utf32.UTF32(utf32.BigEndian, utf32.UseBOM),
-	"utf32le": utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), "cp65001": unicode.UTF8, "u8": unicode.UTF8, "utf": unicode.UTF8, "utf8": unicode.UTF8, "utf8mb4": unicode.UTF8,
-	"646": unicode.UTF8, "usascii": unicode.UTF8, "ansix341968": unicode.UTF8, "isoir6": unicode.UTF8, "ascii": unicode.UTF8, "default": unicode.UTF8, "binary": unicode.UTF8, "cp20127": unicode.UTF8, "iso646us": unicode.UTF8,
-	"latin": charmap.Windows1252, "l1": charmap.Windows1252, "8859": charmap.Windows1252, "ansi": charmap.Windows1252, "cp28591": charmap.Windows1252,
-	"iso8859": charmap.Windows1252, "iso88598e": charmap.ISO8859_8E, "cp819": charmap.Windows1252, "cp28605": charmap.ISO8859_15, "latin9": charmap.ISO8859_15, "l9": charmap.ISO8859_15,
+	"utf32le": utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), "cp65001": unicode.UTF8, "u8": unicode.UTF8, "utf": unicode.UTF8,
+	"utf8": unicode.UTF8, "utf8mb4": unicode.UTF8,
+	"646": unicode.UTF8, "usascii": unicode.UTF8, "ansix341968": unicode.UTF8, "isoir6": unicode.UTF8, "ascii": unicode.UTF8,
+	"default": unicode.UTF8, "binary": unicode.UTF8, "cp20127": unicode.UTF8, "iso646us": unicode.UTF8,
+	"latin": charmap.Windows1252, "l1": charmap.Windows1252, "8859": charmap.Windows1252, "ansi": charmap.Windows1252,
+	"cp28591": charmap.Windows1252,
+	"iso8859": charmap.Windows1252, "iso88598e": charmap.ISO8859_8E, "cp819": charmap.Windows1252, "cp28605": charmap.ISO8859_15,
+	"latin9": charmap.ISO8859_15, "l9": charmap.ISO8859_15,
 	"latin10": charmap.ISO8859_16, "cp858": charmap.CodePage858,
 	"cp1047": charmap.CodePage1047, "cp037": charmap.CodePage037, "cp1140": charmap.CodePage1140,
 	"cp10000": charmap.Macintosh, "macroman": charmap.Macintosh, "maccyrillic": charmap.MacintoshCyrillic,
-	"cp932": japanese.ShiftJIS, "ms932": japanese.ShiftJIS, "sjis": japanese.ShiftJIS, "shiftjis": japanese.ShiftJIS, "mskanji": japanese.ShiftJIS,
+	"cp932": japanese.ShiftJIS, "ms932": japanese.ShiftJIS, "sjis": japanese.ShiftJIS, "shiftjis": japanese.ShiftJIS,
+	"mskanji":    japanese.ShiftJIS,
 	"windows31j": japanese.ShiftJIS, "shiftjis2004": japanese.ShiftJIS, "shiftjisx0213": japanese.ShiftJIS,
 	"eucjp": japanese.EUCJP, "ujis": japanese.EUCJP, "cp51932": japanese.EUCJP, "cp20932": japanese.EUCJP, "eucjpms": japanese.EUCJP,
 	"iso2022jp": japanese.ISO2022JP, "cp50220": japanese.ISO2022JP, "cp50221": japanese.ISO2022JP, "cp50222": japanese.ISO2022JP,
 	"iso2022jpms": japanese.ISO2022JP, "iso2022jp1": japanese.ISO2022JP, "iso2022jpext": japanese.ISO2022JP,
 	"cp936": simplifiedchinese.GBK, "ms936": simplifiedchinese.GBK, "gb": simplifiedchinese.GBK, "euccn": simplifiedchinese.GBK,
-	"eucgb2312cn": simplifiedchinese.GBK, "gb2312": simplifiedchinese.GBK, "gb231280": simplifiedchinese.GBK, "cp20936": simplifiedchinese.GBK,
-	"gbk": simplifiedchinese.GB18030, "cp54936": simplifiedchinese.GB18030, "hz": simplifiedchinese.HZGB2312, "hzgb": simplifiedchinese.HZGB2312,
+	"eucgb2312cn": simplifiedchinese.GBK, "gb2312": simplifiedchinese.GBK, "gb231280": simplifiedchinese.GBK,
+	"cp20936": simplifiedchinese.GBK,
+	"gbk":     simplifiedchinese.GB18030, "cp54936": simplifiedchinese.GB18030, "hz": simplifiedchinese.HZGB2312,
+	"hzgb":     simplifiedchinese.HZGB2312,
 	"hzgb2312": simplifiedchinese.HZGB2312, "cp52936": simplifiedchinese.HZGB2312,
 	"cp950": traditionalchinese.Big5, "ms950": traditionalchinese.Big5, "big5tw": traditionalchinese.Big5, "cp951": traditionalchinese.Big5,
-	"cp949": korean.EUCKR, "ms949": korean.EUCKR, "uhc": korean.EUCKR, "cp51949": korean.EUCKR, "ksx1001": korean.EUCKR, "ksc5601": korean.EUCKR,
-	"korean": korean.EUCKR, "iso2022kr": iso2022kr{}, "cp50225": iso2022kr{},
+	"cp949": korean.EUCKR, "ms949": korean.EUCKR, "uhc": korean.EUCKR, "cp51949": korean.EUCKR, "ksx1001": korean.EUCKR,
+	"ksc5601": korean.EUCKR,
+	"korean":  korean.EUCKR, "iso2022kr": iso2022kr{}, "cp50225": iso2022kr{},
 }
 
 var bigUTF16 = unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
@@ -92,7 +101,8 @@ func Lookup(name string) encoding.Encoding {
 
 // registered gives a charset by a name of browsers or of the registry. Browsers read ISO-8859-1 as windows-1252, which is what is meant.
 func registered(name string) encoding.Encoding {
-	if found, canonical := charset.Lookup(name); found != nil && canonical != "replacement" { // the second is one that browsers refuse to read
+	// A replacement stands for a charset that browsers refuse to read.
+	if found, canonical := charset.Lookup(name); found != nil && canonical != "replacement" {
 		return found
 	}
 	if found, err := ianaindex.IANA.Encoding(name); err == nil && found != nil {

@@ -1,9 +1,10 @@
 // Package maildir delivers messages into Maildirs: a directory a mailbox, a file a message.
 //
-// A message has the line ends of files, LF. It is written into tmp, synchronised, and moved into new; then new is synchronised. So a reader never sees a part of a message,
-// and what was reported as delivered survives a crash of the machine. The name of the file is made of the delivery, not of the moment: a
-// delivery that is repeated because its result was lost finds its file, and delivers nothing twice, as long as a reader has not moved the
-// file. Each step is made from the folder of the store, or of the mailbox, that was opened: links do not lead out of either.
+// A message has the line ends of files, LF. It is written into tmp, synchronised, and moved into new; then new is synchronised. So a
+// reader never sees a part of a message, and what was reported as delivered survives a crash of the machine. The name of the file is made
+// of the delivery, not of the moment: a delivery that is repeated because its result was lost finds its file, and delivers nothing twice,
+// as long as a reader has not moved the file. Each step is made from the folder of the store, or of the mailbox, that was opened: links do
+// not lead out of either.
 //
 // Source: spec/hub-transport.md section 12.1 and 15.3.
 package maildir

@@ -33,9 +33,9 @@ func (c *Connection) need(ctx context.Context, message *Message) error {
 	return nil
 }
 
-// SevenBit makes a message one without bytes above 127, for a host that does not know 8BITMIME: parts that have some become quoted-printable,
-// and words of the header encoded words. It fails with the errors of package downgrade where that cannot be; a message whose client has asked
-// for SMTPUTF8 is left as it is where its header is not in ASCII. Who signs a message calls it before.
+// SevenBit makes a message one without bytes above 127, for a host that does not know 8BITMIME: parts that have some become
+// quoted-printable, and words of the header encoded words. It fails with the errors of package downgrade where that cannot be; a message
+// whose client has asked for SMTPUTF8 is left as it is where its header is not in ASCII. Who signs a message calls it before.
 func SevenBit(ctx context.Context, message *Message) error {
 	header, body, err := beyondASCII(ctx, *message)
 	if err != nil || !header && !body {

@@ -75,7 +75,8 @@ func (d *Dispatcher) carry(ctx context.Context, batch Batch, carrier Carrier, wa
 		}
 		if isRated {
 			isRated = false
-			batch.Deliveries = d.permitted(ctx, Batch{Lease: batch.Lease, Hop: batch.Hop, Deliveries: batch.Deliveries[i:], under: batch.under}, way)
+			rest := Batch{Lease: batch.Lease, Hop: batch.Hop, Deliveries: batch.Deliveries[i:], under: batch.under}
+			batch.Deliveries = d.permitted(ctx, rest, way)
 			i = -1
 			continue
 		}

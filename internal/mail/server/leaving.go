@@ -19,8 +19,8 @@ import (
 const maximumLeavingHeader = 65 << 20
 
 // leavingCarrier does to messages what has to be done when they leave (spec section 11.4): first the fields go in which our own nodes
-// write to each other, and then DKIM signs what originates here, where there is a key of the domain in From. Another's message that only passes
-// through, by forwarding or a group, gets no signature: it would say that we wrote it.
+// write to each other, and then DKIM signs what originates here, where there is a key of the domain in From. Another's message that only
+// passes through, by forwarding or a group, gets no signature: it would say that we wrote it.
 type leavingCarrier struct {
 	send.Carrier
 	settings func() *settings

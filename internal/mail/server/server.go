@@ -326,7 +326,8 @@ func (s *Server) readSettings(ctx context.Context) (err error) {
 		return fmt.Errorf("use the configuration of mail: %w", err)
 	}
 	for left, err := range fresh.unusable {
-		s.config.Logger.Error("an object of the configuration cannot be used and is left out", "kind", left.kind, "object", left.name, "error", err)
+		s.config.Logger.Error("an object of the configuration cannot be used and is left out",
+			"kind", left.kind, "object", left.name, "error", err)
 	}
 	s.settings.Store(fresh)
 	s.directory.forget()

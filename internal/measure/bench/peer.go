@@ -50,7 +50,9 @@ func checkPeers(peers []Peer, taken ...string) error {
 }
 
 // start opens a pool for a peer's client and starts it. The function that comes back stops it, and waits for that.
-func (p Peer) start(ctx context.Context, d database, connections, workers int, work func(pool *pgxpool.Pool) WorkJob) (func() error, error) {
+func (p Peer) start(
+	ctx context.Context, d database, connections, workers int, work func(pool *pgxpool.Pool) WorkJob,
+) (func() error, error) {
 	pool, err := d.pool(ctx, connections)
 	if err != nil {
 		return nil, err

@@ -65,7 +65,8 @@ func (r *mailRun) parts(ctx context.Context) error {
 			r.mark("daemon killed")
 			r.faults.Killed = append(r.faults.Killed, time.Now())
 			r.daemons[0].Kill()
-			r.notice(fmt.Sprintf("A daemon (process %d) was killed. The other takes over what it had in its hands, when its leases are over: within %v.",
+			r.notice(fmt.Sprintf("A daemon (process %d) was killed. "+
+				"The other takes over what it had in its hands, when its leases are over: within %v.",
 				r.daemons[0].Process(), mailLease))
 			return nil
 		},

@@ -54,8 +54,8 @@ func Claim(
 	}
 	claimed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Claimed, err error) {
 		err = row.Scan(&c.Lease, &c.Item, &c.Lane, &c.MessageID, &c.NetworkMessageID, &c.Sender, &c.Return, &c.EnvelopeID, &c.Size, &c.Body,
-			&c.Content, &c.BodyHolder, &c.IsEightBit, &c.HasUTF8Addresses, &c.IsOriginating, &c.ReceivedAt, &c.Ordinals, &c.Addresses, &c.Notify, &c.Originals,
-			&c.ReturnPaths)
+			&c.Content, &c.BodyHolder, &c.IsEightBit, &c.HasUTF8Addresses, &c.IsOriginating, &c.ReceivedAt, &c.Ordinals, &c.Addresses, &c.Notify,
+			&c.Originals, &c.ReturnPaths)
 		return c, err
 	})
 	if err != nil {
