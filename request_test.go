@@ -231,6 +231,9 @@ func TestRequestHasALifetime(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
 	setUpServices(t, pool)
+	if _, err := pool.Exec(t.Context(), "select parley.create_route('nowhere', 'LOCAL', 'nowhere')"); err != nil {
+		t.Fatal(err)
+	}
 	var seconds float64
 	_, err := parley.Request(t.Context(), pool, parley.RequestMessage{FromService: "initiator", ToService: "nowhere"}, 300*time.Millisecond)
 	if !errors.Is(err, parley.ErrRequestTimeout) {

@@ -78,7 +78,7 @@ func TestRemoteServiceOfPriorityNeedNotExist(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
 	b.exec("select parley.create_broker_priority('remote', remote_service_name => '//far/away', priority_level => 9)")
-	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//far/away')")
+	handle := value[string](b.session, "select parley.begin_dialog('//test/Asker', '//far/away', allow_unknown_target => true)")
 	equal(b.session, 9, "select priority from parley.conversation_endpoints where conversation_handle = $1", handle)
 }
 

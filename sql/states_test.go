@@ -50,7 +50,7 @@ func TestStatesAllowAndForbid(t *testing.T) {
 			handle := b.oneOfEachState()[state]
 			sender := value[bool](b.session, "select is_initiator = 1 from parley.conversation_endpoints where conversation_handle = $1", handle)
 			service := map[bool]string{true: "//test/Asker", false: "//test/Answerer"}[sender]
-			group := b.groupOf(value[string](b.session, "select parley.begin_dialog($1, '//nowhere')", service))
+			group := b.groupOf(value[string](b.session, "select parley.begin_dialog($1, '//nowhere', allow_unknown_target => true)", service))
 			for _, step := range []struct {
 				number    int
 				statement string

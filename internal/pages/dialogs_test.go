@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -27,6 +29,12 @@ func TestTheDialogBetweenTwoDatabasesRunsAsThePageShowsIt(t *testing.T) {
 	}
 	orders, stock := parleytest.Database(t), parleytest.Database(t)
 	serve(t, "--dsn", parleytest.DSN(t, orders), "--dsn", parleytest.DSN(t, stock))
+	for _, pool := range []*pgxpool.Pool{orders, stock} {
+		parleytest.Until(t, "the daemon serves the databases", func() (leads bool) {
+			err := pool.QueryRow(t.Context(), "select leader is not null from parley._p_leader").Scan(&leads)
+			return err == nil && leads
+		})
+	}
 	sessions := map[string]*session{"-- in orders": newSession(t, orders), "-- in stock": newSession(t, stock)}
 	for _, b := range readBlocks(example) {
 		where, _, _ := strings.Cut(b.sql, "\n")
