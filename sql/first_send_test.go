@@ -98,6 +98,7 @@ func TestWhatChangesBetweenTwoDialogsOfASessionCounts(t *testing.T) {
 			b.exec("select parley.grant('RECEIVE', 'queue', 'Asking', $1), parley.grant('REFERENCES', 'contract', '//test/Work', $1)", sender)
 			b.afterwards("drop owned by " + quote(owner))
 			s := b.as(sender)
+			s.exec(unknownTargets)
 			s.send(s.dialog(), request, "before")
 			s.exec(beginAndSend)
 			b.exec(change.statement)

@@ -256,6 +256,7 @@ func TestGetConversationIsKeptForItsAnswers(t *testing.T) {
 func TestGetConversationGivesNoneThatIsOver(t *testing.T) {
 	t.Parallel()
 	b := newWorld(t)
+	b.exec(unknownTargets)
 	for name, end := range map[string]func(handle string){
 		"ended here":   func(handle string) { b.end(handle) },
 		"ended there":  func(handle string) { b.end(b.farHandle(handle)) },

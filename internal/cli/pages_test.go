@@ -60,7 +60,7 @@ func TestThePagesNameCommandsAndFlagsThatExist(t *testing.T) {
 				if strings.HasPrefix(found[1], "is ") { // a message that begins with the schema's name
 					continue
 				}
-				cmd, rest := commandOf(newRootCommand(&app{}), strings.Fields(found[1]))
+				cmd, rest := commandOf(rootWithCompletion(), strings.Fields(found[1]))
 				if cmd == nil {
 					t.Errorf("%s: %q names no command", filepath.Base(name), line)
 					continue
@@ -113,4 +113,11 @@ func hasFlag(cmd *cobra.Command, name string) bool {
 		return cmd.Flags().ShorthandLookup(name) != nil || cmd.InheritedFlags().ShorthandLookup(name) != nil || name == "h"
 	}
 	return cmd.Flags().Lookup(name) != nil || cmd.InheritedFlags().Lookup(name) != nil || name == "help"
+}
+
+// rootWithCompletion has the command that Cobra adds when a command line is run.
+func rootWithCompletion() *cobra.Command {
+	root := newRootCommand(&app{})
+	root.InitDefaultCompletionCmd()
+	return root
 }

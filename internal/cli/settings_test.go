@@ -64,7 +64,7 @@ func TestCommandAndDaemonWorkUnderChangedSettings(t *testing.T) {
 			}
 			runParley(t, "mail", "apply", configuration, "--dsn", dsn)
 
-			d := startDaemon(t, leads, "--mail", "--dsn", dsn)
+			d := startDaemon(t, leads, "--mail", "--mail-folders", folder, "--dsn", dsn)
 			runParley(t, "mail", "send", "--from", "ann@example.org", "--to", "ann@example.org", "--subject", "Grüße", "Hallo", "--dsn", dsn)
 			s.send(1, 20)
 			s.await("select not exists (select from parley_mail._p_message)")

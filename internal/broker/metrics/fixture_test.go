@@ -141,7 +141,7 @@ func (b *fixture) services() {
 
 func (b *fixture) dialog(to string) parley.UUID {
 	b.Helper()
-	handle, err := parley.BeginDialog(b.Context(), b.pool, "ping", to)
+	handle, err := parley.BeginDialog(b.Context(), b.pool, "ping", to, parley.ToUnknownTarget())
 	if err != nil {
 		b.Fatal(err)
 	}

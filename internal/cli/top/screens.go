@@ -113,7 +113,7 @@ func conversationTable(conversations []parley.ConversationActivity) table {
 		{title: "STATE", rank: 3},
 		{title: "WAITING", isNumber: true, rank: 1},
 		{title: "OLDEST", isNumber: true, rank: 1},
-		{title: "LOCKED BY", most: 60},
+		{title: "LOCKED BY", most: 30},
 	}}
 	for _, c := range conversations {
 		count := count(c.WaitingMessages, false)
@@ -151,14 +151,17 @@ func lockHolder(c parley.ConversationActivity) string {
 	case c.Holder == nil:
 		return fmt.Sprintf("%d, which has just ended", *c.LockedBy)
 	}
+	// A narrow screen cuts the end: the screen of sessions has all of it.
 	text := fmt.Sprintf("%d %s", *c.LockedBy, c.Holder.Role)
+	if c.Holder.IsHidden {
+		text += ", state hidden: needs pg_read_all_stats"
+	} else {
+		text += " " + c.Holder.State + " " + Age(c.Holder.TransactionSeconds)
+	}
 	if c.Holder.ApplicationName != "" {
 		text += " (" + c.Holder.ApplicationName + ")"
 	}
-	if c.Holder.IsHidden {
-		return text + ", state hidden: needs pg_read_all_stats"
-	}
-	return text + " " + c.Holder.State + " " + Age(c.Holder.TransactionSeconds)
+	return text
 }
 
 func waitTable(sessions []parley.SessionActivity) table {

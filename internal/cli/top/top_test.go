@@ -235,7 +235,7 @@ func TestConversationsShowWhichSessionLocksThem(t *testing.T) {
 	}
 	p.press("tab")
 	handle := taken[0].ConversationHandle.String()
-	if line := p.line(handle); !strings.HasPrefix(line, handle+" shop Shop Web CO 1 ") || !strings.HasSuffix(line, " "+pid) {
+	if line := p.line(handle); !strings.HasPrefix(line, handle+" shop Shop Web CO 1 ") || !strings.Contains(line, " "+pid+" postgres ") {
 		t.Errorf("conversation: %q, locked by %s", line, pid)
 	}
 	p.press("tab")

@@ -54,7 +54,8 @@ func TestExportedMessageIsReplayedWithItsParameters(t *testing.T) {
 			Notify: rapid.SampledFrom([]string{"", "NEVER", "SUCCESS,DELAY"}).Draw(t, "notify"),
 		}
 	})
-	folder := &pickup.Folder{Path: t.TempDir(), IsReplay: true, FQDN: "mx", Spool: spool.New(t.TempDir(), 1<<10, 1<<20), Log: slog.New(slog.DiscardHandler), PerMinute: 1 << 30}
+	path := t.TempDir()
+	folder := &pickup.Folder{Path: path, Open: func() (*os.Root, error) { return os.OpenRoot(path) }, IsReplay: true, FQDN: "mx", Spool: spool.New(t.TempDir(), 1<<10, 1<<20), Log: slog.New(slog.DiscardHandler), PerMinute: 1 << 30}
 	rapid.Check(t, func(rt *rapid.T) {
 		want := parameters{
 			Sender: "ann@example.org", Return: rapid.SampledFrom([]string{"", "FULL", "HDRS"}).Draw(rt, "return"),
