@@ -42,4 +42,4 @@ for ARCH in "${architectures[@]}"; do
   cp "$STAGE/parley" "$dist/parley_${VERSION}_linux_$ARCH"
   cp "$STAGE/parley.cdx.json" "$dist/parley_${VERSION}_linux_$ARCH.cdx.json"
 done
-(cd "$dist" && sha256sum parley[-_]"$VERSION"* >SHA256SUMS)
+(cd "$dist" && sha256sum parley[-_]* >SHA256SUMS)
