@@ -14,7 +14,8 @@ import (
 //
 // The role needs the CREATE privilege on the database, nothing more; it becomes the owner of the schema.
 //
-// Errors: [ErrUpgradeNeeded] and [ErrReleaseTooOld] when another version is installed, [ErrOtherBuild], [ErrForeignSchema], [ErrUntrustedSchema].
+// Errors: [ErrUpgradeNeeded] and [ErrReleaseTooOld] when another version is installed, [ErrOtherBuild], [ErrForeignSchema],
+// [ErrUntrustedSchema].
 func Install(ctx context.Context, conn *pgx.Conn) error {
 	return currentDefinition().install(ctx, conn)
 }

@@ -23,8 +23,8 @@ var (
 
 	// ErrOtherBuild means that a build of code that was never released has installed the schema, and that it is not that of this package
 	// although it has the same version. No migration leads from one to the other.
-	ErrOtherBuild = errors.New("schema parley was installed by another build of this version, which is not released, and cannot be upgraded: " +
-		"use the build that installed it, or lose its data with parley uninstall --force and run parley install")
+	ErrOtherBuild = errors.New("schema parley was installed by another build of this version, which is not released, " +
+		"and cannot be upgraded: use the build that installed it, or lose its data with parley uninstall --force and run parley install")
 
 	// ErrInstallationHeld means that another session has held the lock of changes to the schema for too long. Any role can.
 	ErrInstallationHeld = errors.New("another session holds the lock of changes to schema parley")

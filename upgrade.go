@@ -70,6 +70,7 @@ func (d definition) applyOver(ctx context.Context, tx pgx.Tx, version int) error
 
 func (d definition) versionUpdate() sqlFile {
 	return sqlFile{name: "version", text: fmt.Sprintf(
-		"update parley._p_installation set schema_version = %d, release = '%s', oldest_client_version = %d, fingerprint = '%s', upgraded_at = now();\n",
+		"update parley._p_installation set schema_version = %d, release = '%s', oldest_client_version = %d, "+
+			"fingerprint = '%s', upgraded_at = now();\n",
 		d.version, d.release, d.oldestClient, d.fingerprint())}
 }

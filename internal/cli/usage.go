@@ -64,9 +64,10 @@ func listed(names, conjunction string) string {
 
 // How the library refuses a duration: without any unit, with one that it does not know, and in no form that it knows.
 var (
-	unitless     = regexp.MustCompile(`^invalid argument "([0-9.]+)" for "(?:-\w, )?--([\w-]+)" flag: time: missing unit in duration`)
-	unknownUnit  = regexp.MustCompile(`^invalid argument ("[^"]*") for "(?:-\w, )?--([\w-]+)" flag: time: unknown unit ("[^"]*") in duration`)
-	noDuration   = regexp.MustCompile(`^invalid argument ("[^"]*") for "(?:-\w, )?--([\w-]+)" flag: time: (?:invalid|missing unit in) duration`)
+	unitless    = regexp.MustCompile(`^invalid argument "([0-9.]+)" for "(?:-\w, )?--([\w-]+)" flag: time: missing unit in duration`)
+	unknownUnit = regexp.MustCompile(`^invalid argument ("[^"]*") for "(?:-\w, )?--([\w-]+)" flag: time: unknown unit ("[^"]*") in duration`)
+	noDuration  = regexp.MustCompile(`^invalid argument ("[^"]*") for "(?:-\w, )?--([\w-]+)" flag: ` +
+		`time: (?:invalid|missing unit in) duration`)
 	durationForm = "write a number with ms, s, m or h behind it, such as 90s, 1h30m or, for a day, 24h"
 )
 

@@ -1,8 +1,8 @@
 //go:build unix
 
 // Package hostfolders opens what a configuration in the database names on the daemon's host: folders, files and sockets. Whoever may change
-// the configuration is not for that reason allowed what the daemon's user may do there. So the operator of the host says below which folders
-// it may be, and each step is made from the folder that was opened (openat): a link cannot lead out, whenever it was put there.
+// the configuration is not for that reason allowed what the daemon's user may do there. So the operator of the host says below which
+// folders it may be, and each step is made from the folder that was opened (openat): a link cannot lead out, whenever it was put there.
 package hostfolders
 
 import (
@@ -37,8 +37,8 @@ func (e *NotPermittedError) Error() string {
 // Is is whether an error is what this one is.
 func (e *NotPermittedError) Is(target error) bool { return target == ErrNotPermitted }
 
-// Permit permits folders, given by full paths. They are there, and nobody else than the daemon's user and root can put another folder in the
-// place of one: that user would decide what is permitted.
+// Permit permits folders, given by full paths. They are there, and nobody else than the daemon's user and root can put another folder in
+// the place of one: that user would decide what is permitted.
 func Permit(paths ...string) (*Folders, error) {
 	f := &Folders{}
 	for _, path := range paths {

@@ -32,8 +32,8 @@ func LogCause(log *slog.Logger, err error) {
 	}
 }
 
-// ReadFile reads a file of certificates or of a key that the configuration names, below some folders. The path may be anything: a pipe keeps
-// nobody waiting, and a device without an end is not read. An error is a *FileError, or that of a path which is not permitted.
+// ReadFile reads a file of certificates or of a key that the configuration names, below some folders. The path may be anything: a pipe
+// keeps nobody waiting, and a device without an end is not read. An error is a *FileError, or that of a path which is not permitted.
 func ReadFile(folders *hostfolders.Folders, path string) ([]byte, error) {
 	if err := folders.Check(path); err != nil {
 		return nil, err

@@ -75,8 +75,8 @@ func (a *accounts) isAccountLocked(user string, source netip.Prefix, now time.Ti
 	return !isKnown || now.Sub(at) > knownSourceTime
 }
 
-// mayAuthenticate reports whether neither a source nor an account has failed too often. It is asked before a password is verified, which may
-// take long, and again when one was right.
+// mayAuthenticate reports whether neither a source nor an account has failed too often. It is asked before a password is verified, which
+// may take long, and again when one was right.
 func (a *accounts) mayAuthenticate(user string, source netip.Prefix, now time.Time) bool {
 	return !a.isLockedOut(source, now) && !a.isAccountLocked(user, source, now)
 }

@@ -52,7 +52,8 @@ func (m *MailboxCarrier) Connect(ctx context.Context, hop Hop) (Way, error) {
 		return nil, &OpenError{Result{Enhanced: "4.3.5", Text: fmt.Sprintf("the mailbox store %s is gone", hop.Connector), HostFailed: true}}
 	case store.Address != "":
 		opened, err := Open(ctx, Target{
-			Host: hop.Connector, Network: store.Network, Address: store.Address, Dial: store.Dial, LMTP: true, TLS: TLSPolicy{Mode: TLSOff}, Hello: store.Hello,
+			Host: hop.Connector, Network: store.Network, Address: store.Address, Dial: store.Dial,
+			LMTP: true, TLS: TLSPolicy{Mode: TLSOff}, Hello: store.Hello,
 			Recipients: cmp.Or(store.Recipients, 1), Timeouts: store.Timeouts,
 		})
 		if err != nil {

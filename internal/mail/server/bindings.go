@@ -9,8 +9,8 @@ import (
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
 
-// bound is a configuration whose connectors keep, of their bindings, those that this daemon is to listen on. None given means all. One that no
-// connector has is an error beside it.
+// bound is a configuration whose connectors keep, of their bindings, those that this daemon is to listen on. None given means all. One that
+// no connector has is an error beside it.
 func bound(configuration *receive.Configuration, only []netip.AddrPort) (*receive.Configuration, error) {
 	if len(only) == 0 {
 		return configuration, nil

@@ -98,7 +98,7 @@ func TestFolderOutsideIsNotTouched(t *testing.T) {
 	p.findings("pickup folder later, pickup folder outside, pickup folder up, replay folder outside")
 	p.put(filepath.Join(pickup, "mine.eml"), fmt.Sprintf(draft, "inside again"))
 	p.await("the file inside", func() bool { return len(p.inbox()) == 2 })
-	time.Sleep(1500 * time.Millisecond) // longer than a poll of what must not be polled
+	time.Sleep(1500 * time.Millisecond) //nolint:forbidigo // longer than a poll of what must not be polled
 	if got := p.names(p.outside); !slices.Equal(got, left) {
 		t.Errorf("outside were %q, and are %q", left, got)
 	}

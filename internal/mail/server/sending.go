@@ -88,40 +88,20 @@ type sending struct {
 
 // sending reads send connectors. Resolvers of the configuration that is in use are used on, with what they know.
 func (r reading) sending(all *settings, connectors map[string]sendConnector) (*sending, error) {
-	leaveOut := func(name string, err error) error { return r.leaveOut(all, "send connector", name, err) }
 	s := &sending{
 		connectors: make(map[string]send.Connector), leaving: make(map[string]leaving), nodes: make(map[string][]string),
 		kinds: make(map[string]string), resolvers: make(map[string]*nexthop.Resolver), certificates: make(map[string]receive.CertificateFiles),
 	}
 	for name, written := range connectors {
-		connector, err := written.connector(all.fqdn)
-		if err == nil && written.Enabled && r.isOurs(written.Nodes) {
-			err = r.folders.Check(written.Certificate, written.CertificateKey)
-		}
+		connector, err := r.connector(written, all.fqdn, s.resolvers)
 		if err != nil {
-			if err := leaveOut(name, err); err != nil {
+			if err := r.leaveOut(all, "send connector", name, err); err != nil {
 				return nil, err
 			}
 			if errors.Is(err, hostfolders.ErrNotPermitted) {
 				all.passed = append(all.passed, written.Routing+"/"+name+"/")
 			}
 			continue
-		}
-		connector.RootCAs = r.roots
-		if servers := strings.Join(written.DNSServers, " "); servers != "" {
-			resolver := s.resolvers[servers]
-			if resolver == nil && r.used != nil {
-				resolver = r.used.sending.resolvers[servers]
-			}
-			if resolver == nil {
-				if resolver, err = nexthop.New(nexthop.Config{Servers: withPorts(written.DNSServers, "53")}); err != nil {
-					if err := leaveOut(name, err); err != nil {
-						return nil, err
-					}
-					continue
-				}
-			}
-			s.resolvers[servers], connector.Resolver = resolver, resolver
 		}
 		s.connectors[name] = connector
 		s.leaving[name] = leaving{signs: written.Sign, keeps: message.Trusted{
@@ -140,6 +120,47 @@ func (r reading) sending(all *settings, connectors map[string]sendConnector) (*s
 		}
 	}
 	return s, nil
+}
+
+// connector makes a connector of what is written, with its resolver where it has name servers of its own. An error is why it cannot be
+// used.
+func (r reading) connector(written sendConnector, fqdn string, resolvers map[string]*nexthop.Resolver) (send.Connector, error) {
+	connector, err := written.connector(fqdn)
+	if err == nil && written.Enabled && r.isOurs(written.Nodes) {
+		err = r.folders.Check(written.Certificate, written.CertificateKey)
+	}
+	if err != nil {
+		return send.Connector{}, err
+	}
+	connector.RootCAs = r.roots
+	if strings.Join(written.DNSServers, " ") == "" {
+		return connector, nil
+	}
+	resolver, err := r.resolver(written.DNSServers, resolvers)
+	if err != nil {
+		return send.Connector{}, err
+	}
+	connector.Resolver = resolver
+	return connector, nil
+}
+
+// resolver is the one that asks some name servers: that of a connector before, that of the configuration in use, or a new one. It is added
+// to the resolvers.
+func (r reading) resolver(servers []string, resolvers map[string]*nexthop.Resolver) (*nexthop.Resolver, error) {
+	key := strings.Join(servers, " ")
+	resolver := resolvers[key]
+	if resolver == nil && r.used != nil {
+		resolver = r.used.sending.resolvers[key]
+	}
+	if resolver == nil {
+		made, err := nexthop.New(nexthop.Config{Servers: withPorts(servers, "53")})
+		if err != nil {
+			return nil, err
+		}
+		resolver = made
+	}
+	resolvers[key] = resolver
+	return resolver, nil
 }
 
 // passedBy are the beginnings of queues whose connectors or stores are used by other daemons than this one, which has some names.

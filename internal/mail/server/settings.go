@@ -62,8 +62,8 @@ type reading struct {
 }
 
 // leaveOut decides what becomes of an object that cannot be used: a daemon that has no configuration yet leaves it out and starts; one
-// that has keeps to that, and the error is why. It leaves out always what its operator does not permit, which is no fault of the object, and
-// goes on leaving out what it left out before: the rest of the configuration does not wait for either.
+// that has keeps to that, and the error is why. It leaves out always what its operator does not permit, which is no fault of the object,
+// and goes on leaving out what it left out before: the rest of the configuration does not wait for either.
 func (r reading) leaveOut(s *settings, kind, name string, err error) error {
 	of := object{kind, name}
 	if r.used != nil && r.used.unusable[of] == nil && !errors.Is(err, hostfolders.ErrNotPermitted) {
@@ -212,6 +212,7 @@ func (w mailboxStore) store(fqdn string, folders *hostfolders.Folders) (send.Mai
 		}
 	}
 	return send.MailboxStore{
-		Network: network, Address: address, Dial: folders.Dial, Hello: fqdn, Recipients: w.MaxRecipients, FullIsPermanent: w.FullIsPermanent, Limits: limits,
+		Network: network, Address: address, Dial: folders.Dial, Hello: fqdn,
+		Recipients: w.MaxRecipients, FullIsPermanent: w.FullIsPermanent, Limits: limits,
 	}, nil
 }

@@ -17,7 +17,9 @@ import (
 // Lead renews the lease of the daemon that holds a term, or takes over when nobody leads; term is 0 for a daemon that has
 // not led yet. Databases is how many the daemon serves, this one among them, or 0 when that is not known. It returns the term to use
 // from now on, or false when another daemon leads.
-func Lead(ctx context.Context, db pgdb.DB, name string, term int64, lease time.Duration, databases int) (newTerm int64, leads bool, err error) {
+func Lead(
+	ctx context.Context, db pgdb.DB, name string, term int64, lease time.Duration, databases int,
+) (newTerm int64, leads bool, err error) {
 	var given *int64
 	err = db.QueryRow(ctx, "select parley._p_lead($1::text, $2::bigint, $3::integer, nullif($4::integer, 0) > 1)",
 		name, term, lease.Milliseconds(), databases).Scan(&given)
