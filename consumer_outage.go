@@ -15,8 +15,11 @@ type outage struct {
 	over chan struct{} // nil while nobody has found the database away
 }
 
-// isOutage reports whether the database could not be reached.
+// isOutage reports whether the database could not be reached. A handler that could not reach another one has failed, and is no outage.
 func isOutage(err error) bool {
+	if _, ofHandler := errors.AsType[*handlerError](err); ofHandler {
+		return false
+	}
 	_, isAway := errors.AsType[*pgconn.ConnectError](err)
 	return isAway
 }
