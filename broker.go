@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/parley-broker/parley/internal/pgdb"
+	"github.com/parley-broker/parley/internal/trusted"
 )
 
 // The values of [Broker.State].
@@ -41,13 +41,14 @@ type Broker struct {
 // [ErrUpgradeNeeded] when the schema is older than this package; [ErrReleaseTooOld] when it is so much newer that it no longer
 // serves programs of this version.
 func Attach(ctx context.Context, db DB) (Broker, error) {
-	return currentDefinition().attach(ctx, db)
+	return attach(ctx, db, SchemaVersion)
 }
 
-func (d definition) attach(ctx context.Context, db DB) (Broker, error) {
+// attach is Attach of a program that knows a version of the schema.
+func attach(ctx context.Context, db DB, known int) (Broker, error) {
 	var b Broker
 	var oldestClient int
-	if err := requireTrust(ctx, db, useTheSchema); err != nil {
+	if err := trusted.Require(ctx, db, trusted.ToUse); err != nil {
 		return b, fmt.Errorf("attach to the broker: %w", err)
 	}
 	err := db.QueryRow(ctx, `
@@ -65,56 +66,11 @@ func (d definition) attach(ctx context.Context, db DB) (Broker, error) {
 	switch {
 	case err != nil:
 		return Broker{}, fmt.Errorf("attach to the broker: %w", err)
-	case b.SchemaVersion < d.version:
-		return b, fmt.Errorf("attach to the broker: %w (version %d, needed %d)", ErrUpgradeNeeded, b.SchemaVersion, d.version)
-	case oldestClient > d.version:
+	case b.SchemaVersion < known:
+		return b, fmt.Errorf("attach to the broker: %w (version %d, needed %d)", ErrUpgradeNeeded, b.SchemaVersion, known)
+	case oldestClient > known:
 		return b, fmt.Errorf("attach to the broker: %w (version %d, made for programs that know version %d at least; this one knows %d)",
-			ErrReleaseTooOld, b.SchemaVersion, oldestClient, d.version)
+			ErrReleaseTooOld, b.SchemaVersion, oldestClient, known)
 	}
 	return b, nil
-}
-
-// EnableBroker enables the broker of a database under the id it has, and delivers what has waited meanwhile.
-//
-// Errors: an [Error] with number 5061 when open transactions keep it from being switched, 9772 when the database is a
-// copy whose original is on the same server, 15151 for others than administrators.
-func EnableBroker(ctx context.Context, db DB) error {
-	if _, err := db.Exec(ctx, "select parley.enable_broker()"); err != nil {
-		return pgdb.StatementError(err, "enable the broker")
-	}
-	return nil
-}
-
-// DisableBroker stops delivery and activation. What is sent from now on waits in the transmission queue.
-//
-// Errors: an [Error] with number 5061 or 15151, as [EnableBroker].
-func DisableBroker(ctx context.Context, db DB) error {
-	if _, err := db.Exec(ctx, "select parley.disable_broker()"); err != nil {
-		return pgdb.StatementError(err, "disable the broker")
-	}
-	return nil
-}
-
-// NewBroker gives the broker of a database a new id, enables it, and removes all conversations and messages without
-// a message to the far sides: for a copy that is to live beside its original.
-//
-// Errors: an [Error] with number 5061 or 15151, as [EnableBroker], or 9775 when the database is read-only.
-func NewBroker(ctx context.Context, db DB) (UUID, error) {
-	var id UUID
-	if err := db.QueryRow(ctx, "select parley.new_broker()").Scan(&id); err != nil {
-		return UUID{}, pgdb.StatementError(err, "make a new broker")
-	}
-	return id, nil
-}
-
-// ErrorBrokerConversations enables the broker under the id it has and ends every conversation with an Error message,
-// for a database that was brought back to an older moment. It returns how many sides of conversations got one.
-//
-// Errors: as [EnableBroker].
-func ErrorBrokerConversations(ctx context.Context, db DB) (int, error) {
-	var informed int
-	if err := db.QueryRow(ctx, "select parley.error_broker_conversations()").Scan(&informed); err != nil {
-		return 0, pgdb.StatementError(err, "end all conversations with an error")
-	}
-	return informed, nil
 }

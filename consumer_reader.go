@@ -56,7 +56,7 @@ func (execution *consumerExecution) read(ctx, work context.Context, number int) 
 		}
 		if err != nil || len(turn.givenBack) > 0 {
 			failures++
-			pause(ctx, execution.settle(ctx, work, logger, turn.givenBack, err, failures))
+			_ = backoff.Wait(ctx, execution.settle(ctx, work, logger, turn.givenBack, err, failures))
 			continue
 		}
 		if !turn.foundNothing {
@@ -283,14 +283,4 @@ func (execution *consumerExecution) judge(ctx, work context.Context, logger *slo
 		logger.Error("nothing could be received", "error", err, "retry_in", retry)
 	}
 	return retry
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

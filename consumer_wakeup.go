@@ -139,7 +139,7 @@ func (w *wakeUps) listen(ctx context.Context) {
 	listening.Go(func() { w.notifier.Run(ctx) })
 	defer listening.Wait()
 	for ctx.Err() == nil {
-		pause(ctx, backoff.Jitter(w.execution.PollInterval, 0.2))
+		_ = backoff.Wait(ctx, backoff.Jitter(w.execution.PollInterval, 0.2))
 		w.next.Notify()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/internal/pgdb"
+	"github.com/parley-broker/parley/internal/trusted"
 )
 
 // The values of [Finding.Level], the gravest first, and of [Finding.Part].
@@ -85,7 +86,7 @@ func cureThere(cure *string, database string) *string {
 // Errors: an [Error] with number 15151 for others than administrators of either; [ErrUntrustedSchema] and [ErrNotInstalled]
 // of the far database.
 func DiagnoseDialog(ctx context.Context, near, far DB, fromService, toService, contract string, filter DiagnosisFilter) ([]Finding, error) {
-	if err := requireTrust(ctx, far, useTheSchema); err != nil {
+	if err := trusted.Require(ctx, far, trusted.ToUse); err != nil {
 		return nil, fmt.Errorf("the far database: %w", err)
 	}
 	var database string

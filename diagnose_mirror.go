@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/internal/pgdb"
+	"github.com/parley-broker/parley/internal/trusted"
 )
 
 // databasePlace is which database of which server something is.
@@ -58,7 +59,7 @@ func DiagnoseMirror(ctx context.Context, db, mirror, other DB, fromService, toSe
 		if each == nil {
 			continue
 		}
-		if err := requireTrust(ctx, each, useTheSchema); err != nil {
+		if err := trusted.Require(ctx, each, trusted.ToUse); err != nil {
 			return nil, err
 		}
 	}

@@ -63,7 +63,10 @@ func (d Definition) ServesProgramsFrom(oldest Definition) Definition {
 	return d
 }
 
-func (d Definition) Attach(ctx context.Context, db DB) (Broker, error) { return d.d.attach(ctx, db) }
+// AttachKnowing is Attach of a program that knows a version of the schema.
+func AttachKnowing(ctx context.Context, db DB, version int) (Broker, error) {
+	return attach(ctx, db, version)
+}
 
 // DiagnoseConnectionAt is DiagnoseConnection on a machine whose clock shows something else.
 func DiagnoseConnectionAt(ctx context.Context, conn *pgx.Conn, now func() time.Time) ([]Finding, bool, error) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/trusted"
 )
 
 // Install creates the schema parley in the connection's database, in one transaction. It does nothing when the schema
@@ -22,7 +24,7 @@ func Install(ctx context.Context, conn *pgx.Conn) error {
 
 func (d definition) install(ctx context.Context, conn *pgx.Conn) error {
 	err := changeSchema(ctx, conn, func(tx pgx.Tx) error {
-		installed, err := readInstallation(ctx, tx, changeTheSchema)
+		installed, err := readInstallation(ctx, tx, trusted.ToChange)
 		if errors.Is(err, ErrNotInstalled) {
 			return d.create(ctx, tx)
 		}

@@ -9,11 +9,18 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley/internal/trusted"
 )
 
 var (
 	// ErrNotInstalled means that the database has no schema parley.
-	ErrNotInstalled = errors.New("schema parley is not installed: run parley install")
+	ErrNotInstalled = trusted.ErrNotInstalled
+
+	// ErrUntrustedSchema means that the schema parley, or something in it, belongs to a role whose code must not run with the
+	// rights of this connection, or that it is not what Parley makes. Anybody with CREATE on the database can make a schema of that
+	// name; what its owner puts into it runs with the rights of whoever uses it, and SET ROLE takes nothing of them away.
+	ErrUntrustedSchema = trusted.ErrUntrustedSchema
 
 	// ErrUpgradeNeeded means that the schema in the database is older than this package.
 	ErrUpgradeNeeded = errors.New("schema parley is older than this release: run parley upgrade")
@@ -36,7 +43,7 @@ var (
 	ErrMayNotCreate = errors.New("the role may not create schemas in this database")
 
 	// ErrNotOwner means that what was asked for is for the owner of the schema and the members of that role.
-	ErrNotOwner = errors.New("this is for the owner of schema parley")
+	ErrNotOwner = trusted.ErrNotOwner
 
 	// ErrForeignSchema means that the database has a schema parley that Parley did not make.
 	ErrForeignSchema = errors.New("schema parley exists but was not installed by Parley: rename or drop it first")
@@ -60,7 +67,7 @@ type installation struct {
 // readInstallation returns ErrNotInstalled or ErrForeignSchema when there is nothing to read, and ErrUntrustedSchema when it must not be
 // read. From then on the transaction acts as the schema's owner, when the connection is one that may: a superuser creates nothing
 // as himself in a schema of another superuser.
-func readInstallation(ctx context.Context, tx pgx.Tx, use schemaUse) (installation, error) {
+func readInstallation(ctx context.Context, tx pgx.Tx, use trusted.Use) (installation, error) {
 	var in installation
 	var isOurs, hasFingerprint bool
 	// To the end of the transaction: none of the functions and operators below is to be found in a schema of somebody else. What is
@@ -69,7 +76,7 @@ func readInstallation(ctx context.Context, tx pgx.Tx, use schemaUse) (installati
 	if _, err := tx.Exec(ctx, pin, pgx.QueryExecModeExec); err != nil {
 		return in, fmt.Errorf("pin the search path: %w", err)
 	}
-	if err := requireTrustToRead(ctx, tx, use); err != nil {
+	if err := trusted.RequireToRead(ctx, tx, use); err != nil {
 		return in, err
 	}
 	err := tx.QueryRow(ctx, `
@@ -112,8 +119,6 @@ func readInstallation(ctx context.Context, tx pgx.Tx, use schemaUse) (installati
 	}
 	return in, nil
 }
-
-const insufficientPrivilege = "42501"
 
 // actAsOwner makes what the transaction creates belong to the owner of the schema, whoever of its members asks.
 func (in installation) actAsOwner(ctx context.Context, tx pgx.Tx) error {

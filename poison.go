@@ -140,18 +140,3 @@ func discardPoison(ctx context.Context, db DB, handle UUID, arguments string, va
 	}
 	return messages, nil
 }
-
-// RecordFailure reports that a transaction that had received from conversations has failed, and why. Call it after the
-// rollback, outside of that transaction. A failure that is reported is counted at once, and its text is there for whoever
-// inspects what is set aside; one that is not is counted when its message is received again. A [Consumer] reports by itself.
-//
-// Conversations that are gone, or of queues that the role may not receive from, are passed over.
-func RecordFailure(ctx context.Context, db DB, failure error, handles ...UUID) error {
-	sqlstate, text := pgdb.DescribeFailure(failure)
-	_, err := db.Exec(ctx, `
-		select parley.record_failure(h.handle, $2, $3) from unnest($1::text::uuid[]) as h (handle)`, arrayLiteral(handles), sqlstate, text)
-	if err != nil {
-		return pgdb.StatementError(err, "record a failure")
-	}
-	return nil
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
@@ -83,7 +84,7 @@ func RetryPoisonAtRate(
 			break
 		}
 		if perSecond > 0 && conversations != limit {
-			pause(ctx, time.Until(start.Add(time.Duration(float64(conversations)/perSecond*float64(time.Second)))))
+			_ = backoff.Wait(ctx, time.Until(start.Add(time.Duration(float64(conversations)/perSecond*float64(time.Second)))))
 		}
 		if ctx.Err() != nil {
 			return conversations, fmt.Errorf("retry poison: %w", ctx.Err())

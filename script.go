@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/parley-broker/parley/internal/trusted"
 )
 
 // Script returns what [Install] does as one plain SQL script, for people who install with tools of their own.
@@ -17,7 +19,7 @@ func (d definition) script() string {
 	fmt.Fprintf(&script, scriptHead, d.release, d.version)
 	script.WriteString("begin;\n" + settings)
 	fmt.Fprintf(&script, "select pg_advisory_xact_lock(%d);\n\n", int64(installationLock))
-	script.WriteString("-- Nothing that somebody else has made is taken for ours.\n" + requireTrustSQL() + "\n")
+	script.WriteString("-- Nothing that somebody else has made is taken for ours.\n" + trusted.SQL() + "\n")
 	for _, file := range slices.Concat(d.files, []sqlFile{d.versionRow()}) {
 		fmt.Fprintf(&script, "-- %s\n\n%s\n", file.name, strings.TrimSpace(file.text)+"\n")
 	}

@@ -97,18 +97,3 @@ func DiscardMessage(ctx context.Context, db DB, queue string, messageID int64) (
 	}
 	return message, nil
 }
-
-// RecordMessageFailure reports why a transaction that had taken one message from a simple queue failed. A [SimpleConsumer] does it;
-// a program that takes by hand calls it after the rollback. It returns false when the message is gone.
-//
-// Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or 8402 when the queue is not simple.
-func RecordMessageFailure(ctx context.Context, db DB, queue string, messageID int64, failure error) (bool, error) {
-	sqlstate, text := pgdb.DescribeFailure(failure)
-	var isRecorded bool
-	err := db.QueryRow(ctx, "select parley.record_message_failure($1::text, $2, $3, $4)", queue, messageID, sqlstate, text).
-		Scan(&isRecorded)
-	if err != nil {
-		return false, pgdb.StatementError(err, "record a failure of a message of queue "+queue)
-	}
-	return isRecorded, nil
-}

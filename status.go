@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/trusted"
 )
 
 // Status reports what is installed in a database, and what this package would install.
@@ -57,7 +59,7 @@ func (d definition) status(ctx context.Context, conn *pgx.Conn) (Status, error) 
 	// READ COMMITTED, so that the catalogs are checked as they are now, not as an older snapshot has them.
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-		found, err := readInstallation(ctx, tx, changeTheSchema)
+		found, err := readInstallation(ctx, tx, trusted.ToChange)
 		if errors.Is(err, ErrNotInstalled) {
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley/internal/trusted"
 	"github.com/parley-broker/parley/sql"
 )
 
@@ -22,7 +23,7 @@ var ErrInUse = errors.New("schema parley is in use")
 // Errors: [ErrInUse], [ErrForeignSchema], [ErrUntrustedSchema].
 func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
 	err := changeSchema(ctx, conn, func(tx pgx.Tx) error {
-		found, err := readInstallation(ctx, tx, changeTheSchema)
+		found, err := readInstallation(ctx, tx, trusted.ToChange)
 		if errors.Is(err, ErrNotInstalled) {
 			return nil
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/trusted"
 )
 
 // Upgrade brings the schema to this package's version, in one transaction: it runs the migrations between the two
@@ -27,7 +29,7 @@ func Repair(ctx context.Context, conn *pgx.Conn) error {
 
 func (d definition) upgrade(ctx context.Context, conn *pgx.Conn, always bool) error {
 	err := changeSchema(ctx, conn, func(tx pgx.Tx) error {
-		installed, err := readInstallation(ctx, tx, changeTheSchema)
+		installed, err := readInstallation(ctx, tx, trusted.ToChange)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley/internal/trusted"
 	"github.com/parley-broker/parley/sql"
 )
 
@@ -60,7 +61,7 @@ var errUndo = errors.New("roll back")
 func (d definition) verify(ctx context.Context, conn *pgx.Conn) ([]Difference, error) {
 	var differences []Difference
 	err := changeSchema(ctx, conn, func(tx pgx.Tx) error {
-		found, err := readInstallation(ctx, tx, describeTheSchema)
+		found, err := readInstallation(ctx, tx, trusted.ToDescribe)
 		if err != nil {
 			return err
 		}

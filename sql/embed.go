@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Files holds the manifest, the list of wings and every file of the schema.
+// Files holds the manifest and every file of the schema.
 //
-//go:embed manifest wings */*.sql
+//go:embed manifest */*.sql
 var Files embed.FS
 
 // Manifest gives the names of a schema's files, with their folders, in the order in which they are installed. Blank lines and lines

@@ -1,9 +1,8 @@
 package sql
 
 import (
-	"bufio"
+	_ "embed"
 	"fmt"
-	"io/fs"
 	"path"
 	"regexp"
 	"slices"
@@ -34,9 +33,14 @@ func (w Wing) Has(file string) bool {
 	return false
 }
 
+// wings is apart from the files of the schema, so that a program that installs nothing does not carry them.
+//
+//go:embed wings
+var wings string
+
 // Wings gives the systems of this package, in the order in which they are installed.
 var Wings = sync.OnceValue(func() []Wing {
-	wings, err := ReadWings(Files)
+	wings, err := ReadWings(wings)
 	if err != nil {
 		panic(err) // A test reads them.
 	}
@@ -79,15 +83,10 @@ var schemaName = regexp.MustCompile(`^[a-z_]+$`)
 // ReadWings reads the file wings.
 //
 // Errors: a line without five fields, a name of a schema that would need quotes, a call of a wing that does not come before.
-func ReadWings(files fs.FS) ([]Wing, error) {
-	file, err := files.Open("wings")
-	if err != nil {
-		return nil, fmt.Errorf("open the list of wings: %w", err)
-	}
-	defer file.Close()
+func ReadWings(file string) ([]Wing, error) {
 	var wings []Wing
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		line := strings.TrimSpace(lines.Text())
+	for line := range strings.Lines(file) {
+		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}

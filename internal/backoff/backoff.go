@@ -2,6 +2,7 @@
 package backoff
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -44,4 +45,19 @@ func (p Policy) Pause(failures int) time.Duration {
 // Jitter shortens a time by up to a share of it.
 func Jitter(d time.Duration, share float64) time.Duration {
 	return d - rand.N(time.Duration(float64(d)*share)+1)
+}
+
+// Wait waits for a time, and returns the cause when ctx ends first.
+func Wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 // emptyFolder is a new data folder that PostgreSQL's user can reach, which a test's own folder may not be.
@@ -143,7 +145,7 @@ func crash(t *testing.T, server *Server) {
 func await(t *testing.T, holds func() bool) {
 	t.Helper()
 	for !holds() {
-		if err := pause(t.Context(), lockPoll); err != nil {
+		if err := backoff.Wait(t.Context(), lockPoll); err != nil {
 			t.Fatal(err)
 		}
 	}

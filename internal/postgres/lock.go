@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 // lockPoll is how often a lock held by another process is tried again.
@@ -59,7 +61,7 @@ func (l *fileLock) wait(ctx context.Context, mode int) error {
 		if ok || err != nil {
 			return err
 		}
-		if err := pause(ctx, lockPoll); err != nil {
+		if err := backoff.Wait(ctx, lockPoll); err != nil {
 			return fmt.Errorf("wait for another command on the data folder (%s): %w", l.file.Name(), err)
 		}
 	}
@@ -70,15 +72,3 @@ func (l *fileLock) release() { _ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_
 
 // close drops the lock for good.
 func (l *fileLock) close() { _ = l.file.Close() }
-
-// pause sleeps unless the context ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
-}

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 // postmaster is what postmaster.pid has about a server that runs or ran.
@@ -118,7 +120,7 @@ func (f *folder) clearDead(ctx context.Context) (isThere bool, err error) {
 				return err == nil, err
 			}
 		}
-		if err := pause(ctx, lockPoll); err != nil {
+		if err := backoff.Wait(ctx, lockPoll); err != nil {
 			return false, fmt.Errorf("wait for the processes of a crashed server: %w", err)
 		}
 	}

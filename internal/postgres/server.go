@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 const (
@@ -116,7 +118,7 @@ func (f *folder) stop(ctx context.Context) error {
 		return fmt.Errorf("stop the server: %w", err)
 	}
 	for f.serves(p.pid) {
-		if err := pause(ctx, lockPoll); err != nil {
+		if err := backoff.Wait(ctx, lockPoll); err != nil {
 			return fmt.Errorf("wait for the server to stop (process %d): %w", p.pid, err)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 const (
@@ -56,7 +58,7 @@ func (s *Server) ensure(ctx context.Context) error {
 			s.setRunning(p)
 			return nil
 		}
-		if err := pause(ctx, readyPoll); err != nil {
+		if err := backoff.Wait(ctx, readyPoll); err != nil {
 			return fmt.Errorf("wait for the server to take connections: %w", err)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 // crashPoll is how often a supervised server is checked.
@@ -19,7 +21,7 @@ const crashPoll = 250 * time.Millisecond
 // stopped; that is no error. It returns an
 // error when the server cannot be started again. Several may supervise one server.
 func (s *Server) Supervise(ctx context.Context) error {
-	for pause(ctx, crashPoll) == nil && !s.stopped() {
+	for backoff.Wait(ctx, crashPoll) == nil && !s.stopped() {
 		if s.alive() {
 			continue
 		}

@@ -4,7 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"time"
+
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 // filter asks the filters of a connection about an event, and gives the reply of the first that refuses.
@@ -36,7 +37,7 @@ func (s *Server) filterWith(ctx context.Context, c *connection, event Event, tx 
 		if tx != nil && event == DataEnded {
 			tx.header = e.Header
 		}
-		pause(c.ctx, verdict.Delay)
+		_ = backoff.Wait(c.ctx, verdict.Delay)
 		switch verdict.Action {
 		case Refuse, Disconnect:
 			reply := verdict.Reply
@@ -99,18 +100,6 @@ func (t *transaction) addFiltered() {
 	verdicts["filters"] = t.filtered
 	if written, err := json.Marshal(verdicts); err == nil {
 		t.envelope.Verdicts = written
-	}
-}
-
-func pause(ctx context.Context, duration time.Duration) {
-	if duration <= 0 {
-		return
-	}
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

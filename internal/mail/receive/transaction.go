@@ -11,6 +11,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 
+	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/mail/authenticity"
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/spool"
@@ -313,7 +314,7 @@ func (c *connection) pressure(ctx context.Context, isOurSender bool) *Reply {
 		return nil
 	}
 	pressure := c.server.Governor.Pressure(c.class(), isOurSender)
-	pause(ctx, pressure.Delay)
+	_ = backoff.Wait(ctx, pressure.Delay)
 	if pressure.IsRefused {
 		return NewReply(452, 3, 1, "Insufficient system resources")
 	}

@@ -208,26 +208,13 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		timer.Stop()
-		rest(ctx, backoff.Rest(ended.Sub(began), time.Since(ended), pace))
+		_ = backoff.Wait(ctx, backoff.Rest(ended.Sub(began), time.Since(ended), pace))
 	}
 	d.workers.Wait()
 	d.idle.close()
 	stopRecording()
 	beside.Wait()
 	return nil
-}
-
-// rest waits for a while, or until ctx ends.
-func rest(ctx context.Context, pause time.Duration) {
-	if pause <= 0 {
-		return
-	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 // claim claims what there are free connections for, and starts a worker for each batch. It returns how many there were.

@@ -82,7 +82,7 @@ func (r *recorder) run(ctx context.Context) {
 		case <-r.filled:
 			began := time.Now()
 			r.drain(ctx)
-			rest(ctx, backoff.Rest(time.Since(began), 0, 2*pace))
+			_ = backoff.Wait(ctx, backoff.Rest(time.Since(began), 0, 2*pace))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/verify/mailcheck"
 )
 
@@ -75,7 +76,7 @@ func (r *mailRun) parts(ctx context.Context) error {
 		if err := act(ctx); err != nil {
 			return err
 		}
-		if err := pause(ctx, quarter); err != nil {
+		if err := backoff.Wait(ctx, quarter); err != nil {
 			return err
 		}
 	}
@@ -194,7 +195,7 @@ func (r *mailRun) receiveAnswers(ctx context.Context) error {
 		}
 		r.received.Add(received)
 		if received == 0 {
-			_ = pause(ctx, drainPoll)
+			_ = backoff.Wait(ctx, drainPoll)
 		}
 	}
 	return nil

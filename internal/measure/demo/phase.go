@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 // killPhase is the phase in whose middle a reader is killed.
@@ -15,12 +17,12 @@ const killPhase = 1
 func (r *run) playPhase(ctx context.Context, payloadBytes int, withKill bool) (Payload, error) {
 	share := r.config.Duration / time.Duration(len(PayloadBytes))
 	return r.stage.playPhase(ctx, r.senders, payloadBytes, func(ctx context.Context) error {
-		err := pause(ctx, share/2)
+		err := backoff.Wait(ctx, share/2)
 		if err == nil && withKill {
 			err = r.killReader(ctx)
 		}
 		if err == nil {
-			err = pause(ctx, share/2)
+			err = backoff.Wait(ctx, share/2)
 		}
 		return err
 	})
@@ -85,16 +87,4 @@ func milliseconds(sorted []time.Duration, share float64) float64 {
 		return 0
 	}
 	return float64(sorted[int(share*float64(len(sorted)-1))]) / float64(time.Millisecond)
-}
-
-// pause waits, unless ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 // playPhase sends for its share of the time, and waits until all is received.
@@ -35,9 +36,9 @@ func (r *serversExecution) playPhase(ctx context.Context, p flowPhase) (Phase, e
 // passTime waits, with the link of the first initiator cut in the middle third if the phase has it so.
 func (r *serversExecution) passTime(ctx context.Context, p flowPhase, share time.Duration) error {
 	if !p.cut {
-		return pause(ctx, share)
+		return backoff.Wait(ctx, share)
 	}
-	if err := pause(ctx, share/3); err != nil {
+	if err := backoff.Wait(ctx, share/3); err != nil {
 		return err
 	}
 	one := r.initiators[0]
@@ -48,7 +49,7 @@ func (r *serversExecution) passTime(ctx context.Context, p flowPhase, share time
 	r.cut = Cut{Initiator: one.name, AtSeconds: at.Sub(r.start).Seconds(), ConnectionsBroken: one.link.cut()}
 	r.notice(fmt.Sprintf("The link of %s was cut (%d connections broke). Its senders go on; what they send waits.",
 		one.name, r.cut.ConnectionsBroken))
-	err = pause(ctx, share/3)
+	err = backoff.Wait(ctx, share/3)
 	one.link.restore()
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func (r *serversExecution) passTime(ctx context.Context, p flowPhase, share time
 	}
 	r.cut.Seconds = at.Sub(r.start).Seconds() - r.cut.AtSeconds
 	r.notice(fmt.Sprintf("The link of %s is whole again.", one.name))
-	return pause(ctx, share/3)
+	return backoff.Wait(ctx, share/3)
 }
 
 // measureCut reads from the samples what waited behind the cut, and how long until it had gone.

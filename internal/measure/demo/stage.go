@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/measure/machine"
 )
 
@@ -143,7 +144,7 @@ func (s *stage) await(ctx context.Context, left func() (int64, error)) error {
 			s.notice(fmt.Sprintf("Nothing has moved for %v; %d are still open.", s.patience, n))
 			return nil
 		}
-		if err := pause(ctx, drainPoll); err != nil {
+		if err := backoff.Wait(ctx, drainPoll); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,6 @@
-package parley
+// Package trusted finds out whether the schemas of Parley that a database has are those that Parley made, before anything of them is
+// read or called.
+package trusted
 
 import (
 	"context"
@@ -11,49 +13,56 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/sql"
 )
+
+// ErrNotInstalled means that the database has no schema parley.
+var ErrNotInstalled = errors.New("schema parley is not installed: run parley install")
+
+// ErrNotOwner means that what was asked for is for the owner of the schema and the members of that role.
+var ErrNotOwner = errors.New("this is for the owner of schema parley")
 
 // ErrUntrustedSchema means that the schema parley, or something in it, belongs to a role whose code must not run with the
 // rights of this connection, or that it is not what Parley makes. Anybody with CREATE on the database can make a schema of that
 // name; what its owner puts into it runs with the rights of whoever uses it, and SET ROLE takes nothing of them away.
 var ErrUntrustedSchema = errors.New("schema parley is not to be trusted")
 
-// trustedSchemaSQL is the check, as one statement that reads catalogs only and works under any search_path.
+// schemaSQL is the check, as one statement that reads catalogs only and works under any search_path.
 //
-//go:embed trusted_schema.sql
-var trustedSchemaSQL string
+//go:embed schema.sql
+var schemaSQL string
 
-// requireTrustSQL is the check of the schemas of all wings.
-var requireTrustSQL = sync.OnceValue(func() string {
+// SQL is the check of the schemas of all wings, before they are changed.
+var SQL = sync.OnceValue(func() string {
 	const declared = "v_schemas constant pg_catalog.text[] := "
-	return strings.Replace(trustedSchemaSQL, declared+"'{}'", declared+sql.SchemaLiteral(), 1)
+	return strings.Replace(schemaSQL, declared+"'{}'", declared+sql.SchemaLiteral(), 1)
 })
 
-// How a schema is about to be used.
-type schemaUse int
+// Use is how a schema is about to be used.
+type Use int
 
 const (
-	// changeTheSchema: it may be missing, and must belong to the role that the connection acts as, or to one that may no less.
-	changeTheSchema schemaUse = iota
-	// useTheSchema: it has to be there. A login that has nothing of the database's owner takes it from whoever made it.
-	useTheSchema
-	// describeTheSchema: as changeTheSchema, for who calls nothing of it and reads nothing but its version; to find what others put
+	// ToChange: it may be missing, and must belong to the role that the connection acts as, or to one that may no less.
+	ToChange Use = iota
+	// ToUse: it has to be there. A login that has nothing of the database's owner takes it from whoever made it.
+	ToUse
+	// ToDescribe: as ToChange, for who calls nothing of it and reads nothing but its version; to find what others put
 	// into it is what he is there for.
-	describeTheSchema
+	ToDescribe
 )
 
-// requireTrust refuses a schema parley that was planted, before anything of it is read or called.
-func requireTrust(ctx context.Context, db DB, use schemaUse) error {
-	text := requireTrustSQL()
+// Require refuses a schema parley that was planted, before anything of it is read or called.
+func Require(ctx context.Context, db pgdb.DB, use Use) error {
+	text := SQL()
 	switch use {
-	case changeTheSchema:
-	case useTheSchema:
+	case ToChange:
+	case ToUse:
 		text = strings.NewReplacer(
 			"v_must_exist constant boolean := false", "v_must_exist constant boolean := true",
 			"v_changes_schema constant boolean := true", "v_changes_schema constant boolean := false",
 		).Replace(text)
-	case describeTheSchema:
+	case ToDescribe:
 		text = strings.Replace(text, "v_checks_contents constant boolean := true", "v_checks_contents constant boolean := false", 1)
 	}
 	_, err := db.Exec(ctx, text, pgx.QueryExecModeExec)
@@ -71,11 +80,11 @@ func requireTrust(ctx context.Context, db DB, use schemaUse) error {
 	return nil
 }
 
-// requireTrustToRead is requireTrust for who reads the row of the installation in the same transaction. The lock comes between two
+// RequireToRead is Require for who reads the row of the installation in the same transaction. The lock comes between two
 // checks: what the second one has seen can then neither be dropped nor replaced before it is read. Locking a view or a table calls
 // nothing, whoever made it.
-func requireTrustToRead(ctx context.Context, tx pgx.Tx, use schemaUse) error {
-	if err := requireTrust(ctx, tx, use); err != nil {
+func RequireToRead(ctx context.Context, tx pgx.Tx, use Use) error {
+	if err := Require(ctx, tx, use); err != nil {
 		return err
 	}
 	var exists bool
@@ -94,11 +103,11 @@ func requireTrustToRead(ctx context.Context, tx pgx.Tx, use schemaUse) error {
 		return nil
 	}
 	if _, err := tx.Exec(ctx, "lock table parley._p_installation in access share mode", pgx.QueryExecModeExec); err != nil {
-		if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == insufficientPrivilege {
+		if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == "42501" {
 			return fmt.Errorf("%w: connect as role %q or as a member of it; parley.databases shows the state of the broker to everybody",
 				ErrNotOwner, owner)
 		}
 		return fmt.Errorf("keep the version of schema parley as it is: %w", err)
 	}
-	return requireTrust(ctx, tx, use)
+	return Require(ctx, tx, use)
 }
