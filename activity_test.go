@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -64,13 +65,13 @@ func begin(t *testing.T, pool *pgxpool.Pool) (pgx.Tx, int32) {
 
 func TestActivityShowsWhichSessionHoldsWhichConversation(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
-	sendMany(t, pool, handle, 3)
+	pool, handle := fixture.Shop(t)
+	fixture.SendMany(t, pool, handle, 3)
 	other, err := parley.BeginDialog(t.Context(), pool, "Web", "Shop")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sendMany(t, pool, other, 2)
+	fixture.SendMany(t, pool, other, 2)
 	tx, pid := begin(t, pool)
 	taken, err := parley.Receive(t.Context(), tx, "shop")
 	if err != nil {
@@ -108,8 +109,8 @@ func TestActivityShowsWhichSessionHoldsWhichConversation(t *testing.T) {
 
 func TestActivityShowsWhichLockASessionWaitsFor(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
-	sendMany(t, pool, handle, 1)
+	pool, handle := fixture.Shop(t)
+	fixture.SendMany(t, pool, handle, 1)
 	holder, holderPID := begin(t, pool)
 	taken, err := parley.Receive(t.Context(), holder, "shop")
 	if err != nil {
@@ -132,7 +133,7 @@ func TestActivityShowsWhichLockASessionWaitsFor(t *testing.T) {
 
 func TestActivityShowsInWhichQueueASessionWaits(t *testing.T) {
 	t.Parallel()
-	pool, _ := shop(t)
+	pool, _ := fixture.Shop(t)
 	waiter, pid := begin(t, pool)
 	done := make(chan error, 1)
 	go func() {
@@ -152,8 +153,8 @@ func TestActivityShowsInWhichQueueASessionWaits(t *testing.T) {
 
 func TestActivityShowsOnlyQueuesThatTheRoleMayReceiveFrom(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
-	sendMany(t, pool, handle, 1)
+	pool, handle := fixture.Shop(t)
+	fixture.SendMany(t, pool, handle, 1)
 	tx, _ := begin(t, pool)
 	if _, err := tx.Exec(t.Context(), "set local role pg_monitor"); err != nil {
 		t.Fatal(err)
@@ -169,7 +170,7 @@ func TestActivityShowsOnlyQueuesThatTheRoleMayReceiveFrom(t *testing.T) {
 
 func TestQueueStatusIsSwitched(t *testing.T) {
 	t.Parallel()
-	pool, _ := shop(t)
+	pool, _ := fixture.Shop(t)
 	for _, want := range []string{parley.QueueOff, parley.QueueOn} {
 		if err := parley.SetQueueStatus(t.Context(), pool, "shop", want == parley.QueueOn); err != nil {
 			t.Fatal(err)

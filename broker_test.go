@@ -10,21 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
-
-// talk leaves a message on its way and one that waits to be received.
-const talk = `
-	select parley.create_queue('asking');
-	select parley.create_queue('answering');
-	select parley.create_service('//asker', 'asking');
-	select parley.create_service('//answerer', 'answering', array['DEFAULT']);
-	select parley.send(parley.begin_dialog('//asker', '//answerer'), 'DEFAULT', 'waits');
-	select parley.send(parley.begin_dialog('//asker', '//nobody', allow_unknown_target => true), 'DEFAULT', 'on its way');`
 
 func requireBrokerState(t *testing.T, db parley.DB, want string) parley.Broker {
 	t.Helper()
@@ -36,30 +27,6 @@ func requireBrokerState(t *testing.T, db parley.DB, want string) parley.Broker {
 		t.Fatalf("the broker is %s, want %s (%s)", broker.State, want, broker.Advice)
 	}
 	return broker
-}
-
-// copyOf copies a database by CREATE DATABASE ... TEMPLATE.
-func copyOf(t *testing.T, original *pgxpool.Pool) *pgxpool.Pool {
-	t.Helper()
-	name := original.Config().ConnConfig.Database
-	admin := parleytest.EmptyDatabase(t)
-	original.Reset()
-	copied := pgx.Identifier{name + "_copy"}.Sanitize()
-	eventually(t, "the original has no other session", func() bool {
-		_, err := admin.Exec(t.Context(), "create database "+copied+" template "+pgx.Identifier{name}.Sanitize())
-		return err == nil
-	})
-	config := original.Config()
-	config.ConnConfig.Database = name + "_copy"
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		pool.Close()
-		execute(t, admin, "drop database "+copied+" with (force)")
-	})
-	return pool
 }
 
 // restored dumps a database and restores it into an empty one of the same server.
@@ -83,7 +50,7 @@ func restored(t *testing.T, original *pgxpool.Pool) *pgxpool.Pool {
 // postgresPrograms is a folder of pg_dump and pg_restore that fit the server.
 func postgresPrograms(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
-	major := value[int](t, pool, "select current_setting('server_version_num')::int / 10000")
+	major := fixture.Value[int](t, pool, "select current_setting('server_version_num')::int / 10000")
 	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	slices.Reverse(folders)
 	for _, folder := range folders {
@@ -105,14 +72,14 @@ func TestCopyOfADatabaseIsSwitchedOffUntilItsIdentityIsDecided(t *testing.T) {
 		// Its roles are known by their oids.
 		isSamePlace bool
 	}{
-		{"create database template", copyOf, true},
+		{"create database template", fixture.Copy, true},
 		{"pg_dump and pg_restore", restored, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			original := parleytest.Database(t)
-			execute(t, original, talk)
-			execute(t, original, "select parley_mail.grant_right('VIEW', 'pg_monitor')")
+			fixture.Execute(t, original, fixture.Talk)
+			fixture.Execute(t, original, "select parley_mail.grant_right('VIEW', 'pg_monitor')")
 			id := requireBrokerState(t, original, parley.BrokerEnabled).ServiceBrokerGUID
 			copied := test.copy(t, original)
 
@@ -124,35 +91,35 @@ func TestCopyOfADatabaseIsSwitchedOffUntilItsIdentityIsDecided(t *testing.T) {
 			if !strings.Contains(broker.Advice, cure) || !strings.Contains(broker.Advice, original.Config().ConnConfig.Database) {
 				t.Errorf("the advice is %q", broker.Advice)
 			}
-			if value[bool](t, copied, "select is_broker_enabled from parley.databases") {
+			if fixture.Value[bool](t, copied, "select is_broker_enabled from parley.databases") {
 				t.Error("the copy is enabled")
 			}
 			err := parley.EnableBroker(t.Context(), copied)
 			if number, _ := parley.ErrorNumber(err); number != 9772 {
 				t.Errorf("enabling a second broker of the same id gives %v, want error 9772", err)
 			}
-			execute(t, copied, cure)
+			fixture.Execute(t, copied, cure)
 			broker = requireBrokerState(t, copied, parley.BrokerEnabled)
 			if broker.ServiceBrokerGUID == id {
 				t.Error("the copy still has the id of the original")
 			}
-			if n := value[int](t, copied, "select count(*)::int from parley.conversation_endpoints"); n != 0 {
+			if n := fixture.Value[int](t, copied, "select count(*)::int from parley.conversation_endpoints"); n != 0 {
 				t.Errorf("the copy still has %d sides of conversations", n)
 			}
 			// Of mail, a role has in the copy what it had in the original, by its name where that is another place.
 			for _, db := range []*pgxpool.Pool{original, copied, copied} {
-				if role := value[string](t, db, "select role from parley_mail.rights"); role != "pg_monitor" {
+				if role := fixture.Value[string](t, db, "select role from parley_mail.rights"); role != "pg_monitor" {
 					t.Errorf("VIEW is the right of %q", role)
 				}
-				execute(t, db, "select parley_mail._p_follow_roles()")
+				fixture.Execute(t, db, "select parley_mail._p_follow_roles()")
 			}
 			const place = "select place::text from parley._p_place"
-			if is := value[string](t, copied, place) == value[string](t, original, place); is != test.isSamePlace {
+			if is := fixture.Value[string](t, copied, place) == fixture.Value[string](t, original, place); is != test.isSamePlace {
 				t.Errorf("the copy is the same place: %v", is)
 			}
 			// The original knows nothing of all this.
 			requireBrokerState(t, original, parley.BrokerEnabled)
-			if n := value[int](t, original, "select count(*)::int from parley.conversation_endpoints"); n != 3 {
+			if n := fixture.Value[int](t, original, "select count(*)::int from parley.conversation_endpoints"); n != 3 {
 				t.Errorf("the original has %d sides of conversations, want 3", n)
 			}
 		})
@@ -162,21 +129,21 @@ func TestCopyOfADatabaseIsSwitchedOffUntilItsIdentityIsDecided(t *testing.T) {
 func TestDatabaseThatHasMovedGoesOnOnceItIsEnabled(t *testing.T) {
 	t.Parallel()
 	original := parleytest.Database(t)
-	execute(t, original, talk)
+	fixture.Execute(t, original, fixture.Talk)
 	id := requireBrokerState(t, original, parley.BrokerEnabled).ServiceBrokerGUID
-	moved := copyOf(t, original)
+	moved := fixture.Copy(t, original)
 	// The original is gone, as after a restore on another server.
-	execute(t, moved, "update parley._p_broker set system_identifier = system_identifier - 1")
+	fixture.Execute(t, moved, "update parley._p_broker set system_identifier = system_identifier - 1")
 
 	cure := "select parley.enable_broker();"
 	if broker := requireBrokerState(t, moved, parley.BrokerElsewhere); !strings.Contains(broker.Advice, cure) {
 		t.Errorf("the advice is %q", broker.Advice)
 	}
-	execute(t, moved, "select parley.send(parley.begin_dialog('//asker', '//answerer'), 'DEFAULT', 'sent meanwhile')", cure)
+	fixture.Execute(t, moved, "select parley.send(parley.begin_dialog('//asker', '//answerer'), 'DEFAULT', 'sent meanwhile')", cure)
 	if broker := requireBrokerState(t, moved, parley.BrokerEnabled); broker.ServiceBrokerGUID != id {
 		t.Errorf("the id is %s, want %s", broker.ServiceBrokerGUID, id)
 	}
-	if n := value[int](t, moved, `select count(*)::int from parley_queue.answering`); n != 2 {
+	if n := fixture.Value[int](t, moved, `select count(*)::int from parley_queue.answering`); n != 2 {
 		t.Errorf("%d messages wait, want 2", n)
 	}
 	requireBrokerState(t, moved, parley.BrokerEnabled)
@@ -185,25 +152,25 @@ func TestDatabaseThatHasMovedGoesOnOnceItIsEnabled(t *testing.T) {
 func TestCopyThatTakesThePlaceOfItsOriginalIsEnabledByForce(t *testing.T) {
 	t.Parallel()
 	original := parleytest.Database(t)
-	execute(t, original, "select parley.disable_broker()")
-	copied := copyOf(t, original)
+	fixture.Execute(t, original, "select parley.disable_broker()")
+	copied := fixture.Copy(t, original)
 	requireBrokerState(t, copied, parley.BrokerElsewhere)
-	execute(t, copied, "select parley.enable_broker(original_is_disabled => true)")
+	fixture.Execute(t, copied, "select parley.enable_broker(original_is_disabled => true)")
 	requireBrokerState(t, copied, parley.BrokerEnabled)
 }
 
 func TestAnybodyMayAttach(t *testing.T) {
 	t.Parallel()
 	original := parleytest.Database(t)
-	copied := copyOf(t, original)
-	conn := connect(t, copied)
+	copied := fixture.Copy(t, original)
+	conn := fixture.Connect(t, copied)
 	role := "attacher_" + strings.ToLower(copied.Config().ConnConfig.Database)
-	execute(t, conn, "create role "+role)
+	fixture.Execute(t, conn, "create role "+role)
 	t.Cleanup(func() { _, _ = conn.Exec(context.Background(), "drop role "+role) })
-	execute(t, conn, "set role "+role)
+	fixture.Execute(t, conn, "set role "+role)
 	requireBrokerState(t, conn, parley.BrokerElsewhere)
-	execute(t, conn, "reset role")
-	if value[bool](t, conn, "select is_broker_enabled from parley.databases") {
+	fixture.Execute(t, conn, "reset role")
+	if fixture.Value[bool](t, conn, "select is_broker_enabled from parley.databases") {
 		t.Error("the copy is still enabled")
 	}
 }
@@ -211,9 +178,9 @@ func TestAnybodyMayAttach(t *testing.T) {
 // A database that cannot be written is read, and nothing else.
 func TestAttachToAReadOnlyDatabaseReportsTheState(t *testing.T) {
 	t.Parallel()
-	copied := copyOf(t, parleytest.Database(t))
-	conn := connect(t, copied)
-	execute(t, conn, "set default_transaction_read_only = on")
+	copied := fixture.Copy(t, parleytest.Database(t))
+	conn := fixture.Connect(t, copied)
+	fixture.Execute(t, conn, "set default_transaction_read_only = on")
 	requireBrokerState(t, conn, parley.BrokerElsewhere)
 }
 
@@ -223,21 +190,21 @@ func TestAttachReportsWhetherProgramAndSchemaFit(t *testing.T) {
 	requireAttach := func(t *testing.T, program int, db parley.DB, want error) {
 		t.Helper()
 		_, err := parley.AttachKnowing(t.Context(), db, program)
-		requireIs(t, err, want)
+		fixture.RequireIs(t, err, want)
 	}
-	conn := connect(t, parleytest.Database(t))
+	conn := fixture.Connect(t, parleytest.Database(t))
 	requireAttach(t, this, conn, nil)
 	requireAttach(t, next, conn, parley.ErrUpgradeNeeded)
 
 	// The schema is upgraded first, and programs of the version before go on.
-	execute(t, conn, "update parley._p_installation set schema_version = schema_version + 1")
+	fixture.Execute(t, conn, "update parley._p_installation set schema_version = schema_version + 1")
 	requireAttach(t, this, conn, nil)
 	requireAttach(t, next, conn, nil)
 
 	// A version that takes something away states it.
-	execute(t, conn, "update parley._p_installation set schema_version = schema_version + 1, oldest_client_version = schema_version")
+	fixture.Execute(t, conn, "update parley._p_installation set schema_version = schema_version + 1, oldest_client_version = schema_version")
 	requireAttach(t, this, conn, parley.ErrReleaseTooOld)
 	requireAttach(t, next, conn, nil)
 
-	requireAttach(t, this, connect(t, parleytest.EmptyDatabase(t)), parley.ErrNotInstalled)
+	requireAttach(t, this, fixture.Connect(t, parleytest.EmptyDatabase(t)), parley.ErrNotInstalled)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -21,13 +22,13 @@ func TestInstallLetsTheServerCheckWhetherClientsAreStillThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := reconnect(t, owner)
-	if got := value[string](t, later, clientChecks); got != "100ms" {
+	if got := fixture.Value[string](t, later, clientChecks); got != "100ms" {
 		t.Errorf("a new session checks every %s, want 100ms", got)
 	}
 	if err := parley.Uninstall(t.Context(), owner, false); err != nil {
 		t.Fatal(err)
 	}
-	if got := value[string](t, reconnect(t, owner), clientChecks); got != "0" {
+	if got := fixture.Value[string](t, reconnect(t, owner), clientChecks); got != "0" {
 		t.Errorf("after uninstalling a new session checks every %s, want 0", got)
 	}
 }
@@ -36,17 +37,17 @@ func TestInstallLeavesWhatIsSetForTheDatabase(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{"0", "9s"} {
 		pool := parleytest.EmptyDatabase(t)
-		execute(t, pool, "do $$ begin execute format('alter database %I set client_connection_check_interval = ''"+setting+"''', current_database()); end $$")
-		if err := parley.Install(t.Context(), connect(t, pool)); err != nil {
+		fixture.Execute(t, pool, "do $$ begin execute format('alter database %I set client_connection_check_interval = ''"+setting+"''', current_database()); end $$")
+		if err := parley.Install(t.Context(), fixture.Connect(t, pool)); err != nil {
 			t.Fatal(err)
 		}
-		if got := value[string](t, connect(t, pool), clientChecks); got != setting {
+		if got := fixture.Value[string](t, fixture.Connect(t, pool), clientChecks); got != setting {
 			t.Errorf("what was set to %s is %s", setting, got)
 		}
-		if err := parley.Uninstall(t.Context(), connect(t, pool), false); err != nil {
+		if err := parley.Uninstall(t.Context(), fixture.Connect(t, pool), false); err != nil {
 			t.Fatal(err)
 		}
-		if got := value[string](t, connect(t, pool), clientChecks); got != setting {
+		if got := fixture.Value[string](t, fixture.Connect(t, pool), clientChecks); got != setting {
 			t.Errorf("after uninstalling, what was set to %s is %s", setting, got)
 		}
 	}
@@ -57,10 +58,10 @@ func TestInstallBySomebodyWhoDoesNotOwnTheDatabaseSetsNothing(t *testing.T) {
 	t.Parallel()
 	admin := parleytest.EmptyDatabase(t)
 	role := "guest_" + strings.ToLower(rand.Text())
-	execute(t, admin, "create role "+role+" login")
-	t.Cleanup(func() { execute(t, admin, "drop role "+role) })
+	fixture.Execute(t, admin, "create role "+role+" login")
+	t.Cleanup(func() { fixture.Execute(t, admin, "drop role "+role) })
 	pool := parleytest.EmptyDatabase(t)
-	execute(t, pool, "do $$ begin execute format('grant create on database %I to "+role+"', current_database()); end $$")
+	fixture.Execute(t, pool, "do $$ begin execute format('grant create on database %I to "+role+"', current_database()); end $$")
 	config := pool.Config().ConnConfig
 	config.User = role
 	guest, err := pgx.ConnectConfig(t.Context(), config)
@@ -71,7 +72,7 @@ func TestInstallBySomebodyWhoDoesNotOwnTheDatabaseSetsNothing(t *testing.T) {
 	if err := parley.Install(t.Context(), guest); err != nil {
 		t.Fatal(err)
 	}
-	if got := value[string](t, connect(t, pool), clientChecks); got != "0" {
+	if got := fixture.Value[string](t, fixture.Connect(t, pool), clientChecks); got != "0" {
 		t.Errorf("a new session checks every %s, want 0", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -14,11 +15,11 @@ import (
 func TestConsumerDoesNotWorkOnACopyBeforeItMay(t *testing.T) {
 	t.Parallel()
 	original := parleytest.Database(t)
-	execute(t, original, talk)
-	copied := copyOf(t, original)
+	fixture.Execute(t, original, fixture.Talk)
+	copied := fixture.Copy(t, original)
 	consumer := parley.Consumer{Pool: copied, Queue: "answering", Handler: func(context.Context, pgx.Tx, []parley.Message) error {
 		t.Error("a message of the original was handled")
 		return nil
 	}}
-	requireIs(t, consumer.Run(t.Context()), parley.ErrBrokerElsewhere)
+	fixture.RequireIs(t, consumer.Run(t.Context()), parley.ErrBrokerElsewhere)
 }

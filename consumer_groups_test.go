@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // One transaction takes many groups, the handler each of them by itself.
@@ -28,7 +30,7 @@ func TestConsumerHandlesManyGroupsInOneTransaction(t *testing.T) {
 			send(t, pool, handle, fmt.Sprint(n))
 		}
 	}
-	execute(t, pool, "create table transactions (id xid8 primary key)")
+	fixture.Execute(t, pool, "create table transactions (id xid8 primary key)")
 	var mixed atomic.Int32
 	start(t, parley.Consumer{Pool: pool, Top: 60, Groups: 30, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
 		for _, message := range messages {
@@ -42,10 +44,10 @@ func TestConsumerHandlesManyGroupsInOneTransaction(t *testing.T) {
 		return store(ctx, tx, messages)
 	}})
 	waitForHandled(t, pool, conversations*messages)
-	if n := value[int](t, pool, "select count(*) from (select from handled group by conversation_handle having string_agg(body, '' order by n) = '012') as c"); n != conversations {
+	if n := fixture.Value[int](t, pool, "select count(*) from (select from handled group by conversation_handle having string_agg(body, '' order by n) = '012') as c"); n != conversations {
 		t.Errorf("%d of %d conversations were handled once and in order", n, conversations)
 	}
-	if n := value[int](t, pool, "select count(*) from transactions"); n > 10 {
+	if n := fixture.Value[int](t, pool, "select count(*) from transactions"); n > 10 {
 		t.Errorf("%d transactions for %d groups", n, conversations)
 	}
 	if mixed.Load() > 0 {
@@ -70,19 +72,19 @@ func TestConsumerReportsTheOneBadGroupOfMany(t *testing.T) {
 	}})
 	waitForHandled(t, pool, 19)
 	var found []parley.PoisonConversation
-	eventually(t, "the conversation is set aside", func() bool {
+	parleytest.Until(t, "the conversation is set aside", func() bool {
 		var err error
 		found, err = parley.ReadPoisonConversations(t.Context(), pool, parley.PoisonFilter{Queue: "target"})
-		requireNoError(t, err)
+		fixture.RequireNoError(t, err)
 		return len(found) > 0
 	})
 	if len(found) != 1 || failures.Load() != 5 || found[0].Rollbacks != 5 {
 		t.Errorf("after %d failures %d are set aside: %+v", failures.Load(), len(found), found)
 	}
-	if n := value[int](t, pool, "select count(*) from parley._p_failure"); n != 1 {
+	if n := fixture.Value[int](t, pool, "select count(*) from parley._p_failure"); n != 1 {
 		t.Errorf("failures of %d conversations were reported", n)
 	}
-	requireNoError(t, consumer.finish())
+	fixture.RequireNoError(t, consumer.finish())
 }
 
 // manyGroups are 50 conversations of one message, one of which, in the middle, says "bad"; and what became of them.
@@ -103,7 +105,7 @@ func newManyGroups(t *testing.T) *manyGroups {
 	t.Helper()
 	m := &manyGroups{T: t, pool: serviceDatabase(t), calls: map[string]int{}}
 	m.also = func(context.Context, pgx.Tx, string, int) error { return nil }
-	execute(t, m.pool,
+	fixture.Execute(t, m.pool,
 		"alter table handled add transaction_id xid8 default pg_current_xact_id()",
 		"select parley.begin_and_send('initiator', 'target', body => case n when 25 then 'bad' else n::text end) from generate_series(1, 50) as s (n)")
 	m.consumer = parley.Consumer{Pool: m.pool, PollInterval: soon, Groups: 100, Handler: m.handle}
@@ -134,7 +136,7 @@ func (m *manyGroups) handle(ctx context.Context, tx pgx.Tx, messages []parley.Me
 func (m *manyGroups) requireOnce() {
 	m.Helper()
 	waitForHandled(m.T, m.pool, 50)
-	if n := value[int](m.T, m.pool, "select count(distinct body) from handled"); n != 50 {
+	if n := fixture.Value[int](m.T, m.pool, "select count(distinct body) from handled"); n != 50 {
 		m.Errorf("%d of 50 messages were handled, some twice", n)
 	}
 }
@@ -143,7 +145,7 @@ func (m *manyGroups) requireOnce() {
 // the transaction goes back to its savepoint can make it pass that group over, so a few may come in transactions of their own.
 func (m *manyGroups) requireTogether(want int) {
 	m.Helper()
-	n := value[int](m.T, m.pool, "select max(n) from (select count(*) as n from handled where body <> 'bad' group by transaction_id) as t")
+	n := fixture.Value[int](m.T, m.pool, "select max(n) from (select count(*) as n from handled where body <> 'bad' group by transaction_id) as t")
 	if n > want || n < want-3 {
 		m.Errorf("of the others %d were handled in one transaction, want %d", n, want)
 	}
@@ -268,7 +270,7 @@ func TestReceiveFromManyGroupsIsRefusedWithOneNamed(t *testing.T) {
 		send(t, pool, beginDialog(t, pool), body)
 	}
 	messages, err := parley.Receive(t.Context(), pool, "target", parley.Groups(2))
-	requireNoError(t, err)
+	fixture.RequireNoError(t, err)
 	bodies := []string{}
 	for _, message := range messages {
 		bodies = append(bodies, string(message.MessageBody))

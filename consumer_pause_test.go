@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -15,23 +16,23 @@ import (
 func TestConsumerIsPaused(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
-	setUpServices(t, pool)
+	fixture.CreateServices(t, pool)
 	ctx := t.Context()
 	handled := make(chan string, 10)
 	answering(t, pool, func(_ context.Context, _ pgx.Tx, m parley.Message) error {
 		handled <- string(m.MessageBody)
 		return nil
 	})
-	handle := must[parley.UUID](t)(parley.BeginDialog(ctx, pool, "initiator", "target"))
+	handle := fixture.Must[parley.UUID](t)(parley.BeginDialog(ctx, pool, "initiator", "target"))
 	send := func(body string) {
-		requireNoError(t, parley.Send(ctx, pool, handle, parley.DefaultMessageType, []byte(body)))
+		fixture.RequireNoError(t, parley.Send(ctx, pool, handle, parley.DefaultMessageType, []byte(body)))
 	}
 	send("before")
 	if got := parleytest.Receive(t, handled, "the first message"); got != "before" {
 		t.Errorf("handled %q", got)
 	}
-	requireNoError(t, parley.PauseReaders(ctx, pool, "target"))
-	queues := must[[]parley.QueueStatus](t)(parley.ReadQueues(ctx, pool))
+	fixture.RequireNoError(t, parley.PauseReaders(ctx, pool, "target"))
+	queues := fixture.Must[[]parley.QueueStatus](t)(parley.ReadQueues(ctx, pool))
 	for _, q := range queues {
 		if (q.ReadersPausedAt != nil) != (q.Queue == "target") {
 			t.Errorf("queue %s is paused since %v", q.Queue, q.ReadersPausedAt)
@@ -45,11 +46,11 @@ func TestConsumerIsPaused(t *testing.T) {
 		t.Errorf("handled %q while paused", got)
 	case <-time.After(1500 * time.Millisecond):
 	}
-	messages := must[[]parley.Message](t)(parley.Receive(ctx, pool, "target", parley.Top(1)))
+	messages := fixture.Must[[]parley.Message](t)(parley.Receive(ctx, pool, "target", parley.Top(1)))
 	if len(messages) != 1 || string(messages[0].MessageBody) != "by hand" {
 		t.Errorf("received %+v", messages)
 	}
-	requireNoError(t, parley.ResumeReaders(ctx, pool, "target"))
+	fixture.RequireNoError(t, parley.ResumeReaders(ctx, pool, "target"))
 	if got := parleytest.Receive(t, handled, "the last message"); got != "after" {
 		t.Errorf("handled %q", got)
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // The consumer does what the broker cannot: it reports why a message came back.
@@ -52,10 +54,10 @@ func TestConsumerReportsWhyItsHandlerFailed(t *testing.T) {
 			send(t, pool, beginDialog(t, pool), "fine")
 			waitForHandled(t, pool, 1)
 			var found []parley.PoisonConversation
-			eventually(t, "the conversation is set aside", func() bool {
+			parleytest.Until(t, "the conversation is set aside", func() bool {
 				var err error
 				found, err = parley.ReadPoisonConversations(t.Context(), pool, parley.PoisonFilter{Queue: "target"})
-				requireNoError(t, err)
+				fixture.RequireNoError(t, err)
 				return len(found) == 1
 			})
 			p := found[0]
@@ -70,7 +72,7 @@ func TestConsumerReportsWhyItsHandlerFailed(t *testing.T) {
 				t.Errorf("put back %d, error %v", n, err)
 			}
 			waitForHandled(t, pool, 2)
-			requireNoError(t, consumer.finish())
+			fixture.RequireNoError(t, consumer.finish())
 		})
 	}
 }
@@ -80,15 +82,15 @@ func TestFailingConversationIsReported(t *testing.T) {
 	pool := serviceDatabase(t)
 	send(t, pool, beginDialog(t, pool), "one")
 	tx, err := pool.Begin(t.Context())
-	requireNoError(t, err)
+	fixture.RequireNoError(t, err)
 	messages, err := parley.Receive(t.Context(), tx, "target")
-	requireNoError(t, err)
-	requireNoError(t, tx.Rollback(t.Context()))
+	fixture.RequireNoError(t, err)
+	fixture.RequireNoError(t, tx.Rollback(t.Context()))
 	handle := messages[0].ConversationHandle
-	requireNoError(t, parley.RecordFailure(t.Context(), pool, errors.New("not today"), handle, parley.UUID{1}))
+	fixture.RequireNoError(t, parley.RecordFailure(t.Context(), pool, errors.New("not today"), handle, parley.UUID{1}))
 	for _, failing := range []bool{true, false} {
 		found, err := parley.ReadPoisonConversations(t.Context(), pool, parley.PoisonFilter{Conversation: handle, Failing: failing})
-		requireNoError(t, err)
+		fixture.RequireNoError(t, err)
 		if (len(found) == 1) != failing {
 			t.Fatalf("failing %v: %+v", failing, found)
 		}
@@ -105,18 +107,18 @@ func TestFailingConversationIsReported(t *testing.T) {
 func TestDiscardGivesWhatIsLost(t *testing.T) {
 	t.Parallel()
 	pool := serviceDatabase(t)
-	execute(t, pool, "select parley.alter_queue('target', poison_rollbacks => 1)")
+	fixture.Execute(t, pool, "select parley.alter_queue('target', poison_rollbacks => 1)")
 	initiator := beginDialog(t, pool)
 	for _, body := range []string{"one", "two", "three"} {
 		send(t, pool, initiator, body)
 	}
 	setAside := func() parley.UUID {
 		tx, err := pool.Begin(t.Context())
-		requireNoError(t, err)
+		fixture.RequireNoError(t, err)
 		messages, err := parley.Receive(t.Context(), tx, "target", parley.Top(1))
-		requireNoError(t, err)
-		requireNoError(t, tx.Rollback(t.Context()))
-		requireNoError(t, parley.RecordFailure(t.Context(), pool, errors.New("never"), messages[0].ConversationHandle))
+		fixture.RequireNoError(t, err)
+		fixture.RequireNoError(t, tx.Rollback(t.Context()))
+		fixture.RequireNoError(t, parley.RecordFailure(t.Context(), pool, errors.New("never"), messages[0].ConversationHandle))
 		return messages[0].ConversationHandle
 	}
 	lost, err := parley.DiscardPoisonMessage(t.Context(), pool, setAside())
@@ -128,7 +130,7 @@ func TestDiscardGivesWhatIsLost(t *testing.T) {
 		t.Errorf("the conversation: %v, error %v", lost, err)
 	}
 	received, err := parley.Receive(t.Context(), pool, "initiator")
-	requireNoError(t, err)
+	fixture.RequireNoError(t, err)
 	if len(received) != 1 || !received[0].IsError() {
 		t.Errorf("the other side got %v", received)
 	}
@@ -148,20 +150,20 @@ func TestConsumerHandlesWhatStandsInFrontOfABadMessage(t *testing.T) {
 	}})
 	handle := beginDialog(t, pool)
 	tx, err := pool.Begin(t.Context())
-	requireNoError(t, err)
+	fixture.RequireNoError(t, err)
 	for _, body := range []string{"1", "2", "3", "poison", "5"} {
-		requireNoError(t, parley.Send(t.Context(), tx, handle, parley.DefaultMessageType, []byte(body)))
+		fixture.RequireNoError(t, parley.Send(t.Context(), tx, handle, parley.DefaultMessageType, []byte(body)))
 	}
-	requireNoError(t, tx.Commit(t.Context()))
+	fixture.RequireNoError(t, tx.Commit(t.Context()))
 	var found []parley.PoisonConversation
-	eventually(t, "the conversation is set aside", func() bool {
+	parleytest.Until(t, "the conversation is set aside", func() bool {
 		found, err = parley.ReadPoisonConversations(t.Context(), pool, parley.PoisonFilter{Queue: "target"})
-		requireNoError(t, err)
+		fixture.RequireNoError(t, err)
 		return len(found) == 1 && found[0].SetAsideSince != nil
 	})
 	waitForHandled(t, pool, 3)
 	if found[0].WaitingMessages != 2 {
 		t.Errorf("%d messages are set aside, want the bad one and the one behind it", found[0].WaitingMessages)
 	}
-	requireNoError(t, consumer.finish())
+	fixture.RequireNoError(t, consumer.finish())
 }

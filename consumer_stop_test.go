@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -29,9 +30,9 @@ func TestConsumerThatIsStoppedLetsTheHandlerFinish(t *testing.T) {
 	send(t, pool, handle, "two")
 	consumer.stop()
 	close(goOn)
-	requireNoError(t, consumer.finish())
+	fixture.RequireNoError(t, consumer.finish())
 	requireHandled(t, pool, "one")
-	if n := value[int](t, pool, "select count(*) from parley.queue_contents('target')"); n != 1 {
+	if n := fixture.Value[int](t, pool, "select count(*) from parley.queue_contents('target')"); n != 1 {
 		t.Errorf("%d messages wait, want the one that came while it stopped", n)
 	}
 }
@@ -51,7 +52,7 @@ func TestConsumerThatIsStoppedCutsHandlersOffAfterTheGraceTime(t *testing.T) {
 		t.Errorf("got error %v", err)
 	}
 	requireHandled(t, pool, "")
-	if n := value[int](t, pool, "select count(*) from parley.queue_contents('target')"); n != 1 {
+	if n := fixture.Value[int](t, pool, "select count(*) from parley.queue_contents('target')"); n != 1 {
 		t.Errorf("%d messages wait, want 1", n)
 	}
 }
@@ -61,9 +62,9 @@ func TestConsumerThatIsStoppedLeavesNoConnectionBehind(t *testing.T) {
 	pool := serviceDatabase(t)
 	consumer := start(t, parley.Consumer{Pool: pool, Handler: store, Readers: 3})
 	waitForSleepers(t, pool)
-	requireNoError(t, consumer.finish())
-	eventually(t, "all connections are back in the pool", func() bool { return pool.Stat().AcquiredConns() == 0 })
-	eventually(t, "nobody listens", func() bool {
-		return value[int](t, pool, "select count(*) from pg_stat_activity where datname = current_database() and query = 'listen parley'") == 0
+	fixture.RequireNoError(t, consumer.finish())
+	parleytest.Until(t, "all connections are back in the pool", func() bool { return pool.Stat().AcquiredConns() == 0 })
+	parleytest.Until(t, "nobody listens", func() bool {
+		return fixture.Value[int](t, pool, "select count(*) from pg_stat_activity where datname = current_database() and query = 'listen parley'") == 0
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -24,9 +25,6 @@ const soon = 20 * time.Millisecond
 
 // never is a poll interval for tests that are.
 const never = time.Hour
-
-// patience is how long a state may take to come; only a failing test waits so long.
-const patience = parleytest.Patience
 
 // logged is what a consumer logs.
 type logged struct {
@@ -83,22 +81,11 @@ func (r *running) finish() error {
 	return r.err
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for deadline := time.Now().Add(patience); !holds(); <-ticker.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("in %s it never came to pass that %s", patience, what)
-		}
-	}
-}
-
 func serviceDatabase(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool := parleytest.Database(t)
-	setUpServices(t, pool)
-	execute(t, pool, "create table handled (n bigint generated always as identity, conversation_handle uuid, body text)")
+	fixture.CreateServices(t, pool)
+	fixture.Execute(t, pool, "create table handled (n bigint generated always as identity, conversation_handle uuid, body text)")
 	return pool
 }
 
@@ -115,14 +102,14 @@ func store(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
 
 func waitForHandled(t *testing.T, pool *pgxpool.Pool, want int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d messages are handled", want), func() bool {
-		return value[int](t, pool, "select count(*) from handled") >= want
+	parleytest.Until(t, fmt.Sprintf("%d messages are handled", want), func() bool {
+		return fixture.Value[int](t, pool, "select count(*) from handled") >= want
 	})
 }
 
 func requireHandled(t *testing.T, pool *pgxpool.Pool, want string) {
 	t.Helper()
-	if got := value[string](t, pool, "select coalesce(string_agg(body, ' ' order by n), '') from handled"); got != want {
+	if got := fixture.Value[string](t, pool, "select coalesce(string_agg(body, ' ' order by n), '') from handled"); got != want {
 		t.Errorf("handled %q, want %q", got, want)
 	}
 }
@@ -147,7 +134,7 @@ func TestConsumerHandlesEveryMessageOnceAndInOrder(t *testing.T) {
 			group by conversation_handle
 		) as c
 		where is_whole`
-	if n := value[int](t, pool, inOrder, messages); n != conversations {
+	if n := fixture.Value[int](t, pool, inOrder, messages); n != conversations {
 		t.Errorf("%d of %d conversations were handled once and in order", n, conversations)
 	}
 }
@@ -173,7 +160,7 @@ func TestConsumerTakesMessagesAgainWhenTheHandlerFails(t *testing.T) {
 			}})
 			send(t, pool, beginDialog(t, pool), "one")
 			waitForHandled(t, pool, 1)
-			requireNoError(t, consumer.finish())
+			fixture.RequireNoError(t, consumer.finish())
 			requireHandled(t, pool, "one")
 			if got := strings.Count(consumer.log.String(), "not now"); got < 2 {
 				t.Errorf("%d failures are in the log, want 2: %s", got, consumer.log)
@@ -185,7 +172,7 @@ func TestConsumerTakesMessagesAgainWhenTheHandlerFails(t *testing.T) {
 func TestConsumerReportsADisabledQueueAndGoesOnWhenItIsEnabled(t *testing.T) {
 	t.Parallel()
 	pool := serviceDatabase(t)
-	execute(t, pool, "select parley.alter_queue('target', poison_action => 'DISABLE_QUEUE')")
+	fixture.Execute(t, pool, "select parley.alter_queue('target', poison_action => 'DISABLE_QUEUE')")
 	var isHealed atomic.Bool
 	consumer := start(t, parley.Consumer{Pool: pool, PollInterval: soon, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
 		if !isHealed.Load() {
@@ -194,16 +181,16 @@ func TestConsumerReportsADisabledQueueAndGoesOnWhenItIsEnabled(t *testing.T) {
 		return store(ctx, tx, messages)
 	}})
 	send(t, pool, beginDialog(t, pool), "one")
-	eventually(t, "the queue is reported disabled", func() bool {
+	parleytest.Until(t, "the queue is reported disabled", func() bool {
 		return strings.Contains(consumer.log.String(), "queue is disabled")
 	})
 	if got := strings.Count(consumer.log.String(), "handler failed"); got != 5 {
 		t.Errorf("the queue was disabled after %d rollbacks, want 5", got)
 	}
 	isHealed.Store(true)
-	execute(t, pool, "select parley.alter_queue('target', status => true)")
+	fixture.Execute(t, pool, "select parley.alter_queue('target', status => true)")
 	waitForHandled(t, pool, 1)
-	eventually(t, "the queue is reported enabled", func() bool {
+	parleytest.Until(t, "the queue is reported enabled", func() bool {
 		return strings.Contains(consumer.log.String(), "queue is enabled again")
 	})
 }
@@ -226,11 +213,11 @@ func TestConsumerEndsConversationsThatTheFarSideHasEnded(t *testing.T) {
 			send(t, pool, handle, "one")
 			consumer := start(t, parley.Consumer{Pool: pool, PollInterval: soon, Handler: store})
 			waitForHandled(t, pool, 1)
-			requireNoError(t, test.end(t.Context(), pool, handle))
-			eventually(t, "no conversation is open", func() bool {
-				return value[int](t, pool, "select count(*) from parley.conversation_endpoints where state <> 'CD'") == 0
+			fixture.RequireNoError(t, test.end(t.Context(), pool, handle))
+			parleytest.Until(t, "no conversation is open", func() bool {
+				return fixture.Value[int](t, pool, "select count(*) from parley.conversation_endpoints where state <> 'CD'") == 0
 			})
-			requireNoError(t, consumer.finish())
+			fixture.RequireNoError(t, consumer.finish())
 			requireHandled(t, pool, "one")
 			if got := consumer.log.String(); !strings.Contains(got, test.logged) {
 				t.Errorf("%q is not in the log: %s", test.logged, got)
@@ -244,7 +231,7 @@ func TestConsumerToleratesThatTheHandlerHasEndedTheConversation(t *testing.T) {
 	pool := serviceDatabase(t)
 	handle := beginDialog(t, pool)
 	send(t, pool, handle, "one")
-	requireNoError(t, parley.EndConversation(t.Context(), pool, handle))
+	fixture.RequireNoError(t, parley.EndConversation(t.Context(), pool, handle))
 	consumer := start(t, parley.Consumer{Pool: pool, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
 		if err := store(ctx, tx, messages); err != nil {
 			return err
@@ -252,7 +239,7 @@ func TestConsumerToleratesThatTheHandlerHasEndedTheConversation(t *testing.T) {
 		return parley.EndConversation(ctx, tx, messages[0].ConversationHandle)
 	}})
 	waitForHandled(t, pool, 1)
-	requireNoError(t, consumer.finish())
+	fixture.RequireNoError(t, consumer.finish())
 	requireHandled(t, pool, "one")
 	if got := consumer.log.String(); got != "" {
 		t.Errorf("logged: %s", got)
@@ -264,7 +251,7 @@ func TestConsumerGivesSystemMessagesToAHandlerThatAsksForThem(t *testing.T) {
 	pool := serviceDatabase(t)
 	handle := beginDialog(t, pool)
 	send(t, pool, handle, "one")
-	requireNoError(t, parley.EndConversation(t.Context(), pool, handle))
+	fixture.RequireNoError(t, parley.EndConversation(t.Context(), pool, handle))
 	ended := make(chan parley.UUID, 1)
 	start(t, parley.Consumer{Pool: pool, HandleSystemMessages: true, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
 		for _, message := range messages {
@@ -277,7 +264,7 @@ func TestConsumerGivesSystemMessagesToAHandlerThatAsksForThem(t *testing.T) {
 	}})
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(parleytest.Patience):
 		t.Error("no EndDialog message came")
 	}
 }
@@ -293,13 +280,13 @@ func TestConsumerFiresTimersOfItsQueue(t *testing.T) {
 		}
 		return nil
 	}})
-	requireNoError(t, parley.BeginConversationTimer(t.Context(), pool, handle, time.Second))
+	fixture.RequireNoError(t, parley.BeginConversationTimer(t.Context(), pool, handle, time.Second))
 	select {
 	case got := <-fired:
 		if got != handle {
 			t.Errorf("the timer of %s fired, want %s", got, handle)
 		}
-	case <-time.After(patience):
+	case <-time.After(parleytest.Patience):
 		t.Error("the timer did not fire")
 	}
 }
@@ -309,21 +296,21 @@ func TestConsumerCommitsAReceiveWithoutMessages(t *testing.T) {
 	t.Parallel()
 	pool := serviceDatabase(t)
 	handle := beginDialog(t, pool)
-	requireNoError(t, parley.Send(t.Context(), pool, handle, parley.DefaultMessageType, []byte("x")))
-	requireNoError(t, parley.EndConversation(t.Context(), pool, handle))
+	fixture.RequireNoError(t, parley.Send(t.Context(), pool, handle, parley.DefaultMessageType, []byte("x")))
+	fixture.RequireNoError(t, parley.EndConversation(t.Context(), pool, handle))
 	// Its reader takes both and forgets to end its side, which is late by now.
-	execute(t, pool, "select parley.receive('target')")
-	execute(t, pool, "update parley._p_alarm set due_at = now() where kind = 'abandoned'")
-	execute(t, pool, "select setval('parley._p_next_alarm', 0)")
+	fixture.Execute(t, pool, "select parley.receive('target')")
+	fixture.Execute(t, pool, "update parley._p_alarm set due_at = now() where kind = 'abandoned'")
+	fixture.Execute(t, pool, "select setval('parley._p_next_alarm', 0)")
 	// A sequence counts what is rolled back too.
-	execute(t, pool, `
+	fixture.Execute(t, pool, `
 		create sequence public.ended;
 		create function public.count_ended() returns trigger language plpgsql as $$ begin perform nextval('public.ended'); return null; end $$;
 		create trigger count_ended after insert on parley._p_tombstone for each row execute function public.count_ended();`)
 	start(t, parley.Consumer{Pool: pool, PollInterval: soon, Handler: store})
 	var left, ended int
 	parleytest.Until(t, "the target is ended, or was ended twice", func() bool {
-		requireNoError(t, pool.QueryRow(t.Context(), `
+		fixture.RequireNoError(t, pool.QueryRow(t.Context(), `
 			select (select count(*) from parley.conversation_endpoints where state = 'DI'), (select case when is_called then last_value else 0 end from public.ended)`,
 		).Scan(&left, &ended))
 		return left == 0 || ended > 1

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -59,7 +60,7 @@ func TestConsumerWhoseCommitFailsReceivesNothingWithIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool := serviceDatabase(t)
-			execute(t, pool, `
+			fixture.Execute(t, pool, `
 				create table public.killed (is_killed boolean);
 				create function public.kill() returns trigger language plpgsql as $$
 				begin
@@ -74,7 +75,7 @@ func TestConsumerWhoseCommitFailsReceivesNothingWithIt(t *testing.T) {
 			handler := calls{counts: map[string]int{}, fail: fail}
 			consumer := start(t, parley.Consumer{Pool: pool, PollInterval: soon, Handler: handler.handle})
 			waitForHandled(t, pool, 4)
-			requireNoError(t, consumer.finish())
+			fixture.RequireNoError(t, consumer.finish())
 			requireHandled(t, pool, "before bad after last")
 			if !strings.Contains(consumer.log.String(), "handler failed; its messages are in the queue again") {
 				t.Errorf("the consumer logged:\n%s", consumer.log)
@@ -96,7 +97,7 @@ func TestConsumerInEveryQueryMode(t *testing.T) {
 			t.Parallel()
 			config := serviceDatabase(t).Config()
 			config.ConnConfig.DefaultQueryExecMode = mode
-			pool := must[*pgxpool.Pool](t)(pgxpool.NewWithConfig(t.Context(), config))
+			pool := fixture.Must[*pgxpool.Pool](t)(pgxpool.NewWithConfig(t.Context(), config))
 			t.Cleanup(pool.Close)
 			for _, body := range []string{"before", "bad", "after"} {
 				send(t, pool, beginDialog(t, pool), body)
@@ -110,7 +111,7 @@ func TestConsumerInEveryQueryMode(t *testing.T) {
 			}}
 			consumer := start(t, parley.Consumer{Pool: pool, PollInterval: soon, Handler: handler.handle})
 			waitForHandled(t, pool, 3)
-			requireNoError(t, consumer.finish())
+			fixture.RequireNoError(t, consumer.finish())
 			requireHandled(t, pool, "before bad after")
 			if handler.counts["before"] != 1 || handler.counts["bad"] != 2 || handler.counts["after"] != 1 {
 				t.Errorf("the handler was called with %v", handler.counts)
@@ -130,7 +131,7 @@ func TestConsumerWhoseReceiveFailsHasCommittedBeforeIt(t *testing.T) {
 			t.Parallel()
 			pool := serviceDatabase(t)
 			// A sequence counts what is rolled back too.
-			execute(t, pool, `
+			fixture.Execute(t, pool, `
 				create sequence public.receives;
 				create function public.fail_the_second() returns trigger language plpgsql as $$
 				begin
@@ -145,7 +146,7 @@ func TestConsumerWhoseReceiveFailsHasCommittedBeforeIt(t *testing.T) {
 			handler := calls{counts: map[string]int{}}
 			consumer := start(t, parley.Consumer{Pool: pool, PollInterval: soon, Handler: handler.handle})
 			waitForHandled(t, pool, 2)
-			requireNoError(t, consumer.finish())
+			fixture.RequireNoError(t, consumer.finish())
 			requireHandled(t, pool, "one two")
 			if handler.counts["one"] != 1 || handler.counts["two"] != 1 {
 				t.Errorf("the handler was called with %v", handler.counts)
@@ -159,7 +160,7 @@ func TestConsumerThatIsBusyLetsOthersHaveAConnection(t *testing.T) {
 	t.Parallel()
 	config := serviceDatabase(t).Config()
 	config.MaxConns = 1
-	pool := must[*pgxpool.Pool](t)(pgxpool.NewWithConfig(t.Context(), config))
+	pool := fixture.Must[*pgxpool.Pool](t)(pgxpool.NewWithConfig(t.Context(), config))
 	t.Cleanup(pool.Close)
 	send(t, pool, beginDialog(t, pool), "again")
 	var handled atomic.Int32
@@ -175,7 +176,7 @@ func TestConsumerThatIsBusyLetsOthersHaveAConnection(t *testing.T) {
 	before := handled.Load()
 	ctx, cancel := context.WithTimeout(t.Context(), parleytest.Patience)
 	defer cancel()
-	conn := must[*pgxpool.Conn](t)(pool.Acquire(ctx))
+	conn := fixture.Must[*pgxpool.Conn](t)(pool.Acquire(ctx))
 	conn.Release()
 	parleytest.Until(t, "the consumer goes on", func() bool { return handled.Load() > before+10 })
 }

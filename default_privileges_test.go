@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 	"github.com/parley-broker/parley/sql"
 )
@@ -38,19 +39,19 @@ func TestDefaultPrivilegesGiveNothingOfTheBrokerAway(t *testing.T) {
 		where x.grantee <> o.owner`
 	role := "reader_" + strings.ToLower(rand.Text())
 	plain, generous := parleytest.EmptyDatabase(t), parleytest.EmptyDatabase(t)
-	execute(t, generous, "create role "+role)
-	t.Cleanup(func() { execute(t, generous, "drop owned by "+role+" cascade", "drop role "+role) })
+	fixture.Execute(t, generous, "create role "+role)
+	t.Cleanup(func() { fixture.Execute(t, generous, "drop owned by "+role+" cascade", "drop role "+role) })
 	for _, kind := range []string{"tables", "sequences", "functions", "schemas"} {
-		execute(t, generous, "alter default privileges grant all on "+kind+" to "+role+", public")
+		fixture.Execute(t, generous, "alter default privileges grant all on "+kind+" to "+role+", public")
 	}
 	for _, pool := range []*pgxpool.Pool{plain, generous} {
-		if err := parley.Install(t.Context(), connect(t, pool)); err != nil {
+		if err := parley.Install(t.Context(), fixture.Connect(t, pool)); err != nil {
 			t.Fatal(err)
 		}
-		execute(t, pool, "select parley.create_queue('Later')", "select parley_store.maintain_tracking()")
+		fixture.Execute(t, pool, "select parley.create_queue('Later')", "select parley_store.maintain_tracking()")
 	}
-	want := strings.Split(value[string](t, plain, grants, sql.Schemas()), "\n")
-	got := strings.Split(value[string](t, generous, grants, sql.Schemas()), "\n")
+	want := strings.Split(fixture.Value[string](t, plain, grants, sql.Schemas()), "\n")
+	got := strings.Split(fixture.Value[string](t, generous, grants, sql.Schemas()), "\n")
 	known := map[string]bool{}
 	for _, grant := range want {
 		known[grant] = true

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -26,7 +27,7 @@ func requireCodes(t *testing.T, findings []parley.Finding, want ...string) {
 
 func TestDiagnoseConnectionFindsNothingOnAGoodOne(t *testing.T) {
 	t.Parallel()
-	findings, fits, err := parley.DiagnoseConnection(t.Context(), connect(t, parleytest.Database(t)))
+	findings, fits, err := parley.DiagnoseConnection(t.Context(), fixture.Connect(t, parleytest.Database(t)))
 	if err != nil || !fits {
 		t.Fatalf("fits %v, error %v", fits, err)
 	}
@@ -54,7 +55,7 @@ func TestDiagnoseConnectionFindsAPooler(t *testing.T) {
 
 func TestDiagnoseConnectionFindsClocksThatDiffer(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
+	conn := fixture.Connect(t, parleytest.Database(t))
 	for _, off := range []time.Duration{-time.Minute, time.Minute} {
 		findings, _, err := parley.DiagnoseConnectionAt(t.Context(), conn, func() time.Time { return time.Now().Add(off) })
 		if err != nil {
@@ -66,12 +67,12 @@ func TestDiagnoseConnectionFindsClocksThatDiffer(t *testing.T) {
 
 func TestDiagnoseConnectionFindsASchemaThatDoesNotFit(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
+	conn := fixture.Connect(t, parleytest.Database(t))
 	for statement, code := range map[string]string{
 		"update parley._p_installation set schema_version = 0, oldest_client_version = 1":       "upgrade-needed",
 		"update parley._p_installation set schema_version = 1000, oldest_client_version = 1000": "release-too-old",
 	} {
-		execute(t, conn, statement)
+		fixture.Execute(t, conn, statement)
 		findings, fits, err := parley.DiagnoseConnection(t.Context(), conn)
 		if err != nil || fits {
 			t.Fatalf("fits %v, error %v", fits, err)
@@ -82,8 +83,8 @@ func TestDiagnoseConnectionFindsASchemaThatDoesNotFit(t *testing.T) {
 
 func TestRepairBringsLostGrantsBack(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
-	execute(t, conn, "revoke usage on schema parley from public")
+	conn := fixture.Connect(t, parleytest.Database(t))
+	fixture.Execute(t, conn, "revoke usage on schema parley from public")
 	find := func() []parley.Finding {
 		findings, err := parley.DiagnoseConfiguration(t.Context(), conn, "", "", "", parley.DiagnosisFilter{})
 		if err != nil {
@@ -101,9 +102,9 @@ func TestRepairBringsLostGrantsBack(t *testing.T) {
 func TestDiagnosisOfARestoredCopyAsksWhatItIs(t *testing.T) {
 	t.Parallel()
 	original := parleytest.Database(t)
-	execute(t, original, talk)
-	copied := copyOf(t, original)
-	conn := connect(t, copied)
+	fixture.Execute(t, original, fixture.Talk)
+	copied := fixture.Copy(t, original)
+	conn := fixture.Connect(t, copied)
 	if _, _, err := parley.DiagnoseConnection(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
@@ -112,14 +113,14 @@ func TestDiagnosisOfARestoredCopyAsksWhatItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	requireCodes(t, findings, "broker-elsewhere")
-	execute(t, conn, *findings[0].Cure)
+	fixture.Execute(t, conn, *findings[0].Cure)
 	requireBrokerState(t, conn, parley.BrokerEnabled)
 }
 
 func TestCheckBrokerReportsWhatItRepairs(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
-	execute(t, pool, talk, "drop view parley_queue.asking")
+	fixture.Execute(t, pool, fixture.Talk, "drop view parley_queue.asking")
 	for _, repair := range []bool{false, true} {
 		found, err := parley.CheckBroker(t.Context(), pool, repair)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -52,7 +53,7 @@ func sendText(t *testing.T, db parley.DB, handle parley.UUID, bodies ...string) 
 
 func TestFollowerSeesEachMessageOnceAndTakesNone(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
+	pool, handle := fixture.Shop(t)
 	sendText(t, pool, handle, "old")
 	f, all := follow(t, pool, -1), follow(t, pool, 0)
 	sendText(t, pool, handle, "a", "b")
@@ -82,7 +83,7 @@ func TestFollowerSeesEachMessageOnceAndTakesNone(t *testing.T) {
 
 func TestFollowerSeesWhatCommitsLate(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
+	pool, handle := fixture.Shop(t)
 	sendText(t, pool, handle, "first") // the conversation can be sent on side by side from here on
 	f := follow(t, pool, -1)
 	tx, _ := begin(t, pool)
@@ -109,8 +110,8 @@ func TestFollowerSeesWhatCommitsLate(t *testing.T) {
 
 func TestFollowerSeesMoreThanOnePollHolds(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
-	sendMany(t, pool, handle, 2345)
+	pool, handle := fixture.Shop(t)
+	fixture.SendMany(t, pool, handle, 2345)
 	f := follow(t, pool, 0)
 	count := 0
 	for polls := 0; ; polls++ {
@@ -129,7 +130,7 @@ func TestFollowerSeesMoreThanOnePollHolds(t *testing.T) {
 
 func TestFollowerWakesWhenReadersAskSendersToNotify(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
+	pool, handle := fixture.Shop(t)
 	sendText(t, pool, handle, "first")
 	f := follow(t, pool, -1)
 	if err := f.Wait(t.Context(), time.Millisecond); err != nil {
@@ -150,7 +151,7 @@ func TestFollowerWakesWhenReadersAskSendersToNotify(t *testing.T) {
 
 func TestFollowRefusesAQueueThatIsNotThere(t *testing.T) {
 	t.Parallel()
-	pool, _ := shop(t)
+	pool, _ := fixture.Shop(t)
 	conn, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -11,34 +11,23 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
-
-// connect opens a connection of its own, beside those of the pool.
-func connect(t *testing.T, pool *pgxpool.Pool) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
-}
 
 // ordinaryOwner opens an empty database as its owner, a role that may do nothing else.
 func ordinaryOwner(t *testing.T) *pgx.Conn {
 	t.Helper()
 	admin := parleytest.EmptyDatabase(t)
 	role := "owner_" + strings.ToLower(rand.Text())
-	execute(t, admin, "create role "+role+" login")
-	t.Cleanup(func() { execute(t, admin, "drop role "+role) })
+	fixture.Execute(t, admin, "create role "+role+" login")
+	t.Cleanup(func() { fixture.Execute(t, admin, "drop role "+role) })
 
 	pool := parleytest.EmptyDatabase(t)
 	config := pool.Config().ConnConfig
-	execute(t, pool, fmt.Sprintf("alter database %s owner to %s", pgx.Identifier{config.Database}.Sanitize(), role))
+	fixture.Execute(t, pool, fmt.Sprintf("alter database %s owner to %s", pgx.Identifier{config.Database}.Sanitize(), role))
 	config.User = role
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
@@ -46,26 +35,6 @@ func ordinaryOwner(t *testing.T) *pgx.Conn {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
-}
-
-// execute runs statements that must not fail.
-func execute(t *testing.T, db parley.DB, statements ...string) {
-	t.Helper()
-	for _, statement := range statements {
-		// Not the test's context, which has ended when a cleanup runs.
-		if _, err := db.Exec(context.WithoutCancel(t.Context()), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-	}
-}
-
-// value reads one value.
-func value[T any](t *testing.T, db parley.DB, query string, arguments ...any) (v T) {
-	t.Helper()
-	if err := db.QueryRow(t.Context(), query, arguments...).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return v
 }
 
 func requireNoDifferences(t *testing.T, conn *pgx.Conn, verify func(context.Context, *pgx.Conn) ([]parley.Difference, error)) {
@@ -76,13 +45,6 @@ func requireNoDifferences(t *testing.T, conn *pgx.Conn, verify func(context.Cont
 	}
 	for _, difference := range differences {
 		t.Errorf("%v\n  installed: %s\n  defined:   %s", difference, difference.Installed, difference.Defined)
-	}
-}
-
-func requireIs(t *testing.T, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("got error %v, want %v", err, want)
 	}
 }
 
@@ -107,13 +69,13 @@ func TestInstallNeedsNoMoreThanOwningTheDatabase(t *testing.T) {
 
 func TestInstallAgainChangesNothing(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
+	conn := fixture.Connect(t, parleytest.Database(t))
 	const query = "select installed_at::text || xmin::text from parley._p_installation"
-	before := value[string](t, conn, query)
+	before := fixture.Value[string](t, conn, query)
 	if err := parley.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	if after := value[string](t, conn, query); after != before {
+	if after := fixture.Value[string](t, conn, query); after != before {
 		t.Errorf("the row of the installation was %s and is %s", before, after)
 	}
 }
@@ -123,7 +85,7 @@ func TestInstallFromManyConnectionsAtOnceInstallsOnce(t *testing.T) {
 	pool := parleytest.EmptyDatabase(t)
 	var installing sync.WaitGroup
 	for range 10 {
-		conn := connect(t, pool)
+		conn := fixture.Connect(t, pool)
 		installing.Go(func() {
 			if err := parley.Install(t.Context(), conn); err != nil {
 				t.Error(err)
@@ -131,15 +93,15 @@ func TestInstallFromManyConnectionsAtOnceInstallsOnce(t *testing.T) {
 		})
 	}
 	installing.Wait()
-	if n := value[int](t, pool, "select count(*) from parley._p_installation"); n != 1 {
+	if n := fixture.Value[int](t, pool, "select count(*) from parley._p_installation"); n != 1 {
 		t.Errorf("%d installations are recorded", n)
 	}
 }
 
 func TestInstallRefusesASchemaThatIsNotItsOwn(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.EmptyDatabase(t))
-	execute(t, conn, "create schema parley")
+	conn := fixture.Connect(t, parleytest.EmptyDatabase(t))
+	fixture.Execute(t, conn, "create schema parley")
 	for name, change := range map[string]func() error{
 		"install":   func() error { return parley.Install(t.Context(), conn) },
 		"upgrade":   func() error { return parley.Upgrade(t.Context(), conn) },
@@ -155,12 +117,12 @@ func TestInstallRefusesASchemaThatIsNotItsOwn(t *testing.T) {
 
 func TestInstallNeverChangesTheVersion(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
+	conn := fixture.Connect(t, parleytest.Database(t))
 	newer := parley.CurrentDefinition().WithVersion(parley.SchemaVersion + 1)
 	if err := newer.Install(t.Context(), conn); !errors.Is(err, parley.ErrUpgradeNeeded) {
 		t.Errorf("over an older schema: got %v, want %v", err, parley.ErrUpgradeNeeded)
 	}
-	execute(t, conn, "update parley._p_installation set schema_version = schema_version + 1")
+	fixture.Execute(t, conn, "update parley._p_installation set schema_version = schema_version + 1")
 	if err := parley.Install(t.Context(), conn); !errors.Is(err, parley.ErrReleaseTooOld) {
 		t.Errorf("over a newer schema: got %v, want %v", err, parley.ErrReleaseTooOld)
 	}
@@ -168,8 +130,8 @@ func TestInstallNeverChangesTheVersion(t *testing.T) {
 
 func TestInstallInsideATransactionIsRefused(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.EmptyDatabase(t))
-	execute(t, conn, "begin")
+	conn := fixture.Connect(t, parleytest.EmptyDatabase(t))
+	fixture.Execute(t, conn, "begin")
 	if err := parley.Install(t.Context(), conn); err == nil || !strings.Contains(err.Error(), "inside a transaction") {
 		t.Errorf("got error %v", err)
 	}
@@ -177,13 +139,13 @@ func TestInstallInsideATransactionIsRefused(t *testing.T) {
 
 func TestInstallThatFailsLeavesNothingAndNamesTheLine(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.EmptyDatabase(t))
+	conn := fixture.Connect(t, parleytest.EmptyDatabase(t))
 	broken := parley.CurrentDefinition().Next("broken", map[string]string{"sql/zzz.sql": "-- ü\nselect 1;\nselect nothing;\n"}, "")
 	err := broken.Install(t.Context(), conn)
 	if err == nil || !strings.Contains(err.Error(), "sql/zzz.sql:3: ") {
 		t.Errorf("got error %v, want one that names line 3 of sql/zzz.sql", err)
 	}
-	if value[bool](t, conn, "select to_regnamespace('parley') is not null") {
+	if fixture.Value[bool](t, conn, "select to_regnamespace('parley') is not null") {
 		t.Error("the schema is there")
 	}
 }
@@ -210,7 +172,7 @@ func TestScriptInstallsWhatInstallDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn := connect(t, parleytest.EmptyDatabase(t))
+			conn := fixture.Connect(t, parleytest.EmptyDatabase(t))
 			if err := run(t, conn); err != nil {
 				t.Fatal(err)
 			}
@@ -226,17 +188,17 @@ func TestScriptInstallsWhatInstallDoes(t *testing.T) {
 func TestInstallationNamesWhoHoldsItUp(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.EmptyDatabase(t)
-	holder, conn := connect(t, pool), connect(t, pool)
+	holder, conn := fixture.Connect(t, pool), fixture.Connect(t, pool)
 	role := "holder_" + strings.ToLower(rand.Text())
-	execute(t, pool, "create role "+role)
-	t.Cleanup(func() { execute(t, pool, "drop role "+role) })
-	execute(t, holder, "set role "+role, "select pg_advisory_lock(x'7061726c6579'::bigint)")
-	execute(t, conn, "set lock_timeout = '300ms'")
+	fixture.Execute(t, pool, "create role "+role)
+	t.Cleanup(func() { fixture.Execute(t, pool, "drop role "+role) })
+	fixture.Execute(t, holder, "set role "+role, "select pg_advisory_lock(x'7061726c6579'::bigint)")
+	fixture.Execute(t, conn, "set lock_timeout = '300ms'")
 	err := parley.Install(t.Context(), conn)
 	if !errors.Is(err, parley.ErrInstallationHeld) || !strings.Contains(err.Error(), fmt.Sprintf("process %d, role ", holder.PgConn().PID())) {
 		t.Fatalf("got %v", err)
 	}
-	execute(t, holder, "select pg_advisory_unlock_all()")
+	fixture.Execute(t, holder, "select pg_advisory_unlock_all()")
 	if err := parley.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}

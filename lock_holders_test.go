@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 )
 
 // lockBySavepoint receives in a savepoint that it releases: the row has the number of a subtransaction that is in no list.
@@ -42,8 +43,8 @@ func lockedConversations(t *testing.T, pool *pgxpool.Pool) (locked []parley.Conv
 
 func TestActivityNamesTheSessionThatHoldsAGroup(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
-	sendMany(t, pool, handle, 1)
+	pool, handle := fixture.Shop(t)
+	fixture.SendMany(t, pool, handle, 1)
 	tx, pid := begin(t, pool)
 	if _, err := tx.Exec(t.Context(), "set local application_name = 'the reader'"); err != nil {
 		t.Fatal(err)
@@ -63,8 +64,8 @@ func TestActivityNamesTheSessionThatHoldsAGroup(t *testing.T) {
 
 func TestActivityNamesTheSessionThatHoldsAGroupByAReleasedSavepoint(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
-	sendMany(t, pool, handle, 1)
+	pool, handle := fixture.Shop(t)
+	fixture.SendMany(t, pool, handle, 1)
 	_, pid := lockBySavepoint(t, pool)
 	locked := lockedConversations(t, pool)
 	if len(locked) != 1 || locked[0].LockedBy == nil || *locked[0].LockedBy != pid {
@@ -75,13 +76,13 @@ func TestActivityNamesTheSessionThatHoldsAGroupByAReleasedSavepoint(t *testing.T
 // PostgreSQL does not show whose subtransaction it was: then each session that it may have been is named.
 func TestActivityNamesTheSessionsOneOfWhichHoldsAGroup(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
-	sendMany(t, pool, handle, 1)
+	pool, handle := fixture.Shop(t)
+	fixture.SendMany(t, pool, handle, 1)
 	other, err := parley.BeginDialog(t.Context(), pool, "Web", "Shop")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sendMany(t, pool, other, 1)
+	fixture.SendMany(t, pool, other, 1)
 	_, first := lockBySavepoint(t, pool)
 	_, second := lockBySavepoint(t, pool)
 	want := []int32{min(first, second), max(first, second)}
@@ -106,8 +107,8 @@ func TestActivityNamesTheSessionsOneOfWhichHoldsAGroup(t *testing.T) {
 
 func TestActivityNamesThePreparedTransactionThatHoldsAGroup(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
-	sendMany(t, pool, handle, 1)
+	pool, handle := fixture.Shop(t)
+	fixture.SendMany(t, pool, handle, 1)
 	var enabled bool
 	if err := pool.QueryRow(t.Context(), "select current_setting('max_prepared_transactions')::integer > 0").Scan(&enabled); err != nil {
 		t.Fatal(err)

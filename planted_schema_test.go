@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -28,8 +29,8 @@ func newPlanter(t *testing.T, pool *pgxpool.Pool) planter {
 	t.Helper()
 	p := planter{name: "planter_" + strings.ToLower(rand.Text()), pool: pool}
 	database := pgx.Identifier{pool.Config().ConnConfig.Database}.Sanitize()
-	execute(t, pool, "create role "+p.name+" login", "grant create on database "+database+" to "+p.name)
-	t.Cleanup(func() { execute(t, pool, "drop owned by "+p.name+" cascade", "drop role "+p.name) })
+	fixture.Execute(t, pool, "create role "+p.name+" login", "grant create on database "+database+" to "+p.name)
+	t.Cleanup(func() { fixture.Execute(t, pool, "drop owned by "+p.name+" cascade", "drop role "+p.name) })
 	config := pool.Config().ConnConfig.Copy()
 	config.User = p.name
 	var err error
@@ -37,7 +38,7 @@ func newPlanter(t *testing.T, pool *pgxpool.Pool) planter {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.conn.Close(context.Background()) })
-	execute(t, p.conn, "create schema planted", fmt.Sprintf(`
+	fixture.Execute(t, p.conn, "create schema planted", fmt.Sprintf(`
 		create function planted.take() returns boolean language plpgsql as $$
 		begin
 			if (select rolsuper from pg_catalog.pg_roles where rolname = session_user) then
@@ -69,10 +70,10 @@ func everyUse(ctx context.Context, conn *pgx.Conn) map[string]func() error {
 // requireRefused tries everything that uses a schema, as the database's superuser.
 func (p planter) requireRefused(t *testing.T) {
 	t.Helper()
-	conn := connect(t, p.pool)
+	conn := fixture.Connect(t, p.pool)
 	for name, use := range everyUse(t.Context(), conn) {
 		err := use()
-		if value[bool](t, p.pool, "select rolsuper from pg_roles where rolname = $1", p.name) {
+		if fixture.Value[bool](t, p.pool, "select rolsuper from pg_roles where rolname = $1", p.name) {
 			t.Fatalf("%s made the planter a superuser", name)
 		}
 		refused, ok := errors.AsType[*pgconn.PgError](err)
@@ -83,7 +84,7 @@ func (p planter) requireRefused(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, parley.ErrUntrustedSchema)
 		}
 		if name == "script" {
-			execute(t, conn, "rollback")
+			fixture.Execute(t, conn, "rollback")
 		}
 	}
 }
@@ -126,8 +127,8 @@ func TestASchemaThatSomebodyPlantedIsNeitherReadNorCalled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlanter(t, parleytest.EmptyDatabase(t))
-			execute(t, p.conn, "create schema parley")
-			execute(t, p.conn, "grant usage on schema parley to public")
+			fixture.Execute(t, p.conn, "create schema parley")
+			fixture.Execute(t, p.conn, "grant usage on schema parley to public")
 			if _, err := p.conn.Exec(t.Context(), strings.Join(plant, ";\n")); err != nil {
 				if refused, ok := errors.AsType[*pgconn.PgError](err); ok && name == "table with a rule" && refused.Code == "42809" {
 					t.Skip("from version 16 on, no rule makes a view of a table")
@@ -157,18 +158,18 @@ func TestTheRowOfTheVersionIsReadFromAnOrdinaryTableOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlanter(t, parleytest.Database(t))
-			execute(t, p.conn, "create function planted.fire() returns trigger language plpgsql as $$ begin perform planted.take(); return new; end $$")
-			execute(t, p.conn, "create function planted.quiet(integer) returns integer immutable language plpgsql as $$ begin return $1; end $$")
+			fixture.Execute(t, p.conn, "create function planted.fire() returns trigger language plpgsql as $$ begin perform planted.take(); return new; end $$")
+			fixture.Execute(t, p.conn, "create function planted.quiet(integer) returns integer immutable language plpgsql as $$ begin return $1; end $$")
 			for _, statement := range plant {
-				execute(t, p.pool, strings.ReplaceAll(statement, "%s", p.name))
+				fixture.Execute(t, p.pool, strings.ReplaceAll(statement, "%s", p.name))
 			}
-			conn := connect(t, p.pool)
+			conn := fixture.Connect(t, p.pool)
 			for _, use := range []string{"install", "upgrade", "repair", "status"} {
 				if err := everyUse(t.Context(), conn)[use](); !errors.Is(err, parley.ErrUntrustedSchema) {
 					t.Errorf("%s: got %v, want %v", use, err, parley.ErrUntrustedSchema)
 				}
 			}
-			if value[bool](t, p.pool, "select rolsuper from pg_roles where rolname = $1", p.name) {
+			if fixture.Value[bool](t, p.pool, "select rolsuper from pg_roles where rolname = $1", p.name) {
 				t.Error("the planter became a superuser")
 			}
 		})
@@ -181,7 +182,7 @@ func TestInstallCallsNothingOfAHostileSearchPath(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			p := newPlanter(t, parleytest.EmptyDatabase(t))
-			execute(t, p.conn,
+			fixture.Execute(t, p.conn,
 				"create function planted.pg_has_role(oid, text) returns boolean language plpgsql as $$ begin return planted.take(); end $$",
 				"create function planted.same(name, name) returns boolean language plpgsql as $$ begin return planted.take() and $1::text operator(pg_catalog.=) $2::text; end $$",
 				"create operator planted.= (leftarg = name, rightarg = name, function = planted.same)",
@@ -190,16 +191,16 @@ func TestInstallCallsNothingOfAHostileSearchPath(t *testing.T) {
 				"create function planted.format(pg_catalog.text, oid) returns text language plpgsql as $$ begin perform planted.take(); return ''; end $$")
 			database := pgx.Identifier{p.pool.Config().ConnConfig.Database}.Sanitize()
 			user := p.pool.Config().ConnConfig.User
-			execute(t, p.pool, map[string]string{
+			fixture.Execute(t, p.pool, map[string]string{
 				"database": "alter database " + database + " set search_path = planted, pg_catalog",
 				"role":     "alter role " + pgx.Identifier{user}.Sanitize() + " in database " + database + " set search_path = planted, pg_catalog",
 			}[how])
-			conn := connect(t, p.pool)
+			conn := fixture.Connect(t, p.pool)
 			for _, use := range []string{"status", "install", "install", "status", "upgrade", "repair", "verify", "attach", "uninstall", "script"} {
 				if err := everyUse(t.Context(), conn)[use](); err != nil {
 					t.Errorf("%s: %v", use, err)
 				}
-				if value[bool](t, p.pool, "select rolsuper from pg_catalog.pg_roles where rolname operator(pg_catalog.=) $1::pg_catalog.name", p.name) {
+				if fixture.Value[bool](t, p.pool, "select rolsuper from pg_catalog.pg_roles where rolname operator(pg_catalog.=) $1::pg_catalog.name", p.name) {
 					t.Fatalf("%s made the planter a superuser", use)
 				}
 			}
@@ -232,7 +233,7 @@ func TestASuperuserIsSentToTheOwnerOfASchemaOfSomebodyElse(t *testing.T) {
 				t.Errorf("%s, role %q: got %v, want a refusal whose hint names the owner", name, role, err)
 			}
 			if name == "script" {
-				execute(t, conn, "rollback")
+				fixture.Execute(t, conn, "rollback")
 			}
 		}
 	}
@@ -245,8 +246,8 @@ func TestAnOrdinaryRoleWorksWithTheSchemaOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	user := "user_" + strings.ToLower(rand.Text())
-	execute(t, p.pool, "create role "+user+" login")
-	t.Cleanup(func() { execute(t, p.pool, "drop role "+user) })
+	fixture.Execute(t, p.pool, "create role "+user+" login")
+	t.Cleanup(func() { fixture.Execute(t, p.pool, "drop role "+user) })
 	config := p.pool.Config().ConnConfig.Copy()
 	config.User = user
 	conn, err := pgx.ConnectConfig(t.Context(), config)
@@ -257,7 +258,7 @@ func TestAnOrdinaryRoleWorksWithTheSchemaOfAnother(t *testing.T) {
 	if _, err := parley.Attach(t.Context(), conn); err != nil {
 		t.Errorf("attach: %v", err)
 	}
-	requireIs(t, parley.Install(t.Context(), conn), parley.ErrUntrustedSchema)
+	fixture.RequireIs(t, parley.Install(t.Context(), conn), parley.ErrUntrustedSchema)
 }
 
 func TestPrintedScriptRefusesAPlantedSchemaInPsql(t *testing.T) {
@@ -267,7 +268,7 @@ func TestPrintedScriptRefusesAPlantedSchemaInPsql(t *testing.T) {
 		t.Skip("no psql")
 	}
 	p := newPlanter(t, parleytest.EmptyDatabase(t))
-	execute(t, p.conn, "create schema parley_queue")
+	fixture.Execute(t, p.conn, "create schema parley_queue")
 	command := exec.CommandContext(t.Context(), psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", p.pool.Config().ConnString())
 	command.Stdin = strings.NewReader(parley.Script())
 	output, err := command.CombinedOutput()

@@ -5,18 +5,19 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
 func TestGetConversationTakesItsOptions(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
-	setUpServices(t, pool)
+	fixture.CreateServices(t, pool)
 	ctx := t.Context()
 	handleOf := func(options ...parley.PoolOption) parley.UUID {
 		t.Helper()
-		handle := must[parley.UUID](t)(parley.GetConversation(ctx, pool, "initiator", "target", options...))
-		requireNoError(t, parley.Send(ctx, pool, handle, parley.DefaultMessageType, []byte("x")))
+		handle := fixture.Must[parley.UUID](t)(parley.GetConversation(ctx, pool, "initiator", "target", options...))
+		fixture.RequireNoError(t, parley.Send(ctx, pool, handle, parley.DefaultMessageType, []byte("x")))
 		return handle
 	}
 	first := handleOf(parley.ForKey("k"))
@@ -26,14 +27,14 @@ func TestGetConversationTakesItsOptions(t *testing.T) {
 	if handleOf(parley.ForKey("k"), parley.PoolDialog(parley.WithoutEncryption())) == first {
 		t.Error("encryption does not distinguish conversations")
 	}
-	must[[]parley.Message](t)(parley.Receive(ctx, pool, "target"))
+	fixture.Must[[]parley.Message](t)(parley.Receive(ctx, pool, "target"))
 	if handleOf(parley.ForKey("k"), parley.ReplacedAfter(0, 1)) == first {
 		t.Error("it was not replaced after a message")
 	}
-	if begun := must[int](t)(parley.WarmConversations(ctx, pool, "initiator", "target", parley.OverConversations(2))); begun != 2 {
+	if begun := fixture.Must[int](t)(parley.WarmConversations(ctx, pool, "initiator", "target", parley.OverConversations(2))); begun != 2 {
 		t.Errorf("began %d, want 2", begun)
 	}
-	pooled := must[[]parley.PooledConversation](t)(parley.ReadPooledConversations(ctx, pool, 0))
+	pooled := fixture.Must[[]parley.PooledConversation](t)(parley.ReadPooledConversations(ctx, pool, 0))
 	if len(pooled) != 6 || pooled[0].ConversationHandle != first || *pooled[0].Key != "k" || pooled[0].FromService != "initiator" || pooled[5].Key != nil {
 		t.Errorf("read %+v", pooled)
 	}

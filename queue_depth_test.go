@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 )
 
 // The documented bound is a few percent; a test must not fail for bad luck.
@@ -49,7 +50,7 @@ func TestDepthOfALongQueueIsEstimatedWell(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			pool, _ := shop(t)
+			pool, _ := fixture.Shop(t)
 			beginDialogs(t, pool)
 			if _, err := pool.Exec(t.Context(), c.prepare); err != nil {
 				t.Fatal(err)
@@ -71,8 +72,8 @@ func TestDepthOfALongQueueIsEstimatedWell(t *testing.T) {
 
 func TestDepthOfAQueueThatWasLongIsCounted(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
-	sendMany(t, pool, handle, 30_000)
+	pool, handle := fixture.Shop(t)
+	fixture.SendMany(t, pool, handle, 30_000)
 	if _, err := pool.Exec(t.Context(), "select count(*) from parley.receive('shop', 28000)"); err != nil {
 		t.Fatal(err)
 	}

@@ -7,35 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
-	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/internal/fixture"
 )
-
-// shop gives a database with services Web and Shop, and a dialog between them.
-func shop(t *testing.T) (*pgxpool.Pool, parley.UUID) {
-	t.Helper()
-	pool := parleytest.Database(t)
-	for _, statement := range []string{
-		"select parley.create_queue('web'), parley.create_queue('shop')",
-		"select parley.create_service('Web', 'web'), parley.create_service('Shop', 'shop', array['DEFAULT'])",
-	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	handle, err := parley.BeginDialog(t.Context(), pool, "Web", "Shop")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pool, handle
-}
-
-func sendMany(t *testing.T, pool *pgxpool.Pool, handle parley.UUID, count int) {
-	t.Helper()
-	_, err := pool.Exec(t.Context(), "select parley.send($1::uuid, 'DEFAULT', 'x'::text) from generate_series(1, $2::int)", handle, count)
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func readShop(t *testing.T, pool *pgxpool.Pool) parley.QueueStatus {
 	t.Helper()
@@ -52,13 +25,13 @@ func readShop(t *testing.T, pool *pgxpool.Pool) parley.QueueStatus {
 
 func TestBacklogIsCountedUpToALimitAndEstimatedBeyond(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
-	sendMany(t, pool, handle, 9_999)
+	pool, handle := fixture.Shop(t)
+	fixture.SendMany(t, pool, handle, 9_999)
 	if b := readShop(t, pool).Backlog; b.WaitingMessages != 9_999 || b.IsEstimated {
 		t.Errorf("%d messages, estimated %v; want 9999, counted", b.WaitingMessages, b.IsEstimated)
 	}
 	// Messages that stand as dense as those that were counted are estimated well.
-	sendMany(t, pool, handle, 5_001)
+	fixture.SendMany(t, pool, handle, 5_001)
 	if b := readShop(t, pool).Backlog; b.WaitingMessages < 14_900 || b.WaitingMessages > 15_100 || !b.IsEstimated {
 		t.Errorf("%d messages, estimated %v; want about 15000, estimated", b.WaitingMessages, b.IsEstimated)
 	}
@@ -66,9 +39,9 @@ func TestBacklogIsCountedUpToALimitAndEstimatedBeyond(t *testing.T) {
 
 func TestQueueStatusReportsPoison(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
-	execute(t, pool, "select parley.alter_queue('shop', poison_action => 'DISABLE_QUEUE')")
-	sendMany(t, pool, handle, 1)
+	pool, handle := fixture.Shop(t)
+	fixture.Execute(t, pool, "select parley.alter_queue('shop', poison_action => 'DISABLE_QUEUE')")
+	fixture.SendMany(t, pool, handle, 1)
 	receiveAndRollBack := func() error {
 		tx, err := pool.Begin(t.Context())
 		if err != nil {
@@ -102,8 +75,8 @@ func TestQueueStatusReportsPoison(t *testing.T) {
 
 func TestPeekTakesNothingAndSeesLockedGroups(t *testing.T) {
 	t.Parallel()
-	pool, handle := shop(t)
-	sendMany(t, pool, handle, 3)
+	pool, handle := fixture.Shop(t)
+	fixture.SendMany(t, pool, handle, 3)
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 )
 
 // Repair goes the whole way of an upgrade, for the current version too.
@@ -26,8 +27,8 @@ func TestRepairKeepsMessagesAndEqualsAFreshInstallation(t *testing.T) {
 
 func putMessagesIn(t *testing.T, conn *pgx.Conn) (handle parley.UUID) {
 	t.Helper()
-	setUpServices(t, conn)
-	handle = value[parley.UUID](t, conn, "select parley.begin_dialog('initiator', 'target')")
+	fixture.CreateServices(t, conn)
+	handle = fixture.Value[parley.UUID](t, conn, "select parley.begin_dialog('initiator', 'target')")
 	for _, statement := range []string{
 		"select parley.send($1, 'DEFAULT', 'one')",
 		"select parley.send_batch($1, 'DEFAULT', array['two', 'three'])",

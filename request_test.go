@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -37,7 +38,7 @@ func runUntilTheEnd(t *testing.T, run func(context.Context) error) {
 	go func() { finished <- run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		requireNoError(t, parleytest.Receive(t, finished, "the end of Run"))
+		fixture.RequireNoError(t, parleytest.Receive(t, finished, "the end of Run"))
 	})
 }
 
@@ -61,7 +62,7 @@ func bothRequesters(t *testing.T, test func(t *testing.T, pool *pgxpool.Pool, re
 	t.Run("function", func(t *testing.T) {
 		t.Parallel()
 		pool := parleytest.Database(t)
-		setUpServices(t, pool)
+		fixture.CreateServices(t, pool)
 		test(t, pool, func(ctx context.Context, message parley.RequestMessage, timeout time.Duration) (parley.Message, error) {
 			return parley.Request(ctx, pool, message, timeout)
 		})
@@ -69,7 +70,7 @@ func bothRequesters(t *testing.T, test func(t *testing.T, pool *pgxpool.Pool, re
 	t.Run("Requester", func(t *testing.T) {
 		t.Parallel()
 		pool := parleytest.Database(t)
-		setUpServices(t, pool)
+		fixture.CreateServices(t, pool)
 		r := &parley.Requester{Pool: pool, Queue: "initiator"}
 		runUntilTheEnd(t, r.Run)
 		test(t, pool, r.Request)
@@ -81,7 +82,7 @@ func requireNoConversations(t *testing.T, pool *pgxpool.Pool) {
 	parleytest.Until(t, "all conversations are over", func() bool {
 		var open int
 		err := pool.QueryRow(t.Context(), "select count(*) from parley.conversation_endpoints where state <> 'CD' and not is_system").Scan(&open)
-		requireNoError(t, err)
+		fixture.RequireNoError(t, err)
 		return open == 0
 	})
 }
@@ -165,15 +166,15 @@ func TestRequestIsGivenUp(t *testing.T) {
 		}
 		// The target learns of it.
 		for range 2 {
-			messages := must[[]parley.Message](t)(parley.Receive(t.Context(), pool, "target"))
+			messages := fixture.Must[[]parley.Message](t)(parley.Receive(t.Context(), pool, "target"))
 			if len(messages) == 0 || !messages[0].IsError() {
 				t.Fatalf("the target received %+v", messages)
 			}
-			failure := must[*parley.ConversationError](t)(parley.ParseError(messages[0].MessageBody))
+			failure := fixture.Must[*parley.ConversationError](t)(parley.ParseError(messages[0].MessageBody))
 			if failure.Code != parley.RequestGivenUp {
 				t.Errorf("the target received error %d", failure.Code)
 			}
-			requireNoError(t, parley.EndConversation(t.Context(), pool, messages[0].ConversationHandle))
+			fixture.RequireNoError(t, parley.EndConversation(t.Context(), pool, messages[0].ConversationHandle))
 		}
 		requireNoConversations(t, pool)
 	})
@@ -187,11 +188,11 @@ func TestRequestThatIsCancelledWhileItIsCommittedIsGivenUp(t *testing.T) {
 			`create function public.wait() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(408); return null; end $$`,
 			`create constraint trigger wait after insert on parley._p_message deferrable initially deferred for each row execute function public.wait()`,
 		} {
-			must[pgconn.CommandTag](t)(pool.Exec(t.Context(), statement))
+			fixture.Must[pgconn.CommandTag](t)(pool.Exec(t.Context(), statement))
 		}
-		holder := must[*pgxpool.Conn](t)(pool.Acquire(t.Context()))
+		holder := fixture.Must[*pgxpool.Conn](t)(pool.Acquire(t.Context()))
 		defer holder.Release()
-		must[pgconn.CommandTag](t)(holder.Exec(t.Context(), "select pg_advisory_lock(408)"))
+		fixture.Must[pgconn.CommandTag](t)(holder.Exec(t.Context(), "select pg_advisory_lock(408)"))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		reason := errors.New("nobody cares")
 		done := make(chan error, 1)
@@ -200,7 +201,7 @@ func TestRequestThatIsCancelledWhileItIsCommittedIsGivenUp(t *testing.T) {
 			done <- err
 		}()
 		parleytest.Until(t, "the commit", func() bool {
-			return must[bool](t)(scanned[bool](holder.QueryRow(t.Context(), `
+			return fixture.Must[bool](t)(scanned[bool](holder.QueryRow(t.Context(), `
 				select exists (
 				  select from pg_locks
 				  where locktype = 'advisory' and objid = 408 and not granted
@@ -208,15 +209,15 @@ func TestRequestThatIsCancelledWhileItIsCommittedIsGivenUp(t *testing.T) {
 				    and database = (select d.oid from pg_database as d where d.datname = current_database()))`)))
 		})
 		cancel(reason)
-		must[pgconn.CommandTag](t)(holder.Exec(t.Context(), "select pg_advisory_unlock(408)"))
+		fixture.Must[pgconn.CommandTag](t)(holder.Exec(t.Context(), "select pg_advisory_unlock(408)"))
 		if err := parleytest.Receive(t, done, "the end of the request"); !errors.Is(err, reason) {
 			t.Errorf("got %v, want the cause of ctx", err)
 		}
-		messages := must[[]parley.Message](t)(parley.Receive(t.Context(), pool, "target"))
+		messages := fixture.Must[[]parley.Message](t)(parley.Receive(t.Context(), pool, "target"))
 		if len(messages) == 0 || !messages[0].IsError() {
 			t.Fatalf("the target received %+v", messages)
 		}
-		requireNoError(t, parley.EndConversation(t.Context(), pool, messages[0].ConversationHandle))
+		fixture.RequireNoError(t, parley.EndConversation(t.Context(), pool, messages[0].ConversationHandle))
 		requireNoConversations(t, pool)
 	})
 }
@@ -230,7 +231,7 @@ func scanned[T any](row pgx.Row) (value T, err error) {
 func TestRequestHasALifetime(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
-	setUpServices(t, pool)
+	fixture.CreateServices(t, pool)
 	if _, err := pool.Exec(t.Context(), "select parley.create_route('nowhere', 'LOCAL', 'nowhere')"); err != nil {
 		t.Fatal(err)
 	}
@@ -261,10 +262,10 @@ func TestRequestHasALifetime(t *testing.T) {
 func TestRequesterThatDoesNotRunPolls(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
-	setUpServices(t, pool)
+	fixture.CreateServices(t, pool)
 	answering(t, pool, echo)
 	r := &parley.Requester{Pool: pool, Queue: "initiator", PollInterval: 20 * time.Millisecond}
-	reply := must[parley.Message](t)(r.Request(t.Context(), ask("x"), parleytest.Patience))
+	reply := fixture.Must[parley.Message](t)(r.Request(t.Context(), ask("x"), parleytest.Patience))
 	if string(reply.MessageBody) != "re: x" {
 		t.Errorf("got %q", reply.MessageBody)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -13,8 +14,8 @@ func TestSendAndEndSendsBytesAndEnds(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
 	ctx := t.Context()
-	execute(t, pool, "select parley.create_queue('web'), parley.create_queue('shop')")
-	execute(t, pool, "select parley.create_service('Web', 'web'), parley.create_service('Shop', 'shop', array['DEFAULT'])")
+	fixture.Execute(t, pool, "select parley.create_queue('web'), parley.create_queue('shop')")
+	fixture.Execute(t, pool, "select parley.create_service('Web', 'web'), parley.create_service('Shop', 'shop', array['DEFAULT'])")
 	handle, err := parley.SendAndEnd(ctx, pool, "Web", "Shop", parley.DefaultMessageType, []byte{0, 255}, parley.WithoutEncryption())
 	if err != nil {
 		t.Fatal(err)
@@ -39,8 +40,8 @@ func TestBeginAndSendLeavesAnOpenConversation(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
 	ctx := t.Context()
-	execute(t, pool, "select parley.create_queue('web'), parley.create_queue('shop')")
-	execute(t, pool, "select parley.create_service('Web', 'web'), parley.create_service('Shop', 'shop', array['DEFAULT'])")
+	fixture.Execute(t, pool, "select parley.create_queue('web'), parley.create_queue('shop')")
+	fixture.Execute(t, pool, "select parley.create_service('Web', 'web'), parley.create_service('Shop', 'shop', array['DEFAULT'])")
 	handle, err := parley.BeginAndSend(ctx, pool, "Web", "Shop", parley.DefaultMessageType, []byte{0, 255}, parley.WithLifetime(time.Hour))
 	if err != nil {
 		t.Fatal(err)

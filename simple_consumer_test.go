@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -20,8 +21,8 @@ import (
 func jobsDatabase(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool := parleytest.Database(t)
-	execute(t, pool, "select parley.create_queue('jobs', kind => 'SIMPLE', poison_rollbacks => 2)")
-	execute(t, pool, "create table handled (n bigint generated always as identity, body text)")
+	fixture.Execute(t, pool, "select parley.create_queue('jobs', kind => 'SIMPLE', poison_rollbacks => 2)")
+	fixture.Execute(t, pool, "create table handled (n bigint generated always as identity, body text)")
 	return pool
 }
 
@@ -78,7 +79,7 @@ func consumeJobs(t *testing.T, consumer parley.SimpleConsumer) (finish func() er
 func handledJobs(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
 	var got string
-	requireNoError(t, pool.QueryRow(t.Context(), "select coalesce(string_agg(body, ' ' order by body), '') from handled").Scan(&got))
+	fixture.RequireNoError(t, pool.QueryRow(t.Context(), "select coalesce(string_agg(body, ' ' order by body), '') from handled").Scan(&got))
 	return got
 }
 
@@ -87,11 +88,11 @@ func TestSimpleConsumerHandlesWhatIsPut(t *testing.T) {
 	pool := jobsDatabase(t)
 	// Longer than the test: it is the notification that wakes the readers.
 	finish := consumeJobs(t, parley.SimpleConsumer{Pool: pool, Readers: 2, PollInterval: time.Hour})
-	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
-	eventually(t, "the first is handled", func() bool { return handledJobs(t, pool) == "a" })
-	requireNoError(t, parley.PutBatch(t.Context(), pool, "jobs", [][]byte{[]byte("b"), []byte("c")}, parley.WithKey("k")))
-	eventually(t, "the others are handled", func() bool { return handledJobs(t, pool) == "a b c" })
-	requireNoError(t, finish())
+	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
+	parleytest.Until(t, "the first is handled", func() bool { return handledJobs(t, pool) == "a" })
+	fixture.RequireNoError(t, parley.PutBatch(t.Context(), pool, "jobs", [][]byte{[]byte("b"), []byte("c")}, parley.WithKey("k")))
+	parleytest.Until(t, "the others are handled", func() bool { return handledJobs(t, pool) == "a b c" })
+	fixture.RequireNoError(t, finish())
 }
 
 func TestSimpleConsumerSetsWhatFailsAsideWithItsError(t *testing.T) {
@@ -102,14 +103,14 @@ func TestSimpleConsumerSetsWhatFailsAsideWithItsError(t *testing.T) {
 		t.Run(body, func(t *testing.T) {
 			t.Parallel()
 			pool := jobsDatabase(t)
-			requireNoError(t, parley.PutBatch(t.Context(), pool, "jobs", [][]byte{[]byte("a"), []byte(body), []byte("c")}))
+			fixture.RequireNoError(t, parley.PutBatch(t.Context(), pool, "jobs", [][]byte{[]byte("a"), []byte(body), []byte("c")}))
 			finish := consumeJobs(t, parley.SimpleConsumer{Pool: pool, Count: 10, PollInterval: soon})
-			eventually(t, "the others are handled", func() bool { return handledJobs(t, pool) == "a c" })
+			parleytest.Until(t, "the others are handled", func() bool { return handledJobs(t, pool) == "a c" })
 			var found []parley.FailedMessage
-			eventually(t, "the bad one is set aside", func() bool {
+			parleytest.Until(t, "the bad one is set aside", func() bool {
 				var err error
 				found, err = parley.ReadFailedMessages(t.Context(), pool, parley.FailedMessageFilter{Queue: "jobs"})
-				requireNoError(t, err)
+				fixture.RequireNoError(t, err)
 				return len(found) == 1
 			})
 			f := found[0]
@@ -117,8 +118,8 @@ func TestSimpleConsumerSetsWhatFailsAsideWithItsError(t *testing.T) {
 				(f.SQLState == nil) != (c.sqlstate == "") || f.SQLState != nil && *f.SQLState != c.sqlstate || f.SetAsideSince == nil {
 				t.Errorf("set aside is %+v", f)
 			}
-			requireNoError(t, finish())
-			requireNoError(t, parley.RetryMessage(t.Context(), pool, "jobs", f.MessageID))
+			fixture.RequireNoError(t, finish())
+			fixture.RequireNoError(t, parley.RetryMessage(t.Context(), pool, "jobs", f.MessageID))
 			requireTakenBodies(t, pool, 1, body)
 			_, err := parley.DiscardMessage(t.Context(), pool, "jobs", f.MessageID)
 			if number, _ := parley.ErrorNumber(err); number != 8426 {
@@ -131,18 +132,18 @@ func TestSimpleConsumerSetsWhatFailsAsideWithItsError(t *testing.T) {
 func TestFailingMessageIsReported(t *testing.T) {
 	t.Parallel()
 	pool := jobsDatabase(t)
-	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a"), parley.WithKey("k")))
+	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a"), parley.WithKey("k")))
 	tx, err := pool.Begin(t.Context())
-	requireNoError(t, err)
+	fixture.RequireNoError(t, err)
 	taken, err := parley.Take(t.Context(), tx, "jobs", 1)
-	requireNoError(t, err)
-	requireNoError(t, tx.Rollback(t.Context()))
+	fixture.RequireNoError(t, err)
+	fixture.RequireNoError(t, tx.Rollback(t.Context()))
 	id := taken[0].MessageID
 	if ok, err := parley.RecordMessageFailure(t.Context(), pool, "jobs", id, errors.New("not\x00 today")); !ok || err != nil {
 		t.Fatalf("recorded %t, %v", ok, err)
 	}
 	found, err := parley.ReadFailedMessages(t.Context(), pool, parley.FailedMessageFilter{Failing: true, Limit: 5})
-	requireNoError(t, err)
+	fixture.RequireNoError(t, err)
 	if len(found) != 1 || found[0].MessageID != id || *found[0].Key != "k" || *found[0].Error != "not? today" || found[0].SetAsideSince != nil {
 		t.Errorf("failing are %+v", found)
 	}
@@ -151,22 +152,22 @@ func TestFailingMessageIsReported(t *testing.T) {
 func TestPausedSimpleConsumerTakesNothing(t *testing.T) {
 	t.Parallel()
 	pool := jobsDatabase(t)
-	requireNoError(t, parley.PauseReaders(t.Context(), pool, "jobs"))
-	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
+	fixture.RequireNoError(t, parley.PauseReaders(t.Context(), pool, "jobs"))
+	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
 	finish := consumeJobs(t, parley.SimpleConsumer{Pool: pool, PollInterval: soon})
 	// It asks to be notified when it has scanned and found nothing.
-	eventually(t, "the consumer has scanned", func() bool {
+	parleytest.Until(t, "the consumer has scanned", func() bool {
 		var is bool
-		requireNoError(t, pool.QueryRow(t.Context(),
+		fixture.RequireNoError(t, pool.QueryRow(t.Context(),
 			"select coalesce(pg_sequence_last_value(wakeup_sequence), 0) > 1 from parley._p_queue where name = 'jobs'").Scan(&is))
 		return is
 	})
 	if got := handledJobs(t, pool); got != "" {
 		t.Errorf("handled %q while paused", got)
 	}
-	requireNoError(t, parley.ResumeReaders(t.Context(), pool, "jobs"))
-	eventually(t, "it is handled", func() bool { return handledJobs(t, pool) == "a" })
-	requireNoError(t, finish())
+	fixture.RequireNoError(t, parley.ResumeReaders(t.Context(), pool, "jobs"))
+	parleytest.Until(t, "it is handled", func() bool { return handledJobs(t, pool) == "a" })
+	fixture.RequireNoError(t, finish())
 }
 
 func TestSimpleConsumerFinishesItsHandlers(t *testing.T) {
@@ -178,12 +179,12 @@ func TestSimpleConsumerFinishesItsHandlers(t *testing.T) {
 		<-release
 		return record(ctx, tx, m)
 	}})
-	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
+	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
 	parleytest.Receive(t, begun, "the handler begins")
 	ended := make(chan error, 1)
 	go func() { ended <- finish() }()
 	close(release)
-	requireNoError(t, parleytest.Receive(t, ended, "the consumer ends"))
+	fixture.RequireNoError(t, parleytest.Receive(t, ended, "the consumer ends"))
 	if got := handledJobs(t, pool); got != "a" {
 		t.Errorf("handled %q", got)
 	}

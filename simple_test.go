@@ -7,13 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
 func requireTakenBodies(t *testing.T, db parley.DB, count int, want ...string) {
 	t.Helper()
 	messages, err := parley.Take(t.Context(), db, "jobs", count, parley.Wait(10*time.Second))
-	requireNoError(t, err)
+	fixture.RequireNoError(t, err)
 	got := []string{}
 	for _, message := range messages {
 		got = append(got, string(message.Body))
@@ -31,13 +32,13 @@ func requireTakenBodies(t *testing.T, db parley.DB, count int, want ...string) {
 func TestPutAndTake(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
-	execute(t, pool, "select parley.create_queue('jobs', kind => 'SIMPLE')")
-	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("usual")))
-	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("first"), parley.WithPriority(9), parley.WithKey("k")))
-	requireNoError(t, parley.PutBatch(t.Context(), pool, "jobs", [][]byte{[]byte("a"), []byte("b")}, parley.WithKey("k")))
-	requireNoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+	fixture.Execute(t, pool, "select parley.create_queue('jobs', kind => 'SIMPLE')")
+	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("usual")))
+	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("first"), parley.WithPriority(9), parley.WithKey("k")))
+	fixture.RequireNoError(t, parley.PutBatch(t.Context(), pool, "jobs", [][]byte{[]byte("a"), []byte("b")}, parley.WithKey("k")))
+	fixture.RequireNoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		messages, err := parley.Take(t.Context(), tx, "jobs", 10)
-		requireNoError(t, err)
+		fixture.RequireNoError(t, err)
 		if len(messages) != 1 || messages[0].Priority != 9 || messages[0].Key == nil || *messages[0].Key != "k" ||
 			time.Since(messages[0].EnqueuedAt) > time.Hour {
 			t.Errorf("took %+v", messages)
@@ -47,7 +48,7 @@ func TestPutAndTake(t *testing.T) {
 		return err
 	}))
 	requireTakenBodies(t, pool, 10, "a", "b")
-	requireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("later"), parley.DeliverAt(time.Now().Add(time.Second))))
+	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("later"), parley.DeliverAt(time.Now().Add(time.Second))))
 	requireTakenBodies(t, pool, 1, "later")
 	_, err := parley.Take(t.Context(), pool, "none", 1)
 	if number, _ := parley.ErrorNumber(err); number != parley.QueueNotFound {

@@ -10,34 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
-
-// setUpServices creates the services initiator and target, each on a queue of the same name, for the contract DEFAULT.
-func setUpServices(t *testing.T, db parley.DB) {
-	t.Helper()
-	execute(t, db,
-		"select parley.create_queue('initiator')", "select parley.create_service('initiator', 'initiator')",
-		"select parley.create_queue('target')", "select parley.create_service('target', 'target', array['DEFAULT'])")
-}
-
-// must returns a value and ends the test when there is an error instead.
-func must[T any](t *testing.T) func(value T, err error) T {
-	return func(value T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
-
-func requireNoError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // requireNumber checks that an error is one of the broker's.
 func requireNumber(t *testing.T, err error, want int) {
@@ -51,14 +26,14 @@ func requireNumber(t *testing.T, err error, want int) {
 func beginDialog(t *testing.T, db parley.DB, options ...parley.DialogOption) parley.UUID {
 	t.Helper()
 	handle, err := parley.BeginDialog(t.Context(), db, "initiator", "target", options...)
-	requireNoError(t, err)
+	fixture.RequireNoError(t, err)
 	return handle
 }
 
 func send(t *testing.T, db parley.DB, handle parley.UUID, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		requireNoError(t, parley.Send(t.Context(), db, handle, parley.DefaultMessageType, []byte(text)))
+		fixture.RequireNoError(t, parley.Send(t.Context(), db, handle, parley.DefaultMessageType, []byte(text)))
 	}
 }
 
@@ -68,11 +43,11 @@ func TestADialogInEveryQueryMode(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
 			pool := parleytest.Database(t)
-			setUpServices(t, pool)
+			fixture.CreateServices(t, pool)
 			config := pool.Config().ConnConfig
 			config.DefaultQueryExecMode = mode
 			conn, err := pgx.ConnectConfig(t.Context(), config)
-			requireNoError(t, err)
+			fixture.RequireNoError(t, err)
 			defer func() { _ = conn.Close(t.Context()) }()
 			holdDialog(t, conn)
 		})
@@ -82,7 +57,7 @@ func TestADialogInEveryQueryMode(t *testing.T) {
 func TestADialogThroughAPool(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
-	setUpServices(t, pool)
+	fixture.CreateServices(t, pool)
 	holdDialog(t, pool)
 }
 
@@ -92,14 +67,14 @@ func holdDialog(t *testing.T, db parley.DB) {
 	ctx := t.Context()
 	receive := func(queue string, options ...parley.ReceiveOption) []parley.Message {
 		t.Helper()
-		return must[[]parley.Message](t)(parley.Receive(ctx, db, queue, options...))
+		return fixture.Must[[]parley.Message](t)(parley.Receive(ctx, db, queue, options...))
 	}
 	handle := beginDialog(t, db, parley.OnContract("DEFAULT"), parley.ToBrokerInstance(parley.CurrentDatabase),
 		parley.WithLifetime(time.Hour), parley.WithoutEncryption())
 	other := beginDialog(t, db, parley.RelatedTo(handle))
 	send(t, db, handle, "one", "two")
-	requireNoError(t, parley.SendBatch(ctx, db, handle, parley.DefaultMessageType, [][]byte{[]byte("three"), nil}))
-	requireNoError(t, parley.SendToAll(ctx, db, []parley.UUID{handle, other}, parley.DefaultMessageType, []byte("all")))
+	fixture.RequireNoError(t, parley.SendBatch(ctx, db, handle, parley.DefaultMessageType, [][]byte{[]byte("three"), nil}))
+	fixture.RequireNoError(t, parley.SendToAll(ctx, db, []parley.UUID{handle, other}, parley.DefaultMessageType, []byte("all")))
 
 	messages := receive("target", parley.Top(2), parley.Wait(0))
 	if got := bodies(messages); got != "one two" {
@@ -121,63 +96,63 @@ func holdDialog(t *testing.T, db parley.DB) {
 	if got := bodies(rest); got != "three  all" || rest[1].MessageBody != nil {
 		t.Errorf("then received %q", got)
 	}
-	group := must[parley.UUID](t)(parley.GetConversationGroup(ctx, db, "target", parley.Wait(time.Second)))
-	if groups := must[[]parley.UUID](t)(parley.GetConversationGroups(ctx, db, "target", 5)); len(groups) != 1 || groups[0] != group {
+	group := fixture.Must[parley.UUID](t)(parley.GetConversationGroup(ctx, db, "target", parley.Wait(time.Second)))
+	if groups := fixture.Must[[]parley.UUID](t)(parley.GetConversationGroups(ctx, db, "target", 5)); len(groups) != 1 || groups[0] != group {
 		t.Errorf("got groups %s, want %s", groups, group)
 	}
 	if got := bodies(receive("target", parley.FromGroup(group))); got != "all" {
 		t.Errorf("from the other group received %q", got)
 	}
-	if none := must[parley.UUID](t)(parley.GetConversationGroup(ctx, db, "target")); !none.IsZero() {
+	if none := fixture.Must[parley.UUID](t)(parley.GetConversationGroup(ctx, db, "target")); !none.IsZero() {
 		t.Errorf("group %s has messages", none)
 	}
 
 	reply := first.ConversationHandle
-	requireNoError(t, parley.Send(ctx, db, reply, parley.DefaultMessageType, nil))
-	requireNoError(t, parley.BeginConversationTimer(ctx, db, handle, 0))
-	must[int](t)(parley.FireTimers(ctx, db))
+	fixture.RequireNoError(t, parley.Send(ctx, db, reply, parley.DefaultMessageType, nil))
+	fixture.RequireNoError(t, parley.BeginConversationTimer(ctx, db, handle, 0))
+	fixture.Must[int](t)(parley.FireTimers(ctx, db))
 	if messages := receive("initiator"); len(messages) != 2 || !messages[0].IsDialogTimer() || messages[1].MessageBody != nil {
 		t.Errorf("the initiator received %+v", messages)
 	}
-	if status := must[string](t)(parley.GetTransmissionStatus(ctx, db, handle)); status != "" {
+	if status := fixture.Must[string](t)(parley.GetTransmissionStatus(ctx, db, handle)); status != "" {
 		t.Errorf("the transmission status is %q", status)
 	}
-	requireNoError(t, parley.MoveConversation(ctx, db, reply, group))
+	fixture.RequireNoError(t, parley.MoveConversation(ctx, db, reply, group))
 
-	requireNoError(t, parley.EndConversation(ctx, db, reply))
+	fixture.RequireNoError(t, parley.EndConversation(ctx, db, reply))
 	if messages := receive("initiator"); len(messages) != 1 || !messages[0].IsEndDialog() {
 		t.Errorf("the initiator received %+v", messages)
 	}
-	requireNoError(t, parley.EndConversation(ctx, db, handle))
-	requireNoError(t, parley.EndConversationWithError(ctx, db, other, 42, "no thanks"))
+	fixture.RequireNoError(t, parley.EndConversation(ctx, db, handle))
+	fixture.RequireNoError(t, parley.EndConversationWithError(ctx, db, other, 42, "no thanks"))
 	messages = receive("target")
 	if len(messages) != 1 || !messages[0].IsError() {
 		t.Fatalf("the target received %+v", messages)
 	}
-	cause := must[*parley.ConversationError](t)(parley.ParseError(messages[0].MessageBody))
+	cause := fixture.Must[*parley.ConversationError](t)(parley.ParseError(messages[0].MessageBody))
 	if cause.Code != 42 || cause.Description != "no thanks" {
 		t.Errorf("the error is %v", cause)
 	}
-	requireNoError(t, parley.CleanupConversation(ctx, db, messages[0].ConversationHandle))
+	fixture.RequireNoError(t, parley.CleanupConversation(ctx, db, messages[0].ConversationHandle))
 }
 
 func TestStatementsJoinTheTransaction(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
-	setUpServices(t, pool)
+	fixture.CreateServices(t, pool)
 	undo := errors.New("undo")
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		send(t, tx, beginDialog(t, tx), "never")
 		return undo
 	})
-	requireIs(t, err, undo)
+	fixture.RequireIs(t, err, undo)
 	send(t, pool, beginDialog(t, pool), "kept")
 	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		must[[]parley.Message](t)(parley.Receive(t.Context(), tx, "target"))
+		fixture.Must[[]parley.Message](t)(parley.Receive(t.Context(), tx, "target"))
 		return undo
 	})
-	requireIs(t, err, undo)
-	if got := bodies(must[[]parley.Message](t)(parley.Receive(t.Context(), pool, "target"))); got != "kept" {
+	fixture.RequireIs(t, err, undo)
+	if got := bodies(fixture.Must[[]parley.Message](t)(parley.Receive(t.Context(), pool, "target"))); got != "kept" {
 		t.Errorf("received %q", got)
 	}
 }
@@ -185,11 +160,11 @@ func TestStatementsJoinTheTransaction(t *testing.T) {
 func TestInGroupPutsDialogsTogether(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
-	setUpServices(t, pool)
-	group := must[parley.UUID](t)(parley.ParseUUID("11111111-2222-3333-4444-555555555555"))
+	fixture.CreateServices(t, pool)
+	group := fixture.Must[parley.UUID](t)(parley.ParseUUID("11111111-2222-3333-4444-555555555555"))
 	beginDialog(t, pool, parley.InGroup(group))
 	beginDialog(t, pool, parley.InGroup(group))
-	n := value[int](t, pool, "select count(*) from parley.conversation_endpoints where conversation_group_id = $1", group)
+	n := fixture.Value[int](t, pool, "select count(*) from parley.conversation_endpoints where conversation_group_id = $1", group)
 	if n != 2 {
 		t.Errorf("%d conversations are in the group", n)
 	}
@@ -198,9 +173,9 @@ func TestInGroupPutsDialogsTogether(t *testing.T) {
 func TestErrorsOfTheBrokerCarryTheirNumber(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
-	setUpServices(t, pool)
+	fixture.CreateServices(t, pool)
 	ctx := t.Context()
-	unknown := must[parley.UUID](t)(parley.ParseUUID("11111111-2222-3333-4444-555555555555"))
+	unknown := fixture.Must[parley.UUID](t)(parley.ParseUUID("11111111-2222-3333-4444-555555555555"))
 	handle := beginDialog(t, pool)
 	begin := func(from, to string, options ...parley.DialogOption) error {
 		_, err := parley.BeginDialog(ctx, pool, from, to, options...)
@@ -260,8 +235,8 @@ func TestEverySQLSTATEOfTheBrokerGivesItsNumber(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
 	rows, err := pool.Query(t.Context(), "select parley.sqlstate_of(n) from generate_series(1, 46655) as n")
-	requireNoError(t, err)
-	states := must[[]string](t)(pgx.CollectRows(rows, pgx.RowTo[string]))
+	fixture.RequireNoError(t, err)
+	states := fixture.Must[[]string](t)(pgx.CollectRows(rows, pgx.RowTo[string]))
 	for i, state := range states {
 		if number, ok := parley.ErrorNumber(&pgconn.PgError{Code: state}); !ok || number != i+1 {
 			t.Fatalf("SQLSTATE %s gives %d, want %d", state, number, i+1)

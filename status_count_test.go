@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 )
 
 // Conversations are counted as they are, whether the table was ever analyzed or not; closed ones are counted by themselves.
 func TestStatusCountsConversationsThatAreNotClosed(t *testing.T) {
 	t.Parallel()
-	pool, _ := shop(t)
+	pool, _ := fixture.Shop(t)
 	if _, err := pool.Exec(t.Context(), `
 		select parley.send(parley.begin_dialog('Web', 'Shop'), 'DEFAULT', 'x') from generate_series(1, 150)`); err != nil {
 		t.Fatal(err)
@@ -18,7 +19,7 @@ func TestStatusCountsConversationsThatAreNotClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sendMany(t, pool, closed, 1)
+	fixture.SendMany(t, pool, closed, 1)
 	if _, err := pool.Exec(t.Context(), `
 		select parley.end_conversation(e.conversation_handle)
 		from parley.conversation_endpoints as e

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/internal/sqltext"
 	"github.com/parley-broker/parley/parleytest"
 	"github.com/parley-broker/parley/sql"
@@ -45,10 +46,10 @@ func TestUpgradeMigratesDataAndReplacesTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	requireNoDifferences(t, conn, next.Verify)
-	if note := value[string](t, conn, "select parley.extra()"); note != "migrated" {
+	if note := fixture.Value[string](t, conn, "select parley.extra()"); note != "migrated" {
 		t.Errorf("the extra is %q", note)
 	}
-	if release := value[string](t, conn, "select release from parley._p_installation where upgraded_at is not null"); release != "next" {
+	if release := fixture.Value[string](t, conn, "select release from parley._p_installation where upgraded_at is not null"); release != "next" {
 		t.Errorf("release %q is recorded", release)
 	}
 }
@@ -59,7 +60,7 @@ func TestUpgradeFromManyConnectionsAtOnceUpgradesOnce(t *testing.T) {
 	next := nextVersion()
 	var upgrading sync.WaitGroup
 	for range 8 {
-		conn := connect(t, pool)
+		conn := fixture.Connect(t, pool)
 		upgrading.Go(func() {
 			if err := next.Upgrade(t.Context(), conn); err != nil {
 				t.Error(err)
@@ -67,14 +68,14 @@ func TestUpgradeFromManyConnectionsAtOnceUpgradesOnce(t *testing.T) {
 		})
 	}
 	upgrading.Wait()
-	if n := value[int](t, pool, "select count(*) from parley.extras"); n != 1 {
+	if n := fixture.Value[int](t, pool, "select count(*) from parley.extras"); n != 1 {
 		t.Errorf("the migration ran %d times", n)
 	}
 }
 
 func TestUpgradeThatFailsLeavesTheOldVersion(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
+	conn := fixture.Connect(t, parleytest.Database(t))
 	broken := parley.CurrentDefinition().Next("broken", nil, "drop table parley._p_installation cascade; select nothing")
 	if err := broken.Upgrade(t.Context(), conn); err == nil {
 		t.Fatal("the migration did not fail")
@@ -84,25 +85,25 @@ func TestUpgradeThatFailsLeavesTheOldVersion(t *testing.T) {
 
 func TestUpgradeOfTheSameVersionTouchesNothing(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
+	conn := fixture.Connect(t, parleytest.Database(t))
 	const query = "select max(p.xmin::text::bigint)::text from pg_proc as p where p.pronamespace = 'parley'::regnamespace"
-	before := value[string](t, conn, query)
+	before := fixture.Value[string](t, conn, query)
 	if err := parley.Upgrade(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	if after := value[string](t, conn, query); after != before {
+	if after := fixture.Value[string](t, conn, query); after != before {
 		t.Error("functions were replaced")
 	}
 }
 
 func TestUpgradeNeedsAnOlderInstallation(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.EmptyDatabase(t))
-	requireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrNotInstalled)
+	conn := fixture.Connect(t, parleytest.EmptyDatabase(t))
+	fixture.RequireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrNotInstalled)
 	if err := nextVersion().Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	requireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrReleaseTooOld)
+	fixture.RequireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrReleaseTooOld)
 }
 
 // A schema of the same version may be that of another build as long as the version is not released.
@@ -114,16 +115,16 @@ func TestASchemaOfAnotherBuildIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn := connect(t, parleytest.Database(t))
+			conn := fixture.Connect(t, parleytest.Database(t))
 			if err := parley.Repair(t.Context(), conn); err != nil {
 				t.Fatalf("of the same build: %v", err)
 			}
-			execute(t, conn, change)
-			requireIs(t, parley.Install(t.Context(), conn), parley.ErrOtherBuild)
-			requireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrOtherBuild)
-			requireIs(t, parley.Repair(t.Context(), conn), parley.ErrOtherBuild)
+			fixture.Execute(t, conn, change)
+			fixture.RequireIs(t, parley.Install(t.Context(), conn), parley.ErrOtherBuild)
+			fixture.RequireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrOtherBuild)
+			fixture.RequireIs(t, parley.Repair(t.Context(), conn), parley.ErrOtherBuild)
 			_, err := parley.Verify(t.Context(), conn)
-			requireIs(t, err, parley.ErrOtherBuild)
+			fixture.RequireIs(t, err, parley.ErrOtherBuild)
 			if err := parley.Uninstall(t.Context(), conn, true); err != nil {
 				t.Fatal(err)
 			}
@@ -143,8 +144,8 @@ func TestUpgradeByAMemberBelongsToTheOwner(t *testing.T) {
 	}
 	admin := parleytest.EmptyDatabase(t)
 	member := "member_" + strings.ToLower(rand.Text())
-	execute(t, admin, "create role "+member+" login in role "+owner.Config().User)
-	t.Cleanup(func() { execute(t, admin, "drop role "+member) })
+	fixture.Execute(t, admin, "create role "+member+" login in role "+owner.Config().User)
+	t.Cleanup(func() { fixture.Execute(t, admin, "drop role "+member) })
 	config := owner.Config().Copy()
 	config.User = member
 	config.RuntimeParams["options"] = "-c role=" + owner.Config().User
@@ -157,7 +158,7 @@ func TestUpgradeByAMemberBelongsToTheOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	const query = "select c.relowner::regrole::text from pg_class as c where c.oid = 'parley._p_extra'::regclass"
-	if got := value[string](t, conn, query); got != owner.Config().User {
+	if got := fixture.Value[string](t, conn, query); got != owner.Config().User {
 		t.Errorf("the new table belongs to %s, want %s", got, owner.Config().User)
 	}
 }
@@ -166,8 +167,8 @@ func TestUpgradeByASuperuserBelongsToTheSuperuserWhoInstalled(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
 	other := "super_" + strings.ToLower(rand.Text())
-	execute(t, pool, "create role "+other+" login superuser")
-	t.Cleanup(func() { execute(t, pool, "drop role "+other) })
+	fixture.Execute(t, pool, "create role "+other+" login superuser")
+	t.Cleanup(func() { fixture.Execute(t, pool, "drop role "+other) })
 	config := pool.Config().ConnConfig.Copy()
 	config.User = other
 	conn, err := pgx.ConnectConfig(t.Context(), config)
@@ -179,18 +180,18 @@ func TestUpgradeByASuperuserBelongsToTheSuperuserWhoInstalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	const query = "select c.relowner::regrole::text from pg_class as c where c.oid = 'parley._p_extra'::regclass"
-	if got, want := value[string](t, conn, query), pool.Config().ConnConfig.User; got != want {
+	if got, want := fixture.Value[string](t, conn, query), pool.Config().ConnConfig.User; got != want {
 		t.Errorf("the new table belongs to %s, want %s", got, want)
 	}
-	if role := value[string](t, conn, "select current_user::text"); role != other {
+	if role := fixture.Value[string](t, conn, "select current_user::text"); role != other {
 		t.Errorf("the connection stayed %s", role)
 	}
 }
 
 func TestRepairUndoesWhatWasChangedByHand(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
-	execute(t, conn,
+	conn := fixture.Connect(t, parleytest.Database(t))
+	fixture.Execute(t, conn,
 		"drop function parley.sqlstate_of(integer) cascade",
 		"comment on schema parley is 'x'",
 		"alter function parley.listen_for_messages(text, integer, parley.caller) security invoker")
@@ -236,14 +237,14 @@ func TestUninstallRemovesEverything(t *testing.T) {
 		from pg_depend as d
 		join pg_namespace as n on d.refclassid = 'pg_namespace'::regclass and d.refobjid = n.oid
 		where n.nspname not like 'pg\_%' and n.nspname <> 'information_schema'`
-	before := value[int](t, conn, query)
+	before := fixture.Value[int](t, conn, query)
 	if err := parley.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
 	if err := parley.Uninstall(t.Context(), conn, false); err != nil {
 		t.Fatal(err)
 	}
-	if after := value[int](t, conn, query); after != before {
+	if after := fixture.Value[int](t, conn, query); after != before {
 		t.Errorf("%d objects were left behind", after-before)
 	}
 	if err := parley.Uninstall(t.Context(), conn, false); err != nil {
@@ -254,8 +255,8 @@ func TestUninstallRemovesEverything(t *testing.T) {
 func TestUninstallSparesConversationsUnlessForced(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
-	conn := connect(t, pool)
-	setUpServices(t, pool)
+	conn := fixture.Connect(t, pool)
+	fixture.CreateServices(t, pool)
 	if _, err := parley.BeginDialog(t.Context(), pool, "initiator", "target"); err != nil {
 		t.Fatal(err)
 	}
@@ -264,8 +265,8 @@ func TestUninstallSparesConversationsUnlessForced(t *testing.T) {
 
 func TestUninstallSparesObjectsOfUsersUnlessForced(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
-	execute(t, conn,
+	conn := fixture.Connect(t, parleytest.Database(t))
+	fixture.Execute(t, conn,
 		"create view public.v as select i.release from parley._p_installation as i",
 		"create table public.d (code text default parley.sqlstate_of(8426))",
 		"create table public.f (ok boolean references parley._p_installation)",
@@ -285,7 +286,7 @@ func requireUninstallOnlyByForce(t *testing.T, conn *pgx.Conn, named ...string) 
 	if err := parley.Uninstall(t.Context(), conn, true); err != nil {
 		t.Errorf("forced: %v", err)
 	}
-	if value[bool](t, conn, "select to_regnamespace('parley') is not null") {
+	if fixture.Value[bool](t, conn, "select to_regnamespace('parley') is not null") {
 		t.Error("the schema is still there")
 	}
 }

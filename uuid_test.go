@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -44,7 +45,7 @@ func TestParseUUIDRefusesWhatIsNone(t *testing.T) {
 
 func TestUUIDTravelsInEveryQueryMode(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.EmptyDatabase(t))
+	conn := fixture.Connect(t, parleytest.EmptyDatabase(t))
 	want, err := parley.ParseUUID("0123abcd-4567-89ef-0123-456789abcdef")
 	if err != nil {
 		t.Fatal(err)

@@ -7,19 +7,20 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
 	"github.com/parley-broker/parley/sql"
 )
 
 func TestVerifyFindsNothingInAFreshInstallation(t *testing.T) {
 	t.Parallel()
-	requireNoDifferences(t, connect(t, parleytest.Database(t)), parley.Verify)
+	requireNoDifferences(t, fixture.Connect(t, parleytest.Database(t)), parley.Verify)
 }
 
 // A trace enables triggers; that is no change by hand.
 func TestVerifyFindsNothingWhileSomethingIsTraced(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
+	conn := fixture.Connect(t, parleytest.Database(t))
 	if err := parley.StartTrace(t.Context(), conn, parley.TraceSettings{}); err != nil {
 		t.Fatal(err)
 	}
@@ -161,9 +162,9 @@ func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
 		},
 	}
 	// One database for all of them: what is changed in one place must not hide what is changed in another.
-	conn := connect(t, parleytest.Database(t))
+	conn := fixture.Connect(t, parleytest.Database(t))
 	for _, test := range tests {
-		execute(t, conn, test.change)
+		fixture.Execute(t, conn, test.change)
 	}
 	differences, err := parley.Verify(t.Context(), conn)
 	if err != nil {
@@ -181,14 +182,14 @@ func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
 
 func TestVerifyLeavesEverythingAsItWas(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
+	conn := fixture.Connect(t, parleytest.Database(t))
 	const objects = `
 		select string_agg(format('%s %s %s', c.oid, c.relnamespace::regnamespace, c.relname), E'\n' order by c.oid)
 		from pg_class as c
 		where c.oid >= 16384`
-	before := value[string](t, conn, objects)
+	before := fixture.Value[string](t, conn, objects)
 	requireNoDifferences(t, conn, parley.Verify)
-	if after := value[string](t, conn, objects); after != before {
+	if after := fixture.Value[string](t, conn, objects); after != before {
 		t.Errorf("objects before:\n%s\nand after:\n%s", before, after)
 	}
 }
@@ -197,7 +198,7 @@ func TestVerifyLeavesEverythingAsItWas(t *testing.T) {
 // BETWEEN beside an AND, verify would call a restored database different.
 func TestViewsReadTheSameOnceTheyAreRestored(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
+	conn := fixture.Connect(t, parleytest.Database(t))
 	rows, err := conn.Query(t.Context(), `
 		select c.oid::regclass::text as name, pg_get_viewdef(c.oid) as definition
 		from pg_class as c
@@ -211,9 +212,9 @@ func TestViewsReadTheSameOnceTheyAreRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range views {
-		execute(t, conn, "create temporary view restored as "+v.Definition)
-		restored := value[string](t, conn, "select pg_get_viewdef('pg_temp.restored'::regclass)")
-		execute(t, conn, "drop view restored")
+		fixture.Execute(t, conn, "create temporary view restored as "+v.Definition)
+		restored := fixture.Value[string](t, conn, "select pg_get_viewdef('pg_temp.restored'::regclass)")
+		fixture.Execute(t, conn, "drop view restored")
 		if restored != v.Definition {
 			t.Errorf("%s reads\n%s\nand, restored,\n%s", v.Name, v.Definition, restored)
 		}
@@ -222,32 +223,32 @@ func TestViewsReadTheSameOnceTheyAreRestored(t *testing.T) {
 
 func TestVerifyChecksOnlyItsOwnVersion(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
-	execute(t, conn, "update parley._p_installation set schema_version = 0")
+	conn := fixture.Connect(t, parleytest.Database(t))
+	fixture.Execute(t, conn, "update parley._p_installation set schema_version = 0")
 	_, err := parley.Verify(t.Context(), conn)
-	requireIs(t, err, parley.ErrUpgradeNeeded)
-	execute(t, conn, "update parley._p_installation set schema_version = 1000")
+	fixture.RequireIs(t, err, parley.ErrUpgradeNeeded)
+	fixture.Execute(t, conn, "update parley._p_installation set schema_version = 1000")
 	_, err = parley.Verify(t.Context(), conn)
-	requireIs(t, err, parley.ErrReleaseTooOld)
+	fixture.RequireIs(t, err, parley.ErrReleaseTooOld)
 }
 
 func TestVerifyLeavesAutovacuumToTheAdministrator(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
-	execute(t, conn, "alter table parley._p_message reset (autovacuum_vacuum_threshold), set (autovacuum_vacuum_scale_factor = 0.02)")
+	conn := fixture.Connect(t, parleytest.Database(t))
+	fixture.Execute(t, conn, "alter table parley._p_message reset (autovacuum_vacuum_threshold), set (autovacuum_vacuum_scale_factor = 0.02)")
 	requireNoDifferences(t, conn, parley.Verify)
 }
 
 func TestVerifyTakesQueuesOfUsersForTheirOwn(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
-	execute(t, conn, "select parley.create_queue('orders')")
+	conn := fixture.Connect(t, parleytest.Database(t))
+	fixture.Execute(t, conn, "select parley.create_queue('orders')")
 	requireNoDifferences(t, conn, parley.Verify)
 }
 
 func TestVerifyKnowsEveryKindOfObjectInTheSchema(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, parleytest.Database(t))
+	conn := fixture.Connect(t, parleytest.Database(t))
 	rows, err := conn.Query(t.Context(), `
 		select distinct d.classid::regclass::text
 		from pg_depend as d
