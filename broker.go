@@ -18,9 +18,26 @@ const (
 	BrokerElsewhere = "ELSEWHERE" // the database was restored, copied or moved, and nobody has said yet which
 )
 
-// ErrBrokerElsewhere means that this is not the database in which its broker was enabled last. Until EnableBroker or
-// NewBroker reports whether the broker has moved or was copied, no program may do the work of its queues.
-var ErrBrokerElsewhere = errors.New("the broker is not where it was enabled last")
+// Why a program cannot work with a database.
+var (
+	// ErrNotInstalled means that the database has no schema parley.
+	ErrNotInstalled = trusted.ErrNotInstalled
+
+	// ErrUntrustedSchema means that the schema parley, or something in it, belongs to a role whose code must not run with the
+	// rights of this connection, or that it is not what Parley makes. Anybody with CREATE on the database can make a schema of that
+	// name; what its owner puts into it runs with the rights of whoever uses it, and SET ROLE takes nothing of them away.
+	ErrUntrustedSchema = trusted.ErrUntrustedSchema
+
+	// ErrUpgradeNeeded means that the schema in the database is older than this package.
+	ErrUpgradeNeeded = errors.New("schema parley is older than this release: run parley upgrade")
+
+	// ErrReleaseTooOld means that the schema in the database is newer than this package.
+	ErrReleaseTooOld = errors.New("schema parley is newer than this release: use a newer release of Parley")
+
+	// ErrBrokerElsewhere means that this is not the database in which its broker was enabled last. Until EnableBroker or
+	// NewBroker reports whether the broker has moved or was copied, no program may do the work of its queues.
+	ErrBrokerElsewhere = errors.New("the broker is not where it was enabled last")
+)
 
 // Broker is what a program learns of the broker of a database when it attaches to it.
 type Broker struct {

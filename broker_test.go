@@ -2,11 +2,6 @@ package parley_test
 
 import (
 	"context"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -29,41 +24,6 @@ func requireBrokerState(t *testing.T, db parley.DB, want string) parley.Broker {
 	return broker
 }
 
-// restored dumps a database and restores it into an empty one of the same server.
-func restored(t *testing.T, original *pgxpool.Pool) *pgxpool.Pool {
-	t.Helper()
-	folder := postgresPrograms(t, original)
-	archive := filepath.Join(t.TempDir(), "archive")
-	pool := parleytest.EmptyDatabase(t)
-	for _, command := range [][]string{
-		{"pg_dump", "-Fc", "-f", archive, "-d", parleytest.DSN(t, original)},
-		{"pg_restore", "--exit-on-error", "-d", parleytest.DSN(t, pool), archive},
-	} {
-		out, err := exec.CommandContext(t.Context(), filepath.Join(folder, command[0]), command[1:]...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", command[0], err, out)
-		}
-	}
-	return pool
-}
-
-// postgresPrograms is a folder of pg_dump and pg_restore that fit the server.
-func postgresPrograms(t *testing.T, pool *pgxpool.Pool) string {
-	t.Helper()
-	major := fixture.Value[int](t, pool, "select current_setting('server_version_num')::int / 10000")
-	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
-	slices.Reverse(folders)
-	for _, folder := range folders {
-		out, err := exec.CommandContext(t.Context(), filepath.Join(folder, "pg_dump"), "--version").Output()
-		version, _ := strconv.Atoi(regexp.MustCompile(`\d+`).FindString(string(out)))
-		if err == nil && version >= major {
-			return folder
-		}
-	}
-	t.Skipf("no pg_dump of version %d or newer is installed", major)
-	return ""
-}
-
 func TestCopyOfADatabaseIsSwitchedOffUntilItsIdentityIsDecided(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -73,7 +33,7 @@ func TestCopyOfADatabaseIsSwitchedOffUntilItsIdentityIsDecided(t *testing.T) {
 		isSamePlace bool
 	}{
 		{"create database template", fixture.Copy, true},
-		{"pg_dump and pg_restore", restored, false},
+		{"pg_dump and pg_restore", fixture.Restored, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/schema"
 )
 
 func requireCodes(t *testing.T, findings []parley.Finding, want ...string) {
@@ -93,7 +94,7 @@ func TestRepairBringsLostGrantsBack(t *testing.T) {
 		return findings
 	}
 	requireCodes(t, find(), "rights-lost")
-	if err := parley.Repair(t.Context(), conn); err != nil {
+	if err := schema.Repair(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
 	requireCodes(t, find())

@@ -5,7 +5,7 @@
 // # The broker is in the database
 //
 // Everything that matters happens in the functions of the schema parley, which any client in any language may call.
-// This package installs that schema ([Install], [Upgrade], [Verify], [Uninstall]), calls its functions ([BeginDialog],
+// This package calls them ([BeginDialog],
 // [Send], [Receive], [EndConversation] and so on), and runs the loop that most programs need around them ([Consumer]).
 //
 // # Words

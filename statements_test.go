@@ -77,7 +77,7 @@ func holdDialog(t *testing.T, db parley.DB) {
 	fixture.RequireNoError(t, parley.SendToAll(ctx, db, []parley.UUID{handle, other}, parley.DefaultMessageType, []byte("all")))
 
 	messages := receive("target", parley.Top(2), parley.Wait(0))
-	if got := bodies(messages); got != "one two" {
+	if got := fixture.Bodies(messages); got != "one two" {
 		t.Fatalf("received %q", got)
 	}
 	first := messages[0]
@@ -93,14 +93,14 @@ func holdDialog(t *testing.T, db parley.DB) {
 		}
 	}
 	rest := receive("target", parley.FromConversation(first.ConversationHandle))
-	if got := bodies(rest); got != "three  all" || rest[1].MessageBody != nil {
+	if got := fixture.Bodies(rest); got != "three  all" || rest[1].MessageBody != nil {
 		t.Errorf("then received %q", got)
 	}
 	group := fixture.Must[parley.UUID](t)(parley.GetConversationGroup(ctx, db, "target", parley.Wait(time.Second)))
 	if groups := fixture.Must[[]parley.UUID](t)(parley.GetConversationGroups(ctx, db, "target", 5)); len(groups) != 1 || groups[0] != group {
 		t.Errorf("got groups %s, want %s", groups, group)
 	}
-	if got := bodies(receive("target", parley.FromGroup(group))); got != "all" {
+	if got := fixture.Bodies(receive("target", parley.FromGroup(group))); got != "all" {
 		t.Errorf("from the other group received %q", got)
 	}
 	if none := fixture.Must[parley.UUID](t)(parley.GetConversationGroup(ctx, db, "target")); !none.IsZero() {
@@ -152,7 +152,7 @@ func TestStatementsJoinTheTransaction(t *testing.T) {
 		return undo
 	})
 	fixture.RequireIs(t, err, undo)
-	if got := bodies(fixture.Must[[]parley.Message](t)(parley.Receive(t.Context(), pool, "target"))); got != "kept" {
+	if got := fixture.Bodies(fixture.Must[[]parley.Message](t)(parley.Receive(t.Context(), pool, "target"))); got != "kept" {
 		t.Errorf("received %q", got)
 	}
 }

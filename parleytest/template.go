@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/schema"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 
 // templateName names the template by the content of the schema, so that an edit of the schema gets its own.
 var templateName = sync.OnceValue(func() string {
-	sum := sha256.Sum256([]byte(parley.Script()))
+	sum := sha256.Sum256([]byte(schema.Script()))
 	return templatePrefix + hex.EncodeToString(sum[:8])
 })
 
@@ -67,7 +67,7 @@ func (r *testProcess) installIn(ctx context.Context, database string) error {
 		return fmt.Errorf("connect to the template database: %w", err)
 	}
 	defer conn.Close(ctx)
-	return parley.Install(ctx, conn)
+	return schema.Install(ctx, conn)
 }
 
 // pruneTemplates drops the oldest templates. A run that still wants one builds it again.

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/schema"
 )
 
 func newInstallCommand(a *app) *cobra.Command {
@@ -29,7 +29,7 @@ With --print nothing is touched: the SQL is printed, to be run with a tool of yo
 				if a.json {
 					return usagef("--print gives SQL, not JSON: leave one of the two out")
 				}
-				_, err := fmt.Fprint(cmd.OutOrStdout(), parley.Script())
+				_, err := fmt.Fprint(cmd.OutOrStdout(), schema.Script())
 				return err
 			}
 			ctx := cmd.Context()
@@ -38,11 +38,11 @@ With --print nothing is touched: the SQL is printed, to be run with a tool of yo
 				return err
 			}
 			defer closeConnection(ctx, conn)
-			before, err := parley.ReadStatus(ctx, conn)
+			before, err := schema.ReadStatus(ctx, conn)
 			if err != nil {
 				return err
 			}
-			if err := parley.Install(ctx, conn); err != nil {
+			if err := schema.Install(ctx, conn); err != nil {
 				return err
 			}
 			return a.reportInstall(cmd, conn, !before.Installed)
@@ -54,7 +54,7 @@ With --print nothing is touched: the SQL is printed, to be run with a tool of yo
 
 // installed is what install reports; as JSON it is a stable format, with the fields of status first.
 type installed struct {
-	parley.Status
+	schema.Status
 	Created  bool   `json:"created"` // false: the schema was there
 	Database string `json:"database"`
 	Server   string `json:"server"` // host and port, or the socket
@@ -65,7 +65,7 @@ type installed struct {
 
 // reportInstall reports where the schema is now, and whether this command has created it.
 func (a *app) reportInstall(cmd *cobra.Command, conn *pgx.Conn, created bool) error {
-	status, err := parley.ReadStatus(cmd.Context(), conn)
+	status, err := schema.ReadStatus(cmd.Context(), conn)
 	if err != nil {
 		return err
 	}

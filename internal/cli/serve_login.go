@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/schema"
 )
 
 // rolePlaceholder stands in --procedure-dsn for the role that a procedure runs as.
@@ -76,7 +76,7 @@ func requireLeader(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("ask whether the login may lead: %w", err)
 	}
 	if !mayLead {
-		return fmt.Errorf("%w: let the daemon log in as role %q or as a member of it", parley.ErrNotOwner, owner)
+		return fmt.Errorf("%w: let the daemon log in as role %q or as a member of it", schema.ErrNotOwner, owner)
 	}
 	return nil
 }

@@ -16,9 +16,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/postgres"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/schema"
 )
 
 // shop is a queue with a reader that takes its time, and a table of what was worked on.
@@ -295,7 +295,7 @@ func ownServer(t *testing.T) (*postgres.Server, string) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	if err := parley.Install(t.Context(), conn); err != nil {
+	if err := schema.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
 	return server, server.DSN("shop")

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/schema"
 )
 
 func newStatusCommand(a *app) *cobra.Command {
@@ -38,7 +38,7 @@ closed, and only remembered for a while, are counted with --all.`,
 
 // printStatus reports what is installed now; it is the last act of every verb that changes that.
 func (a *app) printStatus(cmd *cobra.Command, conn *pgx.Conn, all bool) error {
-	status, err := parley.ReadStatus(cmd.Context(), conn)
+	status, err := schema.ReadStatus(cmd.Context(), conn)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (a *app) printStatus(cmd *cobra.Command, conn *pgx.Conn, all bool) error {
 	return writeStatus(cmd.OutOrStdout(), status, all)
 }
 
-func writeStatus(out io.Writer, status parley.Status, all bool) error {
+func writeStatus(out io.Writer, status schema.Status, all bool) error {
 	if !status.Installed {
 		_, err := fmt.Fprintf(out, "schema parley is not installed; parley install creates version %d\n", status.CurrentSchemaVersion)
 		return err
@@ -81,7 +81,7 @@ func estimated(number int64, isEstimate bool) string {
 }
 
 // versionRemark reports what to do when the program has another version.
-func versionRemark(status parley.Status) string {
+func versionRemark(status schema.Status) string {
 	switch {
 	case status.UpgradeNeeded():
 		return fmt.Sprintf(" (older than this program's %d: run parley upgrade)", status.CurrentSchemaVersion)

@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/schema"
 )
 
 func newUninstallCommand(a *app) *cobra.Command {
@@ -21,7 +21,7 @@ of your own depend on the schema, that is refused unless --force is given: they 
 				return err
 			}
 			defer closeConnection(ctx, conn)
-			if err := parley.Uninstall(ctx, conn, force); err != nil {
+			if err := schema.Uninstall(ctx, conn, force); err != nil {
 				return err
 			}
 			return a.printStatus(cmd, conn, false)

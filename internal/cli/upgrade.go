@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/schema"
 )
 
 func newUpgradeCommand(a *app) *cobra.Command {
@@ -21,9 +21,9 @@ messages stay. When the schema has this version already, nothing happens.`,
 				return err
 			}
 			defer closeConnection(ctx, conn)
-			change := parley.Upgrade
+			change := schema.Upgrade
 			if repair {
-				change = parley.Repair
+				change = schema.Repair
 			}
 			if err := change(ctx, conn); err != nil {
 				return err

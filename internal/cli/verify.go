@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/schema"
 )
 
 func newVerifyCommand(a *app) *cobra.Command {
@@ -25,7 +26,7 @@ The exit code is 1 when anything is different; parley upgrade --repair re-create
 				return err
 			}
 			defer closeConnection(ctx, conn)
-			differences, err := parley.Verify(ctx, conn)
+			differences, err := schema.Verify(ctx, conn)
 			if err != nil {
 				return err
 			}
@@ -40,12 +41,12 @@ The exit code is 1 when anything is different; parley upgrade --repair re-create
 	}
 }
 
-func (a *app) printDifferences(out io.Writer, differences []parley.Difference) error {
+func (a *app) printDifferences(out io.Writer, differences []schema.Difference) error {
 	if a.json {
 		// A list even when it is empty.
 		return json.NewEncoder(out).Encode(map[string]any{
 			"schema_version": parley.SchemaVersion,
-			"differences":    append([]parley.Difference{}, differences...),
+			"differences":    append([]schema.Difference{}, differences...),
 		})
 	}
 	for _, difference := range differences {

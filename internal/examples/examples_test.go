@@ -15,9 +15,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/postgres"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/schema"
 )
 
 // variable names the languages to run, "all" for every one: they download what they need from the registries of their languages.
@@ -253,7 +253,7 @@ func database(t *testing.T, name string) (*pgx.Conn, []string) {
 		t.Fatal(err)
 	}
 	db := connect(t, server.DSN(name))
-	if err := parley.Install(t.Context(), db); err != nil {
+	if err := schema.Install(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 	setup, err := os.ReadFile("../../examples/setup.sql")

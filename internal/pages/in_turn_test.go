@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/schema"
 )
 
 // whatIsThere names what statements of a page can leave in a database: objects of the broker, conversations, messages, and objects of
@@ -54,7 +54,7 @@ func TestTheReadmeAndTheTutorialRunOneAfterTheOtherAndLeaveNothing(t *testing.T)
 	for what := range there {
 		t.Errorf("the tutorial removes %s, which is not its own", what)
 	}
-	if err := parley.Uninstall(t.Context(), s.conn, false); err != nil {
+	if err := schema.Uninstall(t.Context(), s.conn, false); err != nil {
 		t.Errorf("uninstalling without force after the tutorial: %v", err)
 	}
 	if left := read(t, pool, "select nspname::text from pg_namespace where nspname like 'parley%'"); len(left) > 0 {

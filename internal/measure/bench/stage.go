@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/schema"
 )
 
 // ours is the SQL that the benchmark keeps beside the broker.
@@ -69,7 +70,7 @@ func furnish(ctx context.Context, conn *pgx.Conn) error {
 
 // furnishBroker installs the broker, with our message type and contract.
 func furnishBroker(ctx context.Context, conn *pgx.Conn) error {
-	if err := parley.Install(ctx, conn); err != nil {
+	if err := schema.Install(ctx, conn); err != nil {
 		return err
 	}
 	_, err := conn.Exec(ctx, `

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/schema"
 )
 
 // The objects of the paper, for both sides and for each of them; and the ledger of what was sent.
@@ -103,7 +103,7 @@ func (db *database) drop(ctx context.Context) error {
 
 // furnish installs the schema and creates objects of the paper: those of both sides, and what else is given.
 func furnish(ctx context.Context, conn *pgx.Conn, scripts ...string) error {
-	if err := parley.Install(ctx, conn); err != nil {
+	if err := schema.Install(ctx, conn); err != nil {
 		return err
 	}
 	for _, script := range append([]string{objects}, scripts...) {

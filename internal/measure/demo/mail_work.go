@@ -9,14 +9,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/verify/mailcheck"
+	"github.com/parley-broker/parley/schema"
 )
 
 // furnishMail installs the schema and creates the shop.
 func furnishMail(ctx context.Context, conn *pgx.Conn) error {
-	if err := parley.Install(ctx, conn); err != nil {
+	if err := schema.Install(ctx, conn); err != nil {
 		return fmt.Errorf("install the schema: %w", err)
 	}
 	if _, err := conn.Exec(ctx, mailObjects, pgx.QueryExecModeSimpleProtocol); err != nil {

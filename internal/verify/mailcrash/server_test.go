@@ -15,8 +15,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/postgres"
+	"github.com/parley-broker/parley/schema"
 )
 
 // database is that of the test, on a server that may be crashed: nobody else's.
@@ -75,7 +75,7 @@ func newDatabase(t testing.TB) *database {
 	d := &database{Server: server}
 	conn := d.connect(t)
 	defer conn.Close(context.Background())
-	if err := parley.Install(t.Context(), conn); err != nil {
+	if err := schema.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
 	return d

@@ -15,9 +15,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/postgres"
 	"github.com/parley-broker/parley/internal/verify/ledger"
+	"github.com/parley-broker/parley/schema"
 )
 
 // server is a private PostgreSQL that a test may stop, crash, copy and promote: nobody else's.
@@ -176,7 +176,7 @@ func (s *server) createDatabase(t testing.TB, name string) {
 	s.administer(t, "create database "+name)
 	conn := connect(t, s.DSN(name))
 	defer conn.Close(context.Background())
-	if err := parley.Install(t.Context(), conn); err != nil {
+	if err := schema.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
 	prepare(t, conn)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/postgres"
+	"github.com/parley-broker/parley/schema"
 )
 
 // ownServer is a server that a test may crash: nobody else's.
@@ -76,7 +77,7 @@ func (o *ownServer) fixture(t testing.TB) *fixture {
 	defer maintenance.close()
 	if o.databases == 0 {
 		maintenance.exec("create database " + installed)
-		o.in(t, installed, parley.Install)
+		o.in(t, installed, schema.Install)
 	}
 	o.databases++
 	name := fmt.Sprint("broker_", o.databases)

@@ -1,10 +1,11 @@
-package parley_test
+package schema_test
 
 import (
 	"testing"
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/schema"
 )
 
 // Conversations are counted as they are, whether the table was ever analyzed or not; closed ones are counted by themselves.
@@ -32,7 +33,7 @@ func TestStatusCountsConversationsThatAreNotClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	status, err := parley.ReadStatus(t.Context(), conn.Conn())
+	status, err := schema.ReadStatus(t.Context(), conn.Conn())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,27 +1,27 @@
-package parley_test
+package schema_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/schema"
 )
 
 // Repair goes the whole way of an upgrade, for the current version too.
 func TestRepairKeepsMessagesAndEqualsAFreshInstallation(t *testing.T) {
 	t.Parallel()
 	conn := ordinaryOwner(t)
-	if err := parley.Install(t.Context(), conn); err != nil {
+	if err := schema.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
 	handle := putMessagesIn(t, conn)
-	if err := parley.Repair(t.Context(), conn); err != nil {
+	if err := schema.Repair(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	requireNoDifferences(t, conn, parley.Verify)
+	requireNoDifferences(t, conn, schema.Verify)
 	requireMessagesIn(t, conn, handle)
 }
 
@@ -49,16 +49,7 @@ func requireMessagesIn(t *testing.T, conn *pgx.Conn, handle parley.UUID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := bodies(messages); got != "one two three four" {
+	if got := fixture.Bodies(messages); got != "one two three four" {
 		t.Errorf("received %q", got)
 	}
-}
-
-// bodies joins the bodies of messages.
-func bodies(messages []parley.Message) string {
-	var texts []string
-	for _, message := range messages {
-		texts = append(texts, string(message.MessageBody))
-	}
-	return strings.Join(texts, " ")
 }

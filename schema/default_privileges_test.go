@@ -1,4 +1,4 @@
-package parley_test
+package schema_test
 
 import (
 	"crypto/rand"
@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/schema"
 	"github.com/parley-broker/parley/sql"
 )
 
@@ -45,7 +45,7 @@ func TestDefaultPrivilegesGiveNothingOfTheBrokerAway(t *testing.T) {
 		fixture.Execute(t, generous, "alter default privileges grant all on "+kind+" to "+role+", public")
 	}
 	for _, pool := range []*pgxpool.Pool{plain, generous} {
-		if err := parley.Install(t.Context(), fixture.Connect(t, pool)); err != nil {
+		if err := schema.Install(t.Context(), fixture.Connect(t, pool)); err != nil {
 			t.Fatal(err)
 		}
 		fixture.Execute(t, pool, "select parley.create_queue('Later')", "select parley_store.maintain_tracking()")

@@ -1,4 +1,4 @@
-package parley
+package schema
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/trusted"
 )
 
@@ -45,7 +46,7 @@ func (s Status) UpgradeNeeded() bool { return s.Installed && s.SchemaVersion < s
 
 // ReadStatus reads what is installed. A database without the schema is no error.
 //
-// Errors: [ErrForeignSchema], [ErrUntrustedSchema].
+// Errors: [ErrForeign], [parley.ErrUntrustedSchema].
 func ReadStatus(ctx context.Context, conn *pgx.Conn) (Status, error) {
 	status, err := currentDefinition().status(ctx, conn)
 	if err != nil {
@@ -60,7 +61,7 @@ func (d definition) status(ctx context.Context, conn *pgx.Conn) (Status, error) 
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
 		found, err := readInstallation(ctx, tx, trusted.ToChange)
-		if errors.Is(err, ErrNotInstalled) {
+		if errors.Is(err, parley.ErrNotInstalled) {
 			return nil
 		}
 		if err != nil {

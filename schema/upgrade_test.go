@@ -1,4 +1,4 @@
-package parley_test
+package schema_test
 
 import (
 	"context"
@@ -16,12 +16,13 @@ import (
 	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/internal/sqltext"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/schema"
 	"github.com/parley-broker/parley/sql"
 )
 
 // nextVersion is a made-up version: it has one more table and view, and a function that answers something else.
-func nextVersion() parley.Definition {
-	return parley.CurrentDefinition().Next("next", map[string]string{
+func nextVersion() schema.Definition {
+	return schema.CurrentDefinition().Next("next", map[string]string{
 		"sql/zzz.sql": `
 			create table parley._p_extra (extra_id integer primary key, note text not null);
 			create view parley.extras as select e.extra_id, e.note from parley._p_extra as e;
@@ -38,7 +39,7 @@ func nextVersion() parley.Definition {
 func TestUpgradeMigratesDataAndReplacesTheRest(t *testing.T) {
 	t.Parallel()
 	conn := ordinaryOwner(t)
-	if err := parley.Install(t.Context(), conn); err != nil {
+	if err := schema.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
 	next := nextVersion()
@@ -76,11 +77,11 @@ func TestUpgradeFromManyConnectionsAtOnceUpgradesOnce(t *testing.T) {
 func TestUpgradeThatFailsLeavesTheOldVersion(t *testing.T) {
 	t.Parallel()
 	conn := fixture.Connect(t, parleytest.Database(t))
-	broken := parley.CurrentDefinition().Next("broken", nil, "drop table parley._p_installation cascade; select nothing")
+	broken := schema.CurrentDefinition().Next("broken", nil, "drop table parley._p_installation cascade; select nothing")
 	if err := broken.Upgrade(t.Context(), conn); err == nil {
 		t.Fatal("the migration did not fail")
 	}
-	requireNoDifferences(t, conn, parley.Verify)
+	requireNoDifferences(t, conn, schema.Verify)
 }
 
 func TestUpgradeOfTheSameVersionTouchesNothing(t *testing.T) {
@@ -88,7 +89,7 @@ func TestUpgradeOfTheSameVersionTouchesNothing(t *testing.T) {
 	conn := fixture.Connect(t, parleytest.Database(t))
 	const query = "select max(p.xmin::text::bigint)::text from pg_proc as p where p.pronamespace = 'parley'::regnamespace"
 	before := fixture.Value[string](t, conn, query)
-	if err := parley.Upgrade(t.Context(), conn); err != nil {
+	if err := schema.Upgrade(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
 	if after := fixture.Value[string](t, conn, query); after != before {
@@ -99,11 +100,11 @@ func TestUpgradeOfTheSameVersionTouchesNothing(t *testing.T) {
 func TestUpgradeNeedsAnOlderInstallation(t *testing.T) {
 	t.Parallel()
 	conn := fixture.Connect(t, parleytest.EmptyDatabase(t))
-	fixture.RequireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrNotInstalled)
+	fixture.RequireIs(t, schema.Upgrade(t.Context(), conn), parley.ErrNotInstalled)
 	if err := nextVersion().Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	fixture.RequireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrReleaseTooOld)
+	fixture.RequireIs(t, schema.Upgrade(t.Context(), conn), parley.ErrReleaseTooOld)
 }
 
 // A schema of the same version may be that of another build as long as the version is not released.
@@ -116,22 +117,22 @@ func TestASchemaOfAnotherBuildIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := fixture.Connect(t, parleytest.Database(t))
-			if err := parley.Repair(t.Context(), conn); err != nil {
+			if err := schema.Repair(t.Context(), conn); err != nil {
 				t.Fatalf("of the same build: %v", err)
 			}
 			fixture.Execute(t, conn, change)
-			fixture.RequireIs(t, parley.Install(t.Context(), conn), parley.ErrOtherBuild)
-			fixture.RequireIs(t, parley.Upgrade(t.Context(), conn), parley.ErrOtherBuild)
-			fixture.RequireIs(t, parley.Repair(t.Context(), conn), parley.ErrOtherBuild)
-			_, err := parley.Verify(t.Context(), conn)
-			fixture.RequireIs(t, err, parley.ErrOtherBuild)
-			if err := parley.Uninstall(t.Context(), conn, true); err != nil {
+			fixture.RequireIs(t, schema.Install(t.Context(), conn), schema.ErrOtherBuild)
+			fixture.RequireIs(t, schema.Upgrade(t.Context(), conn), schema.ErrOtherBuild)
+			fixture.RequireIs(t, schema.Repair(t.Context(), conn), schema.ErrOtherBuild)
+			_, err := schema.Verify(t.Context(), conn)
+			fixture.RequireIs(t, err, schema.ErrOtherBuild)
+			if err := schema.Uninstall(t.Context(), conn, true); err != nil {
 				t.Fatal(err)
 			}
-			if err := parley.Install(t.Context(), conn); err != nil {
+			if err := schema.Install(t.Context(), conn); err != nil {
 				t.Fatal(err)
 			}
-			requireNoDifferences(t, conn, parley.Verify)
+			requireNoDifferences(t, conn, schema.Verify)
 		})
 	}
 }
@@ -139,7 +140,7 @@ func TestASchemaOfAnotherBuildIsRefused(t *testing.T) {
 func TestUpgradeByAMemberBelongsToTheOwner(t *testing.T) {
 	t.Parallel()
 	owner := ordinaryOwner(t)
-	if err := parley.Install(t.Context(), owner); err != nil {
+	if err := schema.Install(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}
 	admin := parleytest.EmptyDatabase(t)
@@ -195,10 +196,10 @@ func TestRepairUndoesWhatWasChangedByHand(t *testing.T) {
 		"drop function parley.sqlstate_of(integer) cascade",
 		"comment on schema parley is 'x'",
 		"alter function parley.listen_for_messages(text, integer, parley.caller) security invoker")
-	if err := parley.Repair(t.Context(), conn); err != nil {
+	if err := schema.Repair(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	requireNoDifferences(t, conn, parley.Verify)
+	requireNoDifferences(t, conn, schema.Verify)
 }
 
 // stateful are the statements of sql/ that an upgrade must not repeat: what they do to an older version is the work of
@@ -221,7 +222,7 @@ func TestEveryStatementOfTheSchemaIsEitherRepeatedByAnUpgradeOrLeftToMigrations(
 			t.Fatalf("%s: %v", name, err)
 		}
 		for _, statement := range statements {
-			if parley.Repeatable(statement.Text) == stateful.MatchString(strings.ToLower(statement.Text)) {
+			if schema.Repeatable(statement.Text) == stateful.MatchString(strings.ToLower(statement.Text)) {
 				head, _, _ := strings.Cut(statement.Text, "\n")
 				t.Errorf("sql/%s:%d: say in definition.go or here whether an upgrade repeats %q", name, statement.Line, head)
 			}
@@ -238,16 +239,16 @@ func TestUninstallRemovesEverything(t *testing.T) {
 		join pg_namespace as n on d.refclassid = 'pg_namespace'::regclass and d.refobjid = n.oid
 		where n.nspname not like 'pg\_%' and n.nspname <> 'information_schema'`
 	before := fixture.Value[int](t, conn, query)
-	if err := parley.Install(t.Context(), conn); err != nil {
+	if err := schema.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	if err := parley.Uninstall(t.Context(), conn, false); err != nil {
+	if err := schema.Uninstall(t.Context(), conn, false); err != nil {
 		t.Fatal(err)
 	}
 	if after := fixture.Value[int](t, conn, query); after != before {
 		t.Errorf("%d objects were left behind", after-before)
 	}
-	if err := parley.Uninstall(t.Context(), conn, false); err != nil {
+	if err := schema.Uninstall(t.Context(), conn, false); err != nil {
 		t.Errorf("with nothing to remove: %v", err)
 	}
 }
@@ -277,13 +278,13 @@ func TestUninstallSparesObjectsOfUsersUnlessForced(t *testing.T) {
 
 func requireUninstallOnlyByForce(t *testing.T, conn *pgx.Conn, named ...string) {
 	t.Helper()
-	err := parley.Uninstall(t.Context(), conn, false)
+	err := schema.Uninstall(t.Context(), conn, false)
 	for _, name := range named {
-		if !errors.Is(err, parley.ErrInUse) || !strings.Contains(err.Error(), name) {
+		if !errors.Is(err, schema.ErrInUse) || !strings.Contains(err.Error(), name) {
 			t.Errorf("got error %v, want one that names %s", err, name)
 		}
 	}
-	if err := parley.Uninstall(t.Context(), conn, true); err != nil {
+	if err := schema.Uninstall(t.Context(), conn, true); err != nil {
 		t.Errorf("forced: %v", err)
 	}
 	if fixture.Value[bool](t, conn, "select to_regnamespace('parley') is not null") {

@@ -1,4 +1,4 @@
-package parley
+package schema
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 //
 // Senders and receivers may go on while it runs; those that need a table which a migration changes wait for it.
 //
-// Errors: [ErrNotInstalled], [ErrReleaseTooOld], [ErrOtherBuild], [ErrForeignSchema], [ErrUntrustedSchema].
+// Errors: [parley.ErrNotInstalled], [parley.ErrReleaseTooOld], [ErrOtherBuild], [ErrForeign], [parley.ErrUntrustedSchema].
 func Upgrade(ctx context.Context, conn *pgx.Conn) error {
 	return currentDefinition().upgrade(ctx, conn, false)
 }

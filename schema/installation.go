@@ -1,4 +1,4 @@
-package parley
+package schema
 
 import (
 	"context"
@@ -10,31 +10,18 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/trusted"
 )
 
 var (
-	// ErrNotInstalled means that the database has no schema parley.
-	ErrNotInstalled = trusted.ErrNotInstalled
-
-	// ErrUntrustedSchema means that the schema parley, or something in it, belongs to a role whose code must not run with the
-	// rights of this connection, or that it is not what Parley makes. Anybody with CREATE on the database can make a schema of that
-	// name; what its owner puts into it runs with the rights of whoever uses it, and SET ROLE takes nothing of them away.
-	ErrUntrustedSchema = trusted.ErrUntrustedSchema
-
-	// ErrUpgradeNeeded means that the schema in the database is older than this package.
-	ErrUpgradeNeeded = errors.New("schema parley is older than this release: run parley upgrade")
-
-	// ErrReleaseTooOld means that the schema in the database is newer than this package.
-	ErrReleaseTooOld = errors.New("schema parley is newer than this release: use a newer release of Parley")
-
 	// ErrOtherBuild means that a build of code that was never released has installed the schema, and that it is not that of this package
 	// although it has the same version. No migration leads from one to the other.
 	ErrOtherBuild = errors.New("schema parley was installed by another build of this version, which is not released, " +
 		"and cannot be upgraded: use the build that installed it, or lose its data with parley uninstall --force and run parley install")
 
-	// ErrInstallationHeld means that another session has held the lock of changes to the schema for too long. Any role can.
-	ErrInstallationHeld = errors.New("another session holds the lock of changes to schema parley")
+	// ErrHeld means that another session has held the lock of changes to the schema for too long. Any role can.
+	ErrHeld = errors.New("another session holds the lock of changes to schema parley")
 
 	// ErrStandby means that the server is a standby, which takes no change of the schema, not even one that is rolled back.
 	ErrStandby = errors.New("the server is a standby")
@@ -45,8 +32,8 @@ var (
 	// ErrNotOwner means that what was asked for is for the owner of the schema and the members of that role.
 	ErrNotOwner = trusted.ErrNotOwner
 
-	// ErrForeignSchema means that the database has a schema parley that Parley did not make.
-	ErrForeignSchema = errors.New("schema parley exists but was not installed by Parley: rename or drop it first")
+	// ErrForeign means that the database has a schema parley that Parley did not make.
+	ErrForeign = errors.New("schema parley exists but was not installed by Parley: rename or drop it first")
 )
 
 // installationLock is the advisory lock that changes to the schema take, to the end of their transaction.
@@ -64,7 +51,7 @@ type installation struct {
 	isMember    bool // the current role may act as the owner
 }
 
-// readInstallation returns ErrNotInstalled or ErrForeignSchema when there is nothing to read, and ErrUntrustedSchema when it must not be
+// readInstallation returns ErrNotInstalled or ErrForeign when there is nothing to read, and parley.ErrUntrustedSchema when it must not be
 // read. From then on the transaction acts as the schema's owner, when the connection is one that may: a superuser creates nothing
 // as himself in a schema of another superuser.
 func readInstallation(ctx context.Context, tx pgx.Tx, use trusted.Use) (installation, error) {
@@ -91,11 +78,11 @@ func readInstallation(ctx context.Context, tx pgx.Tx, use trusted.Use) (installa
 		where n.nspname = 'parley'`, pgx.QueryExecModeExec).Scan(&in.owner, &in.isMember, &isOurs, &hasFingerprint)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return in, ErrNotInstalled
+		return in, parley.ErrNotInstalled
 	case err != nil:
 		return in, fmt.Errorf("find schema parley: %w", err)
 	case !isOurs:
-		return in, ErrForeignSchema
+		return in, ErrForeign
 	}
 	if in.isMember {
 		if err := in.actAsOwner(ctx, tx); err != nil {
@@ -106,7 +93,7 @@ func readInstallation(ctx context.Context, tx pgx.Tx, use trusted.Use) (installa
 		select i.schema_version, i.release, i.installed_at, i.upgraded_at
 		from parley._p_installation as i`, pgx.QueryExecModeExec).Scan(&in.version, &in.release, &in.installedAt, &in.upgradedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return in, ErrForeignSchema
+		return in, ErrForeign
 	}
 	if err != nil {
 		return in, fmt.Errorf("read the version of schema parley: %w", err)
@@ -135,9 +122,9 @@ func (in installation) actAsOwner(ctx context.Context, tx pgx.Tx) error {
 func (in installation) compare(d definition) error {
 	switch {
 	case in.version < d.version:
-		return fmt.Errorf("%w (version %d, needed %d)", ErrUpgradeNeeded, in.version, d.version)
+		return fmt.Errorf("%w (version %d, needed %d)", parley.ErrUpgradeNeeded, in.version, d.version)
 	case in.version > d.version:
-		return fmt.Errorf("%w (version %d, known %d)", ErrReleaseTooOld, in.version, d.version)
+		return fmt.Errorf("%w (version %d, known %d)", parley.ErrReleaseTooOld, in.version, d.version)
 	case in.fingerprint != d.fingerprint():
 		return fmt.Errorf("%w (version %d, release %s)", ErrOtherBuild, in.version, in.release)
 	}
@@ -240,7 +227,7 @@ func heldInstallation(ctx context.Context, tx pgx.Tx, patience time.Duration) er
 		return fmt.Errorf("find who changes schema parley: %w", err)
 	}
 	return fmt.Errorf("%w, for more than %v: %s; if it does not install or upgrade, end it with pg_terminate_backend",
-		ErrInstallationHeld, patience, holder)
+		ErrHeld, patience, holder)
 }
 
 // runSQL runs any number of statements in one round trip, and says in which line one failed.

@@ -1,4 +1,4 @@
-package parley
+package schema
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/trusted"
 )
 
@@ -16,8 +17,8 @@ import (
 //
 // The role needs the CREATE privilege on the database, nothing more; it becomes the owner of the schema.
 //
-// Errors: [ErrUpgradeNeeded] and [ErrReleaseTooOld] when another version is installed, [ErrOtherBuild], [ErrForeignSchema],
-// [ErrUntrustedSchema].
+// Errors: [parley.ErrUpgradeNeeded] and [parley.ErrReleaseTooOld] when another version is installed, [ErrOtherBuild], [ErrForeign],
+// [parley.ErrUntrustedSchema].
 func Install(ctx context.Context, conn *pgx.Conn) error {
 	return currentDefinition().install(ctx, conn)
 }
@@ -25,7 +26,7 @@ func Install(ctx context.Context, conn *pgx.Conn) error {
 func (d definition) install(ctx context.Context, conn *pgx.Conn) error {
 	err := changeSchema(ctx, conn, func(tx pgx.Tx) error {
 		installed, err := readInstallation(ctx, tx, trusted.ToChange)
-		if errors.Is(err, ErrNotInstalled) {
+		if errors.Is(err, parley.ErrNotInstalled) {
 			return d.create(ctx, tx)
 		}
 		if err != nil {

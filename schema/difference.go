@@ -1,4 +1,4 @@
-package parley
+package schema
 
 import (
 	"cmp"

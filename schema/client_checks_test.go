@@ -1,4 +1,4 @@
-package parley_test
+package schema_test
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/schema"
 )
 
 const clientChecks = "select current_setting('client_connection_check_interval')"
@@ -18,14 +18,14 @@ const clientChecks = "select current_setting('client_connection_check_interval')
 func TestInstallLetsTheServerCheckWhetherClientsAreStillThere(t *testing.T) {
 	t.Parallel()
 	owner := ordinaryOwner(t)
-	if err := parley.Install(t.Context(), owner); err != nil {
+	if err := schema.Install(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}
 	later := reconnect(t, owner)
 	if got := fixture.Value[string](t, later, clientChecks); got != "100ms" {
 		t.Errorf("a new session checks every %s, want 100ms", got)
 	}
-	if err := parley.Uninstall(t.Context(), owner, false); err != nil {
+	if err := schema.Uninstall(t.Context(), owner, false); err != nil {
 		t.Fatal(err)
 	}
 	if got := fixture.Value[string](t, reconnect(t, owner), clientChecks); got != "0" {
@@ -38,13 +38,13 @@ func TestInstallLeavesWhatIsSetForTheDatabase(t *testing.T) {
 	for _, setting := range []string{"0", "9s"} {
 		pool := parleytest.EmptyDatabase(t)
 		fixture.Execute(t, pool, "do $$ begin execute format('alter database %I set client_connection_check_interval = ''"+setting+"''', current_database()); end $$")
-		if err := parley.Install(t.Context(), fixture.Connect(t, pool)); err != nil {
+		if err := schema.Install(t.Context(), fixture.Connect(t, pool)); err != nil {
 			t.Fatal(err)
 		}
 		if got := fixture.Value[string](t, fixture.Connect(t, pool), clientChecks); got != setting {
 			t.Errorf("what was set to %s is %s", setting, got)
 		}
-		if err := parley.Uninstall(t.Context(), fixture.Connect(t, pool), false); err != nil {
+		if err := schema.Uninstall(t.Context(), fixture.Connect(t, pool), false); err != nil {
 			t.Fatal(err)
 		}
 		if got := fixture.Value[string](t, fixture.Connect(t, pool), clientChecks); got != setting {
@@ -69,7 +69,7 @@ func TestInstallBySomebodyWhoDoesNotOwnTheDatabaseSetsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = guest.Close(context.Background()) })
-	if err := parley.Install(t.Context(), guest); err != nil {
+	if err := schema.Install(t.Context(), guest); err != nil {
 		t.Fatal(err)
 	}
 	if got := fixture.Value[string](t, fixture.Connect(t, pool), clientChecks); got != "0" {

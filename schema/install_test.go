@@ -1,4 +1,4 @@
-package parley_test
+package schema_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/schema"
 )
 
 // ordinaryOwner opens an empty database as its owner, a role that may do nothing else.
@@ -37,7 +38,7 @@ func ordinaryOwner(t *testing.T) *pgx.Conn {
 	return conn
 }
 
-func requireNoDifferences(t *testing.T, conn *pgx.Conn, verify func(context.Context, *pgx.Conn) ([]parley.Difference, error)) {
+func requireNoDifferences(t *testing.T, conn *pgx.Conn, verify func(context.Context, *pgx.Conn) ([]schema.Difference, error)) {
 	t.Helper()
 	differences, err := verify(t.Context(), conn)
 	if err != nil {
@@ -51,10 +52,10 @@ func requireNoDifferences(t *testing.T, conn *pgx.Conn, verify func(context.Cont
 func TestInstallNeedsNoMoreThanOwningTheDatabase(t *testing.T) {
 	t.Parallel()
 	conn := ordinaryOwner(t)
-	if err := parley.Install(t.Context(), conn); err != nil {
+	if err := schema.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	status, err := parley.ReadStatus(t.Context(), conn)
+	status, err := schema.ReadStatus(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestInstallNeedsNoMoreThanOwningTheDatabase(t *testing.T) {
 	if status.Owner != conn.Config().User {
 		t.Errorf("the schema belongs to %q, want %q", status.Owner, conn.Config().User)
 	}
-	requireNoDifferences(t, conn, parley.Verify)
+	requireNoDifferences(t, conn, schema.Verify)
 }
 
 func TestInstallAgainChangesNothing(t *testing.T) {
@@ -72,7 +73,7 @@ func TestInstallAgainChangesNothing(t *testing.T) {
 	conn := fixture.Connect(t, parleytest.Database(t))
 	const query = "select installed_at::text || xmin::text from parley._p_installation"
 	before := fixture.Value[string](t, conn, query)
-	if err := parley.Install(t.Context(), conn); err != nil {
+	if err := schema.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
 	if after := fixture.Value[string](t, conn, query); after != before {
@@ -87,7 +88,7 @@ func TestInstallFromManyConnectionsAtOnceInstallsOnce(t *testing.T) {
 	for range 10 {
 		conn := fixture.Connect(t, pool)
 		installing.Go(func() {
-			if err := parley.Install(t.Context(), conn); err != nil {
+			if err := schema.Install(t.Context(), conn); err != nil {
 				t.Error(err)
 			}
 		})
@@ -103,14 +104,14 @@ func TestInstallRefusesASchemaThatIsNotItsOwn(t *testing.T) {
 	conn := fixture.Connect(t, parleytest.EmptyDatabase(t))
 	fixture.Execute(t, conn, "create schema parley")
 	for name, change := range map[string]func() error{
-		"install":   func() error { return parley.Install(t.Context(), conn) },
-		"upgrade":   func() error { return parley.Upgrade(t.Context(), conn) },
-		"uninstall": func() error { return parley.Uninstall(t.Context(), conn, true) },
-		"verify":    func() error { _, err := parley.Verify(t.Context(), conn); return err },
-		"status":    func() error { _, err := parley.ReadStatus(t.Context(), conn); return err },
+		"install":   func() error { return schema.Install(t.Context(), conn) },
+		"upgrade":   func() error { return schema.Upgrade(t.Context(), conn) },
+		"uninstall": func() error { return schema.Uninstall(t.Context(), conn, true) },
+		"verify":    func() error { _, err := schema.Verify(t.Context(), conn); return err },
+		"status":    func() error { _, err := schema.ReadStatus(t.Context(), conn); return err },
 	} {
-		if err := change(); !errors.Is(err, parley.ErrForeignSchema) {
-			t.Errorf("%s: got %v, want %v", name, err, parley.ErrForeignSchema)
+		if err := change(); !errors.Is(err, schema.ErrForeign) {
+			t.Errorf("%s: got %v, want %v", name, err, schema.ErrForeign)
 		}
 	}
 }
@@ -118,12 +119,12 @@ func TestInstallRefusesASchemaThatIsNotItsOwn(t *testing.T) {
 func TestInstallNeverChangesTheVersion(t *testing.T) {
 	t.Parallel()
 	conn := fixture.Connect(t, parleytest.Database(t))
-	newer := parley.CurrentDefinition().WithVersion(parley.SchemaVersion + 1)
+	newer := schema.CurrentDefinition().WithVersion(parley.SchemaVersion + 1)
 	if err := newer.Install(t.Context(), conn); !errors.Is(err, parley.ErrUpgradeNeeded) {
 		t.Errorf("over an older schema: got %v, want %v", err, parley.ErrUpgradeNeeded)
 	}
 	fixture.Execute(t, conn, "update parley._p_installation set schema_version = schema_version + 1")
-	if err := parley.Install(t.Context(), conn); !errors.Is(err, parley.ErrReleaseTooOld) {
+	if err := schema.Install(t.Context(), conn); !errors.Is(err, parley.ErrReleaseTooOld) {
 		t.Errorf("over a newer schema: got %v, want %v", err, parley.ErrReleaseTooOld)
 	}
 }
@@ -132,7 +133,7 @@ func TestInstallInsideATransactionIsRefused(t *testing.T) {
 	t.Parallel()
 	conn := fixture.Connect(t, parleytest.EmptyDatabase(t))
 	fixture.Execute(t, conn, "begin")
-	if err := parley.Install(t.Context(), conn); err == nil || !strings.Contains(err.Error(), "inside a transaction") {
+	if err := schema.Install(t.Context(), conn); err == nil || !strings.Contains(err.Error(), "inside a transaction") {
 		t.Errorf("got error %v", err)
 	}
 }
@@ -140,7 +141,7 @@ func TestInstallInsideATransactionIsRefused(t *testing.T) {
 func TestInstallThatFailsLeavesNothingAndNamesTheLine(t *testing.T) {
 	t.Parallel()
 	conn := fixture.Connect(t, parleytest.EmptyDatabase(t))
-	broken := parley.CurrentDefinition().Next("broken", map[string]string{"sql/zzz.sql": "-- ü\nselect 1;\nselect nothing;\n"}, "")
+	broken := schema.CurrentDefinition().Next("broken", map[string]string{"sql/zzz.sql": "-- ü\nselect 1;\nselect nothing;\n"}, "")
 	err := broken.Install(t.Context(), conn)
 	if err == nil || !strings.Contains(err.Error(), "sql/zzz.sql:3: ") {
 		t.Errorf("got error %v, want one that names line 3 of sql/zzz.sql", err)
@@ -154,7 +155,7 @@ func TestScriptInstallsWhatInstallDoes(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]func(t *testing.T, conn *pgx.Conn) error{
 		"over the simple protocol": func(t *testing.T, conn *pgx.Conn) error {
-			_, err := conn.PgConn().Exec(t.Context(), parley.Script()).ReadAll()
+			_, err := conn.PgConn().Exec(t.Context(), schema.Script()).ReadAll()
 			return err
 		},
 		"by psql": func(t *testing.T, conn *pgx.Conn) error {
@@ -163,7 +164,7 @@ func TestScriptInstallsWhatInstallDoes(t *testing.T) {
 				t.Skip("no psql")
 			}
 			command := exec.CommandContext(t.Context(), psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", conn.Config().ConnString())
-			command.Stdin = strings.NewReader(parley.Script())
+			command.Stdin = strings.NewReader(schema.Script())
 			if output, err := command.CombinedOutput(); err != nil {
 				return fmt.Errorf("%w: %s", err, output)
 			}
@@ -176,7 +177,7 @@ func TestScriptInstallsWhatInstallDoes(t *testing.T) {
 			if err := run(t, conn); err != nil {
 				t.Fatal(err)
 			}
-			requireNoDifferences(t, conn, parley.Verify)
+			requireNoDifferences(t, conn, schema.Verify)
 			if err := run(t, conn); err == nil {
 				t.Error("the script ran twice")
 			}
@@ -194,12 +195,12 @@ func TestInstallationNamesWhoHoldsItUp(t *testing.T) {
 	t.Cleanup(func() { fixture.Execute(t, pool, "drop role "+role) })
 	fixture.Execute(t, holder, "set role "+role, "select pg_advisory_lock(x'7061726c6579'::bigint)")
 	fixture.Execute(t, conn, "set lock_timeout = '300ms'")
-	err := parley.Install(t.Context(), conn)
-	if !errors.Is(err, parley.ErrInstallationHeld) || !strings.Contains(err.Error(), fmt.Sprintf("process %d, role ", holder.PgConn().PID())) {
+	err := schema.Install(t.Context(), conn)
+	if !errors.Is(err, schema.ErrHeld) || !strings.Contains(err.Error(), fmt.Sprintf("process %d, role ", holder.PgConn().PID())) {
 		t.Fatalf("got %v", err)
 	}
 	fixture.Execute(t, holder, "select pg_advisory_unlock_all()")
-	if err := parley.Install(t.Context(), conn); err != nil {
+	if err := schema.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package parley_test
+package schema_test
 
 import (
 	"slices"
@@ -9,12 +9,13 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/schema"
 	"github.com/parley-broker/parley/sql"
 )
 
 func TestVerifyFindsNothingInAFreshInstallation(t *testing.T) {
 	t.Parallel()
-	requireNoDifferences(t, fixture.Connect(t, parleytest.Database(t)), parley.Verify)
+	requireNoDifferences(t, fixture.Connect(t, parleytest.Database(t)), schema.Verify)
 }
 
 // A trace enables triggers; that is no change by hand.
@@ -24,7 +25,7 @@ func TestVerifyFindsNothingWhileSomethingIsTraced(t *testing.T) {
 	if err := parley.StartTrace(t.Context(), conn, parley.TraceSettings{}); err != nil {
 		t.Fatal(err)
 	}
-	requireNoDifferences(t, conn, parley.Verify)
+	requireNoDifferences(t, conn, schema.Verify)
 }
 
 func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
@@ -32,133 +33,133 @@ func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
 	tests := []struct {
 		name   string
 		change string
-		want   parley.Difference
+		want   schema.Difference
 	}{
 		{
 			"source of a function",
 			`create or replace function parley.sqlstate_of(error_number integer) returns text language sql immutable strict parallel safe
 			 set search_path = pg_catalog, pg_temp as 'select null::text'`,
-			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "source"},
+			schema.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: schema.Different, Property: "source"},
 		},
 		{
 			"settings of a function",
 			"alter function parley.sqlstate_of(integer) reset search_path",
-			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "settings"},
+			schema.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: schema.Different, Property: "settings"},
 		},
 		{
 			"security of a function",
 			"alter function parley.sqlstate_of(integer) security definer",
-			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "security"},
+			schema.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: schema.Different, Property: "security"},
 		},
 		{
 			"volatility of a function",
 			"alter function parley.sqlstate_of(integer) volatile",
-			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "volatility"},
+			schema.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: schema.Different, Property: "volatility"},
 		},
 		{
 			"grants on a function",
 			"grant execute on function parley.sqlstate_of(integer) to pg_monitor",
-			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "grants"},
+			schema.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: schema.Different, Property: "grants"},
 		},
 		{
 			"owner of a function",
 			"alter function parley.sqlstate_of(integer) owner to pg_monitor",
-			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "owner"},
+			schema.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: schema.Different, Property: "owner"},
 		},
 		{
 			"comment on a function",
 			"comment on function parley.sqlstate_of(integer) is 'x'",
-			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: parley.Different, Property: "comment"},
+			schema.Difference{Kind: "function", Object: "parley.sqlstate_of(integer)", Problem: schema.Different, Property: "comment"},
 		},
 		{
 			"missing function",
 			"drop function parley._p_role(text)",
-			parley.Difference{Kind: "function", Object: "parley._p_role(text)", Problem: parley.Missing},
+			schema.Difference{Kind: "function", Object: "parley._p_role(text)", Problem: schema.Missing},
 		},
 		{
 			"added function",
 			"create function parley.sqlstate_of(text) returns text language sql as 'select null::text'",
-			parley.Difference{Kind: "function", Object: "parley.sqlstate_of(text)", Problem: parley.Unexpected},
+			schema.Difference{Kind: "function", Object: "parley.sqlstate_of(text)", Problem: schema.Unexpected},
 		},
 		{
 			"type of a column",
 			"alter table parley._p_installation alter release type varchar(20)",
-			parley.Difference{Kind: "column", Object: "parley._p_installation.release", Problem: parley.Different, Property: "type"},
+			schema.Difference{Kind: "column", Object: "parley._p_installation.release", Problem: schema.Different, Property: "type"},
 		},
 		{
 			"default of a column",
 			"alter table parley._p_installation alter installed_at drop default",
-			parley.Difference{Kind: "column", Object: "parley._p_installation.installed_at", Problem: parley.Different, Property: "default"},
+			schema.Difference{Kind: "column", Object: "parley._p_installation.installed_at", Problem: schema.Different, Property: "default"},
 		},
 		{
 			"nullable column",
 			"alter table parley._p_installation alter release drop not null",
-			parley.Difference{Kind: "column", Object: "parley._p_installation.release", Problem: parley.Different, Property: "not null"},
+			schema.Difference{Kind: "column", Object: "parley._p_installation.release", Problem: schema.Different, Property: "not null"},
 		},
 		{
 			"comment on a column",
 			"comment on column parley._p_installation.release is 'x'",
-			parley.Difference{Kind: "column", Object: "parley._p_installation.release", Problem: parley.Different, Property: "comment"},
+			schema.Difference{Kind: "column", Object: "parley._p_installation.release", Problem: schema.Different, Property: "comment"},
 		},
 		{
 			"missing column",
 			"alter table parley._p_broker drop tombstone_seconds",
-			parley.Difference{Kind: "column", Object: "parley._p_broker.tombstone_seconds", Problem: parley.Missing},
+			schema.Difference{Kind: "column", Object: "parley._p_broker.tombstone_seconds", Problem: schema.Missing},
 		},
 		{
 			"added column",
 			"alter table parley._p_installation add note text",
-			parley.Difference{Kind: "column", Object: "parley._p_installation.note", Problem: parley.Unexpected},
+			schema.Difference{Kind: "column", Object: "parley._p_installation.note", Problem: schema.Unexpected},
 		},
 		{
 			"missing constraint",
 			"alter table parley._p_installation drop constraint _p_installation_installation_id_check",
-			parley.Difference{Kind: "constraint", Object: "_p_installation_installation_id_check of parley._p_installation", Problem: parley.Missing},
+			schema.Difference{Kind: "constraint", Object: "_p_installation_installation_id_check of parley._p_installation", Problem: schema.Missing},
 		},
 		{
 			"added index",
 			"create index extra on parley._p_installation (release)",
-			parley.Difference{Kind: "index", Object: "parley.extra", Problem: parley.Unexpected},
+			schema.Difference{Kind: "index", Object: "parley.extra", Problem: schema.Unexpected},
 		},
 		{
 			"options of a table",
 			"alter table parley._p_installation set (fillfactor = 50)",
-			parley.Difference{Kind: "table", Object: "parley._p_installation", Problem: parley.Different, Property: "options"},
+			schema.Difference{Kind: "table", Object: "parley._p_installation", Problem: schema.Different, Property: "options"},
 		},
 		{
 			"unlogged table",
 			"alter table parley._p_installation set unlogged",
-			parley.Difference{Kind: "table", Object: "parley._p_installation", Problem: parley.Different, Property: "persistence"},
+			schema.Difference{Kind: "table", Object: "parley._p_installation", Problem: schema.Different, Property: "persistence"},
 		},
 		{
 			"grants on a table",
 			"grant select on parley._p_installation to pg_monitor",
-			parley.Difference{Kind: "table", Object: "parley._p_installation", Problem: parley.Different, Property: "grants"},
+			schema.Difference{Kind: "table", Object: "parley._p_installation", Problem: schema.Different, Property: "grants"},
 		},
 		{
 			"added trigger",
 			"create trigger extra before update on parley._p_installation for each row execute function suppress_redundant_updates_trigger()",
-			parley.Difference{Kind: "trigger", Object: "extra of parley._p_installation", Problem: parley.Unexpected},
+			schema.Difference{Kind: "trigger", Object: "extra of parley._p_installation", Problem: schema.Unexpected},
 		},
 		{
 			"added view",
 			"create view parley.added as select 1 as one",
-			parley.Difference{Kind: "view", Object: "parley.added", Problem: parley.Unexpected},
+			schema.Difference{Kind: "view", Object: "parley.added", Problem: schema.Unexpected},
 		},
 		{
 			"range of a sequence",
 			"alter sequence parley._p_object_id increment by 2",
-			parley.Difference{Kind: "sequence", Object: "parley._p_object_id", Problem: parley.Different, Property: "range"},
+			schema.Difference{Kind: "sequence", Object: "parley._p_object_id", Problem: schema.Different, Property: "range"},
 		},
 		{
 			"grants on the schema",
 			"grant create on schema parley to pg_monitor",
-			parley.Difference{Kind: "schema", Object: "parley", Problem: parley.Different, Property: "grants"},
+			schema.Difference{Kind: "schema", Object: "parley", Problem: schema.Different, Property: "grants"},
 		},
 		{
 			"missing schema",
 			"drop schema parley_queue cascade",
-			parley.Difference{Kind: "schema", Object: "parley_queue", Problem: parley.Missing},
+			schema.Difference{Kind: "schema", Object: "parley_queue", Problem: schema.Missing},
 		},
 	}
 	// One database for all of them: what is changed in one place must not hide what is changed in another.
@@ -166,12 +167,12 @@ func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
 	for _, test := range tests {
 		fixture.Execute(t, conn, test.change)
 	}
-	differences, err := parley.Verify(t.Context(), conn)
+	differences, err := schema.Verify(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range tests {
-		if !slices.ContainsFunc(differences, func(d parley.Difference) bool {
+		if !slices.ContainsFunc(differences, func(d schema.Difference) bool {
 			d.Installed, d.Defined = "", ""
 			return d == test.want
 		}) {
@@ -188,7 +189,7 @@ func TestVerifyLeavesEverythingAsItWas(t *testing.T) {
 		from pg_class as c
 		where c.oid >= 16384`
 	before := fixture.Value[string](t, conn, objects)
-	requireNoDifferences(t, conn, parley.Verify)
+	requireNoDifferences(t, conn, schema.Verify)
 	if after := fixture.Value[string](t, conn, objects); after != before {
 		t.Errorf("objects before:\n%s\nand after:\n%s", before, after)
 	}
@@ -225,10 +226,10 @@ func TestVerifyChecksOnlyItsOwnVersion(t *testing.T) {
 	t.Parallel()
 	conn := fixture.Connect(t, parleytest.Database(t))
 	fixture.Execute(t, conn, "update parley._p_installation set schema_version = 0")
-	_, err := parley.Verify(t.Context(), conn)
+	_, err := schema.Verify(t.Context(), conn)
 	fixture.RequireIs(t, err, parley.ErrUpgradeNeeded)
 	fixture.Execute(t, conn, "update parley._p_installation set schema_version = 1000")
-	_, err = parley.Verify(t.Context(), conn)
+	_, err = schema.Verify(t.Context(), conn)
 	fixture.RequireIs(t, err, parley.ErrReleaseTooOld)
 }
 
@@ -236,14 +237,14 @@ func TestVerifyLeavesAutovacuumToTheAdministrator(t *testing.T) {
 	t.Parallel()
 	conn := fixture.Connect(t, parleytest.Database(t))
 	fixture.Execute(t, conn, "alter table parley._p_message reset (autovacuum_vacuum_threshold), set (autovacuum_vacuum_scale_factor = 0.02)")
-	requireNoDifferences(t, conn, parley.Verify)
+	requireNoDifferences(t, conn, schema.Verify)
 }
 
 func TestVerifyTakesQueuesOfUsersForTheirOwn(t *testing.T) {
 	t.Parallel()
 	conn := fixture.Connect(t, parleytest.Database(t))
 	fixture.Execute(t, conn, "select parley.create_queue('orders')")
-	requireNoDifferences(t, conn, parley.Verify)
+	requireNoDifferences(t, conn, schema.Verify)
 }
 
 func TestVerifyKnowsEveryKindOfObjectInTheSchema(t *testing.T) {

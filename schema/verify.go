@@ -1,4 +1,4 @@
-package parley
+package schema
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func (d Difference) String() string {
 //
 // The sequences and views that belong to users' queues are not compared, nor are rows.
 //
-// Errors: [ErrNotInstalled], [ErrUpgradeNeeded], [ErrReleaseTooOld], [ErrOtherBuild], [ErrForeignSchema], [ErrUntrustedSchema].
+// Errors: [parley.ErrNotInstalled], [parley.ErrUpgradeNeeded], [parley.ErrReleaseTooOld], [ErrOtherBuild], [ErrForeign], [parley.ErrUntrustedSchema].
 func Verify(ctx context.Context, conn *pgx.Conn) ([]Difference, error) {
 	return currentDefinition().verify(ctx, conn)
 }

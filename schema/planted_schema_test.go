@@ -1,4 +1,4 @@
-package parley_test
+package schema_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/schema"
 )
 
 // planter is a role that may only create schemas in the database, and has a function that makes it superuser wherever a superuser calls it.
@@ -55,15 +56,15 @@ func newPlanter(t *testing.T, pool *pgxpool.Pool) planter {
 // everyUse is what reads or calls something of a schema parley that it finds.
 func everyUse(ctx context.Context, conn *pgx.Conn) map[string]func() error {
 	return map[string]func() error{
-		"install":   func() error { return parley.Install(ctx, conn) },
-		"upgrade":   func() error { return parley.Upgrade(ctx, conn) },
-		"repair":    func() error { return parley.Repair(ctx, conn) },
-		"uninstall": func() error { return parley.Uninstall(ctx, conn, true) },
-		"verify":    func() error { _, err := parley.Verify(ctx, conn); return err },
-		"status":    func() error { _, err := parley.ReadStatus(ctx, conn); return err },
+		"install":   func() error { return schema.Install(ctx, conn) },
+		"upgrade":   func() error { return schema.Upgrade(ctx, conn) },
+		"repair":    func() error { return schema.Repair(ctx, conn) },
+		"uninstall": func() error { return schema.Uninstall(ctx, conn, true) },
+		"verify":    func() error { _, err := schema.Verify(ctx, conn); return err },
+		"status":    func() error { _, err := schema.ReadStatus(ctx, conn); return err },
 		"attach":    func() error { _, err := parley.Attach(ctx, conn); return err },
 		"diagnose":  func() error { _, _, err := parley.DiagnoseConnection(ctx, conn); return err },
-		"script":    func() error { _, err := conn.PgConn().Exec(ctx, parley.Script()).ReadAll(); return err },
+		"script":    func() error { _, err := conn.PgConn().Exec(ctx, schema.Script()).ReadAll(); return err },
 	}
 }
 
@@ -211,7 +212,7 @@ func TestInstallCallsNothingOfAHostileSearchPath(t *testing.T) {
 func TestASuperuserIsSentToTheOwnerOfASchemaOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	owner := ordinaryOwner(t)
-	if err := parley.Install(t.Context(), owner); err != nil {
+	if err := schema.Install(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}
 	admin := owner.Config().Copy()
@@ -242,7 +243,7 @@ func TestASuperuserIsSentToTheOwnerOfASchemaOfSomebodyElse(t *testing.T) {
 func TestAnOrdinaryRoleWorksWithTheSchemaOfAnother(t *testing.T) {
 	t.Parallel()
 	p := newPlanter(t, parleytest.EmptyDatabase(t))
-	if err := parley.Install(t.Context(), p.conn); err != nil {
+	if err := schema.Install(t.Context(), p.conn); err != nil {
 		t.Fatal(err)
 	}
 	user := "user_" + strings.ToLower(rand.Text())
@@ -258,7 +259,7 @@ func TestAnOrdinaryRoleWorksWithTheSchemaOfAnother(t *testing.T) {
 	if _, err := parley.Attach(t.Context(), conn); err != nil {
 		t.Errorf("attach: %v", err)
 	}
-	fixture.RequireIs(t, parley.Install(t.Context(), conn), parley.ErrUntrustedSchema)
+	fixture.RequireIs(t, schema.Install(t.Context(), conn), parley.ErrUntrustedSchema)
 }
 
 func TestPrintedScriptRefusesAPlantedSchemaInPsql(t *testing.T) {
@@ -270,7 +271,7 @@ func TestPrintedScriptRefusesAPlantedSchemaInPsql(t *testing.T) {
 	p := newPlanter(t, parleytest.EmptyDatabase(t))
 	fixture.Execute(t, p.conn, "create schema parley_queue")
 	command := exec.CommandContext(t.Context(), psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", p.pool.Config().ConnString())
-	command.Stdin = strings.NewReader(parley.Script())
+	command.Stdin = strings.NewReader(schema.Script())
 	output, err := command.CombinedOutput()
 	if err == nil || !strings.Contains(string(output), "which this connection must not trust") || !strings.Contains(string(output), "HINT") {
 		t.Errorf("psql: %v: %s", err, output)

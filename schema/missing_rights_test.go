@@ -1,4 +1,4 @@
-package parley_test
+package schema_test
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/parleytest"
+	"github.com/parley-broker/parley/schema"
 )
 
 // asRole opens a connection that acts as another role.
@@ -29,11 +29,11 @@ func TestWhoIsNotTheOwnerLearnsWhoIs(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
 	conn := asRole(t, pool.Config().ConnConfig, "pg_monitor")
-	_, err := parley.ReadStatus(t.Context(), conn)
-	if !errors.Is(err, parley.ErrNotOwner) || !strings.Contains(err.Error(), `"postgres"`) {
+	_, err := schema.ReadStatus(t.Context(), conn)
+	if !errors.Is(err, schema.ErrNotOwner) || !strings.Contains(err.Error(), `"postgres"`) {
 		t.Errorf("status gives %v", err)
 	}
-	if _, err := parley.Verify(t.Context(), conn); !errors.Is(err, parley.ErrNotOwner) {
+	if _, err := schema.Verify(t.Context(), conn); !errors.Is(err, schema.ErrNotOwner) {
 		t.Errorf("verify gives %v", err)
 	}
 }
@@ -41,8 +41,8 @@ func TestWhoIsNotTheOwnerLearnsWhoIs(t *testing.T) {
 func TestInstallWithoutCreateNamesTheGrant(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.EmptyDatabase(t)
-	err := parley.Install(t.Context(), asRole(t, pool.Config().ConnConfig, "pg_monitor"))
-	if !errors.Is(err, parley.ErrMayNotCreate) || !strings.Contains(err.Error(), "grant create on database ") {
+	err := schema.Install(t.Context(), asRole(t, pool.Config().ConnConfig, "pg_monitor"))
+	if !errors.Is(err, schema.ErrMayNotCreate) || !strings.Contains(err.Error(), "grant create on database ") {
 		t.Errorf("install gives %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package parley
+package schema
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/trusted"
 	"github.com/parley-broker/parley/sql"
 )
@@ -20,11 +21,11 @@ var ErrInUse = errors.New("schema parley is in use")
 // Unless forced, it refuses with [ErrInUse] when any conversation exists, when the store holds content or work, or when an object outside
 // the schemas, such as a view of the user's, depends on it and would be dropped too.
 //
-// Errors: [ErrInUse], [ErrForeignSchema], [ErrUntrustedSchema].
+// Errors: [ErrInUse], [ErrForeign], [parley.ErrUntrustedSchema].
 func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
 	err := changeSchema(ctx, conn, func(tx pgx.Tx) error {
 		found, err := readInstallation(ctx, tx, trusted.ToChange)
-		if errors.Is(err, ErrNotInstalled) {
+		if errors.Is(err, parley.ErrNotInstalled) {
 			return nil
 		}
 		if err != nil {

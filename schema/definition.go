@@ -1,4 +1,4 @@
-package parley
+package schema
 
 import (
 	"crypto/sha256"
@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"sync"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/sqltext"
 	"github.com/parley-broker/parley/migrations"
 	"github.com/parley-broker/parley/sql"
@@ -40,9 +41,9 @@ type sqlFile struct {
 // currentDefinition is what this package carries.
 var currentDefinition = sync.OnceValue(func() definition {
 	return definition{
-		version:      SchemaVersion,
-		oldestClient: OldestClientVersion,
-		release:      Release,
+		version:      parley.SchemaVersion,
+		oldestClient: parley.OldestClientVersion,
+		release:      parley.Release,
 		files:        readSchema(),
 		migrations:   readMigrations(),
 	}
