@@ -9,20 +9,9 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 )
-
-func requireBrokerState(t *testing.T, db parley.DB, want string) parley.Broker {
-	t.Helper()
-	broker, err := parley.Attach(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if broker.State != want {
-		t.Fatalf("the broker is %s, want %s (%s)", broker.State, want, broker.Advice)
-	}
-	return broker
-}
 
 func TestCopyOfADatabaseIsSwitchedOffUntilItsIdentityIsDecided(t *testing.T) {
 	t.Parallel()
@@ -40,10 +29,10 @@ func TestCopyOfADatabaseIsSwitchedOffUntilItsIdentityIsDecided(t *testing.T) {
 			original := parleytest.Database(t)
 			fixture.Execute(t, original, fixture.Talk)
 			fixture.Execute(t, original, "select parley_mail.grant_right('VIEW', 'pg_monitor')")
-			id := requireBrokerState(t, original, parley.BrokerEnabled).ServiceBrokerGUID
+			id := fixture.RequireBrokerState(t, original, parley.BrokerEnabled).ServiceBrokerGUID
 			copied := test.copy(t, original)
 
-			broker := requireBrokerState(t, copied, parley.BrokerElsewhere)
+			broker := fixture.RequireBrokerState(t, copied, parley.BrokerElsewhere)
 			if broker.ServiceBrokerGUID != id {
 				t.Errorf("the copy is broker %s before anybody has said so", broker.ServiceBrokerGUID)
 			}
@@ -54,12 +43,12 @@ func TestCopyOfADatabaseIsSwitchedOffUntilItsIdentityIsDecided(t *testing.T) {
 			if fixture.Value[bool](t, copied, "select is_broker_enabled from parley.databases") {
 				t.Error("the copy is enabled")
 			}
-			err := parley.EnableBroker(t.Context(), copied)
+			err := operate.EnableBroker(t.Context(), copied)
 			if number, _ := parley.ErrorNumber(err); number != 9772 {
 				t.Errorf("enabling a second broker of the same id gives %v, want error 9772", err)
 			}
 			fixture.Execute(t, copied, cure)
-			broker = requireBrokerState(t, copied, parley.BrokerEnabled)
+			broker = fixture.RequireBrokerState(t, copied, parley.BrokerEnabled)
 			if broker.ServiceBrokerGUID == id {
 				t.Error("the copy still has the id of the original")
 			}
@@ -78,7 +67,7 @@ func TestCopyOfADatabaseIsSwitchedOffUntilItsIdentityIsDecided(t *testing.T) {
 				t.Errorf("the copy is the same place: %v", is)
 			}
 			// The original knows nothing of all this.
-			requireBrokerState(t, original, parley.BrokerEnabled)
+			fixture.RequireBrokerState(t, original, parley.BrokerEnabled)
 			if n := fixture.Value[int](t, original, "select count(*)::int from parley.conversation_endpoints"); n != 3 {
 				t.Errorf("the original has %d sides of conversations, want 3", n)
 			}
@@ -90,23 +79,23 @@ func TestDatabaseThatHasMovedGoesOnOnceItIsEnabled(t *testing.T) {
 	t.Parallel()
 	original := parleytest.Database(t)
 	fixture.Execute(t, original, fixture.Talk)
-	id := requireBrokerState(t, original, parley.BrokerEnabled).ServiceBrokerGUID
+	id := fixture.RequireBrokerState(t, original, parley.BrokerEnabled).ServiceBrokerGUID
 	moved := fixture.Copy(t, original)
 	// The original is gone, as after a restore on another server.
 	fixture.Execute(t, moved, "update parley._p_broker set system_identifier = system_identifier - 1")
 
 	cure := "select parley.enable_broker();"
-	if broker := requireBrokerState(t, moved, parley.BrokerElsewhere); !strings.Contains(broker.Advice, cure) {
+	if broker := fixture.RequireBrokerState(t, moved, parley.BrokerElsewhere); !strings.Contains(broker.Advice, cure) {
 		t.Errorf("the advice is %q", broker.Advice)
 	}
 	fixture.Execute(t, moved, "select parley.send(parley.begin_dialog('//asker', '//answerer'), 'DEFAULT', 'sent meanwhile')", cure)
-	if broker := requireBrokerState(t, moved, parley.BrokerEnabled); broker.ServiceBrokerGUID != id {
+	if broker := fixture.RequireBrokerState(t, moved, parley.BrokerEnabled); broker.ServiceBrokerGUID != id {
 		t.Errorf("the id is %s, want %s", broker.ServiceBrokerGUID, id)
 	}
 	if n := fixture.Value[int](t, moved, `select count(*)::int from parley_queue.answering`); n != 2 {
 		t.Errorf("%d messages wait, want 2", n)
 	}
-	requireBrokerState(t, moved, parley.BrokerEnabled)
+	fixture.RequireBrokerState(t, moved, parley.BrokerEnabled)
 }
 
 func TestCopyThatTakesThePlaceOfItsOriginalIsEnabledByForce(t *testing.T) {
@@ -114,9 +103,9 @@ func TestCopyThatTakesThePlaceOfItsOriginalIsEnabledByForce(t *testing.T) {
 	original := parleytest.Database(t)
 	fixture.Execute(t, original, "select parley.disable_broker()")
 	copied := fixture.Copy(t, original)
-	requireBrokerState(t, copied, parley.BrokerElsewhere)
+	fixture.RequireBrokerState(t, copied, parley.BrokerElsewhere)
 	fixture.Execute(t, copied, "select parley.enable_broker(original_is_disabled => true)")
-	requireBrokerState(t, copied, parley.BrokerEnabled)
+	fixture.RequireBrokerState(t, copied, parley.BrokerEnabled)
 }
 
 func TestAnybodyMayAttach(t *testing.T) {
@@ -128,7 +117,7 @@ func TestAnybodyMayAttach(t *testing.T) {
 	fixture.Execute(t, conn, "create role "+role)
 	t.Cleanup(func() { _, _ = conn.Exec(context.Background(), "drop role "+role) })
 	fixture.Execute(t, conn, "set role "+role)
-	requireBrokerState(t, conn, parley.BrokerElsewhere)
+	fixture.RequireBrokerState(t, conn, parley.BrokerElsewhere)
 	fixture.Execute(t, conn, "reset role")
 	if fixture.Value[bool](t, conn, "select is_broker_enabled from parley.databases") {
 		t.Error("the copy is still enabled")
@@ -141,7 +130,7 @@ func TestAttachToAReadOnlyDatabaseReportsTheState(t *testing.T) {
 	copied := fixture.Copy(t, parleytest.Database(t))
 	conn := fixture.Connect(t, copied)
 	fixture.Execute(t, conn, "set default_transaction_read_only = on")
-	requireBrokerState(t, conn, parley.BrokerElsewhere)
+	fixture.RequireBrokerState(t, conn, parley.BrokerElsewhere)
 }
 
 func TestAttachReportsWhetherProgramAndSchemaFit(t *testing.T) {

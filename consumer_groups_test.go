@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -71,10 +72,10 @@ func TestConsumerReportsTheOneBadGroupOfMany(t *testing.T) {
 		return store(ctx, tx, messages)
 	}})
 	waitForHandled(t, pool, 19)
-	var found []parley.PoisonConversation
+	var found []operate.PoisonConversation
 	parleytest.Until(t, "the conversation is set aside", func() bool {
 		var err error
-		found, err = parley.ReadPoisonConversations(t.Context(), pool, parley.PoisonFilter{Queue: "target"})
+		found, err = operate.ReadPoisonConversations(t.Context(), pool, operate.PoisonFilter{Queue: "target"})
 		fixture.RequireNoError(t, err)
 		return len(found) > 0
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -31,8 +32,8 @@ func TestConsumerIsPaused(t *testing.T) {
 	if got := parleytest.Receive(t, handled, "the first message"); got != "before" {
 		t.Errorf("handled %q", got)
 	}
-	fixture.RequireNoError(t, parley.PauseReaders(ctx, pool, "target"))
-	queues := fixture.Must[[]parley.QueueStatus](t)(parley.ReadQueues(ctx, pool))
+	fixture.RequireNoError(t, operate.PauseReaders(ctx, pool, "target"))
+	queues := fixture.Must[[]operate.QueueStatus](t)(operate.ReadQueues(ctx, pool))
 	for _, q := range queues {
 		if (q.ReadersPausedAt != nil) != (q.Queue == "target") {
 			t.Errorf("queue %s is paused since %v", q.Queue, q.ReadersPausedAt)
@@ -50,7 +51,7 @@ func TestConsumerIsPaused(t *testing.T) {
 	if len(messages) != 1 || string(messages[0].MessageBody) != "by hand" {
 		t.Errorf("received %+v", messages)
 	}
-	fixture.RequireNoError(t, parley.ResumeReaders(ctx, pool, "target"))
+	fixture.RequireNoError(t, operate.ResumeReaders(ctx, pool, "target"))
 	if got := parleytest.Receive(t, handled, "the last message"); got != "after" {
 		t.Errorf("handled %q", got)
 	}

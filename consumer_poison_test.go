@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -53,10 +54,10 @@ func TestConsumerReportsWhyItsHandlerFailed(t *testing.T) {
 			send(t, pool, beginDialog(t, pool), "poison")
 			send(t, pool, beginDialog(t, pool), "fine")
 			waitForHandled(t, pool, 1)
-			var found []parley.PoisonConversation
+			var found []operate.PoisonConversation
 			parleytest.Until(t, "the conversation is set aside", func() bool {
 				var err error
-				found, err = parley.ReadPoisonConversations(t.Context(), pool, parley.PoisonFilter{Queue: "target"})
+				found, err = operate.ReadPoisonConversations(t.Context(), pool, operate.PoisonFilter{Queue: "target"})
 				fixture.RequireNoError(t, err)
 				return len(found) == 1
 			})
@@ -68,7 +69,7 @@ func TestConsumerReportsWhyItsHandlerFailed(t *testing.T) {
 				t.Errorf("reported: %v %v, want %s %s", p.SQLState, p.Error, c.sqlstate, c.error)
 			}
 			healed.Store(true)
-			if n, err := parley.RetryPoison(t.Context(), pool, p.ConversationHandle); n != 1 || err != nil {
+			if n, err := operate.RetryPoison(t.Context(), pool, p.ConversationHandle); n != 1 || err != nil {
 				t.Errorf("put back %d, error %v", n, err)
 			}
 			waitForHandled(t, pool, 2)
@@ -89,7 +90,7 @@ func TestFailingConversationIsReported(t *testing.T) {
 	handle := messages[0].ConversationHandle
 	fixture.RequireNoError(t, parley.RecordFailure(t.Context(), pool, errors.New("not today"), handle, parley.UUID{1}))
 	for _, failing := range []bool{true, false} {
-		found, err := parley.ReadPoisonConversations(t.Context(), pool, parley.PoisonFilter{Conversation: handle, Failing: failing})
+		found, err := operate.ReadPoisonConversations(t.Context(), pool, operate.PoisonFilter{Conversation: handle, Failing: failing})
 		fixture.RequireNoError(t, err)
 		if (len(found) == 1) != failing {
 			t.Fatalf("failing %v: %+v", failing, found)
@@ -98,7 +99,7 @@ func TestFailingConversationIsReported(t *testing.T) {
 			t.Errorf("reported: %+v", found[0])
 		}
 	}
-	_, err = parley.RetryPoison(t.Context(), pool, handle)
+	_, err = operate.RetryPoison(t.Context(), pool, handle)
 	if number, _ := parley.ErrorNumber(err); number != parley.ConversationNotFound {
 		t.Errorf("put back what is not set aside: %v", err)
 	}
@@ -121,11 +122,11 @@ func TestDiscardGivesWhatIsLost(t *testing.T) {
 		fixture.RequireNoError(t, parley.RecordFailure(t.Context(), pool, errors.New("never"), messages[0].ConversationHandle))
 		return messages[0].ConversationHandle
 	}
-	lost, err := parley.DiscardPoisonMessage(t.Context(), pool, setAside())
+	lost, err := operate.DiscardPoisonMessage(t.Context(), pool, setAside())
 	if err != nil || len(lost) != 1 || string(lost[0].MessageBody) != "one" {
 		t.Errorf("the message: %v, error %v", lost, err)
 	}
-	lost, err = parley.DiscardPoisonConversation(t.Context(), pool, setAside(), 42, "give up")
+	lost, err = operate.DiscardPoisonConversation(t.Context(), pool, setAside(), 42, "give up")
 	if err != nil || len(lost) != 2 || string(lost[0].MessageBody) != "two" || lost[1].MessageSequenceNumber != 2 {
 		t.Errorf("the conversation: %v, error %v", lost, err)
 	}
@@ -155,9 +156,9 @@ func TestConsumerHandlesWhatStandsInFrontOfABadMessage(t *testing.T) {
 		fixture.RequireNoError(t, parley.Send(t.Context(), tx, handle, parley.DefaultMessageType, []byte(body)))
 	}
 	fixture.RequireNoError(t, tx.Commit(t.Context()))
-	var found []parley.PoisonConversation
+	var found []operate.PoisonConversation
 	parleytest.Until(t, "the conversation is set aside", func() bool {
-		found, err = parley.ReadPoisonConversations(t.Context(), pool, parley.PoisonFilter{Queue: "target"})
+		found, err = operate.ReadPoisonConversations(t.Context(), pool, operate.PoisonFilter{Queue: "target"})
 		fixture.RequireNoError(t, err)
 		return len(found) == 1 && found[0].SetAsideSince != nil
 	})

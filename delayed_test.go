@@ -6,6 +6,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -20,7 +21,7 @@ func TestDelayedMessages(t *testing.T) {
 	if sent.IsDuplicate || !again.IsDuplicate || sent.DelayedID == nil || *again.DelayedID != *sent.DelayedID || *again.ConversationHandle != handle {
 		t.Errorf("sent %+v, again %+v", sent, again)
 	}
-	delayed := fixture.Must[[]parley.DelayedMessage](t)(parley.ReadDelayedMessages(ctx, pool, 10))
+	delayed := fixture.Must[[]operate.DelayedMessage](t)(operate.ReadDelayedMessages(ctx, pool, 10))
 	if len(delayed) != 2 || !delayed[0].DueAt.Equal(due) || string(delayed[1].Body) != "two" || *delayed[0].FarService != "target" {
 		t.Errorf("delayed %+v", delayed)
 	}

@@ -26,7 +26,7 @@ func NextDelivery(ctx context.Context, tx pgx.Tx, queue string, top int) ([]Mess
 //
 // Errors: as [NextDelivery], and 8402 for less than one group.
 func NextDeliveries(ctx context.Context, tx pgx.Tx, queue string, top, groups int) ([]Message, error) {
-	rows, err := tx.Query(ctx, "select "+messageColumns+" from parley.next_delivery(queue => $1, top => $2, groups => $3)",
+	rows, err := tx.Query(ctx, "select "+pgdb.MessageColumns+" from parley.next_delivery(queue => $1, top => $2, groups => $3)",
 		queue, int32(top), int32(groups))
 	if err != nil {
 		return nil, pgdb.StatementError(err, "find a delivery of queue "+queue)

@@ -5,8 +5,9 @@
 // # The broker is in the database
 //
 // Everything that matters happens in the functions of the schema parley, which any client in any language may call.
-// This package calls them ([BeginDialog],
-// [Send], [Receive], [EndConversation] and so on), and runs the loop that most programs need around them ([Consumer]).
+// This package calls those that programs need ([BeginDialog], [Send], [Receive], [EndConversation] and so on), and runs
+// the loop that most programs need around them ([Consumer]). The package schema beside it installs, upgrades and verifies
+// the schema; the package operate defines queues and services, shows what goes on, diagnoses and repairs.
 //
 // # Words
 //

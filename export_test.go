@@ -4,19 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/parley-broker/parley/internal/notifier"
 )
 
 // AttachKnowing is Attach of a program that knows a version of the schema.
 func AttachKnowing(ctx context.Context, db DB, version int) (Broker, error) {
 	return attach(ctx, db, version)
-}
-
-// DiagnoseConnectionAt is DiagnoseConnection on a machine whose clock shows something else.
-func DiagnoseConnectionAt(ctx context.Context, conn *pgx.Conn, now func() time.Time) ([]Finding, bool, error) {
-	return diagnoseConnection(ctx, conn, now)
 }
 
 // ConsumerWakeUps are the wake-ups of a consumer that does not run.

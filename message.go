@@ -34,12 +34,7 @@ type Message struct {
 	TraceContext string
 }
 
-// messageColumns are the columns of RECEIVE in the order in which scanMessage reads them.
-const messageColumns = `status, priority, queuing_order, conversation_group_id, conversation_handle, message_sequence_number,
-	service_name, service_id, service_contract_name, service_contract_id, message_type_name, message_type_id,
-	validation::text, message_body, message_enqueue_time, message_id,
-	coalesce(trace_context, '')`
-
+// scanMessage reads pgdb.MessageColumns.
 func scanMessage(row pgx.CollectableRow) (Message, error) {
 	var m Message
 	err := row.Scan(

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// peekColumns are messageColumns, where messages of simple queues have no conversation.
+// peekColumns are pgdb.MessageColumns, where messages of simple queues have no conversation.
 const peekColumns = `status, priority, queuing_order, conversation_group_id, conversation_handle, coalesce(message_sequence_number, 0),
 	coalesce(service_name, ''), coalesce(service_id, 0), coalesce(service_contract_name, ''), coalesce(service_contract_id, 0),
 	coalesce(message_type_name, ''), message_type_id, coalesce(validation::text, ''), message_body, message_enqueue_time, message_id,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -34,7 +35,7 @@ func TestGetConversationTakesItsOptions(t *testing.T) {
 	if begun := fixture.Must[int](t)(parley.WarmConversations(ctx, pool, "initiator", "target", parley.OverConversations(2))); begun != 2 {
 		t.Errorf("began %d, want 2", begun)
 	}
-	pooled := fixture.Must[[]parley.PooledConversation](t)(parley.ReadPooledConversations(ctx, pool, 0))
+	pooled := fixture.Must[[]operate.PooledConversation](t)(operate.ReadPooledConversations(ctx, pool, 0))
 	if len(pooled) != 6 || pooled[0].ConversationHandle != first || *pooled[0].Key != "k" || pooled[0].FromService != "initiator" || pooled[5].Key != nil {
 		t.Errorf("read %+v", pooled)
 	}

@@ -100,7 +100,7 @@ func receiveStatement(queue string, options []ReceiveOption) (statement string, 
 		from = "(select $1::text as reads, set_config('parley.reader', 'on', true)) as x cross join lateral " +
 			strings.Replace(from, "$1::text", "x.reads", 1)
 	}
-	return "select " + messageColumns + " from " + from, arguments
+	return "select " + pgdb.MessageColumns + " from " + from, arguments
 }
 
 // collectReceived reads what the statement of a RECEIVE has returned.

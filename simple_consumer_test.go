@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -106,10 +107,10 @@ func TestSimpleConsumerSetsWhatFailsAsideWithItsError(t *testing.T) {
 			fixture.RequireNoError(t, parley.PutBatch(t.Context(), pool, "jobs", [][]byte{[]byte("a"), []byte(body), []byte("c")}))
 			finish := consumeJobs(t, parley.SimpleConsumer{Pool: pool, Count: 10, PollInterval: soon})
 			parleytest.Until(t, "the others are handled", func() bool { return handledJobs(t, pool) == "a c" })
-			var found []parley.FailedMessage
+			var found []operate.FailedMessage
 			parleytest.Until(t, "the bad one is set aside", func() bool {
 				var err error
-				found, err = parley.ReadFailedMessages(t.Context(), pool, parley.FailedMessageFilter{Queue: "jobs"})
+				found, err = operate.ReadFailedMessages(t.Context(), pool, operate.FailedMessageFilter{Queue: "jobs"})
 				fixture.RequireNoError(t, err)
 				return len(found) == 1
 			})
@@ -119,9 +120,9 @@ func TestSimpleConsumerSetsWhatFailsAsideWithItsError(t *testing.T) {
 				t.Errorf("set aside is %+v", f)
 			}
 			fixture.RequireNoError(t, finish())
-			fixture.RequireNoError(t, parley.RetryMessage(t.Context(), pool, "jobs", f.MessageID))
+			fixture.RequireNoError(t, operate.RetryMessage(t.Context(), pool, "jobs", f.MessageID))
 			requireTakenBodies(t, pool, 1, body)
-			_, err := parley.DiscardMessage(t.Context(), pool, "jobs", f.MessageID)
+			_, err := operate.DiscardMessage(t.Context(), pool, "jobs", f.MessageID)
 			if number, _ := parley.ErrorNumber(err); number != 8426 {
 				t.Errorf("discarded what is not set aside: %v", err)
 			}
@@ -142,7 +143,7 @@ func TestFailingMessageIsReported(t *testing.T) {
 	if ok, err := parley.RecordMessageFailure(t.Context(), pool, "jobs", id, errors.New("not\x00 today")); !ok || err != nil {
 		t.Fatalf("recorded %t, %v", ok, err)
 	}
-	found, err := parley.ReadFailedMessages(t.Context(), pool, parley.FailedMessageFilter{Failing: true, Limit: 5})
+	found, err := operate.ReadFailedMessages(t.Context(), pool, operate.FailedMessageFilter{Failing: true, Limit: 5})
 	fixture.RequireNoError(t, err)
 	if len(found) != 1 || found[0].MessageID != id || *found[0].Key != "k" || *found[0].Error != "not? today" || found[0].SetAsideSince != nil {
 		t.Errorf("failing are %+v", found)
@@ -152,7 +153,7 @@ func TestFailingMessageIsReported(t *testing.T) {
 func TestPausedSimpleConsumerTakesNothing(t *testing.T) {
 	t.Parallel()
 	pool := jobsDatabase(t)
-	fixture.RequireNoError(t, parley.PauseReaders(t.Context(), pool, "jobs"))
+	fixture.RequireNoError(t, operate.PauseReaders(t.Context(), pool, "jobs"))
 	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
 	finish := consumeJobs(t, parley.SimpleConsumer{Pool: pool, PollInterval: soon})
 	// It asks to be notified when it has scanned and found nothing.
@@ -165,7 +166,7 @@ func TestPausedSimpleConsumerTakesNothing(t *testing.T) {
 	if got := handledJobs(t, pool); got != "" {
 		t.Errorf("handled %q while paused", got)
 	}
-	fixture.RequireNoError(t, parley.ResumeReaders(t.Context(), pool, "jobs"))
+	fixture.RequireNoError(t, operate.ResumeReaders(t.Context(), pool, "jobs"))
 	parleytest.Until(t, "it is handled", func() bool { return handledJobs(t, pool) == "a" })
 	fixture.RequireNoError(t, finish())
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 const (
@@ -52,7 +52,7 @@ func Database(t testing.TB) *pgxpool.Pool {
 		}
 	})
 	// A copy of the template is a broker of its own.
-	if _, err := parley.NewBroker(t.Context(), pool); err != nil {
+	if _, err := operate.NewBroker(t.Context(), pool); err != nil {
 		t.Fatalf("parleytest: %v", err)
 	}
 	return pool

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 	"github.com/parley-broker/parley/schema"
 )
@@ -63,7 +64,7 @@ func everyUse(ctx context.Context, conn *pgx.Conn) map[string]func() error {
 		"verify":    func() error { _, err := schema.Verify(ctx, conn); return err },
 		"status":    func() error { _, err := schema.ReadStatus(ctx, conn); return err },
 		"attach":    func() error { _, err := parley.Attach(ctx, conn); return err },
-		"diagnose":  func() error { _, _, err := parley.DiagnoseConnection(ctx, conn); return err },
+		"diagnose":  func() error { _, _, err := operate.DiagnoseConnection(ctx, conn); return err },
 		"script":    func() error { _, err := conn.PgConn().Exec(ctx, schema.Script()).ReadAll(); return err },
 	}
 }

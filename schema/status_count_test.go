@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/schema"
 )
 
@@ -37,11 +38,11 @@ func TestStatusCountsConversationsThatAreNotClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := parley.ReadEndpoints(t.Context(), pool, parley.EndpointFilter{})
+	all, err := operate.ReadEndpoints(t.Context(), pool, operate.EndpointFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	open, err := parley.ReadEndpoints(t.Context(), pool, parley.EndpointFilter{LeaveOutClosed: true})
+	open, err := operate.ReadEndpoints(t.Context(), pool, operate.EndpointFilter{LeaveOutClosed: true})
 	if err != nil {
 		t.Fatal(err)
 	}

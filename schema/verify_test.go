@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 	"github.com/parley-broker/parley/schema"
 	"github.com/parley-broker/parley/sql"
@@ -22,7 +23,7 @@ func TestVerifyFindsNothingInAFreshInstallation(t *testing.T) {
 func TestVerifyFindsNothingWhileSomethingIsTraced(t *testing.T) {
 	t.Parallel()
 	conn := fixture.Connect(t, parleytest.Database(t))
-	if err := parley.StartTrace(t.Context(), conn, parley.TraceSettings{}); err != nil {
+	if err := operate.StartTrace(t.Context(), conn, operate.TraceSettings{}); err != nil {
 		t.Fatal(err)
 	}
 	requireNoDifferences(t, conn, schema.Verify)

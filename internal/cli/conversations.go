@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // endpointStates are the states of a side of a conversation: code, then name.
@@ -24,7 +25,7 @@ var endpointStates = [][2]string{
 }
 
 func newConversationsCommand(a *app) *cobra.Command {
-	var filter parley.EndpointFilter
+	var filter operate.EndpointFilter
 	var stuck, pooled, all bool
 	cmd := &cobra.Command{
 		Use:   "conversations",
@@ -90,13 +91,13 @@ func stateCode(state string) (string, error) {
 	return endpointStates[i][0], nil
 }
 
-func (a *app) listEndpoints(cmd *cobra.Command, filter parley.EndpointFilter) error {
-	return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.Endpoint, error) {
-		return parley.ReadEndpoints(ctx, db, filter)
-	}, func(out io.Writer, found []parley.Endpoint) error { return writeEndpoints(out, found, filter.Limit) })
+func (a *app) listEndpoints(cmd *cobra.Command, filter operate.EndpointFilter) error {
+	return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.Endpoint, error) {
+		return operate.ReadEndpoints(ctx, db, filter)
+	}, func(out io.Writer, found []operate.Endpoint) error { return writeEndpoints(out, found, filter.Limit) })
 }
 
-func writeEndpoints(out io.Writer, endpoints []parley.Endpoint, limit int) error {
+func writeEndpoints(out io.Writer, endpoints []operate.Endpoint, limit int) error {
 	if len(endpoints) == 0 {
 		_, err := fmt.Fprintln(out, "no conversations")
 		return err
@@ -118,15 +119,15 @@ func writeEndpoints(out io.Writer, endpoints []parley.Endpoint, limit int) error
 	return reportLimit(out, len(endpoints), limit)
 }
 
-func (a *app) listStuck(cmd *cobra.Command, filter parley.EndpointFilter) error {
-	return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.StuckConversation, error) {
-		return parley.ReadStuckConversations(ctx, db, filter)
-	}, func(out io.Writer, found []parley.StuckConversation) error {
+func (a *app) listStuck(cmd *cobra.Command, filter operate.EndpointFilter) error {
+	return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.StuckConversation, error) {
+		return operate.ReadStuckConversations(ctx, db, filter)
+	}, func(out io.Writer, found []operate.StuckConversation) error {
 		return writeStuck(out, found, filter.Limit)
 	})
 }
 
-func writeStuck(out io.Writer, stuck []parley.StuckConversation, limit int) error {
+func writeStuck(out io.Writer, stuck []operate.StuckConversation, limit int) error {
 	if len(stuck) == 0 {
 		_, err := fmt.Fprintln(out, "no conversation is stuck")
 		return err

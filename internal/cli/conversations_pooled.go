@@ -9,15 +9,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 func (a *app) listPooled(cmd *cobra.Command, limit int) error {
-	return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.PooledConversation, error) {
-		return parley.ReadPooledConversations(ctx, db, limit)
-	}, func(out io.Writer, found []parley.PooledConversation) error { return writePooled(out, found, limit) })
+	return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.PooledConversation, error) {
+		return operate.ReadPooledConversations(ctx, db, limit)
+	}, func(out io.Writer, found []operate.PooledConversation) error { return writePooled(out, found, limit) })
 }
 
-func writePooled(out io.Writer, pooled []parley.PooledConversation, limit int) error {
+func writePooled(out io.Writer, pooled []operate.PooledConversation, limit int) error {
 	if len(pooled) == 0 {
 		_, err := fmt.Fprintln(out, "no conversations that are used again; parley send --pooled begins them")
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // dueFlags are those of verbs that send for later.
@@ -56,8 +57,8 @@ that you may receive from.`,
   parley delayed reschedule 3 --conversation 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f --delay 2h`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.DelayedMessage, error) {
-				return parley.ReadDelayedMessages(ctx, db, limit)
+			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.DelayedMessage, error) {
+				return operate.ReadDelayedMessages(ctx, db, limit)
 			}, writeDelayed)
 		},
 	}
@@ -66,7 +67,7 @@ that you may receive from.`,
 	return cmd
 }
 
-func writeDelayed(out io.Writer, delayed []parley.DelayedMessage) error {
+func writeDelayed(out io.Writer, delayed []operate.DelayedMessage) error {
 	if len(delayed) == 0 {
 		_, err := fmt.Fprintln(out, "no delayed messages")
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // watchInterval is how often diagnose --timeout checks.
@@ -22,7 +23,7 @@ type diagnoseFlags struct {
 	mirrorDSN          string // of the standby of the database
 	farMirrorDSN       string // and of the far one
 	conversation       string
-	filter             parley.DiagnosisFilter
+	filter             operate.DiagnosisFilter
 	patience           time.Duration
 	timeout            time.Duration
 	onlyNew            bool
@@ -54,7 +55,7 @@ The exit code is 0 when nothing is found, 1 when something is, and 2 when a chec
   parley diagnose RUNTIME --timeout 10m --new
   parley diagnose --json | jq -r '.findings[].cure'`,
 		Args:      cobra.MaximumNArgs(1),
-		ValidArgs: []string{parley.PartConfiguration, parley.PartRuntime},
+		ValidArgs: []string{operate.PartConfiguration, operate.PartRuntime},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd, args); err != nil {
 				return err
@@ -74,7 +75,7 @@ The exit code is 0 when nothing is found, 1 when something is, and 2 when a chec
 	flags.StringVar(&f.mirrorDSN, "mirror-dsn", "", "the same database on the standby of its server, which is to take over")
 	flags.StringVar(&f.farMirrorDSN, "far-mirror-dsn", "", "with --far-dsn: the far database on the standby of its server")
 	flags.StringVar(&f.conversation, "conversation", "", "handle, conversation id or group")
-	flags.StringVar(&f.filter.Level, "level", parley.LevelWarning, "report ERROR, WARNING or INFO and what is graver")
+	flags.StringVar(&f.filter.Level, "level", operate.LevelWarning, "report ERROR, WARNING or INFO and what is graver")
 	flags.StringArrayVar(&f.filter.Ignore, "ignore", nil, "do not report findings of this code (repeatable)")
 	flags.DurationVar(&f.patience, "patience", 0, "for how long things may last before they are reported (default: each check has its own)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "repeat the checks for so long")
@@ -92,27 +93,27 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		f.part = strings.ToUpper(args[0])
 	} else if dialog {
-		f.part = parley.PartConfiguration
+		f.part = operate.PartConfiguration
 	}
 	if cmd.Flags().Changed("patience") {
 		f.wait = &f.patience
 	}
 	switch {
-	case !slices.Contains([]string{"", parley.PartConfiguration, parley.PartRuntime}, f.part):
+	case !slices.Contains([]string{"", operate.PartConfiguration, operate.PartRuntime}, f.part):
 		return usagef("%s: there is no such part; use CONFIGURATION or RUNTIME", args[0])
-	case !slices.Contains([]string{parley.LevelError, parley.LevelWarning, parley.LevelInfo}, f.filter.Level):
+	case !slices.Contains([]string{operate.LevelError, operate.LevelWarning, operate.LevelInfo}, f.filter.Level):
 		return usagef("--level %s: use ERROR, WARNING or INFO", f.filter.Level)
-	case dialog && (f.part != parley.PartConfiguration || f.conversation != ""):
+	case dialog && (f.part != operate.PartConfiguration || f.conversation != ""):
 		return usagef("--from and --to are for CONFIGURATION; use --conversation for a conversation that there is")
 	case f.contract != "" && !dialog:
 		return usagef("--contract needs --from or --to")
 	case f.farDSN != "" && (f.from == "" || f.to == ""):
 		return usagef("--far-dsn needs --from and --to")
-	case f.mirrorDSN != "" && f.part != parley.PartConfiguration:
+	case f.mirrorDSN != "" && f.part != operate.PartConfiguration:
 		return usagef("--mirror-dsn is for CONFIGURATION")
 	case f.farMirrorDSN != "" && f.farDSN == "":
 		return usagef("--far-mirror-dsn needs --far-dsn")
-	case f.conversation != "" && f.part == parley.PartConfiguration:
+	case f.conversation != "" && f.part == operate.PartConfiguration:
 		return usagef("--conversation is for RUNTIME, which checks the definitions too that it needs")
 	case f.onlyNew && f.timeout == 0:
 		return usagef("--new needs --timeout")
@@ -130,8 +131,8 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 }
 
 // exitOf is the exit code of what was found: a check that could not be made weighs more than a finding.
-func exitOf(found []parley.Finding) error {
-	isProblem := func(f parley.Finding) bool { return f.Part == parley.PartProblem }
+func exitOf(found []operate.Finding) error {
+	isProblem := func(f operate.Finding) bool { return f.Part == operate.PartProblem }
 	switch {
 	case slices.ContainsFunc(found, isProblem):
 		return exitError{code: 2}
@@ -141,7 +142,7 @@ func exitOf(found []parley.Finding) error {
 	return nil
 }
 
-func (a *app) diagnose(cmd *cobra.Command, f diagnoseFlags) ([]parley.Finding, error) {
+func (a *app) diagnose(cmd *cobra.Command, f diagnoseFlags) ([]operate.Finding, error) {
 	ctx := cmd.Context()
 	conn, err := a.connect(ctx)
 	if err != nil {
@@ -153,7 +154,7 @@ func (a *app) diagnose(cmd *cobra.Command, f diagnoseFlags) ([]parley.Finding, e
 		return nil, err
 	}
 	if f.handle != nil && ctx.Err() == nil {
-		if report.Explanation, err = parley.ExplainConversation(ctx, conn, *f.handle); err != nil {
+		if report.Explanation, err = operate.ExplainConversation(ctx, conn, *f.handle); err != nil {
 			return nil, err
 		}
 	}
@@ -186,7 +187,7 @@ func (f diagnoseFlags) watch(ctx context.Context, conn *pgx.Conn, report *diagno
 // definitions finds what is wrong with the definitions, on both sides of a dialog when the other database is named too, and
 // with the partners of mirrored databases. Which of the databases cannot be reached is a finding; what needs none of them is
 // checked all the same.
-func (f diagnoseFlags) definitions(ctx context.Context, conn *pgx.Conn) (found []parley.Finding, err error) {
+func (f diagnoseFlags) definitions(ctx context.Context, conn *pgx.Conn) (found []operate.Finding, err error) {
 	var open [3]*pgx.Conn
 	defer func() {
 		for _, other := range open {
@@ -212,11 +213,11 @@ func (f diagnoseFlags) definitions(ctx context.Context, conn *pgx.Conn) (found [
 		}
 	}
 	far, mirror, farMirror := open[0], open[1], open[2]
-	var more []parley.Finding
+	var more []operate.Finding
 	if far == nil {
-		more, err = parley.DiagnoseConfiguration(ctx, conn, f.from, f.to, f.contract, f.filter)
+		more, err = operate.DiagnoseConfiguration(ctx, conn, f.from, f.to, f.contract, f.filter)
 	} else {
-		more, err = parley.DiagnoseDialog(ctx, conn, far, f.from, f.to, f.contract, f.filter)
+		more, err = operate.DiagnoseDialog(ctx, conn, far, f.from, f.to, f.contract, f.filter)
 	}
 	found = append(found, more...)
 	if err == nil && mirror != nil {
@@ -224,26 +225,26 @@ func (f diagnoseFlags) definitions(ctx context.Context, conn *pgx.Conn) (found [
 		if far != nil {
 			other = far
 		}
-		more, err = parley.DiagnoseMirror(ctx, conn, mirror, other, f.from, f.to, f.filter)
+		more, err = operate.DiagnoseMirror(ctx, conn, mirror, other, f.from, f.to, f.filter)
 		found = append(found, more...)
 	}
 	if err == nil && farMirror != nil && far != nil {
-		more, err = parley.DiagnoseMirror(ctx, far, farMirror, conn, f.from, f.to, f.filter)
+		more, err = operate.DiagnoseMirror(ctx, far, farMirror, conn, f.from, f.to, f.filter)
 		found = append(found, more...)
 	}
-	return slices.DeleteFunc(found, func(of parley.Finding) bool { return slices.Contains(f.filter.Ignore, of.Code) }), err
+	return slices.DeleteFunc(found, func(of operate.Finding) bool { return slices.Contains(f.filter.Ignore, of.Code) }), err
 }
 
 // openOther connects to another database than that of the command; one that cannot be reached is a problem of diagnosis.
-func openOther(ctx context.Context, code, dsn string) (*pgx.Conn, *parley.Finding, error) {
+func openOther(ctx context.Context, code, dsn string) (*pgx.Conn, *operate.Finding, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the DSN: %w", err)
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil && ctx.Err() == nil {
-		return nil, &parley.Finding{
-			Code: code, Level: parley.LevelError, Part: parley.PartProblem, ObjectKind: "server", ObjectName: config.Host,
+		return nil, &operate.Finding{
+			Code: code, Level: operate.LevelError, Part: operate.PartProblem, ObjectKind: "server", ObjectName: config.Host,
 			Cause: fmt.Sprintf("The database %q cannot be reached, so nothing that needs it was checked: %v", config.Database, err),
 		}, nil
 	}
@@ -258,30 +259,30 @@ func openOther(ctx context.Context, code, dsn string) (*pgx.Conn, *parley.Findin
 }
 
 // find checks once.
-func (f diagnoseFlags) find(ctx context.Context, conn *pgx.Conn) ([]parley.Finding, error) {
-	found, fits, err := parley.DiagnoseConnection(ctx, conn)
+func (f diagnoseFlags) find(ctx context.Context, conn *pgx.Conn) ([]operate.Finding, error) {
+	found, fits, err := operate.DiagnoseConnection(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(of parley.Finding) bool {
+	found = slices.DeleteFunc(found, func(of operate.Finding) bool {
 		return slices.Contains(f.filter.Ignore, of.Code) || weight(of.Level) > weight(f.filter.Level)
 	})
 	if !fits {
 		return found, nil
 	}
 	if f.handle != nil {
-		more, err := parley.DiagnoseConversation(ctx, conn, *f.handle, f.wait, f.filter)
+		more, err := operate.DiagnoseConversation(ctx, conn, *f.handle, f.wait, f.filter)
 		return append(found, more...), err
 	}
-	if f.part != parley.PartRuntime {
+	if f.part != operate.PartRuntime {
 		more, err := f.definitions(ctx, conn)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, more...)
 	}
-	if f.part != parley.PartConfiguration {
-		more, err := parley.DiagnoseRuntime(ctx, conn, nil, f.wait, f.filter)
+	if f.part != operate.PartConfiguration {
+		more, err := operate.DiagnoseRuntime(ctx, conn, nil, f.wait, f.filter)
 		if err != nil {
 			return nil, err
 		}
@@ -291,5 +292,5 @@ func (f diagnoseFlags) find(ctx context.Context, conn *pgx.Conn) ([]parley.Findi
 }
 
 func weight(level string) int {
-	return slices.Index([]string{parley.LevelError, parley.LevelWarning, parley.LevelInfo}, level)
+	return slices.Index([]string{operate.LevelError, operate.LevelWarning, operate.LevelInfo}, level)
 }

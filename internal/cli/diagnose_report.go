@@ -5,13 +5,13 @@ import (
 	"io"
 	"strings"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // diagnosis is what diagnose prints; as JSON it is a stable format.
 type diagnosis struct {
-	Findings    []parley.Finding     `json:"findings"`
-	Explanation []parley.Explanation `json:"explanation"` // of --conversation
+	Findings    []operate.Finding     `json:"findings"`
+	Explanation []operate.Explanation `json:"explanation"` // of --conversation
 }
 
 // diagnosisReport reports findings, each once: people at once, programs at the end.
@@ -23,12 +23,12 @@ type diagnosisReport struct {
 }
 
 func newDiagnosisReport(out io.Writer, json bool) *diagnosisReport {
-	empty := diagnosis{Findings: []parley.Finding{}, Explanation: []parley.Explanation{}}
+	empty := diagnosis{Findings: []operate.Finding{}, Explanation: []operate.Explanation{}}
 	return &diagnosisReport{diagnosis: empty, out: out, json: json, seen: map[string]bool{}}
 }
 
 // add takes what one check has found, and prints what is new if it is to be shown.
-func (r *diagnosisReport) add(found []parley.Finding, isShown bool) error {
+func (r *diagnosisReport) add(found []operate.Finding, isShown bool) error {
 	for _, finding := range found {
 		// Counts and times in the cause change from one check to the next; what cures it does not.
 		key := strings.Join([]string{finding.Code, finding.ObjectKind, finding.ObjectName, cure(finding)}, "\x00")
@@ -50,16 +50,16 @@ func (r *diagnosisReport) add(found []parley.Finding, isShown bool) error {
 	return nil
 }
 
-func cure(f parley.Finding) string {
+func cure(f operate.Finding) string {
 	if f.Cure == nil {
 		return ""
 	}
 	return *f.Cure
 }
 
-func writeFinding(out io.Writer, f parley.Finding) error {
+func writeFinding(out io.Writer, f operate.Finding) error {
 	head := fmt.Sprintf("%s %s", f.Level, f.Code)
-	if f.Part == parley.PartProblem {
+	if f.Part == operate.PartProblem {
 		head = "PROBLEM " + f.Code
 	}
 	if f.ErrorNumber != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // completePoison lists the conversations that are set aside.
@@ -33,7 +34,7 @@ set aside: for these there are messages, retry-messages and discard-messages.`,
 }
 
 func newPoisonListCommand(a *app) *cobra.Command {
-	var filter parley.PoisonFilter
+	var filter operate.PoisonFilter
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the conversations that are set aside",
@@ -50,15 +51,15 @@ accept, but that are not set aside yet. Messages of simple queues are listed by 
 				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
 			}
 			var messages bool
-			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.PoisonConversation, error) {
-				failed, err := parley.ReadFailedMessages(ctx, db,
-					parley.FailedMessageFilter{Queue: filter.Queue, Failing: filter.Failing, Limit: 1})
+			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.PoisonConversation, error) {
+				failed, err := operate.ReadFailedMessages(ctx, db,
+					operate.FailedMessageFilter{Queue: filter.Queue, Failing: filter.Failing, Limit: 1})
 				if err != nil {
 					return nil, err
 				}
 				messages = len(failed) > 0
-				return parley.ReadPoisonConversations(ctx, db, filter)
-			}, func(out io.Writer, found []parley.PoisonConversation) error {
+				return operate.ReadPoisonConversations(ctx, db, filter)
+			}, func(out io.Writer, found []operate.PoisonConversation) error {
 				if err := writePoison(out, found, filter); err != nil || !messages {
 					return err
 				}
@@ -84,7 +85,7 @@ func (a *app) mentionMessages(failing bool) error {
 	return err
 }
 
-func writePoison(out io.Writer, found []parley.PoisonConversation, filter parley.PoisonFilter) error {
+func writePoison(out io.Writer, found []operate.PoisonConversation, filter operate.PoisonFilter) error {
 	if len(found) == 0 {
 		none := "no conversation is set aside"
 		if filter.Failing {
@@ -115,7 +116,7 @@ func writePoison(out io.Writer, found []parley.PoisonConversation, filter parley
 }
 
 // failedTimes reports how often a message failed: came back, or was not accepted by a web address. What does not count is shown separately.
-func failedTimes(c parley.PoisonConversation) string {
+func failedTimes(c operate.PoisonConversation) string {
 	switch {
 	case c.Failures == nil || c.Attempts == nil:
 		return fmt.Sprint(c.Rollbacks)
@@ -125,7 +126,7 @@ func failedTimes(c parley.PoisonConversation) string {
 	return fmt.Sprintf("%d, %d counted", *c.Failures, *c.Attempts)
 }
 
-func poisonWaiting(c parley.PoisonConversation) string {
+func poisonWaiting(c operate.PoisonConversation) string {
 	if c.IsEstimated {
 		return fmt.Sprintf("%d or more", c.WaitingMessages)
 	}
@@ -133,7 +134,7 @@ func poisonWaiting(c parley.PoisonConversation) string {
 }
 
 // poisonError reports what was reported last, with the SQLSTATE if there is one.
-func poisonError(c parley.PoisonConversation, width int) string {
+func poisonError(c operate.PoisonConversation, width int) string {
 	switch {
 	case c.Error == nil:
 		return "not reported"

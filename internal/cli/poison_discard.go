@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // discardFlags are the flags of discard.
@@ -96,7 +97,7 @@ What is removed is printed with --json, bodies included, so that it can be kept.
 
 func (f discardFlags) discard(ctx context.Context, tx pgx.Tx, handle parley.UUID) ([]parley.Message, error) {
 	if f.messageOnly {
-		return parley.DiscardPoisonMessage(ctx, tx, handle)
+		return operate.DiscardPoisonMessage(ctx, tx, handle)
 	}
-	return parley.DiscardPoisonConversation(ctx, tx, handle, f.code, f.description)
+	return operate.DiscardPoisonConversation(ctx, tx, handle, f.code, f.description)
 }

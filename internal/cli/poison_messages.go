@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // shownFailedMessage is a message of a simple queue that fails, as messages prints it for programs; a stable format.
 type shownFailedMessage struct {
-	parley.FailedMessage
+	operate.FailedMessage
 	BodyEncoding string `json:"body_encoding"`
 	Body         any    `json:"body"` // in place of the bytes
 }
@@ -26,7 +27,7 @@ type retriedMessages struct {
 }
 
 func newPoisonMessagesCommand(a *app) *cobra.Command {
-	var filter parley.FailedMessageFilter
+	var filter operate.FailedMessageFilter
 	var way string
 	cmd := &cobra.Command{
 		Use:   "messages",
@@ -47,7 +48,7 @@ are not set aside yet.`,
 				return err
 			}
 			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]shownFailedMessage, error) {
-				found, err := parley.ReadFailedMessages(ctx, db, filter)
+				found, err := operate.ReadFailedMessages(ctx, db, filter)
 				shown := make([]shownFailedMessage, 0, len(found))
 				for _, m := range found {
 					encoding, body := encodeBody(m.Body, way)
@@ -68,7 +69,7 @@ are not set aside yet.`,
 	return cmd
 }
 
-func writeFailedMessages(out io.Writer, found []shownFailedMessage, filter parley.FailedMessageFilter, way string) error {
+func writeFailedMessages(out io.Writer, found []shownFailedMessage, filter operate.FailedMessageFilter, way string) error {
 	if len(found) == 0 {
 		none := "no message of a simple queue is set aside"
 		if filter.Failing {
@@ -85,7 +86,7 @@ func writeFailedMessages(out io.Writer, found []shownFailedMessage, filter parle
 	}
 	for _, m := range found {
 		key := orNone(oneLine(orEmpty(m.Key), bodyWidth))
-		failure := poisonError(parley.PoisonConversation{Error: m.Error, SQLState: m.SQLState}, bodyWidth)
+		failure := poisonError(operate.PoisonConversation{Error: m.Error, SQLState: m.SQLState}, bodyWidth)
 		if filter.Failing {
 			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\n", oneLine(m.Queue, 0), m.MessageID, key, moment(m.ErrorTime), moment(m.RetryAt), failure)
 		} else {
@@ -116,7 +117,7 @@ forgotten, so each is tried as often as a new one, and has another number.`,
 			done := retriedMessages{Queue: args[0]}
 			return a.onMessages(cmd, args, func(ctx context.Context, tx pgx.Tx, queue string, ids []int64) error {
 				if all {
-					found, err := parley.ReadFailedMessages(ctx, tx, parley.FailedMessageFilter{Queue: queue})
+					found, err := operate.ReadFailedMessages(ctx, tx, operate.FailedMessageFilter{Queue: queue})
 					if err != nil {
 						return err
 					}
@@ -126,7 +127,7 @@ forgotten, so each is tried as often as a new one, and has another number.`,
 				}
 				done.MessageIDs = append([]int64{}, ids...)
 				for _, id := range ids {
-					if err := parley.RetryMessage(ctx, tx, queue, id); err != nil {
+					if err := operate.RetryMessage(ctx, tx, queue, id); err != nil {
 						return err
 					}
 				}
@@ -162,7 +163,7 @@ What is removed is printed, bodies included, so that it can be kept.`,
 			var lost []parley.TakenMessage
 			return a.onMessages(cmd, args, func(ctx context.Context, tx pgx.Tx, queue string, ids []int64) error {
 				for _, id := range ids {
-					message, err := parley.DiscardMessage(ctx, tx, queue, id)
+					message, err := operate.DiscardMessage(ctx, tx, queue, id)
 					if err != nil {
 						return err
 					}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // retriedPoison is what retry prints for programs; a stable format.
@@ -21,7 +22,7 @@ type retriedPoison struct {
 
 // retryFlags are the flags of poison retry.
 type retryFlags struct {
-	filter      parley.PoisonFilter
+	filter      operate.PoisonFilter
 	all         bool
 	errorNumber int
 	olderThan   time.Duration
@@ -58,11 +59,11 @@ somebody holds is passed over.`,
 			defer closeConnection(ctx, conn)
 			done := retriedPoison{ConversationHandles: []parley.UUID{}}
 			for _, handle := range handles {
-				messages, err := parley.RetryPoison(ctx, conn, handle)
+				messages, err := operate.RetryPoison(ctx, conn, handle)
 				if err != nil {
 					return err
 				}
-				done.add(parley.RetriedPoison{ConversationHandle: handle, Messages: messages})
+				done.add(operate.RetriedPoison{ConversationHandle: handle, Messages: messages})
 			}
 			if len(handles) == 0 {
 				err = flags.retry(ctx, conn, &done)
@@ -108,7 +109,7 @@ func (f *retryFlags) retry(ctx context.Context, conn *pgx.Conn, done *retriedPoi
 	if err != nil {
 		return fmt.Errorf("read the clock of the database: %w", err)
 	}
-	_, err = parley.RetryPoisonAtRate(ctx, conn, f.filter, f.rate, func(retried []parley.RetriedPoison) {
+	_, err = operate.RetryPoisonAtRate(ctx, conn, f.filter, f.rate, func(retried []operate.RetriedPoison) {
 		for _, r := range retried {
 			done.add(r)
 		}
@@ -116,7 +117,7 @@ func (f *retryFlags) retry(ctx context.Context, conn *pgx.Conn, done *retriedPoi
 	return err
 }
 
-func (done *retriedPoison) add(retried parley.RetriedPoison) {
+func (done *retriedPoison) add(retried operate.RetriedPoison) {
 	done.ConversationHandles = append(done.ConversationHandles, retried.ConversationHandle)
 	done.Messages += retried.Messages
 }

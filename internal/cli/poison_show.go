@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // shownPoison is what show prints for programs; a stable format.
 type shownPoison struct {
-	parley.PoisonConversation
+	operate.PoisonConversation
 	// Messages are the first that wait, the one that came back first.
 	Messages []shownMessage `json:"messages"`
 }
@@ -44,9 +45,9 @@ error that was reported, what the web address answered, and the first messages t
 				return err
 			}
 			defer closeConnection(ctx, conn)
-			found, err := parley.ReadPoisonConversations(ctx, conn, parley.PoisonFilter{Conversation: handle})
+			found, err := operate.ReadPoisonConversations(ctx, conn, operate.PoisonFilter{Conversation: handle})
 			if err == nil && len(found) == 0 {
-				found, err = parley.ReadPoisonConversations(ctx, conn, parley.PoisonFilter{Conversation: handle, Failing: true})
+				found, err = operate.ReadPoisonConversations(ctx, conn, operate.PoisonFilter{Conversation: handle, Failing: true})
 			}
 			if err != nil {
 				return err
@@ -80,7 +81,7 @@ error that was reported, what the web address answered, and the first messages t
 	return cmd
 }
 
-func writeOnePoison(out io.Writer, c parley.PoisonConversation, full bool) error {
+func writeOnePoison(out io.Writer, c operate.PoisonConversation, full bool) error {
 	lines := [][2]string{
 		{"conversation", c.ConversationHandle.String()},
 		{"group", c.ConversationGroupID.String()},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 func newQueueCommand(a *app) *cobra.Command {
@@ -50,7 +51,7 @@ func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 	cmd := &cobra.Command{
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			settings := parley.QueueSettings{
+			settings := operate.QueueSettings{
 				Retention:             given(cmd, "retention", retention),
 				PoisonMessageHandling: given(cmd, "poison-handling", poison),
 				PoisonAction:          given(cmd, "poison-action", strings.ToUpper(strings.ReplaceAll(action, "-", "_"))),
@@ -66,14 +67,14 @@ func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 				settings.Status = given(cmd, "off", !off)
 				settings.Authorization = given(cmd, "owner", owner)
 				return a.changeObject(cmd, objectChange{"queue", args[0], "created"}, func(ctx context.Context, conn *pgx.Conn) error {
-					return parley.CreateQueue(ctx, conn, args[0], settings)
+					return operate.CreateQueue(ctx, conn, args[0], settings)
 				})
 			}
-			if settings == (parley.QueueSettings{}) {
+			if settings == (operate.QueueSettings{}) {
 				return exitError{fmt.Errorf("nothing to alter in queue %s; parley queue alter --help lists the settings", args[0]), exitUsage}
 			}
 			return a.changeObject(cmd, objectChange{"queue", args[0], "altered"}, func(ctx context.Context, conn *pgx.Conn) error {
-				return parley.AlterQueue(ctx, conn, args[0], settings)
+				return operate.AlterQueue(ctx, conn, args[0], settings)
 			})
 		},
 	}
@@ -113,10 +114,10 @@ What they have received they finish. Senders go on, and parley receive takes mes
 queue off with parley queue disable.`,
 		Args: cobra.ExactArgs(1),
 	}
-	statement, done := parley.PauseReaders, "paused"
+	statement, done := operate.PauseReaders, "paused"
 	if !pauses {
 		cmd.Use, cmd.Short, cmd.Long = "resume QUEUE", "Let the readers of a queue go on", ""
-		statement, done = parley.ResumeReaders, "resumed"
+		statement, done = operate.ResumeReaders, "resumed"
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.changeObject(cmd, objectChange{"queue", args[0], done}, func(ctx context.Context, conn *pgx.Conn) error {
@@ -135,7 +136,7 @@ func newQueueSwitchCommand(a *app, verb string, on bool) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change := objectChange{"queue", args[0], verb + "d"}
 			return a.changeObject(cmd, change, func(ctx context.Context, conn *pgx.Conn) error {
-				return parley.SetQueueStatus(ctx, conn, args[0], on)
+				return operate.SetQueueStatus(ctx, conn, args[0], on)
 			})
 		},
 	}
@@ -163,7 +164,7 @@ type droppedQueue struct {
 func (a *app) dropQueue(cmd *cobra.Command, queue string, force bool) error {
 	ctx := cmd.Context()
 	return a.withConnection(ctx, func(conn *pgx.Conn) error {
-		dropped, err := parley.DropQueue(ctx, conn, queue, force)
+		dropped, err := operate.DropQueue(ctx, conn, queue, force)
 		if held, is := errors.AsType[*parley.Error](err); is && held.Number == parley.StillUsed && strings.Contains(held.Hint, "force") {
 			people := asker{in: a.stdin, out: a.stderr}
 			people.printf("%s\n%s\n", held.Message, held.Detail)
@@ -171,7 +172,7 @@ func (a *app) dropQueue(cmd *cobra.Command, queue string, force bool) error {
 			if unanswered != nil || !agreed {
 				return err
 			}
-			dropped, err = parley.DropQueue(ctx, conn, queue, true)
+			dropped, err = operate.DropQueue(ctx, conn, queue, true)
 		}
 		if err != nil {
 			return err

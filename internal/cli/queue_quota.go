@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 func newQueueQuotaCommand(a *app) *cobra.Command {
@@ -20,12 +20,12 @@ up, and get a notice from four fifths on. What is not given is not limited. Mess
 		Example: "  parley queue quota shop --messages 100000\n  parley queue quota shop --none",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			quota := parley.QueueQuota{Messages: given(cmd, "messages", messages), Bytes: given(cmd, "bytes", bytes)}
-			if none == (quota != parley.QueueQuota{}) {
+			quota := operate.QueueQuota{Messages: given(cmd, "messages", messages), Bytes: given(cmd, "bytes", bytes)}
+			if none == (quota != operate.QueueQuota{}) {
 				return usagef("give --messages, --bytes or both, or --none")
 			}
 			return a.changeObject(cmd, objectChange{"queue", args[0], "limited"}, func(ctx context.Context, conn *pgx.Conn) error {
-				return parley.SetQueueQuota(ctx, conn, args[0], quota)
+				return operate.SetQueueQuota(ctx, conn, args[0], quota)
 			})
 		},
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/cli/top"
+	"github.com/parley-broker/parley/operate"
 )
 
 func newQueuesCommand(a *app) *cobra.Command {
@@ -26,15 +26,15 @@ WAITING is exact up to some 10,000 rows; beyond that it is an estimate, marked w
 Messages that arrived while the queue was off are counted apart as held: they are still their senders'.`,
 		Example: `  parley queues
   parley queues --json | jq '.[] | select(.status != "ON") | .queue'`,
-	}, listing[parley.QueueStatus]{
-		read:     parley.ReadQueues,
-		isSystem: func(queue parley.QueueStatus) bool { return queue.IsSystem },
+	}, listing[operate.QueueStatus]{
+		read:     operate.ReadQueues,
+		isSystem: func(queue operate.QueueStatus) bool { return queue.IsSystem },
 		write:    writeQueues,
 		allHelp:  "list the broker's own queues too",
 	})
 }
 
-func writeQueues(out io.Writer, queues []parley.QueueStatus) error {
+func writeQueues(out io.Writer, queues []operate.QueueStatus) error {
 	if len(queues) == 0 {
 		_, err := fmt.Fprintln(out, "no queues; parley queue create QUEUE creates one")
 		return err
@@ -49,14 +49,14 @@ func writeQueues(out io.Writer, queues []parley.QueueStatus) error {
 	return table.Flush()
 }
 
-func status(queue parley.QueueStatus) string {
+func status(queue operate.QueueStatus) string {
 	if queue.ReadersPausedAt != nil {
 		return queue.Status + ", PAUSED"
 	}
 	return queue.Status
 }
 
-func poison(queue parley.QueueStatus) string {
+func poison(queue operate.QueueStatus) string {
 	text := "OFF"
 	switch {
 	case queue.PoisonMessageHandling && queue.Backlog == nil:
@@ -70,7 +70,7 @@ func poison(queue parley.QueueStatus) string {
 	return text
 }
 
-func readers(queue parley.QueueStatus) string {
+func readers(queue operate.QueueStatus) string {
 	switch {
 	case queue.Activation:
 		return fmt.Sprintf("%d procedure", queue.MaxQueueReaders)
@@ -80,7 +80,7 @@ func readers(queue parley.QueueStatus) string {
 	return "-"
 }
 
-func waiting(backlog *parley.QueueBacklog) string {
+func waiting(backlog *operate.QueueBacklog) string {
 	if backlog == nil {
 		return "not allowed"
 	}
@@ -98,7 +98,7 @@ func waiting(backlog *parley.QueueBacklog) string {
 	return text
 }
 
-func oldest(backlog *parley.QueueBacklog) string {
+func oldest(backlog *operate.QueueBacklog) string {
 	if backlog == nil || backlog.OldestSeconds == nil {
 		return "-"
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 func newServiceCommand(a *app) *cobra.Command {
@@ -27,15 +27,15 @@ func newServiceListCommand(a *app) *cobra.Command {
 	return lists(a, &cobra.Command{
 		Use:   "list",
 		Short: "List the services, their queues and the contracts they accept",
-	}, listing[parley.ServiceStatus]{
-		read:     parley.ReadServices,
-		isSystem: func(service parley.ServiceStatus) bool { return service.IsSystem },
+	}, listing[operate.ServiceStatus]{
+		read:     operate.ReadServices,
+		isSystem: func(service operate.ServiceStatus) bool { return service.IsSystem },
 		write:    writeServices,
 		allHelp:  "list the broker's own services too",
 	})
 }
 
-func writeServices(out io.Writer, services []parley.ServiceStatus) error {
+func writeServices(out io.Writer, services []operate.ServiceStatus) error {
 	if len(services) == 0 {
 		_, err := fmt.Fprintln(out, "no services; parley service create SERVICE QUEUE creates one")
 		return err
@@ -61,7 +61,7 @@ begin dialogs. DEFAULT is the contract for messages of any kind.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changeObject(cmd, objectChange{"service", args[0], "created"}, func(ctx context.Context, conn *pgx.Conn) error {
-				return parley.CreateService(ctx, conn, args[0], args[1], contracts...)
+				return operate.CreateService(ctx, conn, args[0], args[1], contracts...)
 			})
 		},
 	}
@@ -73,7 +73,7 @@ begin dialogs. DEFAULT is the contract for messages of any kind.`,
 func newServiceAlterCommand(a *app) *cobra.Command {
 	var queue string
 	var window time.Duration
-	var change parley.ServiceChange
+	var change operate.ServiceChange
 	cmd := &cobra.Command{
 		Use:   "alter SERVICE",
 		Short: "Move a service to another queue, or change the contracts it accepts",
@@ -86,7 +86,7 @@ that it no longer accepts end with an error on both sides.`,
 			change.Queue = given(cmd, "queue", queue)
 			change.DeduplicationSeconds = given(cmd, "deduplication-window", int32(window.Seconds()))
 			return a.changeObject(cmd, objectChange{"service", args[0], "altered"}, func(ctx context.Context, conn *pgx.Conn) error {
-				return parley.AlterService(ctx, conn, args[0], change)
+				return operate.AlterService(ctx, conn, args[0], change)
 			})
 		},
 	}
@@ -111,7 +111,7 @@ func newServiceDropCommand(a *app) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changeObject(cmd, objectChange{"service", args[0], "dropped"}, func(ctx context.Context, conn *pgx.Conn) error {
-				return parley.DropService(ctx, conn, args[0])
+				return operate.DropService(ctx, conn, args[0])
 			})
 		},
 	}

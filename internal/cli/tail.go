@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // following is what tail was asked to show.
@@ -113,7 +114,7 @@ func (a *app) tail(ctx context.Context, out io.Writer, f following) error {
 	if err := prepareSession(ctx, conn); err != nil {
 		return err
 	}
-	follower, err := parley.Follow(ctx, conn, f.queue, f.position)
+	follower, err := operate.Follow(ctx, conn, f.queue, f.position)
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func untilStopped(ctx context.Context, err error) error {
 	return nil
 }
 
-func (f *following) wants(m parley.PassingMessage) bool {
+func (f *following) wants(m operate.PassingMessage) bool {
 	return (f.messageType == "" || f.messageType == m.MessageTypeName) && (f.handle == "" || f.conversation == m.ConversationHandle)
 }
 
@@ -173,7 +174,7 @@ type passingMessage struct {
 	Body                any          `json:"body"`
 }
 
-func (a *app) printPassing(out io.Writer, m parley.PassingMessage, f following) error {
+func (a *app) printPassing(out io.Writer, m operate.PassingMessage, f following) error {
 	if a.json {
 		line := passingMessage{
 			QueuingOrder: m.QueuingOrder, Priority: m.Priority, ConversationHandle: orNull(m.ConversationHandle),

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 func newTraceCommand(a *app) *cobra.Command {
@@ -30,8 +31,8 @@ parley diagnose --conversation. What happens from now on is traced by parley tra
 			if conversation == (parley.UUID{}) {
 				return exitError{errors.New("no conversation has the UUID of zeros; parley conversations lists the handles"), exitUsage}
 			}
-			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.TraceEvent, error) {
-				return parley.TraceConversation(ctx, db, conversation)
+			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.TraceEvent, error) {
+				return operate.TraceConversation(ctx, db, conversation)
 			}, writeTrace)
 		},
 	}
@@ -40,7 +41,7 @@ parley diagnose --conversation. What happens from now on is traced by parley tra
 	return cmd
 }
 
-func writeTrace(out io.Writer, events []parley.TraceEvent) error {
+func writeTrace(out io.Writer, events []operate.TraceEvent) error {
 	table := newTable(out)
 	fmt.Fprintln(table, "TIME\tSIDE\tEVENT\tMESSAGE TYPE\tBYTES\tDETAIL")
 	for _, e := range events {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // traceChange is what trace start and stop have done; as JSON it is a stable format.
@@ -24,7 +25,7 @@ func (a *app) changeTrace(cmd *cobra.Command, change traceChange, text string, r
 }
 
 func newTraceStartCommand(a *app) *cobra.Command {
-	var settings parley.TraceSettings
+	var settings operate.TraceSettings
 	var conversation string
 	cmd := &cobra.Command{
 		Use:   "start",
@@ -52,7 +53,7 @@ Connections, logins and acknowledgements are in the log of the daemon: parley se
 			until := time.Now().Add(settings.Duration)
 			text := fmt.Sprintf("tracing until %s; parley trace events shows, parley trace stop ends it", until.Local().Format("15:04:05"))
 			return a.changeTrace(cmd, traceChange{"started", &until}, text, func(ctx context.Context, conn *pgx.Conn) error {
-				return parley.StartTrace(ctx, conn, settings)
+				return operate.StartTrace(ctx, conn, settings)
 			})
 		},
 	}
@@ -73,7 +74,7 @@ func newTraceStopCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.changeTrace(cmd, traceChange{Change: "stopped"}, "stopped; parley trace events shows what was traced",
-				func(ctx context.Context, conn *pgx.Conn) error { return parley.StopTrace(ctx, conn) })
+				func(ctx context.Context, conn *pgx.Conn) error { return operate.StopTrace(ctx, conn) })
 		},
 	}
 }
@@ -87,8 +88,8 @@ func newTraceEventsCommand(a *app) *cobra.Command {
 --after leaves out the events up to a number.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]parley.TracedEvent, error) {
-				return parley.ReadTracedEvents(ctx, db, after)
+			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.TracedEvent, error) {
+				return operate.ReadTracedEvents(ctx, db, after)
 			}, writeTracedEvents)
 		},
 	}
@@ -96,7 +97,7 @@ func newTraceEventsCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func writeTracedEvents(out io.Writer, events []parley.TracedEvent) error {
+func writeTracedEvents(out io.Writer, events []operate.TracedEvent) error {
 	table := newTable(out)
 	fmt.Fprintln(table, "NUMBER\tTIME\tEVENT\tSUBCLASS\tSIDE\tSTATE\tHANDLE\tMESSAGES\tDETAIL")
 	for _, e := range events {

@@ -8,7 +8,7 @@ import (
 )
 
 // openToTests are the packages that every test may import.
-var openToTests = []string{"parley", "schema", "parleytest", "internal/fixture"}
+var openToTests = []string{"parley", "schema", "operate", "parleytest", "internal/fixture"}
 
 func TestPackagesImportOnlyWhatTheArchitectureAllows(t *testing.T) {
 	t.Parallel()

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley"
 	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
+	"github.com/parley-broker/parley/operate"
 )
 
 // The clock of a sender may be ahead by a minute, and behind by half an hour.
@@ -135,7 +135,7 @@ func TestFirstMessageThatIsReplayedWhileItIsYoungIsRecognised(t *testing.T) {
 			asker.Error("a dialog that is over was bound to somebody else")
 		}
 		// A broker that begins anew under another id knows it, too.
-		_, err = parley.NewBroker(asker.Context(), answerer.pool)
+		_, err = operate.NewBroker(asker.Context(), answerer.pool)
 		asker.noError(err)
 		answerer.requireOutcomes(answerer.accept(speaker, young...), transportstore.Accepted, "")
 		answerer.requireNothingBegan()

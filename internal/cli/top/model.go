@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // conversationsMost is how many conversations are read at once.
@@ -17,19 +18,19 @@ const conversationsMost = 200
 const readTimeout = 15 * time.Second
 
 // Read reads what goes on now, as far as the screen shows it.
-func Read(ctx context.Context, db parley.DB) (parley.Activity, error) {
-	return parley.ReadActivity(ctx, db, conversationsMost)
+func Read(ctx context.Context, db parley.DB) (operate.Activity, error) {
+	return operate.ReadActivity(ctx, db, conversationsMost)
 }
 
 // Model is the state of the screen; it is a [tea.Model].
 type Model struct {
-	read   func() (parley.Activity, error)
+	read   func() (operate.Activity, error)
 	change func(queue string, on bool) error
 
 	interval      time.Duration
 	width, height int
 
-	latest   *parley.Activity
+	latest   *operate.Activity
 	snapshot Snapshot
 	failure  error // of the last reading
 	notice   string
@@ -52,7 +53,7 @@ type question struct {
 
 type (
 	readMsg struct {
-		activity parley.Activity
+		activity operate.Activity
 		err      error
 	}
 	tickMsg    struct{ number int }
@@ -65,7 +66,7 @@ type (
 // New makes a screen that reads once each interval, over a db that may be used by several goroutines, until ctx ends.
 func New(ctx context.Context, db parley.DB, interval time.Duration) Model {
 	return Model{
-		read: func() (parley.Activity, error) {
+		read: func() (operate.Activity, error) {
 			ctx, cancel := context.WithTimeout(ctx, readTimeout)
 			defer cancel()
 			return Read(ctx, db)
@@ -74,9 +75,9 @@ func New(ctx context.Context, db parley.DB, interval time.Duration) Model {
 			ctx, cancel := context.WithTimeout(ctx, readTimeout)
 			defer cancel()
 			if resumes {
-				return parley.ResumeReaders(ctx, db, queue)
+				return operate.ResumeReaders(ctx, db, queue)
 			}
-			return parley.PauseReaders(ctx, db, queue)
+			return operate.PauseReaders(ctx, db, queue)
 		},
 		interval: interval,
 		width:    80,

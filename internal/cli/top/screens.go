@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // screen is which of the tables is shown.
@@ -49,7 +49,7 @@ func queueTable(queues []Queue) table {
 	for _, q := range queues {
 		t.lines = append(t.lines, line{
 			key:   q.Queue,
-			alarm: q.Status != parley.QueueOn || q.Failures > 0,
+			alarm: q.Status != operate.QueueOn || q.Failures > 0,
 			cells: []cell{
 				{text: q.Queue},
 				{text: status(q.QueueActivity)},
@@ -65,14 +65,14 @@ func queueTable(queues []Queue) table {
 	return t
 }
 
-func status(q parley.QueueActivity) string {
+func status(q operate.QueueActivity) string {
 	if q.ReadersPausedAt != nil {
 		return q.Status + ", PAUSED"
 	}
 	return q.Status
 }
 
-func waiting(q parley.QueueActivity) string {
+func waiting(q operate.QueueActivity) string {
 	text := count(q.WaitingMessages, q.IsEstimated)
 	if q.HeldMessages > 0 {
 		text += " + " + count(q.HeldMessages, q.IsEstimated) + " held"
@@ -83,7 +83,7 @@ func waiting(q parley.QueueActivity) string {
 	return text
 }
 
-func readers(q parley.QueueActivity) string {
+func readers(q operate.QueueActivity) string {
 	text := "-"
 	if q.MaxReaders > 0 {
 		text = fmt.Sprintf("%d/%d", q.RunningReaders, q.MaxReaders)
@@ -94,7 +94,7 @@ func readers(q parley.QueueActivity) string {
 	return text
 }
 
-func holders(q parley.QueueActivity) string {
+func holders(q operate.QueueActivity) string {
 	switch {
 	case q.LockedGroups == 0:
 		return "-"
@@ -104,7 +104,7 @@ func holders(q parley.QueueActivity) string {
 	return pids(q.LockHolders)
 }
 
-func conversationTable(conversations []parley.ConversationActivity) table {
+func conversationTable(conversations []operate.ConversationActivity) table {
 	t := table{columns: []column{
 		{title: "CONVERSATION", most: 36},
 		{title: "QUEUE", rank: 2, most: 24},
@@ -138,7 +138,7 @@ func conversationTable(conversations []parley.ConversationActivity) table {
 }
 
 // lockHolder names who holds the group of a conversation, as far as it is known and the role may see it.
-func lockHolder(c parley.ConversationActivity) string {
+func lockHolder(c operate.ConversationActivity) string {
 	switch {
 	case !c.IsLocked:
 		return "-"
@@ -164,7 +164,7 @@ func lockHolder(c parley.ConversationActivity) string {
 	return text
 }
 
-func waitTable(sessions []parley.SessionActivity) table {
+func waitTable(sessions []operate.SessionActivity) table {
 	t := table{columns: []column{
 		{title: "PID", isNumber: true},
 		{title: "ROLE", rank: 4, most: 20},
@@ -195,11 +195,11 @@ func waitTable(sessions []parley.SessionActivity) table {
 }
 
 // waitsFor names what a session waits for.
-func waitsFor(s parley.SessionActivity, all []parley.SessionActivity) string {
+func waitsFor(s operate.SessionActivity, all []operate.SessionActivity) string {
 	switch {
 	case len(s.BlockedBy) > 0:
 		text := "lock of " + pids(s.BlockedBy)
-		i := slices.IndexFunc(all, func(o parley.SessionActivity) bool { return o.PID == s.BlockedBy[0] })
+		i := slices.IndexFunc(all, func(o operate.SessionActivity) bool { return o.PID == s.BlockedBy[0] })
 		if i >= 0 && len(s.BlockedBy) == 1 {
 			text += fmt.Sprintf(" (%s for %s)", all[i].State, Age(all[i].StateSeconds))
 		}

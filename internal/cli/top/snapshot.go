@@ -1,26 +1,24 @@
 package top
 
-import (
-	"github.com/parley-broker/parley"
-)
+import "github.com/parley-broker/parley/operate"
 
 // Snapshot is one reading, with what the one before adds to it. As JSON it is a stable format, described in docs/json.md.
 type Snapshot struct {
-	parley.Activity
+	operate.Activity
 	Queues []Queue `json:"queues"`
 }
 
 // Queue is a queue with its rates, which take two readings: nil after the first, or when the queue is new.
 type Queue struct {
-	parley.QueueActivity
+	operate.QueueActivity
 	InPerSecond  *float64 `json:"in_per_second"`
 	OutPerSecond *float64 `json:"out_per_second"`
 }
 
 // Compare makes a snapshot of a reading and the one before it, which may be missing.
-func Compare(before *parley.Activity, now parley.Activity) Snapshot {
+func Compare(before *operate.Activity, now operate.Activity) Snapshot {
 	snapshot := Snapshot{Activity: now, Queues: make([]Queue, 0, len(now.Queues))}
-	earlier := map[int32]parley.QueueActivity{}
+	earlier := map[int32]operate.QueueActivity{}
 	var seconds float64
 	if before != nil {
 		seconds = now.At.Sub(before.At).Seconds()
@@ -41,7 +39,7 @@ func Compare(before *parley.Activity, now parley.Activity) Snapshot {
 
 // rates derives what came and went. Rows that were put on the queue count as many messages as the rows that wait, or
 // waited, have on average; what came and does not wait any more has gone.
-func rates(then, now parley.QueueActivity, seconds float64) (in, out float64) {
+func rates(then, now operate.QueueActivity, seconds float64) (in, out float64) {
 	perRow := now.MessagesPerRow
 	if now.WaitingMessages == 0 && then.WaitingMessages > 0 {
 		perRow = then.MessagesPerRow

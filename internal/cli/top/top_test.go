@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/cli/top"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -167,12 +168,12 @@ func TestQueueIsPausedAfterAsking(t *testing.T) {
 	pool := shop(t, 1)
 	p := watch(t, pool)
 	isPaused := func() bool {
-		queues, err := parley.ReadQueues(t.Context(), pool)
+		queues, err := operate.ReadQueues(t.Context(), pool)
 		if err != nil {
 			t.Fatal(err)
 		}
-		queue := queues[slices.IndexFunc(queues, func(q parley.QueueStatus) bool { return q.Queue == "shop" })]
-		if queue.Status != parley.QueueOn {
+		queue := queues[slices.IndexFunc(queues, func(q operate.QueueStatus) bool { return q.Queue == "shop" })]
+		if queue.Status != operate.QueueOn {
 			t.Errorf("the queue is %s", queue.Status)
 		}
 		return queue.ReadersPausedAt != nil

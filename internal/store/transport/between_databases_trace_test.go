@@ -5,17 +5,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // seen gives what a side has traced of its conversations, without groups.
 func (s *side) seen() []string {
 	s.Helper()
-	events, err := parley.ReadTracedEvents(s.Context(), s.db, 0)
+	events, err := operate.ReadTracedEvents(s.Context(), s.db, 0)
 	s.noError(err)
 	var reported []string
 	for _, e := range events {
-		if e.EventName == parley.EventConversationGroup {
+		if e.EventName == operate.EventConversationGroup {
 			continue
 		}
 		line := e.EventSubclassName + ", " + *e.State
@@ -63,7 +63,7 @@ func TestATraceShowsWhatComesFromAnotherDatabase(t *testing.T) {
 			t.Parallel()
 			asker, answerer := newSides(t)
 			for _, s := range []*side{asker, answerer} {
-				s.noError(parley.StartTrace(s.Context(), s.db, parley.TraceSettings{}))
+				s.noError(operate.StartTrace(s.Context(), s.db, operate.TraceSettings{}))
 			}
 			initiator := asker.dialog()
 			asker.send(initiator, request, "first")
@@ -75,7 +75,7 @@ func TestATraceShowsWhatComesFromAnotherDatabase(t *testing.T) {
 				if got := side.seen(); !slices.Equal(got, want) {
 					t.Errorf("%s has seen\n\t%s\nwant\n\t%s", side.name, strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 				}
-				side.noError(parley.StopTrace(side.Context(), side.db))
+				side.noError(operate.StopTrace(side.Context(), side.db))
 			}
 		})
 	}

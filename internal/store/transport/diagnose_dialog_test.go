@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // A dialog between databases is checked from both sides: what one lacks and the other has is not missing (spec 9.4).
@@ -14,7 +14,7 @@ func TestDiagnosisOfADialogChecksBothDatabases(t *testing.T) {
 	asker, answerer := newSides(t)
 	diagnose := func() map[string]string {
 		t.Helper()
-		found, err := parley.DiagnoseDialog(t.Context(), asker.db, answerer.db, "//test/Asker", "//test/Answerer", "//test/Work", parley.DiagnosisFilter{})
+		found, err := operate.DiagnoseDialog(t.Context(), asker.db, answerer.db, "//test/Asker", "//test/Answerer", "//test/Work", operate.DiagnosisFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,11 +60,11 @@ func TestServiceNextDoorIsNotMissing(t *testing.T) {
 	asker, answerer := newSides(t)
 	missing := func() bool {
 		t.Helper()
-		found, err := parley.DiagnoseConfiguration(t.Context(), asker.db, "//test/Asker", "//test/Answerer", "//test/Work", parley.DiagnosisFilter{})
+		found, err := operate.DiagnoseConfiguration(t.Context(), asker.db, "//test/Asker", "//test/Answerer", "//test/Work", operate.DiagnosisFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(found, func(f parley.Finding) bool { return f.Code == "service-missing" })
+		return slices.ContainsFunc(found, func(f operate.Finding) bool { return f.Code == "service-missing" })
 	}
 	if !missing() {
 		t.Error("a service that nobody is known to have is not found missing")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	transportstore "github.com/parley-broker/parley/internal/store/transport"
+	"github.com/parley-broker/parley/operate"
 )
 
 // networked are two sides whose routes lead over the network, and whose daemons have reported themselves.
@@ -56,9 +57,9 @@ func (n *networked) certify(i int, key, address string, notBefore time.Time) {
 }
 
 // require compares what is found: codes, the causes' beginning for those of the far database.
-func (n *networked) require(want ...string) []parley.Finding {
+func (n *networked) require(want ...string) []operate.Finding {
 	n.Helper()
-	found, err := parley.DiagnoseDialog(n.Context(), n.asker.db, n.answerer.db, "//test/Asker", "//test/Answerer", "//test/Work", parley.DiagnosisFilter{})
+	found, err := operate.DiagnoseDialog(n.Context(), n.asker.db, n.answerer.db, "//test/Asker", "//test/Answerer", "//test/Work", operate.DiagnosisFilter{})
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func (n *networked) require(want ...string) []parley.Finding {
 		if strings.HasPrefix(f.Cause, "In the far database: ") {
 			code = "far " + code
 		}
-		if f.Part == parley.PartProblem {
+		if f.Part == operate.PartProblem {
 			code = "problem " + code
 		}
 		codes = append(codes, code)
@@ -122,7 +123,7 @@ func TestDiagnosisOfADialogComparesWhomEachSideTrusts(t *testing.T) {
 	t.Parallel()
 	n := newNetworked(t)
 	n.certify(0, strings.Repeat("c", 64), "", time.Now().Add(-time.Hour))
-	if found := n.require("far peer-unknown"); !strings.Contains(found[0].Cause, strings.Repeat("c", 64)) || found[0].Level != parley.LevelWarning {
+	if found := n.require("far peer-unknown"); !strings.Contains(found[0].Cause, strings.Repeat("c", 64)) || found[0].Level != operate.LevelWarning {
 		t.Errorf("found %+v", found)
 	}
 	n.certify(0, askersKey, "", time.Now().Add(-time.Hour))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // The partner of a database is a copy of it that follows, with the same objects, and the route to it gives both addresses (spec 9.4,
@@ -29,9 +30,9 @@ func TestDiagnosisOfAMirrorChecksThePartnerAndTheRoutes(t *testing.T) {
 	guid := ask[string](t, a, "select service_broker_guid::text from parley._p_broker")
 	must(t, b, "select parley.new_broker()")
 
-	require := func(from, partner, other parley.DB, want ...string) []parley.Finding {
+	require := func(from, partner, other parley.DB, want ...string) []operate.Finding {
 		t.Helper()
-		found, err := parley.DiagnoseMirror(t.Context(), from, partner, other, "b/initiator", "a/target", parley.DiagnosisFilter{})
+		found, err := operate.DiagnoseMirror(t.Context(), from, partner, other, "b/initiator", "a/target", operate.DiagnosisFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,7 @@ func TestDiagnosisOfAMirrorChecksThePartnerAndTheRoutes(t *testing.T) {
 		must(t, b, "select parley.drop_route(r.name) from parley.routes as r where r.name in ('r', 'a/target')")
 		must(t, b, "select parley.create_route('AutoCreatedLocal', 'LOCAL') where not exists (select from parley.routes where name = 'AutoCreatedLocal')")
 	}
-	if found := require(a, mirror, nil, "mirror-address-not-checked"); len(found) == 1 && found[0].Part != parley.PartProblem {
+	if found := require(a, mirror, nil, "mirror-address-not-checked"); len(found) == 1 && found[0].Part != operate.PartProblem {
 		t.Errorf("found %+v", found)
 	}
 

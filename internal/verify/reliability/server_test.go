@@ -12,8 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/postgres"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/schema"
 )
 
@@ -84,7 +84,7 @@ func (o *ownServer) fixture(t testing.TB) *fixture {
 	maintenance.exec("create database " + name + " template " + installed)
 	// A copy is a broker of its own.
 	o.in(t, name, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := parley.NewBroker(ctx, conn)
+		_, err := operate.NewBroker(ctx, conn)
 		return err
 	})
 	return prepareFixture(t, o.DSN(name))

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/operate"
 )
 
 // newSimpleFixture gives a test a simple queue, target, that is delivered to a web address.
@@ -143,7 +143,7 @@ func TestRefusedMessageOfASimpleQueueIsSetAsideAlone(t *testing.T) {
 	if got := slices.Sorted(slices.Values(b.texts())); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 		t.Errorf("delivered were %q", got)
 	}
-	found, err := parley.ReadFailedMessages(t.Context(), b.pool, parley.FailedMessageFilter{})
+	found, err := operate.ReadFailedMessages(t.Context(), b.pool, operate.FailedMessageFilter{})
 	b.require(err)
 	if len(found) != 1 || string(found[0].Body) != "bad" || found[0].Rollbacks != 3 || *found[0].Answer != "no such picture" {
 		t.Fatalf("set aside are %+v", found)
@@ -155,7 +155,7 @@ func TestRefusedMessageOfASimpleQueueIsSetAsideAlone(t *testing.T) {
 	b.mu.Lock()
 	b.answer = accept
 	b.mu.Unlock()
-	b.require(parley.RetryMessage(t.Context(), b.pool, "target", found[0].MessageID))
+	b.require(operate.RetryMessage(t.Context(), b.pool, "target", found[0].MessageID))
 	b.run(1)
 	b.requireLeft(0)
 	if got := value[int](b, "select count(*) from parley.set_aside_messages"); got != 0 {

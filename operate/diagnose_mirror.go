@@ -1,4 +1,4 @@
-package parley
+package operate
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/internal/trusted"
 )
@@ -17,14 +18,14 @@ import (
 type databasePlace struct {
 	SystemIdentifier *int64 // nil where it is kept from us
 	Database         string
-	Broker           UUID
+	Broker           parley.UUID
 	SchemaVersion    int32
 	IsInRecovery     bool
 	Started          time.Time // the server
 	Objects          []string  // services, queues and contracts: kind and name
 }
 
-func readPlace(ctx context.Context, db DB) (p databasePlace, err error) {
+func readPlace(ctx context.Context, db parley.DB) (p databasePlace, err error) {
 	err = db.QueryRow(ctx, `
 		select parley._p_system_identifier(), current_database(), b.service_broker_guid, i.schema_version,
 			pg_is_in_recovery(), pg_postmaster_start_time(),
@@ -53,9 +54,9 @@ func readPlace(ctx context.Context, db DB) (p databasePlace, err error) {
 // database of the dialog; when it is nil they are not checked, and a finding of [PartProblem] says so. Empty names are as in
 // [DiagnoseConfiguration].
 //
-// Errors: [ErrUntrustedSchema] and [ErrNotInstalled] of any of them.
-func DiagnoseMirror(ctx context.Context, db, mirror, other DB, fromService, toService string, filter DiagnosisFilter) ([]Finding, error) {
-	for _, each := range []DB{mirror, other} {
+// Errors: [parley.ErrUntrustedSchema] and [parley.ErrNotInstalled] of any of them.
+func DiagnoseMirror(ctx context.Context, db, mirror, other parley.DB, fromService, toService string, filter DiagnosisFilter) ([]Finding, error) {
+	for _, each := range []parley.DB{mirror, other} {
 		if each == nil {
 			continue
 		}
@@ -168,7 +169,7 @@ func (p databasePlace) isAnother(partner databasePlace) string {
 
 // readUnmirroredRoutes finds the routes of the other side that lead to services of a database over the network and do not name its partner.
 // Routes that name the service come before those for any service. A mirror counts only for the routes of the same service and instance.
-func readUnmirroredRoutes(ctx context.Context, db, other DB, broker UUID, fromService, toService string) ([]Finding, error) {
+func readUnmirroredRoutes(ctx context.Context, db, other parley.DB, broker parley.UUID, fromService, toService string) ([]Finding, error) {
 	var services []string
 	err := db.QueryRow(ctx, "select array(select s.name::text from parley.services as s where s.name in ($1, $2) order by 1)",
 		fromService, toService).Scan(&services)

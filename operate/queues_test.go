@@ -1,4 +1,4 @@
-package parley_test
+package operate_test
 
 import (
 	"slices"
@@ -8,15 +8,16 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 )
 
-func readShop(t *testing.T, pool *pgxpool.Pool) parley.QueueStatus {
+func readShop(t *testing.T, pool *pgxpool.Pool) operate.QueueStatus {
 	t.Helper()
-	queues, err := parley.ReadQueues(t.Context(), pool)
+	queues, err := operate.ReadQueues(t.Context(), pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(queues, func(q parley.QueueStatus) bool { return q.Queue == "shop" })
+	i := slices.IndexFunc(queues, func(q operate.QueueStatus) bool { return q.Queue == "shop" })
 	if i < 0 {
 		t.Fatalf("no queue shop among %v", queues)
 	}
@@ -57,7 +58,7 @@ func TestQueueStatusReportsPoison(t *testing.T) {
 		}
 	}
 	// A rollback is noticed when the message is received again.
-	if q := readShop(t, pool); q.Status != parley.QueueOn || q.Backlog.Rollbacks != 2 || q.Backlog.RollbacksBeforeDisable != 5 {
+	if q := readShop(t, pool); q.Status != operate.QueueOn || q.Backlog.Rollbacks != 2 || q.Backlog.RollbacksBeforeDisable != 5 {
 		t.Errorf("after three rollbacks: %s, %d of %d", q.Status, q.Backlog.Rollbacks, q.Backlog.RollbacksBeforeDisable)
 	}
 	for range 2 {
@@ -68,41 +69,7 @@ func TestQueueStatusReportsPoison(t *testing.T) {
 	if number, _ := parley.ErrorNumber(receiveAndRollBack()); number != parley.QueueDisabled {
 		t.Errorf("error %d after five rollbacks, want %d", number, parley.QueueDisabled)
 	}
-	if q := readShop(t, pool); q.Status != parley.QueuePoisoned || q.Backlog.Rollbacks != 5 || q.Backlog.WaitingMessages != 1 {
+	if q := readShop(t, pool); q.Status != operate.QueuePoisoned || q.Backlog.Rollbacks != 5 || q.Backlog.WaitingMessages != 1 {
 		t.Errorf("after five rollbacks: %s, %d rollbacks, %d waiting", q.Status, q.Backlog.Rollbacks, q.Backlog.WaitingMessages)
-	}
-}
-
-func TestPeekTakesNothingAndSeesLockedGroups(t *testing.T) {
-	t.Parallel()
-	pool, handle := fixture.Shop(t)
-	fixture.SendMany(t, pool, handle, 3)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(t.Context()) }()
-	taken, err := parley.Receive(t.Context(), tx, "shop", parley.Top(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		seen, err := parley.Peek(t.Context(), pool, "shop", parley.FromConversation(taken[0].ConversationHandle))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(seen) != 3 || seen[2].MessageSequenceNumber != 2 || seen[0].Status != 1 {
-			t.Errorf("peek while a reader works: %+v", seen)
-		}
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	seen, err := parley.Peek(t.Context(), pool, "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(seen) != 1 || seen[0].MessageSequenceNumber != 2 {
-		t.Errorf("peek after the reader: %+v", seen)
 	}
 }

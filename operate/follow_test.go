@@ -1,4 +1,4 @@
-package parley_test
+package operate_test
 
 import (
 	"slices"
@@ -11,17 +11,18 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 )
 
-func follow(t *testing.T, pool *pgxpool.Pool, from int64) *parley.Follower {
+func follow(t *testing.T, pool *pgxpool.Pool, from int64) *operate.Follower {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), parleytest.DSN(t, pool))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
-	f, err := parley.Follow(t.Context(), conn, "shop", from)
+	f, err := operate.Follow(t.Context(), conn, "shop", from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func follow(t *testing.T, pool *pgxpool.Pool, from int64) *parley.Follower {
 }
 
 // next gives the bodies of what a follower sees next, with their positions checked for order inside one poll.
-func next(t *testing.T, f *parley.Follower) []string {
+func next(t *testing.T, f *operate.Follower) []string {
 	t.Helper()
 	messages, err := f.Next(t.Context())
 	if err != nil {
@@ -157,7 +158,7 @@ func TestFollowRefusesAQueueThatIsNotThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	_, err = parley.Follow(t.Context(), conn.Conn(), "shoe", 0)
+	_, err = operate.Follow(t.Context(), conn.Conn(), "shoe", 0)
 	if number, _ := parley.ErrorNumber(err); number != parley.QueueNotFound {
 		t.Errorf("the error is %v", err)
 	}

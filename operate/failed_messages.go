@@ -1,4 +1,4 @@
-package parley
+package operate
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
@@ -46,7 +47,7 @@ type FailedMessageFilter struct {
 
 // ReadFailedMessages reads the messages of simple queues that are set aside, or are failing, those of longest ago first. Only
 // those of queues that the role may take from are among them.
-func ReadFailedMessages(ctx context.Context, db DB, filter FailedMessageFilter) ([]FailedMessage, error) {
+func ReadFailedMessages(ctx context.Context, db parley.DB, filter FailedMessageFilter) ([]FailedMessage, error) {
 	from := `
 		select s.queue_name, s.message_id, s.key, s.priority, s.body, s.enqueued_at, s.set_aside_at, s.rollbacks, s.sqlstate,
 			s.error, s.error_time, s.answer, null::integer as failures, null::integer as attempts, null::timestamptz as retry_at
@@ -73,8 +74,8 @@ func ReadFailedMessages(ctx context.Context, db DB, filter FailedMessageFilter) 
 
 // RetryMessage puts a message that is set aside back at the end of its simple queue, under a new number. Its rollbacks are forgotten.
 //
-// Errors: an [Error] with number [ConversationNotFound] (8426) when it is not set aside, [QueueNotFound] or [PermissionDenied].
-func RetryMessage(ctx context.Context, db DB, queue string, messageID int64) error {
+// Errors: [parley.Error] with number [parley.ConversationNotFound] (8426) when it is not set aside, [parley.QueueNotFound] or [parley.PermissionDenied].
+func RetryMessage(ctx context.Context, db parley.DB, queue string, messageID int64) error {
 	if _, err := db.Exec(ctx, "select parley.retry_message($1::text, $2)", queue, messageID); err != nil {
 		return pgdb.StatementError(err, "retry a message of queue "+queue)
 	}
@@ -84,16 +85,16 @@ func RetryMessage(ctx context.Context, db DB, queue string, messageID int64) err
 // DiscardMessage removes a message that is set aside, and returns it.
 //
 // Errors: as [RetryMessage].
-func DiscardMessage(ctx context.Context, db DB, queue string, messageID int64) (TakenMessage, error) {
+func DiscardMessage(ctx context.Context, db parley.DB, queue string, messageID int64) (parley.TakenMessage, error) {
 	rows, err := db.Query(ctx, `
 		select d.message_id, d.key, d.priority, d.body, d.enqueued_at, d.trace_context
 		from parley.discard_message($1::text, $2) as d`, queue, messageID)
 	if err != nil {
-		return TakenMessage{}, pgdb.StatementError(err, "discard a message of queue "+queue)
+		return parley.TakenMessage{}, pgdb.StatementError(err, "discard a message of queue "+queue)
 	}
-	message, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[TakenMessage])
+	message, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[parley.TakenMessage])
 	if err != nil {
-		return TakenMessage{}, pgdb.StatementError(err, "discard a message of queue "+queue)
+		return parley.TakenMessage{}, pgdb.StatementError(err, "discard a message of queue "+queue)
 	}
 	return message, nil
 }

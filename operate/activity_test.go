@@ -1,4 +1,4 @@
-package parley_test
+package operate_test
 
 import (
 	"slices"
@@ -10,21 +10,22 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 )
 
-func readActivity(t *testing.T, pool *pgxpool.Pool) parley.Activity {
+func readActivity(t *testing.T, pool *pgxpool.Pool) operate.Activity {
 	t.Helper()
-	activity, err := parley.ReadActivity(t.Context(), pool, 10)
+	activity, err := operate.ReadActivity(t.Context(), pool, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return activity
 }
 
-func queueActivity(t *testing.T, activity parley.Activity, name string) parley.QueueActivity {
+func queueActivity(t *testing.T, activity operate.Activity, name string) operate.QueueActivity {
 	t.Helper()
-	i := slices.IndexFunc(activity.Queues, func(q parley.QueueActivity) bool { return q.Queue == name })
+	i := slices.IndexFunc(activity.Queues, func(q operate.QueueActivity) bool { return q.Queue == name })
 	if i < 0 {
 		t.Fatalf("no queue %s among %v", name, activity.Queues)
 	}
@@ -32,7 +33,7 @@ func queueActivity(t *testing.T, activity parley.Activity, name string) parley.Q
 }
 
 // awaitSession polls until a session is as it is waited for.
-func awaitSession(t *testing.T, pool *pgxpool.Pool, is func(parley.SessionActivity) bool) parley.SessionActivity {
+func awaitSession(t *testing.T, pool *pgxpool.Pool, is func(operate.SessionActivity) bool) operate.SessionActivity {
 	t.Helper()
 	retry := time.NewTicker(10 * time.Millisecond)
 	defer retry.Stop()
@@ -93,7 +94,7 @@ func TestActivityShowsWhichSessionHoldsWhichConversation(t *testing.T) {
 	if free.IsLocked || free.LockedBy != nil || free.WaitingMessages != 2 || free.Queue != "shop" || free.ServiceName != "Shop" || free.FarService != "Web" {
 		t.Errorf("free: %+v", free)
 	}
-	if i := slices.IndexFunc(activity.Sessions, func(s parley.SessionActivity) bool { return s.PID == pid }); i < 0 {
+	if i := slices.IndexFunc(activity.Sessions, func(s operate.SessionActivity) bool { return s.PID == pid }); i < 0 {
 		t.Errorf("session %d is not among %+v", pid, activity.Sessions)
 	} else if s := activity.Sessions[i]; s.State != "idle in transaction" || len(s.BlockedBy) > 0 {
 		t.Errorf("session: %+v", s)
@@ -119,7 +120,7 @@ func TestActivityShowsWhichLockASessionWaitsFor(t *testing.T) {
 	waiter, waiterPID := begin(t, pool)
 	done := make(chan error, 1)
 	go func() { done <- parley.EndConversation(t.Context(), waiter, taken[0].ConversationHandle) }()
-	session := awaitSession(t, pool, func(s parley.SessionActivity) bool { return s.PID == waiterPID && len(s.BlockedBy) > 0 })
+	session := awaitSession(t, pool, func(s operate.SessionActivity) bool { return s.PID == waiterPID && len(s.BlockedBy) > 0 })
 	if !slices.Equal(session.BlockedBy, []int32{holderPID}) || session.WaitEventType != "Lock" {
 		t.Errorf("the waiting session: %+v", session)
 	}
@@ -140,7 +141,7 @@ func TestActivityShowsInWhichQueueASessionWaits(t *testing.T) {
 		_, err := parley.Receive(t.Context(), waiter, "shop", parley.Wait(parley.WaitForever))
 		done <- err
 	}()
-	awaitSession(t, pool, func(s parley.SessionActivity) bool {
+	awaitSession(t, pool, func(s operate.SessionActivity) bool {
 		return s.PID == pid && s.WaitsInQueue != nil && *s.WaitsInQueue == "shop"
 	})
 	if _, err := pool.Exec(t.Context(), "select pg_terminate_backend($1)", pid); err != nil {
@@ -159,7 +160,7 @@ func TestActivityShowsOnlyQueuesThatTheRoleMayReceiveFrom(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "set local role pg_monitor"); err != nil {
 		t.Fatal(err)
 	}
-	activity, err := parley.ReadActivity(t.Context(), tx, 10)
+	activity, err := operate.ReadActivity(t.Context(), tx, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,15 +172,15 @@ func TestActivityShowsOnlyQueuesThatTheRoleMayReceiveFrom(t *testing.T) {
 func TestQueueStatusIsSwitched(t *testing.T) {
 	t.Parallel()
 	pool, _ := fixture.Shop(t)
-	for _, want := range []string{parley.QueueOff, parley.QueueOn} {
-		if err := parley.SetQueueStatus(t.Context(), pool, "shop", want == parley.QueueOn); err != nil {
+	for _, want := range []string{operate.QueueOff, operate.QueueOn} {
+		if err := operate.SetQueueStatus(t.Context(), pool, "shop", want == operate.QueueOn); err != nil {
 			t.Fatal(err)
 		}
 		if q := queueActivity(t, readActivity(t, pool), "shop"); q.Status != want {
 			t.Errorf("status %s, want %s", q.Status, want)
 		}
 	}
-	err := parley.SetQueueStatus(t.Context(), pool, "shopp", true)
+	err := operate.SetQueueStatus(t.Context(), pool, "shopp", true)
 	if number, _ := parley.ErrorNumber(err); number != parley.QueueNotFound {
 		t.Errorf("error %v for a queue that is not there", err)
 	}

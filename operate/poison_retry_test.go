@@ -1,4 +1,4 @@
-package parley_test
+package operate_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -37,25 +38,25 @@ func TestRetryPoisonAtRate(t *testing.T) {
 	fixture.CreateServices(t, pool)
 	setAside(t, pool, 6)
 	ctx := t.Context()
-	filter := parley.PoisonFilter{Queue: "target", ServiceName: "target", Contract: "DEFAULT", ErrorText: "PRINTER", Limit: 4}
-	if found := fixture.Must[[]parley.PoisonConversation](t)(parley.ReadPoisonConversations(ctx, pool, filter)); len(found) != 4 {
+	filter := operate.PoisonFilter{Queue: "target", ServiceName: "target", Contract: "DEFAULT", ErrorText: "PRINTER", Limit: 4}
+	if found := fixture.Must[[]operate.PoisonConversation](t)(operate.ReadPoisonConversations(ctx, pool, filter)); len(found) != 4 {
 		t.Fatalf("found %d, want 4", len(found))
 	}
 	began := time.Now()
 	reported := 0
-	count := fixture.Must[int](t)(parley.RetryPoisonAtRate(ctx, pool, filter, 20, func(retried []parley.RetriedPoison) { reported += len(retried) }))
+	count := fixture.Must[int](t)(operate.RetryPoisonAtRate(ctx, pool, filter, 20, func(retried []operate.RetriedPoison) { reported += len(retried) }))
 	if took := time.Since(began); count != 4 || reported != 4 || took < 150*time.Millisecond {
 		t.Errorf("put back %d, reported %d in %v, want 4 in at least 150 ms", count, reported, took)
 	}
 	filter.SQLState = "00000"
-	if count := fixture.Must[int](t)(parley.RetryPoisonAtRate(ctx, pool, filter, 0, nil)); count != 0 {
+	if count := fixture.Must[int](t)(operate.RetryPoisonAtRate(ctx, pool, filter, 0, nil)); count != 0 {
 		t.Errorf("put back %d that do not match", count)
 	}
-	if _, err := parley.RetryMatchingPoison(ctx, pool, parley.PoisonFilter{Failing: true}); err == nil {
+	if _, err := operate.RetryMatchingPoison(ctx, pool, operate.PoisonFilter{Failing: true}); err == nil {
 		t.Error("those that only fail were not refused")
 	}
 	stopped, cancel := context.WithCancel(ctx)
-	count, err := parley.RetryPoisonAtRate(stopped, pool, parley.PoisonFilter{}, 0.01, func([]parley.RetriedPoison) { cancel() })
+	count, err := operate.RetryPoisonAtRate(stopped, pool, operate.PoisonFilter{}, 0.01, func([]operate.RetriedPoison) { cancel() })
 	if count != 1 || !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped after %d with %v", count, err)
 	}

@@ -1,4 +1,4 @@
-package parley
+package operate
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
@@ -18,18 +19,18 @@ const clockTolerance = 2 * time.Second
 // keeps notifications away, clocks that differ. It attaches to the broker, which finds out whether it is a copy;
 // [DiagnoseConfiguration] then reports that. When the schema does not fit, nothing more is checked.
 //
-// Errors: [ErrNotInstalled].
+// Errors: [parley.ErrNotInstalled].
 func DiagnoseConnection(ctx context.Context, conn *pgx.Conn) (findings []Finding, schemaFits bool, err error) {
 	return diagnoseConnection(ctx, conn, time.Now)
 }
 
 func diagnoseConnection(ctx context.Context, conn *pgx.Conn, now func() time.Time) (findings []Finding, schemaFits bool, err error) {
-	broker, err := Attach(ctx, conn)
+	broker, err := parley.Attach(ctx, conn)
 	switch {
-	case errors.Is(err, ErrUpgradeNeeded):
+	case errors.Is(err, parley.ErrUpgradeNeeded):
 		return []Finding{connectionFinding("upgrade-needed", LevelError, "schema", "parley", err.Error(), "parley upgrade")}, false, nil
-	case errors.Is(err, ErrReleaseTooOld):
-		return []Finding{connectionFinding("release-too-old", LevelError, "program", "parley "+Release, err.Error(),
+	case errors.Is(err, parley.ErrReleaseTooOld):
+		return []Finding{connectionFinding("release-too-old", LevelError, "program", "parley "+parley.Release, err.Error(),
 			"-- install Parley "+broker.Release+" or newer on this machine")}, false, nil
 	case err != nil:
 		return nil, false, err
@@ -66,7 +67,7 @@ func connectionFinding(code, level, kind, name, cause, cure string) Finding {
 }
 
 // clockSkew returns by how much the clock of the database is ahead of ours, and how exact that is: half the round trip.
-func clockSkew(ctx context.Context, db DB, now func() time.Time) (ahead, exactness time.Duration, err error) {
+func clockSkew(ctx context.Context, db parley.DB, now func() time.Time) (ahead, exactness time.Duration, err error) {
 	asked := now()
 	var there time.Time
 	if err := db.QueryRow(ctx, "select clock_timestamp()", pgx.QueryExecModeExec).Scan(&there); err != nil {

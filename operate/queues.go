@@ -1,4 +1,4 @@
-package parley
+package operate
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
 )
 
 // Status of a queue, as [QueueStatus] returns it.
@@ -62,7 +64,7 @@ type QueueBacklog struct {
 }
 
 // ReadQueues reads the status of all queues, the broker's own last. The cost does not grow with what waits in them.
-func ReadQueues(ctx context.Context, db DB) ([]QueueStatus, error) {
+func ReadQueues(ctx context.Context, db parley.DB) ([]QueueStatus, error) {
 	rows, err := db.Query(ctx, `
 		select
 			case q.schema_name when 'dbo' then q.name else q.schema_name || '.' || q.name end,

@@ -1,4 +1,4 @@
-package parley_test
+package operate_test
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 )
 
 // lockBySavepoint receives in a savepoint that it releases: the row has the number of a subtransaction that is in no list.
@@ -31,7 +32,7 @@ func lockBySavepoint(t *testing.T, pool *pgxpool.Pool) (tx pgx.Tx, pid int32) {
 	return tx, pid
 }
 
-func lockedConversations(t *testing.T, pool *pgxpool.Pool) (locked []parley.ConversationActivity) {
+func lockedConversations(t *testing.T, pool *pgxpool.Pool) (locked []operate.ConversationActivity) {
 	t.Helper()
 	for _, c := range readActivity(t, pool).Conversations {
 		if c.IsLocked {

@@ -1,4 +1,4 @@
-package parley
+package operate
 
 import (
 	"context"
@@ -6,23 +6,25 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
 )
 
 // Endpoint is one side of a conversation; as JSON it is a stable format.
 type Endpoint struct {
-	ConversationHandle  UUID       `json:"conversation_handle"`
-	ConversationID      UUID       `json:"conversation_id"` // the same on both sides
-	ConversationGroupID UUID       `json:"conversation_group_id"`
-	IsInitiator         bool       `json:"is_initiator"`
-	ServiceName         string     `json:"service_name"`
-	FarService          string     `json:"far_service"`
-	ServiceContractName string     `json:"service_contract_name"`
-	State               string     `json:"state"` // such as CO
-	StateDesc           string     `json:"state_desc"`
-	StateSince          *time.Time `json:"state_since"` // nil once closed
-	BegunAt             *time.Time `json:"begun_at"`    // nil once closed
-	Lifetime            time.Time  `json:"lifetime"`    // its end
-	Priority            int16      `json:"priority"`
+	ConversationHandle  parley.UUID `json:"conversation_handle"`
+	ConversationID      parley.UUID `json:"conversation_id"` // the same on both sides
+	ConversationGroupID parley.UUID `json:"conversation_group_id"`
+	IsInitiator         bool        `json:"is_initiator"`
+	ServiceName         string      `json:"service_name"`
+	FarService          string      `json:"far_service"`
+	ServiceContractName string      `json:"service_contract_name"`
+	State               string      `json:"state"` // such as CO
+	StateDesc           string      `json:"state_desc"`
+	StateSince          *time.Time  `json:"state_since"` // nil once closed
+	BegunAt             *time.Time  `json:"begun_at"`    // nil once closed
+	Lifetime            time.Time   `json:"lifetime"`    // its end
+	Priority            int16       `json:"priority"`
 }
 
 // EndpointFilter chooses among the sides of conversations; zero values choose all.
@@ -37,7 +39,7 @@ type EndpointFilter struct {
 
 // ReadEndpoints reads sides of conversations, those that changed their state last first, closed ones last. Only those of
 // the role's own services, and of roles it is a member of, are among them; administrators see all.
-func ReadEndpoints(ctx context.Context, db DB, filter EndpointFilter) ([]Endpoint, error) {
+func ReadEndpoints(ctx context.Context, db parley.DB, filter EndpointFilter) ([]Endpoint, error) {
 	rows, err := db.Query(ctx, `
 		select e.conversation_handle, e.conversation_id, e.conversation_group_id, e.is_initiator = 1, coalesce(e.service_name, ''),
 			e.far_service, coalesce(e.service_contract_name, ''), e.state, e.state_desc, e.state_since, e.begun_at, e.lifetime, e.priority
@@ -63,20 +65,20 @@ func ReadEndpoints(ctx context.Context, db DB, filter EndpointFilter) ([]Endpoin
 
 // StuckConversation is one side of a conversation that waits for somebody; as JSON it is a stable format.
 type StuckConversation struct {
-	ConversationHandle  UUID      `json:"conversation_handle"`
-	ConversationGroupID UUID      `json:"conversation_group_id"`
-	ServiceName         string    `json:"service_name"`
-	FarService          string    `json:"far_service"`
-	State               string    `json:"state"`
-	StateSince          time.Time `json:"state_since"`
-	Waiting             int64     `json:"waiting"` // messages to be received on this side
-	Reason              string    `json:"reason"`
-	Remedy              string    `json:"remedy"` // what to do, often a statement
+	ConversationHandle  parley.UUID `json:"conversation_handle"`
+	ConversationGroupID parley.UUID `json:"conversation_group_id"`
+	ServiceName         string      `json:"service_name"`
+	FarService          string      `json:"far_service"`
+	State               string      `json:"state"`
+	StateSince          time.Time   `json:"state_since"`
+	Waiting             int64       `json:"waiting"` // messages to be received on this side
+	Reason              string      `json:"reason"`
+	Remedy              string      `json:"remedy"` // what to do, often a statement
 }
 
 // ReadStuckConversations reads the sides of conversations that wait for somebody: not ended, not read, not deliverable;
 // those that have waited longest first.
-func ReadStuckConversations(ctx context.Context, db DB, filter EndpointFilter) ([]StuckConversation, error) {
+func ReadStuckConversations(ctx context.Context, db parley.DB, filter EndpointFilter) ([]StuckConversation, error) {
 	rows, err := db.Query(ctx, `
 		select s.conversation_handle, s.conversation_group_id, s.service_name, s.far_service, s.state, s.state_since,
 			s.waiting, s.reason, s.remedy

@@ -1,4 +1,4 @@
-package parley_test
+package operate_test
 
 import (
 	"math"

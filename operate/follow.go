@@ -1,4 +1,4 @@
-package parley
+package operate
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
@@ -16,8 +17,8 @@ import (
 type PassingMessage struct {
 	QueuingOrder        int64
 	Priority            int16
-	ConversationHandle  UUID
-	ConversationGroupID UUID
+	ConversationHandle  parley.UUID
+	ConversationGroupID parley.UUID
 	ServiceName         string
 	FarService          string
 	ServiceContractName string
@@ -62,7 +63,7 @@ const (
 // Follow begins to watch a queue, over a connection of the follower's own, from one position on: of a message that was
 // seen before, 0 for all that waits, or -1 for what comes from now on.
 //
-// Errors: an [Error] with number [QueueNotFound] or [PermissionDenied].
+// Errors: [parley.Error] with number [parley.QueueNotFound] or [parley.PermissionDenied].
 func Follow(ctx context.Context, conn *pgx.Conn, queue string, from int64) (*Follower, error) {
 	f := &Follower{conn: conn, queue: queue, from: from, seen: map[int64]struct{}{}}
 	end, err := f.end(ctx)

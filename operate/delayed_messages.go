@@ -1,4 +1,4 @@
-package parley
+package operate
 
 import (
 	"context"
@@ -6,21 +6,22 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// DelayedMessage is a message that is not due yet: one that a service has sent on a conversation ([SentAt]), or one of a simple queue
-// ([DeliverAt]). As JSON it is a stable format.
+// DelayedMessage is a message that is not due yet: one that a service has sent on a conversation ([parley.SentAt]), or one of a simple queue
+// ([parley.DeliverAt]). As JSON it is a stable format.
 type DelayedMessage struct {
 	DelayedID int64     `json:"delayed_id"`
 	DueAt     time.Time `json:"due_at"`
 	Queue     string    `json:"queue"` // that of the sending service, or the simple queue
 
 	// These are nil for a message of a simple queue.
-	Service            *string `json:"service"`
-	FarService         *string `json:"far_service"`
-	ConversationHandle *UUID   `json:"conversation_handle"`
-	MessageType        *string `json:"message_type"`
+	Service            *string      `json:"service"`
+	FarService         *string      `json:"far_service"`
+	ConversationHandle *parley.UUID `json:"conversation_handle"`
+	MessageType        *string      `json:"message_type"`
 
 	// These are nil for a message of a conversation.
 	Key      *string `json:"key"`
@@ -30,7 +31,7 @@ type DelayedMessage struct {
 }
 
 // ReadDelayedMessages reads what is not due yet, the first first, up to limit of each kind; of queues that the role may receive from.
-func ReadDelayedMessages(ctx context.Context, db DB, limit int) ([]DelayedMessage, error) {
+func ReadDelayedMessages(ctx context.Context, db parley.DB, limit int) ([]DelayedMessage, error) {
 	rows, err := db.Query(ctx, `
 		(
 			select d.delayed_id, d.due_at, d.queue_name, d.service_name, d.far_service, d.conversation_handle, d.message_type_name,

@@ -1,4 +1,4 @@
-package parley
+package operate
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
@@ -46,13 +47,13 @@ type QueueActivity struct {
 
 // ConversationActivity is a conversation at the head of a queue.
 type ConversationActivity struct {
-	ConversationHandle  UUID   `json:"conversation_handle"`
-	ConversationGroupID UUID   `json:"conversation_group_id"`
-	Queue               string `json:"queue"`
-	ServiceName         string `json:"service_name"`
-	FarService          string `json:"far_service"`
-	State               string `json:"state"` // such as CO
-	WaitingMessages     int64  `json:"waiting_messages"`
+	ConversationHandle  parley.UUID `json:"conversation_handle"`
+	ConversationGroupID parley.UUID `json:"conversation_group_id"`
+	Queue               string      `json:"queue"`
+	ServiceName         string      `json:"service_name"`
+	FarService          string      `json:"far_service"`
+	State               string      `json:"state"` // such as CO
+	WaitingMessages     int64       `json:"waiting_messages"`
 	// IsMore reports that more may wait: at most 1,000 rows are counted.
 	IsMore        bool    `json:"is_more"`
 	OldestSeconds float64 `json:"oldest_seconds"`
@@ -95,7 +96,7 @@ type SessionActivity struct {
 
 // ReadActivity reports what goes on now: in the queues that the role may receive from, in at most so many of the
 // conversations at their heads, and in the sessions. Nothing is locked, and the cost does not grow with what waits.
-func ReadActivity(ctx context.Context, db DB, conversations int) (a Activity, err error) {
+func ReadActivity(ctx context.Context, db parley.DB, conversations int) (a Activity, err error) {
 	err = db.QueryRow(ctx, "select clock_timestamp(), current_database()").Scan(&a.At, &a.Database)
 	if err != nil {
 		return a, fmt.Errorf("read the time: %w", err)
@@ -112,7 +113,7 @@ func ReadActivity(ctx context.Context, db DB, conversations int) (a Activity, er
 	return a, nil
 }
 
-func readQueueActivity(ctx context.Context, db DB) ([]QueueActivity, error) {
+func readQueueActivity(ctx context.Context, db parley.DB) ([]QueueActivity, error) {
 	rows, err := db.Query(ctx, `
 		select a.queue_name, a.service_queue_id, a.status, a.readers_paused_at, a.waiting_messages, a.held_messages, a.delayed_messages,
 			a.is_estimated,
@@ -135,7 +136,7 @@ func readQueueActivity(ctx context.Context, db DB) ([]QueueActivity, error) {
 	})
 }
 
-func readConversationActivity(ctx context.Context, db DB, top int) ([]ConversationActivity, error) {
+func readConversationActivity(ctx context.Context, db parley.DB, top int) ([]ConversationActivity, error) {
 	rows, err := db.Query(ctx, `
 		select a.conversation_handle, a.conversation_group_id, a.queue_name, a.service_name, a.far_service, a.state,
 			a.waiting_messages, a.is_more, extract(epoch from clock_timestamp() - a.oldest_enqueue_time)::float8, a.is_locked, a.locked_by,
@@ -163,7 +164,7 @@ func readConversationActivity(ctx context.Context, db DB, top int) ([]Conversati
 	})
 }
 
-func readSessionActivity(ctx context.Context, db DB) ([]SessionActivity, error) {
+func readSessionActivity(ctx context.Context, db parley.DB) ([]SessionActivity, error) {
 	rows, err := db.Query(ctx, `
 		select s.pid, coalesce(s.role_name, ''), coalesce(s.application_name, ''), coalesce(s.state, ''), coalesce(s.wait_event_type, ''),
 			coalesce(s.wait_event, ''), s.blocked_by, s.waits_in_queue, coalesce(s.transaction_seconds, 0), coalesce(s.state_seconds, 0),
@@ -186,8 +187,8 @@ func readSessionActivity(ctx context.Context, db DB) ([]SessionActivity, error) 
 // SetQueueStatus switches a queue on or off (ALTER QUEUE ... WITH STATUS). Nothing can be received from a queue that is
 // off; what is sent to it waits with its senders.
 //
-// Errors: an [Error] with number [QueueNotFound] or [PermissionDenied].
-func SetQueueStatus(ctx context.Context, db DB, queue string, on bool) error {
+// Errors: [parley.Error] with number [parley.QueueNotFound] or [parley.PermissionDenied].
+func SetQueueStatus(ctx context.Context, db parley.DB, queue string, on bool) error {
 	_, err := db.Exec(ctx, "select parley.alter_queue(queue => $1, status => $2)", queue, on)
 	if err != nil {
 		return pgdb.StatementError(err, "switch queue "+queue+" "+onOrOff(on))

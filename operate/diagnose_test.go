@@ -1,4 +1,4 @@
-package parley_test
+package operate_test
 
 import (
 	"os"
@@ -10,11 +10,12 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 	"github.com/parley-broker/parley/schema"
 )
 
-func requireCodes(t *testing.T, findings []parley.Finding, want ...string) {
+func requireCodes(t *testing.T, findings []operate.Finding, want ...string) {
 	t.Helper()
 	if len(findings) != len(want) {
 		t.Fatalf("found %+v, want %v", findings, want)
@@ -28,7 +29,7 @@ func requireCodes(t *testing.T, findings []parley.Finding, want ...string) {
 
 func TestDiagnoseConnectionFindsNothingOnAGoodOne(t *testing.T) {
 	t.Parallel()
-	findings, fits, err := parley.DiagnoseConnection(t.Context(), fixture.Connect(t, parleytest.Database(t)))
+	findings, fits, err := operate.DiagnoseConnection(t.Context(), fixture.Connect(t, parleytest.Database(t)))
 	if err != nil || !fits {
 		t.Fatalf("fits %v, error %v", fits, err)
 	}
@@ -47,7 +48,7 @@ func TestDiagnoseConnectionFindsAPooler(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	findings, _, err := parley.DiagnoseConnection(t.Context(), conn)
+	findings, _, err := operate.DiagnoseConnection(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func TestDiagnoseConnectionFindsClocksThatDiffer(t *testing.T) {
 	t.Parallel()
 	conn := fixture.Connect(t, parleytest.Database(t))
 	for _, off := range []time.Duration{-time.Minute, time.Minute} {
-		findings, _, err := parley.DiagnoseConnectionAt(t.Context(), conn, func() time.Time { return time.Now().Add(off) })
+		findings, _, err := operate.DiagnoseConnectionAt(t.Context(), conn, func() time.Time { return time.Now().Add(off) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +75,7 @@ func TestDiagnoseConnectionFindsASchemaThatDoesNotFit(t *testing.T) {
 		"update parley._p_installation set schema_version = 1000, oldest_client_version = 1000": "release-too-old",
 	} {
 		fixture.Execute(t, conn, statement)
-		findings, fits, err := parley.DiagnoseConnection(t.Context(), conn)
+		findings, fits, err := operate.DiagnoseConnection(t.Context(), conn)
 		if err != nil || fits {
 			t.Fatalf("fits %v, error %v", fits, err)
 		}
@@ -86,8 +87,8 @@ func TestRepairBringsLostGrantsBack(t *testing.T) {
 	t.Parallel()
 	conn := fixture.Connect(t, parleytest.Database(t))
 	fixture.Execute(t, conn, "revoke usage on schema parley from public")
-	find := func() []parley.Finding {
-		findings, err := parley.DiagnoseConfiguration(t.Context(), conn, "", "", "", parley.DiagnosisFilter{})
+	find := func() []operate.Finding {
+		findings, err := operate.DiagnoseConfiguration(t.Context(), conn, "", "", "", operate.DiagnosisFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,16 +107,16 @@ func TestDiagnosisOfARestoredCopyAsksWhatItIs(t *testing.T) {
 	fixture.Execute(t, original, fixture.Talk)
 	copied := fixture.Copy(t, original)
 	conn := fixture.Connect(t, copied)
-	if _, _, err := parley.DiagnoseConnection(t.Context(), conn); err != nil {
+	if _, _, err := operate.DiagnoseConnection(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	findings, err := parley.DiagnoseConfiguration(t.Context(), conn, "", "", "", parley.DiagnosisFilter{Level: parley.LevelError, Ignore: []string{"service-missing"}})
+	findings, err := operate.DiagnoseConfiguration(t.Context(), conn, "", "", "", operate.DiagnosisFilter{Level: operate.LevelError, Ignore: []string{"service-missing"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	requireCodes(t, findings, "broker-elsewhere")
 	fixture.Execute(t, conn, *findings[0].Cure)
-	requireBrokerState(t, conn, parley.BrokerEnabled)
+	fixture.RequireBrokerState(t, conn, parley.BrokerEnabled)
 }
 
 func TestCheckBrokerReportsWhatItRepairs(t *testing.T) {
@@ -123,7 +124,7 @@ func TestCheckBrokerReportsWhatItRepairs(t *testing.T) {
 	pool := parleytest.Database(t)
 	fixture.Execute(t, pool, fixture.Talk, "drop view parley_queue.asking")
 	for _, repair := range []bool{false, true} {
-		found, err := parley.CheckBroker(t.Context(), pool, repair)
+		found, err := operate.CheckBroker(t.Context(), pool, repair)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,7 @@ func TestCheckBrokerReportsWhatItRepairs(t *testing.T) {
 			t.Errorf("found %+v", found)
 		}
 	}
-	if found, err := parley.CheckBroker(t.Context(), pool, false); err != nil || len(found) != 0 {
+	if found, err := operate.CheckBroker(t.Context(), pool, false); err != nil || len(found) != 0 {
 		t.Errorf("found %+v, error %v", found, err)
 	}
 }
@@ -139,7 +140,7 @@ func TestCheckBrokerReportsWhatItRepairs(t *testing.T) {
 // Each code that can be reported is explained in docs/diagnose.md, and no other.
 func TestEveryFindingIsExplained(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("docs/diagnose.md")
+	page, err := os.ReadFile("../docs/diagnose.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,9 @@
-package parley
+package operate
 
 import (
 	"context"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
@@ -42,26 +43,26 @@ func (s QueueSettings) call(function, queue string) pgdb.Call {
 
 // CreateQueue creates a queue.
 //
-// Errors: an [Error] with number [PermissionDenied], 2714 when it exists, 9609 for a bad name, 8402 and 9613 to 9653 for settings that
+// Errors: [parley.Error] with number [parley.PermissionDenied], 2714 when it exists, 9609 for a bad name, 8402 and 9613 to 9653 for settings that
 // cannot be, 15517 when the caller may not act as the role that the procedure would run as.
-func CreateQueue(ctx context.Context, db DB, queue string, settings QueueSettings) error {
+func CreateQueue(ctx context.Context, db parley.DB, queue string, settings QueueSettings) error {
 	c := settings.call("create_queue", queue)
 	return c.Exec(ctx, db, "create queue "+queue)
 }
 
 // AlterQueue changes what is given of a queue.
 //
-// Errors: as [CreateQueue], and [QueueNotFound].
-func AlterQueue(ctx context.Context, db DB, queue string, settings QueueSettings) error {
+// Errors: as [CreateQueue], and [parley.QueueNotFound].
+func AlterQueue(ctx context.Context, db parley.DB, queue string, settings QueueSettings) error {
 	c := settings.call("alter_queue", queue)
 	return c.Exec(ctx, db, "alter queue "+queue)
 }
 
 // PauseReaders pauses the readers of a queue: the daemon starts none and delivers nothing to web addresses, and a
-// [Consumer] receives nothing. What they have received they finish. Senders go on, and so does [Receive].
+// [parley.Consumer] receives nothing. What they have received they finish. Senders go on, and so does [parley.Receive].
 //
-// Errors: an [Error] with number [QueueNotFound] or [PermissionDenied].
-func PauseReaders(ctx context.Context, db DB, queue string) error {
+// Errors: [parley.Error] with number [parley.QueueNotFound] or [parley.PermissionDenied].
+func PauseReaders(ctx context.Context, db parley.DB, queue string) error {
 	c := pgdb.Call{Function: "pause_readers"}
 	c.Give("queue", "text", queue)
 	return c.Exec(ctx, db, "pause the readers of queue "+queue)
@@ -70,13 +71,13 @@ func PauseReaders(ctx context.Context, db DB, queue string) error {
 // ResumeReaders lets the readers of a queue go on.
 //
 // Errors: as [PauseReaders].
-func ResumeReaders(ctx context.Context, db DB, queue string) error {
+func ResumeReaders(ctx context.Context, db parley.DB, queue string) error {
 	c := pgdb.Call{Function: "resume_readers"}
 	c.Give("queue", "text", queue)
 	return c.Exec(ctx, db, "resume the readers of queue "+queue)
 }
 
-// QueueQuota is how much a queue may hold before senders are refused with [QueueFull]; nil is no limit.
+// QueueQuota is how much a queue may hold before senders are refused with [parley.QueueFull]; nil is no limit.
 type QueueQuota struct {
 	Messages *int64
 	Bytes    *int64 // of their bodies
@@ -84,8 +85,8 @@ type QueueQuota struct {
 
 // SetQueueQuota sets how much a queue may hold. What it holds already stays.
 //
-// Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or 8402 for a limit below 1.
-func SetQueueQuota(ctx context.Context, db DB, queue string, quota QueueQuota) error {
+// Errors: [parley.Error] with number [parley.QueueNotFound], [parley.PermissionDenied], or 8402 for a limit below 1.
+func SetQueueQuota(ctx context.Context, db parley.DB, queue string, quota QueueQuota) error {
 	c := pgdb.Call{Function: "set_queue_quota"}
 	c.Give("queue", "text", queue)
 	pgdb.Give(&c, "messages", "bigint", quota.Messages)
@@ -96,8 +97,8 @@ func SetQueueQuota(ctx context.Context, db DB, queue string, quota QueueQuota) e
 // DropQueue drops a queue that no service uses. A simple queue that holds messages is dropped with them only where force
 // says so. It returns how many messages were dropped.
 //
-// Errors: an [Error] with number [QueueNotFound], [PermissionDenied], or [StillUsed] when a service uses it or it holds messages.
-func DropQueue(ctx context.Context, db DB, queue string, force bool) (messages int64, err error) {
+// Errors: [parley.Error] with number [parley.QueueNotFound], [parley.PermissionDenied], or [parley.StillUsed] when a service uses it or it holds messages.
+func DropQueue(ctx context.Context, db parley.DB, queue string, force bool) (messages int64, err error) {
 	err = db.QueryRow(ctx, "select parley.drop_queue(queue => $1, force => $2)", queue, force).Scan(&messages)
 	if err != nil {
 		return 0, pgdb.StatementError(err, "drop queue "+queue)
@@ -107,9 +108,9 @@ func DropQueue(ctx context.Context, db DB, queue string, force bool) (messages i
 
 // CreateService creates a service on a queue, with the contracts that it accepts as target; without any it can only begin dialogs.
 //
-// Errors: an [Error] with number [QueueNotFound], [PermissionDenied], 2714 when it exists, 8404 when a contract is named twice, 9609
+// Errors: [parley.Error] with number [parley.QueueNotFound], [parley.PermissionDenied], 2714 when it exists, 8404 when a contract is named twice, 9609
 // for a bad name, 15151 for an unknown contract.
-func CreateService(ctx context.Context, db DB, service, queue string, contracts ...string) error {
+func CreateService(ctx context.Context, db parley.DB, service, queue string, contracts ...string) error {
 	c := pgdb.Call{Function: "create_service"}
 	c.Give("name", "text", service)
 	c.Give("queue", "text", queue)
@@ -131,7 +132,7 @@ type ServiceChange struct {
 // AlterService moves a service to another queue, or changes the contracts that it accepts.
 //
 // Errors: as [CreateService], and 15151 when there is no such service, 8493 when nothing is to change.
-func AlterService(ctx context.Context, db DB, service string, change ServiceChange) error {
+func AlterService(ctx context.Context, db parley.DB, service string, change ServiceChange) error {
 	c := pgdb.Call{Function: "alter_service"}
 	c.Give("name", "text", service)
 	pgdb.Give(&c, "queue", "text", change.Queue)
@@ -147,8 +148,8 @@ func AlterService(ctx context.Context, db DB, service string, change ServiceChan
 
 // DropService drops a service with its conversations and what waits in them; their other sides get an Error.
 //
-// Errors: an [Error] with number [PermissionDenied], 3716 when a priority names it, 15151 when there is no such service.
-func DropService(ctx context.Context, db DB, service string) error {
+// Errors: [parley.Error] with number [parley.PermissionDenied], 3716 when a priority names it, 15151 when there is no such service.
+func DropService(ctx context.Context, db parley.DB, service string) error {
 	c := pgdb.Call{Function: "drop_service"}
 	c.Give("name", "text", service)
 	return c.Exec(ctx, db, "drop service "+service)

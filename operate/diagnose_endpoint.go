@@ -1,4 +1,4 @@
-package parley
+package operate
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
@@ -39,7 +40,7 @@ type ownCertificate struct {
 }
 
 // readEndpointFacts reads them; services are those of the dialog.
-func readEndpointFacts(ctx context.Context, db DB, services []string) (f endpointFacts, err error) {
+func readEndpointFacts(ctx context.Context, db parley.DB, services []string) (f endpointFacts, err error) {
 	read := func(query string, arguments []any, scan func(row pgx.CollectableRow) error) {
 		if err != nil {
 			return

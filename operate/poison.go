@@ -1,4 +1,4 @@
-package parley
+package operate
 
 import (
 	"context"
@@ -7,19 +7,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // PoisonConversation is one side of a conversation of which a message was rolled back again and again; as JSON it is a
 // stable format. When it is set aside, nothing is received from it until somebody puts it back or gives it up.
 type PoisonConversation struct {
-	ConversationHandle  UUID   `json:"conversation_handle"`
-	ConversationGroupID UUID   `json:"conversation_group_id"`
-	Queue               string `json:"queue"` // name as the statements take it
-	ServiceName         string `json:"service_name"`
-	FarService          string `json:"far_service"`
-	ServiceContractName string `json:"service_contract_name"`
-	State               string `json:"state"` // such as CO
+	ConversationHandle  parley.UUID `json:"conversation_handle"`
+	ConversationGroupID parley.UUID `json:"conversation_group_id"`
+	Queue               string      `json:"queue"` // name as the statements take it
+	ServiceName         string      `json:"service_name"`
+	FarService          string      `json:"far_service"`
+	ServiceContractName string      `json:"service_contract_name"`
+	State               string      `json:"state"` // such as CO
 
 	// The message that came back. There is none when it was taken away otherwise.
 	MessageTypeName       *string    `json:"message_type_name"`
@@ -49,7 +50,7 @@ type PoisonConversation struct {
 // PoisonFilter chooses among conversations that fail; zero values choose all that are set aside.
 type PoisonFilter struct {
 	Queue        string
-	Conversation UUID
+	Conversation parley.UUID
 	ServiceName  string
 	Contract     string
 	SQLState     string // of the last failure that was reported
@@ -65,7 +66,7 @@ type PoisonFilter struct {
 
 // ReadPoisonConversations reads the conversations that are set aside, or are failing, those of longest ago first. Only those
 // of queues that the role may receive from are among them.
-func ReadPoisonConversations(ctx context.Context, db DB, filter PoisonFilter) ([]PoisonConversation, error) {
+func ReadPoisonConversations(ctx context.Context, db parley.DB, filter PoisonFilter) ([]PoisonConversation, error) {
 	from := `(select p.*, null::integer as failures, null::integer as attempts, null::timestamptz as retry_at
 		from parley.poison_conversations as p) as c`
 	if filter.Failing {
@@ -104,8 +105,8 @@ func ReadPoisonConversations(ctx context.Context, db DB, filter PoisonFilter) ([
 // RetryPoison puts a conversation that is set aside back into its queue: all its messages, in their order, behind what
 // waits there. Its rollbacks are forgotten. It returns how many messages that are.
 //
-// Errors: an [Error] with number [ConversationNotFound] when it is not set aside, or [PermissionDenied].
-func RetryPoison(ctx context.Context, db DB, handle UUID) (int64, error) {
+// Errors: [parley.Error] with number [parley.ConversationNotFound] when it is not set aside, or [parley.PermissionDenied].
+func RetryPoison(ctx context.Context, db parley.DB, handle parley.UUID) (int64, error) {
 	var messages int64
 	if err := db.QueryRow(ctx, "select parley.retry_poison($1::uuid)", handle).Scan(&messages); err != nil {
 		return 0, pgdb.StatementError(err, "retry conversation "+handle.String())
@@ -117,24 +118,24 @@ func RetryPoison(ctx context.Context, db DB, handle UUID) (int64, error) {
 // puts the rest back as [RetryPoison] does. It returns the message.
 //
 // Errors: as [RetryPoison].
-func DiscardPoisonMessage(ctx context.Context, db DB, handle UUID) ([]Message, error) {
+func DiscardPoisonMessage(ctx context.Context, db parley.DB, handle parley.UUID) ([]parley.Message, error) {
 	return discardPoison(ctx, db, handle, "conversation_handle => $1, message_only => true")
 }
 
 // DiscardPoisonConversation ends a conversation that is set aside with an error, which the far side receives, and returns
-// the messages that waited in it. Code and description are as in [EndConversationWithError].
+// the messages that waited in it. Code and description are as in [parley.EndConversationWithError].
 //
 // Errors: as [RetryPoison].
-func DiscardPoisonConversation(ctx context.Context, db DB, handle UUID, code int32, description string) ([]Message, error) {
+func DiscardPoisonConversation(ctx context.Context, db parley.DB, handle parley.UUID, code int32, description string) ([]parley.Message, error) {
 	return discardPoison(ctx, db, handle, "conversation_handle => $1, error_code => $2, description => $3", code, description)
 }
 
-func discardPoison(ctx context.Context, db DB, handle UUID, arguments string, values ...any) ([]Message, error) {
-	rows, err := db.Query(ctx, "select "+messageColumns+" from parley.discard_poison("+arguments+")", append([]any{handle}, values...)...)
+func discardPoison(ctx context.Context, db parley.DB, handle parley.UUID, arguments string, values ...any) ([]parley.Message, error) {
+	rows, err := db.Query(ctx, "select "+pgdb.MessageColumns+" from parley.discard_poison("+arguments+")", append([]any{handle}, values...)...)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "discard conversation "+handle.String())
 	}
-	messages, err := pgx.CollectRows(rows, scanMessage)
+	messages, err := pgx.CollectRows(rows, pgx.RowToStructByPos[parley.Message])
 	if err != nil {
 		return nil, pgdb.StatementError(err, "discard conversation "+handle.String())
 	}

@@ -1,10 +1,12 @@
-package parley
+package operate
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
 )
 
 // ServiceStatus is a service; as JSON it is a stable format.
@@ -19,7 +21,7 @@ type ServiceStatus struct {
 }
 
 // ReadServices reads the services, the broker's own last.
-func ReadServices(ctx context.Context, db DB) ([]ServiceStatus, error) {
+func ReadServices(ctx context.Context, db parley.DB) ([]ServiceStatus, error) {
 	rows, err := db.Query(ctx, `
 		select s.name, s.service_id, s.service_id < 65536,
 			case q.schema_name when 'dbo' then q.name else q.schema_name || '.' || q.name end,

@@ -1,4 +1,4 @@
-package parley
+package operate
 
 import (
 	"context"
@@ -6,25 +6,26 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // TraceEvent is one moment in the life of a conversation; as JSON it is a stable format.
 type TraceEvent struct {
-	At                 *time.Time `json:"at"`
-	ConversationHandle UUID       `json:"conversation_handle"`
-	Side               string     `json:"side"`  // initiator or target
-	Event              string     `json:"event"` // such as "message waits"
-	MessageTypeName    *string    `json:"message_type_name"`
-	BodyBytes          *int32     `json:"body_bytes"`
-	Detail             *string    `json:"detail"`
+	At                 *time.Time  `json:"at"`
+	ConversationHandle parley.UUID `json:"conversation_handle"`
+	Side               string      `json:"side"`  // initiator or target
+	Event              string      `json:"event"` // such as "message waits"
+	MessageTypeName    *string     `json:"message_type_name"`
+	BodyBytes          *int32      `json:"body_bytes"`
+	Detail             *string     `json:"detail"`
 }
 
 // TraceConversation returns the life of a conversation in order, as far as the database remembers it. The conversation is
 // named by a handle, its id, or a group.
 //
-// Errors: an [Error] with number [ConversationNotFound] or [PermissionDenied].
-func TraceConversation(ctx context.Context, db DB, conversation UUID) ([]TraceEvent, error) {
+// Errors: [parley.Error] with number [parley.ConversationNotFound] or [parley.PermissionDenied].
+func TraceConversation(ctx context.Context, db parley.DB, conversation parley.UUID) ([]TraceEvent, error) {
 	rows, err := db.Query(ctx, `
 		select t.at, t.conversation_handle, t.side, t.event, t.message_type_name, t.body_bytes, t.detail
 		from parley.trace_conversation($1) as t`, conversation)
@@ -40,18 +41,18 @@ func TraceConversation(ctx context.Context, db DB, conversation UUID) ([]TraceEv
 
 // Explanation is the answer to one of the steps by which a lost message is found; as JSON it is a stable format.
 type Explanation struct {
-	Step               int32   `json:"step"`
-	ConversationHandle *UUID   `json:"conversation_handle"` // of the side that sends; nil when both are closed
-	Side               *string `json:"side"`
-	Answer             string  `json:"answer"`
-	IsFinding          bool    `json:"is_finding"` // this is what is wrong
-	Cure               *string `json:"cure"`
+	Step               int32        `json:"step"`
+	ConversationHandle *parley.UUID `json:"conversation_handle"` // of the side that sends; nil when both are closed
+	Side               *string      `json:"side"`
+	Answer             string       `json:"answer"`
+	IsFinding          bool         `json:"is_finding"` // this is what is wrong
+	Cure               *string      `json:"cure"`
 }
 
 // ExplainConversation reports where the messages of a conversation are and what keeps them there.
 //
-// Errors: an [Error] with number [ConversationNotFound] or [PermissionDenied].
-func ExplainConversation(ctx context.Context, db DB, conversation UUID) ([]Explanation, error) {
+// Errors: [parley.Error] with number [parley.ConversationNotFound] or [parley.PermissionDenied].
+func ExplainConversation(ctx context.Context, db parley.DB, conversation parley.UUID) ([]Explanation, error) {
 	rows, err := db.Query(ctx, `
 		select x.step, x.conversation_handle, x.side, x.answer, x.is_finding, x.cure
 		from parley.explain_conversation($1) as x`, conversation)

@@ -1,4 +1,4 @@
-package parley
+package operate
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/internal/trusted"
 )
@@ -50,8 +51,8 @@ type DiagnosisFilter struct {
 // DiagnoseConfiguration finds what is wrong with definitions: with all of them, or with what a dialog between two
 // services needs. Either service and the contract may be "".
 //
-// Errors: an [Error] with number 15151 for others than administrators.
-func DiagnoseConfiguration(ctx context.Context, db DB, fromService, toService, contract string, filter DiagnosisFilter) ([]Finding, error) {
+// Errors: [parley.Error] with number 15151 for others than administrators.
+func DiagnoseConfiguration(ctx context.Context, db parley.DB, fromService, toService, contract string, filter DiagnosisFilter) ([]Finding, error) {
 	rows, err := db.Query(ctx, `
 		select f.code, f.level, f.part, f.object_kind, f.object_name, f.cause, f.since, f.cure, f.error_number
 		from parley.diagnose_configuration(
@@ -83,9 +84,9 @@ func cureThere(cure *string, database string) *string {
 // compared is a finding of [PartProblem]. What is found in the far database says so in its cause, and what is to be done there
 // in its cure. Empty names and the contract are as in [DiagnoseConfiguration].
 //
-// Errors: an [Error] with number 15151 for others than administrators of either; [ErrUntrustedSchema] and [ErrNotInstalled]
+// Errors: [parley.Error] with number 15151 for others than administrators of either; [parley.ErrUntrustedSchema] and [parley.ErrNotInstalled]
 // of the far database.
-func DiagnoseDialog(ctx context.Context, near, far DB, fromService, toService, contract string, filter DiagnosisFilter) ([]Finding, error) {
+func DiagnoseDialog(ctx context.Context, near, far parley.DB, fromService, toService, contract string, filter DiagnosisFilter) ([]Finding, error) {
 	if err := trusted.Require(ctx, far, trusted.ToUse); err != nil {
 		return nil, fmt.Errorf("the far database: %w", err)
 	}
@@ -135,7 +136,7 @@ func DiagnoseDialog(ctx context.Context, near, far DB, fromService, toService, c
 
 // dialogSide is what one of two databases says of a dialog between them.
 type dialogSide struct {
-	db       DB
+	db       parley.DB
 	findings []Finding
 	services []string // of the two, those that are here
 	contract string
@@ -179,8 +180,8 @@ func contractDiffers(contract, near, far string) Finding {
 // conversation (its handle, id or group) only what concerns it. Patience is for how long things may last before they are
 // findings; nil means what is usual for each.
 //
-// Errors: an [Error] with number 15151 for others than administrators, or [ConversationNotFound].
-func DiagnoseRuntime(ctx context.Context, db DB, conversation *UUID, patience *time.Duration, filter DiagnosisFilter) ([]Finding, error) {
+// Errors: [parley.Error] with number 15151 for others than administrators, or [parley.ConversationNotFound].
+func DiagnoseRuntime(ctx context.Context, db parley.DB, conversation *parley.UUID, patience *time.Duration, filter DiagnosisFilter) ([]Finding, error) {
 	var secs *float64
 	if patience != nil {
 		s := patience.Seconds()
@@ -200,7 +201,7 @@ func DiagnoseRuntime(ctx context.Context, db DB, conversation *UUID, patience *t
 //
 // Errors: as [DiagnoseRuntime].
 func DiagnoseConversation(
-	ctx context.Context, db DB, conversation UUID, patience *time.Duration, filter DiagnosisFilter,
+	ctx context.Context, db parley.DB, conversation parley.UUID, patience *time.Duration, filter DiagnosisFilter,
 ) ([]Finding, error) {
 	findings, err := DiagnoseRuntime(ctx, db, &conversation, patience, filter)
 	if err != nil {
@@ -252,8 +253,8 @@ type Inconsistency struct {
 // CheckBroker checks that everything in the broker refers to something that exists, and repairs what does not when it is
 // asked to. It reads every row there is.
 //
-// Errors: an [Error] with number 15151 for others than administrators.
-func CheckBroker(ctx context.Context, db DB, repair bool) ([]Inconsistency, error) {
+// Errors: [parley.Error] with number 15151 for others than administrators.
+func CheckBroker(ctx context.Context, db parley.DB, repair bool) ([]Inconsistency, error) {
 	rows, err := db.Query(ctx, `
 		select c.error_number, c.object_kind, c.object_name, c.finding, c.repair_number, c.repaired
 		from parley.check_broker(repair => $1) as c

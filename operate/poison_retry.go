@@ -1,4 +1,4 @@
-package parley
+package operate
 
 import (
 	"context"
@@ -8,21 +8,22 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // RetriedPoison is a conversation that was put back; as JSON it is a stable format.
 type RetriedPoison struct {
-	ConversationHandle UUID  `json:"conversation_handle"`
-	Messages           int64 `json:"messages"`
+	ConversationHandle parley.UUID `json:"conversation_handle"`
+	Messages           int64       `json:"messages"`
 }
 
 // RetryMatchingPoison puts conversations that are set aside and match a filter back into their queues, the oldest first, as many as
 // filter.Limit (0 means all), in one transaction. Those that somebody holds are passed over.
 //
-// Errors: an [Error] with number [QueueNotFound] or [PermissionDenied].
-func RetryMatchingPoison(ctx context.Context, db DB, filter PoisonFilter) ([]RetriedPoison, error) {
+// Errors: [parley.Error] with number [parley.QueueNotFound] or [parley.PermissionDenied].
+func RetryMatchingPoison(ctx context.Context, db parley.DB, filter PoisonFilter) ([]RetriedPoison, error) {
 	if filter.Failing || !filter.Conversation.IsZero() {
 		return nil, errors.New("retry poison: the filter names a conversation or those that only fail")
 	}
@@ -51,7 +52,7 @@ const retriesAtOnce = 100
 // filter.Limit bounds how many in all. It calls report, unless that is nil, after each transaction, and returns how many
 // conversations were put back until then also when it fails or ctx ends.
 func RetryPoisonAtRate(
-	ctx context.Context, db DB, filter PoisonFilter, perSecond float64, report func([]RetriedPoison),
+	ctx context.Context, db parley.DB, filter PoisonFilter, perSecond float64, report func([]RetriedPoison),
 ) (conversations int, err error) {
 	if perSecond < 0 {
 		return 0, fmt.Errorf("retry poison: a rate of %v a second", perSecond)
