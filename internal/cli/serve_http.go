@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/metrics"
+	"github.com/parley-broker/parley/internal/telemetry"
 )
 
 // exportTimeout is how long the last metrics and spans may take when the daemon stops.
@@ -24,7 +25,8 @@ type observing struct {
 	logger  *slog.Logger
 
 	metrics  *metrics.Metrics
-	export   *metrics.Export
+	registry *telemetry.Registry
+	export   *telemetry.Export
 	listener net.Listener
 	names    []string // of the databases
 }
@@ -36,12 +38,16 @@ func (o *observing) addFlags(cmd *cobra.Command) {
 
 // Prepare makes the metrics, and listens where --http says. OTEL_EXPORTER_OTLP_ENDPOINT asks to export them too.
 func (o *observing) Prepare(ctx context.Context) (err error) {
-	o.export, err = metrics.NewExport(ctx, parley.Release)
+	o.export, err = telemetry.NewExport(ctx, parley.Release)
 	if err != nil {
 		return err
 	}
 	o.metrics = metrics.New(metrics.Config{Tracer: o.export.Tracer(), Logger: o.logger})
-	if err := o.export.ExportMetrics(ctx, o.metrics); err != nil {
+	o.registry = telemetry.NewRegistry()
+	if err := o.registry.Register(o.metrics.Source()); err != nil {
+		return err
+	}
+	if err := o.export.ExportMetrics(ctx, o.registry); err != nil {
 		return err
 	}
 	if o.address == "" {
@@ -60,7 +66,7 @@ func (o *observing) Run(ctx context.Context) error {
 	if o.listener == nil {
 		return nil
 	}
-	return o.metrics.Serve(ctx, o.listener)
+	return o.registry.Serve(ctx, o.listener)
 }
 
 // database makes the metrics of a database, and lets the connections to it count their statements.

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/broker/metrics"
+	"github.com/parley-broker/parley/internal/telemetry"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 // fixture is a daemon's metrics over a database of their own.
 type fixture struct {
 	*testing.T
-	metrics  *metrics.Metrics
+	registry *telemetry.Registry
 	database *metrics.Database
 	pool     *pgxpool.Pool
 	server   *httptest.Server
@@ -44,12 +45,23 @@ func newFixture(t *testing.T, config metrics.Config) *fixture {
 	database := m.Database("orders")
 	pool := traced(t, parleytest.Database(t), database)
 	database.Attach(pool)
-	return &fixture{t, m, database, pool, serve(t, m)}
+	registry := registered(t, m)
+	return &fixture{t, registry, database, pool, serve(t, registry)}
 }
 
-func serve(t *testing.T, m *metrics.Metrics) *httptest.Server {
+// registered gives a registry that has figures of a broker alone.
+func registered(t *testing.T, m *metrics.Metrics) *telemetry.Registry {
 	t.Helper()
-	server := httptest.NewServer(m.Handler())
+	registry := telemetry.NewRegistry()
+	if err := registry.Register(m.Source()); err != nil {
+		t.Fatal(err)
+	}
+	return registry
+}
+
+func serve(t *testing.T, registry *telemetry.Registry) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(registry.Handler())
 	t.Cleanup(server.Close)
 	return server
 }

@@ -2,15 +2,14 @@ package metrics
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/parley-broker/parley/internal/telemetry"
 )
 
 const (
@@ -34,14 +33,13 @@ type Config struct {
 
 // Metrics holds the figures of all databases of a daemon.
 type Metrics struct {
-	config   Config
-	registry *prometheus.Registry
+	config Config
 
 	mu        sync.Mutex
 	databases []*Database
 }
 
-// New makes the registry of a daemon, with the figures of its process.
+// New makes the figures of a daemon.
 func New(config Config) *Metrics {
 	if config.MaxQueues <= 0 {
 		config.MaxQueues = defaultMaxQueues
@@ -52,21 +50,12 @@ func New(config Config) *Metrics {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	m := &Metrics{config: config, registry: prometheus.NewRegistry()}
-	m.registry.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{metrics: m},
-	)
-	return m
+	return &Metrics{config: config}
 }
 
-// Register adds what another part of the daemon measures.
-func (m *Metrics) Register(c prometheus.Collector) error {
-	if err := m.registry.Register(c); err != nil {
-		return fmt.Errorf("register metrics: %w", err)
-	}
-	return nil
+// Source is how they are shown.
+func (m *Metrics) Source() telemetry.Source {
+	return telemetry.Source{Collector: &collector{metrics: m}, Refresh: m.refresh, Ready: m.ready}
 }
 
 // Database adds a database under the name that its figures carry. Make it before the pool, because it is the Tracer of

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/parley-broker/parley/internal/broker/metrics"
+	"github.com/parley-broker/parley/internal/telemetry"
 )
 
 // collected is what an OpenTelemetry collector was sent, by path.
@@ -55,13 +56,13 @@ func TestMetricsAndSpansAreExportedWhereTheEnvironmentStates(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "our broker")
 
 	ctx := context.WithoutCancel(t.Context())
-	export, err := metrics.NewExport(ctx, "1.2.3")
+	export, err := telemetry.NewExport(ctx, "1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := newFixture(t, metrics.Config{Tracer: export.Tracer()})
 	b.services()
-	if err := export.ExportMetrics(ctx, b.metrics); err != nil {
+	if err := export.ExportMetrics(ctx, b.registry); err != nil {
 		t.Fatal(err)
 	}
 	b.database.ReaderStarted(b.queue("pong"))
@@ -94,14 +95,13 @@ func TestNothingIsExportedUnlessTheEnvironmentStatesIt(t *testing.T) {
 			for name, value := range environment {
 				t.Setenv(name, value)
 			}
-			export, err := metrics.NewExport(t.Context(), "")
+			export, err := telemetry.NewExport(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, span := export.Tracer().Start(t.Context(), "nothing")
 			span.End()
-			m := metrics.New(metrics.Config{})
-			if err := errors.Join(export.ExportMetrics(t.Context(), m), export.Shutdown(t.Context())); err != nil {
+			if err := errors.Join(export.ExportMetrics(t.Context(), telemetry.NewRegistry()), export.Shutdown(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 			if len(got.bodies) > 0 || span.IsRecording() {
@@ -114,7 +114,7 @@ func TestNothingIsExportedUnlessTheEnvironmentStatesIt(t *testing.T) {
 func TestAnotherProtocolIsRefused(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-	if _, err := metrics.NewExport(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "http/protobuf") {
+	if _, err := telemetry.NewExport(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "http/protobuf") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -2,57 +2,35 @@ package metrics
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/telemetry"
 )
 
 // readyTimeout bounds the check of a database: a request for readiness waits a few seconds at most.
 const readyTimeout = 2 * time.Second
 
-// Readiness is the part of /readyz about one database; as JSON it is a stable format.
-type Readiness struct {
-	Database      string `json:"database"`
-	Ready         bool   `json:"ready"`
-	Role          string `json:"role"` // "leader" or "standby"
-	SchemaVersion int    `json:"schema_version"`
-	BrokerState   string `json:"broker_state"`     // as in [parley.Broker]; empty when it could not be asked
-	Reason        string `json:"reason,omitempty"` // why it is not ready
-}
-
-// ready answers 200 when every database can be worked with, and 503 otherwise.
-func (m *Metrics) ready(w http.ResponseWriter, r *http.Request) {
+// ready checks whether each database can be worked with.
+func (m *Metrics) ready(ctx context.Context) []telemetry.Readiness {
 	databases := m.all()
-	answers := make([]Readiness, len(databases))
+	answers := make([]telemetry.Readiness, len(databases))
 	var checking sync.WaitGroup
 	for i, d := range databases {
-		checking.Go(func() { answers[i] = d.readiness(r.Context()) })
+		checking.Go(func() { answers[i] = d.readiness(ctx) })
 	}
 	checking.Wait()
-	isReady := len(answers) > 0
-	for _, a := range answers {
-		isReady = isReady && a.Ready
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if !isReady {
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}
-	_ = json.NewEncoder(w).Encode(struct {
-		Ready     bool        `json:"ready"`
-		Databases []Readiness `json:"databases"`
-	}{isReady, answers})
+	return answers
 }
 
-func (d *Database) readiness(ctx context.Context) Readiness {
+func (d *Database) readiness(ctx context.Context) telemetry.Readiness {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	d.mu.Lock()
-	answer := Readiness{Database: d.name, Role: "standby"}
+	answer := telemetry.Readiness{Database: d.name, Role: "standby"}
 	if d.leads {
 		answer.Role = "leader"
 	}

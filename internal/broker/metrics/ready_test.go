@@ -14,12 +14,13 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/metrics"
+	"github.com/parley-broker/parley/internal/telemetry"
 	"github.com/parley-broker/parley/parleytest"
 )
 
 type readiness struct {
-	Ready     bool                `json:"ready"`
-	Databases []metrics.Readiness `json:"databases"`
+	Ready     bool                  `json:"ready"`
+	Databases []telemetry.Readiness `json:"databases"`
 }
 
 func (b *fixture) ready() (answer readiness) {
@@ -142,7 +143,7 @@ func TestADatabaseWithoutBrokerIsNotReady(t *testing.T) {
 	m := metrics.New(metrics.Config{})
 	d := m.Database("orders")
 	d.Attach(parleytest.EmptyDatabase(t))
-	b := &fixture{T: t, metrics: m, database: d, server: serve(t, m)}
+	b := &fixture{T: t, database: d, server: serve(t, registered(t, m))}
 	answer := b.ready()
 	if answer.Ready || !strings.Contains(answer.Databases[0].Reason, "parley install") {
 		t.Errorf("it says %+v", answer)
@@ -152,7 +153,7 @@ func TestADatabaseWithoutBrokerIsNotReady(t *testing.T) {
 func TestADaemonWithoutDatabasesIsNotReady(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(metrics.Config{})
-	b := &fixture{T: t, metrics: m, server: serve(t, m)}
+	b := &fixture{T: t, server: serve(t, registered(t, m))}
 	if answer := b.ready(); answer.Ready {
 		t.Errorf("it says %+v", answer)
 	}
@@ -171,7 +172,7 @@ func TestServingEndsWithItsContext(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- metrics.New(metrics.Config{}).Serve(ctx, listener) }()
+	go func() { ended <- telemetry.NewRegistry().Serve(ctx, listener) }()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/healthz", http.NoBody)
 	if err != nil {
 		t.Fatal(err)

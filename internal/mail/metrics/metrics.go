@@ -2,47 +2,27 @@ package metrics
 
 import (
 	"context"
-	"fmt"
-	"net"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/parley-broker/parley/internal/httpserver"
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
 // readTimeout bounds the reading of what the database knows.
 const readTimeout = 5 * time.Second
 
-// Figure is a counter as operators know it: its object, such as Queues, its name, and of which of several it is.
-type Figure struct {
-	Object, Counter, Instance string
-	Value                     float64
-	IsTotal                   bool // it only grows
-	// Histogram is how values are spread, of which Value is then the count.
-	Histogram *Histogram
-}
-
-// Histogram is how many values were at most each of some bounds, and their sum.
-type Histogram struct {
-	Buckets map[float64]uint64
-	Sum     float64
-}
-
 // Collector reports the figures of a daemon.
 type Collector struct {
-	read   func(ctx context.Context) ([]Figure, error)
+	read   func(ctx context.Context) ([]mailstore.Counter, error)
 	labels prometheus.Labels
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
 
 // New gives a collector of the figures that a function reads; what it gives beside an error is reported too. database is a label of all.
-func New(database string, read func(ctx context.Context) ([]Figure, error)) *Collector {
+func New(database string, read func(ctx context.Context) ([]mailstore.Counter, error)) *Collector {
 	return &Collector{read: read, labels: prometheus.Labels{"database": database}}
 }
 
@@ -76,7 +56,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 }
 
 // name is that of a family: Queues, Retry Remote Delivery Queue Length becomes parley_mail_queues_retry_remote_delivery_queue_length.
-func name(f Figure) string {
+func name(f mailstore.Counter) string {
 	written := "parley_mail_" + snake(f.Object) + "_" + snake(f.Counter)
 	if f.IsTotal && f.Histogram == nil && !strings.HasSuffix(written, "_total") {
 		written += "_total"
@@ -89,25 +69,4 @@ func snake(words string) string {
 	words = strings.ReplaceAll(words, "/sec", " per second")
 	isBetween := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }
 	return strings.Join(strings.FieldsFunc(strings.ToLower(words), isBetween), "_")
-}
-
-// Handler answers /metrics, with the figures of the process beside those of the collector, and /healthz.
-func (c *Collector) Handler() http.Handler {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = fmt.Fprintln(w, "alive")
-	})
-	return mux
-}
-
-// Serve answers on a listener until ctx ends.
-func (c *Collector) Serve(ctx context.Context, listener net.Listener) error {
-	if err := httpserver.Serve(ctx, listener, c.Handler()); err != nil {
-		return fmt.Errorf("serve the metrics of mail: %w", err)
-	}
-	return nil
 }

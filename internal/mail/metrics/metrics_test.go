@@ -9,23 +9,29 @@ import (
 	"testing"
 
 	"github.com/parley-broker/parley/internal/mail/metrics"
+	mailstore "github.com/parley-broker/parley/internal/store/mail"
+	"github.com/parley-broker/parley/internal/telemetry"
 )
 
 func TestCountersKeepTheirNames(t *testing.T) {
 	t.Parallel()
 	failure := error(nil)
-	c := metrics.New("shop", func(context.Context) ([]metrics.Figure, error) {
-		return []metrics.Figure{
+	c := metrics.New("shop", func(context.Context) ([]mailstore.Counter, error) {
+		return []mailstore.Counter{
 			{Object: "Queues", Counter: "Retry Non-Smtp Delivery Queue Length", Value: 3},
 			{Object: "Queues", Counter: "Items Queued For Delivery/sec", Value: 0.5},
 			{Object: "SMTP Receive", Counter: "Connections Total", Value: 7, IsTotal: true},
 			{Object: "Back Pressure", Counter: "Transitions", Instance: "data volume", Value: 2, IsTotal: true},
 		}, failure
 	})
+	registry := telemetry.NewRegistry()
+	if err := registry.Register(telemetry.Source{Collector: c}); err != nil {
+		t.Fatal(err)
+	}
 	get := func(path string) string {
 		t.Helper()
 		w := httptest.NewRecorder()
-		c.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		registry.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 		if w.Code != http.StatusOK {
 			t.Errorf("%s gives %d", path, w.Code)
 		}

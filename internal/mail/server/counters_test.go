@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"testing/fstest"
 
 	"github.com/parley-broker/parley/internal/mail/metrics"
+	"github.com/parley-broker/parley/internal/telemetry"
 )
 
 // machine is one that has everything that is counted.
@@ -31,19 +31,12 @@ var machine = fstest.MapFS{
 // scrape gives the figures by name and instance, as a monitoring system reads them.
 func (g *governed) scrape() map[string]float64 {
 	g.Helper()
-	collector := metrics.New("shop", func(ctx context.Context) ([]metrics.Figure, error) {
-		counters, err := g.server.Counters(ctx)
-		figures := make([]metrics.Figure, len(counters))
-		for i, c := range counters {
-			figures[i] = metrics.Figure{Object: c.Object, Counter: c.Counter, Instance: c.Instance, Value: c.Value, IsTotal: c.IsTotal}
-			if c.Histogram != nil {
-				figures[i].Histogram = &metrics.Histogram{Buckets: c.Histogram.Buckets, Sum: c.Histogram.Sum}
-			}
-		}
-		return figures, err
-	})
+	registry := telemetry.NewRegistry()
+	if err := registry.Register(telemetry.Source{Collector: metrics.New("shop", g.server.Counters)}); err != nil {
+		g.Fatal(err)
+	}
 	w := httptest.NewRecorder()
-	collector.Handler().ServeHTTP(w, httptest.NewRequestWithContext(g.Context(), http.MethodGet, "/metrics", nil))
+	registry.Handler().ServeHTTP(w, httptest.NewRequestWithContext(g.Context(), http.MethodGet, "/metrics", nil))
 	figures := make(map[string]float64)
 	for _, found := range regexp.MustCompile(`(?m)^(parley_mail_\w+)\{database="shop"(?:,name="([^"]*)")?\} (\S+)$`).FindAllStringSubmatch(w.Body.String(), -1) {
 		value, err := strconv.ParseFloat(found[3], 64)

@@ -1,9 +1,9 @@
-// Package httpserver serves an HTTP handler on a listener for as long as a daemon runs.
-package httpserver
+package telemetry
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"time"
@@ -13,13 +13,13 @@ import (
 const shutdownTimeout = 2 * time.Second
 
 // Serve answers on a listener until ctx ends, which is no error.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+func (r *Registry) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{Handler: r.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	select {
 	case err := <-ended:
-		return err
+		return fmt.Errorf("serve metrics: %w", err)
 	case <-ctx.Done():
 	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
@@ -28,7 +28,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 		_ = server.Close()
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		return err
+		return fmt.Errorf("serve metrics: %w", err)
 	}
 	return nil
 }

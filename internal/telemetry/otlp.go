@@ -1,4 +1,4 @@
-package metrics
+package telemetry
 
 import (
 	"context"
@@ -73,7 +73,7 @@ func (e *Export) Tracer() trace.Tracer {
 }
 
 // ExportMetrics exports what /metrics shows, at intervals, until Shutdown. Call it once.
-func (e *Export) ExportMetrics(ctx context.Context, m *Metrics) error {
+func (e *Export) ExportMetrics(ctx context.Context, r *Registry) error {
 	if !isExported("METRICS") {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (e *Export) ExportMetrics(ctx context.Context, m *Metrics) error {
 	if err != nil {
 		return fmt.Errorf("export metrics: %w", err)
 	}
-	refreshed := producer{m, bridge.NewMetricProducer(bridge.WithGatherer(m.registry))}
+	refreshed := producer{r, bridge.NewMetricProducer(bridge.WithGatherer(r.registry))}
 	reader := sdkmetric.NewPeriodicReader(exporter, sdkmetric.WithProducer(refreshed))
 	e.metrics = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(e.resource))
 	return nil
@@ -89,13 +89,13 @@ func (e *Export) ExportMetrics(ctx context.Context, m *Metrics) error {
 
 // producer gives what /metrics shows to the reader that exports it.
 type producer struct {
-	metrics *Metrics
-	bridge  sdkmetric.Producer
+	registry *Registry
+	bridge   sdkmetric.Producer
 }
 
 // Produce reads the figures anew, if they are old.
 func (p producer) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) {
-	p.metrics.refresh(ctx)
+	p.registry.refresh(ctx)
 	scopes, err := p.bridge.Produce(ctx)
 	if err != nil {
 		return scopes, fmt.Errorf("gather metrics: %w", err)
