@@ -9,38 +9,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-broker/parley/internal/daemon"
-	mailmetrics "github.com/parley-broker/parley/internal/mail/metrics"
-	"github.com/parley-broker/parley/internal/pgdb"
-	"github.com/parley-broker/parley/internal/postgres"
+	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	"github.com/parley-broker/parley/internal/daemon/compose"
 )
 
-// serving is what the daemon was asked to do; each file serve_*.go adds what it needs.
+// serving is what the command line asks the daemon for.
 type serving struct {
-	dsns        []string
-	listenDSNs  []string
-	procedures  []string
-	ramp        time.Duration
-	graceTime   time.Duration
-	sessionsMax int
-	logLevel    string
-	logFormat   string
-	observing   observing
-	external    external
-	network     network
-	mail        servedMail
-	servesMail  bool
+	*compose.Daemon
 
-	logger      *slog.Logger
-	connections *pgdb.ConnectionLimit // of all parts together
+	advertised advertised
+	masterKey  masterKeyFlag
+	logLevel   string
+	logFormat  string
 }
 
-func newServeCommand(a *app) *cobra.Command {
-	s := &serving{connections: pgdb.NewConnectionLimit()}
-	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Run the daemon: start readers while messages wait, fire timers",
-		Long: `Run the daemon for one or more databases until Ctrl-C or SIGTERM: queues with activation on get readers while
+const serveLong = `Run the daemon for one or more databases until Ctrl-C or SIGTERM: queues with activation on get readers while
 messages wait in them, timers fire and lifetimes end on time.
 
 Any number of daemons may serve one database: one leads, and another takes over at once when it stops, within seconds when
@@ -55,47 +38,54 @@ A database may be reached through a pooler in transaction mode. Then --listen-ds
 for one connection on which the daemon is notified; without it the daemon scans for messages ten times a second.
 
 Queues may name programs and web addresses to be read by. The daemon starts and calls only what --allow-program and
---allow-webhook allow: without them none.`,
-		Example: `  parley serve --dsn postgres://daemon@db1/shop
+--allow-webhook allow: without them none.
+
+With --mail it runs mail transport too; parley mail serve is the same for a daemon of mail alone, and has the flags --mail-... without mail-.`
+
+func newServeCommand(a *app) *cobra.Command {
+	cmd := a.serveCommand(false)
+	cmd.Short = "Run the daemon: start readers while messages wait, fire timers"
+	cmd.Long = serveLong
+	cmd.Example = `  parley serve --dsn postgres://daemon@db1/shop
   parley serve --dsn postgres://daemon@db1/shop --dsn postgres://daemon@db2/stock --log-format json
   parley serve --dsn postgres://daemon@db1/shop --listen :4022
-  parley serve --dsn postgres://daemon@pooler:6432/shop --listen-dsn postgres://daemon@db1/shop`,
+  parley serve --dsn postgres://daemon@pooler:6432/shop --listen-dsn postgres://daemon@db1/shop`
+	return cmd
+}
+
+// serveCommand is parley serve, and with other defaults, and shorter names of the flags of mail, parley mail serve.
+func (a *app) serveCommand(mailAlone bool) *cobra.Command {
+	s := &serving{Daemon: compose.New()}
+	cmd := &cobra.Command{
+		Use:  "serve",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.serve(cmd.Context(), s)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&s.dsns, "dsn", nil,
+	flags.BoolVar(&s.Broker, "broker", !mailAlone, "run the broker: activation, timers, dialogs")
+	flags.BoolVar(&s.ServesMail, "mail", mailAlone, "run mail transport, for each database")
+	flags.StringArrayVar(&s.DSNs, "dsn", nil,
 		"database to serve, may be given several times (default PARLEY_DSN, then DATABASE_URL, then a private PostgreSQL)")
-	flags.StringArrayVar(&s.listenDSNs, "listen-dsn", nil,
+	flags.StringArrayVar(&s.ListenDSNs, "listen-dsn", nil,
 		"how to reach the database without a pooler, for notifications; one for each --dsn, in their order, empty for none")
-	flags.StringArrayVar(&s.procedures, "procedure-dsn", nil,
+	flags.StringArrayVar(&s.ProcedureDSNs, "procedure-dsn", nil,
 		"how procedures connect, with rights of their own; {role} stands for the role of each; one for each --dsn, empty for none")
-	flags.DurationVar(&s.ramp, "ramp", 0, "time between two further readers of a queue; Service Broker waits 5s, here all start at once")
-	flags.DurationVar(&s.graceTime, "grace-time", 10*time.Second, "how long readers may go on after the daemon was asked to stop")
-	flags.IntVar(&s.sessionsMax, "sessions", 50, "sessions that run procedures at once, for each database")
-	s.observing.addFlags(cmd)
-	s.external.addFlags(cmd)
-	s.network.addFlags(cmd)
-	flags.BoolVar(&s.servesMail, "mail", false, "run mail transport too, for each database: see parley mail serve")
-	s.mail.addFlags(cmd, "mail-")
+	flags.DurationVar(&s.Ramp, "ramp", 0, "time between two further readers of a queue; Service Broker waits 5s, here all start at once")
+	flags.DurationVar(&s.GraceTime, "grace-time", 10*time.Second, "how long readers may go on after the daemon was asked to stop")
+	flags.IntVar(&s.SessionsMax, "sessions", 50, "sessions that run procedures at once, for each database")
+	flags.StringVar(&s.HTTP, "http", "", "address for /metrics, /healthz and /readyz, such as 127.0.0.1:9187 (default: none)")
 	flags.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error; debug reports each reader")
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
-	return cmd
-}
-
-// validate finds what cannot be meant.
-func (s *serving) validate() error {
-	switch {
-	case len(s.listenDSNs) > 0 && len(s.listenDSNs) != max(1, len(s.dsns)):
-		return usagef("give one --listen-dsn for each --dsn, or none; an empty one is none for that database")
-	case len(s.procedures) > 0 && len(s.procedures) != max(1, len(s.dsns)):
-		return usagef("give one --procedure-dsn for each --dsn, or none; an empty one is none for that database")
-	case s.ramp < 0 || s.graceTime <= 0 || s.sessionsMax < 1:
-		return usagef("--ramp must not be negative, --grace-time and --sessions must be positive")
+	s.addExternalFlags(cmd)
+	s.addNetworkFlags(cmd)
+	if mailAlone {
+		s.addMailFlags(cmd, "")
+	} else {
+		s.addMailFlags(cmd, "mail-")
 	}
-	return errors.Join(s.external.validate(len(s.dsns)), s.network.validate(), s.mail.validate())
+	return cmd
 }
 
 // openLog makes the log, which is what the daemon writes to standard error.
@@ -107,9 +97,9 @@ func (a *app) openLog(s *serving) error {
 	options := &slog.HandlerOptions{Level: level}
 	switch strings.ToLower(s.logFormat) {
 	case "text":
-		s.logger = slog.New(slog.NewTextHandler(a.stderr, options))
+		s.Logger = slog.New(slog.NewTextHandler(a.stderr, options))
 	case "json":
-		s.logger = slog.New(slog.NewJSONHandler(a.stderr, options))
+		s.Logger = slog.New(slog.NewJSONHandler(a.stderr, options))
 	default:
 		return usagef("unknown --log-format %q: use text or json", s.logFormat)
 	}
@@ -118,57 +108,22 @@ func (a *app) openLog(s *serving) error {
 
 // serve runs everything that the daemon does until ctx ends.
 func (a *app) serve(ctx context.Context, s *serving) error {
-	if err := errors.Join(s.validate(), a.openLog(s)); err != nil {
+	s.Network.Advertised = s.advertised.route()
+	s.Network.NamesMasterKey = s.masterKey.path != ""
+	s.Network.MasterKeys = func() (*dialogsecurity.MasterKeys, error) { return s.masterKey.openIn(s.Network.Identity) }
+	if err := errors.Join(s.advertised.validate(), s.Validate()); err != nil {
+		return usageError{err}
+	}
+	if err := a.openLog(s); err != nil {
 		return err
 	}
-	if len(s.dsns) == 0 {
+	if len(s.DSNs) == 0 {
 		dsn, err := a.resolveDSN(ctx)
 		if err != nil {
 			return err
 		}
-		s.dsns = []string{dsn}
+		s.DSNs = []string{dsn}
 	}
-	err := daemon.Run(ctx, a.parts(s), func() {
-		s.logger.Info("the daemon runs", "databases", len(s.dsns))
-		s.reportToSystemd(ctx)
-	})
-	s.logger.Info("the daemon has stopped")
-	return err
+	s.Private = a.private.server
+	return s.Run(ctx)
 }
-
-// parts gives what the daemon consists of. What a part needs stands before it.
-func (a *app) parts(s *serving) []daemon.Part {
-	s.observing.logger, s.network.logger = s.logger, s.logger
-	parts := []daemon.Part{&s.observing}
-	if a.private.server != nil {
-		parts = append(parts, supervisor{Server: a.private.server})
-	}
-	for number := range s.dsns {
-		database := &servedDatabase{serving: s, number: number}
-		s.network.databases = append(s.network.databases, database)
-		parts = append(parts, database)
-	}
-	parts = append(parts, &s.network)
-	for _, database := range s.network.databases {
-		parts = append(parts, &databaseLeader{servedDatabase: database})
-	}
-	if s.servesMail {
-		for _, dsn := range s.dsns {
-			mail := s.mail
-			mail.dsn, mail.name, mail.config.Logger = dsn, "parley serve --mail", s.logger
-			mail.connections = s.connections
-			mail.added = func(c *mailmetrics.Collector) error { return s.observing.metrics.Register(c) }
-			parts = append(parts, &mail)
-		}
-	}
-	return parts
-}
-
-// supervisor starts the private server again when it has crashed.
-type supervisor struct {
-	daemon.Simple
-	*postgres.Server
-}
-
-// Run supervises the server until ctx ends.
-func (s supervisor) Run(ctx context.Context) error { return s.Supervise(ctx) }

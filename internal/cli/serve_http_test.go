@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -140,33 +136,4 @@ func await(t *testing.T, url string, status int) string {
 		case <-tick.C:
 		}
 	}
-}
-
-// The environment is the process's, so this test runs alone.
-func TestServeNotifiesTheServiceManagerWhenItIsReady(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "notify")
-	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = socket.Close() }()
-	t.Setenv("NOTIFY_SOCKET", path)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	s := &serving{connections: pgdb.NewConnectionLimit(), logger: slog.New(slog.DiscardHandler)}
-	s.reportToSystemd(ctx)
-	expect := func(want string) {
-		t.Helper()
-		buffer := make([]byte, 100)
-		if err := socket.SetReadDeadline(time.Now().Add(parleytest.Patience)); err != nil {
-			t.Fatal(err)
-		}
-		n, err := socket.Read(buffer)
-		if err != nil || string(buffer[:n]) != want {
-			t.Errorf("it received %q, %v", buffer[:n], err)
-		}
-	}
-	expect("READY=1")
-	stop()
-	expect("STOPPING=1")
 }

@@ -1,21 +1,54 @@
 package telemetry
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/parley-broker/parley"
 )
 
 // Readiness is the part of /readyz about one database; as JSON it is a stable format.
 type Readiness struct {
 	Database      string `json:"database"`
 	Ready         bool   `json:"ready"`
-	Role          string `json:"role"` // "leader" or "standby"
+	Role          string `json:"role"` // "leader", "standby", or "mail" where mail transport alone runs
 	SchemaVersion int    `json:"schema_version"`
-	BrokerState   string `json:"broker_state"`     // as in parley.Broker; empty when it could not be asked
+	BrokerState   string `json:"broker_state"`     // as in [parley.Broker]; empty when it could not be asked
 	Reason        string `json:"reason,omitempty"` // why it is not ready
+}
+
+// readyTimeout bounds the check of a database: a request for readiness waits a few seconds at most.
+const readyTimeout = 2 * time.Second
+
+// Check asks a database for its broker, as every program does that works for it. pool is nil before it is connected.
+func Check(ctx context.Context, pool *pgxpool.Pool, database, role string) Readiness {
+	answer := Readiness{Database: database, Role: role}
+	if pool == nil {
+		answer.Reason = "not connected yet"
+		return answer
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	broker, err := parley.Attach(ctx, pool)
+	answer.SchemaVersion, answer.BrokerState = broker.SchemaVersion, broker.State
+	switch {
+	case errors.Is(err, parley.ErrNotInstalled):
+		answer.Reason = err.Error() + ": run parley install"
+	case err != nil:
+		answer.Reason = err.Error()
+	case broker.State == parley.BrokerElsewhere:
+		answer.Reason = broker.Advice
+	default:
+		answer.Ready = true
+	}
+	return answer
 }
 
 // Handler answers /metrics, /healthz and /readyz.

@@ -1,4 +1,4 @@
-package cli
+package compose
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 )
 
 // reportToSystemd reports that the daemon works, and when it stops.
-func (s *serving) reportToSystemd(ctx context.Context) {
+func (d *Daemon) reportToSystemd(ctx context.Context) {
 	if err := notifySystemd(ctx, "READY=1"); err != nil {
-		s.logger.Warn("the service manager was not notified that the daemon is ready", "error", err)
+		d.Logger.Warn("the service manager was not notified that the daemon is ready", "error", err)
 		return
 	}
 	context.AfterFunc(ctx, func() { _ = notifySystemd(context.WithoutCancel(ctx), "STOPPING=1") })

@@ -1,4 +1,4 @@
-package cli
+package compose
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const idleTime = time.Minute
 type servedDatabase struct {
 	daemon.Simple
 
-	serving  *serving
+	daemon   *Daemon
 	number   int
 	pool     *pgxpool.Pool
 	listen   *pgx.ConnConfig                            // for notifications; nil when there is no better way than that of the pool
@@ -39,8 +39,8 @@ type servedDatabase struct {
 
 // Prepare connects to the database. It may be out of reach for now, but must not lack the schema.
 func (d *servedDatabase) Prepare(ctx context.Context) error {
-	s := d.serving
-	config, err := pgxpool.ParseConfig(s.dsns[d.number])
+	s := d.daemon
+	config, err := pgxpool.ParseConfig(s.DSNs[d.number])
 	if err != nil {
 		return fmt.Errorf("read the DSN: %w", err)
 	}
@@ -51,8 +51,8 @@ func (d *servedDatabase) Prepare(ctx context.Context) error {
 		config.ConnConfig.RuntimeParams["application_name"] = "parley serve"
 	}
 	config.AfterConnect = pgdb.PrepareSession
-	if len(s.listenDSNs) > 0 && s.listenDSNs[d.number] != "" {
-		if d.listen, err = pgx.ParseConfig(s.listenDSNs[d.number]); err != nil {
+	if len(s.ListenDSNs) > 0 && s.ListenDSNs[d.number] != "" {
+		if d.listen, err = pgx.ParseConfig(s.ListenDSNs[d.number]); err != nil {
 			return fmt.Errorf("read the DSN for notifications: %w", err)
 		}
 		s.connections.Apply(d.listen)
@@ -61,7 +61,7 @@ func (d *servedDatabase) Prepare(ctx context.Context) error {
 		return err
 	}
 	d.observer = s.observing.database(config.ConnConfig)
-	d.logger = s.logger.With("database", config.ConnConfig.Database)
+	d.logger = s.Logger.With("database", config.ConnConfig.Database)
 	if d.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
 		return fmt.Errorf("prepare to connect: %w", err)
 	}
@@ -86,25 +86,25 @@ type databaseLeader struct {
 
 // Prepare makes the parts of the work.
 func (d *databaseLeader) Prepare(ctx context.Context) (err error) {
-	s := d.serving
-	secrets := dialogsecurity.WebhookSecrets{Keys: s.network.keys, SealsPlain: s.network.masterKey.path != "", Logger: d.logger}
-	if d.starters, err = s.external.open(ctx, s.dsns[d.number], d.pool, secrets, d.logger); err != nil {
+	s := d.daemon
+	secrets := dialogsecurity.WebhookSecrets{Keys: s.Network.keys, SealsPlain: s.Network.NamesMasterKey, Logger: d.logger}
+	if d.starters, err = s.External.open(ctx, s.DSNs[d.number], d.pool, secrets, d.logger); err != nil {
 		return err
 	}
 	engine, err := activation.New(activation.Config{
 		Pool:            d.pool,
 		ProcedureConfig: d.login,
 		Starters:        d.starters.byKind,
-		SessionsMax:     s.sessionsMax,
-		Ramp:            s.ramp,
-		GraceTime:       s.graceTime,
+		SessionsMax:     s.SessionsMax,
+		Ramp:            s.Ramp,
+		GraceTime:       s.GraceTime,
 		Observer:        d.observer,
 		Logger:          d.logger,
 	})
 	if err != nil {
 		return err
 	}
-	dialogs, err := s.network.dialogs.Add(ctx, d.pool.Config(), d.logger)
+	dialogs, err := s.Network.dialogs.Add(ctx, d.pool.Config(), d.logger)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (d *databaseLeader) Prepare(ctx context.Context) (err error) {
 	d.leader, err = daemon.NewLeader(daemon.LeaderConfig{
 		Pool:              d.pool,
 		ListenConfig:      d.listen,
-		Databases:         len(s.dsns),
+		Databases:         len(s.DSNs),
 		Parts:             []daemon.LedPart{timers.New(d.pool, d.logger), engine, dialogs},
 		LeadershipChanged: d.observer.LeadershipChanged,
 		Logger:            d.logger,

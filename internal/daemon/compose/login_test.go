@@ -1,4 +1,4 @@
-package cli
+package compose
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 func TestTheLoginOfProceduresIsTheirRoleWhateverItIsCalled(t *testing.T) {
 	t.Parallel()
 	for _, dsn := range []string{"postgres://{role}@localhost/shop", "host=localhost user={role} dbname=shop", "postgres:///shop?user={role}&host=localhost"} {
-		s := &serving{connections: pgdb.NewConnectionLimit(), procedures: []string{dsn}}
+		s := &Daemon{connections: pgdb.NewConnectionLimit(), ProcedureDSNs: []string{dsn}}
 		login, err := s.procedureLogin(0)
 		if err != nil {
 			t.Fatalf("%s: %v", dsn, err)
@@ -22,12 +22,12 @@ func TestTheLoginOfProceduresIsTheirRoleWhateverItIsCalled(t *testing.T) {
 		}
 	}
 	for dsn, why := range map[string]string{"postgres://shop@localhost/{role}": "not its user", "postgres://{role}@local host/": "no DSN"} {
-		s := &serving{connections: pgdb.NewConnectionLimit(), procedures: []string{dsn}}
+		s := &Daemon{connections: pgdb.NewConnectionLimit(), ProcedureDSNs: []string{dsn}}
 		if _, err := s.procedureLogin(0); err == nil {
 			t.Errorf("%s is taken: %s", dsn, why)
 		}
 	}
-	s := &serving{connections: pgdb.NewConnectionLimit(), procedures: []string{"postgres://reader@localhost/shop"}}
+	s := &Daemon{connections: pgdb.NewConnectionLimit(), ProcedureDSNs: []string{"postgres://reader@localhost/shop"}}
 	if login, err := s.procedureLogin(0); err != nil {
 		t.Error(err)
 	} else if config, err := login("other"); err != nil || config.User != "reader" {

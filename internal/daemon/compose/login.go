@@ -1,4 +1,4 @@
-package cli
+package compose
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 const rolePlaceholder = "{role}"
 
 // procedureLogin says how the procedures of a database connect, given their role; nil when they log in as the daemon does.
-func (s *serving) procedureLogin(number int) (func(role string) (*pgx.ConnConfig, error), error) {
-	if len(s.procedures) == 0 || s.procedures[number] == "" {
+func (d *Daemon) procedureLogin(number int) (func(role string) (*pgx.ConnConfig, error), error) {
+	if len(d.ProcedureDSNs) == 0 || d.ProcedureDSNs[number] == "" {
 		return nil, nil
 	}
-	dsn := s.procedures[number]
+	dsn := d.ProcedureDSNs[number]
 	login := func(role string) (*pgx.ConnConfig, error) {
 		config, err := pgx.ParseConfig(withRole(dsn, role))
 		if err != nil {
@@ -29,12 +29,12 @@ func (s *serving) procedureLogin(number int) (func(role string) (*pgx.ConnConfig
 			return nil, fmt.Errorf("read the DSN of procedures: it logs in as %q instead of %q: write %s as its user",
 				config.User, role, rolePlaceholder)
 		}
-		s.connections.Apply(config)
+		d.connections.Apply(config)
 		return config, nil
 	}
 	// Checked now, with a name in which everything has to be quoted, so that an error is found before the first procedure.
 	if _, err := login(`a "role's" \ name`); err != nil {
-		return nil, usageError{err}
+		return nil, err
 	}
 	return login, nil
 }

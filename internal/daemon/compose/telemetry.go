@@ -1,4 +1,4 @@
-package cli
+package compose
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/metrics"
@@ -19,7 +18,7 @@ import (
 // exportTimeout is how long the last metrics and spans may take when the daemon stops.
 const exportTimeout = 5 * time.Second
 
-// observing is what the daemon reports to monitoring systems, and where.
+// observing is what the daemon reports to monitoring systems, and where: --http.
 type observing struct {
 	address string
 	logger  *slog.Logger
@@ -29,11 +28,6 @@ type observing struct {
 	export   *telemetry.Export
 	listener net.Listener
 	names    []string // of the databases
-}
-
-func (o *observing) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.address, "http", "",
-		"address for /metrics, /healthz and /readyz, such as 127.0.0.1:9187 (default: none)")
 }
 
 // Prepare makes the metrics, and listens where --http says. OTEL_EXPORTER_OTLP_ENDPOINT asks to export them too.

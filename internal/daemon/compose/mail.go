@@ -1,0 +1,116 @@
+package compose
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/mail/groupcommit"
+	mailmetrics "github.com/parley-broker/parley/internal/mail/metrics"
+	"github.com/parley-broker/parley/internal/mail/server"
+	"github.com/parley-broker/parley/internal/pgdb"
+	"github.com/parley-broker/parley/internal/telemetry"
+)
+
+// mailConnections is how many sessions mail transport has at once besides those that write what arrives: categorizer, claims, outcomes and
+// bodies.
+const mailConnections = 8
+
+// smallestBodyCache is the smallest body cache that may be asked for, in bytes (spec hub-transport 13).
+const smallestBodyCache = 128 << 20
+
+// Mail is mail transport as a daemon runs it.
+type Mail struct {
+	Config server.Config
+	// Bindings are those to listen on, as they are written; all without any.
+	Bindings []string
+}
+
+// validate finds what cannot be meant.
+func (m *Mail) validate() error {
+	for _, written := range m.Bindings {
+		binding, err := netip.ParseAddrPort(written)
+		if err != nil {
+			return fmt.Errorf("--binding %s: give address:port, as the receive connector has it", written)
+		}
+		m.Config.Bindings = append(m.Config.Bindings, binding)
+	}
+	if m.Config.BodyCache < smallestBodyCache {
+		return fmt.Errorf("a body cache of %d bytes: give %d (128 MB) or more", m.Config.BodyCache, smallestBodyCache)
+	}
+	if m.Config.Lease != 0 && m.Config.Lease < time.Second {
+		return fmt.Errorf("--lease %v: give 1s or more", m.Config.Lease)
+	}
+	return nil
+}
+
+// mailPart is mail transport for a database as a part of a daemon.
+type mailPart struct {
+	daemon *Daemon
+	dsn    string
+	config server.Config
+	server *server.Server
+}
+
+// name is that of the program, for the server.
+func (m *mailPart) name() string {
+	if m.daemon.Broker {
+		return "parley serve --mail"
+	}
+	return "parley mail serve"
+}
+
+// Prepare connects, and reads the configuration.
+func (m *mailPart) Prepare(ctx context.Context) error {
+	connecting, err := pgxpool.ParseConfig(m.dsn)
+	if err != nil {
+		return fmt.Errorf("read the DSN: %w", err)
+	}
+	m.daemon.connections.Apply(connecting.ConnConfig)
+	connecting.MaxConns = max(connecting.MaxConns, int32(mailConnections+groupcommit.Writers()))
+	connecting.AfterConnect = pgdb.PrepareSession
+	if connecting.ConnConfig.RuntimeParams["application_name"] == "" {
+		connecting.ConnConfig.RuntimeParams["application_name"] = m.name()
+	}
+	if m.config.Pool, err = pgxpool.NewWithConfig(ctx, connecting); err != nil {
+		return fmt.Errorf("prepare to connect: %w", err)
+	}
+	m.config.Version = parley.Release
+	if m.server, err = server.New(m.config); err != nil {
+		return fmt.Errorf("prepare mail transport: %w", err)
+	}
+	if err := m.server.Prepare(ctx); err != nil {
+		return fmt.Errorf("prepare mail transport: %w", err)
+	}
+	source := telemetry.Source{Collector: mailmetrics.New(connecting.ConnConfig.Database, m.server.Counters)}
+	if !m.daemon.Broker { // which asks the same database
+		source.Ready = m.ready
+	}
+	return m.daemon.observing.registry.Register(source)
+}
+
+// Run runs mail transport until ctx ends.
+func (m *mailPart) Run(ctx context.Context) error {
+	m.config.Logger.Info("mail transport runs")
+	defer m.config.Logger.Info("mail transport has stopped")
+	return m.server.Run(ctx)
+}
+
+// ready checks whether the database can be worked with.
+func (m *mailPart) ready(ctx context.Context) []telemetry.Readiness {
+	return []telemetry.Readiness{telemetry.Check(ctx, m.config.Pool, m.config.Pool.Config().ConnConfig.Database, "mail")}
+}
+
+// Close gives back what Prepare has opened.
+func (m *mailPart) Close() {
+	if m.server != nil {
+		m.server.Close()
+	}
+	if m.config.Pool != nil {
+		m.config.Pool.Close()
+	}
+}
