@@ -1,6 +1,6 @@
 // Package sql carries the schema `parley`: the broker itself, written in SQL and PL/pgSQL.
 //
-// Each file holds one concept and stands in the folder of its concern. The file manifest lists them in the order in which they are
+// Each file holds one concept and stands in the folder of its system and its concern. The file manifest lists them in the order in which they are
 // installed, one a line.
 package sql
 
@@ -14,7 +14,7 @@ import (
 
 // Files holds the manifest and every file of the schema.
 //
-//go:embed manifest */*.sql
+//go:embed manifest */*/*.sql
 var Files embed.FS
 
 // Manifest gives the names of a schema's files, with their folders, in the order in which they are installed. Blank lines and lines

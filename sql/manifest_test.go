@@ -19,7 +19,7 @@ func TestManifestListsEachFileOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(listed)
-	present, err := fs.Glob(sql.Files, "*/*.sql")
+	present, err := fs.Glob(sql.Files, "*/*/*.sql")
 	if err != nil || len(present) == 0 {
 		t.Fatalf("no files: %v", err)
 	}
@@ -46,7 +46,7 @@ func TestArchitectureListsTheFoldersInTheOrderOfTheManifest(t *testing.T) {
 	}
 	table := regexp.MustCompile(`(?s)\n\| Folder \|.*?\n\n`).Find(page)
 	var described []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)`").FindAllSubmatch(table, -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z/]+)`").FindAllSubmatch(table, -1) {
 		described = append(described, string(row[1]))
 	}
 	if !slices.Equal(folders, described) {

@@ -88,7 +88,7 @@ func constantText(e ast.Expr) (string, bool) {
 // The daemon cannot always ask the database for its texts, so this holds them against the table of errors.
 func TestNumbersAndTextsOfTheDaemonAreInTheTableOfErrors(t *testing.T) {
 	t.Parallel()
-	rows := errorTexts(t, "sql/base/daemon_errors.sql")
+	rows := errorTexts(t, "sql/parley/base/daemon_errors.sql")
 	if len(rows) < 20 {
 		t.Fatalf("only %d numbers: are these the errors of the daemon?", len(rows))
 	}
@@ -103,7 +103,7 @@ func TestNumbersAndTextsOfTheDaemonAreInTheTableOfErrors(t *testing.T) {
 		for _, number := range numbers {
 			used[number] = true
 			if rows[number] == nil {
-				t.Errorf("%s: no row of sql/base/daemon_errors.sql is for %d", f.path, number)
+				t.Errorf("%s: no row of sql/parley/base/daemon_errors.sql is for %d", f.path, number)
 			}
 		}
 		for _, text := range texts {
@@ -117,13 +117,13 @@ func TestNumbersAndTextsOfTheDaemonAreInTheTableOfErrors(t *testing.T) {
 			}
 			used[number] = true
 			if !slices.Contains(rows[number], found[2]) {
-				t.Errorf("%s: no row of sql/base/daemon_errors.sql says %q", f.path, text)
+				t.Errorf("%s: no row of sql/parley/base/daemon_errors.sql says %q", f.path, text)
 			}
 		}
 	}
 	for number := range rows {
 		if !used[number] {
-			t.Errorf("sql/base/daemon_errors.sql: the daemon does not speak of %d: strike it", number)
+			t.Errorf("sql/parley/base/daemon_errors.sql: the daemon does not speak of %d: strike it", number)
 		}
 	}
 }

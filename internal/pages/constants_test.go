@@ -23,7 +23,7 @@ var constants = []struct{ page, sentence, file, line string }{
 	{"dialogs", "closes them after a minute without work", "internal/broker/transport/durable/pool.go", "idleTime = time.Minute"},
 	{"dialogs", "holds some 4 MB in memory at most", "internal/broker/transport/transmitter/worker.go", "windowBytes = 4 << 20"},
 	{"dialogs", "a poll every five seconds, for all destinations together", "internal/notifier/demand.go", "SafetyInterval = 5 * time.Second"},
-	{"dialogs", "A body of more than 256 KiB travels in parts", "sql/transport/take_runs.sql", "octet_length(t.body) > 262144"},
+	{"dialogs", "A body of more than 256 KiB travels in parts", "sql/parley/transport/take_runs.sql", "octet_length(t.body) > 262144"},
 	{"dialogs", "travels in parts of 1 MiB", "internal/broker/transport/transmitter/deliver.go", "fragmentBytes = 1 << 20"},
 	{"dialog-security", "certificates that expire within 30 days", "internal/broker/dialogsecurity/complaints.go", "expiryNotice = 30 * 24 * time.Hour"},
 	{"protocol", "nothing came or could be sent for 15 seconds", "internal/broker/transport/link/config.go", "setDefault(&c.DeadAfter, 15*time.Second)"},

@@ -99,9 +99,9 @@ func TestReferencePageRefuses(t *testing.T) {
 	const function = "create function parley.f() returns void\nlanguage plpgsql\nas $$\nbegin\n  %\nend\n$$;\n"
 	const comment = "comment on function parley.f() is 'Does it.';\n"
 	cases := []struct{ name, file, sql, want string }{
-		{"a file without a section", "send/new.sql", function + comment, "sql/send/new.sql has no section"},
-		{"a function without a comment", "send/send.sql", function, "function parley.f has no comment"},
-		{"an error that no function lists", "send/send.sql", function + comment, "error 127 is raised"},
+		{"a file without a section", "parley/send/new.sql", function + comment, "sql/parley/send/new.sql has no section"},
+		{"a function without a comment", "parley/send/send.sql", function, "function parley.f has no comment"},
+		{"an error that no function lists", "parley/send/send.sql", function + comment, "error 127 is raised"},
 	}
 	pool := parleytest.Database(t)
 	for _, c := range cases {

@@ -10,159 +10,181 @@ type section struct {
 var sections = []section{
 	{
 		title: "Message types",
-		files: []string{"catalog/message_types.sql", "conversation/validation.sql"},
+		files: []string{"parley/catalog/message_types.sql", "parley/conversation/validation.sql"},
 	},
 	{
 		title: "Contracts",
-		files: []string{"catalog/contracts.sql"},
+		files: []string{"parley/catalog/contracts.sql"},
 	},
 	{
 		title: "Queues",
 		intro: "A queue is named by one or two parts, `queue` or `schema.queue`; each may stand in brackets or double quotes. Without a\n" +
 			"schema it is `dbo`, which need not exist: it is a part of the name and nothing more.",
-		files: []string{"catalog/queues.sql", "catalog/alter_queue.sql", "activation/dropped_queues.sql"},
+		files: []string{
+			"parley/catalog/queues.sql", "parley/catalog/alter_queue.sql", "parley/activation/dropped_queues.sql",
+		},
 	},
 	{
 		title: "Simple queues",
 		intro: "Queues without conversations: see [the page on simple queues](simple-queues.md).",
 		files: []string{
-			"simple/messages.sql", "simple/put.sql", "simple/put_once.sql", "simple/put_traced.sql", "simple/take.sql",
-			"simple/failures.sql", "simple/inspection.sql",
-			"views/simple_queues.sql", "activation/message_deliveries.sql",
+			"parley/simple/messages.sql", "parley/simple/put.sql", "parley/simple/put_once.sql",
+			"parley/simple/put_traced.sql", "parley/simple/take.sql", "parley/simple/failures.sql",
+			"parley/simple/inspection.sql", "parley/views/simple_queues.sql", "parley/activation/message_deliveries.sql",
 		},
 	},
 	{
 		title: "Services",
-		files: []string{"catalog/services.sql"},
+		files: []string{"parley/catalog/services.sql"},
 	},
 	{
 		title: "Routes",
 		intro: "Where services are that are not in this database: see [the page on routing](routing.md).",
-		files: []string{"catalog/routes.sql"},
+		files: []string{"parley/catalog/routes.sql"},
 	},
 	{
 		title: "Dialog security",
 		intro: "How bodies are kept from whoever carries them, and who may say what to whom: see\n" +
 			"[the page on dialog security](dialog-security.md).",
-		files: []string{"catalog/certificates.sql", "catalog/remote_service_bindings.sql", "trust/dialog_security.sql"},
+		files: []string{
+			"parley/catalog/certificates.sql", "parley/catalog/remote_service_bindings.sql",
+			"parley/trust/dialog_security.sql",
+		},
 	},
 	{
 		title: "Broker priorities",
-		files: []string{"catalog/priorities.sql"},
+		files: []string{"parley/catalog/priorities.sql"},
 	},
 	{
 		title: "Dialogs",
-		files: []string{"conversation/begin_dialog.sql"},
+		files: []string{"parley/conversation/begin_dialog.sql"},
 	},
 	{
 		title: "Sending",
 		intro: "Bodies may be given as `bytea`, `text`, `jsonb`, `json` or `xml`; text travels as UTF-8.",
 		files: []string{
-			"send/send.sql", "send/send_forms.sql", "send/send_traced.sql", "send/arrays.sql", "send/begin_and_send.sql",
-			"conversation/deliver.sql", "conversation/connect.sql", "send/send_at.sql", "send/send_once.sql", "conversation/deduplication.sql",
+			"parley/send/send.sql", "parley/send/send_forms.sql", "parley/send/send_traced.sql", "parley/send/arrays.sql",
+			"parley/send/begin_and_send.sql", "parley/conversation/deliver.sql", "parley/conversation/connect.sql",
+			"parley/send/send_at.sql", "parley/send/send_once.sql", "parley/conversation/deduplication.sql",
 		},
 	},
 	{
 		title: "Receiving",
 		files: []string{
-			"conversation/received_message.sql", "receive/receive.sql", "receive/receive_group.sql",
-			"receive/savepoints.sql", "receive/receive_named.sql", "receive/receive_reply.sql", "receive/pause.sql",
-			"receive/group_statements.sql", "receive/lock_groups.sql", "conversation/messages.sql",
-			"receive/wait_for_message.sql", "activation/wait_statement.sql",
+			"parley/conversation/received_message.sql", "parley/receive/receive.sql", "parley/receive/receive_group.sql",
+			"parley/receive/savepoints.sql", "parley/receive/receive_named.sql", "parley/receive/receive_reply.sql",
+			"parley/receive/pause.sql", "parley/receive/group_statements.sql", "parley/receive/lock_groups.sql",
+			"parley/conversation/messages.sql", "parley/receive/wait_for_message.sql", "parley/activation/wait_statement.sql",
 		},
 	},
 	{
 		title: "Reading queues",
 		intro: "Each queue has a view in schema `parley_queue`, called like the queue, in the columns of\n" +
 			"[`parley.received_message`](#parleyreceived_message): `select * from parley_queue.shop`.",
-		files: []string{"views/queue_views.sql", "views/queue_inspection.sql"},
+		files: []string{"parley/views/queue_views.sql", "parley/views/queue_inspection.sql"},
 	},
 	{
 		title: "Poison messages",
 		intro: "What is set aside, and what can be done about it: see [the page on poison messages](poison.md).",
 		files: []string{
-			"conversation/set_aside_conversations.sql", "poison/poison.sql", "poison/set_aside.sql", "poison/poison_statements.sql",
-			"poison/retry_matching.sql", "poison/reader_failures.sql",
-			"poison/poison_views.sql",
+			"parley/conversation/set_aside_conversations.sql", "parley/poison/poison.sql", "parley/poison/set_aside.sql",
+			"parley/poison/poison_statements.sql", "parley/poison/retry_matching.sql", "parley/poison/reader_failures.sql",
+			"parley/poison/poison_views.sql",
 		},
 	},
 	{
 		title: "Ending conversations",
-		files: []string{"conversation/conversation_rights.sql", "conversation/end_conversation.sql", "conversation/break_conversation.sql"},
+		files: []string{
+			"parley/conversation/conversation_rights.sql", "parley/conversation/end_conversation.sql",
+			"parley/conversation/break_conversation.sql",
+		},
 	},
 	{
 		title: "Conversations that are used again",
 		intro: "See [conversations](conversations.md).",
-		files: []string{"conversation/pooled_conversations.sql", "conversation/warm_conversations.sql", "views/pooled_conversations.sql"},
+		files: []string{
+			"parley/conversation/pooled_conversations.sql", "parley/conversation/warm_conversations.sql",
+			"parley/views/pooled_conversations.sql",
+		},
 	},
 	{
 		title: "Quotas",
 		intro: "See [queues](queues.md#quotas).",
-		files: []string{"conversation/quotas.sql", "views/queue_quotas.sql"},
+		files: []string{"parley/conversation/quotas.sql", "parley/views/queue_quotas.sql"},
 	},
 	{
 		title: "Timers",
-		files: []string{"conversation/timers.sql", "activation/fire_timers.sql"},
+		files: []string{"parley/conversation/timers.sql", "parley/activation/fire_timers.sql"},
 	},
 	{
 		title: "Activation",
 		intro: "What the daemon, `parley serve`, reports about its work.",
-		files: []string{"activation/queue_monitors.sql"},
+		files: []string{"parley/activation/queue_monitors.sql"},
 	},
 	{
 		title: "External activation",
 		intro: "What these are for: [activation](activation.md).",
-		files: []string{"activation/activation_statements.sql", "activation/deliveries.sql"},
+		files: []string{"parley/activation/activation_statements.sql", "parley/activation/deliveries.sql"},
 	},
 	{
 		title: "Event notifications",
-		files: []string{"activation/event_notifications.sql", "views/event_views.sql", "activation/event_messages.sql"},
+		files: []string{
+			"parley/activation/event_notifications.sql", "parley/views/event_views.sql",
+			"parley/activation/event_messages.sql",
+		},
 	},
 	{
 		title: "Permissions",
-		files: []string{"base/roles.sql", "catalog/grant.sql"},
+		files: []string{"parley/base/roles.sql", "parley/catalog/grant.sql"},
 	},
 	{
 		title: "Peers",
 		intro: "Brokers elsewhere that this database trusts: see [the page on security](security.md).",
 		files: []string{
-			"trust/peers.sql", "trust/peer_statements.sql", "trust/identities.sql", "trust/peer_dialog_certificates.sql", "trust/pairing.sql",
-			"trust/pairing_daemon.sql", "trust/broker_certificates.sql",
+			"parley/trust/peers.sql", "parley/trust/peer_statements.sql", "parley/trust/identities.sql",
+			"parley/trust/peer_dialog_certificates.sql", "parley/trust/pairing.sql", "parley/trust/pairing_daemon.sql",
+			"parley/trust/broker_certificates.sql",
 		},
 	},
 	{
 		title: "Switching the broker",
 		intro: "What `ALTER DATABASE ... SET` does to a broker in SQL Server. The page on [backup and restore](backup.md) says when.",
-		files: []string{"base/broker_identity.sql", "broker/broker_switches.sql", "transport/destination_statements.sql"},
+		files: []string{
+			"parley/base/broker_identity.sql", "parley/broker/broker_switches.sql",
+			"parley/transport/destination_statements.sql",
+		},
 	},
 	{
 		title: "Diagnosis",
 		intro: "What `parley diagnose` shows; the page on [diagnosis](diagnose.md) explains each finding.",
 		files: []string{
-			"diagnosis/diagnosis_checks.sql", "diagnosis/diagnose.sql", "diagnosis/find_broker_faults.sql",
-			"diagnosis/find_definition_faults.sql",
-			"diagnosis/find_reader_faults.sql", "diagnosis/find_conversation_faults.sql", "diagnosis/find_old_transactions.sql",
-			"diagnosis/find_destination_faults.sql",
-			"diagnosis/check_broker.sql", "diagnosis/repair_broker.sql", "diagnosis/explain_conversation.sql", "diagnosis/trace_conversation.sql",
-			"diagnosis/traces.sql",
+			"parley/diagnosis/diagnosis_checks.sql", "parley/diagnosis/diagnose.sql",
+			"parley/diagnosis/find_broker_faults.sql", "parley/diagnosis/find_definition_faults.sql",
+			"parley/diagnosis/find_reader_faults.sql", "parley/diagnosis/find_conversation_faults.sql",
+			"parley/diagnosis/find_old_transactions.sql", "parley/diagnosis/find_destination_faults.sql",
+			"parley/diagnosis/check_broker.sql", "parley/diagnosis/repair_broker.sql",
+			"parley/diagnosis/explain_conversation.sql", "parley/diagnosis/trace_conversation.sql",
+			"parley/diagnosis/traces.sql",
 		},
 	},
 	{
 		title: "Catalog",
 		intro: "Everybody may see what exists.",
-		files: []string{"views/catalog_views.sql", "views/route_views.sql"},
+		files: []string{"parley/views/catalog_views.sql", "parley/views/route_views.sql"},
 	},
 	{
 		title: "Conversations",
 		intro: "Everybody sees the conversations of his own services and of roles that he is a member of; administrators see all.",
-		files: []string{"views/conversation_views.sql", "views/transmission_queue.sql"},
+		files: []string{"parley/views/conversation_views.sql", "parley/views/transmission_queue.sql"},
 	},
 	{
 		title: "Monitoring",
 		intro: "What each number is made of, and what to watch, is on [the page on monitoring](monitoring.md).",
 		files: []string{
-			"views/performance_counters.sql", "views/broker_metrics.sql", "views/queue_activity.sql", "views/conversation_activity.sql",
-			"views/passing_messages.sql", "transport/daemon_reports.sql", "views/endpoint_views.sql", "views/transmission_destinations.sql",
+			"parley/views/performance_counters.sql", "parley/views/broker_metrics.sql", "parley/views/queue_activity.sql",
+			"parley/views/conversation_activity.sql", "parley/views/passing_messages.sql",
+			"parley/transport/daemon_reports.sql", "parley/views/endpoint_views.sql",
+			"parley/views/transmission_destinations.sql",
 		},
 	},
 	{
@@ -174,21 +196,23 @@ var sections = []section{
 			"each situation in which\n" +
 			"it is raised; … stands for a value. The cause follows the number in the DETAIL, the remedy is the HINT.\n\n" +
 			"Errors that arrive as messages, with negative codes, are listed in [the page on concepts](concepts.md#errors-that-arrive).",
-		files: []string{"base/errors.sql"},
+		files: []string{"parley/base/errors.sql"},
 	},
 	{
 		title: "Mail",
 		intro: "See [the page on mail](mail.md). Each function asks for a right of its own; an error has a SQLSTATE of class `PM`, " +
 			"and `select * from parley_mail.errors` lists them.",
 		files: []string{
-			"mail/submission.sql", "mail/send_batch.sql", "mail/stored_attachments.sql", "mail/render.sql", "mail/rights.sql",
-			"mail/configuration.sql", "mail/apply.sql", "mail/directory_settings.sql", "mail/quotas.sql", "mail/queue_views.sql",
-			"mail/operations.sql", "mail/message_filter.sql", "mail/sorting.sql", "mail/find_queues.sql", "mail/waiting_messages.sql",
-			"mail/message_views.sql", "mail/message_operations.sql", "mail/remove_messages.sql", "mail/scheduled_messages.sql",
-			"mail/export_messages.sql",
-			"mail/kept_bodies.sql", "mail/parts.sql", "mail/held_domains.sql", "mail/test_address.sql", "mail/tracking.sql",
-			"mail/pressure.sql", "mail/pressure_views.sql", "mail/daemons.sql", "mail/counters.sql", "mail/findings.sql",
-			"mail/errors.sql",
+			"mail/submission/submission.sql", "mail/submission/send_batch.sql", "mail/submission/stored_attachments.sql",
+			"mail/submission/render.sql", "mail/base/rights.sql", "mail/settings/configuration.sql",
+			"mail/settings/apply.sql", "mail/settings/directory_settings.sql", "mail/submission/quotas.sql",
+			"mail/queues/queue_views.sql", "mail/operations/operations.sql", "mail/views/message_filter.sql",
+			"mail/views/sorting.sql", "mail/views/find_queues.sql", "mail/views/waiting_messages.sql",
+			"mail/views/message_views.sql", "mail/operations/message_operations.sql", "mail/operations/remove_messages.sql",
+			"mail/operations/scheduled_messages.sql", "mail/views/export_messages.sql", "mail/services/kept_bodies.sql",
+			"mail/services/parts.sql", "mail/queues/held_domains.sql", "mail/operations/test_address.sql",
+			"mail/messages/tracking.sql", "mail/pressure/pressure.sql", "mail/pressure/pressure_views.sql",
+			"mail/pressure/daemons.sql", "mail/views/counters.sql", "mail/views/findings.sql", "mail/base/errors.sql",
 		},
 	},
 }

@@ -69,10 +69,10 @@ var asksNobody = map[string]string{
 
 // returnsTheLogin names the files that say who has logged in, with the reason. It is no ground for any right.
 var returnsTheLogin = map[string]string{
-	"transport/leadership.sql":       "the row of the leader says as whom its daemon has logged in",
-	"activation/readers.sql":         "the daemon's login needs no SET ROLE to itself",
-	"activation/event_messages.sql":  "an event notification has an element LoginName",
-	"conversation/traced_events.sql": "a traced event has a column for it",
+	"parley/transport/leadership.sql":       "the row of the leader says as whom its daemon has logged in",
+	"parley/activation/readers.sql":         "the daemon's login needs no SET ROLE to itself",
+	"parley/activation/event_messages.sql":  "an event notification has an element LoginName",
+	"parley/conversation/traced_events.sql": "a traced event has a column for it",
 }
 
 // A tolerance is what plpgsql_check may say about a function, with the reason.
@@ -85,7 +85,7 @@ type tolerance struct {
 var tolerated = []tolerance{
 	{
 		message: `"found" should not be modified by user`,
-		reason:  "what may raise is called by an assignment that leaves FOUND as PERFORM would: base/errors.sql says why",
+		reason:  "what may raise is called by an assignment that leaves FOUND as PERFORM would: parley/base/errors.sql says why",
 	},
 	{
 		function: "parley_store.read_chunks",

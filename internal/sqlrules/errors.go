@@ -12,17 +12,17 @@ import (
 // makers are the functions that make an error of a row of the table of errors, with the files of rows that they name. Where one is
 // created or granted, types stand in the place of arguments.
 var makers = map[string][]string{
-	"parley._p_raise":           {"base/definition_errors.sql", "base/conversation_errors.sql"},
-	"parley._p_error_of":        {"base/message_errors.sql", "base/status_errors.sql"},
-	"parley._p_status":          {"base/status_errors.sql"},
-	"parley._p_numbered_status": {"base/status_errors.sql"},
+	"parley._p_raise":           {"parley/base/definition_errors.sql", "parley/base/conversation_errors.sql"},
+	"parley._p_error_of":        {"parley/base/message_errors.sql", "parley/base/status_errors.sql"},
+	"parley._p_status":          {"parley/base/status_errors.sql"},
+	"parley._p_numbered_status": {"parley/base/status_errors.sql"},
 }
 
 // makersFile is where the makers stand, which pass on the number that they were given.
-const makersFile = "base/errors.sql"
+const makersFile = "parley/base/errors.sql"
 
 // daemonFile has the errors of the daemon, whose numbers stand in Go: internal/layering holds that.
-const daemonFile = "base/daemon_errors.sql"
+const daemonFile = "parley/base/daemon_errors.sql"
 
 // carriers are the functions that take the text of an error on its way: never one that is written out where they are called.
 var carriers = []string{
@@ -30,7 +30,7 @@ var carriers = []string{
 	"parley._p_park", "parley._p_delay_transmission", "parley._p_trace_dialog", "parley._p_unbind", "parley._p_verdict_of",
 }
 
-// errorRow is one situation in which a number is raised or sent, as a file of errors (base/..._errors.sql) has it.
+// errorRow is one situation in which a number is raised or sent, as a file of errors (parley/base/..._errors.sql) has it.
 type errorRow struct {
 	file   string
 	line   int
@@ -80,7 +80,7 @@ func checkErrors(files []File) []Violation {
 // checkMaker reports what is wrong with the arguments of one call, if anything is.
 func checkMaker(name string, call [][]Token, rows map[errorKey]*errorRow) string {
 	if len(call) < 2 || len(call[0]) != 1 || call[0][0].Kind != Number || len(call[1]) != 1 || call[1][0].Kind != Text {
-		return "begin with the number and the situation, as constants: they name a row of base/..._errors.sql, which has the texts"
+		return "begin with the number and the situation, as constants: they name a row of parley/base/..._errors.sql, which has the texts"
 	}
 	key := errorKey{call[0][0].Text, constant(call[1])}
 	row := rows[key]
@@ -98,7 +98,7 @@ func checkMaker(name string, call [][]Token, rows map[errorKey]*errorRow) string
 func checkCarrier(call [][]Token) string {
 	for _, argument := range call {
 		if len(argument) > 0 && argument[0].Kind == Text && strings.Contains(argument[0].Text, " ") {
-			return "give an error or a status of base/..._errors.sql, not " + argument[0].Text
+			return "give an error or a status of parley/base/..._errors.sql, not " + argument[0].Text
 		}
 	}
 	return ""
@@ -109,7 +109,7 @@ func errorRows(files []File) (map[errorKey]*errorRow, []Violation) {
 	rows := map[errorKey]*errorRow{}
 	var found []Violation
 	for _, f := range files {
-		if ok, _ := path.Match("base/*_errors.sql", f.Name); !ok {
+		if ok, _ := path.Match("parley/base/*_errors.sql", f.Name); !ok {
 			continue
 		}
 		tokens := code(f.Tokens)

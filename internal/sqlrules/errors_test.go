@@ -23,7 +23,7 @@ func TestRulesRefuseErrorsThatAreNoData(t *testing.T) {
 		want       string // in the text of the violation; empty when there is none
 	}{
 		{"a call and its row", call, []string{row}, ""},
-		{"a number that no row has", strings.Replace(call, "8426", "8427", 1), []string{row}, "no row of base/definition_errors.sql or base/conversation_errors.sql is for 8427, 'closed'"},
+		{"a number that no row has", strings.Replace(call, "8426", "8427", 1), []string{row}, "no row of parley/base/definition_errors.sql or parley/base/conversation_errors.sql is for 8427, 'closed'"},
 		{"a situation that no row has", strings.Replace(call, "closed", "gone", 1), []string{row}, "is for 8426, 'gone'"},
 		{"a number that is no constant", strings.Replace(call, "8426", "v_number", 1), []string{row}, "as constants"},
 		{"a situation that is no constant", strings.Replace(call, "'closed'", "'closed' || x", 1), []string{row}, "as constants"},
@@ -41,7 +41,7 @@ func TestRulesRefuseErrorsThatAreNoData(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			requireErrorRule(t, "base/conversation_errors.sql", c.rows, c.call, c.want)
+			requireErrorRule(t, "parley/base/conversation_errors.sql", c.rows, c.call, c.want)
 		})
 	}
 }
@@ -52,7 +52,7 @@ func requireErrorRule(t *testing.T, file string, rows []string, call, want strin
 	var found []string
 	for _, v := range sqlrules.Check([]sqlrules.File{
 		sqlrules.Parse(file, table(rows...)),
-		sqlrules.Parse("send/send.sql", "-- Head.\n"+fn("parley._p_f", call)),
+		sqlrules.Parse("parley/send/send.sql", "-- Head.\n"+fn("parley._p_f", call)),
 	}) {
 		found = append(found, v.String())
 	}
@@ -66,15 +66,15 @@ func TestRulesRefuseTextsThatTravelAndAreNoData(t *testing.T) {
 	t.Parallel()
 	const row = "(8470, 'dropped', 'The service \"%1$s\" was dropped.', null, 'As you like.')"
 	for _, c := range []struct{ name, file, call, want string }{
-		{"a message and its row", "base/message_errors.sql", "perform parley._p_break_conversations(x, parley._p_error_of(8470, 'dropped', name));", ""},
-		{"a status and its row", "base/status_errors.sql", "perform parley._p_hold_outgoing(x, parley._p_status(8470, 'dropped', name));", ""},
-		{"an outcome and a situation", "base/status_errors.sql", "return parley._p_verdict_of('held', 0, parley._p_error_of(8470, 'dropped', name));", ""},
-		{"a row of messages as a status", "base/message_errors.sql", "x := parley._p_status(8470, 'dropped', name);", "no row of base/status_errors.sql is for 8470"},
-		{"a row of messages that is raised", "base/message_errors.sql", "found := parley._p_raise(8470, 'dropped', name);", "conversation_errors.sql is for 8470"},
-		{"a row that is raised as a message", "base/conversation_errors.sql", "x := parley._p_error_of(8470, 'dropped', name);", "status_errors.sql is for 8470"},
-		{"an argument too few", "base/message_errors.sql", "x := parley._p_error_of(8470, 'dropped');", "0 arguments are given, the texts of 8470, 'dropped' take 1"},
-		{"a sentence on its way", "base/message_errors.sql", "perform parley._p_hold_outgoing(x, 'It has ended.');", "not 'It has ended.'"},
-		{"a row that is not sent", "base/message_errors.sql", "x := 1;", "nothing raises or sends 8470, 'dropped'"},
+		{"a message and its row", "parley/base/message_errors.sql", "perform parley._p_break_conversations(x, parley._p_error_of(8470, 'dropped', name));", ""},
+		{"a status and its row", "parley/base/status_errors.sql", "perform parley._p_hold_outgoing(x, parley._p_status(8470, 'dropped', name));", ""},
+		{"an outcome and a situation", "parley/base/status_errors.sql", "return parley._p_verdict_of('held', 0, parley._p_error_of(8470, 'dropped', name));", ""},
+		{"a row of messages as a status", "parley/base/message_errors.sql", "x := parley._p_status(8470, 'dropped', name);", "no row of parley/base/status_errors.sql is for 8470"},
+		{"a row of messages that is raised", "parley/base/message_errors.sql", "found := parley._p_raise(8470, 'dropped', name);", "conversation_errors.sql is for 8470"},
+		{"a row that is raised as a message", "parley/base/conversation_errors.sql", "x := parley._p_error_of(8470, 'dropped', name);", "status_errors.sql is for 8470"},
+		{"an argument too few", "parley/base/message_errors.sql", "x := parley._p_error_of(8470, 'dropped');", "0 arguments are given, the texts of 8470, 'dropped' take 1"},
+		{"a sentence on its way", "parley/base/message_errors.sql", "perform parley._p_hold_outgoing(x, 'It has ended.');", "not 'It has ended.'"},
+		{"a row that is not sent", "parley/base/message_errors.sql", "x := 1;", "nothing raises or sends 8470, 'dropped'"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -12,12 +12,12 @@ const (
 	fileLinesMax      = 400
 )
 
-var fileNamePattern = regexp.MustCompile(`^[a-z]+/[a-z][a-z_]*\.sql$`)
+var fileNamePattern = regexp.MustCompile(`^[a-z]+/[a-z]+/[a-z][a-z_]*\.sql$`)
 
 // checkText holds the rules on lines and bytes.
 func checkText(f File, report reporter) {
 	if !fileNamePattern.MatchString(f.Name) {
-		report(1, "file name", "call the file by its folder and its concept, such as send/send.sql")
+		report(1, "file name", "call the file by its wing, its folder and its concept, such as parley/send/send.sql")
 	}
 	if !strings.HasPrefix(f.Text, "--") {
 		report(1, "head", "begin the file with a comment: purpose, invariants, locks in order, cost")

@@ -21,15 +21,15 @@ var unmovable = map[string]string{
 const (
 	pgUpgradeRefuses = "pg_upgrade refuses a database with a column of this type: keep the name of what is meant, and find it by that"
 	isOfOneServer    = "an oid is another thing where a dump is restored: " +
-		"a role is a parley._p_role_oid (base/role_oids.sql), all else a name"
+		"a role is a parley._p_role_oid (parley/base/role_oids.sql), all else a name"
 )
 
 // ofOneServer are the columns that are to have an oid of the server, by file, with the reason.
 var ofOneServer = map[string]map[string]string{
-	"base/schema.sql":       {"database_oid": "by which a copy of the database is noticed"},
-	"base/role_numbers.sql": {"role": "it counts in its place alone"},
-	"base/role_oids.sql":    {"_p_role_oid": "the domain, whose columns are replaced"},
-	"mail/kept_bodies.sql":  {"target_table": "with its name: elsewhere the body is nobody's"},
+	"parley/base/schema.sql":        {"database_oid": "by which a copy of the database is noticed"},
+	"parley/base/role_numbers.sql":  {"role": "it counts in its place alone"},
+	"parley/base/role_oids.sql":     {"_p_role_oid": "the domain, whose columns are replaced"},
+	"mail/services/kept_bodies.sql": {"target_table": "with its name: elsewhere the body is nobody's"},
 }
 
 // checkMoves holds the rule that what is stored can move: it asks for the types of the columns of tables, of domains, and of columns

@@ -151,7 +151,7 @@ func TestRulesAccept(t *testing.T) {
 func TestRulesRefuseAPrivateObjectOfAnotherSchema(t *testing.T) {
 	t.Parallel()
 	wing := func(body string) string { return "-- Head.\n" + fn("parley_mail._p_take", body) }
-	if found := check("store/leases.sql", "-- Head.\n"+fn("parley_store._p_lease", "perform parley_mail.maintain();")); len(found) != 1 {
+	if found := check("store/work/leases.sql", "-- Head.\n"+fn("parley_store._p_lease", "perform parley_mail.maintain();")); len(found) != 1 {
 		t.Errorf("a call that sql/wings does not allow: got %v, want one violation", found)
 	}
 	for body, want := range map[string]int{
@@ -160,7 +160,7 @@ func TestRulesRefuseAPrivateObjectOfAnotherSchema(t *testing.T) {
 		"insert into parley._p_message (position) select;": 1,
 		"perform parley._p_append(1);":                     1,
 	} {
-		found := slices.DeleteFunc(check("mail/take.sql", wing(body)), func(v sqlrules.Violation) bool { return v.Rule != "private object" })
+		found := slices.DeleteFunc(check("mail/queues/take.sql", wing(body)), func(v sqlrules.Violation) bool { return v.Rule != "private object" })
 		if len(found) != want {
 			t.Errorf("%s: got %v, want %d violations", body, found, want)
 		}
@@ -169,19 +169,19 @@ func TestRulesRefuseAPrivateObjectOfAnotherSchema(t *testing.T) {
 
 func TestRulesRefuseACallOfALaterFolder(t *testing.T) {
 	t.Parallel()
-	low := sqlrules.Parse("base/low.sql", "-- Head.\n"+fn("parley._p_low", "perform parley._p_high();"))
-	same := sqlrules.Parse("base/same.sql", "-- Head.\n"+fn("parley._p_same", "perform parley._p_low();"))
-	high := sqlrules.Parse("views/high.sql", "-- Head.\n"+fn("parley._p_high", "perform parley._p_low();"))
+	low := sqlrules.Parse("parley/base/low.sql", "-- Head.\n"+fn("parley._p_low", "perform parley._p_high();"))
+	same := sqlrules.Parse("parley/base/same.sql", "-- Head.\n"+fn("parley._p_same", "perform parley._p_low();"))
+	high := sqlrules.Parse("parley/views/high.sql", "-- Head.\n"+fn("parley._p_high", "perform parley._p_low();"))
 	found := sqlrules.Check([]sqlrules.File{low, same, high})
-	if len(found) != 1 || found[0].File != "base/low.sql" || found[0].Rule != "upward call" {
-		t.Errorf("got %v, want one upward call of base/low.sql", found)
+	if len(found) != 1 || found[0].File != "parley/base/low.sql" || found[0].Rule != "upward call" {
+		t.Errorf("got %v, want one upward call of parley/base/low.sql", found)
 	}
 }
 
 // An exception that is not needed any more is struck from the list.
 func TestRulesRefuseAnUnusedException(t *testing.T) {
 	t.Parallel()
-	found := sqlrules.Check([]sqlrules.File{sqlrules.Parse("catalog/routes.sql", "-- Head.\n"+fn("parley._p_f", "null;"))})
+	found := sqlrules.Check([]sqlrules.File{sqlrules.Parse("parley/catalog/routes.sql", "-- Head.\n"+fn("parley._p_f", "null;"))})
 	if len(found) == 0 || found[0].Rule != "upward call" {
 		t.Errorf("got %v", found)
 	}
@@ -189,7 +189,7 @@ func TestRulesRefuseAnUnusedException(t *testing.T) {
 
 func check(file, text string) []sqlrules.Violation {
 	if file == "" {
-		file = "base/test.sql"
+		file = "parley/base/test.sql"
 	}
 	return sqlrules.Check([]sqlrules.File{sqlrules.Parse(file, text)})
 }

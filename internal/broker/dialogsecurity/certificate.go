@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// The parts of a certificate; see sql/catalog/certificates.sql.
+// The parts of a certificate; see sql/parley/catalog/certificates.sql.
 const (
 	certificateMagic = "PARLEYC1"
 	keySize          = 32

@@ -8,7 +8,7 @@ import (
 )
 
 // unmapped are characters that UTS 46 ignores, or maps otherwise than by NFKC and lower case, and those whose NFKC versions of PostgreSQL
-// do not know. They are in no domain here: the database, which has the same rule (sql/mail/domains.sql), knows no more of Unicode than
+// do not know. They are in no domain here: the database, which has the same rule (sql/mail/base/domains.sql), knows no more of Unicode than
 // these two, and no name may be one domain to us and another to it.
 var unmapped = &unicode.RangeTable{
 	R16: []unicode.Range16{

@@ -7,7 +7,7 @@ const mostIDs = 200
 
 // IDs gives the Message-IDs of a field, with their brackets. Encoded words are decoded first: Python writes long ids so. Text
 // in a comment or in a quoted string is no id (RFC 5322 section 3.2), and neither are phrases between the ids, as old messages have them.
-// Where comments and quoted strings have no end the field has none. sql/mail/message_ids.sql reads in the same way.
+// Where comments and quoted strings have no end the field has none. sql/mail/messages/message_ids.sql reads in the same way.
 func IDs(value string) []string {
 	value, _ = DecodeWords(value)
 	ids, isClosed := scanIDs(value, true)

@@ -3,5 +3,5 @@
 //
 // A message is read once, as a stream, and whatever it says is bounded by [Limits]. Nothing in it is an error: what is not as the standards
 // say, or is beyond a limit, is a [Problem], and the rest is read. A part has its place in the message, so that its bytes can be read from
-// there; sql/mail/parts.sql decodes them as this package does.
+// there; sql/mail/services/parts.sql decodes them as this package does.
 package parts

@@ -178,7 +178,7 @@ func (u User) maySendAs(sender message.Address) bool {
 }
 
 // MaySendAs reports whether a user may use a sender where no connector gives him rights: one of his list, or where he has none one of the
-// domains that are ours. The rule for roles in SQL is the same (sql/mail/allowed_senders.sql).
+// domains that are ours. The rule for roles in SQL is the same (sql/mail/submission/allowed_senders.sql).
 func (c *Configuration) MaySendAs(user string, sender message.Address) bool {
 	if known := c.Users[user]; len(known.Senders) > 0 {
 		return known.maySendAs(sender)

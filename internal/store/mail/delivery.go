@@ -12,7 +12,7 @@ import (
 // Claimed is a message that was claimed for a next hop.
 type Claimed struct {
 	Lease, Item int64
-	// Lane is KIND/CONNECTOR/NAME, as sql/mail/recipients.sql says.
+	// Lane is KIND/CONNECTOR/NAME, as sql/mail/messages/recipients.sql says.
 	Lane      string
 	MessageID int64
 	// NetworkMessageID is a UUID that stays with the message and its forks.

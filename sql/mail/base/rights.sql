@@ -20,7 +20,7 @@ create table parley_mail._p_right (
 );
 
 comment on table parley_mail._p_right is
-'Who was granted which right, by whom, by their numbers (mail/role_numbers.sql); grantee 0 is everybody. Each who grants
+'Who was granted which right, by whom, by their numbers (base/role_numbers.sql); grantee 0 is everybody. Each who grants
 it has a row of his own, so that he takes back what he gave and nothing else.';
 
 create view parley_mail._p_granted as
@@ -72,7 +72,7 @@ $$;
 
 comment on function parley_mail._p_holds(oid, text) is
 'Reports whether a role holds a right: by grant, by a right that includes it, or as an owner.
-Arguments: role; name, as the table at the head of mail/rights.sql has it.';
+Arguments: role; name, as the table at the head of base/rights.sql has it.';
 
 create function parley_mail._p_is_superuser(role oid) returns boolean
 language plpgsql stable

@@ -1,6 +1,6 @@
 -- Mail addresses: what one is, and in which form two are compared (RFC 5321, RFC 6531, spec mail 6.1).
 --
--- The directory compares addresses as _p_folded gives them (mail/domains.sql), local part too. An envelope keeps the
+-- The directory compares addresses as _p_folded gives them (base/domains.sql), local part too. An envelope keeps the
 -- local part as it was written.
 
 create function parley_mail._p_is_domain(domain text) returns boolean

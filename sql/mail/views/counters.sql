@@ -1,5 +1,5 @@
 -- Counters under the names that operators of mail know (spec mail 18): of queues, as the database has them, and of the
--- daemons, as they reported them last. Nothing is counted when they are read (store/lane_counts.sql).
+-- daemons, as they reported them last. Nothing is counted when they are read (store/work/lane_counts.sql).
 
 create function parley_mail._p_queue_counters(caller parley.caller default parley.current_caller())
 returns table (object text, counter text, instance text, value double precision, is_total boolean)

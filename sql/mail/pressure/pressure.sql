@@ -1,9 +1,9 @@
 -- Pressure: what mail does not do while resources are short (spec mail 14).
 --
 -- A daemon measures and decides (internal/store/governor). Thresholds, actions and the history are those of
--- parley_store, for the system mail. Whoever holds VIEW reads them here (mail/pressure_views.sql), and who holds
+-- parley_store, for the system mail. Whoever holds VIEW reads them here (pressure/pressure_views.sql), and who holds
 -- ADMINISTER changes them. What the daemons decide about submission by SQL stands in _p_organization, which each
--- submission reads anyway: it holds until refusing_until, and a daemon that lives renews it (mail/daemons.sql).
+-- submission reads anyway: it holds until refusing_until, and a daemon that lives renews it (pressure/daemons.sql).
 
 create function parley_mail._p_pressure_preset(name text) returns table (
   resource text, unit text, medium_at double precision, high_at double precision, medium_below double precision,

@@ -2,7 +2,7 @@
 --
 -- All that follows from an outcome is one transaction with it: the recipient's row, the work item, events, reports to
 -- the sender. An outcome counts only while its lease does; that something was delivered is true also after that
--- (mail/unknown_outcomes.sql).
+-- (delivery/unknown_outcomes.sql).
 
 create type parley_mail._p_attempt as (
   message_id bigint,

@@ -1,5 +1,5 @@
 -- What parley diagnose finds of mail: each with the statement that cures it. The broker calls _p_find_faults, which it
--- finds by its name (diagnosis/diagnose.sql). Nothing is locked, and nothing is counted.
+-- finds by its name (parley/diagnosis/diagnose.sql). Nothing is locked, and nothing is counted.
 
 create view parley_mail.diagnosis_checks as
 select c.code, c.part, c.level, c.patience, c.meaning

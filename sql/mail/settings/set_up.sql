@@ -1,10 +1,10 @@
 -- What mail has in the broker and in the store: made with the first change of its configuration, so that a database
 -- that has no mail shows none of it among its queues and services.
 --
--- parley_mail_submission   messages that wait to be categorized; what fails twice is set aside (mail/poison.sql)
--- parley_mail/Status       the service that sends status events (mail/status_events.sql)
--- parley_mail_status       its queue, which maintenance reads (mail/status_queue.sql)
--- mail, mail_service       the systems of the store (mail/recipients.sql)
+-- parley_mail_submission   messages that wait to be categorized; what fails twice is set aside (queues/poison.sql)
+-- parley_mail/Status       the service that sends status events (submission/status_events.sql)
+-- parley_mail_status       its queue, which maintenance reads (reports/status_queue.sql)
+-- mail, mail_service       the systems of the store (messages/recipients.sql)
 
 create function parley_mail._p_set_up() returns boolean
 language plpgsql
@@ -22,7 +22,7 @@ begin
   perform parley.create_contract(
     'parley_mail/Status', array['parley_mail/Status'], sent_by => 'INITIATOR', caller => parley.current_caller()
   );
-  -- Its reader is maintenance, which may fail for reasons of its own (mail/status_queue.sql).
+  -- Its reader is maintenance, which may fail for reasons of its own (reports/status_queue.sql).
   perform parley.create_queue(
     'parley_mail_status', poison_message_handling => false, caller => parley.current_caller()
   );

@@ -22,7 +22,7 @@ create type parley_mail._p_submitter as (
 
 comment on type parley_mail._p_submitter is
 'Who submits, and what applies to the role. number: null before it has one
-(_p_number_of); allowed_senders: null where the domains that are ours are (mail/allowed_senders.sql).';
+(_p_number_of); allowed_senders: null where the domains that are ours are (submission/allowed_senders.sql).';
 
 create function parley_mail._p_submitter_of(caller oid) returns parley_mail._p_submitter
 language plpgsql stable

@@ -1,4 +1,5 @@
--- Notifications of the store and of the systems that stand on it; base/notifications.sql says why they can be off.
+-- Notifications of the store and of the systems that stand on it. They can be off: parley/base/notifications.sql says
+-- why.
 
 create function parley_store.notify(channel text, payload text) returns void
 language plpgsql

@@ -3,7 +3,7 @@
 -- Mail is a system beside the broker: it calls functions of parley and parley_store and never touches their private
 -- tables. Everything about a message is decided here, in the transaction of the caller; programs ask and talk to the
 -- network. What begins with _p_ is private, and what a daemon calls is private too: a role that holds the right SERVE
--- may call it (mail/rights.sql).
+-- may call it (base/rights.sql).
 
 create schema parley_mail;
 

@@ -1,7 +1,7 @@
 -- The categorizer: from the submission queue into lanes (spec mail 5, 6).
 --
 -- One transaction writes all that follows from some messages: recipients, forks, work items, failures, events. A daemon
--- that dies in the middle leaves them as they were, and a row of mail/work_marks.sql. What cannot be worked on is tried
+-- that dies in the middle leaves them as they were, and a row of work_marks.sql. What cannot be worked on is tried
 -- alone, so that it costs nobody else more than a repetition, and set aside after two failures, or after two deaths.
 -- Locks: that row. Cost: about a dozen statements for a batch, however many messages it has,
 -- and one for each distinct next hop.

@@ -1,7 +1,7 @@
 -- The settings of everything that is configured, as data: which there are, their types, defaults and ranges.
 --
--- Rows of a kind are the settings that an object of it can have. mail/checked_settings.sql checks values by them; what
--- concerns several settings or objects is checked in mail/checked_objects.sql.
+-- Rows of a kind are the settings that an object of it can have. settings/checked_settings.sql checks values by them;
+-- what concerns several settings or objects is checked in settings/checked_objects.sql.
 -- Source: spec mail 3.1 to 3.4, 6, 8, 9, 11, 12.
 
 create view parley_mail._p_directory_setting as

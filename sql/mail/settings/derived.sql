@@ -113,8 +113,8 @@ create table parley_mail._p_organization (
 comment on table parley_mail._p_organization is
 'One row: settings of the organization that each submission reads. expiry_seconds by priority, from high to low.
 is_set_up: what mail has in the broker and in the store is
-there (mail/set_up.sql). refusing_until: until then submission by SQL is refused because resources are short (null: it
-is not), except for roles that are exempt while is_at_floor is false.';
+there (settings/set_up.sql). refusing_until: until then submission by SQL is refused because resources are short
+(null: it is not), except for roles that are exempt while is_at_floor is false.';
 
 insert into parley_mail._p_organization (
   settings, max_send_size, max_recipients, expiry_seconds, max_high_priority_size

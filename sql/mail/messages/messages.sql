@@ -1,7 +1,7 @@
 -- Messages: one row each, written when the message is accepted and hardly changed after that.
 --
 -- A row carries the envelope as it came: its recipients, before they are resolved, stand in arrays. The categorizer
--- makes rows of _p_recipient of them (mail/recipients.sql). A body of up to 8,000 bytes stands in the row, so that
+-- makes rows of _p_recipient of them (messages/recipients.sql). A body of up to 8,000 bytes stands in the row, so that
 -- accepting a small message is one insert; a larger one is content of parley_store, to which the message refers under
 -- its own number. A fork has no body: body_message_id names the message whose body it shares, whose row stays as long.
 --
@@ -60,7 +60,7 @@ originates here is signed (no default: whoever stores a message says which); ser
 came; receive_ms: how long its arrival took; body_message_id: the message
 whose body this one shares; parent_message_id: the message that it was forked from, or submitted with; identity: what
 two copies of a message that arrived twice have in common; has_verp: each recipient has a return path of its own;
-submitted_by: the number of the role (mail/role_numbers.sql).';
+submitted_by: the number of the role (base/role_numbers.sql).';
 
 alter table parley_mail._p_message alter column body set storage external;
 

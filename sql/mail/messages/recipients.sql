@@ -33,7 +33,7 @@ comment on table parley_mail._p_recipient is
 'Recipients whose outcome is not final. notify: NEVER or a list of SUCCESS, FAILURE, DELAY, null when the sender said
 nothing; lane: where the work item is, null while it is not routed; queued_at: when it was categorized; attempts: how
 many were made for the recipient, not counting those that did not reach its next hop; deaths: how often somebody died
-who had it in his hands, since an attempt came to an end (mail/suspects.sql).';
+who had it in his hands, since an attempt came to an end (queues/suspects.sql).';
 
 create index _p_recipient_suspect on parley_mail._p_recipient (message_id) where deaths > 0;
 

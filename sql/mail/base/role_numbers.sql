@@ -1,4 +1,4 @@
--- What mail adds to the numbers of roles (base/role_numbers.sql), which its rows have.
+-- What mail adds to the numbers of roles (parley/base/role_numbers.sql), which its rows have.
 
 create function parley_mail._p_numbers_named(name text) returns integer[]
 language plpgsql stable
