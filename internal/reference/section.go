@@ -150,7 +150,7 @@ var sections = []section{
 		title: "Switching the broker",
 		intro: "What `ALTER DATABASE ... SET` does to a broker in SQL Server. The page on [backup and restore](backup.md) says when.",
 		files: []string{
-			"parley/base/broker_identity.sql", "parley/broker/broker_switches.sql",
+			"parley/transport/attach.sql", "parley/broker/broker_switches.sql",
 			"parley/transport/destination_statements.sql",
 		},
 	},
@@ -205,14 +205,14 @@ var sections = []section{
 		files: []string{
 			"mail/submission/submission.sql", "mail/submission/send_batch.sql", "mail/submission/stored_attachments.sql",
 			"mail/submission/render.sql", "mail/base/rights.sql", "mail/settings/configuration.sql",
-			"mail/settings/apply.sql", "mail/settings/directory_settings.sql", "mail/submission/quotas.sql",
+			"mail/settings/apply.sql", "mail/settings/directory_settings.sql", "mail/settings/quotas.sql",
 			"mail/queues/queue_views.sql", "mail/operations/operations.sql", "mail/views/message_filter.sql",
 			"mail/views/sorting.sql", "mail/views/find_queues.sql", "mail/views/waiting_messages.sql",
 			"mail/views/message_views.sql", "mail/operations/message_operations.sql", "mail/operations/remove_messages.sql",
 			"mail/operations/scheduled_messages.sql", "mail/views/export_messages.sql", "mail/services/kept_bodies.sql",
 			"mail/services/parts.sql", "mail/queues/held_domains.sql", "mail/operations/test_address.sql",
 			"mail/messages/tracking.sql", "mail/pressure/pressure.sql", "mail/pressure/pressure_views.sql",
-			"mail/pressure/daemons.sql", "mail/views/counters.sql", "mail/views/findings.sql", "mail/base/errors.sql",
+			"mail/pressure/daemons.sql", "mail/views/counters.sql", "mail/operations/findings.sql", "mail/base/errors.sql",
 		},
 	},
 }

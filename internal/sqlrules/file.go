@@ -116,6 +116,7 @@ func Check(files []File) []Violation {
 		checkText(f, report)
 		checkTokens(f, report)
 		checkObjects(f, report)
+		checkColumns(f, report)
 		checkMoves(f, report)
 		checkFunctions(f, raising, report)
 		checkQueries(f, report)
@@ -126,6 +127,7 @@ func Check(files []File) []Violation {
 		found = append(found, inFile...)
 	}
 	found = append(found, checkErrors(files)...)
+	found = append(found, checkPlaces(files)...)
 	return append(found, checkLayers(files)...)
 }
 

@@ -3,7 +3,6 @@ package sqlrules
 // callsUpward names, by file, what it uses of folders that come later in the manifest. A statement of the catalog ends or moves the
 // conversations of what it drops or alters; the rest are single calls. No name may be added.
 var callsUpward = map[string][]string{
-	"parley/base/broker_identity.sql": {"_p_switch_off"},
 	"parley/catalog/alter_queue.sql": {
 		"_p_event_notification",
 		"_p_forget_copy_numbers",
@@ -30,31 +29,6 @@ var callsUpward = map[string][]string{
 		"_p_endpoint",
 		"_p_move_service",
 	},
-	"parley/conversation/far_side.sql":     {"_p_await_binding"},
-	"parley/poison/poison_statements.sql":  {"peek"},
-	"parley/transport/dynamic_routing.sql": {"_p_begin_notices", "_p_post_notice"},
-	"parley/trust/dialog_security.sql":     {"_p_endpoint"},
-	"mail/base/schema.sql":                 {"parley_mail._p_organization"},
-	"mail/base/role_numbers.sql":           {"parley_mail._p_quota"},
-	"mail/settings/derived.sql":            {"parley_mail._p_derive_rates", "parley_mail._p_rate"},
-	"mail/settings/checked_objects.sql": {
-		"parley_mail._p_check_rates",
-		"parley_mail._p_check_retry_rules",
-		"parley_mail._p_foreign_part",
-		"parley_mail._p_may_send_from",
-		"parley_mail._p_may_send_to",
-	},
-	"mail/settings/set_up.sql":            {"parley_mail._p_seed_pressure"},
-	"mail/settings/apply.sql":             {"parley_mail._p_daemon", "parley_mail._p_senders_of_role"},
-	"mail/pressure/pressure.sql":          {"parley_mail._p_submission_queue"},
-	"mail/messages/message_ids.sql":       {"parley_mail._p_decoded_base64", "parley_mail._p_decoded_part"},
-	"mail/messages/recipients.sql":        {"parley_mail._p_report"},
-	"mail/messages/tracking.sql":          {"parley_mail._p_send_status"},
-	"mail/submission/allowed_senders.sql": {"parley_mail._p_domain_patterns"},
-	"mail/queues/rates.sql":               {"parley_mail._p_expire_items", "parley_mail._p_track_operation"},
-	"mail/queues/suspects.sql":            {"parley_mail._p_categorizing"},
-	"mail/views/find_queues.sql":          {"parley_mail._p_require_top"},
-	"mail/views/message_views.sql":        {"parley_mail._p_require_top"},
-	"mail/views/export_messages.sql":      {"parley_mail._p_require_top"},
-	"mail/views/findings.sql":             {"parley_mail._p_maintenance_failure"},
+	"parley/poison/poison_statements.sql": {"peek"},
+	"parley/trust/dialog_security.sql":    {"_p_endpoint"},
 }

@@ -178,6 +178,64 @@ func TestRulesRefuseACallOfALaterFolder(t *testing.T) {
 	}
 }
 
+func TestRulesRefuseAColumnThatIsAddedLater(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"alter table parley._p_t add column c integer;":                                  1,
+		"alter table parley._p_t add c integer;":                                         1,
+		"alter table parley._p_t add constraint c check (true);":                         0,
+		"alter table parley._p_t alter column c set storage external;":                   0,
+		"alter table parley._p_t\nadd constraint c check (true),\nadd column d integer;": 1,
+	} {
+		found := slices.DeleteFunc(check("", "-- Head.\n"+text+"\n"), func(v sqlrules.Violation) bool { return v.Rule != "columns" })
+		if len(found) != want {
+			t.Errorf("%s: got %v, want %d violations", text, found, want)
+		}
+	}
+}
+
+func TestRulesWantCommentsOfAViewBesideIt(t *testing.T) {
+	t.Parallel()
+	const comment = "comment on column parley.seen.name is 'Its name.';\n"
+	view := "-- Head.\ncreate view parley.seen as\nselect 'a' as name;\n\ncomment on view parley.seen is 'What is seen.';\n"
+	isPlace := func(v sqlrules.Violation) bool { return v.Rule == "comment" }
+	beside := sqlrules.Check([]sqlrules.File{sqlrules.Parse("parley/views/seen.sql", view+comment)})
+	apart := sqlrules.Check([]sqlrules.File{
+		sqlrules.Parse("parley/views/seen.sql", view), sqlrules.Parse("parley/views/columns.sql", "-- Head.\n"+comment),
+	})
+	if slices.ContainsFunc(beside, isPlace) || !slices.ContainsFunc(apart, isPlace) {
+		t.Errorf("beside the view: %v; apart from it: %v", beside, apart)
+	}
+}
+
+func TestRulesRefuseACommentThatNamesNoFile(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"base/test.sql": false, "parley/base/test.sql": false, "base/gone.sql": true, "parley/base/gone.sql": true,
+	} {
+		found := check("", "-- See "+name+".\n")
+		if slices.ContainsFunc(found, func(v sqlrules.Violation) bool { return v.Rule == "named file" }) != want {
+			t.Errorf("%s: got %v", name, found)
+		}
+	}
+}
+
+func TestKnotIsOfFilesThatUseEachOther(t *testing.T) {
+	t.Parallel()
+	uses := func(file, name, body string) sqlrules.File { return sqlrules.Parse(file, "-- Head.\n"+fn(name, body)) }
+	got := sqlrules.Knot([]sqlrules.File{
+		uses("parley/a/one.sql", "parley._p_one", "perform parley._p_two();"),
+		uses("parley/a/two.sql", "parley._p_two", "perform parley._p_three();"),
+		uses("parley/a/three.sql", "parley._p_three", "perform parley._p_one();"),
+		uses("parley/a/above.sql", "parley._p_above", "perform parley._p_one();"),
+		uses("parley/a/named.sql", "parley._p_named", "execute 'select parley._p_named_back()';"),
+		uses("parley/a/back.sql", "parley._p_named_back", "perform parley._p_named();"),
+	}, "parley")
+	if want := []string{"parley/a/one.sql", "parley/a/three.sql", "parley/a/two.sql"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // An exception that is not needed any more is struck from the list.
 func TestRulesRefuseAnUnusedException(t *testing.T) {
 	t.Parallel()

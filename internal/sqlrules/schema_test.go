@@ -20,3 +20,24 @@ func TestSchemaKeepsTheRules(t *testing.T) {
 		t.Error(v)
 	}
 }
+
+// knots are how many files the largest knot of each wing has. The numbers may only fall.
+var knots = map[string]int{"parley": 46, "store": 3, "mail": 3}
+
+func TestKnotsOfFilesOnlyBecomeSmaller(t *testing.T) {
+	t.Parallel()
+	files, err := sqlrules.Read(sql.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range sql.Wings() {
+		folder := w.Folders[0]
+		switch knot := sqlrules.Knot(files, folder); {
+		case len(knot) > knots[folder]:
+			t.Errorf("%d files of sql/%s use each other in a circle, at most %d did: let a call go down, or move what is called: %q",
+				len(knot), folder, knots[folder], knot)
+		case len(knot) < knots[folder]:
+			t.Errorf("the largest knot of sql/%s has %d files: write that here in place of %d", folder, len(knot), knots[folder])
+		}
+	}
+}

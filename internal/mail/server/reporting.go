@@ -25,7 +25,7 @@ const (
 	certificateNotice = 30 * 24 * time.Hour
 )
 
-// The codes of what a daemon reports for parley diagnose; sql/mail/views/findings.sql has their meanings.
+// The codes of what a daemon reports for parley diagnose; sql/mail/operations/findings.sql has their meanings.
 const (
 	problemBinding       = "mail-binding"
 	problemConfiguration = "mail-configuration"

@@ -225,3 +225,22 @@ $$;
 
 comment on function parley_mail._p_with_a_labels(text) is
 'Gives an address as it was written, with its domain in ASCII; null where that cannot be.';
+
+create function parley_mail._p_domain_patterns(domain text) returns text[]
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_patterns text[] := array[domain];
+  v_rest text := domain;
+begin
+  while strpos(v_rest, '.') > 0 and left(v_rest, 1) <> '[' loop
+    v_rest := substr(v_rest, strpos(v_rest, '.') + 1);
+    v_patterns := v_patterns || ('*.' || v_rest);
+  end loop;
+  return v_patterns || '*'::text;
+end
+$$;
+
+comment on function parley_mail._p_domain_patterns(text) is
+'Gives the patterns that fit a domain, the most specific first: a.b.c, *.b.c, *.c, *.';

@@ -157,3 +157,35 @@ comment on function parley_mail._p_raise(text, text[]) is
 'Raises one error of mail transport; never returns.
 Arguments: situation, a constant that names a row of parley_mail.errors; arguments, the values of its texts.
 Errors: always.';
+
+create function parley_mail._p_require_set_up() returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not exists (select from parley_mail._p_organization as o where o.is_set_up) then
+    found := parley_mail._p_raise('set up');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_set_up() is
+'Refuses while mail has no configuration.
+Errors: PM005.';
+
+create function parley_mail._p_require_top(top integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if top is null or top < 1 then
+    found := parley_mail._p_raise('top', coalesce(top::text, 'null'));
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_require_top(integer) is
+'Refuses a number of messages that is null or not positive.
+Errors: PM010.';

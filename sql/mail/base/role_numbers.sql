@@ -26,24 +26,3 @@ comment on function parley_mail._p_numbers_named(text) is
 'Gives the numbers of the role that has a name, also of one that there is not where the database was restored, so that
 what it would have can be taken away; PUBLIC gives 0.
 Errors: PM002 no such role.';
-
-create function parley_mail._p_follow_roles() returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_gone constant integer := parley._p_follow_roles();
-begin
-  delete from parley_mail._p_right as r
-  using parley._p_role_number as k
-  where k.number = r.grantee and k.role = 0;
-  delete from parley_mail._p_quota as q
-  using parley._p_role_number as k
-  where k.number = q.role_number and k.role = 0;
-  return v_gone;
-end
-$$;
-
-comment on function parley_mail._p_follow_roles() is
-'Follows roles that were renamed or dropped, as the broker does, and takes rights and quotas from those that are gone;
-gives how many numbers have become nobody''s.';

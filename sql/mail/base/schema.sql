@@ -23,6 +23,34 @@ that changes are made one after the other and each is checked against all before
 
 insert into parley_mail._p_configuration_version (is_only) values (true);
 
+create table parley_mail._p_organization (
+  is_only boolean primary key default true check (is_only),
+  settings jsonb not null,
+  default_domain text,
+  max_send_size bigint not null,
+  max_recipients integer not null,
+  expiry_seconds integer[] not null,
+  max_high_priority_size bigint not null,
+  is_set_up boolean not null default false,
+  refusing_until timestamptz,
+  refusing_reason text,
+  is_at_floor boolean not null default false,
+  followed_version bigint not null default 0,
+  submission_suspended_at timestamptz
+);
+
+comment on table parley_mail._p_organization is
+'One row: settings of the organization that each submission reads. expiry_seconds by priority, from high to low.
+is_set_up: what mail has in the broker and in the store is there (settings/set_up.sql). refusing_until: until then
+submission by SQL is refused because resources are short (null: it is not), except for roles that are exempt while
+is_at_floor is false. followed_version: the version of the configuration whose limits and policies the queues have.
+submission_suspended_at: since when an operator has nothing categorized; null where he has not.';
+
+insert into parley_mail._p_organization (
+  settings, max_send_size, max_recipients, expiry_seconds, max_high_priority_size
+)
+values ('{}', 10485760, 500, array[28800, 172800, 172800], 256000);
+
 create table parley_mail._p_audit (
   audit_id bigint generated always as identity primary key,
   at timestamptz not null default clock_timestamp(),

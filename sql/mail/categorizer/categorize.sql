@@ -6,8 +6,6 @@
 -- Locks: that row. Cost: about a dozen statements for a batch, however many messages it has,
 -- and one for each distinct next hop.
 
-alter table parley_mail._p_organization add column submission_suspended_at timestamptz;
-
 create function parley_mail._p_placed(message_ids bigint[], part_size integer) returns setof parley_mail._p_resolved
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -134,43 +134,6 @@ comment on function parley_mail._p_finish_recipients(parley_mail._p_outcome[]) i
 senders; events; what mailboxes have got.
 Arguments: outcomes, of which leases, items and addresses are not needed.';
 
-create function parley_mail._p_expire_items(lease_id bigint, items bigint[]) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_expired record;
-begin
-  if cardinality(items) = 0 then
-    return 0;
-  end if;
-  select
-    array_agg(r.message_id) as ids, array_agg(r.ordinal) as ordinals, array_agg('5.4.7'::text) as statuses,
-    -- Why its next hop was not reached stands at the queue alone; what a host said of a recipient, at that.
-    array_agg(concat_ws(
-      '; last attempt: ', 'The message waited as long as it may and could not be delivered.',
-      case when r.last_text is null and l.failing_since is not null then l.last_error end
-    )) as texts
-  into v_expired
-  from parley_store.work_items as w
-  join parley_mail._p_recipient as r on r.message_id = w.subject and r.lane = w.lane
-  left join parley_store.lanes as l on l.system = w.system and l.lane = w.lane
-  where w.system in ('mail', 'mail_service') and w.lease_id = _p_expire_items.lease_id and w.item_id = any (items);
-  perform parley_store.complete_work(lease_id, items);
-  if v_expired.ids is null then
-    return 0;
-  end if;
-  return parley_mail._p_fail_recipients(
-    v_expired.ids, v_expired.ordinals, v_expired.statuses, v_expired.texts, 'QUEUE'
-  );
-end
-$$;
-
-comment on function parley_mail._p_expire_items(bigint, bigint[]) is
-'Gives up the recipients of work items whose time is over, and completes the items; gives how many recipients.
-Errors: PS005 the lease is over.
-Source: spec mail 8.3.';
-
 create function parley_mail._p_record_lease(
   lease_id bigint, outcomes parley_mail._p_outcome[], released bigint[]
 ) returns void

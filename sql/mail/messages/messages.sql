@@ -49,7 +49,13 @@ create table parley_mail._p_message (
   on_status text,
   tag text,
   subject text,
-  body bytea
+  body bytea,
+  is_eight_bit boolean not null default false,
+  delay_reported_at timestamptz,
+  is_resubmitted boolean not null default false,
+  resubmissions smallint not null default 0,
+  reports smallint not null default 0,
+  reported_at timestamptz
 ) with (toast_tuple_target = 8160);
 
 comment on table parley_mail._p_message is
@@ -60,13 +66,16 @@ originates here is signed (no default: whoever stores a message says which); ser
 came; receive_ms: how long its arrival took; body_message_id: the message
 whose body this one shares; parent_message_id: the message that it was forked from, or submitted with; identity: what
 two copies of a message that arrived twice have in common; has_verp: each recipient has a return path of its own;
-submitted_by: the number of the role (base/role_numbers.sql).';
+submitted_by: the number of the role (base/role_numbers.sql); delay_reported_at: when the sender was informed of a
+delay; is_resubmitted: recipients were added that are to be categorized anew (submission/submitted_again.sql), and
+resubmissions, how often that was so; reports: how many reports were made of the message, the last at reported_at.';
 
 alter table parley_mail._p_message alter column body set storage external;
 
 create index _p_message_submitted on parley_mail._p_message (submitted_by, message_id) where submitted_by is not null;
 create index _p_message_parent on parley_mail._p_message (parent_message_id) where parent_message_id is not null;
 create index _p_message_body on parley_mail._p_message (body_message_id) where body_message_id is not null;
+create index _p_message_undelayed on parley_mail._p_message (priority, received_at) where delay_reported_at is null;
 
 create table parley_mail._p_idempotency (
   submitted_by integer not null,

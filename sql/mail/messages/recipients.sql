@@ -26,6 +26,7 @@ create table parley_mail._p_recipient (
   last_text text,
   last_host text,
   deaths smallint not null default 0,
+  removal text check (removal in ('REPORT', 'SILENT')),
   primary key (message_id, ordinal)
 );
 
@@ -33,15 +34,12 @@ comment on table parley_mail._p_recipient is
 'Recipients whose outcome is not final. notify: NEVER or a list of SUCCESS, FAILURE, DELAY, null when the sender said
 nothing; lane: where the work item is, null while it is not routed; queued_at: when it was categorized; attempts: how
 many were made for the recipient, not counting those that did not reach its next hop; deaths: how often somebody died
-who had it in his hands, since an attempt came to an end (queues/suspects.sql).';
+who had it in his hands, since an attempt came to an end (categorizer/suspects.sql).';
+comment on column parley_mail._p_recipient.removal is
+'Set while the message is under way: the recipient is given up, with a report or without, when the attempt fails.';
 
 create index _p_recipient_suspect on parley_mail._p_recipient (message_id) where deaths > 0;
-
-alter table parley_mail._p_message
-add column is_eight_bit boolean not null default false,
-add column delay_reported_at timestamptz;
-
-create index _p_message_undelayed on parley_mail._p_message (priority, received_at) where delay_reported_at is null;
+create index _p_recipient_removal on parley_mail._p_recipient (message_id) where removal is not null;
 
 create type parley_mail._p_outcome as (
   lease_id bigint,

@@ -253,3 +253,30 @@ parley_mail.tracking, of which it has the rights: name a date_time.
 Columns: receive_ms, from MAIL FROM to the end of the data; categorize_ms, until it was in the queue of its next hop;
 queue_ms, there, with attempts that failed; connect_ms and transfer_ms, of the last attempt; total_ms, all of it, from
 when the message came or might go.';
+
+create function parley_mail._p_track_operation(
+  event text, message_ids bigint[], queues text[], reason text, source text default 'ADMIN'
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_events record;
+begin
+  select array_agg(u.message_id order by u.n) as ids, array_agg(r.address order by u.n) as addresses,
+    count(*)::integer as events
+  into v_events
+  from unnest(message_ids, queues) with ordinality as u (message_id, queue, n)
+  left join parley_mail._p_recipient as r on r.message_id = u.message_id and r.lane = u.queue;
+  if v_events.events > 0 then
+    perform parley_mail._p_track(
+      array_fill(event, array[v_events.events]), v_events.ids, v_events.addresses, null,
+      array_fill(reason, array[v_events.events]), null, array_fill(source, array[v_events.events])
+    );
+  end if;
+end
+$$;
+
+comment on function parley_mail._p_track_operation(text, bigint[], text[], text, text) is
+'Records what was done to messages in some queues, as an event of each.
+Arguments: event; message_ids and queues, one each; reason; source, who did it.';

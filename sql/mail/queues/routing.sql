@@ -3,25 +3,6 @@
 -- First what is bound to a service or a table of this database, then a mailbox of ours, then the send connector whose
 -- address space fits best. What is unknown in a domain of which we know all recipients does not exist.
 
-create function parley_mail._p_domain_patterns(domain text) returns text[]
-language plpgsql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_patterns text[] := array[domain];
-  v_rest text := domain;
-begin
-  while strpos(v_rest, '.') > 0 and left(v_rest, 1) <> '[' loop
-    v_rest := substr(v_rest, strpos(v_rest, '.') + 1);
-    v_patterns := v_patterns || ('*.' || v_rest);
-  end loop;
-  return v_patterns || '*'::text;
-end
-$$;
-
-comment on function parley_mail._p_domain_patterns(text) is
-'Gives the patterns that fit a domain, the most specific first: a.b.c, *.b.c, *.c, *.';
-
 create type parley_mail._p_route as (lane text, retry_policy text, status text, reason text);
 
 comment on type parley_mail._p_route is 'Where a recipient goes next; or, where status is set, why nowhere.';

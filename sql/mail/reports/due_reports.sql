@@ -1,9 +1,5 @@
 -- Reports that are due: which are made when, and how many (spec mail 9).
 
-alter table parley_mail._p_message
-add column reports smallint not null default 0,
-add column reported_at timestamptz;
-
 create table parley_mail._p_report_rate (
   sender text not null,
   hour timestamptz not null,

@@ -1,7 +1,7 @@
 -- Deliveries to services and tables, by a daemon: claim, commit, deliver, commit (spec mail 5, 12.2).
 --
 -- Code of others runs where a message is delivered, such as the triggers of a table. A lease that runs out says that
--- somebody died, or was lost, while he delivered: queues/suspects.sql says what that means for its messages.
+-- somebody died, or was lost, while he delivered: categorizer/suspects.sql says what that means for its messages.
 --
 -- That code may raise, wait and loop as it likes, and holds up no other binding. What it raises has its message tried
 -- again (_p_deliver_item). What it waits for is waited for two seconds, and then the rest of its lane waits too. What

@@ -62,3 +62,40 @@ comment on function parley_mail._p_check_delays(text, text, text) is
 Arguments: kind and name, of the organization, or of a send connector; retry_policy, of the send connector.
 Errors: PM003.
 Source: spec mail 8.3.';
+
+create function parley_mail._p_check_retry_rules(name text, settings jsonb) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_rule jsonb;
+begin
+  for v_rule in select s.v from jsonb_array_elements(settings -> 'retry_rules') as s (v) loop
+    if not coalesce(
+      (v_rule ->> 'policy' <> '' or v_rule ? 'unknown' and not v_rule ? 'policy')
+      and case
+        when v_rule ? 'unknown'
+          then upper(v_rule ->> 'unknown') in ('RETRY', 'HOLD', 'FAIL') and not v_rule ?| array['priority', 'status']
+        else true
+      end
+      and coalesce(upper(v_rule ->> 'priority'), 'LOW') in ('HIGH', 'NORMAL', 'LOW')
+      and coalesce(v_rule ->> 'status', '4') ~ E'^4(\\.[0-9]{1,3}(\\.[0-9]{1,3})?)?$'
+      and not exists (
+        select
+        from jsonb_object_keys(v_rule) as k (key)
+        where k.key not in ('domain', 'priority', 'status', 'policy', 'unknown')
+      ), false
+    ) then
+      found := parley_mail._p_contradicts('send connector', name, 'itself', format('%s is no retry rule.', v_rule),
+        'Write {"domain": "*.example.com", "priority": "HIGH", "status": "4.2", "policy": "quick"}: policy is a retry '
+        || 'policy of parley_store, and each condition may be left out. Or {"domain": "d", "unknown": "HOLD"}: what is '
+        || 'done with messages that d got and did not answer, RETRY, HOLD or FAIL.');
+    end if;
+  end loop;
+  return true;
+end
+$$;
+
+comment on function parley_mail._p_check_retry_rules(text, jsonb) is
+'Refuses retry rules of a send connector that are malformed.
+Errors: PM003.';

@@ -2,7 +2,7 @@
 -- that has no mail shows none of it among its queues and services.
 --
 -- parley_mail_submission   messages that wait to be categorized; what fails twice is set aside (queues/poison.sql)
--- parley_mail/Status       the service that sends status events (submission/status_events.sql)
+-- parley_mail/Status       the service that sends status events (base/status_events.sql)
 -- parley_mail_status       its queue, which maintenance reads (reports/status_queue.sql)
 -- mail, mail_service       the systems of the store (messages/recipients.sql)
 
@@ -50,19 +50,3 @@ $$;
 
 comment on function parley_mail._p_set_up() is
 'Makes what mail has in the broker and in the store, once; reports whether it did. Two sessions wait for each other.';
-
-create function parley_mail._p_require_set_up() returns boolean
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if not exists (select from parley_mail._p_organization as o where o.is_set_up) then
-    found := parley_mail._p_raise('set up');
-  end if;
-  return true;
-end
-$$;
-
-comment on function parley_mail._p_require_set_up() is
-'Refuses while mail has no configuration.
-Errors: PM005.';

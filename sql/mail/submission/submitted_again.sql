@@ -8,10 +8,6 @@
 --   no recipient is lost or gets the message twice   is_resubmitted, which is set, and taken back by the categorizer,
 --     under a lock on the row of the message, before the recipients are read
 
-alter table parley_mail._p_message
-add column is_resubmitted boolean not null default false,
-add column resubmissions smallint not null default 0;
-
 create function parley_mail._p_submit_again(
   message_ids bigint[], queues text[], ordinals integer[] default null, not_before timestamptz default null
 ) returns void

@@ -358,3 +358,28 @@ where parley._p_sees_definition(a.queue_id) is true;
 comment on view parley.external_activations is
 'What the daemon starts outside of the database, for each queue that has such an activation and whose definition the
 caller may view. Secrets, values of environments and the query of a url are shown to nobody.';
+comment on column parley.external_activations.queue_name is 'Queue, as statements take it.';
+comment on column parley.external_activations.service_queue_id is 'Identity of the queue.';
+comment on column parley.external_activations.kind is 'program or webhook.';
+comment on column parley.external_activations.is_enabled is 'Whether anything is started.';
+comment on column parley.external_activations.min_instances is 'How many always run; 0 for webhooks.';
+comment on column parley.external_activations.max_instances is 'How many run at most; for a webhook, requests at once.';
+comment on column parley.external_activations.program is 'Program and its arguments; null for webhooks.';
+comment on column parley.external_activations.environment_names is 'Names of the variables that it is given.';
+comment on column parley.external_activations.working_directory is 'Where it runs; null is the folder of the program.';
+comment on column parley.external_activations.stop_timeout_ms is 'Milliseconds from SIGTERM to SIGKILL.';
+comment on column parley.external_activations.url is 'Address of the webhook, without its query; null for programs.';
+comment on column parley.external_activations.secret_name is
+'Name of the secret, or null; the secret itself is not shown.';
+comment on column parley.external_activations.timeout_ms is 'Milliseconds for one request.';
+comment on column parley.external_activations.batch_size is 'Messages in one request, at most.';
+comment on column parley.external_activations.groups is 'Groups of which one request has messages, at most.';
+comment on column parley.external_activations.body_format is 'envelope or raw.';
+comment on column parley.external_activations.system_messages is 'Whether EndDialog and Error are delivered too.';
+comment on column parley.external_activations.max_attempts is
+'Refusals after which a conversation is set aside; 0 is never.';
+comment on column parley.external_activations.first_retry_ms is
+'Milliseconds that a conversation waits after its first refusal.';
+comment on column parley.external_activations.longest_retry_ms is 'Milliseconds that it waits at most.';
+comment on column parley.external_activations.create_date is 'When it was created.';
+comment on column parley.external_activations.modify_date is 'When it was changed last.';

@@ -336,3 +336,15 @@ where pg_catalog.pg_has_role(e.owner, 'usage') or (select parley._p_is_administr
 comment on view parley.delivery_failures is
 'Conversations whose next message was delivered to a webhook and not accepted, and when it is tried again. Everybody
 sees those of roles he is a member of.';
+comment on column parley.delivery_failures.queue_name is 'Queue, as statements take it.';
+comment on column parley.delivery_failures.service_queue_id is 'Identity of the queue.';
+comment on column parley.delivery_failures.conversation_handle is 'Conversation that waits.';
+comment on column parley.delivery_failures.failures is 'How often its delivery has failed in a row, but for
+refusals together with other conversations.';
+comment on column parley.delivery_failures.attempts is 'How many of these count towards max_attempts.';
+comment on column parley.delivery_failures.last_error is 'What was wrong the last time.';
+comment on column parley.delivery_failures.first_failed_at is 'When it failed first.';
+comment on column parley.delivery_failures.failed_at is 'When it failed last.';
+comment on column parley.delivery_failures.retry_at is 'When it is tried again.';
+comment on column parley.delivery_failures.last_answer is
+'What the web address said then, its first 4,096 characters; null when it said nothing.';

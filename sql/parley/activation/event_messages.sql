@@ -32,32 +32,6 @@ $$;
 comment on function parley._p_event_body(oid, text, parley._p_queue) is
 'Gives the body of an event notification, in UTF-8; times are UTC (spec 2.10).';
 
-create function parley._p_post_notice(handle uuid, type parley._p_message_type, body bytea) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for update;
-  if not found or v_endpoint.state not in ('SO', 'CO') then
-    return false;
-  end if;
-  if v_endpoint.state = 'SO' then
-    update parley._p_endpoint as e
-    set state = 'CO', state_since = clock_timestamp()
-    where e.endpoint_id = v_endpoint.endpoint_id;
-  end if;
-  perform parley._p_dispatch(handle, type, array[body], null);
-  -- The target may have refused.
-  return exists (select from parley._p_endpoint as e where e.conversation_handle = handle and e.state = 'CO');
-end
-$$;
-
-comment on function parley._p_post_notice(uuid, parley._p_message_type, bytea) is
-'Sends a message of the broker''s own on a conversation of _p_begin_notices; gives false
-when that conversation is over.';
-
 create function parley._p_post_events(caller oid, queue_id integer, event text) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp

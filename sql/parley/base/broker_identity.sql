@@ -91,47 +91,5 @@ $$;
 
 comment on function parley._p_advice_when_elsewhere() is 'Shows what to do with a broker that is not where it was.';
 
-create function parley.attach_broker(
-  out schema_version integer, out oldest_client_version integer, out release text,
-  out service_broker_guid uuid, out broker_state text, out advice text
-)
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '2s'
-as $$
-declare
-  v_is_enabled boolean;
-begin
-  select i.schema_version, i.oldest_client_version, i.release into schema_version, oldest_client_version, release
-  from parley._p_installation as i;
-  select b.service_broker_guid, b.is_broker_enabled into service_broker_guid, v_is_enabled from parley._p_broker as b;
-  broker_state := parley._p_broker_state();
-  if broker_state = 'ELSEWHERE' then
-    advice := parley._p_advice_when_elsewhere();
-    if v_is_enabled and not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' then
-      begin
-        perform parley._p_switch_off();
-      exception
-        -- A sender is under way. The next attach tries again.
-        when lock_not_available then
-          null;
-      end;
-    end if;
-  elsif broker_state = 'DISABLED' then
-    advice := 'The broker is disabled: messages are neither delivered nor read by activation. Switch it on: select '
-      || 'parley.enable_broker();';
-  end if;
-end
-$$;
-
-comment on function parley.attach_broker() is
-'Every program that works for this broker for long calls this first, and again when it has lost its connection. A broker
-that finds itself in another database than the one in which it was enabled last is switched off, until somebody says
-whether it has moved or was copied. Anybody may call it. Gives schema_version; oldest_client_version, which programs
-need to know at least; release; service_broker_guid; broker_state, ENABLED, DISABLED or ELSEWHERE; advice, what to do
-when the state is not ENABLED.
-Errors: none of its own.
-Source: spec 9.1.';
-
 insert into parley._p_broker (system_identifier, database_oid)
 values (parley._p_system_identifier(), parley._p_database_oid());

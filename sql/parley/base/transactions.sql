@@ -104,3 +104,27 @@ $$;
 comment on function parley._p_has_missed_nothing() is
 'Reports whether nobody has committed since this statement''s snapshot was taken; false where more than 1,000
 transactions have begun since. It gives the present state at any isolation level.';
+
+create function parley._p_raise_in_use() returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_holders text;
+begin
+  select string_agg(distinct coalesce(l.pid::text, 'a prepared transaction'), ', ') into v_holders
+  from pg_locks as l
+  join pg_class as c on c.oid = l.relation
+  where l.database = parley._p_database_oid()
+    and c.relnamespace = 'parley'::regnamespace
+    and c.relkind in ('r', 'S')
+    and l.granted
+    and l.mode in ('RowExclusiveLock', 'AccessExclusiveLock')
+    and l.pid is distinct from pg_backend_pid();
+  return parley._p_raise(5061, 'in use', coalesce(v_holders, 'unknown, they have just ended'));
+end
+$$;
+
+comment on function parley._p_raise_in_use() is
+'Says that open transactions keep the broker from being switched, and whose they are.
+Errors: 5061, always.';

@@ -28,41 +28,6 @@ comment on function parley._p_wait_at_most(integer) is
 that the limit ends with them.
 Errors: 8402 negative, or more than 24 days.';
 
-create function parley._p_throw_switch(is_enabled boolean) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  alter sequence parley._p_broker_switch restart;
-  if not is_enabled then
-    perform setval('parley._p_broker_switch', 1);
-  end if;
-  -- Daemons have to begin or to stop activation.
-  perform parley._p_notify('parley', 'queues');
-end
-$$;
-
-comment on function parley._p_throw_switch(boolean) is
-'Throws the switch of the broker, once everybody who has asked for its position has finished.
-Errors: 55P03 when somebody does not finish within lock_timeout.';
-
-create function parley._p_switch_off() returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform parley._p_throw_switch(false);
-  perform from parley._p_endpoint as e where e.destination_lane is not null order by e.endpoint_id for no key update;
-  perform parley._p_forget_routes(
-    array(select e.endpoint_id from parley._p_endpoint as e where e.destination_lane is not null)
-  );
-  update parley._p_broker as b set is_broker_enabled = false, disabled_at = clock_timestamp();
-end
-$$;
-
-comment on function parley._p_switch_off() is
-'Disables the broker. Errors: 55P03 when senders do not finish within lock_timeout.';
-
 create function parley._p_switch_on() returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

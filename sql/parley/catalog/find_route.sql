@@ -7,7 +7,7 @@
 -- memory (inbound_route.go), so the hash is one that both can reckon: this is its owner. This database cannot know
 -- whether another one of the same daemon has a service. Then the answer is LOCAL, and beside it where else the
 -- conversation goes (otherwise), or why it waits (status), when none has.
--- Locks: none, but for those of a request to the broker configuration service (transport/dynamic_routing.sql).
+-- Locks: none, but for those of a request to the broker configuration service (conversation/dynamic_routing.sql).
 
 create function parley._p_best_route(
   far_service text, far_broker_instance text, conversation_id uuid, is_inbound boolean, may_ask boolean,

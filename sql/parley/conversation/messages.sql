@@ -191,20 +191,6 @@ comment on function parley._p_wakeup_until(parley._p_queue, bigint) is
 'Gives what the wake-up sequence of a queue is set to: until when to notify, in seconds since 1970, even, and one more
 when the queue has a quota, so that senders ask for that of no other queue.';
 
-create function parley._p_wake_readers(queue_id integer, wakeup regclass) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if pg_sequence_last_value(wakeup) > extract(epoch from clock_timestamp()) then
-    perform parley._p_notify('parley', queue_id::text);
-  end if;
-end
-$$;
-
-comment on function parley._p_wake_readers(integer, regclass) is
-'Notifies the sleepers of a queue, if there are any (parley.listen_for_messages).';
-
 create table parley._p_listener (
   queue_id integer,
   pid integer,

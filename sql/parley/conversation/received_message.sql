@@ -21,6 +21,30 @@ create type parley.received_message as (
 );
 
 comment on type parley.received_message is 'A message as RECEIVE and the view of a queue show it (spec 4.3).';
+comment on column parley.received_message.status is
+'1 ready, 2 of a conversation that is set aside, 0 received (and retained), 3 copy of a sent message; RECEIVE gives 0.';
+comment on column parley.received_message.priority is 'Of the conversation: 1 (low) to 10 (high).';
+comment on column parley.received_message.queuing_order is 'Position in the queue; later arrivals have larger ones.';
+comment on column parley.received_message.conversation_group_id is
+'Group, locked to the end of the transaction by RECEIVE.';
+comment on column parley.received_message.conversation_handle is
+'Handle of the side that receives: answer and end with it.';
+comment on column parley.received_message.message_sequence_number is
+'Number in this direction, from 0 without gaps; -1 for Error and DialogTimer.';
+comment on column parley.received_message.service_name is 'Service that it arrived at.';
+comment on column parley.received_message.service_id is 'Identity of that service.';
+comment on column parley.received_message.service_contract_name is 'Contract of the conversation.';
+comment on column parley.received_message.service_contract_id is 'Identity of that contract.';
+comment on column parley.received_message.message_type_name is 'Message type.';
+comment on column parley.received_message.message_type_id is 'Identity of the message type.';
+comment on column parley.received_message.validation is 'What the message type asks of a body: N, E, X, J or F.';
+comment on column parley.received_message.message_body is
+'Body, or null when there is none; parley.body_text reads it as text.';
+comment on column parley.received_message.message_enqueue_time is 'When it arrived.';
+comment on column parley.received_message.message_id is
+'Identity of the message, in views of queues; RECEIVE leaves it null.';
+comment on column parley.received_message.trace_context is
+'W3C trace context that the sender gave it with send_traced, or null.';
 
 create function parley._p_received(
   status smallint, priority smallint, "position" bigint, conversation_group_id uuid, conversation_handle uuid,

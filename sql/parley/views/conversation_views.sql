@@ -121,6 +121,53 @@ where pg_catalog.pg_has_role(t.owner, 'usage') or (select parley._p_is_administr
 comment on view parley.conversation_endpoints is
 'Both sides of all conversations. Closed targets (CD) are shown until security_timestamp, when they are forgotten.
 The last four columns are ours.';
+comment on column parley.conversation_endpoints.conversation_handle is
+'What statements call this side by; each side has its own.';
+comment on column parley.conversation_endpoints.conversation_id is
+'Identity of the conversation, the same on both sides.';
+comment on column parley.conversation_endpoints.is_initiator is
+'1 on the side that began the dialog, 0 on the target''s.';
+comment on column parley.conversation_endpoints.service_contract_id is 'Contract.';
+comment on column parley.conversation_endpoints.conversation_group_id is
+'Group that this side is received and locked with.';
+comment on column parley.conversation_endpoints.service_id is 'Service of this side.';
+comment on column parley.conversation_endpoints.lifetime is
+'When the conversation ends with an error if it is still open.';
+comment on column parley.conversation_endpoints.state is 'SO, SI, CO, DI, DO, ER or CD; see the page on concepts.';
+comment on column parley.conversation_endpoints.state_desc is 'The same in words.';
+comment on column parley.conversation_endpoints.far_service is 'Service of the other side.';
+comment on column parley.conversation_endpoints.far_broker_instance is
+'Broker instance of the other side; null before it is known.';
+comment on column parley.conversation_endpoints.principal_id is 'Oid of the owner of this side.';
+comment on column parley.conversation_endpoints.far_principal_id is
+'Oid of the role that stands for the other side of a secured dialog; 0 when it is not secured,
+or the initiator is anonymous.';
+comment on column parley.conversation_endpoints.outbound_session_key_identifier is
+'All zeros: not secured. In an anonymous dialog it names the session key; in full security keys do not last,
+and it is the conversation_id.';
+comment on column parley.conversation_endpoints.inbound_session_key_identifier is 'As outbound_session_key_identifier.';
+comment on column parley.conversation_endpoints.security_timestamp is
+'When the dialog was secured, null when it is not; of a closed target: when it is forgotten.';
+comment on column parley.conversation_endpoints.dialog_timer is
+'When the conversation timer of this side fires, or null.';
+comment on column parley.conversation_endpoints.send_sequence is
+'Number of the next message sent, as far as it is known.';
+comment on column parley.conversation_endpoints.last_send_tran_id is 'Always null.';
+comment on column parley.conversation_endpoints.end_dialog_sequence is 'Always -1.';
+comment on column parley.conversation_endpoints.receive_sequence is 'Number of the next message received.';
+comment on column parley.conversation_endpoints.receive_sequence_frag is
+'Always 0: messages are not cut into fragments.';
+comment on column parley.conversation_endpoints.system_sequence is 'Always 0.';
+comment on column parley.conversation_endpoints.first_out_of_order_sequence is
+'Always -1: nothing arrives out of order.';
+comment on column parley.conversation_endpoints.last_out_of_order_sequence is 'Always -1.';
+comment on column parley.conversation_endpoints.last_out_of_order_frag is 'Always -1.';
+comment on column parley.conversation_endpoints.is_system is 'Whether it is the broker''s own.';
+comment on column parley.conversation_endpoints.priority is 'Level of this side, 1 to 10, fixed when it was created.';
+comment on column parley.conversation_endpoints.begun_at is 'When this side was created; null when closed.';
+comment on column parley.conversation_endpoints.state_since is 'When it got into this state; null when closed.';
+comment on column parley.conversation_endpoints.service_name is 'Name of the service of this side.';
+comment on column parley.conversation_endpoints.service_contract_name is 'Name of the contract.';
 
 create view parley.conversation_groups with (security_barrier) as
 select g.conversation_group_id, g.service_id, g.service_id < 65536 as is_system
@@ -129,6 +176,10 @@ join parley._p_service as s using (service_id)
 where pg_catalog.pg_has_role(s.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.conversation_groups is 'Conversation groups.';
+comment on column parley.conversation_groups.conversation_group_id is
+'Identity of the group, a key for state of your own.';
+comment on column parley.conversation_groups.service_id is 'Service whose conversations it holds.';
+comment on column parley.conversation_groups.is_system is 'Whether it is the broker''s own.';
 
 create view parley.stuck_conversations as
 select
@@ -207,6 +258,15 @@ comment on view parley.stuck_conversations is
 'Conversations that wait for somebody: not ended, not read, not deliverable, set aside, or with messages for later that
 are overdue; with the reason, since when, and what to do. While both sides may send, state_since is the age of the
 oldest message that waits.';
+comment on column parley.stuck_conversations.conversation_handle is 'Side that waits.';
+comment on column parley.stuck_conversations.conversation_group_id is 'Its group.';
+comment on column parley.stuck_conversations.service_name is 'Its service.';
+comment on column parley.stuck_conversations.far_service is 'Service of the other side.';
+comment on column parley.stuck_conversations.state is 'State of this side.';
+comment on column parley.stuck_conversations.state_since is 'Since when it has been in that state.';
+comment on column parley.stuck_conversations.waiting is 'Messages that this side has to receive.';
+comment on column parley.stuck_conversations.reason is 'Whom it waits for.';
+comment on column parley.stuck_conversations.remedy is 'What to do, often as a statement.';
 
 create view parley.one_way_conversations with (security_barrier) as
 select e.conversation_handle, e.service_name, e.far_service, e.state_since
@@ -241,6 +301,10 @@ where p.state = 'CO'
 comment on view parley.one_way_conversations is
 'Dialogs on which one message was sent and read, which nobody has answered or ended: what send(begin_dialog(...))
 leaves when no answer comes. parley.send_and_end sends without leaving them.';
+comment on column parley.one_way_conversations.conversation_handle is 'Side that began the dialog and sent.';
+comment on column parley.one_way_conversations.service_name is 'Its service.';
+comment on column parley.one_way_conversations.far_service is 'Service of the other side.';
+comment on column parley.one_way_conversations.state_since is 'When it sent.';
 
 create function parley.leaked_conversations(
   older_than interval default '1 hour'

@@ -151,6 +151,26 @@ comment on view parley.transmission_queue is
 'Messages that were sent and are not with their target yet, and why; for administrators. The last three columns are
 ours: the address they go to, how many attempts have failed, and when the next is due. An empty status means: not
 tried yet, or sent and not answered yet.';
+comment on column parley.transmission_queue.conversation_handle is 'Side that sent the message.';
+comment on column parley.transmission_queue.to_service_name is 'Service it is for.';
+comment on column parley.transmission_queue.to_broker_instance is 'Broker instance it is for, or null.';
+comment on column parley.transmission_queue.from_service_name is 'Service that sent it.';
+comment on column parley.transmission_queue.service_contract_name is 'Contract.';
+comment on column parley.transmission_queue.enqueue_time is 'When it was sent.';
+comment on column parley.transmission_queue.message_sequence_number is
+'Its number in its conversation, from 0; for a target in this database its place among those that wait.';
+comment on column parley.transmission_queue.message_type_name is 'Message type.';
+comment on column parley.transmission_queue.is_conversation_error is 'Whether it is an Error message.';
+comment on column parley.transmission_queue.is_end_of_dialog is 'Whether it is an EndDialog message.';
+comment on column parley.transmission_queue.message_body is 'Body, or null.';
+comment on column parley.transmission_queue.transmission_status is 'Why it is still here.';
+comment on column parley.transmission_queue.priority is 'Level of the side that sent it.';
+comment on column parley.transmission_queue.address is
+'Where it goes, when a route was found that leads out of the database.';
+comment on column parley.transmission_queue.attempts is
+'How many attempts to get there have failed since the last that did not.';
+comment on column parley.transmission_queue.next_attempt_time is
+'When the next attempt is due; null when nothing stands against it.';
 
 create function parley.get_transmission_status(
   conversation_handle uuid,

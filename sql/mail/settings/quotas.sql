@@ -256,3 +256,24 @@ $$;
 
 comment on function parley_mail._p_senders_of_role(text) is
 'Gives, as a setting of a credential, the senders that a role is allowed by its quota; {}: it has no list.';
+
+create function parley_mail._p_follow_roles() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_gone constant integer := parley._p_follow_roles();
+begin
+  delete from parley_mail._p_right as r
+  using parley._p_role_number as k
+  where k.number = r.grantee and k.role = 0;
+  delete from parley_mail._p_quota as q
+  using parley._p_role_number as k
+  where k.number = q.role_number and k.role = 0;
+  return v_gone;
+end
+$$;
+
+comment on function parley_mail._p_follow_roles() is
+'Follows roles that were renamed or dropped, as the broker does, and takes rights and quotas from those that are gone;
+gives how many numbers have become nobody''s.';
