@@ -11,6 +11,6 @@ const (
 
 	// OldestClientVersion is the oldest schema version whose programs work with the schema that this package installs.
 	// It grows only when something that such a program calls is removed or changes its meaning, and then to the first
-	// version that does without it. See docs/upgrading.md.
+	// version that does without it. See docs/guides/upgrading.md.
 	OldestClientVersion = 1
 )

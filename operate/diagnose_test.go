@@ -137,10 +137,10 @@ func TestCheckBrokerReportsWhatItRepairs(t *testing.T) {
 	}
 }
 
-// Each code that can be reported is explained in docs/diagnose.md, and no other.
+// Each code that can be reported is explained in docs/reference/diagnose.md, and no other.
 func TestEveryFindingIsExplained(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/diagnose.md")
+	page, err := os.ReadFile("../docs/reference/diagnose.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,11 +165,11 @@ func TestEveryFindingIsExplained(t *testing.T) {
 	}
 	for _, code := range append(codes, checks...) {
 		if !explained[code] {
-			t.Errorf("docs/diagnose.md does not explain %s", code)
+			t.Errorf("docs/reference/diagnose.md does not explain %s", code)
 		}
 		delete(explained, code)
 	}
 	for code := range explained {
-		t.Errorf("docs/diagnose.md explains %s, which nothing finds", code)
+		t.Errorf("docs/reference/diagnose.md explains %s, which nothing finds", code)
 	}
 }

@@ -28,7 +28,7 @@ func TestManifestListsEachFileOnce(t *testing.T) {
 	}
 }
 
-// docs/architecture.md states what each folder holds, in the order in which one may call another.
+// docs/internals/architecture.md states what each folder holds, in the order in which one may call another.
 func TestArchitectureListsTheFoldersInTheOrderOfTheManifest(t *testing.T) {
 	t.Parallel()
 	listed, err := sql.Manifest(sql.Files)
@@ -40,7 +40,7 @@ func TestArchitectureListsTheFoldersInTheOrderOfTheManifest(t *testing.T) {
 		folders = append(folders, path.Dir(name))
 	}
 	folders = slices.Compact(folders)
-	page, err := os.ReadFile("../docs/architecture.md")
+	page, err := os.ReadFile("../docs/internals/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +50,6 @@ func TestArchitectureListsTheFoldersInTheOrderOfTheManifest(t *testing.T) {
 		described = append(described, string(row[1]))
 	}
 	if !slices.Equal(folders, described) {
-		t.Errorf("the manifest has the folders %q, docs/architecture.md %q", folders, described)
+		t.Errorf("the manifest has the folders %q, docs/internals/architecture.md %q", folders, described)
 	}
 }

@@ -214,7 +214,7 @@ func TestTransactionThatGoesBackToASavepointCountsOnce(t *testing.T) {
 // The procedure is that of the page, word for word.
 func TestReaderProcedureOfThePage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/poison.md")
+	page, err := os.ReadFile("../docs/guides/poison.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs a deb that build.sh has made, as root, and holds it to what docs/install.md promises: files, modes, what the unit starts, removal.
+# Installs a deb that build.sh has made, as root, and holds it to what docs/guides/install.md promises: files, modes, what the unit starts, removal.
 #
 #   deploy/package/check.sh package.deb
 #

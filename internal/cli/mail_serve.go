@@ -15,7 +15,7 @@ needs the right SERVE:
 The configuration names folders, files of certificates, Maildirs and sockets of the machine. The daemon uses those that are below a folder
 given by --folders, and leaves out, with a finding of parley diagnose, what names others.
 
-While resources are short it delays and refuses mail, step by step: see docs/mail-pressure.md. It is parley serve --mail
+While resources are short it delays and refuses mail, step by step: see docs/mail/pressure.md. It is parley serve --mail
 --broker=false; parley serve --mail runs mail beside the broker in one daemon, and has the flags of mail as --mail-spool and so on.`
 	cmd.Example = `  parley mail serve --dsn postgres://daemon@db1/shop
   parley mail serve --dsn postgres://daemon@db1/shop --http 127.0.0.1:9188 --spool /var/spool/parley --body-cache 1073741824

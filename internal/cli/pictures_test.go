@@ -26,7 +26,7 @@ import (
 )
 
 // keepPictures replaces the pictures of the README; CONTRIBUTING.md has the command.
-var keepPictures = flag.Bool("pictures", false, "write the pictures of the README to docs, of a demo of full length")
+var keepPictures = flag.Bool("pictures", false, "write the pictures of the README to docs/pictures, of a demo of full length")
 
 const pictureBytesMax = 150_000
 
@@ -114,7 +114,7 @@ func TestPicturesOfTheREADMEAreMadeFromADemo(t *testing.T) {
 	t.Parallel()
 	folder, duration := t.TempDir(), 4*time.Second
 	if *keepPictures {
-		folder, duration = filepath.Join("..", "..", "docs"), 20*time.Second
+		folder, duration = filepath.Join("..", "..", "docs", "pictures"), 20*time.Second
 	}
 	folder, err := filepath.Abs(folder)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-const architecturePage = "docs/architecture.md"
+const architecturePage = "docs/internals/architecture.md"
 
 var codeSpan = regexp.MustCompile("`([^`]+)`")
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// refusedWords have a word of docs/glossary.md in their place.
+// refusedWords have a word of docs/reference/glossary.md in their place.
 var refusedWords = map[string]string{
 	"bed": "fixture or cluster", "bell": "notifier or wake-up", "bells": "notifiers or wake-ups",
 	"doorbell": "notifier or wake-up", "doorbells": "notifiers or wake-ups", "evil": "fault injection",

@@ -19,13 +19,13 @@ import (
 // The example of two databases runs as it stands, each block in the database that its first line names, while one daemon serves both.
 func TestTheDialogBetweenTwoDatabasesRunsAsThePageShowsIt(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "dialogs.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "dialogs.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	example, _, found := strings.Cut(string(text), "## Two servers")
 	if !found {
-		t.Fatal("docs/dialogs.md has no section on two servers, before which the example ends")
+		t.Fatal("docs/guides/dialogs.md has no section on two servers, before which the example ends")
 	}
 	orders, stock := parleytest.Database(t), parleytest.Database(t)
 	serve(t, "--dsn", parleytest.DSN(t, orders), "--dsn", parleytest.DSN(t, stock))
@@ -40,9 +40,9 @@ func TestTheDialogBetweenTwoDatabasesRunsAsThePageShowsIt(t *testing.T) {
 		where, _, _ := strings.Cut(b.sql, "\n")
 		s, ok := sessions[where]
 		if !ok {
-			t.Fatalf("docs/dialogs.md:%d: %q names neither database", b.line, where)
+			t.Fatalf("docs/guides/dialogs.md:%d: %q names neither database", b.line, where)
 		}
-		s.runBlock("docs/dialogs.md", b)
+		s.runBlock("docs/guides/dialogs.md", b)
 	}
 	var open int
 	const query = "select count(*) from parley.conversation_endpoints where state <> 'CD' and service_name = '//example.com/orders' and state <> 'DO'"

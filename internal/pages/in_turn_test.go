@@ -40,7 +40,7 @@ func TestTheReadmeAndTheTutorialRunOneAfterTheOtherAndLeaveNothing(t *testing.T)
 	if len(read(t, pool, whatIsThere)) == len(before) {
 		t.Fatal("the README has made nothing, so that there is nothing to clean up")
 	}
-	s.runPage("docs/tutorial.md")
+	s.runPage("docs/tutorial/broker.md")
 	there := map[string]bool{}
 	for _, what := range before {
 		there[what] = true

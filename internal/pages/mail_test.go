@@ -25,7 +25,7 @@ const pageAddress = "127.0.0.1:2525"
 // What the page about services and tables sends arrives in both, when it is pasted from top to bottom.
 func TestMailOfThePageAboutServicesArrives(t *testing.T) {
 	t.Parallel()
-	const page = "docs/mail-services.md"
+	const page = "docs/mail/services.md"
 	text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(page)))
 	if err != nil {
 		t.Fatal(err)

@@ -16,13 +16,13 @@ import (
 
 // Pages whose statements run.
 var pages = []string{
-	"README.md", "docs/concepts.md", "docs/differences.md", "docs/migration.md", "docs/tutorial.md", "docs/operations.md", "docs/poison.md", "docs/simple-queues.md",
-	"docs/store.md", "docs/tutorial-mail.md",
-	"docs/daemon.md", "docs/activation.md", "docs/diagnose.md", "docs/backup.md", "docs/upgrading.md", "docs/routing.md", "docs/monitoring.md",
+	"README.md", "docs/concepts/broker.md", "docs/reference/differences.md", "docs/guides/migration.md", "docs/tutorial/broker.md", "docs/guides/operations.md", "docs/guides/poison.md", "docs/guides/simple-queues.md",
+	"docs/internals/store.md", "docs/tutorial/mail.md",
+	"docs/guides/daemon.md", "docs/guides/activation.md", "docs/reference/diagnose.md", "docs/guides/backup.md", "docs/guides/upgrading.md", "docs/guides/routing.md", "docs/guides/monitoring.md",
 }
 
 // Pages that show what a daemon does.
-var pagesWithDaemon = []string{"docs/activation.md"}
+var pagesWithDaemon = []string{"docs/guides/activation.md"}
 
 func TestStatementsOfTheDocumentationRun(t *testing.T) {
 	t.Parallel()

@@ -1,4 +1,4 @@
-// Package reference writes docs/reference/, a page for each wing with what it offers, and the list of Error messages in docs/concepts.md,
+// Package reference writes docs/reference/sql/, a page for each wing with what it offers, and the list of Error messages in docs/concepts/broker.md,
 // out of the schema itself.
 //
 // Signatures and comments are those of the files in sql/, in reading order; the columns of views and types are read from

@@ -19,8 +19,8 @@ const head = `# SQL reference: %[1]s
 
 Everything that may be used of the schema ` + "`%[2]s`" + `.
 Names that begin with ` + "`_p_`" + ` are private and change without
-notice. For what the words mean see [concepts](concepts.md) and the [glossary](glossary.md); for statements of
-SQL Server see [migration](migration.md).
+notice. For what the words mean see [concepts](concepts/broker.md) and the [glossary](reference/glossary.md); for statements of
+SQL Server see [migration](guides/migration.md).
 
 `
 
@@ -53,8 +53,8 @@ func Pages(ctx context.Context, files fs.FS, db parley.DB) (map[string]string, e
 	return pages, nil
 }
 
-// linkToPage finds links to pages of docs/, which is the folder above.
-var linkToPage = regexp.MustCompile(`\]\(([a-z-]+\.md)`)
+// linkToPage finds links to pages of docs/, which is two folders above the pages that are made.
+var linkToPage = regexp.MustCompile(`\]\(([a-z-]+/[a-zA-Z-]+\.md)`)
 
 func writePage(w sql.Wing, objects []object, columns map[string][]column, errors []brokerError) string {
 	raised, by := of(errors, isRaised), raisedBy(objects)
@@ -75,7 +75,7 @@ func writePage(w sql.Wing, objects []object, columns map[string][]column, errors
 		}
 		writeObjects(&page, s.of(objects), columns)
 	}
-	return linkToPage.ReplaceAllString(page.String(), "](../$1")
+	return linkToPage.ReplaceAllString(page.String(), "](../../$1")
 }
 
 // check refuses what the page could not show.

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-broker/parley/sql"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/ and the list in docs/concepts.md")
+var update = flag.Bool("update", false, "write docs/reference/sql/ and the list in docs/concepts/broker.md")
 
 func TestReferenceCanBeMade(t *testing.T) {
 	t.Parallel()
@@ -31,13 +31,13 @@ func TestReferenceCanBeMade(t *testing.T) {
 		if strings.Contains(page, "\n### parley_store.") {
 			t.Errorf("the page of %s shows what is for the owner alone", name)
 		}
-		for _, link := range regexp.MustCompile(`\]\(\.\./([a-z-]+\.md)`).FindAllStringSubmatch(page, -1) {
+		for _, link := range regexp.MustCompile(`\]\(\.\./\.\./([a-zA-Z/-]+\.md)`).FindAllStringSubmatch(page, -1) {
 			if _, err := os.Stat(document(link[1])); err != nil {
 				t.Errorf("the page of %s has a dead link: %v", name, err)
 			}
 		}
 		if *update {
-			if err := os.WriteFile(document(filepath.Join("reference", name+".md")), []byte(page), 0o644); err != nil {
+			if err := os.WriteFile(document("reference/sql/"+name+".md"), []byte(page), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -46,7 +46,7 @@ func TestReferenceCanBeMade(t *testing.T) {
 
 func TestListOfErrorMessagesIsUpToDate(t *testing.T) {
 	t.Parallel()
-	written, err := os.ReadFile(document("concepts.md"))
+	written, err := os.ReadFile(document("concepts/broker.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,13 +57,13 @@ func TestListOfErrorMessagesIsUpToDate(t *testing.T) {
 	if !strings.Contains(page, "| -8489 | The dialog has exceeded its lifetime. | Begin a new conversation. |") {
 		t.Error("the list does not say what -8489 means")
 	}
-	requireWritten(t, "concepts.md", page)
+	requireWritten(t, "concepts/broker.md", page)
 	if _, err := reference.WriteMessages(t.Context(), "# Concepts", parleytest.Database(t)); err == nil {
 		t.Error("a page without a place for the list is taken")
 	}
 }
 
-func document(name string) string { return filepath.Join("..", "..", "docs", name) }
+func document(name string) string { return filepath.Join("..", "..", "docs", filepath.FromSlash(name)) }
 
 // requireWritten requires a page of docs/ to be as given, or writes it.
 func requireWritten(t *testing.T, name, page string) {

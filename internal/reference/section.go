@@ -26,7 +26,7 @@ var sections = []section{
 	},
 	{
 		title: "Simple queues",
-		intro: "Queues without conversations: see [the page on simple queues](simple-queues.md).",
+		intro: "Queues without conversations: see [the page on simple queues](guides/simple-queues.md).",
 		files: []string{
 			"parley/simple/messages.sql", "parley/simple/put.sql", "parley/simple/put_once.sql",
 			"parley/simple/put_traced.sql", "parley/simple/take.sql", "parley/simple/failures.sql",
@@ -39,13 +39,13 @@ var sections = []section{
 	},
 	{
 		title: "Routes",
-		intro: "Where services are that are not in this database: see [the page on routing](routing.md).",
+		intro: "Where services are that are not in this database: see [the page on routing](guides/routing.md).",
 		files: []string{"parley/catalog/routes.sql"},
 	},
 	{
 		title: "Dialog security",
 		intro: "How bodies are kept from whoever carries them, and who may say what to whom: see\n" +
-			"[the page on dialog security](dialog-security.md).",
+			"[the page on dialog security](guides/dialog-security.md).",
 		files: []string{
 			"parley/catalog/certificates.sql", "parley/catalog/remote_service_bindings.sql",
 			"parley/trust/dialog_security.sql",
@@ -85,7 +85,7 @@ var sections = []section{
 	},
 	{
 		title: "Poison messages",
-		intro: "What is set aside, and what can be done about it: see [the page on poison messages](poison.md).",
+		intro: "What is set aside, and what can be done about it: see [the page on poison messages](guides/poison.md).",
 		files: []string{
 			"parley/conversation/set_aside_conversations.sql", "parley/poison/poison.sql", "parley/poison/set_aside.sql",
 			"parley/poison/poison_statements.sql", "parley/poison/retry_matching.sql", "parley/poison/reader_failures.sql",
@@ -101,7 +101,7 @@ var sections = []section{
 	},
 	{
 		title: "Conversations that are used again",
-		intro: "See [conversations](conversations.md).",
+		intro: "See [conversations](guides/conversations.md).",
 		files: []string{
 			"parley/conversation/pooled_conversations.sql", "parley/conversation/warm_conversations.sql",
 			"parley/views/pooled_conversations.sql",
@@ -109,7 +109,7 @@ var sections = []section{
 	},
 	{
 		title: "Quotas",
-		intro: "See [queues](queues.md#quotas).",
+		intro: "See [queues](guides/queues.md#quotas).",
 		files: []string{"parley/conversation/quotas.sql", "parley/views/queue_quotas.sql"},
 	},
 	{
@@ -123,7 +123,7 @@ var sections = []section{
 	},
 	{
 		title: "External activation",
-		intro: "What these are for: [activation](activation.md).",
+		intro: "What these are for: [activation](guides/activation.md).",
 		files: []string{"parley/activation/activation_statements.sql", "parley/activation/deliveries.sql"},
 	},
 	{
@@ -139,7 +139,7 @@ var sections = []section{
 	},
 	{
 		title: "Peers",
-		intro: "Brokers elsewhere that this database trusts: see [the page on security](security.md).",
+		intro: "Brokers elsewhere that this database trusts: see [the page on security](guides/security.md).",
 		files: []string{
 			"parley/trust/peers.sql", "parley/trust/peer_statements.sql", "parley/trust/identities.sql",
 			"parley/trust/peer_dialog_certificates.sql", "parley/trust/pairing.sql", "parley/trust/pairing_daemon.sql",
@@ -148,7 +148,7 @@ var sections = []section{
 	},
 	{
 		title: "Switching the broker",
-		intro: "What `ALTER DATABASE ... SET` does to a broker in SQL Server. The page on [backup and restore](backup.md) says when.",
+		intro: "What `ALTER DATABASE ... SET` does to a broker in SQL Server. The page on [backup and restore](guides/backup.md) says when.",
 		files: []string{
 			"parley/transport/attach.sql", "parley/broker/broker_switches.sql",
 			"parley/transport/destination_statements.sql",
@@ -156,7 +156,7 @@ var sections = []section{
 	},
 	{
 		title: "Diagnosis",
-		intro: "What `parley diagnose` shows; the page on [diagnosis](diagnose.md) explains each finding.",
+		intro: "What `parley diagnose` shows; the page on [diagnosis](reference/diagnose.md) explains each finding.",
 		files: []string{
 			"parley/diagnosis/diagnosis_checks.sql", "parley/diagnosis/diagnose.sql",
 			"parley/diagnosis/find_broker_faults.sql", "parley/diagnosis/find_definition_faults.sql",
@@ -179,7 +179,7 @@ var sections = []section{
 	},
 	{
 		title: "Monitoring",
-		intro: "What each number is made of, and what to watch, is on [the page on monitoring](monitoring.md).",
+		intro: "What each number is made of, and what to watch, is on [the page on monitoring](guides/monitoring.md).",
 		files: []string{
 			"parley/views/performance_counters.sql", "parley/views/broker_metrics.sql", "parley/views/queue_activity.sql",
 			"parley/views/conversation_activity.sql", "parley/views/passing_messages.sql",
@@ -195,12 +195,12 @@ var sections = []section{
 			"The list stands in the database too: `select * from parley.errors where number = 8429`. A number has a row for " +
 			"each situation in which\n" +
 			"it is raised; … stands for a value. The cause follows the number in the DETAIL, the remedy is the HINT.\n\n" +
-			"Errors that arrive as messages, with negative codes, are listed in [the page on concepts](concepts.md#errors-that-arrive).",
+			"Errors that arrive as messages, with negative codes, are listed in [the page on concepts](concepts/broker.md#errors-that-arrive).",
 		files: []string{"parley/base/errors.sql"},
 	},
 	{
 		title: "Mail",
-		intro: "See [the page on mail](mail.md). Each function asks for a right of its own; an error has a SQLSTATE of class `PM`, " +
+		intro: "See [the page on mail](mail/README.md). Each function asks for a right of its own; an error has a SQLSTATE of class `PM`, " +
 			"and `select * from parley_mail.errors` lists them.",
 		files: []string{
 			"mail/submission/submission.sql", "mail/submission/send_batch.sql", "mail/submission/stored_attachments.sql",

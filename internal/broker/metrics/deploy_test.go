@@ -100,7 +100,7 @@ func TestAlertRulesAskForMetricsThatExist(t *testing.T) {
 	if err := decoder.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
-	page := string(readFile(t, "docs/monitoring.md"))
+	page := string(readFile(t, "docs/guides/monitoring.md"))
 	names := map[string]bool{}
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
@@ -119,7 +119,7 @@ func TestAlertRulesAskForMetricsThatExist(t *testing.T) {
 				t.Errorf("%s does not say which database: %q", rule.Alert, rule.Annotations["summary"])
 			}
 			if !strings.Contains(page, "`"+rule.Alert+"`") {
-				t.Errorf("docs/monitoring.md does not say what to do about %s", rule.Alert)
+				t.Errorf("docs/guides/monitoring.md does not say what to do about %s", rule.Alert)
 			}
 		}
 	}
@@ -201,15 +201,15 @@ func TestDashboardShowsEachMetricAndNoOther(t *testing.T) {
 
 func TestEachMetricIsDescribed(t *testing.T) {
 	t.Parallel()
-	page := string(readFile(t, "docs/monitoring.md"))
+	page := string(readFile(t, "docs/guides/monitoring.md"))
 	for name := range families(t) {
 		if !strings.Contains(page, "`"+name+"`") {
-			t.Errorf("docs/monitoring.md does not say what %s is", name)
+			t.Errorf("docs/guides/monitoring.md does not say what %s is", name)
 		}
 	}
 	for _, name := range metricName.FindAllString(page, -1) {
 		if !families(t)[name] {
-			t.Errorf("docs/monitoring.md names %s, which does not exist", name)
+			t.Errorf("docs/guides/monitoring.md names %s, which does not exist", name)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package top
 
 import "github.com/parley-broker/parley/operate"
 
-// Snapshot is one reading, with what the one before adds to it. As JSON it is a stable format, described in docs/json.md.
+// Snapshot is one reading, with what the one before adds to it. As JSON it is a stable format, described in docs/reference/json.md.
 type Snapshot struct {
 	operate.Activity
 	Queues []Queue `json:"queues"`

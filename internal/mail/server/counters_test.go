@@ -102,7 +102,7 @@ func TestEachCounterOfThePageIsExportedAndMoves(t *testing.T) {
 		}
 	}
 
-	page, err := os.ReadFile("../../../docs/mail-counters.md")
+	page, err := os.ReadFile("../../../docs/mail/counters.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,12 +114,12 @@ func TestEachCounterOfThePageIsExportedAndMoves(t *testing.T) {
 		family, _, _ := strings.Cut(name, " ")
 		family = regexp.MustCompile("^(latency_end_to_end_seconds)_(count|sum|bucket)$").ReplaceAllString(family, "$1")
 		if exported[family] = true; !listed[family] && family != "up" {
-			t.Errorf("parley_mail_%s is exported, and docs/mail-counters.md has no row of it", family)
+			t.Errorf("parley_mail_%s is exported, and docs/mail/counters.md has no row of it", family)
 		}
 	}
 	for family := range listed {
 		if !exported[family] {
-			t.Errorf("docs/mail-counters.md has parley_mail_%s, which is not exported", family)
+			t.Errorf("docs/mail/counters.md has parley_mail_%s, which is not exported", family)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/statistics"
 )
 
-// LatencyReport is what MeasureLatency measured. As JSON it is a stable format, described in docs/json.md.
+// LatencyReport is what MeasureLatency measured. As JSON it is a stable format, described in docs/reference/json.md.
 type LatencyReport struct {
 	Scenario string          `json:"scenario"`
 	Machine  machine.Machine `json:"machine"`

@@ -2,7 +2,7 @@ package bench
 
 import "github.com/parley-broker/parley/internal/measure/machine"
 
-// Report is what a scenario measured. As JSON it is a stable format, described in docs/json.md.
+// Report is what a scenario measured. As JSON it is a stable format, described in docs/reference/json.md.
 type Report struct {
 	Scenario string          `json:"scenario"`
 	Machine  machine.Machine `json:"machine"`

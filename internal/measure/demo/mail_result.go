@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley/internal/verify/mailcheck"
 )
 
-// MailResult is what a run of the demo of mail came to. As JSON it is a stable format; docs/json.md describes it.
+// MailResult is what a run of the demo of mail came to. As JSON it is a stable format; docs/reference/json.md describes it.
 type MailResult struct {
 	// Passed reports whether the judge found nothing wrong, the relay was away, a daemon was killed, and nothing was left behind.
 	Passed bool `json:"passed"`

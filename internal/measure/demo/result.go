@@ -6,7 +6,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/machine"
 )
 
-// Result is what a run came to. As JSON it is a stable format; docs/json.md describes it.
+// Result is what a run came to. As JSON it is a stable format; docs/reference/json.md describes it.
 type Result struct {
 	// Passed reports whether the check found nothing wrong, the reader was killed, and nothing was left behind.
 	Passed bool `json:"passed"`

@@ -6,7 +6,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/machine"
 )
 
-// ServersResult is what a run on several servers came to. As JSON it is a stable format; docs/json.md describes it.
+// ServersResult is what a run on several servers came to. As JSON it is a stable format; docs/reference/json.md describes it.
 type ServersResult struct {
 	// Passed reports whether the check found nothing wrong, a link that was in use was cut and came back, and nothing was left behind.
 	Passed bool `json:"passed"`

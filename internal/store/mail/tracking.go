@@ -29,7 +29,7 @@ type EventFilter struct {
 	Sort string
 }
 
-// EventNames are the kinds of events, and EventSources what sees them, as docs/mail-operations.md has them.
+// EventNames are the kinds of events, and EventSources what sees them, as docs/mail/operations.md has them.
 var (
 	EventNames = []string{
 		"RECEIVE", "SUBMIT", "DSN", "AGENTINFO", "SUBMITDEFER", "RESUBMITDEFER", "SUBMITFAIL", "RESUBMITFAIL", "RESOLVE", "EXPAND", "REDIRECT",

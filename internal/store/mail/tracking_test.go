@@ -13,7 +13,7 @@ import (
 // The page and the list from which --event refuses other names are the same.
 func TestEventsAreThoseOfThePage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/mail-operations.md")
+	page, err := os.ReadFile("../../../docs/mail/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}

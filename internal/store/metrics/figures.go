@@ -8,7 +8,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// BrokerMetrics are figures of a whole broker, for monitoring systems. docs/monitoring.md states what each is made of.
+// BrokerMetrics are figures of a whole broker, for monitoring systems. docs/guides/monitoring.md states what each is made of.
 type BrokerMetrics struct {
 	SchemaVersion             int      `json:"schema_version"`
 	ConversationEndpoints     int64    `json:"conversation_endpoints"` // beyond 10,000 an estimate, as the two below

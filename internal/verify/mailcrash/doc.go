@@ -1,6 +1,6 @@
 // Package mailcrash holds the test of what mail transport promises while daemons, backends and the database server are killed under
 // load, and while the hosts that it sends to fail in every way that they can: what was accepted arrives or is reported, what was not
-// accepted never arrives, and nothing is changed, lost or sent twice without need. docs/reliability.md states what is promised and how to
+// accepted never arrives, and nothing is changed, lost or sent twice without need. docs/concepts/reliability.md states what is promised and how to
 // run it for longer.
 //
 // Several daemon processes work on one database. Letters come in by SMTP and by transactions of which some roll back; they go out by SMTP

@@ -86,7 +86,7 @@ from (values
   (10, 'filter', '%1$s is no filter', null,
     'Give an object of conditions, such as {"queue": "DNS/*", "older": "1 hour"}; {} is every message that waits.'),
   (10, 'condition', 'a filter has no condition "%1$s"', 'Conditions are: %2$s; none is null.',
-    'See docs/mail-operations.md.'),
+    'See docs/mail/operations.md.'),
   (10, 'filter value', 'a condition of the filter cannot be read', '%1$s',
     'Numbers and times are written as in SQL, sizes also as 10 kB or 5 MB, older is an interval such as 1 hour.'),
   (10, 'bookmark', '"%1$s" is no bookmark', null, 'Give the column bookmark of the last message that was seen.'),

@@ -3,7 +3,7 @@
 -- Events are appended in the transaction that does what they report, those of one statement at once, and recipients of
 -- one message with the same event are one row. So they cost no commit of their own. No content is kept, and subjects
 -- only where track_subjects of the organization is on. A row says what it needs of its message, which is gone soon:
--- also how long each part of its way took, in milliseconds. Which events there are is said in docs/mail-operations.md.
+-- also how long each part of its way took, in milliseconds. Which events there are is said in docs/mail/operations.md.
 
 create function parley_mail._p_track(
   events text[], message_ids bigint[], addresses text[], statuses text[], texts text[], hosts text[], sources text[],

@@ -75,7 +75,7 @@ $$;
 comment on function parley_mail.suspend_messages(jsonb, text, integer, boolean, parley.caller) is
 'Holds messages in their queues: nothing of them leaves until they are resumed, and they do not expire. What is under
 way is held when its attempt has failed. Gives how many; call it until it gives 0.
-Arguments: filter, as docs/mail-operations.md lists its conditions; reason; top, how many in a call; dry_run, count all
+Arguments: filter, as docs/mail/operations.md lists its conditions; reason; top, how many in a call; dry_run, count all
 that match, and change nothing.
 Errors: PM001 not allowed, PM010 malformed filter.
 Source: spec mail 2, 17.';

@@ -53,7 +53,7 @@ $$;
 
 comment on function parley_mail.find_queues(jsonb, integer, text, text, parley.caller) is
 'Gives queues that a filter matches, by name.
-Arguments: filter, an object of conditions on the columns of parley_mail.queues as docs/mail-operations.md says; top,
+Arguments: filter, an object of conditions on the columns of parley_mail.queues as docs/mail/operations.md says; top,
 how many at most; after, the name of the last one that was seen (null: from the beginning); sort, a column, with :desc
 behind it for what is last first: then there is no after.
 Errors: PM001 not allowed, PM010 malformed filter or sort.

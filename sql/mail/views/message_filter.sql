@@ -1,7 +1,7 @@
 -- Which messages: the conditions by which operators choose them (spec mail 17).
 --
 -- A filter is a JSON object whose conditions must all hold; {} is every message that waits. A key that is not known is
--- refused, because it would match too much. docs/mail-operations.md lists them. Every column of parley_mail.messages is
+-- refused, because it would match too much. docs/mail/operations.md lists them. Every column of parley_mail.messages is
 -- a condition as well (views/conditions.sql).
 
 create type parley_mail._p_filter as (

@@ -180,7 +180,7 @@ $$;
 
 comment on function parley_mail.find_messages(jsonb, integer, text, text, parley.caller) is
 'Gives messages that wait and that a filter matches, the oldest first; one that waits in several queues for each.
-Arguments: filter, an object of conditions as docs/mail-operations.md lists them; top, how many at most; after, the
+Arguments: filter, an object of conditions as docs/mail/operations.md lists them; top, how many at most; after, the
 bookmark of the last one that was seen (null: from the beginning); sort, a column, with :desc behind it for what is last
 first: then there is no after, and all that matches is read.
 Errors: PM001 not allowed, PM005 mail is not configured, PM010 malformed filter, bookmark or sort.

@@ -25,7 +25,7 @@ end
 $$;
 
 comment on function parley._p_require_conversation_owner(oid, parley._p_endpoint, text) is
-'Refuses callers that neither own a conversation nor read its queue (spec 7.7 and docs/differences.md).
+'Refuses callers that neither own a conversation nor read its queue (spec 7.7 and docs/reference/differences.md).
 Errors: 229.';
 
 create function parley._p_may_see_conversation(caller oid, endpoint parley._p_endpoint) returns boolean

@@ -1,8 +1,8 @@
 -- What is known of conversations that fail: which are set aside, and the last error of each.
 --
--- A row of _p_set_aside says that RECEIVE passes a side of a conversation by (spec 5.6; docs/differences.md). Its
--- messages leave the lanes of the queue for one of their own, and keep their positions; see poison/set_aside.sql. Both
--- tables have few rows, and are read only for conversations that are not plain, or after a failure.
+-- A row of _p_set_aside says that RECEIVE passes a side of a conversation by (spec 5.6; docs/reference/differences.md).
+-- Its messages leave the lanes of the queue for one of their own, and keep their positions; see poison/set_aside.sql.
+-- Both tables have few rows, and are read only for conversations that are not plain, or after a failure.
 
 create table parley._p_set_aside (
   endpoint_id bigint primary key,

@@ -1,8 +1,9 @@
 -- Checks of settings that an administrator has changed for everybody: in the server, in this database, or for a role.
 --
--- Sessions of the daemon and of the command set what they need when they connect (docs/settings.md), so these are about
--- sessions of applications and readers. A setting of the connection string is that of one program, and no finding.
--- Settings of roles that are not for this database alone may be meant for another one; they are named all the same.
+-- Sessions of the daemon and of the command set what they need when they connect (docs/reference/settings.md), so these
+-- are about sessions of applications and readers. A setting of the connection string is that of one program, and no
+-- finding. Settings of roles that are not for this database alone may be meant for another one; they are named all the
+-- same.
 
 create function parley._p_watched_settings()
 returns table (name text, fits text, code text, effect text)

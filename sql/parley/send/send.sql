@@ -16,9 +16,9 @@
 --     before the rights change. Where it does not hold, the table's check refuses the row.
 -- Which conversations take the short way, and under whose rights, is asked in one place, _p_ready_to_send, which the
 -- planner puts in line: 3 percent of the instructions of a SEND.
--- What was tried: see docs/performance.md. Each further statement here costs about a tenth of a bare INSERT; so does a
--- pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger costs 1
--- microsecond more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
+-- What was tried: see docs/reference/performance.md. Each further statement here costs about a tenth of a bare INSERT;
+-- so does a pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger
+-- costs 1 microsecond more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
 --
 -- Sequential scans are off, as in every statement that finds conversations: a session that planned this while there
 -- were few would go on reading all of them, until they are analyzed.

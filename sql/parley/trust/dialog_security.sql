@@ -5,9 +5,9 @@
 -- server; the answer stands in _p_dialog_security as long as the dialog lives, and with it is_encrypted of the
 -- endpoint is true. A target learns it with the first message that it can open. From then on a message counts only
 -- when it was sealed the same way, and by the same role: _p_bind_dialog. Inside one server nothing is sealed, and
--- nothing of this is read (docs/differences.md). Secrets come in here sealed under the master key of the daemon
--- and leave as they came. Locks: the dialog's row in _p_dialog_security, before its endpoint. Cost: none for SEND;
--- one row for each secured dialog.
+-- nothing of this is read (docs/reference/differences.md). Secrets come in here sealed under the master key of the
+-- daemon and leave as they came. Locks: the dialog's row in _p_dialog_security, before its endpoint. Cost: none for
+-- SEND; one row for each secured dialog.
 
 create table parley._p_dialog_security (
   conversation_id uuid not null,

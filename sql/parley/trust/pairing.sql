@@ -1,5 +1,5 @@
 -- Pairing: two brokers that have never met learn each other's keys, with no authority that both
--- believe in (docs/security.md).
+-- believe in (docs/guides/security.md).
 --
 -- The daemon lets an unknown peer speak of nothing but pairing, and only while a pairing is open here. There are two
 -- kinds. An INVITATION has a secret that is shown once, to be carried to the other side by people; who proves to have

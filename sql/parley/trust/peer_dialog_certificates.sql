@@ -1,4 +1,4 @@
--- Dialog certificates that came with a peer when it was paired with (docs/dialog-security.md).
+-- Dialog certificates that came with a peer when it was paired with (docs/guides/dialog-security.md).
 --
 -- Such a certificate stands for the role that the peer acts as, so who has its private key may do what the peer may do,
 -- and no more. It shares the peer's fate: with the peer it is revoked, dropped, and mapped to another role. One that

@@ -87,7 +87,7 @@ end
 $$;
 
 comment on function parley.broker_metrics(parley.caller) is
-'Gives figures of the broker and of each queue for monitoring, as one JSON object; docs/monitoring.md defines each. It
-reads no more than 1,000 rows of a queue, and leaves no locks.
+'Gives figures of the broker and of each queue for monitoring, as one JSON object; docs/guides/monitoring.md defines
+each. It reads no more than 1,000 rows of a queue, and leaves no locks.
 Errors: 229 for callers that are neither administrators nor members of pg_monitor.
 Source: spec 8.4, 9.5.';

@@ -1,8 +1,8 @@
 -- The performance counters, under their own names (spec 8.4), each computed when it is read.
 --
--- What each is made of stands in docs/monitoring.md. Counters called /sec are cumulative, with the type by which tools
--- take the difference of two readings. Those of transport and forwarding are what the daemons that live have counted
--- since they began (transport/daemon_reports.sql); transmission objects are 0, since this broker has none.
+-- What each is made of stands in docs/guides/monitoring.md. Counters called /sec are cumulative, with the type by which
+-- tools take the difference of two readings. Those of transport and forwarding are what the daemons that live have
+-- counted since they began (transport/daemon_reports.sql); transmission objects are 0, since this broker has none.
 
 create view parley._p_activation_totals as
 select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.invoked), 0)::bigint as invoked,

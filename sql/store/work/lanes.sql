@@ -7,7 +7,7 @@
 -- delayed. The order, the waiting, the wake-ups, delays and pauses are those of the broker.
 --
 -- Why items do not wait in simple queues themselves: a simple queue is three sequences and a view, and cannot be made
--- for each next hop, and take cannot be asked for the messages of one key. docs/store.md has the figures.
+-- for each next hop, and take cannot be asked for the messages of one key. docs/internals/store.md has the figures.
 --
 -- A lane is two rows. That of _p_lane never changes, so whoever puts work locks it for key share without being in
 -- anybody's way; that of _p_lane_state is for those who claim.

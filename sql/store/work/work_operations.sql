@@ -125,7 +125,8 @@ $$;
 
 comment on function parley_store.matching_work(text, jsonb, integer) is
 'Gives the items of a system that a filter matches, the oldest numbers first.
-Arguments: system; filter, an object of conditions as docs/store.md lists them; top, how many at most (null: all).
+Arguments: system; filter, an object of conditions as docs/internals/store.md lists them; top, how many at most (null:
+all).
 Errors: PS001, PS002.
 Source: spec hub-transport 17.';
 

@@ -44,7 +44,7 @@ type signedRequest struct {
 // What the documentation shows in each language takes a request that was signed here, and no other.
 func TestReceiversInEachLanguageDistinguishSignedRequests(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "activation.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "guides", "activation.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestReceiversInEachLanguageDistinguishSignedRequests(t *testing.T) {
 			_, shown, found := strings.Cut(string(page), "```"+r.language+"\n")
 			shown, _, closed := strings.Cut(shown, "```\n")
 			if !found || !closed {
-				t.Fatalf("docs/activation.md shows nothing in %s", r.language)
+				t.Fatalf("docs/guides/activation.md shows nothing in %s", r.language)
 			}
 			folder := t.TempDir()
 			program, input := filepath.Join(folder, r.file), filepath.Join(folder, "requests.json")

@@ -76,7 +76,7 @@ func TestVerifyIsInTheDocumentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../../../docs/activation.md")
+	page, err := os.ReadFile("../../../../docs/guides/activation.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +84,6 @@ func TestVerifyIsInTheDocumentation(t *testing.T) {
 	function, _, found := strings.Cut(rest, "\n}\n")
 	shown := strings.ReplaceAll("// verify reports"+function+"\n}\n", "\t", "    ")
 	if !found || !strings.Contains(string(page), shown) {
-		t.Error("docs/activation.md shows another function verify")
+		t.Error("docs/guides/activation.md shows another function verify")
 	}
 }

@@ -1,7 +1,7 @@
 // Package link carries batches and fragments between servers: a [Link] dials an address and is a transport.Deliverer, a [Server] listens
 // and hands what comes to a transport.Deliverer of its own.
 //
-// Terms. A connection is a socket with one stream of frames on it, in the roles that docs/protocol.md gives the two ends: the dialling end
+// Terms. A connection is a socket with one stream of frames on it, in the roles that docs/reference/protocol.md gives the two ends: the dialling end
 // asks, the accepting end answers. Servers that speak in both directions have two. A question is a batch or a fragment, from when it is
 // sent until its answer is there. The window is how many bytes of questions the accepting end lets be open at once.
 //

@@ -1,7 +1,7 @@
 // Package wire turns batches, results and fragments into the frames of the protocol between brokers, and back.
 //
 // Terms. A frame is what a stream carries: a kind, the number that ties an answer to its question, and a payload, which may be
-// compressed. The payload is one message of wire.proto in package pb. docs/protocol.md describes all of it.
+// compressed. The payload is one message of wire.proto in package pb. docs/reference/protocol.md describes all of it.
 //
 // Everything that is decoded comes from outside and is believed in nothing: each length, count, number, text and reference is checked
 // against the limits of this package before the broker sees it. What does not pass is [ErrMalformed]. Decoding never panics. What
