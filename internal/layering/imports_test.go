@@ -12,11 +12,11 @@ var openToTests = []string{"parley", "schema", "operate", "parleytest", "interna
 
 func TestPackagesImportOnlyWhatTheArchitectureAllows(t *testing.T) {
 	t.Parallel()
-	layers := byName(t, table(t, "Package"))
+	layers := byName(t, layersFile)
 	for _, f := range goFiles(t) {
 		layer, known := layers[f.pkg]
 		if !known {
-			continue // TestEachPackageHasItsPlaceInTheArchitecture tells
+			continue // TestEachPackageHasItsPlaceInTheArchitecture reports it
 		}
 		for _, imported := range f.imports {
 			name := ours(imported)
@@ -24,7 +24,7 @@ func TestPackagesImportOnlyWhatTheArchitectureAllows(t *testing.T) {
 			case name == "" || layer.all || slices.Contains(layer.allowed, name):
 			case f.isTest() && (name == f.pkg || slices.Contains(openToTests, name) || slices.Contains(layer.tests, name)):
 			default:
-				t.Errorf("%s imports %s, which %s does not allow to %s", f.path, name, architecturePage, f.pkg)
+				t.Errorf("%s imports %s, which %s does not allow to %s", f.path, name, layersFile, f.pkg)
 			}
 		}
 	}
@@ -32,34 +32,34 @@ func TestPackagesImportOnlyWhatTheArchitectureAllows(t *testing.T) {
 
 func TestEachPackageHasItsPlaceInTheArchitecture(t *testing.T) {
 	t.Parallel()
-	layers := byName(t, table(t, "Package"))
+	layers := byName(t, layersFile)
 	present := map[string]bool{}
 	for _, f := range goFiles(t) {
 		present[f.pkg] = true
 	}
 	for _, pkg := range slices.Sorted(maps.Keys(present)) {
 		if _, known := layers[pkg]; !known {
-			t.Errorf("package %s is in no row of %s: say what it may import", pkg, architecturePage)
+			t.Errorf("package %s is not in %s: say what it may import", pkg, layersFile)
 		}
 	}
 	for _, layer := range layers {
 		for _, name := range slices.Concat(layer.allowed, layer.tests, []string{layer.name}) {
 			if !isFolder(t, name) {
-				t.Errorf("%s names package %s, which does not exist", architecturePage, name)
+				t.Errorf("%s names package %s, which does not exist", layersFile, name)
 			}
 		}
 	}
 }
 
-// Rows stand from the bottom of the house to its top, and each may import only what stands above it in the
-// table. So a cycle of layers cannot be written down.
+// Entries stand from the bottom of the house to its top, and each may import only packages that stand above it in the
+// file. So a cycle of layers cannot be written down.
 func TestTheArchitecturePointsDownward(t *testing.T) {
 	t.Parallel()
 	below := []string{}
-	for _, layer := range table(t, "Package") {
+	for _, layer := range entries(t, layersFile) {
 		for _, name := range slices.Concat(layer.allowed, layer.tests) {
 			if !slices.Contains(below, name) {
-				t.Errorf("%s allows %s to import %s, which is not below it", architecturePage, layer.name, name)
+				t.Errorf("%s allows %s to import %s, which is not below it", layersFile, layer.name, name)
 			}
 		}
 		below = append(below, layer.name)
@@ -68,7 +68,7 @@ func TestTheArchitecturePointsDownward(t *testing.T) {
 
 func TestModulesOfOthersAreImportedOnlyWhereTheArchitectureSays(t *testing.T) {
 	t.Parallel()
-	modules := byName(t, table(t, "Module"))
+	modules := byName(t, modulesFile)
 	used := map[string]bool{}
 	for _, f := range goFiles(t) {
 		for _, imported := range f.imports {
@@ -79,22 +79,22 @@ func TestModulesOfOthersAreImportedOnlyWhereTheArchitectureSays(t *testing.T) {
 			used[module.name] = true
 			switch {
 			case !known:
-				t.Errorf("%s imports %s, a module without a row in %s: the default answer to a new dependency is no", f.path, imported, architecturePage)
+				t.Errorf("%s imports %s, a module without an entry in %s: the default answer to a new dependency is no", f.path, imported, modulesFile)
 			case slices.Contains(module.allowed, f.pkg), f.isTest() && module.mayTest():
 			default:
-				t.Errorf("%s imports %s, which %s does not allow to %s", f.path, imported, architecturePage, f.pkg)
+				t.Errorf("%s imports %s, which %s does not allow to %s", f.path, imported, modulesFile, f.pkg)
 			}
 		}
 	}
 	for name := range modules {
 		if !used[name] {
-			t.Errorf("%s names module %s, which nothing imports", architecturePage, name)
+			t.Errorf("%s names module %s, which nothing imports", modulesFile, name)
 		}
 	}
 }
 
-// mayTest tells whether any test may use the module: its row says so, or names a package.
-func (r row) mayTest() bool { return slices.Contains(r.allowed, "*_test.go") }
+// mayTest tells whether any test may use the module: its entry says so, or names a package.
+func (r row) mayTest() bool { return slices.Contains(r.allowed, "tests") }
 
 // moduleOf finds the module that an import path belongs to: the longest that begins it.
 func moduleOf(modules map[string]row, imported string) (found row, ok bool) {

@@ -1,68 +1,61 @@
 package layering
 
 import (
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-const architecturePage = "docs/internals/architecture.md"
+const (
+	layersFile  = "internal/layering/layers.txt"
+	modulesFile = "internal/layering/modules.txt"
+)
 
-var codeSpan = regexp.MustCompile("`([^`]+)`")
-
-// A row of a table of the architecture page: the name in its first cell, and those in its second.
+// A row is an entry of one of the files: a package or a module, and the packages that its lines name.
 type row struct {
 	name    string
 	allowed []string
-	tests   []string // what only tests may import: it stands behind "in tests"
-	all     bool     // the second cell says "everything"
+	tests   []string // only for tests
+	all     bool     // everything is allowed
 }
 
-// table reads the table whose first heading cell is the given one.
-func table(t *testing.T, heading string) []row {
+// entries reads a file of packages or of modules. An entry begins with a name at the start of a line; the lines below it are indented and
+// begin with imports, in or tests.
+func entries(t *testing.T, file string) []row {
 	t.Helper()
 	var rows []row
-	inside := false
-	for line := range strings.Lines(read(t, architecturePage)) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+	for line := range strings.Lines(read(t, file)) {
+		text, _, _ := strings.Cut(line, "#")
+		words := strings.Fields(text)
 		switch {
-		case !strings.HasPrefix(line, "|") || len(cells) < 2:
-			inside = false
-		case strings.TrimSpace(cells[0]) == heading:
-			inside = true
-		case inside && !strings.HasPrefix(strings.TrimSpace(cells[0]), "---"):
-			names := spans(cells[0])
-			if len(names) != 1 {
-				t.Fatalf("%s: write one name in the first cell of %q", architecturePage, strings.TrimSpace(line))
-			}
-			always, tests, _ := strings.Cut(cells[1], "in tests")
-			rows = append(rows, row{
-				name: names[0], allowed: spans(always), tests: spans(tests), all: strings.Contains(cells[1], "everything"),
-			})
+		case len(words) == 0:
+		case !strings.HasPrefix(line, " ") && len(words) == 1:
+			rows = append(rows, row{name: words[0]})
+		case len(rows) == 0 || !strings.HasPrefix(line, " "):
+			t.Fatalf("%s: a name stands alone at the start of its line, not %q", file, strings.TrimSpace(line))
+		case words[0] == "imports" && slices.Equal(words[1:], []string{"everything"}):
+			rows[len(rows)-1].all = true
+		case words[0] == "imports" || words[0] == "in":
+			rows[len(rows)-1].allowed = append(rows[len(rows)-1].allowed, words[1:]...)
+		case words[0] == "tests":
+			rows[len(rows)-1].tests = append(rows[len(rows)-1].tests, words[1:]...)
+		default:
+			t.Fatalf("%s: %q begins with none of imports, in and tests", file, strings.TrimSpace(line))
 		}
 	}
-	if len(rows) == 0 {
-		t.Fatalf("%s has no table headed %q", architecturePage, heading)
+	if len(rows) < 20 {
+		t.Fatalf("%s has only %d entries", file, len(rows))
 	}
 	return rows
 }
 
-// spans gives the words that a cell sets as code.
-func spans(cell string) []string {
-	var names []string
-	for _, found := range codeSpan.FindAllStringSubmatch(cell, -1) {
-		names = append(names, found[1])
-	}
-	return names
-}
-
-// byName indexes rows, and refuses a name that stands twice.
-func byName(t *testing.T, rows []row) map[string]row {
+// byName indexes rows, and refuses a name that stands twice in a file.
+func byName(t *testing.T, file string) map[string]row {
 	t.Helper()
-	index := make(map[string]row, len(rows))
-	for _, r := range rows {
+	index := map[string]row{}
+	for _, r := range entries(t, file) {
 		if _, twice := index[r.name]; twice {
-			t.Fatalf("%s lists %s twice", architecturePage, r.name)
+			t.Fatalf("%s lists %s twice", file, r.name)
 		}
 		index[r.name] = r
 	}

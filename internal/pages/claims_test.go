@@ -133,13 +133,13 @@ var claims = []claim{
 	{"concepts/broker", "30 minutes (`parley.end_abandoned_after`) after the initiator has ended", `select abandoned_target_seconds = 1800 from parley.databases`},
 	{"concepts/broker", "| 8429 | nothing | 8427 |", `
 		select public.fails(8427, format('select parley.end_conversation(%L); select parley.end_conversation(%L)', public.h(), public.h()))`},
-	{"internals/architecture", "a row's position is 1024 times a number of the sequence", `select min(position) % 1024 = 0 from parley._p_message`},
-	{"internals/architecture", "All waiting messages of all queues stand in one table, `parley._p_message`,", `
+	{"internals/message-store", "a row's position is 1024 times a number of the sequence", `select min(position) % 1024 = 0 from parley._p_message`},
+	{"internals/message-store", "All waiting messages of all queues stand in one table, `parley._p_message`,", `
 		select count(*) = 1 from parley._p_message as m
 		join parley._p_queue as q on q.name = 'q' and m.lane between q.queue_id * 16 + 1 and q.queue_id * 16 + 10`},
 	{"internals/architecture", "So there are no temporary tables", `
 		select not exists (select from pg_proc where pronamespace = 'parley'::regnamespace and prosrc ~* 'create (local )?temp')`},
-	{"internals/architecture", "No advisory lock of a session exists", `
+	{"internals/lock-order", "No advisory lock of a session exists", `
 		select count(*) = 0 from pg_proc where pronamespace = 'parley'::regnamespace and prosrc ~ 'pg_(try_)?advisory_lock'`},
 	{"internals/architecture", "no C, no superuser", `
 		select not exists (

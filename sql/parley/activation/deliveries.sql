@@ -12,7 +12,7 @@
 --   what is received is what was delivered   finish_delivery compares positions: a sender may have
 --     committed in front of them
 --   a second delivery can be recognized   message_id is made of endpoint and position, and so the same at each attempt
--- Lock order: the group's row, then its messages (docs/internals/architecture.md). Rows of _p_delivery_failure are
+-- Lock order: the group's row, then its messages (docs/internals/lock-order.md). Rows of _p_delivery_failure are
 -- locked alone. Which conversations are next, and what that costs: activation/find_deliveries.sql.
 
 create function parley.next_delivery(

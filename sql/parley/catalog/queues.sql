@@ -1,7 +1,7 @@
 -- Queues: where messages wait. This file holds the objects; what waits is in conversation/messages.sql.
 --
 -- Each queue owns four sequences. Its position sequence numbers messages in the order of arrival; senders hold a lock
--- on it to the end of their transaction, which shows readers the senders under way (docs/internals/architecture.md).
+-- on it to the end of their transaction, which shows readers the senders under way (docs/internals/message-store.md).
 -- Its wake-up sequence shows senders until when a reader sleeps on the queue, so that no notification is in vain. Its
 -- rollback sequence remembers, outside any transaction, how often a message came back (spec 5.6); its counter
 -- sequence, who counted that.

@@ -9,7 +9,7 @@
 -- Numbers are kept as RECEIVE keeps them: the newest row of an endpoint counts, none is ever updated, so an old
 -- snapshot has no chain of dead versions to grow. _p_send_progress: the next number to give. _p_accept_progress: the
 -- next number to take from the far side.
--- Locks: see docs/internals/architecture.md; destinations are locked after everything else, and only when their state
+-- Locks: see docs/internals/lock-order.md; destinations are locked after everything else, and only when their state
 -- changes.
 
 create table parley._p_destination (
