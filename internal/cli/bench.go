@@ -22,7 +22,7 @@ func newBenchCommand(a *app) *cobra.Command {
 		Short: "Measure the speed of the broker against a bare INSERT, and its latency",
 		Long: `Measure the speed of the broker on the chosen server, in databases of its own that are dropped in the end.
 Everything is compared within one run, in turns; the median counts. How it is done, and what to make of the
-figures, is in docs/reference/performance.md.`,
+figures, is in docs/reference/benchmarks.md.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

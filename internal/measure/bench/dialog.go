@@ -41,7 +41,7 @@ var (
 )
 
 // usualReaders is one for each core, 16 at most as in the paper: more of them share out what waits in smaller parts, and each part costs
-// a RECEIVE and a commit (docs/reference/performance.md).
+// a RECEIVE and a commit (docs/internals/measurements.md).
 func usualReaders() int { return min(16, runtime.NumCPU()) }
 
 // dialogVariant is a variant with the trials it consists of.

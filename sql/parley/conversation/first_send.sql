@@ -8,7 +8,7 @@
 -- Locks: who changes rights or settings that are remembered here waits for us (_p_may_remember_routes). The sender's
 -- endpoint row FOR UPDATE, by the caller, before the first statement: who alters a queue or drops a service waits for
 -- it, and what he has changed is seen then. The switch of the broker is asked by the caller before that.
--- Cost: docs/reference/performance.md, "Short conversations".
+-- Cost: docs/internals/measurements.md, "Short conversations".
 
 create function parley._p_role_of_first_sender(
   caller oid, owner oid, queue_id integer, service_contract_id integer, far_service_id integer

@@ -18,7 +18,7 @@
 -- so that its caller commits.
 --
 -- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see
--- docs/reference/performance.md. Several small ones are cheaper than few large ones, and leave the planner no second
+-- docs/internals/measurements.md. Several small ones are cheaper than few large ones, and leave the planner no second
 -- choice when statistics are stale. A call of a function that gives a record costs 2 microseconds, 4 when it sets its
 -- search_path. What takes rows stands here because a function that returned them would have them copied once more.
 

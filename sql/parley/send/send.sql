@@ -16,7 +16,7 @@
 --     before the rights change. Where it does not hold, the table's check refuses the row.
 -- Which conversations take the short way, and under whose rights, is asked in one place, _p_ready_to_send, which the
 -- planner puts in line: 3 percent of the instructions of a SEND.
--- What was tried: see docs/reference/performance.md. Each further statement here costs about a tenth of a bare INSERT;
+-- What was tried: see docs/internals/measurements.md. Each further statement here costs about a tenth of a bare INSERT;
 -- so does a pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger
 -- costs 1 microsecond more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
 --

@@ -9,7 +9,7 @@
 -- does not flicker, and two estimates after each other compare.
 --
 -- Error: none where every row is there and all are alike; a few percent where rows are missing at random or frames
--- differ (docs/reference/performance.md). What was tried and dropped: a second read where windows differ most, which
+-- differ (docs/internals/measurements.md). What was tried and dropped: a second read where windows differ most, which
 -- leans to the low side; PostgreSQL's own statistics, which are as old as the last analyze.
 -- Cost: some 2,500 index probes for a lane that is estimated, about 10 ms in memory. Nothing is locked.
 
