@@ -143,3 +143,21 @@ func TestCredentialOfARoleHasItsSenders(t *testing.T) {
 	equal(b.session, `[] ["b@example.org"]`, senders)
 	equal(b.session, true, isNewer, before)
 }
+
+// An address of plain letters costs no walk through the tables of Unicode, whether there is a default domain or not.
+func TestPlainSenderIsComparedWithoutTheTablesOfUnicode(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec(`select parley_mail.apply('{
+		"organization": {"organization": {"default_domain": null}},
+		"accepted domain": {"example.org": {}, "*.example.org": {}}
+	}')`)
+	for _, sender := range []string{"shop@example.org", "Shop@EXAMPLE.org", "shop@sub.example.org"} {
+		tx := b.begin()
+		tx.exec("set local track_functions = 'all'")
+		tx.exec("select parley_mail.send($1, '{you@example.net}', subject => 'Hello', text => 'Hello')", sender)
+		equal(tx, 0, `select count(*) from pg_stat_xact_user_functions
+			where schemaname = 'parley_mail' and funcname in ('_p_folded_idna', '_p_lower_letters')`)
+		tx.rollback()
+	}
+}

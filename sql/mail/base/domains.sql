@@ -199,9 +199,10 @@ create function parley_mail._p_folded(written text) returns text
 language sql immutable parallel safe
 as $$
   select case
-    when pg_catalog.octet_length(written) operator(pg_catalog.=) pg_catalog.length(written)
-      then pg_catalog.lower(written collate pg_catalog."C") collate pg_catalog."default"
-    else parley_mail._p_folded_idna(written)
+    -- Null takes the short way: the long one walks through the tables of Unicode for it.
+    when pg_catalog.octet_length(written) operator(pg_catalog.<>) pg_catalog.length(written)
+      then parley_mail._p_folded_idna(written)
+    else pg_catalog.lower(written collate pg_catalog."C") collate pg_catalog."default"
   end
 $$;
 

@@ -15,7 +15,11 @@ declare
   v_address text;
   v_patterns text[];
 begin
-  if submitter.allowed_senders is null and split_part(address, '@', -1) = submitter.default_domain then
+  -- Most senders are written as their domain is stored: they need no pattern.
+  if submitter.allowed_senders is null and (
+    split_part(address, '@', -1) = submitter.default_domain
+    or exists (select from parley_mail._p_accepted_domain as a where a.domain = split_part(address, '@', -1))
+  ) then
     return true;
   end if;
   v_address := parley_mail._p_folded(address);
