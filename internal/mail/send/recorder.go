@@ -70,18 +70,20 @@ func (r *recorder) take() (outcomes []Outcome, reports []HopReport) {
 	return outcomes, reports
 }
 
-// run records until ctx ends, and then what is left.
+// run records until ctx ends, and then what is left. What is being recorded when ctx ends goes on: cut off, messages that hosts have would be
+// sent once more.
 func (r *recorder) run(ctx context.Context) {
+	recording, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastRecording, cancel) })()
 	for {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastRecording)
-			r.drain(last)
-			cancel()
+			r.drain(recording)
 			return
 		case <-r.filled:
 			began := time.Now()
-			r.drain(ctx)
+			r.drain(recording)
 			_ = backoff.Wait(ctx, backoff.Rest(time.Since(began), 0, 2*pace))
 		}
 	}
