@@ -114,6 +114,14 @@ func TestHostProvesWhatThePoliciesOfItsDomainAsk(t *testing.T) {
 			name: "records count more than the policy", dane: true, signed: true, record: own.Leaf, encrypted: true,
 			policy: &send.DomainPolicy{Hosts: []string{"mx.c.example"}, Enforce: true},
 		},
+		{
+			name: "records that say nothing to SMTP do not count more", dane: true, signed: true, usage: "1", record: own.Leaf, want: "4.7.5",
+			policy: &send.DomainPolicy{Hosts: []string{"mx.b.example"}, Enforce: true},
+		},
+		{
+			name: "records that say nothing to SMTP, and a policy that is kept", dane: true, signed: true, usage: "1", record: own.Leaf, encrypted: true,
+			policy: &send.DomainPolicy{Hosts: []string{"mx.b.example"}, Enforce: true}, trusts: true,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

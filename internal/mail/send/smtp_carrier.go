@@ -277,8 +277,9 @@ func (s *SMTPCarrier) tlsPolicy(
 		if slices.ContainsFunc(records, usable) {
 			return TLSPolicy{Mode: TLSDANE, Records: records}, nil
 		}
-		if len(records) > 0 {
-			return TLSPolicy{Mode: TLSRequired}, nil
+		if len(records) > 0 && asked.Mode != TLSVerified {
+			// Records that all say nothing to SMTP ask for TLS (RFC 7672 section 2.2). They prove nothing, so that a policy still counts.
+			asked.Mode = TLSRequired
 		}
 	}
 	switch {
