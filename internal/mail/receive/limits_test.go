@@ -139,7 +139,21 @@ func TestFailuresOfAuthenticationAreForgottenInTime(t *testing.T) {
 	if now = now.Add(time.Minute); a.isLockedOut(source, now) {
 		t.Error("a lockout lasts for ever")
 	}
-	now = now.Add(time.Hour)
+	// However long that is: what is swept out in between does not count any more.
+	limits.LockoutTime = 24 * time.Hour
+	for _, step := range []struct {
+		after    time.Duration
+		isLocked bool
+	}{{48 * time.Hour, false}, {23 * time.Hour, true}} {
+		now = now.Add(step.after)
+		a.connect(&Connector{}, NodeLimits{}, source, now.Add(-time.Minute))
+		a.authFailed(limits, source, "ann", now)
+		if a.isLockedOut(source, now) != step.isLocked || a.isAccountLocked("ann", source, now) != step.isLocked {
+			t.Errorf("%v after the failure before, of a day: locked out %v, want %v", step.after, !step.isLocked, step.isLocked)
+		}
+	}
+	limits.LockoutTime = time.Minute
+	now = now.Add(48 * time.Hour)
 	for range 3 {
 		a.authFailed(limits, source, "ann", now)
 		a.authSucceeded(source, "ann", now)

@@ -24,6 +24,8 @@ type lockout struct {
 	failures int
 	first    time.Time
 	until    time.Time
+	// lasts is for how long failures count, as the connector says at which they were counted.
+	lasts time.Duration
 	// of are the failures of each account, where the lockout is that of a source.
 	of map[string]int
 }
@@ -36,6 +38,7 @@ func (l *lockout) isOver(lasting time.Duration, now time.Time) bool {
 // add counts a failure.
 func (l *lockout) add(limits Limits, now time.Time) {
 	l.failures++
+	l.lasts = max(l.lasts, limits.LockoutTime)
 	if l.failures >= limits.LockoutFailures {
 		l.until = now.Add(limits.LockoutTime)
 	}
@@ -156,8 +159,8 @@ func (a *accounts) authSucceeded(source netip.Prefix, user string, now time.Time
 
 // sweep forgets what no limit depends on any more.
 func (f *failures) sweep(now time.Time) {
-	maps.DeleteFunc(f.sources, func(_ netip.Prefix, l *lockout) bool { return l.isOver(time.Hour, now) })
-	maps.DeleteFunc(f.accounts, func(_ string, l *lockout) bool { return l.isOver(time.Hour, now) })
+	maps.DeleteFunc(f.sources, func(_ netip.Prefix, l *lockout) bool { return l.isOver(l.lasts, now) })
+	maps.DeleteFunc(f.accounts, func(_ string, l *lockout) bool { return l.isOver(l.lasts, now) })
 	for user, known := range f.known {
 		maps.DeleteFunc(known, func(_ netip.Prefix, at time.Time) bool { return now.Sub(at) > knownSourceTime })
 		if len(known) == 0 {
