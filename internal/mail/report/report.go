@@ -207,7 +207,7 @@ const (
 
 // writeFolded writes a field on as many lines as it takes. A word that fits in no line is cut.
 func writeFolded(w *bytes.Buffer, field string) {
-	line := 0
+	line := -1 // no blank stands before the first word
 	for i, word := range strings.Split(field, " ") {
 		for len(word) > wordLength {
 			cut := strings.ToValidUTF8(word[:wordLength], "")
