@@ -33,8 +33,6 @@ type Verifier struct {
 	Resolver Resolver
 	// Timeout bounds what DNS may take for one message: 20 s where it is zero.
 	Timeout time.Duration
-	// sample draws whether a message is among those to which a policy for a share applies; nothing means by chance.
-	sample func(percent int) bool
 }
 
 // signaturesMax is how many signatures of a message are verified. Others are passed over.
@@ -288,7 +286,7 @@ func (v *Verifier) evaluate(
 		return result, ""
 	}
 	result.Value = authres.ResultFail
-	return result, v.sampled(record, policy)
+	return result, sampled(record.Percent, policy, rand.IntN(100))
 }
 
 // record gives the record of a domain, or that of its organization.
@@ -304,16 +302,10 @@ func (v *Verifier) record(ctx context.Context, domain string) (record *dmarc.Rec
 }
 
 // sampled gives the policy for one message where the record asks for it to be applied to a share of them: others get the next milder one.
-func (v *Verifier) sampled(record *dmarc.Record, policy dmarc.Policy) dmarc.Policy {
-	if record.Percent == nil {
-		return policy
-	}
-	sample := v.sample
-	if sample == nil {
-		sample = func(percent int) bool { return rand.IntN(100) < percent }
-	}
+// Which message is among them says a number that is drawn from 0 to 99.
+func sampled(percent *int, policy dmarc.Policy, drawn int) dmarc.Policy {
 	switch {
-	case sample(*record.Percent):
+	case percent == nil || drawn < *percent:
 		return policy
 	case policy == dmarc.PolicyReject:
 		return dmarc.PolicyQuarantine
