@@ -3,10 +3,13 @@ package mtasts_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/parley-broker/parley/internal/mail/mtasts"
@@ -72,8 +75,20 @@ func TestPolicyHoldsAsLongAsItSays(t *testing.T) {
 	}
 }
 
+// zone has no policies, and counts what it is asked.
+type zone struct{ asked map[string]int }
+
+func newZone() *zone { return &zone{asked: make(map[string]int)} }
+
+func (z *zone) policies() *mtasts.Policies {
+	return &mtasts.Policies{Text: func(_ context.Context, name string) ([]string, error) {
+		z.asked[name]++
+		return nil, nil
+	}, Keeper: new(forgetting), Logger: slog.New(slog.DiscardHandler)}
+}
+
 // A daemon asks once in five minutes, whatever came of it; a policy that cannot be kept holds all the same.
-func TestZoneIsAskedOnceInAWhile(t *testing.T) {
+func TestZoneIsAskedOnceInFiveMinutes(t *testing.T) {
 	t.Parallel()
 	d, keeper := newDomain(t), new(forgetting)
 	policies := d.policies()
@@ -85,5 +100,44 @@ func TestZoneIsAskedOnceInAWhile(t *testing.T) {
 	}
 	if keeper.asked != 1 || d.reads.Load() != 1 {
 		t.Errorf("asked %d times, read %d times", keeper.asked, d.reads.Load())
+	}
+	synctest.Test(t, func(t *testing.T) {
+		z := newZone()
+		policies, began := z.policies(), time.Now()
+		for _, c := range []struct {
+			at    time.Duration
+			asked int
+		}{{0, 1}, {5*time.Minute - 1, 1}, {5 * time.Minute, 2}, {10*time.Minute - 1, 2}, {10 * time.Minute, 3}} {
+			select {
+			case <-time.After(c.at - time.Since(began)):
+			case <-t.Context().Done():
+			}
+			policies.Of(t.Context(), "example.com")
+			if asked := z.asked["_mta-sts.example.com"]; asked != c.asked {
+				t.Errorf("after %v the zone was asked %d times, want %d", c.at, asked, c.asked)
+			}
+		}
+	})
+}
+
+// The domains that are remembered are bounded: any recipient that somebody writes to names another.
+func TestFiftyThousandDomainsAreRemembered(t *testing.T) {
+	t.Parallel()
+	z := newZone()
+	policies := z.policies()
+	ask := func(number int) (again bool) {
+		name := fmt.Sprintf("d%d.example", number)
+		before := z.asked["_mta-sts."+name]
+		policies.Of(t.Context(), name)
+		return z.asked["_mta-sts."+name] > before
+	}
+	for number := range 50_000 {
+		ask(number)
+	}
+	if ask(0) {
+		t.Error("one of 50,000 domains is forgotten")
+	}
+	if ask(50_000); !ask(0) {
+		t.Error("more than 50,000 domains are remembered")
 	}
 }

@@ -32,6 +32,8 @@ const (
 	readTimeout = 30 * time.Second
 	// checkInterval is how often a domain's zone is asked whether the policy has changed, and how soon what failed is tried again.
 	checkInterval = 5 * time.Minute
+	// maximumKnown bounds the domains of which is known what they ask; when it is reached all are forgotten.
+	maximumKnown = 50_000
 )
 
 // The modes of a policy.
@@ -88,7 +90,7 @@ func (p *Policies) Of(ctx context.Context, domain string) *Policy {
 	policy := p.check(ctx, domain)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.checked == nil || len(p.checked) > 50_000 {
+	if p.checked == nil || len(p.checked) >= maximumKnown {
 		p.checked = make(map[string]checked)
 	}
 	p.checked[domain] = checked{policy: policy, until: time.Now().Add(checkInterval)}

@@ -123,13 +123,18 @@ func (r *Resolver) lookup(ctx context.Context, name string, kind uint16) (answer
 	if err != nil {
 		return answer{}, err
 	}
+	r.keep(asked, fresh)
+	return fresh, nil
+}
+
+// keep keeps an answer.
+func (r *Resolver) keep(asked question, fresh answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.kept) >= maximumKept {
 		clear(r.kept)
 	}
 	r.kept[asked] = fresh
-	return fresh, nil
 }
 
 func (r *Resolver) ask(ctx context.Context, asked question) (answer, error) {

@@ -188,19 +188,6 @@ func TestConnectorOfTheMostSpecificRangeServes(t *testing.T) {
 	start(t, nil, named("other", "10.0.0.0/8"), disabled).dial().expect("closed")
 }
 
-func TestConfigurationThatIsAmbiguousIsRefused(t *testing.T) {
-	t.Parallel()
-	implicit, impatient, nameless := named("b", "10.0.0.0/8"), named("b", "10.0.0.0/8"), named("b", "10.0.0.0/8")
-	implicit.Implicit, impatient.Limits.ConnectionTimeout, nameless.FQDN = true, 1, ""
-	for name, other := range map[string]*receive.Connector{
-		"name": named("a", "10.0.0.0/8"), "range": named("b", "0.0.0.0/0"), "no range": named("b"), "TLS": implicit, "timeouts": impatient, "FQDN": nameless,
-	} {
-		if err := (&receive.Configuration{Connectors: []*receive.Connector{named("a", "0.0.0.0/0"), other}}).Validate(); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
 func prefixes(texts ...string) (all []receive.Range) {
 	for _, text := range texts {
 		one, err := receive.ParseRange(text)
