@@ -2,6 +2,8 @@ package server // The cache is not exported.
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/parley-broker/parley/internal/mail/spool"
 )
@@ -27,4 +29,72 @@ func TestAFullBodyCacheKeepsWhatCameFirst(t *testing.T) {
 	if c.of(7) != nil {
 		t.Error("a body that comes with its claim is kept")
 	}
+}
+
+// Kept is what does not come with a claim, and has no more than a quarter of the room; while there is less room, less.
+func TestABodyOfAnySizeButTheSmallestAndTheLargestIsKept(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		size int
+		most int64
+		want bool
+	}{{8000, 100_000, false}, {8001, 100_000, true}, {25_000, 100_000, true}, {25_001, 100_000, false}, {12_500, 50_000, true}, {12_501, 50_000, false}} {
+		b := newBodyCache(100_000)
+		b.resize(c.most)
+		b.keep(1, spool.Pieces{make([]byte, c.size)})
+		if got := b.of(1) != nil; got != c.want {
+			t.Errorf("of %d bytes in %d: %v", c.size, c.most, got)
+		}
+	}
+}
+
+// When there is no room the oldest go that have waited for 30 seconds, as they wait for a hop that does not answer.
+func TestAStaleBodyMakesRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBodyCache(100_000)
+		put := func(ids ...int64) {
+			for _, id := range ids {
+				b.keep(id, spool.Pieces{make([]byte, 25_000)})
+			}
+		}
+		there := func(ids ...int64) {
+			t.Helper()
+			for id := range int64(9) {
+				is := false
+				for _, one := range ids {
+					is = is || one == id
+				}
+				if (b.bodies[id] != nil) != is {
+					t.Errorf("body %d is there: %v", id, !is)
+				}
+			}
+		}
+		pass := func(duration time.Duration) {
+			select {
+			case <-time.After(duration):
+			case <-t.Context().Done():
+			}
+		}
+		put(0, 1)
+		pass(time.Second)
+		put(2, 3)
+		pass(29*time.Second - 1)
+		put(4)
+		there(0, 1, 2, 3)
+		pass(1)
+		put(5)
+		there(1, 2, 3, 5)
+		put(1) // It is there.
+		put(6, 7)
+		there(2, 3, 5, 6)
+		if bytes, most := b.size(); bytes != 100_000 || most != 100_000 || b.dehydrated.Load() != 2 {
+			t.Errorf("%d of %d bytes are kept, %d were dropped", bytes, most, b.dehydrated.Load())
+		}
+		b.resize(60_000)
+		there(5, 6)
+		if bytes, most := b.size(); bytes != 50_000 || most != 60_000 || b.dehydrated.Load() != 4 {
+			t.Errorf("%d of %d bytes are kept, %d were dropped", bytes, most, b.dehydrated.Load())
+		}
+	})
 }
