@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What holds where an administrator says nothing is what the documentation says (mail-receiving.md).
+// What holds where an administrator says nothing is what the documentation says (docs/mail/receiving.md).
 func TestLimitsThatHoldUnlessOthersAreSet(t *testing.T) {
 	t.Parallel()
 	type limits struct {
