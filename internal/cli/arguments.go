@@ -20,7 +20,7 @@ func explainArguments(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil && cmd.HasParent() && cmd.RunE != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return exitError{argumentsError(cmd, args, err), exitUsage}
+				return exitWith(argumentsError(cmd, args, err), exitUsage)
 			}
 			return nil
 		}

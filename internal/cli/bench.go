@@ -16,7 +16,15 @@ import (
 	"github.com/parley-broker/parley/internal/measure/machine"
 )
 
-func newBenchCommand(a *app) *cobra.Command {
+// measuring is what the verbs of benchmarks share.
+type measuring struct {
+	*app
+
+	peers []bench.Peer // measured beside Parley; the product itself has none
+}
+
+func newBenchCommand(a *app, peers []bench.Peer) *cobra.Command {
+	m := &measuring{a, peers}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure the speed of the broker against a bare INSERT, and its latency",
@@ -27,13 +35,13 @@ figures, is in docs/reference/benchmarks.md.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, scenario := range bench.Scenarios() {
-		cmd.AddCommand(newScenarioCommand(a, scenario))
+		cmd.AddCommand(newScenarioCommand(m, scenario))
 	}
-	cmd.AddCommand(newLatencyCommand(a))
+	cmd.AddCommand(newLatencyCommand(m))
 	return cmd
 }
 
-func newScenarioCommand(a *app, scenario bench.Scenario) *cobra.Command {
+func newScenarioCommand(a *measuring, scenario bench.Scenario) *cobra.Command {
 	var config bench.Config
 	cmd := &cobra.Command{
 		Use:   scenario.Name,
@@ -63,12 +71,12 @@ func newScenarioCommand(a *app, scenario bench.Scenario) *cobra.Command {
 	return cmd
 }
 
-func (a *app) runScenario(cmd *cobra.Command, scenario bench.Scenario, config bench.Config) error {
+func (a *measuring) runScenario(cmd *cobra.Command, scenario bench.Scenario, config bench.Config) error {
 	config.Peers = a.peers
 	// A mistake in the command line is reported before a server is started.
 	err := config.Check(scenario)
 	if err != nil {
-		return usageError{err}
+		return asUsage(err)
 	}
 	if !scenario.MakesServers || a.namesDatabase() {
 		config.DSN, err = a.resolveDSN(cmd.Context())
@@ -94,7 +102,7 @@ func (a *app) runScenario(cmd *cobra.Command, scenario bench.Scenario, config be
 }
 
 // suggestPeers reports, after a measurement without them, how job queues of others are measured in the same run.
-func (a *app) suggestPeers(scenario string) {
+func (a *measuring) suggestPeers(scenario string) {
 	if len(a.peers) == 0 {
 		fmt.Fprintf(a.stderr, "No peer was measured. "+
 			"In a clone of the repository this measures River, too: go -C bench/peers run . bench %s\n", scenario)

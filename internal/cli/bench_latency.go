@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/bench"
 )
 
-func newLatencyCommand(a *app) *cobra.Command {
+func newLatencyCommand(a *measuring) *cobra.Command {
 	var config bench.LatencyConfig
 	cmd := &cobra.Command{
 		Use:   "latency",
@@ -54,12 +54,12 @@ func listSystems(peers []bench.Peer) string {
 	return strings.TrimRight(list.String(), "\n")
 }
 
-func (a *app) runLatency(cmd *cobra.Command, config bench.LatencyConfig) error {
+func (a *measuring) runLatency(cmd *cobra.Command, config bench.LatencyConfig) error {
 	config.Peers = a.peers
 	// A mistake in the command line is reported before a server is started.
 	err := config.Check()
 	if err != nil {
-		return usageError{err}
+		return asUsage(err)
 	}
 	config.DSN, err = a.resolveDSN(cmd.Context())
 	if err != nil {

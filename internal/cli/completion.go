@@ -96,3 +96,14 @@ func (a *app) complete(ctx context.Context, list completer) []string {
 	}
 	return found
 }
+
+// endpointStates are the states of a side of a conversation: code, then name.
+var endpointStates = [][2]string{
+	{"SO", "STARTED_OUTBOUND"},
+	{"SI", "STARTED_INBOUND"},
+	{"CO", "CONVERSING"},
+	{"DI", "DISCONNECTED_INBOUND"},
+	{"DO", "DISCONNECTED_OUTBOUND"},
+	{"ER", "ERROR"},
+	{"CD", "CLOSED"},
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
+	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/internal/postgres"
 )
@@ -166,4 +167,23 @@ func (a *app) release(ctx context.Context) error {
 		return fmt.Errorf("stop the private PostgreSQL: %w", err)
 	}
 	return nil
+}
+
+// closeTimeout bounds the farewell to a server that does not answer.
+const closeTimeout = 5 * time.Second
+
+// closeConnection ends the session properly even when the command was interrupted.
+func closeConnection(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
+
+// dueIn is a time by the clock of the database.
+func dueIn(ctx context.Context, db parley.DB, delay time.Duration) (due time.Time, err error) {
+	err = db.QueryRow(ctx, "select clock_timestamp() + $1::float8 * interval '1 second'", delay.Seconds()).Scan(&due)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the clock of the database: %w", err)
+	}
+	return due, nil
 }

@@ -13,17 +13,6 @@ import (
 	"github.com/parley-broker/parley/operate"
 )
 
-// endpointStates are the states of a side of a conversation: code, then name.
-var endpointStates = [][2]string{
-	{"SO", "STARTED_OUTBOUND"},
-	{"SI", "STARTED_INBOUND"},
-	{"CO", "CONVERSING"},
-	{"DI", "DISCONNECTED_INBOUND"},
-	{"DO", "DISCONNECTED_OUTBOUND"},
-	{"ER", "ERROR"},
-	{"CD", "CLOSED"},
-}
-
 func newConversationsCommand(a *app) *cobra.Command {
 	var filter operate.EndpointFilter
 	var stuck, pooled, all bool
@@ -141,13 +130,4 @@ func writeStuck(out io.Writer, stuck []operate.StuckConversation, limit int) err
 		}
 	}
 	return reportLimit(out, len(stuck), limit)
-}
-
-// reportLimit reports that there may be more.
-func reportLimit(out io.Writer, shown, limit int) error {
-	if limit == 0 || shown < limit {
-		return nil
-	}
-	_, err := fmt.Fprintf(out, "%d shown; there may be more (--limit)\n", shown)
-	return err
 }

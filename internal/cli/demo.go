@@ -49,7 +49,7 @@ With --json the last line of standard output is one object. The exit code is 1 w
 				return a.demoServers(cmd, demo.ServersConfig{Config: config, Servers: servers}, html)
 			}
 			if err := config.Validate(); err != nil {
-				return usageError{err}
+				return asUsage(err)
 			}
 			ctx := cmd.Context()
 			conn, err := a.connect(ctx)
@@ -126,14 +126,4 @@ func writeDemoPage(path string, write func(io.Writer) error) (string, error) {
 		return "", fmt.Errorf("write the result page: %w", err)
 	}
 	return path, nil
-}
-
-// isTerminal reports whether the output is a terminal.
-func isTerminal(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

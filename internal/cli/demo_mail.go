@@ -36,7 +36,7 @@ With --json the last line of standard output is one object. The exit code is 1 w
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Validate(); err != nil {
-				return usageError{err}
+				return asUsage(err)
 			}
 			ctx := cmd.Context()
 			var err error

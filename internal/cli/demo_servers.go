@@ -16,7 +16,7 @@ import (
 // demoServers plays the demo on several servers of its own.
 func (a *app) demoServers(cmd *cobra.Command, config demo.ServersConfig, html string) error {
 	if err := config.Validate(); err != nil {
-		return usageError{err}
+		return asUsage(err)
 	}
 	for _, name := range []string{"dsn", "data", "database", "keep"} {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed {

@@ -62,7 +62,7 @@ The exit code is 0 when nothing is found, 1 when something is, and 2 when a chec
 			}
 			found, err := a.diagnose(cmd, f)
 			if err != nil {
-				return exitError{err, 2}
+				return exitWith(err, 2)
 			}
 			return exitOf(found)
 		},
@@ -135,9 +135,9 @@ func exitOf(found []operate.Finding) error {
 	isProblem := func(f operate.Finding) bool { return f.Part == operate.PartProblem }
 	switch {
 	case slices.ContainsFunc(found, isProblem):
-		return exitError{code: 2}
+		return exitWith(nil, 2)
 	case len(found) > 0:
-		return exitError{code: 1}
+		return exitWith(nil, 1)
 	}
 	return nil
 }

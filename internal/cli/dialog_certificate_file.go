@@ -87,17 +87,17 @@ func (e *exportCertificate) read(ctx context.Context, conn *pgx.Conn) (none dial
 	case e.isWithoutProof:
 		return dialogsecurity.Exported{Certificate: certificate}, nil
 	case !found.PrivateKey:
-		return none, hintedError{
+		return none, withHint(
 			fmt.Errorf("certificate %q is somebody else's: its private key, which proves whose it is, is not here", e.name),
 			"Ask its owner for the file, or give --without-proof.",
-		}
+		)
 	}
 	exported, err := e.prove(ctx, conn, certificate)
 	if err != nil {
-		return none, hintedError{
+		return none, withHint(
 			fmt.Errorf("prove whose certificate %q is: %w", e.name, err),
 			"Give --master-key, as a role that may administer the broker, or --without-proof.",
-		}
+		)
 	}
 	return exported, nil
 }
@@ -205,17 +205,17 @@ func (i *importCertificate) read() (none dialogsecurity.Exported, err error) {
 		return found, nil
 	}
 	if err := found.Verify(); err != nil {
-		return none, hintedError{
+		return none, withHint(
 			fmt.Errorf("%s: %w", i.path, err),
 			fmt.Sprintf("Let its owner export it anew, or compare the fingerprint %x with the owner and give --without-proof.",
 				found.Fingerprint),
-		}
+		)
 	}
 	if i.instance != "" && found.Instance != expected {
-		return none, hintedError{
+		return none, withHint(
 			fmt.Errorf("%s: it is of broker instance %s, not of %s", i.path, found.Instance, expected),
 			"Ask for the file of the broker that you expect; select service_broker_guid from parley.attach_broker() there shows its instance.",
-		}
+		)
 	}
 	return found, nil
 }

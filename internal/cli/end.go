@@ -109,11 +109,3 @@ func (f endFlags) end(ctx context.Context, tx pgx.Tx, handle parley.UUID) error 
 	}
 	return parley.EndConversation(ctx, tx, handle)
 }
-
-// counted writes a number with its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

@@ -18,6 +18,9 @@ func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
+// asUsage says that of an error.
+func asUsage(err error) error { return usageError{err} }
+
 // exitUsage is the exit code of a command line that is not understood.
 const exitUsage = 2
 
@@ -29,6 +32,9 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
+// exitWith gives an error, which may be nil, an exit code.
+func exitWith(err error, code int) error { return exitError{err, code} }
+
 // hintedError is an error with advice, which is shown like a hint of PostgreSQL.
 type hintedError struct {
 	error
@@ -36,6 +42,9 @@ type hintedError struct {
 }
 
 func (e hintedError) Unwrap() error { return e.error }
+
+// withHint gives an error advice.
+func withHint(err error, hint string) error { return hintedError{err, hint} }
 
 // report prints what went wrong in a command, with what PostgreSQL adds to it, and returns the exit code.
 func (a *app) report(cmd *cobra.Command, err error) int {

@@ -112,14 +112,6 @@ func (o *mailOperation) repeat(ctx context.Context, a *app, conn *pgx.Conn, filt
 	}
 }
 
-// orZero gives a count that may be missing.
-func orZero(n *int) int {
-	if n == nil {
-		return 0
-	}
-	return *n
-}
-
 func (o *mailOperation) report(changed changedMail) string {
 	what := counted(changed.Messages, "message")
 	if changed.Queues != nil {

@@ -11,9 +11,6 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// bodyWidth is how much of a body a table shows.
-const bodyWidth = 60
-
 // Ways to show a body. What is no text is shown in hex to people and in base64 to programs.
 const (
 	bodyText = "text"

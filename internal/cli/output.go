@@ -2,7 +2,9 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -62,4 +64,49 @@ func oneLine(text string, limit int) string {
 		}
 		return r
 	}, text)
+}
+
+// bodyWidth is how much of a body a table shows.
+const bodyWidth = 60
+
+// orZero gives a count that may be missing.
+func orZero(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func orEmpty(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// counted writes a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// reportLimit reports that there may be more.
+func reportLimit(out io.Writer, shown, limit int) error {
+	if limit == 0 || shown < limit {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "%d shown; there may be more (--limit)\n", shown)
+	return err
+}
+
+// isTerminal reports whether the output is a terminal.
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -125,7 +125,7 @@ func (f *pairFlags) validate(args []string) error {
 	if f.fingerprint != "" {
 		expected, err := identity.ParseFingerprint(f.fingerprint)
 		if err != nil {
-			return usageError{err}
+			return asUsage(err)
 		}
 		f.expected = &expected
 	}
@@ -254,7 +254,7 @@ func (f *pairFlags) readToken() (*pairing.Token, error) {
 	}
 	token, err := pairing.ParseToken(text)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, asUsage(err)
 	}
 	return &token, nil
 }

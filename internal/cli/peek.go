@@ -77,7 +77,7 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 func parseHandle(text string) (parley.UUID, error) {
 	handle, err := parley.ParseUUID(text)
 	if err != nil {
-		return handle, usageError{fmt.Errorf("%w; parley conversations lists the handles, and with --json the groups", err)}
+		return handle, asUsage(fmt.Errorf("%w; parley conversations lists the handles, and with --json the groups", err))
 	}
 	return handle, nil
 }

@@ -83,7 +83,7 @@ whoever has changed it on the way is trusted instead.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			fingerprint, err := identity.ParseFingerprint(args[1])
 			if err != nil {
-				return usageError{err}
+				return asUsage(err)
 			}
 			p.Name, p.Fingerprint = args[0], fingerprint.String()
 			return a.changePeer(cmd, p.Name, "trusted", func(ctx context.Context, conn *pgx.Conn) error {

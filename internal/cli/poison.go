@@ -143,10 +143,3 @@ func poisonError(c operate.PoisonConversation, width int) string {
 	}
 	return oneLine(*c.SQLState+" "+*c.Error, width)
 }
-
-func orEmpty(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
-}

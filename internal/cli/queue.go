@@ -71,7 +71,7 @@ func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 				})
 			}
 			if settings == (operate.QueueSettings{}) {
-				return exitError{fmt.Errorf("nothing to alter in queue %s; parley queue alter --help lists the settings", args[0]), exitUsage}
+				return exitWith(fmt.Errorf("nothing to alter in queue %s; parley queue alter --help lists the settings", args[0]), exitUsage)
 			}
 			return a.changeObject(cmd, objectChange{"queue", args[0], "altered"}, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.AlterQueue(ctx, conn, args[0], settings)

@@ -44,7 +44,7 @@ func TestReceiveThatIsInterruptedLeavesNoReaderBehind(t *testing.T) {
 	a := &app{stdin: strings.NewReader(""), stdout: &printed, stderr: &complaints}
 	code := make(chan int)
 	go func() {
-		code <- a.execute(ctx, []string{"receive", "shop", "--timeout", "-1s", "--dsn", parleytest.DSN(t, pool)})
+		code <- execute(ctx, a, []string{"receive", "shop", "--timeout", "-1s", "--dsn", parleytest.DSN(t, pool)})
 	}()
 	awaitReaders(t, pool, 1)
 	interrupt()
@@ -78,12 +78,12 @@ func TestReceiveTakesOnlyWhatItPrinted(t *testing.T) {
 	}
 	arguments := []string{"receive", "shop", "--dsn", parleytest.DSN(t, pool)}
 	broken := &app{stdin: strings.NewReader(""), stdout: fullDisk{}, stderr: io.Discard}
-	if code := broken.execute(t.Context(), arguments); code != 1 {
+	if code := execute(t.Context(), broken, arguments); code != 1 {
 		t.Errorf("exit code %d on a full disk, want 1", code)
 	}
 	var printed strings.Builder
 	a := &app{stdin: strings.NewReader(""), stdout: &printed, stderr: io.Discard}
-	if code := a.execute(t.Context(), arguments); code != 0 || !strings.Contains(printed.String(), "precious") {
+	if code := execute(t.Context(), a, arguments); code != 0 || !strings.Contains(printed.String(), "precious") {
 		t.Errorf("exit code %d, printed %q", code, printed.String())
 	}
 }

@@ -2,33 +2,13 @@ package cli
 
 import (
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/measure/bench"
 )
 
-// app is what every verb shares: the streams, the persistent flags and the connections made on the way.
-type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-
-	dsn             string
-	data            string
-	postgresVersion string
-	json            bool
-
-	private privateServer
-
-	// peers are measured by bench beside Parley. The product itself has none.
-	peers []bench.Peer
-
-	// verbReached distinguishes a failure of a verb from a command line that never got to one.
-	verbReached bool
-}
-
-func newRootCommand(a *app) *cobra.Command {
+func newRootCommand(a *app, peers ...bench.Peer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "parley",
 		Short: "Service Broker for PostgreSQL",
@@ -57,7 +37,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 
 	root.AddCommand(
 		newActivationCommand(a),
-		newBenchCommand(a),
+		newBenchCommand(a, peers),
 		newCertificateCommand(a),
 		newConversationsCommand(a),
 		newDelayedCommand(a),
@@ -111,8 +91,8 @@ func recordWhenReached(a *app, cmd *cobra.Command) {
 }
 
 // execute runs one command line and returns the exit code: 0 done, 1 failed, 2 not understood.
-func (a *app) execute(ctx context.Context, args []string) int {
-	root := newRootCommand(a)
+func execute(ctx context.Context, a *app, args []string, peers ...bench.Peer) int {
+	root := newRootCommand(a, peers...)
 	root.SetArgs(args)
 	root.InitDefaultCompletionCmd(args...) // the library adds it when it executes, which is too late for a word that it does not know
 	cmd, err := unknownSubcommand(root, args)

@@ -20,6 +20,6 @@ func Run(args []string, peers ...bench.Peer) int {
 	// A daemon of a demo or a benchmark ends with it, however that ends.
 	ctx = site.WithLifeline(ctx)
 
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, peers: peers}
-	return a.execute(ctx, args)
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	return execute(ctx, a, args, peers...)
 }

@@ -112,7 +112,7 @@ func (a *app) serve(ctx context.Context, s *serving) error {
 	s.Network.NamesMasterKey = s.masterKey.path != ""
 	s.Network.MasterKeys = func() (*dialogsecurity.MasterKeys, error) { return s.masterKey.openIn(s.Network.Identity) }
 	if err := errors.Join(s.advertised.validate(), s.Validate()); err != nil {
-		return usageError{err}
+		return asUsage(err)
 	}
 	if err := a.openLog(s); err != nil {
 		return err

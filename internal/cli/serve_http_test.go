@@ -35,7 +35,7 @@ func TestServeReportsItsHealth(t *testing.T) {
 		}
 	}
 	go func() {
-		code <- a.execute(ctx, []string{"serve", "--dsn", dsn, "--http", "127.0.0.1:0"})
+		code <- execute(ctx, a, []string{"serve", "--dsn", dsn, "--http", "127.0.0.1:0"})
 		_ = write.Close()
 	}()
 	address := logged(t, read, servedAt)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"time"
@@ -64,15 +63,6 @@ same key are taken in the order in which they were put.`,
 	due.add(cmd)
 	a.completeArgument(cmd, completeQueues, 1)
 	return cmd
-}
-
-// dueIn is a time by the clock of the database.
-func dueIn(ctx context.Context, db parley.DB, delay time.Duration) (due time.Time, err error) {
-	err = db.QueryRow(ctx, "select clock_timestamp() + $1::float8 * interval '1 second'", delay.Seconds()).Scan(&due)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("read the clock of the database: %w", err)
-	}
-	return due, nil
 }
 
 func newTakeCommand(a *app) *cobra.Command {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -89,14 +88,4 @@ func versionRemark(status schema.Status) string {
 		return fmt.Sprintf(" (newer than this program's %d: use a newer release)", status.CurrentSchemaVersion)
 	}
 	return ""
-}
-
-// closeTimeout bounds the farewell to a server that does not answer.
-const closeTimeout = 5 * time.Second
-
-// closeConnection ends the session properly even when the command was interrupted.
-func closeConnection(ctx context.Context, conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancel()
-	_ = conn.Close(ctx)
 }

@@ -44,7 +44,7 @@ shows all again; p pauses or resumes the selected queue (ALTER QUEUE ... WITH ST
 				return usagef("--interval %s: use %s or more", interval, leastInterval)
 			}
 			if !once && !a.json && !isTerminal(a.stdout) {
-				return exitError{errNoTerminal, exitUsage}
+				return exitWith(errNoTerminal, exitUsage)
 			}
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()

@@ -29,7 +29,7 @@ parley diagnose --conversation. What happens from now on is traced by parley tra
 				return err
 			}
 			if conversation == (parley.UUID{}) {
-				return exitError{errors.New("no conversation has the UUID of zeros; parley conversations lists the handles"), exitUsage}
+				return exitWith(errors.New("no conversation has the UUID of zeros; parley conversations lists the handles"), exitUsage)
 			}
 			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.TraceEvent, error) {
 				return operate.TraceConversation(ctx, db, conversation)
