@@ -54,9 +54,3 @@ type Starter interface {
 type Keeper interface {
 	Keep(ctx context.Context) error
 }
-
-// StarterFunc is a function that is a Starter.
-type StarterFunc func(q Queue, number int) (Reader, error)
-
-// NewReader calls the function.
-func (f StarterFunc) NewReader(q Queue, number int) (Reader, error) { return f(q, number) }

@@ -26,13 +26,6 @@ func find(name string) (string, error) {
 	return "", fmt.Errorf("%s, a program of Postfix, is %w", name, ErrNotThere)
 }
 
-// RequirePrograms reports whether the test programs are there.
-func RequirePrograms() error {
-	_, source := find("smtp-source")
-	_, sink := find("smtp-sink")
-	return errors.Join(source, sink)
-}
-
 // RequireRelay reports whether a relay can be run: Postfix is there, and we are root, as its master has to be.
 func RequireRelay() error {
 	if _, err := find("postfix"); err != nil {

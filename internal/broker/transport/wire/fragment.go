@@ -10,11 +10,6 @@ import (
 	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
-// FragmentLength is at least as long as the fragment is in a payload, in bytes.
-func FragmentLength(fragment *transportstore.Fragment) int64 {
-	return int64(256 + len(fragment.Data) + len(fragment.ToService))
-}
-
 // EncodeFragment is the reverse of DecodeFragment. The Identity of the passage does not travel.
 func EncodeFragment(fragment transportstore.Fragment, passage transport.Passage) ([]byte, error) {
 	if err := checkFragment(&fragment); err != nil {

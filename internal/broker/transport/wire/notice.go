@@ -34,16 +34,6 @@ func EncodeGoodbye(n Notice) ([]byte, error) {
 	return proto.Marshal(&pb.Goodbye{Number: int32(n.Number), Text: shortened(n.Text, MaxText)})
 }
 
-// DecodeGoodbye reads what EncodeGoodbye wrote.
-func DecodeGoodbye(payload []byte) (Notice, error) {
-	message := &pb.Goodbye{}
-	if err := decode(payload, message, nil); err != nil {
-		return Notice{}, fmt.Errorf("goodbye: %w", err)
-	}
-	n := Notice{Number: int(message.GetNumber()), Text: message.GetText()}
-	return n, checkText("goodbye: the text", n.Text, MaxText)
-}
-
 // EncodeGrant writes a new window, in bytes.
 func EncodeGrant(window int64) ([]byte, error) {
 	return proto.Marshal(&pb.Grant{Window: clamp(window)})
