@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	activationstore "github.com/parley-broker/parley/internal/store/activation"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
-func newActivationCommand(a *app) *cobra.Command {
+func newActivationCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "activation",
 		Short: "Say which program or web address reads a queue",
@@ -27,7 +28,7 @@ A procedure of the database that reads a queue is set with parley.alter_queue.`,
 	return cmd
 }
 
-func newActivationListCommand(a *app) *cobra.Command {
+func newActivationListCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the programs and web addresses that read queues",
@@ -38,7 +39,7 @@ FAILING is how many conversations wait because a web address did not accept thei
   parley activation list --json | jq '.[] | select(.failing_conversations > 0) | .queue'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showAll(a, cmd, activationstore.ReadExternalActivations, writeActivations)
+			return verb.ShowAll(a, cmd, activationstore.ReadExternalActivations, writeActivations)
 		},
 	}
 }
@@ -48,20 +49,20 @@ func writeActivations(out io.Writer, activations []activationstore.ExternalActiv
 		_, err := fmt.Fprintln(out, "no program and no web address reads a queue")
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "QUEUE\tKIND\tSTATUS\tINSTANCES\tFAILING\tWHAT")
 	for _, activation := range activations {
 		what := strings.Join(activation.Program, " ")
 		if activation.URL != nil {
 			what = *activation.URL
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d to %d\t%d\t%s\n", oneLine(activation.Queue, 0), activation.Kind, onOff(activation.IsEnabled),
-			activation.MinInstances, activation.MaxInstances, activation.Failing, oneLine(what, 100))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d to %d\t%d\t%s\n", verb.OneLine(activation.Queue, 0), activation.Kind, verb.OnOff(activation.IsEnabled),
+			activation.MinInstances, activation.MaxInstances, activation.Failing, verb.OneLine(what, 100))
 	}
 	return table.Flush()
 }
 
-func newActivationDropCommand(a *app) *cobra.Command {
+func newActivationDropCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drop QUEUE",
 		Short: "Let no program and no web address read a queue any more",
@@ -69,18 +70,18 @@ func newActivationDropCommand(a *app) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
+			conn, err := a.Attach(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			if err := activationstore.DropExternalActivation(ctx, conn, args[0]); err != nil {
 				return err
 			}
-			return a.reportActivation(cmd, activationChange{Queue: args[0], Change: "dropped"})
+			return reportActivation(a, cmd, activationChange{Queue: args[0], Change: "dropped"})
 		},
 	}
-	a.completeArgument(cmd, completeQueues, 1)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
 }
 
@@ -91,15 +92,15 @@ type activationChange struct {
 	Secret *string `json:"secret"`
 }
 
-func (a *app) reportActivation(cmd *cobra.Command, change activationChange) error {
-	if a.json {
-		return encodeJSON(cmd.OutOrStdout(), change)
+func reportActivation(a *verb.App, cmd *cobra.Command, change activationChange) error {
+	if a.JSON {
+		return verb.EncodeJSON(cmd.OutOrStdout(), change)
 	}
 	if change.Secret != nil {
-		fmt.Fprintln(a.stderr, "The secret that signs the requests; it is not shown again:")
+		fmt.Fprintln(a.Stderr, "The secret that signs the requests; it is not shown again:")
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), *change.Secret)
 		return err
 	}
-	_, err := fmt.Fprintf(a.stderr, "%s the external activation of queue %s\n", change.Change, change.Queue)
+	_, err := fmt.Fprintf(a.Stderr, "%s the external activation of queue %s\n", change.Change, change.Queue)
 	return err
 }

@@ -11,12 +11,13 @@ import (
 
 	"github.com/parley-broker/parley"
 	activationstore "github.com/parley-broker/parley/internal/store/activation"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // existsAlready is the broker's number for what is there and was to be created.
 const existsAlready = 2714
 
-func newActivationSetProgramCommand(a *app) *cobra.Command {
+func newActivationSetProgramCommand(a *verb.App) *cobra.Command {
 	var variables []string
 	var directory string
 	var least, most int32
@@ -44,7 +45,7 @@ asks it to leave. Flags that are not given keep what is set.`,
 			p.MaxInstances = given(cmd, "max", most)
 			p.StopTimeout = given(cmd, "stop-timeout", stopTimeout)
 			p.Activation = given(cmd, "off", !off)
-			return a.setActivation(cmd, args[0],
+			return setActivation(a, cmd, args[0],
 				func(ctx context.Context, conn *pgx.Conn) (*string, error) {
 					return nil, activationstore.CreateProgramActivation(ctx, conn, args[0], p)
 				},
@@ -60,7 +61,7 @@ asks it to leave. Flags that are not given keep what is set.`,
 	flags.Int32Var(&most, "max", 1, "how many run at most")
 	flags.DurationVar(&stopTimeout, "stop-timeout", 10*time.Second, "time from SIGTERM to SIGKILL")
 	flags.BoolVar(&off, "off", false, "start nothing for now")
-	a.completeArgument(cmd, completeQueues, 1)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
 }
 
@@ -72,14 +73,14 @@ func readVariables(list []string) (map[string]string, error) {
 	for _, variable := range list {
 		name, value, ok := strings.Cut(variable, "=")
 		if !ok {
-			return nil, usagef("--env %s: write NAME=VALUE", variable)
+			return nil, verb.Usagef("--env %s: write NAME=VALUE", variable)
 		}
 		variables[name] = value
 	}
 	return variables, nil
 }
 
-func newActivationSetWebhookCommand(a *app) *cobra.Command {
+func newActivationSetWebhookCommand(a *verb.App) *cobra.Command {
 	var secretFile, secretName, format string
 	var timeout, firstRetry, longestRetry time.Duration
 	var most, batch, groups, attempts int32
@@ -117,7 +118,7 @@ keep what is set.`,
 				}
 				w.Secret = new(strings.TrimSpace(string(content)))
 			}
-			return a.setActivation(cmd, args[0],
+			return setActivation(a, cmd, args[0],
 				func(ctx context.Context, conn *pgx.Conn) (*string, error) {
 					secret, err := activationstore.CreateWebhookActivation(ctx, conn, args[0], w)
 					if err != nil || w.Secret != nil {
@@ -144,7 +145,7 @@ keep what is set.`,
 		"how long a conversation waits after its first refusal; then twice as long each time")
 	flags.DurationVar(&longestRetry, "longest-retry", 5*time.Minute, "how long it waits at most")
 	flags.BoolVar(&off, "off", false, "deliver nothing for now")
-	a.completeArgument(cmd, completeQueues, 1)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
 }
 
@@ -157,16 +158,16 @@ func given[T any](cmd *cobra.Command, name string, value T) *T {
 }
 
 // setActivation creates an activation, or alters the one that there is.
-func (a *app) setActivation(
+func setActivation(a *verb.App,
 	cmd *cobra.Command, queue string,
 	create func(context.Context, *pgx.Conn) (secret *string, err error), alter func(context.Context, *pgx.Conn) error,
 ) error {
 	ctx := cmd.Context()
-	conn, err := a.attach(ctx)
+	conn, err := a.Attach(ctx)
 	if err != nil {
 		return err
 	}
-	defer closeConnection(ctx, conn)
+	defer verb.CloseConnection(ctx, conn)
 	change := activationChange{Queue: queue, Change: "created"}
 	change.Secret, err = create(ctx, conn)
 	if number, _ := parley.ErrorNumber(err); number == existsAlready {
@@ -176,5 +177,5 @@ func (a *app) setActivation(
 	if err != nil {
 		return err
 	}
-	return a.reportActivation(cmd, change)
+	return reportActivation(a, cmd, change)
 }

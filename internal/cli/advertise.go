@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // advertised is the address under which other brokers reach a daemon of ours. It is only ever what an operator has stated: where the daemon
@@ -21,22 +23,22 @@ var hostName = regexp.MustCompile(`^[0-9.]*[A-Za-z_-][A-Za-z0-9_.-]*$`)
 func checkAddress(flag, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if strings.Contains(address, "://") {
-		return usagef("%s%s is no address: write host:port, without the scheme", flag, address)
+		return verb.Usagef("%s%s is no address: write host:port, without the scheme", flag, address)
 	}
 	if err != nil || host == "" || port == "" {
-		return usagef("%s%s is no address: write host:port", flag, address)
+		return verb.Usagef("%s%s is no address: write host:port", flag, address)
 	}
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
-		return usagef("%s%s: the port has to be a number from 1 to 65535", flag, address)
+		return verb.Usagef("%s%s: the port has to be a number from 1 to 65535", flag, address)
 	}
 	switch ip, err := netip.ParseAddr(host); {
 	case ip.Zone() != "":
-		return usagef("%s%s: what stands behind %% is an interface of this machine, and means nothing on another one", flag, address)
+		return verb.Usagef("%s%s: what stands behind %% is an interface of this machine, and means nothing on another one", flag, address)
 	case err != nil && !hostName.MatchString(host):
-		return usagef("%s%s: %q is neither an address nor a name of DNS: letters without accents, digits, hyphens and dots",
+		return verb.Usagef("%s%s: %q is neither an address nor a name of DNS: letters without accents, digits, hyphens and dots",
 			flag, address, host)
 	case ip.Unmap().IsUnspecified():
-		return usagef("%s%s: %s stands for all addresses of a machine, and leads nowhere from another one: give the name or the address "+
+		return verb.Usagef("%s%s: %s stands for all addresses of a machine, and leads nowhere from another one: give the name or the address "+
 			"that others connect to", flag, address, host)
 	}
 	return nil

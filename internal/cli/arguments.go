@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // argumentLists reports which command lists what may stand for an argument.
@@ -20,7 +22,7 @@ func explainArguments(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil && cmd.HasParent() && cmd.RunE != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return exitWith(argumentsError(cmd, args, err), exitUsage)
+				return verb.ExitWith(argumentsError(cmd, args, err), verb.ExitUsage)
 			}
 			return nil
 		}

@@ -10,9 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/broker/identity"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
-func newCertificateCommand(a *app) *cobra.Command {
+func newCertificateCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "certificate",
 		Short: "Make, change and list the certificates of this broker",
@@ -46,7 +47,7 @@ func addIdentityFlag(cmd *cobra.Command, folder *string) {
 
 func (f *certificateFlags) config() (identity.Config, error) {
 	if f.days < 1 || f.days > 36500 {
-		return identity.Config{}, usagef("--days %d: give 1 to 36500", f.days)
+		return identity.Config{}, verb.Usagef("--days %d: give 1 to 36500", f.days)
 	}
 	name := f.name
 	if name == "" {
@@ -55,7 +56,7 @@ func (f *certificateFlags) config() (identity.Config, error) {
 	return identity.Config{Name: name, Validity: time.Duration(f.days) * 24 * time.Hour}, nil
 }
 
-func newCertificateCreateCommand(a *app) *cobra.Command {
+func newCertificateCreateCommand(a *verb.App) *cobra.Command {
 	var f certificateFlags
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -81,14 +82,14 @@ It is valid for a year, and since yesterday for those whose clocks are late.`,
 			if !isNew {
 				return fmt.Errorf("there is a certificate already, in %s: parley certificate rotate makes the next one", folder.Path())
 			}
-			return a.reportCertificate(cmd, c)
+			return reportCertificate(a, cmd, c)
 		},
 	}
 	f.add(cmd)
 	return cmd
 }
 
-func newCertificateRotateCommand(a *app) *cobra.Command {
+func newCertificateRotateCommand(a *verb.App) *cobra.Command {
 	var f certificateFlags
 	var compromised bool
 	cmd := &cobra.Command{
@@ -115,9 +116,9 @@ With --compromised the old key signs nothing, because a thief could have signed 
 				return err
 			}
 			if len(c.Chain) == 1 {
-				fmt.Fprintln(a.stderr, "The old key does not vouch for the new one: peers have to be paired with again.")
+				fmt.Fprintln(a.Stderr, "The old key does not vouch for the new one: peers have to be paired with again.")
 			}
-			return a.reportCertificate(cmd, c)
+			return reportCertificate(a, cmd, c)
 		},
 	}
 	f.add(cmd)
@@ -125,7 +126,7 @@ With --compromised the old key signs nothing, because a thief could have signed 
 	return cmd
 }
 
-func newCertificateListCommand(a *app) *cobra.Command {
+func newCertificateListCommand(a *verb.App) *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -149,8 +150,8 @@ func newCertificateListCommand(a *app) *cobra.Command {
 			for _, c := range list {
 				shown = append(shown, showCertificate(c, c.Fingerprint == inUse.Fingerprint))
 			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), shown)
+			if a.JSON {
+				return verb.EncodeJSON(cmd.OutOrStdout(), shown)
 			}
 			return writeCertificates(cmd.OutOrStdout(), shown)
 		},
@@ -189,7 +190,7 @@ func writeCertificates(out io.Writer, list []shownCertificate) error {
 		_, err := fmt.Fprintln(out, "this broker has no certificate yet: parley certificate create, or parley serve --listen")
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "IN USE\tNAME\tSTATE\tVALID UNTIL\tFINGERPRINT\tWORDS")
 	for _, c := range list {
 		inUse := "-"
@@ -197,15 +198,15 @@ func writeCertificates(out io.Writer, list []shownCertificate) error {
 			inUse = "yes"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n",
-			inUse, oneLine(c.Name, 40), c.State, c.NotAfter.Local().Format("2006-01-02"), c.Fingerprint, c.Words)
+			inUse, verb.OneLine(c.Name, 40), c.State, c.NotAfter.Local().Format("2006-01-02"), c.Fingerprint, c.Words)
 	}
 	return table.Flush()
 }
 
-func (a *app) reportCertificate(cmd *cobra.Command, c *identity.Certificate) error {
+func reportCertificate(a *verb.App, cmd *cobra.Command, c *identity.Certificate) error {
 	shown := showCertificate(c, true)
-	if a.json {
-		return encodeJSON(cmd.OutOrStdout(), shown)
+	if a.JSON {
+		return verb.EncodeJSON(cmd.OutOrStdout(), shown)
 	}
 	return writeCertificates(cmd.OutOrStdout(), []shownCertificate{shown})
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
-func newConversationsCommand(a *app) *cobra.Command {
+func newConversationsCommand(a *verb.App) *cobra.Command {
 	var filter operate.EndpointFilter
 	var stuck, pooled, all bool
 	cmd := &cobra.Command{
@@ -39,15 +40,15 @@ those are listed that parley.get_conversation gives: with their keys, and when t
 			filter.State = state
 			filter.LeaveOutClosed = !all && state != "CD"
 			if filter.Limit < 0 {
-				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
+				return verb.Usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
 			}
 			if pooled {
-				return a.listPooled(cmd, filter.Limit)
+				return listPooled(a, cmd, filter.Limit)
 			}
 			if stuck {
-				return a.listStuck(cmd, filter)
+				return listStuck(a, cmd, filter)
 			}
-			return a.listEndpoints(cmd, filter)
+			return listEndpoints(a, cmd, filter)
 		},
 	}
 	flags := cmd.Flags()
@@ -61,8 +62,8 @@ those are listed that parley.get_conversation gives: with their keys, and when t
 		cmd.MarkFlagsMutuallyExclusive("pooled", flag)
 	}
 	cmd.MarkFlagsMutuallyExclusive("stuck", "all")
-	a.completeFlag(cmd, "service", completeServices)
-	a.completeFlag(cmd, "state", completeStates)
+	a.CompleteFlag(cmd, "service", verb.CompleteServices)
+	a.CompleteFlag(cmd, "state", verb.CompleteStates)
 	cmd.AddCommand(newConversationsWarmCommand(a))
 	return cmd
 }
@@ -73,15 +74,15 @@ func stateCode(state string) (string, error) {
 		return "", nil
 	}
 	wanted := strings.ReplaceAll(strings.ToUpper(state), " ", "_")
-	i := slices.IndexFunc(endpointStates, func(s [2]string) bool { return s[0] == wanted || s[1] == wanted })
+	i := slices.IndexFunc(verb.EndpointStates, func(s [2]string) bool { return s[0] == wanted || s[1] == wanted })
 	if i < 0 {
-		return "", usagef("--state %s: there is no such state; use SO, SI, CO, DI, DO, ER or CD", state)
+		return "", verb.Usagef("--state %s: there is no such state; use SO, SI, CO, DI, DO, ER or CD", state)
 	}
-	return endpointStates[i][0], nil
+	return verb.EndpointStates[i][0], nil
 }
 
-func (a *app) listEndpoints(cmd *cobra.Command, filter operate.EndpointFilter) error {
-	return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.Endpoint, error) {
+func listEndpoints(a *verb.App, cmd *cobra.Command, filter operate.EndpointFilter) error {
+	return verb.ShowAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.Endpoint, error) {
 		return operate.ReadEndpoints(ctx, db, filter)
 	}, func(out io.Writer, found []operate.Endpoint) error { return writeEndpoints(out, found, filter.Limit) })
 }
@@ -91,7 +92,7 @@ func writeEndpoints(out io.Writer, endpoints []operate.Endpoint, limit int) erro
 		_, err := fmt.Fprintln(out, "no conversations")
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "CONVERSATION HANDLE\tSTATE\tSINCE\tSIDE\tSERVICE\tFAR SERVICE\tCONTRACT\tPRIORITY")
 	for _, e := range endpoints {
 		side := "target"
@@ -99,17 +100,17 @@ func writeEndpoints(out io.Writer, endpoints []operate.Endpoint, limit int) erro
 			side = "initiator"
 		}
 		fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%s\t%s\t%s\t%d\n",
-			e.ConversationHandle, e.State, strings.ToLower(e.StateDesc), moment(e.StateSince), side,
-			orNone(oneLine(e.ServiceName, 0)), oneLine(e.FarService, 0), orNone(oneLine(e.ServiceContractName, 0)), e.Priority)
+			e.ConversationHandle, e.State, strings.ToLower(e.StateDesc), verb.Moment(e.StateSince), side,
+			verb.OrNone(verb.OneLine(e.ServiceName, 0)), verb.OneLine(e.FarService, 0), verb.OrNone(verb.OneLine(e.ServiceContractName, 0)), e.Priority)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	return reportLimit(out, len(endpoints), limit)
+	return verb.ReportLimit(out, len(endpoints), limit)
 }
 
-func (a *app) listStuck(cmd *cobra.Command, filter operate.EndpointFilter) error {
-	return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.StuckConversation, error) {
+func listStuck(a *verb.App, cmd *cobra.Command, filter operate.EndpointFilter) error {
+	return verb.ShowAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.StuckConversation, error) {
 		return operate.ReadStuckConversations(ctx, db, filter)
 	}, func(out io.Writer, found []operate.StuckConversation) error {
 		return writeStuck(out, found, filter.Limit)
@@ -123,11 +124,11 @@ func writeStuck(out io.Writer, stuck []operate.StuckConversation, limit int) err
 	}
 	for _, s := range stuck {
 		_, err := fmt.Fprintf(out, "%s  %s since %s  %s with %s, %d waiting\n  %s\n  %s\n",
-			s.ConversationHandle, s.State, moment(&s.StateSince), oneLine(s.ServiceName, 0), oneLine(s.FarService, 0), s.Waiting,
-			oneLine(s.Reason, 0), oneLine(s.Remedy, 0))
+			s.ConversationHandle, s.State, verb.Moment(&s.StateSince), verb.OneLine(s.ServiceName, 0), verb.OneLine(s.FarService, 0), s.Waiting,
+			verb.OneLine(s.Reason, 0), verb.OneLine(s.Remedy, 0))
 		if err != nil {
 			return err
 		}
 	}
-	return reportLimit(out, len(stuck), limit)
+	return verb.ReportLimit(out, len(stuck), limit)
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
-func (a *app) listPooled(cmd *cobra.Command, limit int) error {
-	return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.PooledConversation, error) {
+func listPooled(a *verb.App, cmd *cobra.Command, limit int) error {
+	return verb.ShowAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.PooledConversation, error) {
 		return operate.ReadPooledConversations(ctx, db, limit)
 	}, func(out io.Writer, found []operate.PooledConversation) error { return writePooled(out, found, limit) })
 }
@@ -23,7 +24,7 @@ func writePooled(out io.Writer, pooled []operate.PooledConversation, limit int) 
 		_, err := fmt.Fprintln(out, "no conversations that are used again; parley send --pooled begins them")
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "CONVERSATION HANDLE\tSTATE\tFROM\tTO\tCONTRACT\tKEY\tMESSAGES\tBEGUN\tREPLACED AT")
 	for _, c := range pooled {
 		key := "-"
@@ -31,13 +32,13 @@ func writePooled(out io.Writer, pooled []operate.PooledConversation, limit int) 
 			key = strconv.Quote(*c.Key)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
-			c.ConversationHandle, c.State, oneLine(c.FromService, 0), oneLine(c.ToService, 0), oneLine(c.Contract, 0), oneLine(key, 0),
-			c.Messages, moment(&c.BegunAt), moment(&c.RetireAt))
+			c.ConversationHandle, c.State, verb.OneLine(c.FromService, 0), verb.OneLine(c.ToService, 0), verb.OneLine(c.Contract, 0), verb.OneLine(key, 0),
+			c.Messages, verb.Moment(&c.BegunAt), verb.Moment(&c.RetireAt))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	return reportLimit(out, len(pooled), limit)
+	return verb.ReportLimit(out, len(pooled), limit)
 }
 
 // warmedConversations is what warm prints for programs; a stable format.
@@ -45,7 +46,7 @@ type warmedConversations struct {
 	Begun int `json:"begun"`
 }
 
-func newConversationsWarmCommand(a *app) *cobra.Command {
+func newConversationsWarmCommand(a *verb.App) *cobra.Command {
 	var from, to, contract string
 	var conversations int32
 	cmd := &cobra.Command{
@@ -57,20 +58,20 @@ the first message on them costs no more than the next. Those that are there alre
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
+			conn, err := a.Attach(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			begun, err := parley.WarmConversations(ctx, conn, from, to,
 				parley.PoolDialog(parley.OnContract(contract)), parley.OverConversations(conversations))
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), warmedConversations{begun})
+			if a.JSON {
+				return verb.EncodeJSON(cmd.OutOrStdout(), warmedConversations{begun})
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "began %s\n", counted(begun, "conversation"))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "began %s\n", verb.Counted(begun, "conversation"))
 			return err
 		},
 	}
@@ -81,8 +82,8 @@ the first message on them costs no more than the next. Those that are there alre
 	flags.Int32Var(&conversations, "conversations", 8, "how many, 1 to 1000")
 	for _, flag := range []string{"from", "to"} {
 		_ = cmd.MarkFlagRequired(flag)
-		a.completeFlag(cmd, flag, completeServices)
+		a.CompleteFlag(cmd, flag, verb.CompleteServices)
 	}
-	a.completeFlag(cmd, "contract", completeContracts)
+	a.CompleteFlag(cmd, "contract", verb.CompleteContracts)
 	return cmd
 }

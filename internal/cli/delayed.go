@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
@@ -32,19 +33,19 @@ func (f *dueFlags) due(ctx context.Context, db parley.DB) (*time.Time, error) {
 	case f.at != "":
 		due, err := time.Parse(time.RFC3339, f.at)
 		if err != nil {
-			return nil, usagef("--at %s: give a time such as 2030-01-31T12:00:00Z", f.at)
+			return nil, verb.Usagef("--at %s: give a time such as 2030-01-31T12:00:00Z", f.at)
 		}
 		return &due, nil
 	case f.delay < 0:
-		return nil, usagef("--delay %v lies in the past: give a time from now, such as 10m", f.delay)
+		return nil, verb.Usagef("--delay %v lies in the past: give a time from now, such as 10m", f.delay)
 	case f.delay > 0:
-		due, err := dueIn(ctx, db, f.delay)
+		due, err := verb.DueIn(ctx, db, f.delay)
 		return &due, err
 	}
 	return nil, nil
 }
 
-func newDelayedCommand(a *app) *cobra.Command {
+func newDelayedCommand(a *verb.App) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "delayed",
@@ -57,7 +58,7 @@ that you may receive from.`,
   parley delayed reschedule 3 --conversation 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f --delay 2h`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.DelayedMessage, error) {
+			return verb.ShowAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.DelayedMessage, error) {
 				return operate.ReadDelayedMessages(ctx, db, limit)
 			}, writeDelayed)
 		},
@@ -72,7 +73,7 @@ func writeDelayed(out io.Writer, delayed []operate.DelayedMessage) error {
 		_, err := fmt.Fprintln(out, "no delayed messages")
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "ID\tDUE\tQUEUE\tCONVERSATION HANDLE\tTO\tTYPE\tBODY")
 	for _, d := range delayed {
 		handle, to, kind := "-", "-", "-"
@@ -80,7 +81,7 @@ func writeDelayed(out io.Writer, delayed []operate.DelayedMessage) error {
 			handle, to, kind = d.ConversationHandle.String(), *d.FarService, *d.MessageType
 		}
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			d.DelayedID, moment(&d.DueAt), oneLine(d.Queue, 0), handle, oneLine(to, 0), oneLine(kind, 0), bodyCell(d.Body, bodyText, 40))
+			d.DelayedID, verb.Moment(&d.DueAt), verb.OneLine(d.Queue, 0), handle, verb.OneLine(to, 0), verb.OneLine(kind, 0), bodyCell(d.Body, bodyText, 40))
 	}
 	return table.Flush()
 }
@@ -91,7 +92,7 @@ type delayedChange struct {
 	Change    string `json:"change"` // withdrawn or rescheduled
 }
 
-func newDelayedChangeCommand(a *app, reschedules bool) *cobra.Command {
+func newDelayedChangeCommand(a *verb.App, reschedules bool) *cobra.Command {
 	var conversation, queue string
 	var due dueFlags
 	cmd := &cobra.Command{
@@ -110,7 +111,7 @@ func newDelayedChangeCommand(a *app, reschedules bool) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil {
-			return usagef("%s is no id of a delayed message; parley delayed lists them", args[0])
+			return verb.Usagef("%s is no id of a delayed message; parley delayed lists them", args[0])
 		}
 		run := func(ctx context.Context, conn *pgx.Conn) error {
 			wasThere, err := changeDelayed(ctx, conn, conversation, queue, id, reschedules, due)
@@ -119,15 +120,15 @@ func newDelayedChangeCommand(a *app, reschedules bool) *cobra.Command {
 			}
 			return err
 		}
-		return a.change(cmd, delayedChange{id, done}, cmd.OutOrStdout(), fmt.Sprintf("message %d %s", id, done), run)
+		return a.Change(cmd, delayedChange{id, done}, cmd.OutOrStdout(), fmt.Sprintf("message %d %s", id, done), run)
 	}
 	cmd.Flags().StringVar(&conversation, "conversation", "", "it was sent on the conversation with this handle")
 	cmd.Flags().StringVar(&queue, "queue", "", "it was put into this simple queue")
 	cmd.MarkFlagsOneRequired("conversation", "queue")
 	cmd.MarkFlagsMutuallyExclusive("conversation", "queue")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	a.completeFlag(cmd, "conversation", completeHandles)
-	a.completeFlag(cmd, "queue", completeQueues)
+	a.CompleteFlag(cmd, "conversation", verb.CompleteHandles)
+	a.CompleteFlag(cmd, "queue", verb.CompleteQueues)
 	return cmd
 }
 

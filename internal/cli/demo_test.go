@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/parley-broker/parley/internal/measure/demo"
+	measureverbs "github.com/parley-broker/parley/internal/measure/verbs"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // A demo that found something wrong reports it in full, and ends with exit code 1.
@@ -14,14 +16,14 @@ func TestDemoThatFailedIsReportedAndEndsWithOne(t *testing.T) {
 	t.Parallel()
 	for _, isJSON := range []bool{false, true} {
 		var out, errOut bytes.Buffer
-		a := &app{stdout: &out, stderr: &errOut, verbReached: true}
+		a := &verb.App{Stdout: &out, Stderr: &errOut, VerbReached: true}
 		command := newRootCommand(a) // sets what its flags stand for
-		a.json = isJSON
+		a.JSON = isJSON
 		result := demo.Result{
 			Findings:      demo.Findings{MessagesSent: 2, MessagesReceived: 1, Lost: 1, Examples: []string{"Message 2 did not arrive."}},
 			ReadersKilled: 1,
 		}
-		if code := a.report(command, a.reportDemo(result, demo.Config{})); code != 1 {
+		if code := a.Report(command, measureverbs.ReportDemo(a, result, demo.Config{})); code != 1 {
 			t.Errorf("the exit code is %d", code)
 		}
 		if !strings.Contains(out.String(), "Message 2 did not arrive.") {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
@@ -33,7 +34,7 @@ type diagnoseFlags struct {
 	wait   *time.Duration
 }
 
-func newDiagnoseCommand(a *app) *cobra.Command {
+func newDiagnoseCommand(a *verb.App) *cobra.Command {
 	var f diagnoseFlags
 	cmd := &cobra.Command{
 		Use:   "diagnose [CONFIGURATION | RUNTIME]",
@@ -60,9 +61,9 @@ The exit code is 0 when nothing is found, 1 when something is, and 2 when a chec
 			if err := f.check(cmd, args); err != nil {
 				return err
 			}
-			found, err := a.diagnose(cmd, f)
+			found, err := diagnose(a, cmd, f)
 			if err != nil {
-				return exitWith(err, 2)
+				return verb.ExitWith(err, 2)
 			}
 			return exitOf(found)
 		},
@@ -80,10 +81,10 @@ The exit code is 0 when nothing is found, 1 when something is, and 2 when a chec
 	flags.DurationVar(&f.patience, "patience", 0, "for how long things may last before they are reported (default: each check has its own)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "repeat the checks for so long")
 	flags.BoolVar(&f.onlyNew, "new", false, "with --timeout: only what was not there at the start")
-	a.completeFlag(cmd, "from", completeServices)
-	a.completeFlag(cmd, "to", completeServices)
-	a.completeFlag(cmd, "contract", completeContracts)
-	a.completeFlag(cmd, "conversation", completeHandles)
+	a.CompleteFlag(cmd, "from", verb.CompleteServices)
+	a.CompleteFlag(cmd, "to", verb.CompleteServices)
+	a.CompleteFlag(cmd, "contract", verb.CompleteContracts)
+	a.CompleteFlag(cmd, "conversation", verb.CompleteHandles)
 	return cmd
 }
 
@@ -100,25 +101,25 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case !slices.Contains([]string{"", operate.PartConfiguration, operate.PartRuntime}, f.part):
-		return usagef("%s: there is no such part; use CONFIGURATION or RUNTIME", args[0])
+		return verb.Usagef("%s: there is no such part; use CONFIGURATION or RUNTIME", args[0])
 	case !slices.Contains([]string{operate.LevelError, operate.LevelWarning, operate.LevelInfo}, f.filter.Level):
-		return usagef("--level %s: use ERROR, WARNING or INFO", f.filter.Level)
+		return verb.Usagef("--level %s: use ERROR, WARNING or INFO", f.filter.Level)
 	case dialog && (f.part != operate.PartConfiguration || f.conversation != ""):
-		return usagef("--from and --to are for CONFIGURATION; use --conversation for a conversation that there is")
+		return verb.Usagef("--from and --to are for CONFIGURATION; use --conversation for a conversation that there is")
 	case f.contract != "" && !dialog:
-		return usagef("--contract needs --from or --to")
+		return verb.Usagef("--contract needs --from or --to")
 	case f.farDSN != "" && (f.from == "" || f.to == ""):
-		return usagef("--far-dsn needs --from and --to")
+		return verb.Usagef("--far-dsn needs --from and --to")
 	case f.mirrorDSN != "" && f.part != operate.PartConfiguration:
-		return usagef("--mirror-dsn is for CONFIGURATION")
+		return verb.Usagef("--mirror-dsn is for CONFIGURATION")
 	case f.farMirrorDSN != "" && f.farDSN == "":
-		return usagef("--far-mirror-dsn needs --far-dsn")
+		return verb.Usagef("--far-mirror-dsn needs --far-dsn")
 	case f.conversation != "" && f.part == operate.PartConfiguration:
-		return usagef("--conversation is for RUNTIME, which checks the definitions too that it needs")
+		return verb.Usagef("--conversation is for RUNTIME, which checks the definitions too that it needs")
 	case f.onlyNew && f.timeout == 0:
-		return usagef("--new needs --timeout")
+		return verb.Usagef("--new needs --timeout")
 	case f.timeout < 0 || f.patience < 0:
-		return usagef("--timeout and --patience must not be negative")
+		return verb.Usagef("--timeout and --patience must not be negative")
 	}
 	if f.conversation != "" {
 		handle, err := parseHandle(f.conversation)
@@ -135,21 +136,21 @@ func exitOf(found []operate.Finding) error {
 	isProblem := func(f operate.Finding) bool { return f.Part == operate.PartProblem }
 	switch {
 	case slices.ContainsFunc(found, isProblem):
-		return exitWith(nil, 2)
+		return verb.ExitWith(nil, 2)
 	case len(found) > 0:
-		return exitWith(nil, 1)
+		return verb.ExitWith(nil, 1)
 	}
 	return nil
 }
 
-func (a *app) diagnose(cmd *cobra.Command, f diagnoseFlags) ([]operate.Finding, error) {
+func diagnose(a *verb.App, cmd *cobra.Command, f diagnoseFlags) ([]operate.Finding, error) {
 	ctx := cmd.Context()
-	conn, err := a.connect(ctx)
+	conn, err := a.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer closeConnection(ctx, conn)
-	report := newDiagnosisReport(cmd.OutOrStdout(), a.json)
+	defer verb.CloseConnection(ctx, conn)
+	report := newDiagnosisReport(cmd.OutOrStdout(), a.JSON)
 	if err := f.watch(ctx, conn, report); err != nil {
 		return nil, err
 	}
@@ -192,7 +193,7 @@ func (f diagnoseFlags) definitions(ctx context.Context, conn *pgx.Conn) (found [
 	defer func() {
 		for _, other := range open {
 			if other != nil {
-				closeConnection(ctx, other)
+				verb.CloseConnection(ctx, other)
 			}
 		}
 	}()
@@ -251,8 +252,8 @@ func openOther(ctx context.Context, code, dsn string) (*pgx.Conn, *operate.Findi
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the database: %w", err)
 	}
-	if err := prepareSession(ctx, conn); err != nil {
-		closeConnection(ctx, conn)
+	if err := verb.PrepareSession(ctx, conn); err != nil {
+		verb.CloseConnection(ctx, conn)
 		return nil, nil, err
 	}
 	return conn, nil, nil

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
@@ -65,37 +66,37 @@ func writeFinding(out io.Writer, f operate.Finding) error {
 	if f.ErrorNumber != nil {
 		head += fmt.Sprintf(" (%d)", *f.ErrorNumber)
 	}
-	head += fmt.Sprintf("  %s %s", f.ObjectKind, oneLine(f.ObjectName, 0))
+	head += fmt.Sprintf("  %s %s", f.ObjectKind, verb.OneLine(f.ObjectName, 0))
 	if f.Since != nil {
-		head += "  since " + moment(f.Since)
+		head += "  since " + verb.Moment(f.Since)
 	}
-	if _, err := fmt.Fprintf(out, "%s\n  %s\n", head, oneLine(f.Cause, 0)); err != nil {
+	if _, err := fmt.Fprintf(out, "%s\n  %s\n", head, verb.OneLine(f.Cause, 0)); err != nil {
 		return err
 	}
 	if f.Cure == nil {
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "  %s\n", oneLine(cure(f), 0))
+	_, err := fmt.Fprintf(out, "  %s\n", verb.OneLine(cure(f), 0))
 	return err
 }
 
 // conclude prints what is reported at the end.
 func (r *diagnosisReport) conclude() error {
 	if r.json {
-		return encodeJSON(r.out, r.diagnosis)
+		return verb.EncodeJSON(r.out, r.diagnosis)
 	}
 	for _, x := range r.Explanation {
 		side := "both sides"
 		if x.Side != nil {
 			side = "the " + *x.Side
 		}
-		if _, err := fmt.Fprintf(r.out, "step %d, what %s sent: %s\n", x.Step, side, oneLine(x.Answer, 0)); err != nil {
+		if _, err := fmt.Fprintf(r.out, "step %d, what %s sent: %s\n", x.Step, side, verb.OneLine(x.Answer, 0)); err != nil {
 			return err
 		}
 	}
 	text := "nothing found"
 	if n := len(r.Findings); n > 0 {
-		text = counted(n, "finding")
+		text = verb.Counted(n, "finding")
 	}
 	_, err := fmt.Fprintln(r.out, text)
 	return err

@@ -13,13 +13,14 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // completeCertificates lists certificates of dialogs.
-const completeCertificates completer = `
+const completeCertificates verb.Completer = `
 	select c.name || chr(9) || c.state from parley.certificates as c order by c.name limit 50`
 
-func newDialogCertificateCommand(a *app) *cobra.Command {
+func newDialogCertificateCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dialog-certificate",
 		Short: "Make, exchange and replace the certificates of dialog security",
@@ -62,7 +63,7 @@ func (n *newCertificate) addFlags(cmd *cobra.Command) {
 // create makes a certificate with its keys and stores it.
 func (n *newCertificate) create(ctx context.Context, conn *pgx.Conn, out io.Writer) error {
 	if n.days < 1 {
-		return usagef("--days %d: give a positive number", n.days)
+		return verb.Usagef("--days %d: give a positive number", n.days)
 	}
 	keys, err := n.masterKey.open()
 	if err != nil {
@@ -91,7 +92,7 @@ func (n *newCertificate) create(ctx context.Context, conn *pgx.Conn, out io.Writ
 	return writeExported(n.out, exported, out)
 }
 
-func newDialogCertificateCreateCommand(a *app) *cobra.Command {
+func newDialogCertificateCreateCommand(a *verb.App) *cobra.Command {
 	var n newCertificate
 	cmd := &cobra.Command{
 		Use:   "create --role ROLE",
@@ -101,7 +102,7 @@ func newDialogCertificateCreateCommand(a *app) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n.role == "" {
-				return usagef("give --role: the owner of the service that it is for")
+				return verb.Usagef("give --role: the owner of the service that it is for")
 			}
 			if n.name == "" {
 				n.name = n.role
@@ -109,7 +110,7 @@ func newDialogCertificateCreateCommand(a *app) *cobra.Command {
 			if n.subject == "" {
 				n.subject = n.name
 			}
-			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error { return n.create(cmd.Context(), conn, cmd.OutOrStdout()) })
+			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) error { return n.create(cmd.Context(), conn, cmd.OutOrStdout()) })
 		},
 	}
 	n.addFlags(cmd)
@@ -120,7 +121,7 @@ func newDialogCertificateCreateCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func newDialogCertificateRotateCommand(a *app) *cobra.Command {
+func newDialogCertificateRotateCommand(a *verb.App) *cobra.Command {
 	var n newCertificate
 	cmd := &cobra.Command{
 		Use:   "rotate NAME",
@@ -132,7 +133,7 @@ it here, and drop the old one. No message waits for this.`,
   parley dialog-certificate activate "stock 2027-03-01"`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error {
+			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) error {
 				old, err := readCertificate(cmd.Context(), conn, args[0])
 				if err != nil {
 					return err
@@ -146,7 +147,7 @@ it here, and drop the old one. No message waits for this.`,
 		},
 	}
 	n.addFlags(cmd)
-	a.completeArgument(cmd, completeCertificates, 1)
+	a.CompleteArgument(cmd, completeCertificates, 1)
 	return cmd
 }
 
@@ -161,21 +162,21 @@ func readCertificate(ctx context.Context, db parley.DB, name string) (truststore
 	return found[0], nil
 }
 
-func newDialogCertificateListCommand(a *app) *cobra.Command {
+func newDialogCertificateListCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the certificates of dialogs, ours and those of others",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error {
+			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) error {
 				found, err := truststore.ReadCertificates(cmd.Context(), conn, "")
 				if err != nil {
 					return err
 				}
-				if a.json {
-					return encodeJSON(cmd.OutOrStdout(), append([]truststore.Certificate{}, found...))
+				if a.JSON {
+					return verb.EncodeJSON(cmd.OutOrStdout(), append([]truststore.Certificate{}, found...))
 				}
-				table := newTable(cmd.OutOrStdout())
+				table := verb.NewTable(cmd.OutOrStdout())
 				fmt.Fprintln(table, "NAME\tROLE\tSTATE\tPRIVATE KEY\tEXPIRES\tFINGERPRINT")
 				for _, c := range found {
 					key := "-"
@@ -183,7 +184,7 @@ func newDialogCertificateListCommand(a *app) *cobra.Command {
 						key = "sealed by " + *c.MasterKey
 					}
 					fmt.Fprintln(table, strings.Join([]string{
-						oneLine(c.Name, 0), oneLine(c.Owner, 0), c.State, key, c.Expiry.Local().Format(time.DateOnly), c.Fingerprint[:16],
+						verb.OneLine(c.Name, 0), verb.OneLine(c.Owner, 0), c.State, key, c.Expiry.Local().Format(time.DateOnly), c.Fingerprint[:16],
 					}, "\t"))
 				}
 				return table.Flush()

@@ -7,21 +7,22 @@ import (
 	"github.com/spf13/cobra"
 
 	truststore "github.com/parley-broker/parley/internal/store/trust"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
-func newDialogCertificateActivateCommand(a *app) *cobra.Command {
+func newDialogCertificateActivateCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "activate NAME",
 		Short: "Use a certificate for new messages, instead of the others of its role",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.withConnection(ctx, func(conn *pgx.Conn) error {
+			return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 				return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return activateCertificate(ctx, tx, args[0]) })
 			})
 		},
 	}
-	a.completeArgument(cmd, completeCertificates, 1)
+	a.CompleteArgument(cmd, completeCertificates, 1)
 	return cmd
 }
 
@@ -49,31 +50,31 @@ func activateCertificate(ctx context.Context, tx pgx.Tx, name string) error {
 	return nil
 }
 
-func newDialogCertificateRevokeCommand(a *app) *cobra.Command {
+func newDialogCertificateRevokeCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke NAME",
 		Short: "Let a certificate count for nothing any more, at once",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			yes := true
-			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error {
+			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) error {
 				return truststore.AlterCertificate(cmd.Context(), conn, args[0], nil, &yes)
 			})
 		},
 	}
-	a.completeArgument(cmd, completeCertificates, 1)
+	a.CompleteArgument(cmd, completeCertificates, 1)
 	return cmd
 }
 
-func newDialogCertificateDropCommand(a *app) *cobra.Command {
+func newDialogCertificateDropCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drop NAME",
 		Short: "Remove a certificate, with its private key",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error { return truststore.DropCertificate(cmd.Context(), conn, args[0]) })
+			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) error { return truststore.DropCertificate(cmd.Context(), conn, args[0]) })
 		},
 	}
-	a.completeArgument(cmd, completeCertificates, 1)
+	a.CompleteArgument(cmd, completeCertificates, 1)
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // proveExport makes the content of a file that proves that the broker of a database has the private signing key of a certificate.
@@ -45,7 +46,7 @@ type exportCertificate struct {
 	masterKey      masterKeyFlag
 }
 
-func newDialogCertificateExportCommand(a *app) *cobra.Command {
+func newDialogCertificateExportCommand(a *verb.App) *cobra.Command {
 	var e exportCertificate
 	cmd := &cobra.Command{
 		Use:   "export NAME",
@@ -56,7 +57,7 @@ signature by the private key of the certificate, for which the master key is nee
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e.name = args[0]
-			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error {
+			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) error {
 				exported, err := e.read(cmd.Context(), conn)
 				if err != nil {
 					return err
@@ -70,7 +71,7 @@ signature by the private key of the certificate, for which the master key is nee
 	flags.BoolVar(&e.isWithoutProof, "without-proof", false,
 		"write no proof: the other side has to compare the fingerprint and import with --without-proof")
 	e.masterKey.addFlag(cmd)
-	a.completeArgument(cmd, completeCertificates, 1)
+	a.CompleteArgument(cmd, completeCertificates, 1)
 	return cmd
 }
 
@@ -87,14 +88,14 @@ func (e *exportCertificate) read(ctx context.Context, conn *pgx.Conn) (none dial
 	case e.isWithoutProof:
 		return dialogsecurity.Exported{Certificate: certificate}, nil
 	case !found.PrivateKey:
-		return none, withHint(
+		return none, verb.WithHint(
 			fmt.Errorf("certificate %q is somebody else's: its private key, which proves whose it is, is not here", e.name),
 			"Ask its owner for the file, or give --without-proof.",
 		)
 	}
 	exported, err := e.prove(ctx, conn, certificate)
 	if err != nil {
-		return none, withHint(
+		return none, verb.WithHint(
 			fmt.Errorf("prove whose certificate %q is: %w", e.name, err),
 			"Give --master-key, as a role that may administer the broker, or --without-proof.",
 		)
@@ -129,7 +130,7 @@ type importCertificate struct {
 	isWithoutProof             bool
 }
 
-func newDialogCertificateImportCommand(a *app) *cobra.Command {
+func newDialogCertificateImportCommand(a *verb.App) *cobra.Command {
 	var i importCertificate
 	cmd := &cobra.Command{
 		Use:   "import FILE --role ROLE",
@@ -154,7 +155,7 @@ you have compared the fingerprint and say --without-proof.`,
 				i.name = certificate.Subject
 			}
 			ctx := cmd.Context()
-			return a.withConnection(ctx, func(conn *pgx.Conn) error {
+			return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 				err := truststore.CreateCertificate(ctx, conn, truststore.NewCertificate{
 					Name: i.name, Owner: i.role, Bytes: certificate.Bytes, IsActive: true,
 				})
@@ -185,12 +186,12 @@ func (i *importCertificate) read() (none dialogsecurity.Exported, err error) {
 	var expected parley.UUID
 	switch {
 	case i.role == "":
-		return none, usagef("give --role: the role that stands for the other side here")
+		return none, verb.Usagef("give --role: the role that stands for the other side here")
 	case i.instance != "" && i.isWithoutProof:
-		return none, usagef("--instance or --without-proof, not both: without a proof nothing says whose the file is")
+		return none, verb.Usagef("--instance or --without-proof, not both: without a proof nothing says whose the file is")
 	case i.instance != "":
 		if expected, err = parley.ParseUUID(i.instance); err != nil {
-			return none, usagef("--instance %s: %v", i.instance, err)
+			return none, verb.Usagef("--instance %s: %v", i.instance, err)
 		}
 	}
 	text, err := os.ReadFile(i.path)
@@ -205,14 +206,14 @@ func (i *importCertificate) read() (none dialogsecurity.Exported, err error) {
 		return found, nil
 	}
 	if err := found.Verify(); err != nil {
-		return none, withHint(
+		return none, verb.WithHint(
 			fmt.Errorf("%s: %w", i.path, err),
 			fmt.Sprintf("Let its owner export it anew, or compare the fingerprint %x with the owner and give --without-proof.",
 				found.Fingerprint),
 		)
 	}
 	if i.instance != "" && found.Instance != expected {
-		return none, withHint(
+		return none, verb.WithHint(
 			fmt.Errorf("%s: it is of broker instance %s, not of %s", i.path, found.Instance, expected),
 			"Ask for the file of the broker that you expect; select service_broker_guid from parley.attach_broker() there shows its instance.",
 		)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // endFlags are the flags of end.
@@ -24,7 +25,7 @@ type endedConversations struct {
 	Form                string        `json:"form"` // plain, error or cleanup
 }
 
-func newEndCommand(a *app) *cobra.Command {
+func newEndCommand(a *verb.App) *cobra.Command {
 	var flags endFlags
 	cmd := &cobra.Command{
 		Use:   "end HANDLE...",
@@ -45,11 +46,11 @@ whose other side is lost.`,
 				return err
 			}
 			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
+			conn, err := a.Attach(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 				for _, handle := range handles {
 					if err := flags.end(ctx, tx, handle); err != nil {
@@ -61,10 +62,10 @@ whose other side is lost.`,
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), endedConversations{ConversationHandles: handles, Form: flags.form()})
+			if a.JSON {
+				return verb.EncodeJSON(cmd.OutOrStdout(), endedConversations{ConversationHandles: handles, Form: flags.form()})
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ended %s\n", counted(len(handles), "conversation"))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ended %s\n", verb.Counted(len(handles), "conversation"))
 			return err
 		},
 	}
@@ -74,7 +75,7 @@ whose other side is lost.`,
 	set.BoolVar(&flags.cleanup, "cleanup", false, "remove this side without a message to the other side")
 	cmd.MarkFlagsMutuallyExclusive("error", "cleanup")
 	cmd.MarkFlagsRequiredTogether("error", "description")
-	a.completeArgument(cmd, completeHandles, 0)
+	a.CompleteArgument(cmd, verb.CompleteHandles, 0)
 	return cmd
 }
 

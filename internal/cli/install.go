@@ -8,10 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/schema"
 )
 
-func newInstallCommand(a *app) *cobra.Command {
+func newInstallCommand(a *verb.App) *cobra.Command {
 	var script bool
 	cmd := &cobra.Command{
 		Use:   "install",
@@ -26,18 +27,18 @@ With --print nothing is touched: the SQL is printed, to be run with a tool of yo
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if script {
-				if a.json {
-					return usagef("--print gives SQL, not JSON: leave one of the two out")
+				if a.JSON {
+					return verb.Usagef("--print gives SQL, not JSON: leave one of the two out")
 				}
 				_, err := fmt.Fprint(cmd.OutOrStdout(), schema.Script())
 				return err
 			}
 			ctx := cmd.Context()
-			conn, err := a.connect(ctx)
+			conn, err := a.Connect(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			before, err := schema.ReadStatus(ctx, conn)
 			if err != nil {
 				return err
@@ -45,7 +46,7 @@ With --print nothing is touched: the SQL is printed, to be run with a tool of yo
 			if err := schema.Install(ctx, conn); err != nil {
 				return err
 			}
-			return a.reportInstall(cmd, conn, !before.Installed)
+			return reportInstall(a, cmd, conn, !before.Installed)
 		},
 	}
 	cmd.Flags().BoolVar(&script, "print", false, "print the SQL instead of running it")
@@ -64,26 +65,26 @@ type installed struct {
 }
 
 // reportInstall reports where the schema is now, and whether this command has created it.
-func (a *app) reportInstall(cmd *cobra.Command, conn *pgx.Conn, created bool) error {
+func reportInstall(a *verb.App, cmd *cobra.Command, conn *pgx.Conn, created bool) error {
 	status, err := schema.ReadStatus(cmd.Context(), conn)
 	if err != nil {
 		return err
 	}
 	config := conn.Config()
-	report := installed{Status: status, Created: created, Server: serverAddress(config.Host, config.Port)}
+	report := installed{Status: status, Created: created, Server: verb.ServerAddress(config.Host, config.Port)}
 	err = conn.QueryRow(cmd.Context(), "select pg_catalog.current_database()::text, current_user::text").Scan(&report.Database, &report.Role)
 	if err != nil {
 		return fmt.Errorf("ask where the schema was installed: %w", err)
 	}
-	if a.private.server != nil {
-		report.DataFolder = new(a.private.server.Folder())
+	if a.Private.Server != nil {
+		report.DataFolder = new(a.Private.Server.Folder())
 	}
-	if a.json {
-		return encodeJSON(cmd.OutOrStdout(), report)
+	if a.JSON {
+		return verb.EncodeJSON(cmd.OutOrStdout(), report)
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), report.sentence())
 	if report.DataFolder != nil {
-		named := cmp.Or(a.data, os.Getenv("PARLEY_DATA")) != ""
+		named := cmp.Or(a.Data, os.Getenv("PARLEY_DATA")) != ""
 		fmt.Fprintln(cmd.OutOrStdout(), privateSentence(*report.DataFolder, named))
 	}
 	return writeStatus(cmd.OutOrStdout(), status, false)

@@ -1,9 +1,13 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
 
-func newMailServeCommand(a *app) *cobra.Command {
-	cmd := a.serveCommand(true)
+	"github.com/parley-broker/parley/internal/verb"
+)
+
+func newMailServeCommand(a *verb.App) *cobra.Command {
+	cmd := serveCommand(a, true)
 	cmd.Short = "Run mail transport: receive by SMTP, categorize, send, report"
 	cmd.Long = `Run mail transport for a database until Ctrl-C or SIGTERM. What it does is configured in the database: see parley mail apply.
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/identity"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // masterKeyFlag names the file with the master key.
@@ -50,7 +51,7 @@ func (m *masterKeyFlag) openIn(folder string) (*dialogsecurity.MasterKeys, error
 	return dialogsecurity.OpenMasterKeys(path)
 }
 
-func newMasterKeyCommand(a *app) *cobra.Command {
+func newMasterKeyCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "master-key",
 		Short: "Make and change the key that seals secrets in the database",
@@ -88,7 +89,7 @@ func newMasterKeyCreateCommand() *cobra.Command {
 	return cmd
 }
 
-func newMasterKeyRotateCommand(a *app) *cobra.Command {
+func newMasterKeyRotateCommand(a *verb.App) *cobra.Command {
 	var m masterKeyFlag
 	cmd := &cobra.Command{
 		Use:   "rotate",
@@ -104,7 +105,7 @@ master-key seal for each of the others, then parley master-key forget.`,
 			if err != nil {
 				return err
 			}
-			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error {
+			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) error {
 				if err := dialogsecurity.AddMasterKey(path); err != nil {
 					return err
 				}
@@ -116,7 +117,7 @@ master-key seal for each of the others, then parley master-key forget.`,
 	return cmd
 }
 
-func newMasterKeySealCommand(a *app) *cobra.Command {
+func newMasterKeySealCommand(a *verb.App) *cobra.Command {
 	var m masterKeyFlag
 	cmd := &cobra.Command{
 		Use:   "seal",
@@ -127,7 +128,7 @@ func newMasterKeySealCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error { return sealAnew(cmd, conn, path) })
+			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) error { return sealAnew(cmd, conn, path) })
 		},
 	}
 	m.addFlag(cmd)
@@ -141,7 +142,7 @@ func sealAnew(cmd *cobra.Command, conn *pgx.Conn, path string) error {
 	}
 	changed, err := dialogsecurity.SealAnew(cmd.Context(), conn, keys)
 	if err == nil {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s under master key %s\n", counted(changed, "secret"), keys.Current())
+		fmt.Fprintf(cmd.OutOrStdout(), "%s under master key %s\n", verb.Counted(changed, "secret"), keys.Current())
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // Ways to show a body. What is no text is shown in hex to people and in base64 to programs.
@@ -45,7 +46,7 @@ func checkBody(way string) error {
 	case bodyText, bodyHex, bodyJSON:
 		return nil
 	}
-	return usagef("--body %s: use text, hex or json", way)
+	return verb.Usagef("--body %s: use text, hex or json", way)
 }
 
 func show(m parley.Message, way string) shownMessage {
@@ -92,33 +93,33 @@ func bodyCell(body []byte, way string, width int) string {
 		if width > 0 {
 			body = body[:min(len(body), width)]
 		}
-		return oneLine(`\x`+hex.EncodeToString(body), width)
+		return verb.OneLine(`\x`+hex.EncodeToString(body), width)
 	}
-	return oneLine(text, width)
+	return verb.OneLine(text, width)
 }
 
 func writeMessages(out io.Writer, messages []parley.Message, way string, full bool) error {
-	width := bodyWidth
+	width := verb.BodyWidth
 	if full {
 		width = 0
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "CONVERSATION HANDLE\tNUMBER\tMESSAGE TYPE\tENQUEUED\tBYTES\tBODY")
 	for _, m := range messages {
 		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\n",
-			m.ConversationHandle, m.MessageSequenceNumber, oneLine(m.MessageTypeName, 0), moment(&m.MessageEnqueueTime),
+			m.ConversationHandle, m.MessageSequenceNumber, verb.OneLine(m.MessageTypeName, 0), verb.Moment(&m.MessageEnqueueTime),
 			len(m.MessageBody), bodyCell(m.MessageBody, way, width))
 	}
 	return table.Flush()
 }
 
-func (a *app) printMessages(out io.Writer, messages []parley.Message, way string, full bool) error {
-	if !a.json {
+func printMessages(a *verb.App, out io.Writer, messages []parley.Message, way string, full bool) error {
+	if !a.JSON {
 		return writeMessages(out, messages, way, full)
 	}
 	shown := []shownMessage{}
 	for _, m := range messages {
 		shown = append(shown, show(m, way))
 	}
-	return encodeJSON(out, shown)
+	return verb.EncodeJSON(out, shown)
 }

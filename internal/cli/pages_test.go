@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 var (
@@ -113,7 +115,7 @@ func hasFlag(cmd *cobra.Command, name string) bool {
 
 // rootWithCompletion has the command that Cobra adds when a command line is run.
 func rootWithCompletion() *cobra.Command {
-	root := newRootCommand(&app{})
+	root := newRootCommand(&verb.App{})
 	root.InitDefaultCompletionCmd()
 	return root
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/identity"
 	"github.com/parley-broker/parley/internal/broker/pairing"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 type pairFlags struct {
@@ -34,7 +35,7 @@ type pairFlags struct {
 	asker    asker
 }
 
-func newPairCommand(a *app) *cobra.Command {
+func newPairCommand(a *verb.App) *cobra.Command {
 	var f pairFlags
 	cmd := &cobra.Command{
 		Use:   "pair [HOST:PORT]",
@@ -61,14 +62,14 @@ remote service binding. Run the calling side as the user and on the host of its 
 			if err := f.validate(args); err != nil {
 				return err
 			}
-			f.asker = asker{in: a.stdin, out: a.stderr}
+			f.asker = asker{in: a.Stdin, out: a.Stderr}
 			switch {
 			case f.invite:
-				return a.invitePeer(cmd, f)
+				return invitePeer(a, cmd, f)
 			case f.accept:
-				return a.acceptPeer(cmd, &f)
+				return acceptPeer(a, cmd, &f)
 			}
-			return a.callPeer(cmd, &f, args[0])
+			return callPeer(a, cmd, &f, args[0])
 		},
 	}
 	flags := cmd.Flags()
@@ -100,19 +101,19 @@ func (f *pairFlags) validate(args []string) error {
 	waits := f.invite || f.accept
 	switch {
 	case f.invite && f.accept:
-		return usagef("--invite or --accept, not both")
+		return verb.Usagef("--invite or --accept, not both")
 	case waits == (len(args) == 1):
-		return usagef("give HOST:PORT to call, or --invite or --accept to wait")
+		return verb.Usagef("give HOST:PORT to call, or --invite or --accept to wait")
 	case waits && (f.token != "" || f.advertised != ""):
-		return usagef("--token and --advertise are for the side that calls; at the other side, parley serve has --advertise")
+		return verb.Usagef("--token and --advertise are for the side that calls; at the other side, parley serve has --advertise")
 	case f.invite && (f.yes || f.fingerprint != ""):
-		return usagef("--invite trusts whoever has the token; --yes and --fingerprint are for --accept")
+		return verb.Usagef("--invite trusts whoever has the token; --yes and --fingerprint are for --accept")
 	case f.yes && f.token == "" && f.fingerprint == "":
-		return usagef("--yes needs --fingerprint or --token: somebody in between would be trusted")
+		return verb.Usagef("--yes needs --fingerprint or --token: somebody in between would be trusted")
 	case f.validFor < 10*time.Second || f.validFor > 24*time.Hour:
-		return usagef("--for %s: give 10s to 24h", f.validFor)
+		return verb.Usagef("--for %s: give 10s to 24h", f.validFor)
 	case (f.certificate == "") != (f.key == ""):
-		return usagef("--certificate and --certificate-key belong together")
+		return verb.Usagef("--certificate and --certificate-key belong together")
 	}
 	for _, address := range args {
 		if err := checkAddress("", address); err != nil {
@@ -125,7 +126,7 @@ func (f *pairFlags) validate(args []string) error {
 	if f.fingerprint != "" {
 		expected, err := identity.ParseFingerprint(f.fingerprint)
 		if err != nil {
-			return asUsage(err)
+			return verb.AsUsage(err)
 		}
 		f.expected = &expected
 	}
@@ -159,14 +160,14 @@ func (f *pairFlags) checkFingerprint(found string) error {
 }
 
 // callPeer calls a broker that waits.
-func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
+func callPeer(a *verb.App, cmd *cobra.Command, f *pairFlags, address string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.validFor)
 	defer cancel()
-	conn, err := a.attach(ctx)
+	conn, err := a.Attach(ctx)
 	if err != nil {
 		return err
 	}
-	defer closeConnection(cmd.Context(), conn)
+	defer verb.CloseConnection(cmd.Context(), conn)
 	own, err := f.own()
 	if err != nil {
 		return err
@@ -197,7 +198,7 @@ func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
 	if called := "tcp://" + address; key.Offer.Address == "" {
 		key.Offer.Address = called
 	} else if key.Offer.Address != called {
-		f.asker.printf("It was called at %s, and says that it is reached at %s: that is what counts.\n", called, oneLine(key.Offer.Address, 0))
+		f.asker.printf("It was called at %s, and says that it is reached at %s: that is what counts.\n", called, verb.OneLine(key.Offer.Address, 0))
 	}
 	if err := f.ask(cmd.Context()); err != nil {
 		return err
@@ -206,7 +207,7 @@ func (a *app) callPeer(cmd *cobra.Command, f *pairFlags, address string) error {
 	if err != nil {
 		return err
 	}
-	return a.reportPaired(cmd, conn, key.Offer, paired{
+	return reportPaired(a, cmd, conn, key.Offer, paired{
 		Peer: name, Fingerprint: key.Fingerprint, Address: key.Offer.Address, Role: f.choice.Role,
 	})
 }
@@ -254,7 +255,7 @@ func (f *pairFlags) readToken() (*pairing.Token, error) {
 	}
 	token, err := pairing.ParseToken(text)
 	if err != nil {
-		return nil, asUsage(err)
+		return nil, verb.AsUsage(err)
 	}
 	return &token, nil
 }
@@ -269,7 +270,7 @@ func (f *pairFlags) confirmCalled(
 		return true, nil
 	}
 	f.asker.printf("%s answers.\n  its key:  %s\n  your key: %s\n",
-		cmp.Or(oneLine(found.Offer.Name, 60), "A broker"), found.Fingerprint.Words(), own.Fingerprint.Words())
+		cmp.Or(verb.OneLine(found.Offer.Name, 60), "A broker"), found.Fingerprint.Words(), own.Fingerprint.Words())
 	f.printCertificates("its", found.Offer.DialogCertificates)
 	f.printCertificates("your", ownCertificates)
 	f.asker.printf("  code:     %s\n", found.Code)

@@ -15,23 +15,24 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
-func (a *app) invitePeer(cmd *cobra.Command, f pairFlags) error {
+func invitePeer(a *verb.App, cmd *cobra.Command, f pairFlags) error {
 	ctx := cmd.Context()
-	conn, err := a.attach(ctx)
+	conn, err := a.Attach(ctx)
 	if err != nil {
 		return err
 	}
-	defer closeConnection(ctx, conn)
+	defer verb.CloseConnection(ctx, conn)
 	token, err := truststore.InvitePeer(ctx, conn, f.validFor, f.choice)
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return encodeJSON(cmd.OutOrStdout(), map[string]any{"token": token, "valid_seconds": int(f.validFor / time.Second)})
+	if a.JSON {
+		return verb.EncodeJSON(cmd.OutOrStdout(), map[string]any{"token": token, "valid_seconds": int(f.validFor / time.Second)})
 	}
-	fmt.Fprintf(a.stderr, "Whoever has this token is trusted, once, within %s. At the other side: parley pair %s --token TOKEN\n",
+	fmt.Fprintf(a.Stderr, "Whoever has this token is trusted, once, within %s. At the other side: parley pair %s --token TOKEN\n",
 		f.validFor, whereToCall(ctx, conn))
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
 	return err
@@ -50,35 +51,35 @@ func whereToCall(ctx context.Context, conn *pgx.Conn) string {
 const acceptPoll = 300 * time.Millisecond
 
 // acceptPeer waits for a call.
-func (a *app) acceptPeer(cmd *cobra.Command, f *pairFlags) error {
+func acceptPeer(a *verb.App, cmd *cobra.Command, f *pairFlags) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.validFor)
 	defer cancel()
-	conn, err := a.attach(ctx)
+	conn, err := a.Attach(ctx)
 	if err != nil {
 		return err
 	}
-	defer closeConnection(cmd.Context(), conn)
+	defer verb.CloseConnection(cmd.Context(), conn)
 	open, err := truststore.OpenPairing(ctx, conn, f.validFor)
 	if err != nil {
 		return err
 	}
 	// After Ctrl-C nobody may ask any more, and nobody waits.
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), closeTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), verb.CloseTimeout)
 		defer cancel()
 		if conn.IsClosed() { // Ctrl-C has taken it
-			another, err := a.attach(ctx)
+			another, err := a.Attach(ctx)
 			if err != nil {
 				return // the window closes by itself
 			}
-			defer closeConnection(ctx, another)
+			defer verb.CloseConnection(ctx, another)
 			_ = truststore.ClosePairing(ctx, another, open)
 			return
 		}
 		_ = truststore.ClosePairing(ctx, conn, open)
 	}()
 	f.asker.printf("Waiting for the other side to call: parley pair %s\n", whereToCall(ctx, conn))
-	request, err := a.awaitRequest(ctx, conn, f, open)
+	request, err := awaitRequest(ctx, a, conn, f, open)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("nobody was paired with within %s", f.validFor)
 	}
@@ -91,8 +92,8 @@ func (a *app) acceptPeer(cmd *cobra.Command, f *pairFlags) error {
 	}
 	for _, p := range peers {
 		if slices.Contains(p.Fingerprints, request.Fingerprint) {
-			return a.reportPaired(cmd, conn, request.Offer, paired{
-				Peer: p.Name, Fingerprint: request.Fingerprint, Address: orEmpty(p.Address), Role: orEmpty(p.Role),
+			return reportPaired(a, cmd, conn, request.Offer, paired{
+				Peer: p.Name, Fingerprint: request.Fingerprint, Address: verb.OrEmpty(p.Address), Role: verb.OrEmpty(p.Role),
 			})
 		}
 	}
@@ -100,7 +101,7 @@ func (a *app) acceptPeer(cmd *cobra.Command, f *pairFlags) error {
 }
 
 // awaitRequest asks people about each caller, until one is trusted.
-func (a *app) awaitRequest(ctx context.Context, conn *pgx.Conn, f *pairFlags, open parley.UUID) (r truststore.PairingRequest, err error) {
+func awaitRequest(ctx context.Context, a *verb.App, conn *pgx.Conn, f *pairFlags, open parley.UUID) (r truststore.PairingRequest, err error) {
 	asked := map[parley.UUID]bool{}
 	poll := time.NewTicker(acceptPoll)
 	defer poll.Stop()
@@ -146,7 +147,7 @@ func (f *pairFlags) decide(ctx context.Context, conn *pgx.Conn, r truststore.Pai
 		if err != nil {
 			return err
 		}
-		f.asker.printf("%s calls from %s.\n  its key:  %s\n", cmp.Or(oneLine(r.Offer.Name, 60), "A broker"), r.Remote, caller.Words())
+		f.asker.printf("%s calls from %s.\n  its key:  %s\n", cmp.Or(verb.OneLine(r.Offer.Name, 60), "A broker"), r.Remote, caller.Words())
 		f.printCertificates("its", r.Offer.DialogCertificates)
 		f.printCertificates("your", own.DialogCertificates)
 		f.asker.printf("  code:     %s\n", r.Code)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/broker/identity"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // paired is what a command has done; as JSON it is a stable format.
@@ -23,20 +24,20 @@ type paired struct {
 	DialogCertificates []string `json:"dialog_certificates"`
 }
 
-func (a *app) reportPaired(cmd *cobra.Command, conn *pgx.Conn, offer truststore.PairingOffer, p paired) error {
+func reportPaired(a *verb.App, cmd *cobra.Command, conn *pgx.Conn, offer truststore.PairingOffer, p paired) error {
 	taken, obstacle, err := truststore.ReadPeerDialogCertificates(cmd.Context(), conn, p.Peer, offer.DialogCertificates)
 	if err != nil {
 		return err
 	}
 	p.DialogCertificates = append([]string{}, taken...)
 	p.Databases = append([]truststore.OfferedDatabase{}, offer.WithoutDialogCertificates().Databases...)
-	if a.json {
-		return encodeJSON(cmd.OutOrStdout(), p)
+	if a.JSON {
+		return verb.EncodeJSON(cmd.OutOrStdout(), p)
 	}
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "paired with %s, which acts as %s here\n", p.Peer, cmp.Or(p.Role, "nobody: only what is granted to PUBLIC counts"))
 	for _, d := range p.Databases {
-		fmt.Fprintf(out, "  database %s, broker %s, services: %s\n", d.Database, d.Instance, orNone(strings.Join(d.Services, ", ")))
+		fmt.Fprintf(out, "  database %s, broker %s, services: %s\n", d.Database, d.Instance, verb.OrNone(strings.Join(d.Services, ", ")))
 	}
 	switch {
 	case len(taken) > 0:

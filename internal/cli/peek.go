@@ -6,9 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
-func newPeekCommand(a *app) *cobra.Command {
+func newPeekCommand(a *verb.App) *cobra.Command {
 	var top int
 	var handle, way string
 	var full bool
@@ -29,7 +30,7 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 				return err
 			}
 			if top < 1 {
-				return usagef("--top %d: give a positive number", top)
+				return verb.Usagef("--top %d: give a positive number", top)
 			}
 			options := []parley.ReceiveOption{parley.Top(top)}
 			if handle != "" {
@@ -40,15 +41,15 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 				options = append(options, parley.FromConversation(conversation))
 			}
 			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
+			conn, err := a.Attach(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			if handle == "" {
 				messages, err := parley.PeekMessages(ctx, conn, args[0], top)
 				if err == nil {
-					return a.printPut(cmd.OutOrStdout(), messages, way, full)
+					return printPut(a, cmd.OutOrStdout(), messages, way, full)
 				}
 				// The queue is one of conversations, or Peek says what is wrong.
 			}
@@ -56,11 +57,11 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 			if err != nil {
 				return err
 			}
-			if len(messages) == 0 && !a.json {
+			if len(messages) == 0 && !a.JSON {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), "no messages")
 				return err
 			}
-			return a.printMessages(cmd.OutOrStdout(), messages, way, full)
+			return printMessages(a, cmd.OutOrStdout(), messages, way, full)
 		},
 	}
 	flags := cmd.Flags()
@@ -68,8 +69,8 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 	flags.StringVar(&handle, "conversation", "", "only messages of the conversation with this handle")
 	flags.StringVar(&way, "body", bodyText, "show bodies as text, hex or json")
 	flags.BoolVar(&full, "full", false, "show bodies in full")
-	a.completeArgument(cmd, completeQueues, 1)
-	a.completeFlag(cmd, "conversation", completeHandles)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
+	a.CompleteFlag(cmd, "conversation", verb.CompleteHandles)
 	return cmd
 }
 
@@ -77,7 +78,7 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 func parseHandle(text string) (parley.UUID, error) {
 	handle, err := parley.ParseUUID(text)
 	if err != nil {
-		return handle, asUsage(fmt.Errorf("%w; parley conversations lists the handles, and with --json the groups", err))
+		return handle, verb.AsUsage(fmt.Errorf("%w; parley conversations lists the handles, and with --json the groups", err))
 	}
 	return handle, nil
 }

@@ -12,16 +12,17 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/identity"
 	truststore "github.com/parley-broker/parley/internal/store/trust"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // completePeers lists the peers.
-const completePeers completer = `
+const completePeers verb.Completer = `
 	select p.name || chr(9) || p.state || coalesce(', acts as ' || p.role_name, '')
 	from parley.peers as p
 	order by p.name
 	limit 50`
 
-func newPeersCommand(a *app) *cobra.Command {
+func newPeersCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "peers",
 		Short: "List and change the brokers elsewhere that the database trusts",
@@ -31,10 +32,10 @@ parley pair makes new ones.`,
 	}
 	cmd.AddCommand(
 		newPeersListCommand(a), newPeersTrustCommand(a), newPeersRoleCommand(a),
-		a.newPeerChangeCommand("revoke", "revoked", "Trust a peer no more",
+		newPeerChangeCommand(a, "revoke", "revoked", "Trust a peer no more",
 			`Trust a peer no more, with all its keys: nothing that it sends is accepted from now on, and its links are closed within seconds. It
 stays in the list; drop it to trust it anew.`, truststore.RevokePeer),
-		a.newPeerChangeCommand("drop", "dropped", "Forget a peer",
+		newPeerChangeCommand(a, "drop", "dropped", "Forget a peer",
 			`Forget a peer: it is unknown again, and its links are closed. Where a certificate authority vouches for peers,
 revoke it instead.`,
 			truststore.DropPeer),
@@ -42,14 +43,14 @@ revoke it instead.`,
 	return cmd
 }
 
-func newPeersListCommand(a *app) *cobra.Command {
+func newPeersListCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the peers",
 		Long:  `List the peers: what each acts as in this database, its keys, and where it listens.`,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showAll(a, cmd, truststore.ReadPeers, writePeers)
+			return verb.ShowAll(a, cmd, truststore.ReadPeers, writePeers)
 		},
 	}
 }
@@ -59,20 +60,20 @@ func writePeers(out io.Writer, peers []truststore.Peer) error {
 		_, err := fmt.Fprintln(out, "no broker elsewhere is trusted: parley pair")
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "PEER\tSTATE\tACTS AS\tADDRESS\tVALID UNTIL\tKEYS")
 	for _, p := range peers {
 		fingerprints := make([]string, 0, len(p.Fingerprints))
 		for _, f := range p.Fingerprints {
 			fingerprints = append(fingerprints, f[:16]+"…")
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", oneLine(p.Name, 40), p.State, orNone(orEmpty(p.Role)), orNone(orEmpty(p.Address)),
-			moment(p.NotAfter), orNone(strings.Join(fingerprints, " ")))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", verb.OneLine(p.Name, 40), p.State, verb.OrNone(verb.OrEmpty(p.Role)), verb.OrNone(verb.OrEmpty(p.Address)),
+			verb.Moment(p.NotAfter), verb.OrNone(strings.Join(fingerprints, " ")))
 	}
 	return table.Flush()
 }
 
-func newPeersTrustCommand(a *app) *cobra.Command {
+func newPeersTrustCommand(a *verb.App) *cobra.Command {
 	var p truststore.NewPeer
 	cmd := &cobra.Command{
 		Use:   "trust NAME FINGERPRINT",
@@ -83,10 +84,10 @@ whoever has changed it on the way is trusted instead.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			fingerprint, err := identity.ParseFingerprint(args[1])
 			if err != nil {
-				return asUsage(err)
+				return verb.AsUsage(err)
 			}
 			p.Name, p.Fingerprint = args[0], fingerprint.String()
-			return a.changePeer(cmd, p.Name, "trusted", func(ctx context.Context, conn *pgx.Conn) error {
+			return changePeer(a, cmd, p.Name, "trusted", func(ctx context.Context, conn *pgx.Conn) error {
 				return truststore.TrustPeer(ctx, conn, p)
 			})
 		},
@@ -96,23 +97,23 @@ whoever has changed it on the way is trusted instead.`,
 	return cmd
 }
 
-func newPeersRoleCommand(a *app) *cobra.Command {
+func newPeersRoleCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "role NAME ROLE",
 		Short: "Let a peer act as another role",
 		Long:  `Let a peer act as another role of this database; PUBLIC for none.`,
 		Args:  cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changePeer(cmd, args[0], "altered", func(ctx context.Context, conn *pgx.Conn) error {
+			return changePeer(a, cmd, args[0], "altered", func(ctx context.Context, conn *pgx.Conn) error {
 				return truststore.SetPeerRole(ctx, conn, args[0], args[1])
 			})
 		},
 	}
-	a.completeArgument(cmd, completePeers, 1)
+	a.CompleteArgument(cmd, completePeers, 1)
 	return cmd
 }
 
-func (a *app) newPeerChangeCommand(
+func newPeerChangeCommand(a *verb.App,
 	verb, change, short, long string, do func(context.Context, parley.DB, string) error,
 ) *cobra.Command {
 	cmd := &cobra.Command{
@@ -121,10 +122,10 @@ func (a *app) newPeerChangeCommand(
 		Long:  long,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changePeer(cmd, args[0], change, func(ctx context.Context, conn *pgx.Conn) error { return do(ctx, conn, args[0]) })
+			return changePeer(a, cmd, args[0], change, func(ctx context.Context, conn *pgx.Conn) error { return do(ctx, conn, args[0]) })
 		},
 	}
-	a.completeArgument(cmd, completePeers, 1)
+	a.CompleteArgument(cmd, completePeers, 1)
 	return cmd
 }
 
@@ -134,6 +135,6 @@ type peerChange struct {
 	Change string `json:"change"` // trusted, altered, revoked or dropped
 }
 
-func (a *app) changePeer(cmd *cobra.Command, name, change string, do func(context.Context, *pgx.Conn) error) error {
-	return a.change(cmd, peerChange{Peer: name, Change: change}, a.stderr, fmt.Sprintf("%s peer %s", change, name), do)
+func changePeer(a *verb.App, cmd *cobra.Command, name, change string, do func(context.Context, *pgx.Conn) error) error {
+	return a.Change(cmd, peerChange{Peer: name, Change: change}, a.Stderr, fmt.Sprintf("%s peer %s", change, name), do)
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/cli/top"
 	"github.com/parley-broker/parley/internal/measure/demo"
+	measureverbs "github.com/parley-broker/parley/internal/measure/verbs"
 	"github.com/parley-broker/parley/internal/postgres"
 )
 
@@ -165,7 +166,7 @@ func TestPicturesOfTheREADMEAreMadeFromADemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := filepath.Join(t.TempDir(), "page.html")
-	if _, err := writeDemoPage(page, func(out io.Writer) error { return demo.WritePage(out, result) }); err != nil {
+	if _, err := measureverbs.WriteDemoPage(page, func(out io.Writer) error { return demo.WritePage(out, result) }); err != nil {
 		t.Fatal(err)
 	}
 	shot := filepath.Join(folder, "result.png")

@@ -8,17 +8,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
 // completePoison lists the conversations that are set aside.
-const completePoison completer = `
+const completePoison verb.Completer = `
 	select c.conversation_handle || chr(9) || c.queue_name || ' ' || coalesce(c.sqlstate || ' ', '') || left(coalesce(c.error, ''), 60)
 	from parley.poison_conversations as c
 	order by c.set_aside_since
 	limit 50`
 
-func newPoisonCommand(a *app) *cobra.Command {
+func newPoisonCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "poison",
 		Short: "List conversations and messages that are set aside, put them back or give them up",
@@ -33,7 +34,7 @@ set aside: for these there are messages, retry-messages and discard-messages.`,
 	return cmd
 }
 
-func newPoisonListCommand(a *app) *cobra.Command {
+func newPoisonListCommand(a *verb.App) *cobra.Command {
 	var filter operate.PoisonFilter
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -48,10 +49,10 @@ accept, but that are not set aside yet. Messages of simple queues are listed by 
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if filter.Limit < 0 {
-				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
+				return verb.Usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
 			}
 			var messages bool
-			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.PoisonConversation, error) {
+			return verb.ShowAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.PoisonConversation, error) {
 				failed, err := operate.ReadFailedMessages(ctx, db,
 					operate.FailedMessageFilter{Queue: filter.Queue, Failing: filter.Failing, Limit: 1})
 				if err != nil {
@@ -63,7 +64,7 @@ accept, but that are not set aside yet. Messages of simple queues are listed by 
 				if err := writePoison(out, found, filter); err != nil || !messages {
 					return err
 				}
-				return a.mentionMessages(filter.Failing)
+				return mentionMessages(a, filter.Failing)
 			})
 		},
 	}
@@ -71,17 +72,17 @@ accept, but that are not set aside yet. Messages of simple queues are listed by 
 	flags.StringVar(&filter.Queue, "queue", "", "only conversations of this queue")
 	flags.BoolVar(&filter.Failing, "failing", false, "list those that fail and are not set aside yet")
 	flags.IntVar(&filter.Limit, "limit", 100, "list at most so many; 0 for all")
-	a.completeFlag(cmd, "queue", completeQueues)
+	a.CompleteFlag(cmd, "queue", verb.CompleteQueues)
 	return cmd
 }
 
 // mentionMessages says where the messages of simple queues are listed, because they are not among the conversations.
-func (a *app) mentionMessages(failing bool) error {
+func mentionMessages(a *verb.App, failing bool) error {
 	are, flag := "are set aside", ""
 	if failing {
 		are, flag = "are failing", " --failing"
 	}
-	_, err := fmt.Fprintf(a.stderr, "messages of simple queues %s: parley poison messages%s lists them\n", are, flag)
+	_, err := fmt.Fprintf(a.Stderr, "messages of simple queues %s: parley poison messages%s lists them\n", are, flag)
 	return err
 }
 
@@ -94,25 +95,25 @@ func writePoison(out io.Writer, found []operate.PoisonConversation, filter opera
 		_, err := fmt.Fprintln(out, none)
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	when := "SET ASIDE\tROLLBACKS"
 	if filter.Failing {
 		when = "FAILED\tTIMES\tNEXT"
 	}
 	fmt.Fprintf(table, "CONVERSATION HANDLE\tQUEUE\tSERVICE\t%s\tWAITING\tMESSAGE TYPE\tERROR\n", when)
 	for _, c := range found {
-		when := fmt.Sprintf("%s\t%d", moment(c.SetAsideSince), c.Rollbacks)
+		when := fmt.Sprintf("%s\t%d", verb.Moment(c.SetAsideSince), c.Rollbacks)
 		if filter.Failing {
-			when = fmt.Sprintf("%s\t%s\t%s", moment(c.ErrorTime), failedTimes(c), moment(c.RetryAt))
+			when = fmt.Sprintf("%s\t%s\t%s", verb.Moment(c.ErrorTime), failedTimes(c), verb.Moment(c.RetryAt))
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			c.ConversationHandle, oneLine(c.Queue, 0), oneLine(c.ServiceName, 0), when, poisonWaiting(c),
-			orNone(oneLine(orEmpty(c.MessageTypeName), 0)), poisonError(c, bodyWidth))
+			c.ConversationHandle, verb.OneLine(c.Queue, 0), verb.OneLine(c.ServiceName, 0), when, poisonWaiting(c),
+			verb.OrNone(verb.OneLine(verb.OrEmpty(c.MessageTypeName), 0)), poisonError(c, verb.BodyWidth))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	return reportLimit(out, len(found), filter.Limit)
+	return verb.ReportLimit(out, len(found), filter.Limit)
 }
 
 // failedTimes reports how often a message failed: came back, or was not accepted by a web address. What does not count is shown separately.
@@ -139,7 +140,7 @@ func poisonError(c operate.PoisonConversation, width int) string {
 	case c.Error == nil:
 		return "not reported"
 	case c.SQLState == nil:
-		return oneLine(*c.Error, width)
+		return verb.OneLine(*c.Error, width)
 	}
-	return oneLine(*c.SQLState+" "+*c.Error, width)
+	return verb.OneLine(*c.SQLState+" "+*c.Error, width)
 }

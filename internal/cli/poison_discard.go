@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
@@ -25,7 +26,7 @@ type discardedPoison struct {
 	Messages            []shownMessage `json:"messages"`
 }
 
-func newPoisonDiscardCommand(a *app) *cobra.Command {
+func newPoisonDiscardCommand(a *verb.App) *cobra.Command {
 	var flags discardFlags
 	var way string
 	cmd := &cobra.Command{
@@ -50,11 +51,11 @@ What is removed is printed with --json, bodies included, so that it can be kept.
 				return err
 			}
 			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
+			conn, err := a.Attach(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			done := discardedPoison{ConversationHandles: handles, MessageOnly: flags.messageOnly, Messages: []shownMessage{}}
 			err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 				for _, handle := range handles {
@@ -71,15 +72,15 @@ What is removed is printed with --json, bodies included, so that it can be kept.
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), done)
+			if a.JSON {
+				return verb.EncodeJSON(cmd.OutOrStdout(), done)
 			}
 			what := "ended"
 			if flags.messageOnly {
 				what = "put back"
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "discarded %s and %s %s\n",
-				counted(len(done.Messages), "message"), what, counted(len(handles), "conversation"))
+				verb.Counted(len(done.Messages), "message"), what, verb.Counted(len(handles), "conversation"))
 			return err
 		},
 	}
@@ -91,7 +92,7 @@ What is removed is printed with --json, bodies included, so that it can be kept.
 	set.StringVar(&way, "body", bodyText, "with --json: give bodies as text, hex or json")
 	cmd.MarkFlagsMutuallyExclusive("message-only", "error")
 	cmd.MarkFlagsMutuallyExclusive("message-only", "description")
-	a.completeArgument(cmd, completePoison, 0)
+	a.CompleteArgument(cmd, completePoison, 0)
 	return cmd
 }
 

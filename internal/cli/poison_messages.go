@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
@@ -26,7 +27,7 @@ type retriedMessages struct {
 	MessageIDs []int64 `json:"message_ids"`
 }
 
-func newPoisonMessagesCommand(a *app) *cobra.Command {
+func newPoisonMessagesCommand(a *verb.App) *cobra.Command {
 	var filter operate.FailedMessageFilter
 	var way string
 	cmd := &cobra.Command{
@@ -42,12 +43,12 @@ are not set aside yet.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if filter.Limit < 0 {
-				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
+				return verb.Usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
 			}
 			if err := checkBody(way); err != nil {
 				return err
 			}
-			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]shownFailedMessage, error) {
+			return verb.ShowAll(a, cmd, func(ctx context.Context, db parley.DB) ([]shownFailedMessage, error) {
 				found, err := operate.ReadFailedMessages(ctx, db, filter)
 				shown := make([]shownFailedMessage, 0, len(found))
 				for _, m := range found {
@@ -65,7 +66,7 @@ are not set aside yet.`,
 	flags.BoolVar(&filter.Failing, "failing", false, "list those that fail and are not set aside yet")
 	flags.IntVar(&filter.Limit, "limit", 100, "list at most so many; 0 for all")
 	flags.StringVar(&way, "body", bodyText, "show bodies as text, hex or json")
-	a.completeFlag(cmd, "queue", completeQueues)
+	a.CompleteFlag(cmd, "queue", verb.CompleteQueues)
 	return cmd
 }
 
@@ -78,29 +79,29 @@ func writeFailedMessages(out io.Writer, found []shownFailedMessage, filter opera
 		_, err := fmt.Fprintln(out, none)
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	if filter.Failing {
 		fmt.Fprintln(table, "QUEUE\tMESSAGE\tKEY\tFAILED\tNEXT\tERROR")
 	} else {
 		fmt.Fprintln(table, "QUEUE\tMESSAGE\tKEY\tSET ASIDE\tROLLBACKS\tBODY\tERROR")
 	}
 	for _, m := range found {
-		key := orNone(oneLine(orEmpty(m.Key), bodyWidth))
-		failure := poisonError(operate.PoisonConversation{Error: m.Error, SQLState: m.SQLState}, bodyWidth)
+		key := verb.OrNone(verb.OneLine(verb.OrEmpty(m.Key), verb.BodyWidth))
+		failure := poisonError(operate.PoisonConversation{Error: m.Error, SQLState: m.SQLState}, verb.BodyWidth)
 		if filter.Failing {
-			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\n", oneLine(m.Queue, 0), m.MessageID, key, moment(m.ErrorTime), moment(m.RetryAt), failure)
+			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\n", verb.OneLine(m.Queue, 0), m.MessageID, key, verb.Moment(m.ErrorTime), verb.Moment(m.RetryAt), failure)
 		} else {
-			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\t%s\n", oneLine(m.Queue, 0), m.MessageID, key, moment(m.SetAsideSince), m.Rollbacks,
-				bodyCell(m.FailedMessage.Body, way, bodyWidth), failure)
+			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\t%s\n", verb.OneLine(m.Queue, 0), m.MessageID, key, verb.Moment(m.SetAsideSince), m.Rollbacks,
+				bodyCell(m.FailedMessage.Body, way, verb.BodyWidth), failure)
 		}
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	return reportLimit(out, len(found), filter.Limit)
+	return verb.ReportLimit(out, len(found), filter.Limit)
 }
 
-func newPoisonRetryMessagesCommand(a *app) *cobra.Command {
+func newPoisonRetryMessagesCommand(a *verb.App) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "retry-messages QUEUE {MESSAGE... | --all}",
@@ -112,10 +113,10 @@ forgotten, so each is tried as often as a new one, and has another number.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 1) {
-				return usagef("name messages by their numbers, or choose all of the queue by --all")
+				return verb.Usagef("name messages by their numbers, or choose all of the queue by --all")
 			}
 			done := retriedMessages{Queue: args[0]}
-			return a.onMessages(cmd, args, func(ctx context.Context, tx pgx.Tx, queue string, ids []int64) error {
+			return onMessages(a, cmd, args, func(ctx context.Context, tx pgx.Tx, queue string, ids []int64) error {
 				if all {
 					found, err := operate.ReadFailedMessages(ctx, tx, operate.FailedMessageFilter{Queue: queue})
 					if err != nil {
@@ -133,20 +134,20 @@ forgotten, so each is tried as often as a new one, and has another number.`,
 				}
 				return nil
 			}, func(out io.Writer) error {
-				if a.json {
-					return encodeJSON(out, done)
+				if a.JSON {
+					return verb.EncodeJSON(out, done)
 				}
-				_, err := fmt.Fprintf(out, "put back %s\n", counted(len(done.MessageIDs), "message"))
+				_, err := fmt.Fprintf(out, "put back %s\n", verb.Counted(len(done.MessageIDs), "message"))
 				return err
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all messages of the queue that are set aside")
-	a.completeArgument(cmd, completeQueues, 1)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
 }
 
-func newPoisonDiscardMessagesCommand(a *app) *cobra.Command {
+func newPoisonDiscardMessagesCommand(a *verb.App) *cobra.Command {
 	var way string
 	cmd := &cobra.Command{
 		Use:   "discard-messages QUEUE MESSAGE...",
@@ -161,7 +162,7 @@ What is removed is printed, bodies included, so that it can be kept.`,
 				return err
 			}
 			var lost []parley.TakenMessage
-			return a.onMessages(cmd, args, func(ctx context.Context, tx pgx.Tx, queue string, ids []int64) error {
+			return onMessages(a, cmd, args, func(ctx context.Context, tx pgx.Tx, queue string, ids []int64) error {
 				for _, id := range ids {
 					message, err := operate.DiscardMessage(ctx, tx, queue, id)
 					if err != nil {
@@ -170,16 +171,16 @@ What is removed is printed, bodies included, so that it can be kept.`,
 					lost = append(lost, message)
 				}
 				return nil
-			}, func(out io.Writer) error { return a.printTaken(out, lost, way) })
+			}, func(out io.Writer) error { return printTaken(a, out, lost, way) })
 		},
 	}
 	cmd.Flags().StringVar(&way, "body", bodyText, "show bodies as text, hex or json")
-	a.completeArgument(cmd, completeQueues, 1)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
 }
 
 // onMessages does something with messages of a queue in one transaction, args being its name and their numbers, and reports it.
-func (a *app) onMessages(
+func onMessages(a *verb.App,
 	cmd *cobra.Command, args []string, work func(ctx context.Context, tx pgx.Tx, queue string, ids []int64) error,
 	report func(out io.Writer) error,
 ) error {
@@ -187,12 +188,12 @@ func (a *app) onMessages(
 	for _, arg := range args[1:] {
 		id, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil {
-			return usagef("%s: give the number of a message, as parley poison messages lists it", arg)
+			return verb.Usagef("%s: give the number of a message, as parley poison messages lists it", arg)
 		}
 		ids = append(ids, id)
 	}
 	ctx := cmd.Context()
-	return a.withConnection(ctx, func(conn *pgx.Conn) error {
+	return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return work(ctx, tx, args[0], ids) })
 		if err != nil {
 			return err

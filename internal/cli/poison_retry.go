@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
@@ -29,7 +30,7 @@ type retryFlags struct {
 	rate        float64
 }
 
-func newPoisonRetryCommand(a *app) *cobra.Command {
+func newPoisonRetryCommand(a *verb.App) *cobra.Command {
 	var flags retryFlags
 	cmd := &cobra.Command{
 		Use:   "retry {HANDLE... | --all | --queue QUEUE ...}",
@@ -52,11 +53,11 @@ somebody holds is passed over.`,
 				return err
 			}
 			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
+			conn, err := a.Attach(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			done := retriedPoison{ConversationHandles: []parley.UUID{}}
 			for _, handle := range handles {
 				messages, err := operate.RetryPoison(ctx, conn, handle)
@@ -68,7 +69,7 @@ somebody holds is passed over.`,
 			if len(handles) == 0 {
 				err = flags.retry(ctx, conn, &done)
 			}
-			return errors.Join(err, a.printRetried(cmd.OutOrStdout(), done))
+			return errors.Join(err, printRetried(a, cmd.OutOrStdout(), done))
 		},
 	}
 	set := cmd.Flags()
@@ -83,10 +84,10 @@ somebody holds is passed over.`,
 	set.IntVar(&flags.filter.Limit, "limit", 0, "put back at most so many; 0 for all")
 	set.Float64Var(&flags.rate, "rate", 0, "put back so many a second; 0 for as fast as it goes")
 	cmd.MarkFlagsMutuallyExclusive("sqlstate", "error-number")
-	a.completeArgument(cmd, completePoison, 0)
-	a.completeFlag(cmd, "queue", completeQueues)
-	a.completeFlag(cmd, "service", completeServices)
-	a.completeFlag(cmd, "contract", completeContracts)
+	a.CompleteArgument(cmd, completePoison, 0)
+	a.CompleteFlag(cmd, "queue", verb.CompleteQueues)
+	a.CompleteFlag(cmd, "service", verb.CompleteServices)
+	a.CompleteFlag(cmd, "contract", verb.CompleteContracts)
 	return cmd
 }
 
@@ -95,9 +96,9 @@ func (f *retryFlags) check(isNamed bool) error {
 	chosen := f.filter.Queue + f.filter.ServiceName + f.filter.Contract + f.filter.SQLState + f.filter.ErrorText
 	switch isChosen := chosen != "" || f.errorNumber != 0 || f.olderThan != 0; {
 	case isNamed && (isChosen || f.all || f.rate != 0 || f.filter.Limit != 0) || !isNamed && isChosen == f.all:
-		return usagef("name conversations, or choose them by --queue or another flag, or by --all")
+		return verb.Usagef("name conversations, or choose them by --queue or another flag, or by --all")
 	case f.rate < 0 || f.filter.Limit < 0 || f.olderThan < 0 || f.errorNumber < 0:
-		return usagef("--rate, --limit, --older-than and --error-number must not be negative")
+		return verb.Usagef("--rate, --limit, --older-than and --error-number must not be negative")
 	}
 	return nil
 }
@@ -122,11 +123,11 @@ func (done *retriedPoison) add(retried operate.RetriedPoison) {
 	done.Messages += retried.Messages
 }
 
-func (a *app) printRetried(out io.Writer, done retriedPoison) error {
-	if a.json {
-		return encodeJSON(out, done)
+func printRetried(a *verb.App, out io.Writer, done retriedPoison) error {
+	if a.JSON {
+		return verb.EncodeJSON(out, done)
 	}
 	_, err := fmt.Fprintf(out, "put back %s with %s\n",
-		counted(len(done.ConversationHandles), "conversation"), counted(int(done.Messages), "message"))
+		verb.Counted(len(done.ConversationHandles), "conversation"), verb.Counted(int(done.Messages), "message"))
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
@@ -17,7 +18,7 @@ type shownPoison struct {
 	Messages []shownMessage `json:"messages"`
 }
 
-func newPoisonShowCommand(a *app) *cobra.Command {
+func newPoisonShowCommand(a *verb.App) *cobra.Command {
 	var top int
 	var way string
 	var full bool
@@ -33,18 +34,18 @@ error that was reported, what the web address answered, and the first messages t
 				return err
 			}
 			if top < 1 {
-				return usagef("--top %d: give a positive number", top)
+				return verb.Usagef("--top %d: give a positive number", top)
 			}
 			handle, err := parseHandle(args[0])
 			if err != nil {
 				return err
 			}
 			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
+			conn, err := a.Attach(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			found, err := operate.ReadPoisonConversations(ctx, conn, operate.PoisonFilter{Conversation: handle})
 			if err == nil && len(found) == 0 {
 				found, err = operate.ReadPoisonConversations(ctx, conn, operate.PoisonFilter{Conversation: handle, Failing: true})
@@ -60,12 +61,12 @@ error that was reported, what the web address answered, and the first messages t
 			if err != nil {
 				return err
 			}
-			if a.json {
+			if a.JSON {
 				shown := shownPoison{PoisonConversation: found[0], Messages: []shownMessage{}}
 				for _, m := range messages {
 					shown.Messages = append(shown.Messages, show(m, way))
 				}
-				return encodeJSON(cmd.OutOrStdout(), shown)
+				return verb.EncodeJSON(cmd.OutOrStdout(), shown)
 			}
 			if err := writeOnePoison(cmd.OutOrStdout(), found[0], full); err != nil {
 				return err
@@ -77,7 +78,7 @@ error that was reported, what the web address answered, and the first messages t
 	flags.IntVar(&top, "top", 3, "show at most so many messages")
 	flags.StringVar(&way, "body", bodyText, "show bodies as text, hex or json")
 	flags.BoolVar(&full, "full", false, "show bodies, and the answer of the web address, in full")
-	a.completeArgument(cmd, completePoison, 1)
+	a.CompleteArgument(cmd, completePoison, 1)
 	return cmd
 }
 
@@ -85,34 +86,34 @@ func writeOnePoison(out io.Writer, c operate.PoisonConversation, full bool) erro
 	lines := [][2]string{
 		{"conversation", c.ConversationHandle.String()},
 		{"group", c.ConversationGroupID.String()},
-		{"queue", oneLine(c.Queue, 0)},
+		{"queue", verb.OneLine(c.Queue, 0)},
 		{"service", fmt.Sprintf("%s with %s, contract %s, state %s",
-			oneLine(c.ServiceName, 0), oneLine(c.FarService, 0), oneLine(c.ServiceContractName, 0), c.State)},
+			verb.OneLine(c.ServiceName, 0), verb.OneLine(c.FarService, 0), verb.OneLine(c.ServiceContractName, 0), c.State)},
 	}
 	if c.SetAsideSince != nil {
-		times := counted(int(c.Rollbacks), "rollback")
-		lines = append(lines, [2]string{"set aside", fmt.Sprintf("%s after %s", moment(c.SetAsideSince), times)})
+		times := verb.Counted(int(c.Rollbacks), "rollback")
+		lines = append(lines, [2]string{"set aside", fmt.Sprintf("%s after %s", verb.Moment(c.SetAsideSince), times)})
 	} else {
 		lines = append(lines, [2]string{"failed times", failedTimes(c)})
 	}
 	if c.RetryAt != nil {
-		lines = append(lines, [2]string{"delivered again", moment(c.RetryAt)})
+		lines = append(lines, [2]string{"delivered again", verb.Moment(c.RetryAt)})
 	}
 	lines = append(lines, [2]string{"waiting", poisonWaiting(c)}, [2]string{"last error", poisonError(c, 0)})
 	if c.Answer != nil {
-		width := bodyWidth
+		width := verb.BodyWidth
 		if full {
 			width = 0
 		}
-		lines = append(lines, [2]string{"answer", oneLine(*c.Answer, width)})
+		lines = append(lines, [2]string{"answer", verb.OneLine(*c.Answer, width)})
 	}
-	lines = append(lines, [2]string{"reported", moment(c.ErrorTime)})
+	lines = append(lines, [2]string{"reported", verb.Moment(c.ErrorTime)})
 	if c.SetAsideSince != nil {
 		lines = append(lines,
 			[2]string{"put back", "parley poison retry " + c.ConversationHandle.String()},
 			[2]string{"give up", "parley poison discard " + c.ConversationHandle.String() + " [--message-only]"})
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	for _, line := range lines {
 		fmt.Fprintf(table, "%s:\t%s\n", line[0], line[1])
 	}

@@ -11,10 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
-func newQueueCommand(a *app) *cobra.Command {
+func newQueueCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",
 		Short: "Create, alter, pause, switch off and drop queues",
@@ -38,12 +39,12 @@ type objectChange struct {
 }
 
 // changeObject runs one statement and reports what it has changed.
-func (a *app) changeObject(cmd *cobra.Command, change objectChange, run func(context.Context, *pgx.Conn) error) error {
-	return a.change(cmd, change, cmd.OutOrStdout(), fmt.Sprintf("%s %s %s", change.Kind, oneLine(change.Name, 0), change.Change), run)
+func changeObject(a *verb.App, cmd *cobra.Command, change objectChange, run func(context.Context, *pgx.Conn) error) error {
+	return a.Change(cmd, change, cmd.OutOrStdout(), fmt.Sprintf("%s %s %s", change.Kind, verb.OneLine(change.Name, 0), change.Change), run)
 }
 
 // newQueueSettingsCommand makes create or alter, which take the same flags.
-func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
+func newQueueSettingsCommand(a *verb.App, name string) *cobra.Command {
 	var off, retention, poison, activation bool
 	var kind, action, procedure, executeAs, owner string
 	var rollbacks, most int32
@@ -62,18 +63,18 @@ func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 				Activation:            given(cmd, "activation", activation),
 				DeduplicationSeconds:  given(cmd, "deduplication-window", int32(window.Seconds())),
 			}
-			if verb == "create" {
+			if name == "create" {
 				settings.Kind = given(cmd, "kind", strings.ToUpper(kind))
 				settings.Status = given(cmd, "off", !off)
 				settings.Authorization = given(cmd, "owner", owner)
-				return a.changeObject(cmd, objectChange{"queue", args[0], "created"}, func(ctx context.Context, conn *pgx.Conn) error {
+				return changeObject(a, cmd, objectChange{"queue", args[0], "created"}, func(ctx context.Context, conn *pgx.Conn) error {
 					return operate.CreateQueue(ctx, conn, args[0], settings)
 				})
 			}
 			if settings == (operate.QueueSettings{}) {
-				return exitWith(fmt.Errorf("nothing to alter in queue %s; parley queue alter --help lists the settings", args[0]), exitUsage)
+				return verb.ExitWith(fmt.Errorf("nothing to alter in queue %s; parley queue alter --help lists the settings", args[0]), verb.ExitUsage)
 			}
-			return a.changeObject(cmd, objectChange{"queue", args[0], "altered"}, func(ctx context.Context, conn *pgx.Conn) error {
+			return changeObject(a, cmd, objectChange{"queue", args[0], "altered"}, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.AlterQueue(ctx, conn, args[0], settings)
 			})
 		},
@@ -88,7 +89,7 @@ func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 	flags.StringVar(&executeAs, "execute-as", "", "role that it runs as: SELF, OWNER or a name")
 	flags.BoolVar(&activation, "activation", false, "whether the procedure is started (default with --procedure at create)")
 	flags.DurationVar(&window, "deduplication-window", 0, "for how long a key of parley put --once counts in a simple queue (default 5m)")
-	if verb == "create" {
+	if name == "create" {
 		cmd.Use, cmd.Short = "create QUEUE", "Create a queue"
 		cmd.Example = "  parley queue create shop\n  parley queue create jobs --kind simple\n" +
 			"  parley queue create shop --procedure public.read_shop --max-readers 4 --execute-as OWNER"
@@ -100,12 +101,12 @@ func newQueueSettingsCommand(a *app, verb string) *cobra.Command {
 	cmd.Use, cmd.Short = "alter QUEUE", "Change settings of a queue"
 	cmd.Long = "Change settings of a queue. Flags that are not given keep what is set."
 	cmd.Example = "  parley queue alter shop --retention\n  parley queue alter shop --activation=false"
-	a.completeArgument(cmd, completeQueues, 1)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
 }
 
 // newQueuePauseCommand makes pause or resume.
-func newQueuePauseCommand(a *app, pauses bool) *cobra.Command {
+func newQueuePauseCommand(a *verb.App, pauses bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause QUEUE",
 		Short: "Pause the readers of a queue; senders go on",
@@ -120,22 +121,22 @@ queue off with parley queue disable.`,
 		statement, done = operate.ResumeReaders, "resumed"
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.changeObject(cmd, objectChange{"queue", args[0], done}, func(ctx context.Context, conn *pgx.Conn) error {
+		return changeObject(a, cmd, objectChange{"queue", args[0], done}, func(ctx context.Context, conn *pgx.Conn) error {
 			return statement(ctx, conn, args[0])
 		})
 	}
-	a.completeArgument(cmd, completeQueues, 1)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
 }
 
 // newQueueSwitchCommand makes disable or enable.
-func newQueueSwitchCommand(a *app, verb string, on bool) *cobra.Command {
+func newQueueSwitchCommand(a *verb.App, name string, on bool) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:  verb + " QUEUE",
+		Use:  name + " QUEUE",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change := objectChange{"queue", args[0], verb + "d"}
-			return a.changeObject(cmd, change, func(ctx context.Context, conn *pgx.Conn) error {
+			change := objectChange{"queue", args[0], name + "d"}
+			return changeObject(a, cmd, change, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.SetQueueStatus(ctx, conn, args[0], on)
 			})
 		},
@@ -149,7 +150,7 @@ func newQueueSwitchCommand(a *app, verb string, on bool) *cobra.Command {
 		cmd.Long = "Let nothing be received from a queue (ALTER QUEUE ... WITH STATUS = OFF).\n" +
 			"What is sent to it waits with its senders; nothing is lost."
 	}
-	a.completeArgument(cmd, completeQueues, 1)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
 }
 
@@ -161,12 +162,12 @@ type droppedQueue struct {
 }
 
 // dropQueue drops a queue; of one that holds messages it asks whether to, when somebody can answer.
-func (a *app) dropQueue(cmd *cobra.Command, queue string, force bool) error {
+func dropQueue(a *verb.App, cmd *cobra.Command, queue string, force bool) error {
 	ctx := cmd.Context()
-	return a.withConnection(ctx, func(conn *pgx.Conn) error {
+	return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 		dropped, err := operate.DropQueue(ctx, conn, queue, force)
 		if held, is := errors.AsType[*parley.Error](err); is && held.Number == parley.StillUsed && strings.Contains(held.Hint, "force") {
-			people := asker{in: a.stdin, out: a.stderr}
+			people := asker{in: a.Stdin, out: a.Stderr}
 			people.printf("%s\n%s\n", held.Message, held.Detail)
 			agreed, unanswered := people.confirm(ctx, "Drop it with its messages?")
 			if unanswered != nil || !agreed {
@@ -177,10 +178,10 @@ func (a *app) dropQueue(cmd *cobra.Command, queue string, force bool) error {
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return encodeJSON(cmd.OutOrStdout(), droppedQueue{objectChange{"queue", queue, "dropped"}, dropped})
+		if a.JSON {
+			return verb.EncodeJSON(cmd.OutOrStdout(), droppedQueue{objectChange{"queue", queue, "dropped"}, dropped})
 		}
-		text := fmt.Sprintf("queue %s dropped", oneLine(queue, 0))
+		text := fmt.Sprintf("queue %s dropped", verb.OneLine(queue, 0))
 		if dropped > 0 {
 			text += fmt.Sprintf(" with %d messages", dropped)
 		}
@@ -189,7 +190,7 @@ func (a *app) dropQueue(cmd *cobra.Command, queue string, force bool) error {
 	})
 }
 
-func newQueueDropCommand(a *app) *cobra.Command {
+func newQueueDropCommand(a *verb.App) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "drop QUEUE",
@@ -199,10 +200,10 @@ terminal it asks, and elsewhere --force says it. The answer names how many messa
 		Example: "  parley queue drop shop\n  parley queue drop jobs --force",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.dropQueue(cmd, args[0], force)
+			return dropQueue(a, cmd, args[0], force)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "drop the messages of a simple queue with it")
-	a.completeArgument(cmd, completeQueues, 1)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
 }

@@ -6,10 +6,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
-func newQueueQuotaCommand(a *app) *cobra.Command {
+func newQueueQuotaCommand(a *verb.App) *cobra.Command {
 	var messages, bytes int64
 	var none bool
 	cmd := &cobra.Command{
@@ -22,9 +23,9 @@ up, and get a notice from four fifths on. What is not given is not limited. Mess
 		RunE: func(cmd *cobra.Command, args []string) error {
 			quota := operate.QueueQuota{Messages: given(cmd, "messages", messages), Bytes: given(cmd, "bytes", bytes)}
 			if none == (quota != operate.QueueQuota{}) {
-				return usagef("give --messages, --bytes or both, or --none")
+				return verb.Usagef("give --messages, --bytes or both, or --none")
 			}
-			return a.changeObject(cmd, objectChange{"queue", args[0], "limited"}, func(ctx context.Context, conn *pgx.Conn) error {
+			return changeObject(a, cmd, objectChange{"queue", args[0], "limited"}, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.SetQueueQuota(ctx, conn, args[0], quota)
 			})
 		},
@@ -33,6 +34,6 @@ up, and get a notice from four fifths on. What is not given is not limited. Mess
 	flags.Int64Var(&messages, "messages", 0, "how many messages may wait")
 	flags.Int64Var(&bytes, "bytes", 0, "how long their bodies may be in all")
 	flags.BoolVar(&none, "none", false, "take the limits away")
-	a.completeArgument(cmd, completeQueues, 1)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/cli/top"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
-func newQueuesCommand(a *app) *cobra.Command {
-	return lists(a, &cobra.Command{
+func newQueuesCommand(a *verb.App) *cobra.Command {
+	return verb.Lists(a, &cobra.Command{
 		Use:   "queues",
 		Short: "List the queues and what waits in them",
 		Long: `List the queues: whether they are on, what they keep, who reads them, the services bound to them, how many
@@ -26,11 +27,11 @@ WAITING is exact up to some 10,000 rows; beyond that it is an estimate, marked w
 Messages that arrived while the queue was off are counted apart as held: they are still their senders'.`,
 		Example: `  parley queues
   parley queues --json | jq '.[] | select(.status != "ON") | .queue'`,
-	}, listing[operate.QueueStatus]{
-		read:     operate.ReadQueues,
-		isSystem: func(queue operate.QueueStatus) bool { return queue.IsSystem },
-		write:    writeQueues,
-		allHelp:  "list the broker's own queues too",
+	}, verb.Listing[operate.QueueStatus]{
+		Read:     operate.ReadQueues,
+		IsSystem: func(queue operate.QueueStatus) bool { return queue.IsSystem },
+		Write:    writeQueues,
+		AllHelp:  "list the broker's own queues too",
 	})
 }
 
@@ -39,12 +40,12 @@ func writeQueues(out io.Writer, queues []operate.QueueStatus) error {
 		_, err := fmt.Fprintln(out, "no queues; parley queue create QUEUE creates one")
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "QUEUE\tSTATUS\tRETENTION\tPOISON\tREADERS\tWAITING\tOLDEST\tSERVICES")
 	for _, queue := range queues {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			oneLine(queue.Queue, 0), status(queue), onOff(queue.Retention), poison(queue), readers(queue),
-			waiting(queue.Backlog), oldest(queue.Backlog), orNone(oneLine(strings.Join(queue.Services, ", "), 0)))
+			verb.OneLine(queue.Queue, 0), status(queue), verb.OnOff(queue.Retention), poison(queue), readers(queue),
+			waiting(queue.Backlog), oldest(queue.Backlog), verb.OrNone(verb.OneLine(strings.Join(queue.Services, ", "), 0)))
 	}
 	return table.Flush()
 }

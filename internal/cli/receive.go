@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // receiveFlags are the flags of receive.
@@ -21,7 +22,7 @@ type receiveFlags struct {
 	full                bool
 }
 
-func newReceiveCommand(a *app) *cobra.Command {
+func newReceiveCommand(a *verb.App) *cobra.Command {
 	var flags receiveFlags
 	cmd := &cobra.Command{
 		Use:   "receive QUEUE",
@@ -42,12 +43,12 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 				return err
 			}
 			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
+			conn, err := a.Attach(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
-			return a.receive(ctx, cmd, conn, args[0], options, flags)
+			defer verb.CloseConnection(ctx, conn)
+			return receive(a, ctx, cmd, conn, args[0], options, flags)
 		},
 	}
 	set := cmd.Flags()
@@ -59,9 +60,9 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 	set.StringVar(&flags.body, "body", bodyText, "show bodies as text, hex or json")
 	set.BoolVar(&flags.full, "full", false, "show bodies in full")
 	cmd.MarkFlagsMutuallyExclusive("conversation", "group", "groups")
-	a.completeArgument(cmd, completeQueues, 1)
-	a.completeFlag(cmd, "conversation", completeHandles)
-	a.completeFlag(cmd, "group", completeGroups)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
+	a.CompleteFlag(cmd, "conversation", verb.CompleteHandles)
+	a.CompleteFlag(cmd, "group", verb.CompleteGroups)
 	return cmd
 }
 
@@ -70,7 +71,7 @@ func (f receiveFlags) options() ([]parley.ReceiveOption, error) {
 		return nil, err
 	}
 	if f.top < 0 {
-		return nil, usagef("--top %d: give a positive number, or 0 for all of the group", f.top)
+		return nil, verb.Usagef("--top %d: give a positive number, or 0 for all of the group", f.top)
 	}
 	var options []parley.ReceiveOption
 	if f.top > 0 {
@@ -100,7 +101,7 @@ func (f receiveFlags) options() ([]parley.ReceiveOption, error) {
 }
 
 // receive commits only what was printed.
-func (a *app) receive(
+func receive(a *verb.App,
 	ctx context.Context, cmd *cobra.Command, conn *pgx.Conn, queue string, options []parley.ReceiveOption, flags receiveFlags,
 ) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -111,10 +112,10 @@ func (a *app) receive(
 		if err != nil {
 			return err
 		}
-		if len(messages) == 0 && !a.json {
-			_, err := fmt.Fprintln(a.stderr, "no messages")
+		if len(messages) == 0 && !a.JSON {
+			_, err := fmt.Fprintln(a.Stderr, "no messages")
 			return err
 		}
-		return a.printMessages(cmd.OutOrStdout(), messages, flags.body, flags.full)
+		return printMessages(a, cmd.OutOrStdout(), messages, flags.body, flags.full)
 	})
 }

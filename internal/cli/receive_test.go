@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -41,7 +42,7 @@ func TestReceiveThatIsInterruptedLeavesNoReaderBehind(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var printed, complaints strings.Builder
-	a := &app{stdin: strings.NewReader(""), stdout: &printed, stderr: &complaints}
+	a := &verb.App{Stdin: strings.NewReader(""), Stdout: &printed, Stderr: &complaints}
 	code := make(chan int)
 	go func() {
 		code <- execute(ctx, a, []string{"receive", "shop", "--timeout", "-1s", "--dsn", parleytest.DSN(t, pool)})
@@ -77,12 +78,12 @@ func TestReceiveTakesOnlyWhatItPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	arguments := []string{"receive", "shop", "--dsn", parleytest.DSN(t, pool)}
-	broken := &app{stdin: strings.NewReader(""), stdout: fullDisk{}, stderr: io.Discard}
+	broken := &verb.App{Stdin: strings.NewReader(""), Stdout: fullDisk{}, Stderr: io.Discard}
 	if code := execute(t.Context(), broken, arguments); code != 1 {
 		t.Errorf("exit code %d on a full disk, want 1", code)
 	}
 	var printed strings.Builder
-	a := &app{stdin: strings.NewReader(""), stdout: &printed, stderr: io.Discard}
+	a := &verb.App{Stdin: strings.NewReader(""), Stdout: &printed, Stderr: io.Discard}
 	if code := execute(t.Context(), a, arguments); code != 0 || !strings.Contains(printed.String(), "precious") {
 		t.Errorf("exit code %d, printed %q", code, printed.String())
 	}

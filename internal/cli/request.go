@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
-func newRequestCommand(a *app) *cobra.Command {
+func newRequestCommand(a *verb.App) *cobra.Command {
 	var flags sendFlags
 	var timeout time.Duration
 	var body string
@@ -32,7 +33,7 @@ on Ctrl-C: then the conversation is ended with error 408, which the other side r
 				flags.body = &args[0]
 			}
 			if timeout <= 0 {
-				return usagef("--timeout %s: give a positive time", timeout)
+				return verb.Usagef("--timeout %s: give a positive time", timeout)
 			}
 			if err := checkBody(body); err != nil {
 				return err
@@ -40,7 +41,7 @@ on Ctrl-C: then the conversation is ended with error 408, which the other side r
 			if err := flags.check(); err != nil {
 				return err
 			}
-			source, err := flags.open(a.stdin)
+			source, err := flags.open(a.Stdin)
 			if err != nil {
 				return err
 			}
@@ -50,11 +51,11 @@ on Ctrl-C: then the conversation is ended with error 408, which the other side r
 				return err
 			}
 			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
+			conn, err := a.Attach(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			reply, err := parley.Request(ctx, conn, parley.RequestMessage{
 				FromService: flags.from, ToService: flags.to, MessageType: flags.messageType, Body: sent,
 				Options: []parley.DialogOption{parley.OnContract(flags.contract)},
@@ -62,8 +63,8 @@ on Ctrl-C: then the conversation is ended with error 408, which the other side r
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), show(reply, body))
+			if a.JSON {
+				return verb.EncodeJSON(cmd.OutOrStdout(), show(reply, body))
 			}
 			return writeReply(cmd.OutOrStdout(), reply)
 		},
@@ -79,12 +80,12 @@ on Ctrl-C: then the conversation is ended with error 408, which the other side r
 	set.StringVar(&body, "body", bodyText, "show the body as text, hex or json, with --json")
 	for _, flag := range []string{"from", "to"} {
 		_ = cmd.MarkFlagRequired(flag)
-		a.completeFlag(cmd, flag, completeServices)
+		a.CompleteFlag(cmd, flag, verb.CompleteServices)
 	}
 	cmd.MarkFlagsMutuallyExclusive("file", "empty")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	a.completeFlag(cmd, "contract", completeContracts)
-	a.completeFlag(cmd, "type", completeMessageTypes)
+	a.CompleteFlag(cmd, "contract", verb.CompleteContracts)
+	a.CompleteFlag(cmd, "type", verb.CompleteMessageTypes)
 	return cmd
 }
 

@@ -5,10 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	mailverbs "github.com/parley-broker/parley/internal/mail/verbs"
 	"github.com/parley-broker/parley/internal/measure/bench"
+	measureverbs "github.com/parley-broker/parley/internal/measure/verbs"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
-func newRootCommand(a *app, peers ...bench.Peer) *cobra.Command {
+func newRootCommand(a *verb.App, peers ...bench.Peer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "parley",
 		Short: "Service Broker for PostgreSQL",
@@ -20,28 +23,28 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
 
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.dsn, "dsn", "",
+	flags.StringVar(&a.DSN, "dsn", "",
 		"database to use (default PARLEY_DSN, then DATABASE_URL, then a private PostgreSQL)")
-	flags.StringVar(&a.data, "data", "",
+	flags.StringVar(&a.Data, "data", "",
 		"data folder of the private PostgreSQL (default PARLEY_DATA, then the user's data directory)")
-	flags.StringVar(&a.postgresVersion, "postgres-version", "",
+	flags.StringVar(&a.PostgresVersion, "postgres-version", "",
 		"major version of the private PostgreSQL (default PARLEY_POSTGRES_VERSION, then the newest installed, then 18, fetched)")
-	flags.BoolVar(&a.json, "json", false, "print JSON for programs instead of tables for people")
+	flags.BoolVar(&a.JSON, "json", false, "print JSON for programs instead of tables for people")
 	root.MarkFlagsMutuallyExclusive("dsn", "data")
 	root.MarkFlagsMutuallyExclusive("dsn", "postgres-version")
 
 	root.AddCommand(
 		newActivationCommand(a),
-		newBenchCommand(a, peers),
+		measureverbs.NewBench(a, peers),
 		newCertificateCommand(a),
 		newConversationsCommand(a),
 		newDelayedCommand(a),
-		newDemoCommand(a),
+		measureverbs.NewDemo(a),
 		newDiagnoseCommand(a),
 		newDialogCertificateCommand(a),
 		newEndCommand(a),
@@ -57,7 +60,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newReceiveCommand(a),
 		newRequestCommand(a),
 		newSendCommand(a),
-		newMailCommand(a),
+		mailverbs.New(a, newMailServeCommand(a)),
 		newServeCommand(a),
 		newServiceCommand(a),
 		newStatusCommand(a),
@@ -71,17 +74,17 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newVerifyCommand(a),
 		newVersionCommand(a),
 	)
-	root.SetFlagErrorFunc(explainFlag)
+	root.SetFlagErrorFunc(verb.ExplainFlag)
 	recordWhenReached(a, root)
 	explainArguments(root)
 	return root
 }
 
 // recordWhenReached makes every verb record that its command line was understood.
-func recordWhenReached(a *app, cmd *cobra.Command) {
+func recordWhenReached(a *verb.App, cmd *cobra.Command) {
 	if inner := cmd.RunE; inner != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			a.verbReached = true
+			a.VerbReached = true
 			return inner(cmd, args)
 		}
 	}
@@ -91,16 +94,16 @@ func recordWhenReached(a *app, cmd *cobra.Command) {
 }
 
 // execute runs one command line and returns the exit code: 0 done, 1 failed, 2 not understood.
-func execute(ctx context.Context, a *app, args []string, peers ...bench.Peer) int {
+func execute(ctx context.Context, a *verb.App, args []string, peers ...bench.Peer) int {
 	root := newRootCommand(a, peers...)
 	root.SetArgs(args)
 	root.InitDefaultCompletionCmd(args...) // the library adds it when it executes, which is too late for a word that it does not know
-	cmd, err := unknownSubcommand(root, args)
+	cmd, err := verb.UnknownSubcommand(root, args)
 	if err == nil {
 		cmd, err = root.ExecuteContextC(ctx)
 	}
-	if releaseErr := a.release(ctx); err == nil {
+	if releaseErr := a.Release(ctx); err == nil {
 		err = releaseErr
 	}
-	return a.report(cmd, err)
+	return a.Report(cmd, err)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/measure/bench"
 	"github.com/parley-broker/parley/internal/measure/site"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // Run carries out one command and gives the exit code of the process. Its benchmarks measure the peers it is given beside Parley.
@@ -20,6 +21,6 @@ func Run(args []string, peers ...bench.Peer) int {
 	// A daemon of a demo or a benchmark ends with it, however that ends.
 	ctx = site.WithLifeline(ctx)
 
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	a := &verb.App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	return execute(ctx, a, args, peers...)
 }

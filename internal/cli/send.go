@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // sendFlags are the flags of send.
@@ -37,7 +38,7 @@ type sentMessages struct {
 	DelayedID          *int64      `json:"delayed_id,omitempty"`   // of what is not due yet
 }
 
-func newSendCommand(a *app) *cobra.Command {
+func newSendCommand(a *verb.App) *cobra.Command {
 	var flags sendFlags
 	var key, once string
 	cmd := &cobra.Command{
@@ -75,17 +76,17 @@ the message waits until the target exists.`,
 			if err := flags.check(); err != nil {
 				return err
 			}
-			source, err := flags.open(a.stdin)
+			source, err := flags.open(a.Stdin)
 			if err != nil {
 				return err
 			}
 			defer source.Close()
 			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
+			conn, err := a.Attach(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			var sent sentMessages
 			err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
 				sent, err = flags.send(ctx, tx, source)
@@ -98,7 +99,7 @@ the message waits until the target exists.`,
 			if err != nil {
 				return err
 			}
-			return a.printSent(cmd.OutOrStdout(), sent)
+			return printSent(a, cmd.OutOrStdout(), sent)
 		},
 	}
 	flags.add(cmd)
@@ -108,11 +109,11 @@ the message waits until the target exists.`,
 	flags.due.add(cmd)
 	excludeSendFlags(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	a.completeFlag(cmd, "conversation", completeHandles)
-	a.completeFlag(cmd, "from", completeServices)
-	a.completeFlag(cmd, "to", completeServices)
-	a.completeFlag(cmd, "contract", completeContracts)
-	a.completeFlag(cmd, "type", completeMessageTypes)
+	a.CompleteFlag(cmd, "conversation", verb.CompleteHandles)
+	a.CompleteFlag(cmd, "from", verb.CompleteServices)
+	a.CompleteFlag(cmd, "to", verb.CompleteServices)
+	a.CompleteFlag(cmd, "contract", verb.CompleteContracts)
+	a.CompleteFlag(cmd, "type", verb.CompleteMessageTypes)
 	return cmd
 }
 
@@ -151,16 +152,16 @@ func excludeSendFlags(cmd *cobra.Command) {
 func (f sendFlags) check() error {
 	switch {
 	case f.conversation == "" && (f.from == "" || f.to == ""):
-		return usagef("say who sends to whom, as in: parley send --from web --to shop 'hello'; " +
+		return verb.Usagef("say who sends to whom, as in: parley send --from web --to shop 'hello'; " +
 			"or on which conversation, with --conversation HANDLE (parley conversations lists them)")
 	case f.conversation != "" && f.to != "":
-		return usagef("--conversation and --to exclude each other: a conversation has its two services")
+		return verb.Usagef("--conversation and --to exclude each other: a conversation has its two services")
 	case f.body != nil && f.file != "":
-		return usagef("give the body as argument or with --file, not both")
+		return verb.Usagef("give the body as argument or with --file, not both")
 	case f.body != nil && f.empty:
-		return usagef("--empty sends no body: leave the argument out")
+		return verb.Usagef("--empty sends no body: leave the argument out")
 	case f.body != nil && f.batch:
-		return usagef("--batch reads lines from standard input or --file: leave the argument out")
+		return verb.Usagef("--batch reads lines from standard input or --file: leave the argument out")
 	}
 	return nil
 }
@@ -282,14 +283,14 @@ func (f sendFlags) readBody(source io.Reader) ([]byte, error) {
 
 // printSent prints a new handle alone to standard output, for scripts; what a person wants to know besides goes to
 // standard error.
-func (a *app) printSent(out io.Writer, sent sentMessages) error {
-	if a.json {
-		return encodeJSON(out, sent)
+func printSent(a *verb.App, out io.Writer, sent sentMessages) error {
+	if a.JSON {
+		return verb.EncodeJSON(out, sent)
 	}
 	if sent.IsDuplicate {
-		fmt.Fprintln(a.stderr, "sent before")
+		fmt.Fprintln(a.Stderr, "sent before")
 	} else {
-		fmt.Fprintf(a.stderr, "sent %s\n", counted(sent.MessagesSent, "message"))
+		fmt.Fprintf(a.Stderr, "sent %s\n", verb.Counted(sent.MessagesSent, "message"))
 	}
 	if !sent.BeganDialog {
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/daemon/compose"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // serving is what the command line asks the daemon for.
@@ -42,8 +43,8 @@ Queues may name programs and web addresses to be read by. The daemon starts and 
 
 With --mail it runs mail transport too; parley mail serve is the same for a daemon of mail alone, and has the flags --mail-... without mail-.`
 
-func newServeCommand(a *app) *cobra.Command {
-	cmd := a.serveCommand(false)
+func newServeCommand(a *verb.App) *cobra.Command {
+	cmd := serveCommand(a, false)
 	cmd.Short = "Run the daemon: start readers while messages wait, fire timers"
 	cmd.Long = serveLong
 	cmd.Example = `  parley serve --dsn postgres://daemon@db1/shop
@@ -54,13 +55,13 @@ func newServeCommand(a *app) *cobra.Command {
 }
 
 // serveCommand is parley serve, and with other defaults, and shorter names of the flags of mail, parley mail serve.
-func (a *app) serveCommand(mailAlone bool) *cobra.Command {
+func serveCommand(a *verb.App, mailAlone bool) *cobra.Command {
 	s := &serving{Daemon: compose.New()}
 	cmd := &cobra.Command{
 		Use:  "serve",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.serve(cmd.Context(), s)
+			return serve(cmd.Context(), a, s)
 		},
 	}
 	flags := cmd.Flags()
@@ -89,41 +90,41 @@ func (a *app) serveCommand(mailAlone bool) *cobra.Command {
 }
 
 // openLog makes the log, which is what the daemon writes to standard error.
-func (a *app) openLog(s *serving) error {
+func openLog(a *verb.App, s *serving) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.logLevel)); err != nil {
-		return usagef("unknown --log-level %q: use debug, info, warn or error", s.logLevel)
+		return verb.Usagef("unknown --log-level %q: use debug, info, warn or error", s.logLevel)
 	}
 	options := &slog.HandlerOptions{Level: level}
 	switch strings.ToLower(s.logFormat) {
 	case "text":
-		s.Logger = slog.New(slog.NewTextHandler(a.stderr, options))
+		s.Logger = slog.New(slog.NewTextHandler(a.Stderr, options))
 	case "json":
-		s.Logger = slog.New(slog.NewJSONHandler(a.stderr, options))
+		s.Logger = slog.New(slog.NewJSONHandler(a.Stderr, options))
 	default:
-		return usagef("unknown --log-format %q: use text or json", s.logFormat)
+		return verb.Usagef("unknown --log-format %q: use text or json", s.logFormat)
 	}
 	return nil
 }
 
 // serve runs everything that the daemon does until ctx ends.
-func (a *app) serve(ctx context.Context, s *serving) error {
+func serve(ctx context.Context, a *verb.App, s *serving) error {
 	s.Network.Advertised = s.advertised.route()
 	s.Network.NamesMasterKey = s.masterKey.path != ""
 	s.Network.MasterKeys = func() (*dialogsecurity.MasterKeys, error) { return s.masterKey.openIn(s.Network.Identity) }
 	if err := errors.Join(s.advertised.validate(), s.Validate()); err != nil {
-		return asUsage(err)
+		return verb.AsUsage(err)
 	}
-	if err := a.openLog(s); err != nil {
+	if err := openLog(a, s); err != nil {
 		return err
 	}
 	if len(s.DSNs) == 0 {
-		dsn, err := a.resolveDSN(ctx)
+		dsn, err := a.ResolveDSN(ctx)
 		if err != nil {
 			return err
 		}
 		s.DSNs = []string{dsn}
 	}
-	s.Private = a.private.server
+	s.Private = a.Private.Server
 	return s.Run(ctx)
 }

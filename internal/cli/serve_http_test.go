@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -19,7 +20,7 @@ var servedAt = regexp.MustCompile(`metrics are served".*address=(\S+)`)
 func TestServeReportsItsHealth(t *testing.T) {
 	t.Parallel()
 	read, write := io.Pipe()
-	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: write}
+	a := &verb.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: write}
 	ctx, stop := context.WithCancel(t.Context())
 	code := make(chan int, 1)
 	pool := parleytest.Database(t)

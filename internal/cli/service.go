@@ -10,10 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
-func newServiceCommand(a *app) *cobra.Command {
+func newServiceCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "service",
 		Short: "List, create, alter and drop services",
@@ -23,15 +24,15 @@ func newServiceCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func newServiceListCommand(a *app) *cobra.Command {
-	return lists(a, &cobra.Command{
+func newServiceListCommand(a *verb.App) *cobra.Command {
+	return verb.Lists(a, &cobra.Command{
 		Use:   "list",
 		Short: "List the services, their queues and the contracts they accept",
-	}, listing[operate.ServiceStatus]{
-		read:     operate.ReadServices,
-		isSystem: func(service operate.ServiceStatus) bool { return service.IsSystem },
-		write:    writeServices,
-		allHelp:  "list the broker's own services too",
+	}, verb.Listing[operate.ServiceStatus]{
+		Read:     operate.ReadServices,
+		IsSystem: func(service operate.ServiceStatus) bool { return service.IsSystem },
+		Write:    writeServices,
+		AllHelp:  "list the broker's own services too",
 	})
 }
 
@@ -40,16 +41,16 @@ func writeServices(out io.Writer, services []operate.ServiceStatus) error {
 		_, err := fmt.Fprintln(out, "no services; parley service create SERVICE QUEUE creates one")
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "SERVICE\tQUEUE\tCONTRACTS")
 	for _, service := range services {
 		fmt.Fprintf(table, "%s\t%s\t%s\n",
-			oneLine(service.Service, 0), oneLine(service.Queue, 0), orNone(oneLine(strings.Join(service.Contracts, ", "), 0)))
+			verb.OneLine(service.Service, 0), verb.OneLine(service.Queue, 0), verb.OrNone(verb.OneLine(strings.Join(service.Contracts, ", "), 0)))
 	}
 	return table.Flush()
 }
 
-func newServiceCreateCommand(a *app) *cobra.Command {
+func newServiceCreateCommand(a *verb.App) *cobra.Command {
 	var contracts []string
 	cmd := &cobra.Command{
 		Use:   "create SERVICE QUEUE",
@@ -60,17 +61,17 @@ begin dialogs. DEFAULT is the contract for messages of any kind.`,
   parley service create Shop shop --contract DEFAULT`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeObject(cmd, objectChange{"service", args[0], "created"}, func(ctx context.Context, conn *pgx.Conn) error {
+			return changeObject(a, cmd, objectChange{"service", args[0], "created"}, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.CreateService(ctx, conn, args[0], args[1], contracts...)
 			})
 		},
 	}
 	cmd.Flags().StringArrayVar(&contracts, "contract", nil, "contract that it accepts; may be given several times")
-	a.completeFlag(cmd, "contract", completeContracts)
+	a.CompleteFlag(cmd, "contract", verb.CompleteContracts)
 	return cmd
 }
 
-func newServiceAlterCommand(a *app) *cobra.Command {
+func newServiceAlterCommand(a *verb.App) *cobra.Command {
 	var queue string
 	var window time.Duration
 	var change operate.ServiceChange
@@ -85,7 +86,7 @@ that it no longer accepts end with an error on both sides.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change.Queue = given(cmd, "queue", queue)
 			change.DeduplicationSeconds = given(cmd, "deduplication-window", int32(window.Seconds()))
-			return a.changeObject(cmd, objectChange{"service", args[0], "altered"}, func(ctx context.Context, conn *pgx.Conn) error {
+			return changeObject(a, cmd, objectChange{"service", args[0], "altered"}, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.AlterService(ctx, conn, args[0], change)
 			})
 		},
@@ -96,25 +97,25 @@ that it no longer accepts end with an error on both sides.`,
 	flags.StringArrayVar(&change.DropContracts, "drop-contract", nil, "contract to accept no longer; may be given several times")
 	flags.DurationVar(&window, "deduplication-window", 0, "for how long a deduplication key that is used as the service counts, such as 5m")
 	cmd.MarkFlagsOneRequired("queue", "add-contract", "drop-contract", "deduplication-window")
-	a.completeArgument(cmd, completeServices, 1)
-	a.completeFlag(cmd, "queue", completeQueues)
-	a.completeFlag(cmd, "add-contract", completeContracts)
-	a.completeFlag(cmd, "drop-contract", completeContracts)
+	a.CompleteArgument(cmd, verb.CompleteServices, 1)
+	a.CompleteFlag(cmd, "queue", verb.CompleteQueues)
+	a.CompleteFlag(cmd, "add-contract", verb.CompleteContracts)
+	a.CompleteFlag(cmd, "drop-contract", verb.CompleteContracts)
 	return cmd
 }
 
-func newServiceDropCommand(a *app) *cobra.Command {
+func newServiceDropCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drop SERVICE",
 		Short: "Drop a service, its conversations and what waits in them",
 		Long:  "Drop a service, its conversations and what waits in them. The other sides of its open conversations get an Error.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeObject(cmd, objectChange{"service", args[0], "dropped"}, func(ctx context.Context, conn *pgx.Conn) error {
+			return changeObject(a, cmd, objectChange{"service", args[0], "dropped"}, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.DropService(ctx, conn, args[0])
 			})
 		},
 	}
-	a.completeArgument(cmd, completeServices, 1)
+	a.CompleteArgument(cmd, verb.CompleteServices, 1)
 	return cmd
 }

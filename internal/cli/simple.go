@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
-func newPutCommand(a *app) *cobra.Command {
+func newPutCommand(a *verb.App) *cobra.Command {
 	var key, once string
 	var due dueFlags
 	var priority int
@@ -29,11 +30,11 @@ same key are taken in the order in which they were put.`,
 				options = append(options, parley.WithKey(key))
 			}
 			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
+			conn, err := a.Attach(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			at, err := due.due(ctx, conn)
 			if err != nil {
 				return err
@@ -48,10 +49,10 @@ same key are taken in the order in which they were put.`,
 			switch {
 			case err != nil:
 				return err
-			case a.json:
-				return encodeJSON(cmd.OutOrStdout(), sent)
+			case a.JSON:
+				return verb.EncodeJSON(cmd.OutOrStdout(), sent)
 			case sent.IsDuplicate:
-				fmt.Fprintln(a.stderr, "put before")
+				fmt.Fprintln(a.Stderr, "put before")
 			}
 			return nil
 		},
@@ -61,11 +62,11 @@ same key are taken in the order in which they were put.`,
 	set.IntVar(&priority, "priority", 5, "1 is last, 10 is first")
 	set.StringVar(&once, "once", "", "do not put it when this deduplication key was used before")
 	due.add(cmd)
-	a.completeArgument(cmd, completeQueues, 1)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
 }
 
-func newTakeCommand(a *app) *cobra.Command {
+func newTakeCommand(a *verb.App) *cobra.Command {
 	var count int
 	var follow bool
 	var timeout time.Duration
@@ -91,20 +92,20 @@ of their own, and with --json each message is an object on a line.`,
 				options = append(options, parley.Wait(timeout))
 			}
 			ctx := cmd.Context()
-			conn, err := a.attach(ctx)
+			conn, err := a.Attach(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			if follow {
-				return a.keepTaking(ctx, conn, cmd.OutOrStdout(), takeLoop{args[0], count, timeout, way})
+				return keepTaking(ctx, a, conn, cmd.OutOrStdout(), takeLoop{args[0], count, timeout, way})
 			}
 			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 				messages, err := parley.Take(ctx, tx, args[0], count, options...)
 				if err != nil {
 					return err
 				}
-				return a.printTaken(cmd.OutOrStdout(), messages, way)
+				return printTaken(a, cmd.OutOrStdout(), messages, way)
 			})
 		},
 	}
@@ -113,7 +114,7 @@ of their own, and with --json each message is an object on a line.`,
 	set.BoolVarP(&follow, "follow", "f", false, "go on taking until Ctrl-C, or until --timeout has passed without a message")
 	set.DurationVar(&timeout, "timeout", 0, "wait so long for a message, such as 30s; negative for ever")
 	set.StringVar(&way, "body", bodyText, "show bodies as text, hex or json")
-	a.completeArgument(cmd, completeQueues, 1)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
 }
 
@@ -134,16 +135,16 @@ func showTaken(m parley.TakenMessage, way string) shownTaken {
 	return shownTaken{m.MessageID, m.Key, m.Priority, m.EnqueuedAt, m.TraceContext, len(m.Body), encoding, body}
 }
 
-func (a *app) printTaken(out io.Writer, messages []parley.TakenMessage, way string) error {
-	if a.json {
+func printTaken(a *verb.App, out io.Writer, messages []parley.TakenMessage, way string) error {
+	if a.JSON {
 		shown := []shownTaken{}
 		for _, m := range messages {
 			shown = append(shown, showTaken(m, way))
 		}
-		return encodeJSON(out, shown)
+		return verb.EncodeJSON(out, shown)
 	}
 	if len(messages) == 0 {
-		_, err := fmt.Fprintln(a.stderr, "no messages")
+		_, err := fmt.Fprintln(a.Stderr, "no messages")
 		return err
 	}
 	for _, m := range messages {
@@ -155,23 +156,23 @@ func (a *app) printTaken(out io.Writer, messages []parley.TakenMessage, way stri
 }
 
 // printPut shows messages that wait in a simple queue.
-func (a *app) printPut(out io.Writer, messages []parley.TakenMessage, way string, full bool) error {
-	if a.json {
-		return a.printTaken(out, messages, way)
+func printPut(a *verb.App, out io.Writer, messages []parley.TakenMessage, way string, full bool) error {
+	if a.JSON {
+		return printTaken(a, out, messages, way)
 	}
 	if len(messages) == 0 {
 		_, err := fmt.Fprintln(out, "no messages")
 		return err
 	}
-	width := bodyWidth
+	width := verb.BodyWidth
 	if full {
 		width = 0
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "MESSAGE ID\tKEY\tPRIORITY\tENQUEUED\tBYTES\tBODY")
 	for _, m := range messages {
 		fmt.Fprintf(table, "%d\t%s\t%d\t%s\t%d\t%s\n",
-			m.MessageID, keyCell(m.Key), m.Priority, moment(&m.EnqueuedAt), len(m.Body), bodyCell(m.Body, way, width))
+			m.MessageID, keyCell(m.Key), m.Priority, verb.Moment(&m.EnqueuedAt), len(m.Body), bodyCell(m.Body, way, width))
 	}
 	return table.Flush()
 }
@@ -181,5 +182,5 @@ func keyCell(key *string) string {
 	if key == nil {
 		return "-"
 	}
-	return oneLine(*key, 0)
+	return verb.OneLine(*key, 0)
 }

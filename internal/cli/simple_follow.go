@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // longestTake bounds the transactions of a take that goes on for ever, so that none of them holds back vacuum.
@@ -23,7 +24,7 @@ type takeLoop struct {
 }
 
 // keepTaking takes, prints and commits until ctx ends, or nothing came within the timeout.
-func (a *app) keepTaking(ctx context.Context, conn *pgx.Conn, out io.Writer, loop takeLoop) error {
+func keepTaking(ctx context.Context, a *verb.App, conn *pgx.Conn, out io.Writer, loop takeLoop) error {
 	for waited := time.Now(); ; {
 		wait := longestTake
 		if loop.timeout > 0 {
@@ -36,7 +37,7 @@ func (a *app) keepTaking(ctx context.Context, conn *pgx.Conn, out io.Writer, loo
 				return err
 			}
 			found = len(messages)
-			return a.printEach(out, messages, loop.way)
+			return printEach(a, out, messages, loop.way)
 		})
 		switch {
 		case err != nil:
@@ -50,15 +51,15 @@ func (a *app) keepTaking(ctx context.Context, conn *pgx.Conn, out io.Writer, loo
 }
 
 // printEach prints a line for each message.
-func (a *app) printEach(out io.Writer, messages []parley.TakenMessage, way string) error {
+func printEach(a *verb.App, out io.Writer, messages []parley.TakenMessage, way string) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	if !a.json {
-		return a.printTaken(out, messages, way)
+	if !a.JSON {
+		return printTaken(a, out, messages, way)
 	}
 	for _, m := range messages {
-		if err := encodeJSON(out, showTaken(m, way)); err != nil {
+		if err := verb.EncodeJSON(out, showTaken(m, way)); err != nil {
 			return fmt.Errorf("print a message: %w", err)
 		}
 	}

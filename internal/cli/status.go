@@ -10,10 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/schema"
 )
 
-func newStatusCommand(a *app) *cobra.Command {
+func newStatusCommand(a *verb.App) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -23,12 +24,12 @@ closed, and only remembered for a while, are counted with --all.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			conn, err := a.connect(ctx)
+			conn, err := a.Connect(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
-			return a.printStatus(cmd, conn, all)
+			defer verb.CloseConnection(ctx, conn)
+			return printStatus(a, cmd, conn, all)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also count conversations that are closed and only remembered for a while")
@@ -36,12 +37,12 @@ closed, and only remembered for a while, are counted with --all.`,
 }
 
 // printStatus reports what is installed now; it is the last act of every verb that changes that.
-func (a *app) printStatus(cmd *cobra.Command, conn *pgx.Conn, all bool) error {
+func printStatus(a *verb.App, cmd *cobra.Command, conn *pgx.Conn, all bool) error {
 	status, err := schema.ReadStatus(cmd.Context(), conn)
 	if err != nil {
 		return err
 	}
-	if a.json {
+	if a.JSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(status)
 	}
 	return writeStatus(cmd.OutOrStdout(), status, all)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
@@ -27,7 +28,7 @@ type following struct {
 	conversation parley.UUID
 }
 
-func newTailCommand(a *app) *cobra.Command {
+func newTailCommand(a *verb.App) *cobra.Command {
 	var f following
 	cmd := &cobra.Command{
 		Use:   "tail QUEUE",
@@ -56,7 +57,7 @@ an earlier tail ended: give the position that it printed last, plus one. A body 
 			if err := f.check(); err != nil {
 				return err
 			}
-			return a.tail(cmd.Context(), cmd.OutOrStdout(), f)
+			return tail(cmd.Context(), a, cmd.OutOrStdout(), f)
 		},
 	}
 	flags := cmd.Flags()
@@ -69,9 +70,9 @@ an earlier tail ended: give the position that it printed last, plus one. A body 
 	flags.Int64Var(&f.position, "position", 0, "begin at this position")
 	flags.DurationVar(&f.interval, "interval", 200*time.Millisecond, "time between two polls")
 	cmd.MarkFlagsMutuallyExclusive("from-start", "position")
-	a.completeArgument(cmd, completeQueues, 1)
-	a.completeFlag(cmd, "conversation", completeHandles)
-	a.completeFlag(cmd, "type", completeMessageTypes)
+	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
+	a.CompleteFlag(cmd, "conversation", verb.CompleteHandles)
+	a.CompleteFlag(cmd, "type", verb.CompleteMessageTypes)
 	return cmd
 }
 
@@ -84,11 +85,11 @@ func (f *following) check() (err error) {
 	}
 	switch {
 	case f.count < 0:
-		return usagef("-n %d: give a positive number", f.count)
+		return verb.Usagef("-n %d: give a positive number", f.count)
 	case f.position < -1:
-		return usagef("--position %d: give a position that tail or peek has shown", f.position)
+		return verb.Usagef("--position %d: give a position that tail or peek has shown", f.position)
 	case f.interval < leastTailInterval:
-		return usagef("--interval %s: use %s or more", f.interval, leastTailInterval)
+		return verb.Usagef("--interval %s: use %s or more", f.interval, leastTailInterval)
 	}
 	if f.fromStart {
 		f.position = 0
@@ -100,8 +101,8 @@ func (f *following) check() (err error) {
 }
 
 // tail shows messages until there were enough or ctx ends.
-func (a *app) tail(ctx context.Context, out io.Writer, f following) error {
-	dsn, err := a.resolveDSN(ctx)
+func tail(ctx context.Context, a *verb.App, out io.Writer, f following) error {
+	dsn, err := a.ResolveDSN(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,15 +111,15 @@ func (a *app) tail(ctx context.Context, out io.Writer, f following) error {
 	if err != nil {
 		return fmt.Errorf("connect to the database: %w", err)
 	}
-	defer closeConnection(ctx, conn)
-	if err := prepareSession(ctx, conn); err != nil {
+	defer verb.CloseConnection(ctx, conn)
+	if err := verb.PrepareSession(ctx, conn); err != nil {
 		return err
 	}
 	follower, err := operate.Follow(ctx, conn, f.queue, f.position)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stderr, "watching %s; Ctrl-C ends\n", oneLine(f.queue, 0))
+	fmt.Fprintf(a.Stderr, "watching %s; Ctrl-C ends\n", verb.OneLine(f.queue, 0))
 	for shown := 0; ; {
 		messages, err := follower.Next(ctx)
 		if err != nil {
@@ -128,7 +129,7 @@ func (a *app) tail(ctx context.Context, out io.Writer, f following) error {
 			if !f.wants(m) {
 				continue
 			}
-			if err := a.printPassing(out, m, f); err != nil {
+			if err := printPassing(a, out, m, f); err != nil {
 				return err
 			}
 			shown++
@@ -174,8 +175,8 @@ type passingMessage struct {
 	Body                any          `json:"body"`
 }
 
-func (a *app) printPassing(out io.Writer, m operate.PassingMessage, f following) error {
-	if a.json {
+func printPassing(a *verb.App, out io.Writer, m operate.PassingMessage, f following) error {
+	if a.JSON {
 		line := passingMessage{
 			QueuingOrder: m.QueuingOrder, Priority: m.Priority, ConversationHandle: orNull(m.ConversationHandle),
 			ConversationGroupID: orNull(m.ConversationGroupID), MessageKey: m.MessageKey, ServiceName: m.ServiceName, FarService: m.FarService,
@@ -183,13 +184,13 @@ func (a *app) printPassing(out io.Writer, m operate.PassingMessage, f following)
 			MessageEnqueueTime: m.MessageEnqueueTime, BodyBytes: len(m.MessageBody),
 		}
 		line.BodyEncoding, line.Body = encodeBody(m.MessageBody, f.way)
-		return encodeJSON(out, line)
+		return verb.EncodeJSON(out, line)
 	}
-	width := bodyWidth
+	width := verb.BodyWidth
 	if f.full {
 		width = 0
 	}
-	belongs := m.ConversationHandle.String() + "  " + oneLine(m.MessageTypeName, 0)
+	belongs := m.ConversationHandle.String() + "  " + verb.OneLine(m.MessageTypeName, 0)
 	if m.ConversationHandle.IsZero() {
 		belongs = keyCell(m.MessageKey)
 	}

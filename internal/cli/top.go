@@ -12,12 +12,13 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/cli/top"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // leastInterval keeps a screen from becoming a load.
 const leastInterval = 200 * time.Millisecond
 
-func newTopCommand(a *app) *cobra.Command {
+func newTopCommand(a *verb.App) *cobra.Command {
 	var once bool
 	var interval time.Duration
 	cmd := &cobra.Command{
@@ -41,31 +42,31 @@ shows all again; p pauses or resumes the selected queue (ALTER QUEUE ... WITH ST
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if interval < leastInterval {
-				return usagef("--interval %s: use %s or more", interval, leastInterval)
+				return verb.Usagef("--interval %s: use %s or more", interval, leastInterval)
 			}
-			if !once && !a.json && !isTerminal(a.stdout) {
-				return exitWith(errNoTerminal, exitUsage)
+			if !once && !a.JSON && !verb.IsTerminal(a.Stdout) {
+				return verb.ExitWith(errNoTerminal, verb.ExitUsage)
 			}
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
-			pool, err := a.openPool(ctx)
+			pool, err := openPool(ctx, a)
 			if err != nil {
 				return err
 			}
 			defer pool.Close()
 			// A mistake in the DSN is better reported at once than shown on a screen that tries again.
 			if err := pool.Ping(ctx); err != nil {
-				return explainConnection(err)
+				return verb.ExplainConnection(err)
 			}
-			if !once && !a.json {
-				return a.showTop(ctx, cancel, pool, interval)
+			if !once && !a.JSON {
+				return showTop(ctx, a, cancel, pool, interval)
 			}
 			snapshot, err := takeSnapshot(ctx, pool, interval, cmd.Flags().Changed("interval"))
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return encodeJSON(cmd.OutOrStdout(), snapshot)
+			if a.JSON {
+				return verb.EncodeJSON(cmd.OutOrStdout(), snapshot)
 			}
 			return top.Print(cmd.OutOrStdout(), snapshot)
 		},
@@ -76,18 +77,18 @@ shows all again; p pauses or resumes the selected queue (ALTER QUEUE ... WITH ST
 }
 
 // openPool opens the few connections of a screen, which come back after the server was restarted.
-func (a *app) openPool(ctx context.Context) (*pgxpool.Pool, error) {
-	dsn, err := a.resolveDSN(ctx)
+func openPool(ctx context.Context, a *verb.App) (*pgxpool.Pool, error) {
+	dsn, err := a.ResolveDSN(ctx)
 	if err != nil {
 		return nil, err
 	}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, a.badDSN(err)
+		return nil, a.BadDSN(err)
 	}
 	config.MaxConns = 2
 	config.ConnConfig.RuntimeParams["application_name"] = "parley top"
-	config.AfterConnect = prepareSession
+	config.AfterConnect = verb.PrepareSession
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open connections: %w", err)
@@ -98,9 +99,9 @@ func (a *app) openPool(ctx context.Context) (*pgxpool.Pool, error) {
 var errNoTerminal = errors.New("top draws on a terminal, and here is none: parley top --once prints tables, --json is for programs")
 
 // showTop shows the screen until the person quits. What is being read then is cut off before the connections are closed.
-func (a *app) showTop(ctx context.Context, cancel context.CancelFunc, pool *pgxpool.Pool, interval time.Duration) error {
+func showTop(ctx context.Context, a *verb.App, cancel context.CancelFunc, pool *pgxpool.Pool, interval time.Duration) error {
 	program := tea.NewProgram(top.New(ctx, pool, interval),
-		tea.WithContext(ctx), tea.WithInput(a.stdin), tea.WithOutput(a.stdout))
+		tea.WithContext(ctx), tea.WithInput(a.Stdin), tea.WithOutput(a.Stdout))
 	_, err := program.Run()
 	cancel()
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, tea.ErrInterrupted) {

@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
-func newTraceCommand(a *app) *cobra.Command {
+func newTraceCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace CONVERSATION",
 		Short: "Show the history of a conversation in order",
@@ -29,20 +30,20 @@ parley diagnose --conversation. What happens from now on is traced by parley tra
 				return err
 			}
 			if conversation == (parley.UUID{}) {
-				return exitWith(errors.New("no conversation has the UUID of zeros; parley conversations lists the handles"), exitUsage)
+				return verb.ExitWith(errors.New("no conversation has the UUID of zeros; parley conversations lists the handles"), verb.ExitUsage)
 			}
-			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.TraceEvent, error) {
+			return verb.ShowAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.TraceEvent, error) {
 				return operate.TraceConversation(ctx, db, conversation)
 			}, writeTrace)
 		},
 	}
-	a.completeArgument(cmd, completeHandles, 1)
+	a.CompleteArgument(cmd, verb.CompleteHandles, 1)
 	cmd.AddCommand(newTraceStartCommand(a), newTraceEventsCommand(a), newTraceStopCommand(a))
 	return cmd
 }
 
 func writeTrace(out io.Writer, events []operate.TraceEvent) error {
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "TIME\tSIDE\tEVENT\tMESSAGE TYPE\tBYTES\tDETAIL")
 	for _, e := range events {
 		at, messageType, size, detail := "-", "-", "-", "-"
@@ -50,14 +51,14 @@ func writeTrace(out io.Writer, events []operate.TraceEvent) error {
 			at = e.At.Local().Format("2006-01-02 15:04:05.000")
 		}
 		if e.MessageTypeName != nil {
-			messageType = oneLine(*e.MessageTypeName, 0)
+			messageType = verb.OneLine(*e.MessageTypeName, 0)
 			size = "0"
 		}
 		if e.BodyBytes != nil {
 			size = fmt.Sprint(*e.BodyBytes)
 		}
 		if e.Detail != nil {
-			detail = oneLine(*e.Detail, 200)
+			detail = verb.OneLine(*e.Detail, 200)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", at, e.Side, e.Event, messageType, size, detail)
 	}

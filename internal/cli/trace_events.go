@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/operate"
 )
 
@@ -20,11 +21,11 @@ type traceChange struct {
 }
 
 // changeTrace starts or stops the trace and reports it.
-func (a *app) changeTrace(cmd *cobra.Command, change traceChange, text string, run func(context.Context, *pgx.Conn) error) error {
-	return a.change(cmd, change, cmd.OutOrStdout(), text, run)
+func changeTrace(a *verb.App, cmd *cobra.Command, change traceChange, text string, run func(context.Context, *pgx.Conn) error) error {
+	return a.Change(cmd, change, cmd.OutOrStdout(), text, run)
 }
 
-func newTraceStartCommand(a *app) *cobra.Command {
+func newTraceStartCommand(a *verb.App) *cobra.Command {
 	var settings operate.TraceSettings
 	var conversation string
 	cmd := &cobra.Command{
@@ -38,10 +39,10 @@ Connections, logins and acknowledgements are in the log of the daemon: parley se
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if settings.Duration < time.Second {
-				return usagef("--for %s: give a second or more", settings.Duration)
+				return verb.Usagef("--for %s: give a second or more", settings.Duration)
 			}
 			if settings.MaxEvents < 1 {
-				return usagef("--max-events %d: give a positive number", settings.MaxEvents)
+				return verb.Usagef("--max-events %d: give a positive number", settings.MaxEvents)
 			}
 			if conversation != "" {
 				handle, err := parseHandle(conversation)
@@ -52,7 +53,7 @@ Connections, logins and acknowledgements are in the log of the daemon: parley se
 			}
 			until := time.Now().Add(settings.Duration)
 			text := fmt.Sprintf("tracing until %s; parley trace events shows, parley trace stop ends it", until.Local().Format("15:04:05"))
-			return a.changeTrace(cmd, traceChange{"started", &until}, text, func(ctx context.Context, conn *pgx.Conn) error {
+			return changeTrace(a, cmd, traceChange{"started", &until}, text, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.StartTrace(ctx, conn, settings)
 			})
 		},
@@ -62,24 +63,24 @@ Connections, logins and acknowledgements are in the log of the daemon: parley se
 	flags.StringVar(&conversation, "conversation", "", "only the conversations with this handle, id or group")
 	flags.DurationVar(&settings.Duration, "for", time.Hour, "trace no longer than this")
 	flags.IntVar(&settings.MaxEvents, "max-events", 1_000_000, "trace no more than this")
-	a.completeFlag(cmd, "conversation", completeHandles)
+	a.CompleteFlag(cmd, "conversation", verb.CompleteHandles)
 	return cmd
 }
 
-func newTraceStopCommand(a *app) *cobra.Command {
+func newTraceStopCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "stop",
 		Short: "End the trace",
 		Long:  "End the trace, if one runs. What was traced stays until the next one begins.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.changeTrace(cmd, traceChange{Change: "stopped"}, "stopped; parley trace events shows what was traced",
+			return changeTrace(a, cmd, traceChange{Change: "stopped"}, "stopped; parley trace events shows what was traced",
 				func(ctx context.Context, conn *pgx.Conn) error { return operate.StopTrace(ctx, conn) })
 		},
 	}
 }
 
-func newTraceEventsCommand(a *app) *cobra.Command {
+func newTraceEventsCommand(a *verb.App) *cobra.Command {
 	var after int64
 	cmd := &cobra.Command{
 		Use:   "events",
@@ -88,7 +89,7 @@ func newTraceEventsCommand(a *app) *cobra.Command {
 --after leaves out the events up to a number.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.TracedEvent, error) {
+			return verb.ShowAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.TracedEvent, error) {
 				return operate.ReadTracedEvents(ctx, db, after)
 			}, writeTracedEvents)
 		},
@@ -98,7 +99,7 @@ func newTraceEventsCommand(a *app) *cobra.Command {
 }
 
 func writeTracedEvents(out io.Writer, events []operate.TracedEvent) error {
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "NUMBER\tTIME\tEVENT\tSUBCLASS\tSIDE\tSTATE\tHANDLE\tMESSAGES\tDETAIL")
 	for _, e := range events {
 		handle, messages, detail := "-", "-", "-"
@@ -106,15 +107,15 @@ func writeTracedEvents(out io.Writer, events []operate.TracedEvent) error {
 			handle = e.ConversationHandle.String()
 		}
 		if e.Messages != nil && e.MessageTypeName != nil {
-			messages = fmt.Sprintf("%d %s", *e.Messages, oneLine(*e.MessageTypeName, 0))
+			messages = fmt.Sprintf("%d %s", *e.Messages, verb.OneLine(*e.MessageTypeName, 0))
 		}
 		switch {
 		case e.Error != nil:
-			detail = fmt.Sprintf("error %d: %s", *e.Error, oneLine(textOr(e.Text, ""), 160))
+			detail = fmt.Sprintf("error %d: %s", *e.Error, verb.OneLine(textOr(e.Text, ""), 160))
 		case e.Text != nil:
-			detail = oneLine(*e.Text, 200)
+			detail = verb.OneLine(*e.Text, 200)
 		case e.NextHop != nil:
-			detail = oneLine(*e.NextHop, 200)
+			detail = verb.OneLine(*e.NextHop, 200)
 		}
 		fmt.Fprintf(table, "%d\t%s\t%s\t%d %s\t%s\t%s\t%s\t%s\t%s\n", e.Sequence, e.StartTime.Local().Format("15:04:05.000"), e.EventName,
 			e.EventSubclass, e.EventSubclassName, textOr(e.Role, "-"), textOr(e.State, "-"), handle, messages, detail)

@@ -3,10 +3,11 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/schema"
 )
 
-func newUninstallCommand(a *app) *cobra.Command {
+func newUninstallCommand(a *verb.App) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "uninstall",
@@ -16,15 +17,15 @@ of your own depend on the schema, that is refused unless --force is given: they 
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			conn, err := a.connect(ctx)
+			conn, err := a.Connect(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			if err := schema.Uninstall(ctx, conn, force); err != nil {
 				return err
 			}
-			return a.printStatus(cmd, conn, false)
+			return printStatus(a, cmd, conn, false)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "remove conversations, their messages and dependent objects too")

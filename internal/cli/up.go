@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/postgres"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // runningServer is what up reports about the private PostgreSQL; as JSON it is a stable format.
@@ -18,7 +19,7 @@ type runningServer struct {
 	Log     string `json:"log"`
 }
 
-func newUpCommand(a *app) *cobra.Command {
+func newUpCommand(a *verb.App) *cobra.Command {
 	var tcp bool
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -34,22 +35,22 @@ and the user who runs the server can reach; --tcp adds a free port of 127.0.0.1,
   parley up --tcp --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.dsn != "" {
-				return usagef("up runs the private PostgreSQL: --dsn, which names another one, does not go with it")
+			if a.DSN != "" {
+				return verb.Usagef("up runs the private PostgreSQL: --dsn, which names another one, does not go with it")
 			}
-			a.private.tcp = tcp
-			dsn, err := a.startPrivate(cmd.Context())
+			a.Private.Tcp = tcp
+			dsn, err := a.StartPrivate(cmd.Context())
 			if err != nil {
 				return err
 			}
-			server, err := describeServer(a.private.server, dsn, tcp)
+			server, err := describeServer(a.Private.Server, dsn, tcp)
 			if err != nil {
 				return err
 			}
 			if err := printServer(a, server); err != nil {
 				return err
 			}
-			return a.private.server.Supervise(cmd.Context())
+			return a.Private.Server.Supervise(cmd.Context())
 		},
 	}
 	cmd.Flags().BoolVar(&tcp, "tcp", false, "listen on a free port of 127.0.0.1 too, for clients without Unix sockets")
@@ -63,7 +64,7 @@ func describeServer(server *postgres.Server, dsn string, tcp bool) (runningServe
 	}
 	described := runningServer{DSN: dsn, Version: version, Folder: server.Folder(), Log: server.Log()}
 	if tcp {
-		if described.TCPDSN, err = server.TCPDSN(privateDatabase); err != nil {
+		if described.TCPDSN, err = server.TCPDSN(verb.PrivateDatabase); err != nil {
 			return runningServer{}, err
 		}
 	}
@@ -72,19 +73,19 @@ func describeServer(server *postgres.Server, dsn string, tcp bool) (runningServe
 
 // printServer prints the DSNs alone to standard output, for scripts; what a person wants to know besides goes
 // to standard error.
-func printServer(a *app, server runningServer) error {
-	if a.json {
-		encoder := json.NewEncoder(a.stdout)
+func printServer(a *verb.App, server runningServer) error {
+	if a.JSON {
+		encoder := json.NewEncoder(a.Stdout)
 		encoder.SetEscapeHTML(false)
 		return encoder.Encode(server)
 	}
-	fmt.Fprintf(a.stderr, "PostgreSQL %d runs on %s until Ctrl-C.\n", server.Version, server.Folder)
-	if _, err := fmt.Fprintln(a.stdout, server.DSN); err != nil {
+	fmt.Fprintf(a.Stderr, "PostgreSQL %d runs on %s until Ctrl-C.\n", server.Version, server.Folder)
+	if _, err := fmt.Fprintln(a.Stdout, server.DSN); err != nil {
 		return err
 	}
 	if server.TCPDSN == "" {
 		return nil
 	}
-	_, err := fmt.Fprintln(a.stdout, server.TCPDSN)
+	_, err := fmt.Fprintln(a.Stdout, server.TCPDSN)
 	return err
 }

@@ -3,10 +3,11 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/schema"
 )
 
-func newUpgradeCommand(a *app) *cobra.Command {
+func newUpgradeCommand(a *verb.App) *cobra.Command {
 	var repair bool
 	cmd := &cobra.Command{
 		Use:   "upgrade",
@@ -16,11 +17,11 @@ messages stay. When the schema has this version already, nothing happens.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			conn, err := a.connect(ctx)
+			conn, err := a.Connect(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			change := schema.Upgrade
 			if repair {
 				change = schema.Repair
@@ -28,7 +29,7 @@ messages stay. When the schema has this version already, nothing happens.`,
 			if err := change(ctx, conn); err != nil {
 				return err
 			}
-			return a.printStatus(cmd, conn, false)
+			return printStatus(a, cmd, conn, false)
 		},
 	}
 	cmd.Flags().BoolVar(&repair, "repair", false, "re-create functions, views, comments and grants even when the version is right")

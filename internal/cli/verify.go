@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 	"github.com/parley-broker/parley/schema"
 )
 
-func newVerifyCommand(a *app) *cobra.Command {
+func newVerifyCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
 		Short: "Compare the installed schema with its definition",
@@ -21,16 +22,16 @@ The exit code is 1 when anything is different; parley upgrade --repair re-create
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			conn, err := a.connect(ctx)
+			conn, err := a.Connect(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
+			defer verb.CloseConnection(ctx, conn)
 			differences, err := schema.Verify(ctx, conn)
 			if err != nil {
 				return err
 			}
-			if err := a.printDifferences(cmd.OutOrStdout(), differences); err != nil {
+			if err := printDifferences(a, cmd.OutOrStdout(), differences); err != nil {
 				return err
 			}
 			if n := len(differences); n > 0 {
@@ -41,8 +42,8 @@ The exit code is 1 when anything is different; parley upgrade --repair re-create
 	}
 }
 
-func (a *app) printDifferences(out io.Writer, differences []schema.Difference) error {
-	if a.json {
+func printDifferences(a *verb.App, out io.Writer, differences []schema.Difference) error {
+	if a.JSON {
 		// A list even when it is empty.
 		return json.NewEncoder(out).Encode(map[string]any{
 			"schema_version": parley.SchemaVersion,

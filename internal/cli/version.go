@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // programVersion is what version prints; as JSON it is a stable format.
@@ -37,7 +38,7 @@ func (v *programVersion) readSource() {
 	}
 }
 
-func newVersionCommand(a *app) *cobra.Command {
+func newVersionCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program and of the schema it works with",
@@ -50,14 +51,14 @@ func newVersionCommand(a *app) *cobra.Command {
 				Platform:      runtime.GOOS + "/" + runtime.GOARCH,
 			}
 			version.readSource()
-			if a.json {
-				return json.NewEncoder(a.stdout).Encode(version)
+			if a.JSON {
+				return json.NewEncoder(a.Stdout).Encode(version)
 			}
 			source := ""
 			if version.Commit != "" {
 				source = ", commit " + version.Commit[:min(12, len(version.Commit))]
 			}
-			_, err := fmt.Fprintf(a.stdout, "parley %s (schema version %d, %s, %s%s)\n",
+			_, err := fmt.Fprintf(a.Stdout, "parley %s (schema version %d, %s, %s%s)\n",
 				version.Release, version.SchemaVersion, version.Go, version.Platform, source)
 			return err
 		},

@@ -1,4 +1,4 @@
-package cli
+package verb
 
 import (
 	"cmp"
@@ -32,13 +32,13 @@ type connectionError struct {
 func (e *connectionError) Error() string { return e.text }
 func (e *connectionError) Unwrap() error { return e.cause }
 
-// explainConnection gives an error of a connection the form of connectionError. Errors of other kinds stay as they are.
-func explainConnection(err error) error {
+// ExplainConnection gives an error of a connection the form of connectionError. Errors of other kinds stay as they are.
+func ExplainConnection(err error) error {
 	connectErr, ok := errors.AsType[*pgconn.ConnectError](err)
 	if !ok {
 		return err
 	}
-	where := serverAddress(connectErr.Config.Host, connectErr.Config.Port)
+	where := ServerAddress(connectErr.Config.Host, connectErr.Config.Port)
 	why := func(format string, arguments ...any) error {
 		return &connectionError{text: fmt.Sprintf(format, arguments...), cause: err}
 	}
@@ -73,24 +73,24 @@ func refusalRemedy(sqlstate string, config *pgconn.Config) string {
 	return ""
 }
 
-// serverAddress writes where a server listens: a host and a port, or a socket.
-func serverAddress(host string, port uint16) string {
+// ServerAddress writes where a server listens: a host and a port, or a socket.
+func ServerAddress(host string, port uint16) string {
 	if filepath.IsAbs(host) {
 		return filepath.Join(host, fmt.Sprintf(".s.PGSQL.%d", port))
 	}
 	return net.JoinHostPort(cmp.Or(host, "localhost"), fmt.Sprint(port))
 }
 
-// badDSN reports a DSN that cannot be read. The driver's text is left out: it may hold what was meant for a password.
-func (a *app) badDSN(err error) error {
+// BadDSN reports a DSN that cannot be read. The driver's text is left out: it may hold what was meant for a password.
+func (a *App) BadDSN(err error) error {
 	return &connectionError{cause: err, text: a.dsnSource() +
 		" is no connection string: write postgres://user@host:5432/database, or host=... dbname=..."}
 }
 
 // dsnSource names what the DSN of this command was read from.
-func (a *app) dsnSource() string {
+func (a *App) dsnSource() string {
 	switch {
-	case a.dsn != "":
+	case a.DSN != "":
 		return "--dsn"
 	case os.Getenv("PARLEY_DSN") != "":
 		return "PARLEY_DSN"

@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/mail/nexthop"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // testedAddress is what test-address prints for programs; a stable format.
@@ -20,7 +21,7 @@ type testedAddress struct {
 	HostsError *string  `json:"hosts_error"`
 }
 
-func newMailTestAddressCommand(a *app) *cobra.Command {
+func newMailTestAddressCommand(a *verb.App) *cobra.Command {
 	var from string
 	var size int64
 	var hosts bool
@@ -40,7 +41,7 @@ You need the right VIEW.`,
 				sender = &from
 			}
 			ctx := cmd.Context()
-			return a.withConnection(ctx, func(conn *pgx.Conn) error {
+			return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 				found, err := mailstore.TestAddress(ctx, conn, args[0], sender, size)
 				if err != nil {
 					return err
@@ -54,8 +55,8 @@ You need the right VIEW.`,
 						return err
 					}
 				}
-				if a.json {
-					return encodeJSON(cmd.OutOrStdout(), tested)
+				if a.JSON {
+					return verb.EncodeJSON(cmd.OutOrStdout(), tested)
 				}
 				return writeTestedAddress(cmd.OutOrStdout(), args[0], tested)
 			})
@@ -77,10 +78,10 @@ func findHosts(ctx context.Context, tested []testedAddress, servers []string) er
 		return fmt.Errorf("ask for hosts: %w", err)
 	}
 	for i, t := range tested {
-		if orEmpty(t.DeliveryType) != "DNS" {
+		if verb.OrEmpty(t.DeliveryType) != "DNS" {
 			continue
 		}
-		exchangers, err := resolver.Exchangers(ctx, orEmpty(t.NextHop), func(string) bool { return false })
+		exchangers, err := resolver.Exchangers(ctx, verb.OrEmpty(t.NextHop), func(string) bool { return false })
 		if err != nil {
 			text := err.Error()
 			tested[i].HostsError = &text
@@ -95,12 +96,12 @@ func findHosts(ctx context.Context, tested []testedAddress, servers []string) er
 
 func writeTestedAddress(out io.Writer, address string, tested []testedAddress) error {
 	if len(tested) == 0 {
-		_, err := fmt.Fprintf(out, "nobody gets a message to %s\n", oneLine(address, 0))
+		_, err := fmt.Fprintf(out, "nobody gets a message to %s\n", verb.OneLine(address, 0))
 		return err
 	}
 	for _, t := range tested {
-		fmt.Fprint(out, oneLine(t.Recipient, 0))
-		switch orEmpty(t.ByWayOf) {
+		fmt.Fprint(out, verb.OneLine(t.Recipient, 0))
+		switch verb.OrEmpty(t.ByWayOf) {
 		case "RESOLVE":
 			fmt.Fprint(out, ", of which it is another address")
 		case "EXPAND":
@@ -110,16 +111,16 @@ func writeTestedAddress(out io.Writer, address string, tested []testedAddress) e
 		}
 		fmt.Fprintln(out)
 		if t.Status != nil {
-			fmt.Fprintf(out, "  refused: %s %s\n", *t.Status, oneLine(orEmpty(t.Reason), 0))
+			fmt.Fprintf(out, "  refused: %s %s\n", *t.Status, verb.OneLine(verb.OrEmpty(t.Reason), 0))
 			continue
 		}
-		fmt.Fprintf(out, "  queue: %s (%s)\n", oneLine(orEmpty(t.Queue), 0), statusOfTested(t))
+		fmt.Fprintf(out, "  queue: %s (%s)\n", verb.OneLine(verb.OrEmpty(t.Queue), 0), statusOfTested(t))
 		fmt.Fprintf(out, "  goes to: %s\n", wayOf(t))
 		for _, host := range t.Hosts {
-			fmt.Fprintf(out, "  host: %s\n", oneLine(host, 0))
+			fmt.Fprintf(out, "  host: %s\n", verb.OneLine(host, 0))
 		}
 		if t.HostsError != nil {
-			fmt.Fprintf(out, "  hosts are not known: %s\n", oneLine(*t.HostsError, 0))
+			fmt.Fprintf(out, "  hosts are not known: %s\n", verb.OneLine(*t.HostsError, 0))
 		}
 	}
 	return nil
@@ -137,8 +138,8 @@ func statusOfTested(t testedAddress) string {
 
 // wayOf says in words where a queue leads.
 func wayOf(t testedAddress) string {
-	connector, hop := oneLine(orEmpty(t.Connector), 0), oneLine(orEmpty(t.NextHop), 0)
-	switch orEmpty(t.DeliveryType) {
+	connector, hop := verb.OneLine(verb.OrEmpty(t.Connector), 0), verb.OneLine(verb.OrEmpty(t.NextHop), 0)
+	switch verb.OrEmpty(t.DeliveryType) {
 	case "DNS":
 		return fmt.Sprintf("the hosts of domain %s, by send connector %s", hop, connector)
 	case "SMART_HOST":

@@ -1,4 +1,4 @@
-package cli
+package verb
 
 import (
 	"fmt"
@@ -8,16 +8,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// unknownSubcommand refuses a word behind a group of verbs that is none of them: by itself it would print the help of the group and
+// UnknownSubcommand refuses a word behind a group of verbs that is none of them: by itself it would print the help of the group and
 // succeed.
-func unknownSubcommand(root *cobra.Command, args []string) (*cobra.Command, error) {
+func UnknownSubcommand(root *cobra.Command, args []string) (*cobra.Command, error) {
 	group, rest, err := root.Find(args)
 	if err != nil || group.Runnable() || !group.HasParent() || group.ParseFlags(rest) != nil || group.Flags().NArg() == 0 {
 		return nil, nil //nolint:nilerr // what is wrong here is reported when it is run
 	}
 	word := group.Flags().Arg(0)
 	if like := group.SuggestionsFor(word); len(like) > 0 {
-		return group, usagef("%s has no command %q; did you mean %q?", group.CommandPath(), word, like[0])
+		return group, Usagef("%s has no command %q; did you mean %q?", group.CommandPath(), word, like[0])
 	}
 	var names []string
 	for _, sub := range group.Commands() {
@@ -25,7 +25,7 @@ func unknownSubcommand(root *cobra.Command, args []string) (*cobra.Command, erro
 			names = append(names, sub.Name())
 		}
 	}
-	return group, usagef("%s has no command %q; it has %s", group.CommandPath(), word, strings.Join(names, ", "))
+	return group, Usagef("%s has no command %q; it has %s", group.CommandPath(), word, strings.Join(names, ", "))
 }
 
 // How cobra says which flags go together, and which do not.
@@ -71,8 +71,8 @@ var (
 	durationForm = "write a number with ms, s, m or h behind it, such as 90s, 1h30m or, for a day, 24h"
 )
 
-// explainFlag says of a flag that is not understood how it is written.
-func explainFlag(_ *cobra.Command, err error) error {
+// ExplainFlag says of a flag that is not understood how it is written.
+func ExplainFlag(_ *cobra.Command, err error) error {
 	if m := unitless.FindStringSubmatch(err.Error()); m != nil {
 		return fmt.Errorf("--%[2]s %[1]s has no unit: write %[1]ss for seconds, or %[1]sms, %[1]sm, %[1]sh", m[1], m[2])
 	}

@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"encoding/json"
@@ -13,12 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/measure/demo"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // errDemoFailed ends the program with exit code 1; the verdict has been printed by then.
 var errDemoFailed = errors.New("the demo found messages lost, duplicated, out of order or changed, or something left behind")
 
-func newDemoCommand(a *app) *cobra.Command {
+func NewDemo(a *verb.App) *cobra.Command {
 	var config demo.Config
 	var html string
 	var servers int
@@ -46,20 +47,20 @@ With --json the last line of standard output is one object. The exit code is 1 w
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if servers != 1 {
-				return a.demoServers(cmd, demo.ServersConfig{Config: config, Servers: servers}, html)
+				return demoServers(a, cmd, demo.ServersConfig{Config: config, Servers: servers}, html)
 			}
 			if err := config.Validate(); err != nil {
-				return asUsage(err)
+				return verb.AsUsage(err)
 			}
 			ctx := cmd.Context()
-			conn, err := a.connect(ctx)
+			conn, err := a.Connect(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
-			config.Observer = demo.NewLines(a.stderr)
-			if isTerminal(a.stderr) {
-				config.Observer = demo.NewTerminal(a.stderr)
+			defer verb.CloseConnection(ctx, conn)
+			config.Observer = demo.NewLines(a.Stderr)
+			if verb.IsTerminal(a.Stderr) {
+				config.Observer = demo.NewTerminal(a.Stderr)
 			}
 			result, err := demo.Run(ctx, conn, config)
 			switch {
@@ -68,10 +69,10 @@ With --json the last line of standard output is one object. The exit code is 1 w
 			case err != nil:
 				return fmt.Errorf("demo: %w", err)
 			}
-			if result.HTML, err = writeDemoPage(html, func(out io.Writer) error { return demo.WritePage(out, result) }); err != nil {
+			if result.HTML, err = WriteDemoPage(html, func(out io.Writer) error { return demo.WritePage(out, result) }); err != nil {
 				return err
 			}
-			return a.reportDemo(result, config)
+			return ReportDemo(a, result, config)
 		},
 	}
 	flags := cmd.Flags()
@@ -87,19 +88,19 @@ With --json the last line of standard output is one object. The exit code is 1 w
 	return cmd
 }
 
-// reportDemo prints the table for people or the object for programs.
-func (a *app) reportDemo(result demo.Result, config demo.Config) error {
+// ReportDemo prints the table for people or the object for programs.
+func ReportDemo(a *verb.App, result demo.Result, config demo.Config) error {
 	if result.HTML != "" {
-		fmt.Fprintf(a.stderr, "The result page is %s\n", result.HTML)
+		fmt.Fprintf(a.Stderr, "The result page is %s\n", result.HTML)
 	}
 	if config.Keep {
-		fmt.Fprintf(a.stderr, "The database %s is still there.\n", config.Database)
+		fmt.Fprintf(a.Stderr, "The database %s is still there.\n", config.Database)
 	}
 	write := demo.WriteTable
-	if a.json {
+	if a.JSON {
 		write = func(out io.Writer, result demo.Result) error { return json.NewEncoder(out).Encode(result) }
 	}
-	if err := write(a.stdout, result); err != nil {
+	if err := write(a.Stdout, result); err != nil {
 		return err
 	}
 	if !result.Passed {
@@ -108,8 +109,8 @@ func (a *app) reportDemo(result demo.Result, config demo.Config) error {
 	return nil
 }
 
-// writeDemoPage writes the result page and returns its full path, or "" when none is wanted.
-func writeDemoPage(path string, write func(io.Writer) error) (string, error) {
+// WriteDemoPage writes the result page and returns its full path, or "" when none is wanted.
+func WriteDemoPage(path string, write func(io.Writer) error) (string, error) {
 	if path == "" {
 		return "", nil
 	}

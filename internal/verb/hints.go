@@ -1,6 +1,8 @@
-package cli
+package verb
 
-import "regexp"
+import (
+	"regexp"
+)
 
 // A remedy in SQL has a form on the command line where there is a verb for it.
 type remedy struct {
@@ -49,8 +51,8 @@ var remedies = []remedy{
 	{regexp.MustCompile(`[Dd]rop it with parley\.drop_peer`), "drop it with parley peers drop"},
 }
 
-// inVerbs gives a hint of the database as somebody on the command line follows it.
-func inVerbs(hint string) string {
+// InVerbs gives a hint of the database as somebody on the command line follows it.
+func InVerbs(hint string) string {
 	for _, r := range remedies {
 		hint = r.sql.ReplaceAllString(hint, r.verb)
 	}

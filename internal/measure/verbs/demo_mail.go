@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"encoding/json"
@@ -10,12 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/measure/demo"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // errMailDemoFailed ends the program with exit code 1; the verdict has been printed by then.
 var errMailDemoFailed = errors.New("the demo found letters lost, doubled or changed, or something left behind")
 
-func newDemoMailCommand(a *app) *cobra.Command {
+func newDemoMailCommand(a *verb.App) *cobra.Command {
 	var config demo.MailConfig
 	var html string
 	cmd := &cobra.Command{
@@ -36,22 +37,22 @@ With --json the last line of standard output is one object. The exit code is 1 w
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Validate(); err != nil {
-				return asUsage(err)
+				return verb.AsUsage(err)
 			}
 			ctx := cmd.Context()
 			var err error
-			if config.DSN, err = a.resolveDSN(ctx); err != nil {
+			if config.DSN, err = a.ResolveDSN(ctx); err != nil {
 				return err
 			}
-			conn, err := a.connect(ctx)
+			conn, err := a.Connect(ctx)
 			if err != nil {
 				return err
 			}
-			defer closeConnection(ctx, conn)
-			config.Logger = a.notices()
-			config.Observer = demo.NewMailLines(a.stderr)
-			if isTerminal(a.stderr) {
-				config.Observer = demo.NewMailTerminal(a.stderr)
+			defer verb.CloseConnection(ctx, conn)
+			config.Logger = a.Notices()
+			config.Observer = demo.NewMailLines(a.Stderr)
+			if verb.IsTerminal(a.Stderr) {
+				config.Observer = demo.NewMailTerminal(a.Stderr)
 			}
 			result, err := demo.RunMail(ctx, conn, config)
 			switch {
@@ -60,10 +61,10 @@ With --json the last line of standard output is one object. The exit code is 1 w
 			case err != nil:
 				return fmt.Errorf("demo: %w", err)
 			}
-			if result.HTML, err = writeDemoPage(html, func(out io.Writer) error { return demo.WriteMailPage(out, result) }); err != nil {
+			if result.HTML, err = WriteDemoPage(html, func(out io.Writer) error { return demo.WriteMailPage(out, result) }); err != nil {
 				return err
 			}
-			return a.reportMailDemo(result)
+			return reportMailDemo(a, result)
 		},
 	}
 	flags := cmd.Flags()
@@ -76,15 +77,15 @@ With --json the last line of standard output is one object. The exit code is 1 w
 }
 
 // reportMailDemo prints the table for people or the object for programs.
-func (a *app) reportMailDemo(result demo.MailResult) error {
+func reportMailDemo(a *verb.App, result demo.MailResult) error {
 	if result.HTML != "" {
-		fmt.Fprintf(a.stderr, "The result page is %s\n", result.HTML)
+		fmt.Fprintf(a.Stderr, "The result page is %s\n", result.HTML)
 	}
 	write := demo.WriteMailTable
-	if a.json {
+	if a.JSON {
 		write = func(out io.Writer, result demo.MailResult) error { return json.NewEncoder(out).Encode(result) }
 	}
-	if err := write(a.stdout, result); err != nil {
+	if err := write(a.Stdout, result); err != nil {
 		return err
 	}
 	if !result.Passed {

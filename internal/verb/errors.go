@@ -1,4 +1,4 @@
-package cli
+package verb
 
 import (
 	"errors"
@@ -13,16 +13,16 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// usagef is for verbs: the command line asks for something that cannot be.
-func usagef(format string, args ...any) error {
+// Usagef is for verbs: the command line asks for something that cannot be.
+func Usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
-// asUsage says that of an error.
-func asUsage(err error) error { return usageError{err} }
+// AsUsage says that of an error.
+func AsUsage(err error) error { return usageError{err} }
 
-// exitUsage is the exit code of a command line that is not understood.
-const exitUsage = 2
+// ExitUsage is the exit code of a command line that is not understood.
+const ExitUsage = 2
 
 // exitError gives a verb an exit code of its own. An error inside it is reported like any other.
 type exitError struct {
@@ -32,8 +32,8 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// exitWith gives an error, which may be nil, an exit code.
-func exitWith(err error, code int) error { return exitError{err, code} }
+// ExitWith gives an error, which may be nil, an exit code.
+func ExitWith(err error, code int) error { return exitError{err, code} }
 
 // hintedError is an error with advice, which is shown like a hint of PostgreSQL.
 type hintedError struct {
@@ -43,11 +43,11 @@ type hintedError struct {
 
 func (e hintedError) Unwrap() error { return e.error }
 
-// withHint gives an error advice.
-func withHint(err error, hint string) error { return hintedError{err, hint} }
+// WithHint gives an error advice.
+func WithHint(err error, hint string) error { return hintedError{err, hint} }
 
-// report prints what went wrong in a command, with what PostgreSQL adds to it, and returns the exit code.
-func (a *app) report(cmd *cobra.Command, err error) int {
+// Report prints what went wrong in a command, with what PostgreSQL adds to it, and returns the exit code.
+func (a *App) Report(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0
 	}
@@ -55,7 +55,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	if hasCode && exit.error == nil {
 		return exit.code
 	}
-	fmt.Fprintf(a.stderr, "parley: %s\n", inWords(err))
+	fmt.Fprintf(a.Stderr, "parley: %s\n", inWords(err))
 	if _, explained := errors.AsType[*connectionError](err); explained {
 		if hasCode {
 			return exit.code
@@ -64,26 +64,26 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	}
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if pgErr.Detail != "" {
-			fmt.Fprintf(a.stderr, "DETAIL: %s\n", pgErr.Detail)
+			fmt.Fprintf(a.Stderr, "DETAIL: %s\n", pgErr.Detail)
 		}
 		if pgErr.Hint != "" {
-			fmt.Fprintf(a.stderr, "HINT: %s\n", inVerbs(pgErr.Hint))
+			fmt.Fprintf(a.Stderr, "HINT: %s\n", InVerbs(pgErr.Hint))
 		}
 	}
 	if hinted, ok := errors.AsType[hintedError](err); ok {
-		fmt.Fprintf(a.stderr, "HINT: %s\n", hinted.hint)
+		fmt.Fprintf(a.Stderr, "HINT: %s\n", hinted.hint)
 	}
 	if hasCode {
 		return exit.code
 	}
 	var usage usageError
-	if errors.As(err, &usage) || !a.verbReached {
+	if errors.As(err, &usage) || !a.VerbReached {
 		what := "its arguments and flags"
 		if cmd.HasSubCommands() {
 			what = "the commands and flags"
 		}
-		fmt.Fprintf(a.stderr, "Run '%s --help' for %s.\n", cmd.CommandPath(), what)
-		return exitUsage
+		fmt.Fprintf(a.Stderr, "Run '%s --help' for %s.\n", cmd.CommandPath(), what)
+		return ExitUsage
 	}
 	return 1
 }

@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"fmt"
@@ -7,10 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // completeMailQueues lists the queues of mail.
-const completeMailQueues completer = `
+const completeMailQueues verb.Completer = `
 	select q.queue || chr(9) || q.status || ' ' || q.messages
 	from parley_mail.queues as q
 	order by q.messages desc
@@ -28,7 +29,7 @@ type mailFilterFlags struct {
 	attempts  int
 }
 
-func (f *mailFilterFlags) add(a *app, cmd *cobra.Command) {
+func (f *mailFilterFlags) add(a *verb.App, cmd *cobra.Command) {
 	f.cmd = cmd
 	flags := cmd.Flags()
 	f.texts = map[string]*string{}
@@ -51,7 +52,7 @@ func (f *mailFilterFlags) add(a *app, cmd *cobra.Command) {
 	flags.StringVar(&f.larger, "larger-than", "", "messages of more bytes, or of more than '5 MB'")
 	flags.StringArrayVar(&f.where, "where", nil, "messages by "+mailWhereUsage)
 	flags.IntVar(&f.attempts, "attempts", 0, "messages that were tried so often at least")
-	a.completeFlag(cmd, "queue", completeMailQueues)
+	a.CompleteFlag(cmd, "queue", completeMailQueues)
 }
 
 // filter writes the flags that were given as the database takes them.

@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"context"
@@ -13,23 +13,24 @@ import (
 
 	"github.com/parley-broker/parley"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
-func newMailCommand(a *app) *cobra.Command {
+func New(a *verb.App, serve *cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mail",
 		Short: "Send and take in mail: configure it, run it, submit messages, operate its queues",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newMailServeCommand(a), newMailApplyCommand(a), newMailSendCommand(a), newMailQueuesCommand(a), newMailMessagesCommand(a),
+	cmd.AddCommand(serve, newMailApplyCommand(a), newMailSendCommand(a), newMailQueuesCommand(a), newMailMessagesCommand(a),
 		newMailSuspendCommand(a), newMailResumeCommand(a), newMailRetryCommand(a), newMailResubmitCommand(a), newMailRemoveCommand(a),
 		newMailChangeCommand(a), newMailHoldCommand(a), newMailReleaseCommand(a), newMailExportCommand(a), newMailReadCommand(a),
 		newMailTrackCommand(a), newMailTestAddressCommand(a), newMailKeyCommand(a), newMailWithdrawCommand(a))
 	return cmd
 }
 
-func newMailApplyCommand(a *app) *cobra.Command {
+func newMailApplyCommand(a *verb.App) *cobra.Command {
 	var dryRun, prune bool
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
@@ -50,12 +51,12 @@ The kinds and settings are in the view parley_mail.setting_definitions.`,
 			if !json.Valid(written) {
 				return fmt.Errorf("%s is no JSON: give {\"kind\": {\"name\": {\"setting\": value}}}", args[0])
 			}
-			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]mailstore.Change, error) {
+			return verb.ShowAll(a, cmd, func(ctx context.Context, db parley.DB) ([]mailstore.Change, error) {
 				return mailstore.Apply(ctx, db, written, dryRun, prune)
 			}, func(out io.Writer, changes []mailstore.Change) error {
 				for _, change := range changes {
 					if change.Warning != "" {
-						fmt.Fprintf(a.stderr, "parley: warning: %s %q: %s\n", change.Kind, change.Name, change.Warning)
+						fmt.Fprintf(a.Stderr, "parley: warning: %s %q: %s\n", change.Kind, change.Name, change.Warning)
 					}
 				}
 				return writeMailChanges(out, changes)
@@ -67,9 +68,9 @@ The kinds and settings are in the view parley_mail.setting_definitions.`,
 	return cmd
 }
 
-func readFileOrInput(a *app, name string) ([]byte, error) {
+func readFileOrInput(a *verb.App, name string) ([]byte, error) {
 	if name == "-" {
-		written, err := io.ReadAll(a.stdin)
+		written, err := io.ReadAll(a.Stdin)
 		if err != nil {
 			return nil, fmt.Errorf("read standard input: %w", err)
 		}
@@ -87,10 +88,10 @@ func writeMailChanges(out io.Writer, changes []mailstore.Change) error {
 		_, err := fmt.Fprintln(out, "nothing changes")
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "ACTION\tKIND\tNAME\tSETTINGS")
 	for _, change := range changes {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", change.Action, change.Kind, oneLine(change.Name, 0), oneLine(string(change.Settings), 0))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", change.Action, change.Kind, verb.OneLine(change.Name, 0), verb.OneLine(string(change.Settings), 0))
 	}
 	return table.Flush()
 }
@@ -100,7 +101,7 @@ type sentMail struct {
 	MessageID int64 `json:"message_id"`
 }
 
-func newMailSendCommand(a *app) *cobra.Command {
+func newMailSendCommand(a *verb.App) *cobra.Command {
 	var message mailstore.Submission
 	var raw string
 	var isEmpty bool
@@ -117,13 +118,13 @@ message with its header comes from a file, or from standard input for -. An empt
 				return err
 			}
 			ctx := cmd.Context()
-			return a.withConnection(ctx, func(conn *pgx.Conn) error {
+			return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 				id, err := mailstore.Submit(ctx, conn, message)
 				if err != nil {
 					return err
 				}
-				if a.json {
-					return encodeJSON(cmd.OutOrStdout(), sentMail{MessageID: id})
+				if a.JSON {
+					return verb.EncodeJSON(cmd.OutOrStdout(), sentMail{MessageID: id})
 				}
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
 				return err
@@ -140,14 +141,14 @@ message with its header comes from a file, or from standard input for -. An empt
 	return cmd
 }
 
-func readMailBody(a *app, message *mailstore.Submission, raw string, isEmpty bool, args []string) error {
+func readMailBody(a *verb.App, message *mailstore.Submission, raw string, isEmpty bool, args []string) error {
 	switch {
 	case message.Sender == "" || len(message.Recipients) == 0:
-		return usagef("give --from and --to")
+		return verb.Usagef("give --from and --to")
 	case raw != "" && (len(args) > 0 || message.Subject != ""):
-		return usagef("--raw is a whole message: give no text and no --subject")
+		return verb.Usagef("--raw is a whole message: give no text and no --subject")
 	case isEmpty && (raw != "" || len(args) > 0):
-		return usagef("--empty is a message without a text: give no text and no --raw")
+		return verb.Usagef("--empty is a message without a text: give no text and no --raw")
 	case isEmpty:
 		return nil
 	case len(args) == 1:
@@ -176,7 +177,7 @@ func readMailBody(a *app, message *mailstore.Submission, raw string, isEmpty boo
 // requireText refuses what is more likely a mistake, such as a variable that is not set or a file that could not be read.
 func requireText(text string) error {
 	if text == "" {
-		return usagef("the text is empty: give one, or --empty to send the message without")
+		return verb.Usagef("the text is empty: give one, or --empty to send the message without")
 	}
 	return nil
 }

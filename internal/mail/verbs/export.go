@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // exportedAtOnce bounds the messages in memory.
@@ -30,7 +31,7 @@ type exportedMail struct {
 	Bytes     int    `json:"bytes"`
 }
 
-func newMailExportCommand(a *app) *cobra.Command {
+func newMailExportCommand(a *verb.App) *cobra.Command {
 	var filter mailFilterFlags
 	to := exportFolder{}
 	var all bool
@@ -48,22 +49,22 @@ right READ_CONTENT, and each message stands in the audit.`,
 				return err
 			}
 			if len(chosen) == 0 != all {
-				return usagef("choose messages by --message, --queue or another flag, or all by --all")
+				return verb.Usagef("choose messages by --message, --queue or another flag, or all by --all")
 			}
 			ctx := cmd.Context()
-			return a.withConnection(ctx, func(conn *pgx.Conn) error {
-				written, leftOut, err := a.exportEach(ctx, conn, cmd.OutOrStdout(), eachNamed(chosen, filter.messages), to)
+			return a.WithConnection(ctx, func(conn *pgx.Conn) error {
+				written, leftOut, err := exportEach(a, ctx, conn, cmd.OutOrStdout(), eachNamed(chosen, filter.messages), to)
 				if err != nil {
 					return err
 				}
-				if a.json {
-					err = encodeJSON(cmd.OutOrStdout(), written)
+				if a.JSON {
+					err = verb.EncodeJSON(cmd.OutOrStdout(), written)
 				}
-				if len(written)+leftOut == 0 && !a.json {
-					fmt.Fprintln(a.stderr, "nothing is suspended of what was chosen: parley mail suspend holds messages")
+				if len(written)+leftOut == 0 && !a.JSON {
+					fmt.Fprintln(a.Stderr, "nothing is suspended of what was chosen: parley mail suspend holds messages")
 				}
 				if leftOut > 0 && err == nil {
-					err = fmt.Errorf("%s left out", counted(leftOut, "message"))
+					err = fmt.Errorf("%s left out", verb.Counted(leftOut, "message"))
 				}
 				return err
 			})
@@ -98,18 +99,18 @@ func eachNamed(filter mailstore.Filter, messages []int64) []mailstore.Filter {
 
 // exportEach writes what each of the filters chooses. Where there are several, messages that are not there or not suspended are left out:
 // it says why, and gives how many.
-func (a *app) exportEach(
+func exportEach(a *verb.App,
 	ctx context.Context, conn *pgx.Conn, out io.Writer, filters []mailstore.Filter, to exportFolder,
 ) (written []exportedMail, leftOut int, err error) {
 	written = []exportedMail{}
 	for _, filter := range filters {
-		more, err := a.writeExported(ctx, conn, out, filter, to)
+		more, err := exportMessages(a, ctx, conn, out, filter, to)
 		refused, is := errors.AsType[*pgconn.PgError](err)
 		switch {
 		case err == nil:
 			written = append(written, more...)
 		case is && len(filters) > 1 && (refused.Code == mailstore.CodeAbsent || refused.Code == mailstore.CodeNotSuspended):
-			fmt.Fprintf(a.stderr, "left out: %s. %s %s\n", refused.Message, refused.Detail, inVerbs(refused.Hint))
+			fmt.Fprintf(a.Stderr, "left out: %s. %s %s\n", refused.Message, refused.Detail, verb.InVerbs(refused.Hint))
 			leftOut++
 		default:
 			return nil, 0, err
@@ -118,8 +119,8 @@ func (a *app) exportEach(
 	return written, leftOut, nil
 }
 
-// writeExported writes messages into files, and gives what it has written.
-func (a *app) writeExported(
+// exportMessages writes messages into files, and gives what it has written.
+func exportMessages(a *verb.App,
 	ctx context.Context, conn *pgx.Conn, out io.Writer, filter mailstore.Filter, to exportFolder,
 ) ([]exportedMail, error) {
 	written := []exportedMail{}
@@ -131,11 +132,11 @@ func (a *app) writeExported(
 		for _, m := range batch {
 			file := filepath.Join(to.path, filepath.Base(m.FileName))
 			if err := to.write(file, m.Content); err != nil {
-				return nil, fmt.Errorf("%w (%s written before)", err, counted(len(written), "file"))
+				return nil, fmt.Errorf("%w (%s written before)", err, verb.Counted(len(written), "file"))
 			}
 			after = m.Bookmark
 			written = append(written, exportedMail{m.MessageID, m.Queue, file, len(m.Content)})
-			if !a.json {
+			if !a.JSON {
 				fmt.Fprintln(out, file)
 			}
 		}
@@ -171,7 +172,7 @@ func (f exportFolder) write(name string, content []byte) error {
 	return nil
 }
 
-func newMailReadCommand(a *app) *cobra.Command {
+func newMailReadCommand(a *verb.App) *cobra.Command {
 	var body bool
 	var bytes int
 	cmd := &cobra.Command{
@@ -185,17 +186,17 @@ in the audit that you read it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil {
-				return usagef("%q is no number of a message: parley mail messages lists them", args[0])
+				return verb.Usagef("%q is no number of a message: parley mail messages lists them", args[0])
 			}
 			if bytes < 1 {
-				return usagef("--bytes %d: give a positive number", bytes)
+				return verb.Usagef("--bytes %d: give a positive number", bytes)
 			}
 			part := "HEADER"
 			if body {
 				part = "ALL"
 			}
 			ctx := cmd.Context()
-			return a.withConnection(ctx, func(conn *pgx.Conn) error {
+			return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 				content, err := mailstore.ReadMessage(ctx, conn, id, part, bytes)
 				if err != nil {
 					return fmt.Errorf("read the message: %w", err)

@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/measure/bench"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 func newLatencyCommand(a *measuring) *cobra.Command {
@@ -59,24 +60,24 @@ func (a *measuring) runLatency(cmd *cobra.Command, config bench.LatencyConfig) e
 	// A mistake in the command line is reported before a server is started.
 	err := config.Check()
 	if err != nil {
-		return asUsage(err)
+		return verb.AsUsage(err)
 	}
-	config.DSN, err = a.resolveDSN(cmd.Context())
+	config.DSN, err = a.ResolveDSN(cmd.Context())
 	if err != nil {
 		return err
 	}
-	progress := newProgressLine(a.stderr)
-	config.Progress = progress.show
+	progress := verb.NewProgressLine(a.Stderr)
+	config.Progress = progress.Show
 	report, err := bench.MeasureLatency(cmd.Context(), config)
-	progress.clear()
+	progress.Clear()
 	if err != nil {
 		return err
 	}
 	if len(config.Systems) == 0 {
 		a.suggestPeers(report.Scenario)
 	}
-	if a.json {
-		return encodeJSON(cmd.OutOrStdout(), report)
+	if a.JSON {
+		return verb.EncodeJSON(cmd.OutOrStdout(), report)
 	}
 	return writeLatency(cmd.OutOrStdout(), report, a.peers)
 }

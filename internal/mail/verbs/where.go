@@ -1,9 +1,10 @@
-package cli
+package verbs
 
 import (
 	"strings"
 
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // mailComparisons are the signs of --where, as the database names what they mean. Longer ones come before those that they contain.
@@ -18,7 +19,7 @@ func addMailConditions(filter mailstore.Filter, conditions []string) error {
 	for _, condition := range conditions {
 		at := strings.IndexAny(condition, "!=~><")
 		if at < 1 {
-			return usagef("--where %q: write a property, a comparison and a value, such as size>100000", condition)
+			return verb.Usagef("--where %q: write a property, a comparison and a value, such as size>100000", condition)
 		}
 		property, rest := strings.TrimSpace(condition[:at]), condition[at:]
 		for _, comparison := range mailComparisons {
@@ -28,21 +29,21 @@ func addMailConditions(filter mailstore.Filter, conditions []string) error {
 			}
 			wanted, isNew := filter[property].(map[string]any)
 			if filter[property] != nil && !isNew {
-				return usagef("--where %q: there is another flag for %s, which was given", condition, property)
+				return verb.Usagef("--where %q: there is another flag for %s, which was given", condition, property)
 			}
 			if wanted == nil {
 				wanted = map[string]any{}
 				filter[property] = wanted
 			}
 			if _, isTwice := wanted[comparison.name]; isTwice {
-				return usagef("--where %q: %s is compared so already", condition, property)
+				return verb.Usagef("--where %q: %s is compared so already", condition, property)
 			}
 			wanted[comparison.name] = strings.TrimSpace(value)
 			rest = ""
 			break
 		}
 		if rest != "" {
-			return usagef("--where %q: comparisons are = != ~ > and <", condition)
+			return verb.Usagef("--where %q: comparisons are = != ~ > and <", condition)
 		}
 	}
 	return nil

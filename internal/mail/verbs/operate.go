@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // mailOperation is what is done to messages that flags choose, in steps that are a transaction each.
@@ -34,7 +35,7 @@ type changedMail struct {
 	DryRun   bool `json:"dry_run"`
 }
 
-func (o *mailOperation) add(a *app, cmd *cobra.Command) {
+func (o *mailOperation) add(a *verb.App, cmd *cobra.Command) {
 	o.filter.add(a, cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&o.all, "all", false, "all messages that this can be done to")
@@ -44,37 +45,37 @@ func (o *mailOperation) add(a *app, cmd *cobra.Command) {
 }
 
 // operate does it until nothing is left to do.
-func (o *mailOperation) operate(a *app, cmd *cobra.Command) error {
+func (o *mailOperation) operate(a *verb.App, cmd *cobra.Command) error {
 	filter, err := o.filter.filter()
 	if err != nil {
 		return err
 	}
 	switch {
 	case o.step < 1 || o.limit < 0:
-		return usagef("--step is positive, --limit is not negative")
+		return verb.Usagef("--step is positive, --limit is not negative")
 	case len(filter) == 0 && !o.all:
-		return usagef("choose messages by --queue, --message or another flag, or all by --all")
+		return verb.Usagef("choose messages by --queue, --message or another flag, or all by --all")
 	case len(filter) > 0 && o.all:
-		return usagef("--all goes with no other choice")
+		return verb.Usagef("--all goes with no other choice")
 	}
 	ctx := cmd.Context()
-	return a.withConnection(ctx, func(conn *pgx.Conn) error {
+	return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 		changed, err := o.repeat(ctx, a, conn, filter)
 		if refused, is := errors.AsType[*pgconn.PgError](err); is && changed.Messages > 0 && refused.Code == mailstore.CodeAbsent {
 			// Nothing more of it can be.
 			err = nil
 		}
-		if err == nil && changed.Messages == 0 && orZero(changed.Queues) == 0 && filter["messages"] != nil {
+		if err == nil && changed.Messages == 0 && verb.OrZero(changed.Queues) == 0 && filter["messages"] != nil {
 			err = mailstore.RequireChangeable(ctx, conn, o.name, filter)
 		}
 		if err != nil {
 			if changed.Messages > 0 {
-				fmt.Fprintf(a.stderr, "%s before it failed; do it again for the rest\n", o.report(changed))
+				fmt.Fprintf(a.Stderr, "%s before it failed; do it again for the rest\n", o.report(changed))
 			}
 			return fmt.Errorf("%s messages: %w", o.name, err)
 		}
-		if a.json {
-			return encodeJSON(cmd.OutOrStdout(), changed)
+		if a.JSON {
+			return verb.EncodeJSON(cmd.OutOrStdout(), changed)
 		}
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), o.report(changed))
 		return err
@@ -82,10 +83,10 @@ func (o *mailOperation) operate(a *app, cmd *cobra.Command) error {
 }
 
 // repeat does it step by step, and gives what is done also where it fails.
-func (o *mailOperation) repeat(ctx context.Context, a *app, conn *pgx.Conn, filter mailstore.Filter) (changedMail, error) {
+func (o *mailOperation) repeat(ctx context.Context, a *verb.App, conn *pgx.Conn, filter mailstore.Filter) (changedMail, error) {
 	changed := changedMail{DryRun: o.dryRun}
-	progress := newProgressLine(a.stderr)
-	defer progress.clear()
+	progress := verb.NewProgressLine(a.Stderr)
+	defer progress.Clear()
 	if o.queues != nil {
 		n, err := o.queues(ctx, conn, filter, o.dryRun)
 		if err != nil {
@@ -107,15 +108,15 @@ func (o *mailOperation) repeat(ctx context.Context, a *app, conn *pgx.Conn, filt
 			return changed, nil
 		}
 		if steps > 0 {
-			progress.show(o.report(changed))
+			progress.Show(o.report(changed))
 		}
 	}
 }
 
 func (o *mailOperation) report(changed changedMail) string {
-	what := counted(changed.Messages, "message")
+	what := verb.Counted(changed.Messages, "message")
 	if changed.Queues != nil {
-		what = counted(*changed.Queues, "queue") + " and " + what
+		what = verb.Counted(*changed.Queues, "queue") + " and " + what
 	}
 	if changed.DryRun {
 		return fmt.Sprintf("%s would be %s", what, o.done)
@@ -131,7 +132,7 @@ type changedMailQueue struct {
 
 // newMailQueueOrMessagesCommand is a verb for a queue that is named, or for messages that flags choose.
 func newMailQueueOrMessagesCommand(
-	a *app, o *mailOperation, short, long, example, reached, notReached string, reason *string,
+	a *verb.App, o *mailOperation, short, long, example, reached, notReached string, reason *string,
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     o.name + " {QUEUE | --all | --queue QUEUE ...}",
@@ -146,7 +147,7 @@ func newMailQueueOrMessagesCommand(
 			if chosen, err := o.filter.filter(); err != nil {
 				return err
 			} else if len(chosen) > 0 || o.all {
-				return usagef("name a queue, or choose messages by flags")
+				return verb.Usagef("name a queue, or choose messages by flags")
 			}
 			if o.queues != nil && strings.Contains(args[0], "*") {
 				if err := cmd.Flags().Set("queue", args[0]); err != nil {
@@ -155,10 +156,10 @@ func newMailQueueOrMessagesCommand(
 				return o.operate(a, cmd)
 			}
 			if o.dryRun {
-				return usagef("name a queue, or choose messages by flags")
+				return verb.Usagef("name a queue, or choose messages by flags")
 			}
 			ctx := cmd.Context()
-			return a.withConnection(ctx, func(conn *pgx.Conn) error {
+			return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 				text := ""
 				if reason != nil {
 					text = *reason
@@ -167,8 +168,8 @@ func newMailQueueOrMessagesCommand(
 				if err != nil {
 					return fmt.Errorf("%s the queue: %w", o.name, err)
 				}
-				if a.json {
-					return encodeJSON(cmd.OutOrStdout(), changedMailQueue{args[0], isDone})
+				if a.JSON {
+					return verb.EncodeJSON(cmd.OutOrStdout(), changedMailQueue{args[0], isDone})
 				}
 				if !isDone {
 					reached = notReached
@@ -182,11 +183,11 @@ func newMailQueueOrMessagesCommand(
 	if reason != nil {
 		cmd.Flags().StringVar(reason, "reason", "", "why, for those who see it suspended")
 	}
-	a.completeArgument(cmd, completeMailQueues, 1)
+	a.CompleteArgument(cmd, completeMailQueues, 1)
 	return cmd
 }
 
-func newMailSuspendCommand(a *app) *cobra.Command {
+func newMailSuspendCommand(a *verb.App) *cobra.Command {
 	var reason string
 	o := &mailOperation{name: "suspend", done: "suspended"}
 	o.run = func(ctx context.Context, conn *pgx.Conn, filter mailstore.Filter, step mailstore.Step) (int, error) {
@@ -200,7 +201,7 @@ attempt has failed.`,
   parley mail suspend --sender 'news@*' --dry-run`, "the queue is suspended", "the queue was suspended before", &reason)
 }
 
-func newMailResumeCommand(a *app) *cobra.Command {
+func newMailResumeCommand(a *verb.App) *cobra.Command {
 	o := &mailOperation{name: "resume", done: "resumed"}
 	o.run = func(ctx context.Context, conn *pgx.Conn, filter mailstore.Filter, step mailstore.Step) (int, error) {
 		return mailstore.ResumeMessages(ctx, conn, filter, step)
@@ -212,7 +213,7 @@ suspended and that flags choose, at the end of their queues; those that are pois
   parley mail resume --queue POISON --message 17`, "the queue goes on", "there was nothing to resume", nil)
 }
 
-func newMailRetryCommand(a *app) *cobra.Command {
+func newMailRetryCommand(a *verb.App) *cobra.Command {
 	o := &mailOperation{name: "retry", done: "tried at once"}
 	o.run = func(ctx context.Context, conn *pgx.Conn, filter mailstore.Filter, step mailstore.Step) (int, error) {
 		return mailstore.RetryMessages(ctx, conn, filter, step)
@@ -229,7 +230,7 @@ RETRY in which they wait: --all for everything after an outage. Queues and messa
   parley mail retry --recipient '*@example.com'`, "the queue is tried at once", "the queue is not in RETRY", nil)
 }
 
-func newMailResubmitCommand(a *app) *cobra.Command {
+func newMailResubmitCommand(a *verb.App) *cobra.Command {
 	o := &mailOperation{name: "resubmit", done: "categorized anew"}
 	o.run = func(ctx context.Context, conn *pgx.Conn, filter mailstore.Filter, step mailstore.Step) (int, error) {
 		return mailstore.ResubmitMessages(ctx, conn, filter, step)
@@ -248,7 +249,7 @@ Suspended ones are left alone; resume poison instead.`,
 	return cmd
 }
 
-func newMailRemoveCommand(a *app) *cobra.Command {
+func newMailRemoveCommand(a *verb.App) *cobra.Command {
 	var withReport, withoutReport bool
 	o := &mailOperation{name: "remove", done: "removed"}
 	o.run = func(ctx context.Context, conn *pgx.Conn, filter mailstore.Filter, step mailstore.Step) (int, error) {

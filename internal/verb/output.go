@@ -1,4 +1,4 @@
-package cli
+package verb
 
 import (
 	"encoding/json"
@@ -11,45 +11,45 @@ import (
 	"unicode"
 )
 
-// encodeJSON writes one document on one line, as programs read it.
-func encodeJSON(out io.Writer, document any) error {
+// EncodeJSON writes one document on one line, as programs read it.
+func EncodeJSON(out io.Writer, document any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(document)
 }
 
-// newTable aligns columns that are separated by tabs.
-func newTable(out io.Writer) *tabwriter.Writer {
+// NewTable aligns columns that are separated by tabs.
+func NewTable(out io.Writer) *tabwriter.Writer {
 	return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 }
 
-// orNone gives a cell of a table something to show.
-func orNone(text string) string {
+// OrNone gives a cell of a table something to show.
+func OrNone(text string) string {
 	if text == "" {
 		return "-"
 	}
 	return text
 }
 
-// onOff is how Service Broker's statements write a switch.
-func onOff(on bool) string {
+// OnOff is how Service Broker's statements write a switch.
+func OnOff(on bool) string {
 	if on {
 		return "ON"
 	}
 	return "OFF"
 }
 
-// moment writes a time in a table.
-func moment(at *time.Time) string {
+// Moment writes a time in a table.
+func Moment(at *time.Time) string {
 	if at == nil {
 		return "-"
 	}
 	return at.Local().Format("2006-01-02 15:04:05")
 }
 
-// oneLine makes a text fit a cell of a table: it is cut to so many characters (0: not at all), and control characters,
+// OneLine makes a text fit a cell of a table: it is cut to so many characters (0: not at all), and control characters,
 // which a terminal would obey, become blanks.
-func oneLine(text string, limit int) string {
+func OneLine(text string, limit int) string {
 	count := 0
 	for i := range text {
 		count++
@@ -66,34 +66,34 @@ func oneLine(text string, limit int) string {
 	}, text)
 }
 
-// bodyWidth is how much of a body a table shows.
-const bodyWidth = 60
+// BodyWidth is how much of a body a table shows.
+const BodyWidth = 60
 
-// orZero gives a count that may be missing.
-func orZero(n *int) int {
+// OrZero gives a count that may be missing.
+func OrZero(n *int) int {
 	if n == nil {
 		return 0
 	}
 	return *n
 }
 
-func orEmpty(text *string) string {
+func OrEmpty(text *string) string {
 	if text == nil {
 		return ""
 	}
 	return *text
 }
 
-// counted writes a number with its noun.
-func counted(n int, noun string) string {
+// Counted writes a number with its noun.
+func Counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// reportLimit reports that there may be more.
-func reportLimit(out io.Writer, shown, limit int) error {
+// ReportLimit reports that there may be more.
+func ReportLimit(out io.Writer, shown, limit int) error {
 	if limit == 0 || shown < limit {
 		return nil
 	}
@@ -101,8 +101,8 @@ func reportLimit(out io.Writer, shown, limit int) error {
 	return err
 }
 
-// isTerminal reports whether the output is a terminal.
-func isTerminal(out io.Writer) bool {
+// IsTerminal reports whether the output is a terminal.
+func IsTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
 		return false

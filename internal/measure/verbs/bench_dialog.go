@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"github.com/spf13/cobra"

@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"context"
@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
-func newMailChangeCommand(a *app) *cobra.Command {
+func newMailChangeCommand(a *verb.App) *cobra.Command {
 	var change mailstore.MessageChange
 	var expiresIn, nextIn time.Duration
 	o := &mailOperation{name: "change", done: "changed"}
@@ -28,9 +29,9 @@ func newMailChangeCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, flags := cmd.Context(), cmd.Flags()
 			if !flags.Changed("set-priority") && !flags.Changed("expires-in") && !flags.Changed("next-attempt-in") {
-				return usagef("say what is to change: --set-priority, --expires-in or --next-attempt-in")
+				return verb.Usagef("say what is to change: --set-priority, --expires-in or --next-attempt-in")
 			}
-			err := a.withConnection(ctx, func(conn *pgx.Conn) error {
+			err := a.WithConnection(ctx, func(conn *pgx.Conn) error {
 				for _, t := range []struct {
 					flag string
 					in   time.Duration
@@ -39,7 +40,7 @@ func newMailChangeCommand(a *app) *cobra.Command {
 					if !flags.Changed(t.flag) {
 						continue
 					}
-					at, err := dueIn(ctx, conn, t.in)
+					at, err := verb.DueIn(ctx, conn, t.in)
 					if err != nil {
 						return err
 					}
@@ -67,7 +68,7 @@ type heldDomain struct {
 	IsDone bool   `json:"is_done"`
 }
 
-func newMailHoldCommand(a *app) *cobra.Command {
+func newMailHoldCommand(a *verb.App) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "hold DOMAIN",
@@ -77,7 +78,7 @@ by a smart host waits in the queue of the host, and is not held.`,
 		Example: `  parley mail hold example.com --reason 'their host is moving'`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeDomain(cmd, args[0], "the domain is held", "the domain was held before",
+			return changeDomain(a, cmd, args[0], "the domain is held", "the domain was held before",
 				func(ctx context.Context, conn *pgx.Conn) (bool, error) {
 					return mailstore.HoldDomain(ctx, conn, args[0], reason)
 				})
@@ -87,14 +88,14 @@ by a smart host waits in the queue of the host, and is not held.`,
 	return cmd
 }
 
-func newMailReleaseCommand(a *app) *cobra.Command {
+func newMailReleaseCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "release DOMAIN",
 		Short:   "Have mail for a domain that is held leave again",
 		Example: `  parley mail release example.com`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeDomain(cmd, args[0], "mail for the domain leaves again", "the domain was not held",
+			return changeDomain(a, cmd, args[0], "mail for the domain leaves again", "the domain was not held",
 				func(ctx context.Context, conn *pgx.Conn) (bool, error) {
 					return mailstore.ReleaseDomain(ctx, conn, args[0])
 				})
@@ -102,17 +103,17 @@ func newMailReleaseCommand(a *app) *cobra.Command {
 	}
 }
 
-func (a *app) changeDomain(
+func changeDomain(a *verb.App,
 	cmd *cobra.Command, domain, done, notDone string, run func(context.Context, *pgx.Conn) (bool, error),
 ) error {
 	ctx := cmd.Context()
-	return a.withConnection(ctx, func(conn *pgx.Conn) error {
+	return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 		isDone, err := run(ctx, conn)
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return encodeJSON(cmd.OutOrStdout(), heldDomain{domain, isDone})
+		if a.JSON {
+			return verb.EncodeJSON(cmd.OutOrStdout(), heldDomain{domain, isDone})
 		}
 		if !isDone {
 			done = notDone

@@ -1,4 +1,4 @@
-package cli
+package verb
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ type progressLine struct {
 	isTerminal bool
 }
 
-func newProgressLine(out io.Writer) *progressLine {
+func NewProgressLine(out io.Writer) *progressLine {
 	p := &progressLine{out: out}
 	if file, ok := out.(*os.File); ok {
 		info, err := file.Stat()
@@ -24,7 +24,7 @@ func newProgressLine(out io.Writer) *progressLine {
 // clearLine goes to the start of the line and empties it.
 const clearLine = "\r\x1b[K"
 
-func (p *progressLine) show(text string) {
+func (p *progressLine) Show(text string) {
 	if p.isTerminal {
 		fmt.Fprint(p.out, clearLine+text)
 		return
@@ -32,8 +32,8 @@ func (p *progressLine) show(text string) {
 	fmt.Fprintln(p.out, text)
 }
 
-// clear leaves nothing of the line that changes.
-func (p *progressLine) clear() {
+// Clear leaves nothing of the line that changes.
+func (p *progressLine) Clear() {
 	if p.isTerminal {
 		fmt.Fprint(p.out, clearLine)
 	}

@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/mail/signing"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // signingKey is what the commands for keys print for programs; a stable format.
@@ -34,7 +35,7 @@ func (k signingKey) name() string { return k.Domain + "/" + k.Selector }
 // keyAlgorithms are the names of algorithms in the configuration.
 var keyAlgorithms = map[string]string{"rsa": "RSA-SHA256", "ed25519": "ED25519-SHA256"}
 
-func newMailKeyCommand(a *app) *cobra.Command {
+func newMailKeyCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key",
 		Short: "Make and change the keys that sign mail (DKIM)",
@@ -49,7 +50,7 @@ a week later, when nothing that it has signed is under way any more.`,
 	return cmd
 }
 
-func newMailKeyCreateCommand(a *app) *cobra.Command {
+func newMailKeyCreateCommand(a *verb.App) *cobra.Command {
 	var selector, algorithm string
 	var isDisabled bool
 	cmd := &cobra.Command{
@@ -63,7 +64,7 @@ the daemon. Two keys, RSA and Ed25519, under two selectors sign each message twi
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kept, known := keyAlgorithms[algorithm]
 			if !known {
-				return usagef("--algorithm is rsa or ed25519")
+				return verb.Usagef("--algorithm is rsa or ed25519")
 			}
 			key := signingKey{
 				Domain: strings.ToLower(args[0]), Selector: selector, Algorithm: kept, IsEnabled: !isDisabled,
@@ -76,12 +77,12 @@ the daemon. Two keys, RSA and Ed25519, under two selectors sign each message twi
 				return fmt.Errorf("make the key: %w", err)
 			}
 			key.RecordName, key.Record = key.Selector+"._domainkey."+key.Domain, record
-			return a.withConnection(cmd.Context(), func(conn *pgx.Conn) error {
+			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) error {
 				if err := createKey(cmd.Context(), conn, key, private); err != nil {
 					return err
 				}
-				if a.json {
-					return encodeJSON(cmd.OutOrStdout(), key)
+				if a.JSON {
+					return verb.EncodeJSON(cmd.OutOrStdout(), key)
 				}
 				return writeKeys(cmd.OutOrStdout(), []signingKey{key})
 			})
@@ -110,12 +111,12 @@ func createKey(ctx context.Context, db parley.DB, key signingKey, private []byte
 	return nil
 }
 
-func newMailKeyListCommand(a *app) *cobra.Command {
+func newMailKeyListCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "Show the keys and their records",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return showAll(a, cmd, readKeys, writeKeys) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return verb.ShowAll(a, cmd, readKeys, writeKeys) },
 	}
 }
 
@@ -147,7 +148,7 @@ func readKeys(ctx context.Context, db parley.DB) ([]signingKey, error) {
 	return keys, nil
 }
 
-func newMailKeyEnableCommand(a *app, verb, short string, isEnabled bool) *cobra.Command {
+func newMailKeyEnableCommand(a *verb.App, verb, short string, isEnabled bool) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " DOMAIN SELECTOR",
 		Short:   short,
@@ -155,7 +156,7 @@ func newMailKeyEnableCommand(a *app, verb, short string, isEnabled bool) *cobra.
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return a.withConnection(ctx, func(conn *pgx.Conn) error {
+			return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 				keys, err := readKeysByName(ctx, conn)
 				if err != nil {
 					return err

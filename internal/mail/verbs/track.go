@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"context"
@@ -14,9 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
-func newMailTrackCommand(a *app) *cobra.Command {
+func newMailTrackCommand(a *verb.App) *cobra.Command {
 	var filter mailstore.EventFilter
 	var since, until string
 	var asCSV bool
@@ -32,11 +33,11 @@ Times are spans such as 2h, counted back from now, or times as in RFC 3339. With
   parley mail track --since 2026-11-01T00:00:00Z --csv > november.csv`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asCSV && a.json {
-				return usagef("give --csv or --json")
+			if asCSV && a.JSON {
+				return verb.Usagef("give --csv or --json")
 			}
 			if filter.Limit < 0 {
-				return usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
+				return verb.Usagef("--limit %d: give a positive number, or 0 for all", filter.Limit)
 			}
 			if err := requireKnownEvents(filter); err != nil {
 				return err
@@ -48,7 +49,7 @@ Times are spans such as 2h, counted back from now, or times as in RFC 3339. With
 				since = "24h"
 			}
 			ctx := cmd.Context()
-			return a.withConnection(ctx, func(conn *pgx.Conn) (err error) {
+			return a.WithConnection(ctx, func(conn *pgx.Conn) (err error) {
 				if filter.Since, err = readMoment(ctx, conn, "since", since); err != nil {
 					return err
 				}
@@ -67,8 +68,8 @@ Times are spans such as 2h, counted back from now, or times as in RFC 3339. With
 				}); err != nil {
 					return fmt.Errorf("track messages: %w", err)
 				}
-				if a.json {
-					return encodeJSON(cmd.OutOrStdout(), events)
+				if a.JSON {
+					return verb.EncodeJSON(cmd.OutOrStdout(), events)
 				}
 				return writeEvents(cmd.OutOrStdout(), events, filter.Limit)
 			})
@@ -97,7 +98,7 @@ func requireKnownEvents(filter mailstore.EventFilter) error {
 		known       []string
 	}{{"event", filter.Event, mailstore.EventNames}, {"source", filter.Source, mailstore.EventSources}} {
 		if named.value != "" && !slices.Contains(named.known, strings.ToUpper(named.value)) {
-			return usagef("--%s %q: it is one of %s", named.flag, named.value, strings.Join(named.known, ", "))
+			return verb.Usagef("--%s %q: it is one of %s", named.flag, named.value, strings.Join(named.known, ", "))
 		}
 	}
 	return nil
@@ -110,9 +111,9 @@ func readMoment(ctx context.Context, conn *pgx.Conn, flag, text string) (*time.T
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if span, spanErr := time.ParseDuration(text); spanErr == nil {
-		at, err = dueIn(ctx, conn, -span)
+		at, err = verb.DueIn(ctx, conn, -span)
 	} else if err != nil {
-		return nil, usagef("--%s %q: give a span such as 2h, or a time such as 2026-11-01T00:00:00Z", flag, text)
+		return nil, verb.Usagef("--%s %q: give a span such as 2h, or a time such as 2026-11-01T00:00:00Z", flag, text)
 	}
 	return &at, err
 }
@@ -122,22 +123,22 @@ func writeEvents(out io.Writer, events []mailstore.Event, limit int) error {
 		_, err := fmt.Fprintln(out, "no event")
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "TIME\tEVENT\tSOURCE\tMESSAGE\tRECIPIENTS\tSTATUS\tSERVER\tTEXT")
 	for _, e := range events {
 		status := "-"
 		if len(e.RecipientStatus) > 0 {
 			status, _, _ = strings.Cut(e.RecipientStatus[0], " ")
 		}
-		text := orEmpty(e.SourceContext) + orEmpty(e.RelatedRecipient) + orEmpty(e.Reference)
+		text := verb.OrEmpty(e.SourceContext) + verb.OrEmpty(e.RelatedRecipient) + verb.OrEmpty(e.Reference)
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.DateTime.Local().Format("2006-01-02 15:04:05.000"), e.EventID, e.Source,
-			orNone(orEmpty(e.InternalMessageID)), mailRecipients(e.RecipientAddress, e.RecipientCount), oneLine(status, 0),
-			orNone(oneLine(orEmpty(e.ServerHostname), 0)), orNone(oneLine(text, bodyWidth)))
+			verb.OrNone(verb.OrEmpty(e.InternalMessageID)), mailRecipients(e.RecipientAddress, e.RecipientCount), verb.OneLine(status, 0),
+			verb.OrNone(verb.OneLine(verb.OrEmpty(e.ServerHostname), 0)), verb.OrNone(verb.OneLine(text, verb.BodyWidth)))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	return reportLimit(out, len(events), limit)
+	return verb.ReportLimit(out, len(events), limit)
 }
 
 func writeEventsAsCSV(out io.Writer, events func(func(mailstore.Event) error) error) error {
@@ -151,12 +152,12 @@ func writeEventsAsCSV(out io.Writer, events func(func(mailstore.Event) error) er
 			bytes = strconv.FormatInt(*e.TotalBytes, 10)
 		}
 		return writer.Write([]string{
-			e.DateTime.UTC().Format("2006-01-02T15:04:05.000Z"), orEmpty(e.ClientIP), orEmpty(e.ClientHostname), orEmpty(e.ServerIP),
-			orEmpty(e.ServerHostname), orEmpty(e.SourceContext), orEmpty(e.ConnectorID), e.Source, e.EventID, orEmpty(e.InternalMessageID),
-			orEmpty(e.MessageID), orEmpty(e.NetworkMessageID), strings.Join(e.RecipientAddress, ";"), strings.Join(e.RecipientStatus, ";"),
-			bytes, strconv.Itoa(e.RecipientCount), orEmpty(e.RelatedRecipient), orEmpty(e.Reference), orEmpty(e.MessageSubject),
-			orEmpty(e.SenderAddress), orEmpty(e.ReturnPath), orEmpty(e.MessageInfo), orEmpty(e.Directionality), orEmpty(e.OriginalClientIP),
-			orEmpty(e.OriginalServerIP), orEmpty(e.CustomData), orEmpty(e.TrafficType), orEmpty(e.LogID), orEmpty(e.SchemaVersion),
+			e.DateTime.UTC().Format("2006-01-02T15:04:05.000Z"), verb.OrEmpty(e.ClientIP), verb.OrEmpty(e.ClientHostname), verb.OrEmpty(e.ServerIP),
+			verb.OrEmpty(e.ServerHostname), verb.OrEmpty(e.SourceContext), verb.OrEmpty(e.ConnectorID), e.Source, e.EventID, verb.OrEmpty(e.InternalMessageID),
+			verb.OrEmpty(e.MessageID), verb.OrEmpty(e.NetworkMessageID), strings.Join(e.RecipientAddress, ";"), strings.Join(e.RecipientStatus, ";"),
+			bytes, strconv.Itoa(e.RecipientCount), verb.OrEmpty(e.RelatedRecipient), verb.OrEmpty(e.Reference), verb.OrEmpty(e.MessageSubject),
+			verb.OrEmpty(e.SenderAddress), verb.OrEmpty(e.ReturnPath), verb.OrEmpty(e.MessageInfo), verb.OrEmpty(e.Directionality), verb.OrEmpty(e.OriginalClientIP),
+			verb.OrEmpty(e.OriginalServerIP), verb.OrEmpty(e.CustomData), verb.OrEmpty(e.TrafficType), verb.OrEmpty(e.LogID), verb.OrEmpty(e.SchemaVersion),
 		})
 	})
 	writer.Flush()

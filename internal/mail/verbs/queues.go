@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"context"
@@ -10,9 +10,10 @@ import (
 
 	"github.com/parley-broker/parley"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
-func newMailQueuesCommand(a *app) *cobra.Command {
+func newMailQueuesCommand(a *verb.App) *cobra.Command {
 	var where []string
 	var sort string
 	cmd := &cobra.Command{
@@ -31,7 +32,7 @@ its next hop could not be reached, or SUSPENDED. Rates are messages a second ove
 			if err := addMailConditions(filter, where); err != nil {
 				return err
 			}
-			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]mailstore.Queue, error) {
+			return verb.ShowAll(a, cmd, func(ctx context.Context, db parley.DB) ([]mailstore.Queue, error) {
 				return mailstore.FindQueues(ctx, db, filter, sort)
 			}, func(out io.Writer, queues []mailstore.Queue) error {
 				if len(queues) == 0 && len(where) > 0 {
@@ -55,12 +56,12 @@ func writeMailQueues(out io.Writer, queues []mailstore.Queue) error {
 		_, err := fmt.Fprintln(out, "there are no queues")
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "QUEUE\tSTATUS\tMESSAGES\tDEFERRED\tIN/S\tOUT/S\tOLDEST\tNEXT RETRY\tLAST ERROR")
 	for _, q := range queues {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", oneLine(q.Queue, 0), q.Status, q.Messages, q.Deferred,
-			mailRate(q.IncomingRate), mailRate(q.OutgoingRate), moment(q.OldestAt), moment(q.NextRetryAt),
-			orNone(oneLine(orEmpty(q.LastError), mailErrorWidth)))
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", verb.OneLine(q.Queue, 0), q.Status, q.Messages, q.Deferred,
+			mailRate(q.IncomingRate), mailRate(q.OutgoingRate), verb.Moment(q.OldestAt), verb.Moment(q.NextRetryAt),
+			verb.OrNone(verb.OneLine(verb.OrEmpty(q.LastError), mailErrorWidth)))
 	}
 	return table.Flush()
 }
@@ -72,7 +73,7 @@ func mailRate(rate *float64) string {
 	return strconv.FormatFloat(*rate, 'f', 1, 64)
 }
 
-func newMailMessagesCommand(a *app) *cobra.Command {
+func newMailMessagesCommand(a *verb.App) *cobra.Command {
 	var filter mailFilterFlags
 	var page mailstore.Page
 	cmd := &cobra.Command{
@@ -86,16 +87,16 @@ queues is listed for each. You need the right VIEW.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if page.Top < 1 {
-				return usagef("--limit %d: give a positive number", page.Top)
+				return verb.Usagef("--limit %d: give a positive number", page.Top)
 			}
 			if page.Sort != "" && page.After != "" {
-				return usagef("--after goes on in the usual order: leave --sort out, or give a larger --limit")
+				return verb.Usagef("--after goes on in the usual order: leave --sort out, or give a larger --limit")
 			}
 			chosen, err := filter.filter()
 			if err != nil {
 				return err
 			}
-			return showAll(a, cmd, func(ctx context.Context, db parley.DB) ([]mailstore.WaitingMessage, error) {
+			return verb.ShowAll(a, cmd, func(ctx context.Context, db parley.DB) ([]mailstore.WaitingMessage, error) {
 				return mailstore.FindMessages(ctx, db, chosen, page)
 			}, func(out io.Writer, found []mailstore.WaitingMessage) error {
 				return writeMailMessages(out, found, page)
@@ -114,27 +115,27 @@ func writeMailMessages(out io.Writer, found []mailstore.WaitingMessage, page mai
 		_, err := fmt.Fprintln(out, "no message")
 		return err
 	}
-	table := newTable(out)
+	table := verb.NewTable(out)
 	fmt.Fprintln(table, "MESSAGE\tQUEUE\tSTATUS\tSENDER\tRECIPIENTS\tSIZE\tRECEIVED\tSUBJECT\tLAST ERROR")
 	for _, m := range found {
 		sender := m.Sender
 		if sender == "" {
 			sender = "<>"
 		}
-		lastError := orNone(oneLine(orEmpty(m.LastError), mailErrorWidth))
+		lastError := verb.OrNone(verb.OneLine(verb.OrEmpty(m.LastError), mailErrorWidth))
 		if m.Status == "SCHEDULED" {
-			lastError = "at " + moment(m.NextAttemptAt)
+			lastError = "at " + verb.Moment(m.NextAttemptAt)
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", m.MessageID, oneLine(m.Queue, 0), m.Status, oneLine(sender, 0),
-			mailRecipients(m.Recipients, m.RecipientCount), m.Size, moment(&m.ReceivedAt), orNone(oneLine(orEmpty(m.Subject), 40)), lastError)
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", m.MessageID, verb.OneLine(m.Queue, 0), m.Status, verb.OneLine(sender, 0),
+			mailRecipients(m.Recipients, m.RecipientCount), m.Size, verb.Moment(&m.ReceivedAt), verb.OrNone(verb.OneLine(verb.OrEmpty(m.Subject), 40)), lastError)
 	}
 	if err := table.Flush(); err != nil || len(found) < page.Top {
 		return err
 	}
 	if page.Sort != "" {
-		return reportLimit(out, len(found), page.Top)
+		return verb.ReportLimit(out, len(found), page.Top)
 	}
-	_, err := fmt.Fprintf(out, "%d shown; for the next ones: --after '%s'\n", page.Top, oneLine(found[len(found)-1].Bookmark, 0))
+	_, err := fmt.Fprintf(out, "%d shown; for the next ones: --after '%s'\n", page.Top, verb.OneLine(found[len(found)-1].Bookmark, 0))
 	return err
 }
 
@@ -144,7 +145,7 @@ func mailRecipients(addresses []string, count int) string {
 	case len(addresses) == 0:
 		return "-"
 	case count > 1:
-		return fmt.Sprintf("%s +%d", oneLine(addresses[0], 0), count-1)
+		return fmt.Sprintf("%s +%d", verb.OneLine(addresses[0], 0), count-1)
 	}
-	return oneLine(addresses[0], 0)
+	return verb.OneLine(addresses[0], 0)
 }

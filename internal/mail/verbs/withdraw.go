@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"fmt"
@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
-func newMailWithdrawCommand(a *app) *cobra.Command {
+func newMailWithdrawCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "withdraw MESSAGE",
 		Short: "Withdraw a message of yours that is scheduled for later",
@@ -21,18 +22,18 @@ possible until its time has come. An operator removes messages of others: parley
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil {
-				return usagef("%q is no number of a message: sending it has given one", args[0])
+				return verb.Usagef("%q is no number of a message: sending it has given one", args[0])
 			}
 			ctx := cmd.Context()
-			return a.withConnection(ctx, func(conn *pgx.Conn) error {
+			return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 				n, err := mailstore.Withdraw(ctx, conn, id)
 				if err != nil {
 					return err
 				}
-				if a.json {
-					return encodeJSON(cmd.OutOrStdout(), changedMail{Messages: n})
+				if a.JSON {
+					return verb.EncodeJSON(cmd.OutOrStdout(), changedMail{Messages: n})
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s withdrawn\n", counted(n, "message"))
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s withdrawn\n", verb.Counted(n, "message"))
 				return err
 			})
 		},

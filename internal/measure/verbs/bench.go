@@ -1,4 +1,4 @@
-package cli
+package verbs
 
 import (
 	"cmp"
@@ -14,16 +14,17 @@ import (
 
 	"github.com/parley-broker/parley/internal/measure/bench"
 	"github.com/parley-broker/parley/internal/measure/machine"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 // measuring is what the verbs of benchmarks share.
 type measuring struct {
-	*app
+	*verb.App
 
 	peers []bench.Peer // measured beside Parley; the product itself has none
 }
 
-func newBenchCommand(a *app, peers []bench.Peer) *cobra.Command {
+func NewBench(a *verb.App, peers []bench.Peer) *cobra.Command {
 	m := &measuring{a, peers}
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -76,26 +77,26 @@ func (a *measuring) runScenario(cmd *cobra.Command, scenario bench.Scenario, con
 	// A mistake in the command line is reported before a server is started.
 	err := config.Check(scenario)
 	if err != nil {
-		return asUsage(err)
+		return verb.AsUsage(err)
 	}
-	if !scenario.MakesServers || a.namesDatabase() {
-		config.DSN, err = a.resolveDSN(cmd.Context())
+	if !scenario.MakesServers || a.NamesDatabase() {
+		config.DSN, err = a.ResolveDSN(cmd.Context())
 		if err != nil {
 			return err
 		}
 	}
-	config.Dialog.PostgresVersion, config.Dialog.Logger = cmp.Or(a.postgresVersion, os.Getenv("PARLEY_POSTGRES_VERSION")), a.notices()
-	progress := newProgressLine(a.stderr)
-	config.Progress = progress.show
+	config.Dialog.PostgresVersion, config.Dialog.Logger = cmp.Or(a.PostgresVersion, os.Getenv("PARLEY_POSTGRES_VERSION")), a.Notices()
+	progress := verb.NewProgressLine(a.Stderr)
+	config.Progress = progress.Show
 	report, err := scenario.Run(cmd.Context(), config)
-	progress.clear()
+	progress.Clear()
 	if err != nil {
 		return err
 	}
 	if scenario.HasPeers {
 		a.suggestPeers(scenario.Name)
 	}
-	if a.json {
+	if a.JSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
 	}
 	return writeReport(cmd.OutOrStdout(), report)
@@ -104,7 +105,7 @@ func (a *measuring) runScenario(cmd *cobra.Command, scenario bench.Scenario, con
 // suggestPeers reports, after a measurement without them, how job queues of others are measured in the same run.
 func (a *measuring) suggestPeers(scenario string) {
 	if len(a.peers) == 0 {
-		fmt.Fprintf(a.stderr, "No peer was measured. "+
+		fmt.Fprintf(a.Stderr, "No peer was measured. "+
 			"In a clone of the repository this measures River, too: go -C bench/peers run . bench %s\n", scenario)
 	}
 }

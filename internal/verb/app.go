@@ -1,0 +1,21 @@
+package verb
+
+import (
+	"io"
+)
+
+// App is what every verb shares: the streams, the persistent flags and the connections made on the way.
+type App struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	DSN             string
+	Data            string
+	PostgresVersion string
+	JSON            bool
+
+	Private privateServer
+
+	// VerbReached distinguishes a failure of a verb from a command line that never got to one.
+	VerbReached bool
+}
