@@ -205,11 +205,11 @@ func TestAReaderIsBegunAsTheQueueIsDefinedNow(t *testing.T) {
 	b.as(setter).exec("select parley.alter_queue('Own', activation_procedure => 'public.read', execute_as => $1)", owner)
 	id := value[int](b.session, "select parley.listen_for_messages('Own')::int")
 	term := value[int64](b.session, "select parley._p_lead('a daemon', 0, 60000)")
-	const begin = "select parley._p_may_begin_reader($1, $2, $3, 1000)"
+	const begin = "select parley._p_may_begin_reader($1, $2, $3, 'public.read()', 1000)"
 	equal(b.session, true, begin, term, id, owner)
 	equal(b.session, false, begin, term, id, another)
 	equal(b.session, false, begin, term+1, id, owner)
-	equal(b.session, false, "select parley._p_may_begin_reader($1, $2, $3, 120000)", term, id, owner)
+	equal(b.session, false, "select parley._p_may_begin_reader($1, $2, $3, 'public.read()', 120000)", term, id, owner)
 	b.exec("select parley.alter_queue('Own', activation => false)")
 	equal(b.session, false, begin, term, id, owner)
 	b.exec("select parley.alter_queue('Own', activation => true)")

@@ -236,7 +236,7 @@ func TestASessionThatIsAllowedToCallAndPausesIsEndedByTheServer(t *testing.T) {
 	if err != nil || !leads {
 		t.Fatalf("leads %t, error %v", leads, err)
 	}
-	if may, err := activationstore.BeginReader(t.Context(), paused, term, queue, role, true); err != nil || !may {
+	if may, err := activationstore.BeginReader(t.Context(), paused, term, queue, role, "app.reader()", true); err != nil || !may {
 		t.Fatalf("may begin: %t, error %v", may, err)
 	}
 	pid := paused.PgConn().PID()
@@ -247,7 +247,7 @@ func TestASessionThatIsAllowedToCallAndPausesIsEndedByTheServer(t *testing.T) {
 	if _, err := paused.Exec(t.Context(), "call app.reader()"); err == nil {
 		t.Error("the procedure is called")
 	}
-	if may, err := activationstore.BeginReader(t.Context(), b.pool, term, queue, role, false); err != nil || may {
+	if may, err := activationstore.BeginReader(t.Context(), b.pool, term, queue, role, "app.reader()", false); err != nil || may {
 		t.Errorf("with the old term it may begin: %t, error %v", may, err)
 	}
 }

@@ -115,7 +115,7 @@ func (s *session) begin(ctx context.Context, config Config, term int64, q Queue)
 	var leads bool
 	var err error
 	if config.ProcedureConfig == nil {
-		leads, err = activationstore.BeginReader(ctx, s.conn, term, int32(q.ID), q.ExecuteAs, s.isDirect)
+		leads, err = activationstore.BeginReader(ctx, s.conn, term, int32(q.ID), q.ExecuteAs, q.Procedure, s.isDirect)
 	} else {
 		leads, err = s.beginApart(ctx, config, term, q)
 	}
@@ -145,7 +145,7 @@ func (s *session) beginApart(ctx context.Context, config Config, term int64, q Q
 			return false, err
 		}
 	}
-	return activationstore.MayBeginReader(ctx, config.Pool, term, int32(q.ID), q.ExecuteAs, apartTime)
+	return activationstore.MayBeginReader(ctx, config.Pool, term, int32(q.ID), q.ExecuteAs, q.Procedure, apartTime)
 }
 
 func (s *session) call(ctx context.Context, q Queue) error {

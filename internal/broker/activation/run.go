@@ -96,7 +96,7 @@ func (r *run) run(ctx context.Context, pool parley.DB, term int64, queue Queue) 
 func mayBegin(ctx context.Context, pool parley.DB, term int64, queue int) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	may, err := activationstore.MayBeginReader(ctx, pool, term, int32(queue), "", 0)
+	may, err := activationstore.MayBeginReader(ctx, pool, term, int32(queue), "", "", 0)
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask whether the reader may be started: %w", err)

@@ -42,12 +42,12 @@ func Resign(ctx context.Context, db pgdb.DB, term int64) error {
 
 // BeginReader reports whether the daemon that has a term may start a reader of a queue on a connection now. It gives the connection the
 // role of the reader, and lets the server end it unless the reader's statement follows within two seconds and before the lease is over.
-// When it is not direct, because it may lead through a pooler, it only asks. The error has SQLSTATE 42501 when who said what reads the
-// queue may not, or no longer.
-func BeginReader(ctx context.Context, db pgdb.DB, term int64, queueID int32, role string, isDirect bool) (bool, error) {
+// When it is not direct, because it may lead through a pooler, it only asks. The call is the statement's procedure, which must be that of
+// the queue now. The error has SQLSTATE 42501 when who said what reads the queue may not, or no longer, or the procedure is another role's.
+func BeginReader(ctx context.Context, db pgdb.DB, term int64, queueID int32, role, call string, isDirect bool) (bool, error) {
 	var may bool
-	err := db.QueryRow(ctx, "select parley._p_begin_reader($1::bigint, $2::integer, $3::text, $4::boolean)",
-		term, queueID, role, isDirect).Scan(&may)
+	err := db.QueryRow(ctx, "select parley._p_begin_reader($1::bigint, $2::integer, $3::text, $4::text, $5::boolean)",
+		term, queueID, role, call, isDirect).Scan(&may)
 	if err != nil {
 		return false, pgdb.StatementError(err, "begin a reader")
 	}
@@ -55,11 +55,12 @@ func BeginReader(ctx context.Context, db pgdb.DB, term int64, queueID int32, rol
 }
 
 // MayBeginReader is [BeginReader] for a reader that runs elsewhere than on the connection that asks. It gets how long the lease of the
-// daemon must last; an empty role is for readers that are no procedures.
-func MayBeginReader(ctx context.Context, db pgdb.DB, term int64, queueID int32, role string, lease time.Duration) (bool, error) {
+// daemon must last; an empty role and an empty call are for readers that are no procedures.
+func MayBeginReader(ctx context.Context, db pgdb.DB, term int64, queueID int32, role, call string, lease time.Duration) (bool, error) {
 	var may bool
-	err := db.QueryRow(ctx, "select parley._p_may_begin_reader($1::bigint, $2::integer, nullif($3::text, ''), $4::integer)",
-		term, queueID, role, lease.Milliseconds()).Scan(&may)
+	err := db.QueryRow(ctx,
+		"select parley._p_may_begin_reader($1::bigint, $2::integer, nullif($3::text, ''), nullif($4::text, ''), $5::integer)",
+		term, queueID, role, call, lease.Milliseconds()).Scan(&may)
 	if err != nil {
 		return false, pgdb.StatementError(err, "begin a reader")
 	}

@@ -1,5 +1,19 @@
 -- Which queues have activation on, and what the daemon is to start for them; and how it learns of changes.
 
+create function parley._p_procedure_call(name text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select format('%I.%I()', n.nspname, p.proname)
+  from pg_proc as p
+  join pg_namespace as n on n.oid = p.pronamespace
+  where p.oid = parley._p_activation_procedure(_p_procedure_call.name)
+$$;
+
+comment on function parley._p_procedure_call(text) is
+'Gives an activation procedure as CALL takes it, so a name and nothing else; null when it is gone.
+Arguments: name, as a queue has it.';
+
 create function parley._p_activated_queues() returns table (
   queue_id integer, name text, max_readers integer, min_readers integer, kind text, procedure_call text,
   procedure_name text, execute_as text, external jsonb, version text, refusal text
@@ -13,15 +27,14 @@ as $$
     q.max_readers,
     0,
     'procedure',
-    -- Printed by the system, so it is a name and nothing else.
-    p.oid::regprocedure::text,
+    parley._p_procedure_call(q.activation_procedure),
     q.activation_procedure,
     r.rolname::text,
     null::jsonb,
     concat_ws(' ', q.modify_date::text, p.oid::text, p.xmin::text, r.rolname::text, f.refusal),
     f.refusal
   from parley._p_queue as q
-  left join pg_proc as p on p.oid = to_regproc(q.activation_procedure) and p.prokind = 'p' and p.pronargs = 0
+  left join pg_proc as p on p.oid = parley._p_activation_procedure(q.activation_procedure)
   left join pg_roles as r on r.oid = parley._p_execute_as(q.execute_as, q.owner)
   cross join lateral (select parley._p_acting_refusal(q) as refusal) as f
   where q.is_activation_enabled
@@ -51,14 +64,20 @@ $$;
 
 comment on function parley._p_activated_queues() is
 'Gives the queues with activation on, in an enabled broker, and what to start for each. procedure_call is null when
-the procedure is gone, execute_as when the role is. refusal says why nothing may be started, because who said what is
-could not do it himself. version changes whenever the definition does, that of the procedure included.';
+the procedure is gone, execute_as when the role is. refusal says why nothing may be started: who said what is could not
+do it himself, or the procedure belongs to another role by now. version changes whenever the definition does, that of
+the procedure included.';
 
 create function parley._p_reader_refusal(queue_id integer) returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley._p_acting_refusal(q)
+  select case
+    -- Who makes it anew between this and the call has not been asked.
+    when parley._p_activation_procedure(q.activation_procedure) is null
+      then format('the procedure %s does not exist', q.activation_procedure)
+    else parley._p_acting_refusal(q)
+  end
   from parley._p_queue as q
   where q.queue_id = _p_reader_refusal.queue_id and q.is_activation_enabled
   union all

@@ -23,7 +23,7 @@ comment on function parley._p_require_reader(integer) is
 Errors: SQLSTATE 42501.';
 
 create function parley._p_may_begin_reader(
-  term bigint, queue_id integer, role text, milliseconds integer
+  term bigint, queue_id integer, role text, procedure_call text, milliseconds integer
 ) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -51,25 +51,29 @@ begin
     from parley._p_queue as q
     join pg_roles as r on r.oid = parley._p_execute_as(q.execute_as, q.owner)
     where q.queue_id = _p_may_begin_reader.queue_id and q.is_activation_enabled and r.rolname = role
+      -- The name of a procedure that the queue had before may be anybody's.
+      and parley._p_procedure_call(q.activation_procedure) = _p_may_begin_reader.procedure_call
   );
 end
 $$;
 
-comment on function parley._p_may_begin_reader(bigint, integer, text, integer) is
+comment on function parley._p_may_begin_reader(bigint, integer, text, text, integer) is
 'Reports whether the daemon that has a term may start a reader of a queue now: its lease lasts, and
-the queue still says that role.
+the queue still says that role and that procedure.
 Arguments: term, as _p_lead gave it; queue_id; role that a procedure runs as, or null for another kind of reader;
-milliseconds that the lease must last.
+procedure_call, what will be called then, as _p_activated_queues gave it; milliseconds that the lease must last.
 Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';
 
-create function parley._p_begin_reader(term bigint, queue_id integer, role text, is_direct boolean) returns boolean
+create function parley._p_begin_reader(
+  term bigint, queue_id integer, role text, procedure_call text, is_direct boolean
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_left_ms bigint;
 begin
-  if not parley._p_may_begin_reader(term, queue_id, role, 1000) then
+  if not parley._p_may_begin_reader(term, queue_id, role, procedure_call, 1000) then
     return false;
   end if;
   if is_direct then
@@ -86,10 +90,10 @@ begin
 end
 $$;
 
-comment on function parley._p_begin_reader(bigint, integer, text, boolean) is
+comment on function parley._p_begin_reader(bigint, integer, text, text, boolean) is
 'Reports whether the daemon that has a term may start a reader in this session now, which is then ended by
 the server unless a statement comes before the lease can be over, two seconds at most. Neither the daemon''s
 clock nor its being awake matters.
-Arguments: term, as _p_lead gave it; queue_id; role that the reader runs as; is_direct, false behind a pooler, where
-nothing can be set for a session.
+Arguments: term, as _p_lead gave it; queue_id; role that the reader runs as; procedure_call, what it calls; is_direct,
+false behind a pooler, where nothing can be set for a session.
 Errors: SQLSTATE 42501 when who said what reads may not, or no longer.';

@@ -146,7 +146,7 @@ from (values
   (9614, 'unqualified', 'procedure %1$s is not qualified with its schema', 'There is %2$s.',
     'Write its schema in front: public.read_shop.'),
   (9614, 'unknown', 'procedure %1$s does not exist',
-    'Its name must be qualified with its schema and must not be overloaded.',
+    'Its name must be qualified with its schema.',
     'Create it with CREATE PROCEDURE, then try again.'),
   (9619, 'bound', 'service "%1$s" is bound already', 'A service has at most one remote service binding.',
     'Change that one with alter_remote_service_binding; see parley.remote_service_bindings.'),
@@ -227,8 +227,8 @@ from (values
   (15297, 'private key', 'the private key is not sealed under a master key', null,
     'Let the daemon''s program make it: parley certificate create.'),
   (15517, 'execute as', 'cannot execute as role "%1$s"', 'In this activation %2$s.',
-    'Let a member of that role set both: select parley.alter_queue(queue, activation_procedure => ..., execute_as '
-      || '=> ...); or choose execute_as => ''SELF''.'),
+    'Let a member of that role, who has read the procedure, set both: select parley.alter_queue(queue, '
+      || 'activation_procedure => ..., execute_as => ...); or choose execute_as => ''SELF''.'),
   (15517, 'owner of the queue', 'cannot let a %1$s read for the owner of the queue', 'In this activation %2$s.',
     'Let a member of that role or an administrator set it; the right to ALTER the queue is enough for numbers, '
       || 'times, and switching it on and off.'),

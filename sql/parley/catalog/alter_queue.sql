@@ -3,14 +3,48 @@
 -- Locks: the queue's row. Switching retention on or off waits for the senders on the queue and makes them
 -- read again (_p_forget_routes).
 
+create function parley._p_activation_procedure(name text) returns oid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_parts text[];
+begin
+  v_parts := parse_ident(name);
+  return (
+    select p.oid
+    from pg_proc as p
+    join pg_namespace as n on n.oid = p.pronamespace
+    where cardinality(v_parts) = 2 and n.nspname = v_parts[1] and p.proname = v_parts[2] and p.pronargs = 0
+      and p.prokind = 'p'
+  );
+exception
+  when invalid_parameter_value then
+    return null;
+end
+$$;
+
+comment on function parley._p_activation_procedure(text) is
+'Finds the procedure without arguments that has a name, schema.procedure; null when there is none. Unlike to_regproc it
+asks for no right, and another procedure of that name, with arguments, is not in its way.';
+
+create function parley._p_procedure_owner(name text) returns oid
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select p.proowner from pg_proc as p where p.oid = parley._p_activation_procedure(_p_procedure_owner.name)
+$$;
+
+comment on function parley._p_procedure_owner(text) is
+'Gives the role to which the activation procedure that has a name belongs; null when there is none.';
+
 create function parley._p_check_activation(procedure text, execute_as text) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_kind "char";
-  v_arguments smallint;
-  v_is_temporary boolean;
+  v_parts text[];
+  v_kinds "char"[];
   v_qualified text;
 begin
   if procedure is null then
@@ -19,28 +53,38 @@ begin
   if execute_as is null then
     found := parley._p_raise(9613, 'execute as');
   end if;
-  select p.prokind, p.pronargs, n.nspname like E'pg\\_temp\\_%' into v_kind, v_arguments, v_is_temporary
-  from pg_proc as p
-  join pg_namespace as n on n.oid = p.pronamespace
-  where p.oid = to_regproc(procedure);
-  if not found and exists (select from pg_proc as p where p.proname = procedure and p.prokind = 'p') then
-    v_qualified := (
-      select string_agg(format('%I.%I', n.nspname, p.proname), ', ' order by n.nspname)
-      from pg_proc as p
-      join pg_namespace as n on n.oid = p.pronamespace
-      where p.proname = procedure and p.prokind = 'p'
-    );
-    found := parley._p_raise(9614, 'unqualified', procedure, v_qualified);
-  elsif not found then
-    found := parley._p_raise(9614, 'unknown', procedure);
-  elsif v_is_temporary then
+  begin
+    v_parts := parse_ident(procedure);
+  exception
+    when invalid_parameter_value then
+      v_parts := array[procedure];
+  end;
+  if cardinality(v_parts) > 1 and v_parts[1] ~ '^pg_temp(_|$)' then
     found := parley._p_raise(9742, 'temporary', procedure);
-  elsif v_kind <> 'p' then
-    found := parley._p_raise(9620, 'function', procedure);
-  elsif v_arguments > 0 then
-    found := parley._p_raise(9653, 'arguments', procedure);
+  elsif parley._p_activation_procedure(procedure) is not null then
+    return true;
   end if;
-  return true;
+  v_qualified := (
+    select string_agg(format('%I.%I', n.nspname, p.proname), ', ' order by n.nspname)
+    from pg_proc as p
+    join pg_namespace as n on n.oid = p.pronamespace
+    where cardinality(v_parts) = 1 and p.proname in (procedure, v_parts[1]) and p.prokind = 'p'
+  );
+  if v_qualified is not null then
+    found := parley._p_raise(9614, 'unqualified', procedure, v_qualified);
+  end if;
+  v_kinds := array(
+    select p.prokind
+    from pg_proc as p
+    join pg_namespace as n on n.oid = p.pronamespace
+    where cardinality(v_parts) = 2 and n.nspname = v_parts[1] and p.proname = v_parts[2]
+  );
+  if 'p' = any (v_kinds) then
+    found := parley._p_raise(9653, 'arguments', procedure);
+  elsif cardinality(v_kinds) > 0 then
+    found := parley._p_raise(9620, 'function', procedure);
+  end if;
+  return parley._p_raise(9614, 'unknown', procedure);
 end
 $$;
 
@@ -72,22 +116,38 @@ create function parley._p_acting_refusal(queue parley._p_queue) returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select format(
-      'role %s, which set %s of the activation, may not act as role %s, which the procedure runs as',
-      coalesce(pg_get_userbyid(s.setter), 'that nobody knows'), s.what, pg_get_userbyid(r.role)
-    )
+  select f.refusal
   from (select parley._p_execute_as(queue.execute_as, queue.owner) as role) as r
-  cross join (
-    values (queue.procedure_set_by::oid, 'the procedure'), (queue.execute_as_set_by::oid, 'execute_as')
-  ) as s (setter, what)
-  where r.role is not null and parley._p_may_act_as(s.setter, r.role) is not true
-  order by s.what desc
+  cross join lateral (
+    select 1, s.what, format(
+        'role %s, which set %s of the activation, may not act as role %s, which the procedure runs as',
+        coalesce(pg_get_userbyid(s.setter), 'that nobody knows'), s.what, pg_get_userbyid(r.role)
+      )
+    from (
+      values (queue.procedure_set_by::oid, 'the procedure'), (queue.execute_as_set_by::oid, 'execute_as')
+    ) as s (setter, what)
+    where parley._p_may_act_as(s.setter, r.role) is not true
+    union all
+    -- Who may act as the role gains nothing by a name.
+    select 2, '', format(
+        'the procedure %s belongs to role %s, and when it was set it belonged to %s', queue.activation_procedure,
+        pg_get_userbyid(p.proowner),
+        coalesce(format('role %s', (select o.rolname from pg_roles as o where o.oid = queue.procedure_owner)),
+          'one that is not known')
+      )
+    from pg_proc as p
+    where p.oid = parley._p_activation_procedure(queue.activation_procedure)
+      and (p.proowner = queue.procedure_owner or parley._p_may_act_as(p.proowner, r.role)) is not true
+  ) as f (class, what, refusal)
+  where r.role is not null
+  order by f.class, f.what desc
   limit 1
 $$;
 
 comment on function parley._p_acting_refusal(parley._p_queue) is
 'Says why the procedure of a queue must not be run as the role that it would be: because who set it, or the role,
-could not act as that role himself. Null when nothing speaks against it.';
+could not act as that role himself, or because the procedure that has the name belongs to another role than then, and to
+one that could not act as that role either. Null when nothing speaks against it.';
 
 create function parley._p_require_acting(queue parley._p_queue) returns boolean
 language plpgsql stable
@@ -106,7 +166,8 @@ end
 $$;
 
 comment on function parley._p_require_acting(parley._p_queue) is
-'Refuses an activation whose procedure would run as a role that who set it could not act as.
+'Refuses an activation whose procedure would run as a role that who set it could not act as, or that has come to
+another owner since.
 Errors: 15517.';
 
 create function parley._p_alter_queue(
@@ -160,6 +221,10 @@ begin
     procedure_set_by = case
       when _p_alter_queue.activation_procedure is null then q.procedure_set_by
       else caller::regrole
+    end,
+    procedure_owner = case
+      when _p_alter_queue.activation_procedure is null then q.procedure_owner
+      else parley._p_procedure_owner(_p_alter_queue.activation_procedure)
     end,
     execute_as_set_by = case when _p_alter_queue.execute_as is null then q.execute_as_set_by else caller::regrole end,
     is_activation_enabled = coalesce(activation, q.is_activation_enabled),

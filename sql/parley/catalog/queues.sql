@@ -28,6 +28,8 @@ create table parley._p_queue (
   execute_as text,
   -- Who set these two; each of them must be able to act as the role that the procedure runs as, whenever it is called.
   procedure_set_by parley._p_role_oid,
+  -- To whom the procedure belonged then, null when there was none: who takes its name gets no role by it.
+  procedure_owner parley._p_role_oid,
   execute_as_set_by parley._p_role_oid,
   -- Bit n is set when an endpoint of priority n has existed here; a queue that only knows priority 5 is the fast case.
   priorities integer not null default 32,
@@ -47,8 +49,11 @@ create table parley._p_queue (
 
 comment on table parley._p_queue is 'Queues (spec 2.4).';
 
-create trigger _p_number_roles after insert or update of owner, procedure_set_by, execute_as_set_by on parley._p_queue
-for each row execute function parley._p_number_roles('owner', 'procedure_set_by', 'execute_as_set_by');
+create trigger _p_number_roles after insert or update of owner, procedure_set_by, procedure_owner, execute_as_set_by
+on parley._p_queue
+for each row execute function parley._p_number_roles(
+  'owner', 'procedure_set_by', 'procedure_owner', 'execute_as_set_by'
+);
 
 create function parley._p_queue_name(queue text, of_service text default null, out schema_name text, out name text)
 language plpgsql immutable
@@ -347,7 +352,7 @@ declare
 begin
   update parley._p_queue as q
   set activation_procedure = null, max_readers = 0, execute_as = null, procedure_set_by = null,
-    execute_as_set_by = null,
+    procedure_owner = null, execute_as_set_by = null,
     is_activation_enabled = false, modify_date = now()
   where q.queue_id = v_queue.queue_id;
 end

@@ -176,7 +176,7 @@ as $$
     from parley._p_activated_queues() as a
     join parley._p_queue as q on q.queue_id = a.queue_id
     left join pg_roles as r on r.rolname = a.execute_as
-    left join pg_proc as p on p.oid = to_regprocedure(a.procedure_call)
+    left join pg_proc as p on a.kind = 'procedure' and p.oid = parley._p_activation_procedure(a.procedure_name)
     where scope.queue_ids is null or a.queue_id = any (scope.queue_ids)
   )
   select 'activation-without-readers', 'queue', a.name,
@@ -201,7 +201,7 @@ as $$
     case
       when a.kind = 'procedure' then format(
         'select parley.alter_queue(%L, activation_procedure => %L, execute_as => ''SELF'');  -- as a role that may '
-          || 'be trusted with it',
+          || 'be trusted with it, and has read the procedure',
         a.name, a.procedure_name
       )
       else format(
