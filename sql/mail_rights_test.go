@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-broker/parley/parleytest"
 	"github.com/parley-broker/parley/sql"
 )
 
@@ -37,6 +38,7 @@ func TestTableOfABindingRunsNobodyElsesCode(t *testing.T) {
 		"index":     "create index on public.box (m.reached(subject))",
 		"policy":    "create policy p on public.box with check (m.reached(subject))",
 		"owner":     "alter table public.box owner to " + quote(role),
+		"schema":    "alter schema public owner to " + quote(role),
 		"partition": "create table public.part partition of public.box default; alter table public.part owner to " + quote(role),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,6 +59,26 @@ func TestTableOfABindingRunsNobodyElsesCode(t *testing.T) {
 			tx.refusesMail(3, `select parley_mail.create_object('service binding', 'after', '{"pattern": "after@example.org", "table": "public.box"}')`)
 		})
 	}
+}
+
+// The table is that which has the name when it is locked.
+func TestTableThatLosesItsNameMeanwhileGetsNoMail(t *testing.T) {
+	t.Parallel()
+	b := newMail(t)
+	b.exec("create table public.box (sender text, subject text)")
+	renaming, w := b.begin(), b.connection()
+	renaming.exec("alter table public.box rename to old")
+	renaming.exec("create table public.box (sender text, subject text)")
+	backend := value[int32](w, "select pg_backend_pid()")
+	inserted := make(chan error, 1)
+	go func() {
+		_, err := w.db.Exec(t.Context(), `select parley_mail._p_insert_into_table('public.box', '{"sender": "a"}')`)
+		inserted <- err
+	}()
+	b.waitUntil("select exists (select from pg_locks where pid = $1 and not granted)", backend)
+	renaming.commit()
+	requireCode(t, parleytest.Receive(t, inserted, "the end of the insert"), "42501")
+	equal(b.session, 0, "select count(*)::int from (table public.box union all table public.old) as t")
 }
 
 // What is infinite, or has a year that JSON cannot have, would stop those who read it: the reports of all and the lists of operators.

@@ -2,7 +2,8 @@
 --
 -- The insert has the rights of the owner of the schema, and so has all that PostgreSQL calls on the way: triggers,
 -- defaults, checks, expressions of indexes, domains, those of partitions too. So all of it must belong to roles that
--- have these rights anyway, and nobody else may make a trigger.
+-- have these rights anyway, and nobody else may make a trigger. A table is known by its name, which the owner of its
+-- schema can give to another one at any moment: he must have them too.
 -- Cost: for each message about forty probes of an index of pg_depend for a table of ten columns.
 
 create function parley_mail._p_foreign_part(target regclass) returns text
@@ -37,7 +38,14 @@ begin
 
   select pg_describe_object(o.classid, o.objid, 0) into v_foreign
   from (
-    select p.classid, p.objid, c.relowner as owner
+    select 'pg_namespace'::regclass as classid, n.oid as objid,
+      case when pg_get_userbyid(n.nspowner) = 'pg_database_owner' then d.datdba else n.nspowner end as owner
+    from pg_class as c
+    join pg_namespace as n on n.oid = c.relnamespace
+    join pg_database as d on d.datname = current_database()
+    where c.oid = target
+    union all
+    select p.classid, p.objid, c.relowner
     from part as p
     join pg_class as c on p.classid = 'pg_class'::regclass and c.oid = p.objid
     union all
@@ -67,8 +75,8 @@ $$;
 
 comment on function parley_mail._p_foreign_part(regclass) is
 'Names a part of a table that somebody controls who may not act as the owner of mail transport: the table itself, a
-partition, a function, a type or an operator that an insert uses, by owning it, or a table by the right to make triggers
-on it. Null: there is none.';
+partition, its schema, a function, a type or an operator that an insert uses, by owning it, or a table by the right to
+make triggers on it. Null: there is none.';
 
 create function parley_mail._p_insert_into_table(target regclass, payload jsonb) returns void
 language plpgsql
@@ -77,11 +85,13 @@ as $$
 declare
   v_columns text;
   v_foreign text;
+  v_name constant text := target::text;
 begin
-  -- Whoever makes a trigger, a default or a constraint waits until the row is there.
-  execute format('lock table only %s in row exclusive mode', target);
-  if not exists (select from pg_class as c where c.oid = target and c.relkind in ('r', 'p')) then
-    v_foreign := target::text;
+  -- Whoever makes a trigger, a default or a constraint, or gives the name away, waits until the row is there.
+  execute format('lock table only %s in row exclusive mode', v_name);
+  if to_regclass(v_name) is distinct from target
+    or not exists (select from pg_class as c where c.oid = target and c.relkind in ('r', 'p')) then
+    v_foreign := v_name;
   else
     v_foreign := parley_mail._p_foreign_part(target);
   end if;
@@ -99,12 +109,12 @@ begin
   from pg_attribute as a
   where a.attrelid = target and a.attnum > 0 and not a.attisdropped and payload ? a.attname::text;
   execute format(
-    'insert into %1$s (%2$s) select %2$s from jsonb_populate_record(null::%1$s, $1)', target, v_columns
+    'insert into %1$s (%2$s) select %2$s from jsonb_populate_record(null::%1$s, $1)', v_name, v_columns
   ) using payload;
 end
 $$;
 
 comment on function parley_mail._p_insert_into_table(regclass, jsonb) is
 'Inserts a message into a table: columns that are called as fields of the message get them, others their defaults.
-Errors: 42501 a part of the table belongs to somebody who may not act as the owner of mail transport, and those of the
-insert.';
+Errors: 42501 a part of the table belongs to somebody who may not act as the owner of mail transport, or the name has
+come to another table meanwhile, and those of the insert.';
