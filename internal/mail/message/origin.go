@@ -14,8 +14,8 @@ func (h Header) WithOrigin(isOriginating bool) Header {
 	return append(h.Without(func(field Field) bool { return field.Is(originField) }), NewField(originField, origin))
 }
 
-// IsFromOutside is whether one of our nodes says that somebody outside wrote the message. It is asked of peers alone that may set such
-// fields.
-func (h Header) IsFromOutside() bool {
-	return strings.EqualFold(h.Value(originField), Incoming)
+// IsFromInside is whether one of our nodes says that somebody of ours wrote the message. It is asked of peers alone that may set such
+// fields; one of them that says nothing may pass on anybody's mail.
+func (h Header) IsFromInside() bool {
+	return strings.EqualFold(h.Value(originField), Originating)
 }

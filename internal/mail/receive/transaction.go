@@ -265,7 +265,7 @@ func (t *transaction) compose() {
 		header = header.Completed(c.connector.FQDN, now)
 	}
 	e := &t.envelope
-	if header.IsFromOutside() {
+	if rights.Has(AcceptOrganizationHeaders) && !header.IsFromInside() {
 		e.Directionality = message.Incoming
 	}
 	e.HeaderMessageID, e.Subject, e.Priority = header.MessageID(), header.Value("Subject"), message.PriorityOf(header)
