@@ -179,6 +179,8 @@ from (
       'A prepared transaction keeps its locks, and dead rows from being removed.'),
     ('reader-keeps-snapshot', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_waiting_readers',
       'A session waits for messages inside a statement, and keeps dead rows from being removed.'),
+    ('commit-waits-for-standby', 'RUNTIME', 'ERROR', null, interval '1 minute', '_p_find_waiting_commits',
+      'Commits wait for a synchronous standby, and nothing that was sent in them is seen.'),
     ('messages-from-the-future', 'RUNTIME', 'WARNING', null, interval '1 second', '_p_find_clock_faults',
       'Messages arrived later than it is now: the clock of the server was set back.')
 ) as c (code, part, level, error_number, patience, check_function, meaning);

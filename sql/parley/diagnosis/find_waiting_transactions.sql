@@ -1,4 +1,5 @@
--- Checks of transactions that wait for somebody: prepared ones in doubt, and readers that wait inside a function.
+-- Checks of transactions that wait for somebody: prepared ones in doubt, readers that wait inside a function, and
+-- commits that wait for a standby.
 --
 -- A prepared transaction holds what its session held, for as long as the coordinator of the distributed transaction
 -- does not finish it: the rows that it has locked carry its number in xmax. That of a subtransaction is another one,
@@ -108,3 +109,39 @@ $$;
 comment on function parley._p_find_waiting_readers(parley._p_scope) is
 'Finds sessions that have waited for messages inside receive, take or get_conversation_group for longer than
 scope.patience. A session that waits by wait_for_message begins a transaction twice a second, so it is none.';
+
+create function parley._p_find_waiting_commits(scope parley._p_scope)
+returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'commit-waits-for-standby', 'setting', 'synchronous_standby_names',
+    format(
+      '%s sessions, such as %s (role %s, program "%s"), have committed and wait until a standby has it: '
+        || 'synchronous_standby_names is "%s" and synchronous_commit asks for it, and %s standbys are connected of '
+        || 'which %s may confirm.',
+      w.sessions, w.pid, w.role, w.program, current_setting('synchronous_standby_names'), s.connected, s.confirming
+    ),
+    w.since,
+    'alter system set synchronous_standby_names = '''';  -- then select pg_reload_conf(), and a commit is durable on '
+      || 'this server alone; or bring the standby back, and they end by themselves'
+  from (
+    select count(*) as sessions, min(a.pid) as pid,
+      (array_agg(coalesce(a.usename::text, 'unknown') order by a.pid))[1] as role,
+      (array_agg(a.application_name order by a.pid))[1] as program, min(a.query_start) as since
+    from pg_stat_activity as a
+    where a.datname = current_database()
+      and a.wait_event = 'SyncRep'
+      and a.query_start < clock_timestamp() - scope.patience
+    having count(*) > 0
+  ) as w
+  cross join (
+    select count(*) as connected, count(*) filter (where r.sync_state in ('sync', 'quorum')) as confirming
+    from pg_stat_replication as r
+  ) as s
+  where scope.queue_ids is null and scope.endpoint_ids is null
+$$;
+
+comment on function parley._p_find_waiting_commits(parley._p_scope) is
+'Finds sessions of this database whose commit has waited for a synchronous standby for longer than scope.patience: what
+they sent is not seen by anybody before that ends.';
