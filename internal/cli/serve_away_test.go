@@ -6,6 +6,9 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
+	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -148,4 +151,71 @@ func TestServeTriesToConnectAtMostTenTimesASecondWhileItsServerIsAway(t *testing
 			}
 		})
 	}
+}
+
+// A daemon that is begun while its database is away waits for it.
+func TestMailWaitsForADatabaseThatIsAwayAtItsStart(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{"mail": {"mail", "serve"}, "broker and mail": {"serve", "--mail"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := parleytest.Database(t)
+			if _, err := pool.Exec(t.Context(), `select parley_mail.apply('{"accepted domain": {"example.org": {}}}')`); err != nil {
+				t.Fatal(err)
+			}
+			c, over := newCable(t, parleytest.DSN(t, pool))
+			c.cut()
+			d := startProcess(t, "the database of mail cannot be reached yet", append(args, "--dsn", over)...)
+			parleytest.Until(t, "it tries again", func() bool { return c.attempts.Load() > 3 })
+			c.mend()
+			d.awaitLog("the configuration of mail is in use")
+			d.signal(os.Interrupt)
+			d.awaitLog("has stopped")
+		})
+	}
+}
+
+// A role without the right to serve is no outage: the daemon says so and ends, also when it had to wait for the database.
+func TestMailThatMayNotServeEndsOnceItsDatabaseIsThere(t *testing.T) {
+	t.Parallel()
+	c, over := newCable(t, parleytest.DSN(t, parleytest.EmptyDatabase(t)))
+	c.cut()
+	d := startProcess(t, "cannot be reached yet", "mail", "serve", "--dsn", over)
+	c.mend()
+	d.awaitLog("prepare mail transport")
+}
+
+// What is put while the server is away from the one who follows comes once he reaches it again.
+func TestTakeThatFollowsConnectsAnew(t *testing.T) {
+	t.Parallel()
+	direct := parleytest.DSN(t, parleytest.Database(t))
+	c, over := newCable(t, direct)
+	conn, err := pgx.Connect(t.Context(), direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	put := func(statement string) {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("select parley.create_queue('jobs', kind => 'SIMPLE'), parley.put('jobs', 'first')")
+	printed := &lockedBuffer{}
+	d := &daemonProcess{t: t, log: &lockedBuffer{}, cmd: exec.Command("parley", "take", "jobs", "--follow", "--dsn", over)}
+	d.cmd.Stdout, d.cmd.Stderr = printed, d.log
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = d.cmd.Process.Kill()
+		_ = d.cmd.Wait()
+	})
+	parleytest.Until(t, "the first message is printed", func() bool { return strings.Contains(printed.String(), "first") })
+	c.cut()
+	parleytest.Until(t, "it tries again", func() bool { return c.attempts.Load() > 2 })
+	put("select parley.put('jobs', 'second')")
+	c.mend()
+	parleytest.Until(t, "the second message is printed", func() bool { return strings.Contains(printed.String(), "second") })
+	d.awaitLog("connecting anew")
 }

@@ -77,7 +77,8 @@ func newTakeCommand(a *verb.App) *cobra.Command {
 		Long: `Take messages from a simple queue, print each body on a line, and commit when all of them are printed. When that fails,
 or on Ctrl-C, they stay in the queue, and a rollback is counted.
 
-With --follow it goes on until Ctrl-C, or until nothing came within --timeout. Each --count messages are then a transaction
+With --follow it goes on until Ctrl-C, or until nothing came within --timeout, and connects anew when the connection is lost: what
+was printed and not committed then comes again. Each --count messages are then a transaction
 of their own, and with --json each message is an object on a line.`,
 		Example: `  parley take jobs
   parley take jobs --count 100 --timeout 30s --json

@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
+	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/internal/verb"
 )
 
@@ -23,8 +25,10 @@ type takeLoop struct {
 	way     string
 }
 
-// keepTaking takes, prints and commits until ctx ends, or nothing came within the timeout.
+// keepTaking takes, prints and commits until ctx ends, or nothing came within the timeout. When the connection is lost it connects anew: what
+// was printed and not committed then comes again.
 func keepTaking(ctx context.Context, a *verb.App, conn *pgx.Conn, out io.Writer, loop takeLoop) error {
+	defer func() { verb.CloseConnection(ctx, conn) }()
 	for waited := time.Now(); ; {
 		wait := longestTake
 		if loop.timeout > 0 {
@@ -39,6 +43,12 @@ func keepTaking(ctx context.Context, a *verb.App, conn *pgx.Conn, out io.Writer,
 			found = len(messages)
 			return printEach(a, out, messages, loop.way)
 		})
+		if err != nil && ctx.Err() == nil && conn.IsClosed() {
+			fmt.Fprintf(a.Stderr, "parley: %v; connecting anew\n", err)
+			if conn, err = attachAnew(ctx, a, conn, waited, loop.timeout); err == nil {
+				continue
+			}
+		}
 		switch {
 		case err != nil:
 			return untilStopped(ctx, err)
@@ -47,6 +57,22 @@ func keepTaking(ctx context.Context, a *verb.App, conn *pgx.Conn, out io.Writer,
 		case loop.timeout > 0 && time.Since(waited) >= loop.timeout:
 			return nil
 		}
+	}
+}
+
+// attachAnew attaches until the database answers, for as long as the loop waits for a message. Without success it gives the old connection.
+func attachAnew(
+	ctx context.Context, a *verb.App, old *pgx.Conn, since time.Time, timeout time.Duration,
+) (*pgx.Conn, error) {
+	for failures := 1; ; failures++ {
+		conn, err := a.Attach(ctx)
+		if err == nil {
+			return conn, nil
+		}
+		if !pgdb.IsUnreachable(ctx, err) || timeout > 0 && time.Since(since) >= timeout {
+			return old, err
+		}
+		_ = backoff.Wait(ctx, backoff.Statement.Pause(failures))
 	}
 }
 

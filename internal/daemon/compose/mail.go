@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/mail/groupcommit"
 	mailmetrics "github.com/parley-broker/parley/internal/mail/metrics"
 	"github.com/parley-broker/parley/internal/mail/server"
@@ -54,6 +55,7 @@ type mailPart struct {
 	dsn    string
 	config server.Config
 	server *server.Server
+	isAway bool // the database could not be reached when the part was prepared
 }
 
 // name is that of the program, for the server.
@@ -64,7 +66,7 @@ func (m *mailPart) name() string {
 	return "parley mail serve"
 }
 
-// Prepare connects, and reads the configuration.
+// Prepare connects, and reads the configuration. The database may be out of reach for now.
 func (m *mailPart) Prepare(ctx context.Context) error {
 	connecting, err := pgxpool.ParseConfig(m.dsn)
 	if err != nil {
@@ -83,8 +85,11 @@ func (m *mailPart) Prepare(ctx context.Context) error {
 	if m.server, err = server.New(m.config); err != nil {
 		return fmt.Errorf("prepare mail transport: %w", err)
 	}
-	if err := m.server.Prepare(ctx); err != nil {
-		return fmt.Errorf("prepare mail transport: %w", err)
+	if err := m.reach(ctx); pgdb.IsUnreachable(ctx, err) {
+		m.isAway = true
+		m.config.Logger.Warn("the database of mail cannot be reached yet", "database", connecting.ConnConfig.Database, "error", err)
+	} else if err != nil {
+		return err
 	}
 	source := telemetry.Source{Collector: mailmetrics.New(connecting.ConnConfig.Database, m.server.Counters)}
 	if !m.daemon.Broker { // which asks the same database
@@ -93,8 +98,42 @@ func (m *mailPart) Prepare(ctx context.Context) error {
 	return m.daemon.observing.registry.Register(source)
 }
 
+// reachTime is how long one attempt to reach the database may take at the start.
+const reachTime = 10 * time.Second
+
+// reach reads the configuration, which is the first that mail transport needs of the database.
+func (m *mailPart) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	if err := m.server.Prepare(ctx); err != nil {
+		return fmt.Errorf("prepare mail transport: %w", err)
+	}
+	return nil
+}
+
+// await waits until the database can be reached, or ctx ends. Without its schema, a configuration or the right to serve it fails.
+func (m *mailPart) await(ctx context.Context) error {
+	failures := backoff.NewFailures(m.config.Logger, "the database of mail cannot be reached")
+	for m.isAway && ctx.Err() == nil {
+		err := m.reach(ctx)
+		switch {
+		case err == nil:
+			failures.Succeeded()
+			m.isAway = false
+		case pgdb.IsUnreachable(ctx, err):
+			_ = backoff.Wait(ctx, failures.Failed(err))
+		case ctx.Err() == nil:
+			return err
+		}
+	}
+	return nil
+}
+
 // Run runs mail transport until ctx ends.
 func (m *mailPart) Run(ctx context.Context) error {
+	if err := m.await(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
 	m.config.Logger.Info("mail transport runs")
 	defer m.config.Logger.Info("mail transport has stopped")
 	return m.server.Run(ctx)
