@@ -46,6 +46,7 @@ type Broker struct {
 	Advice            string `json:"advice"` // what to do when it is not ENABLED
 	SchemaVersion     int    `json:"schema_version"`
 	Release           string `json:"release"` // that installed the schema
+	Fingerprint       string `json:"-"`       // of the files that made the schema: see package schema
 }
 
 // Attach reports whether this package can work with the schema in a database, and what the state of its broker is.
@@ -69,14 +70,15 @@ func attach(ctx context.Context, db DB, known int) (Broker, error) {
 		return b, fmt.Errorf("attach to the broker: %w", err)
 	}
 	err := db.QueryRow(ctx, `
-		select a.service_broker_guid, a.broker_state, coalesce(a.advice, ''), a.schema_version, a.oldest_client_version, a.release
+		select a.service_broker_guid, a.broker_state, coalesce(a.advice, ''), a.schema_version, a.oldest_client_version, a.release,
+			a.fingerprint
 		from parley.attach_broker() as a`, pgx.QueryExecModeExec,
-	).Scan(&b.ServiceBrokerGUID, &b.State, &b.Advice, &b.SchemaVersion, &oldestClient, &b.Release)
+	).Scan(&b.ServiceBrokerGUID, &b.State, &b.Advice, &b.SchemaVersion, &oldestClient, &b.Release, &b.Fingerprint)
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch pgErr.Code {
 		case "3F000": // no such schema
 			err = ErrNotInstalled
-		case "42883": // no such function: the schema is of a time before it
+		case "42883", "42703": // no such function, or no such column of it: the schema is of a time before it
 			err = ErrUpgradeNeeded
 		}
 	}

@@ -32,6 +32,9 @@ func (d definition) fingerprint() string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
+// currentFingerprint is that of what this package carries.
+var currentFingerprint = sync.OnceValue(func() string { return currentDefinition().fingerprint() })
+
 // sqlFile is a file of SQL, with the name that errors show.
 type sqlFile struct {
 	name string

@@ -120,12 +120,21 @@ func TestASchemaOfAnotherBuildIsRefused(t *testing.T) {
 			if err := schema.Repair(t.Context(), conn); err != nil {
 				t.Fatalf("of the same build: %v", err)
 			}
+			same, err := parley.Attach(t.Context(), conn)
+			if err := errors.Join(err, schema.RequireBuild(same)); err != nil {
+				t.Fatalf("of the same build: %v", err)
+			}
 			fixture.Execute(t, conn, change)
 			fixture.RequireIs(t, schema.Install(t.Context(), conn), schema.ErrOtherBuild)
 			fixture.RequireIs(t, schema.Upgrade(t.Context(), conn), schema.ErrOtherBuild)
 			fixture.RequireIs(t, schema.Repair(t.Context(), conn), schema.ErrOtherBuild)
-			_, err := schema.Verify(t.Context(), conn)
+			_, err = schema.Verify(t.Context(), conn)
 			fixture.RequireIs(t, err, schema.ErrOtherBuild)
+			if broker, err := parley.Attach(t.Context(), conn); err != nil {
+				fixture.RequireIs(t, err, parley.ErrUpgradeNeeded)
+			} else {
+				fixture.RequireIs(t, schema.RequireBuild(broker), schema.ErrOtherBuild)
+			}
 			if err := schema.Uninstall(t.Context(), conn, true); err != nil {
 				t.Fatal(err)
 			}

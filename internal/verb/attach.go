@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/schema"
 )
 
 // Attach opens one connection for a verb that works with the broker of the database, and warns when the broker is
@@ -19,6 +20,9 @@ func (a *App) Attach(ctx context.Context) (*pgx.Conn, error) {
 		return nil, err
 	}
 	broker, err := parley.Attach(ctx, conn)
+	if err == nil {
+		err = schema.RequireBuild(broker)
+	}
 	if err != nil {
 		CloseConnection(ctx, conn)
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/daemon/timers"
 	"github.com/parley-broker/parley/internal/pgdb"
+	"github.com/parley-broker/parley/schema"
 )
 
 // servedConnections is enough for what the daemon itself asks of a database; its readers have connections of their own.
@@ -148,6 +149,9 @@ func requireSchema(ctx context.Context, pool *pgxpool.Pool, logger *slog.Logger)
 	}
 	defer conn.Release()
 	broker, err := parley.Attach(ctx, conn)
+	if err == nil {
+		err = schema.RequireBuild(broker)
+	}
 	if err != nil {
 		return fmt.Errorf("database %s: %w", conn.Conn().Config().Database, err)
 	}

@@ -38,7 +38,7 @@ comment on function parley._p_switch_off() is
 
 create function parley.attach_broker(
   out schema_version integer, out oldest_client_version integer, out release text,
-  out service_broker_guid uuid, out broker_state text, out advice text
+  out service_broker_guid uuid, out broker_state text, out advice text, out fingerprint text
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -47,7 +47,8 @@ as $$
 declare
   v_is_enabled boolean;
 begin
-  select i.schema_version, i.oldest_client_version, i.release into schema_version, oldest_client_version, release
+  select i.schema_version, i.oldest_client_version, i.release, i.fingerprint
+  into schema_version, oldest_client_version, release, fingerprint
   from parley._p_installation as i;
   select b.service_broker_guid, b.is_broker_enabled into service_broker_guid, v_is_enabled from parley._p_broker as b;
   broker_state := parley._p_broker_state();
@@ -73,7 +74,7 @@ comment on function parley.attach_broker() is
 'Every program that works for this broker for long calls this first, and again when it has lost its connection. A broker
 that finds itself in another database than the one in which it was enabled last is switched off, until somebody says
 whether it has moved or was copied. Anybody may call it. Gives schema_version; oldest_client_version, which programs
-need to know at least; release; service_broker_guid; broker_state, ENABLED, DISABLED or ELSEWHERE; advice, what to do
-when the state is not ENABLED.
+need to know at least; release; fingerprint, of the files that made the schema; service_broker_guid; broker_state,
+ENABLED, DISABLED or ELSEWHERE; advice, what to do when the state is not ENABLED.
 Errors: none of its own.
 Source: spec 9.1.';
