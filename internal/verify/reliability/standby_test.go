@@ -3,46 +3,104 @@
 package reliability_test
 
 import (
-	"strings"
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-broker/parley/internal/broker/transport/durable"
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// A commit that waits for a standby which is not there waits without a word; diagnosis names the setting, and the cure ends it.
-func TestDiagnosisFindsCommitsThatWaitForAStandby(t *testing.T) {
+// A server that waits for a standby that never comes.
+func TestNothingIsReliedOnWhoseWaitForAStandbyWasCutShort(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it makes a server of its own")
+	}
 	server := newOwnServer(t)
-	b := server.fixture(t)
-	reload := func(statement string) {
-		b.admin.exec(statement)
-		b.admin.exec("select pg_reload_conf()")
+	ctx := t.Context()
+	admin, err := pgx.Connect(ctx, server.DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	const found = "select count(*) from parley.diagnose_runtime(level => 'INFO', patience => $1::text::interval) where code = 'commit-waits-for-standby'"
-	sender := b.session(t)
-	reload("alter system set synchronous_standby_names = 'missing'")
-	b.await(t, func() bool {
-		return ask[string](sender, "select current_setting('synchronous_standby_names')") == "missing"
-	})
-	committed := make(chan error, 1)
-	go func() {
-		committed <- sender.try("select parley.send(parley.begin_dialog('initiator', 'target'), 'DEFAULT', 'x')")
-	}()
-	b.await(t, func() bool { return ask[int](b.admin, found, "0") == 1 })
-	if n := ask[int](b.admin, found, "1 hour"); n != 0 {
-		t.Errorf("%d findings within an hour's patience", n)
+	defer admin.Close(context.Background())
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := admin.Exec(ctx, statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
 	}
-	var cause, cure string
-	err := b.admin.conn.QueryRow(t.Context(), "select cause, cure from parley.diagnose_runtime(level => 'INFO', patience => '0') where code = 'commit-waits-for-standby'",
-		pgx.QueryExecModeExec).Scan(&cause, &cure)
-	if err != nil || !strings.Contains(cause, `synchronous_standby_names is "missing"`) || !strings.Contains(cause, "0 standbys") {
-		t.Errorf("cause %q, error %v", cause, err)
+	exec("set synchronous_commit = local")
+	exec("create table promise (made int)")
+	standby := func(names string) {
+		exec("alter system set synchronous_standby_names = '" + names + "'")
+		exec("select pg_reload_conf()")
+		for setting := "?"; setting != names; {
+			pause(10 * time.Millisecond)
+			if err := admin.QueryRow(ctx, "select setting from pg_settings where name = 'synchronous_standby_names'").Scan(&setting); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	reload(cure)
-	if err := parleytest.Receive(t, committed, "the end of the commit"); err != nil {
+	// waiting waits until a session waits for the standby.
+	waiting := func() {
+		t.Helper()
+		for isWaiting := false; !isWaiting; {
+			pause(10 * time.Millisecond)
+			err := admin.QueryRow(ctx, "select count(*) > 0 from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'parley promise'").
+				Scan(&isWaiting)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	settings, err := pgxpool.ParseConfig(server.DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := durable.Open(ctx, settings, "parley promise", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	do := func(statement string) chan error {
+		done := make(chan error, 1)
+		go func() {
+			done <- pool.Do(ctx, func(conn *pgx.Conn) error {
+				_, err := conn.Exec(ctx, statement)
+				return err
+			})
+		}()
+		return done
+	}
+	if err := parleytest.Receive(t, do("insert into promise values (0)"), "the insert"); err != nil {
+		t.Fatal(err)
+	}
+
+	standby("nobody")
+	made := do("insert into promise values (1)")
+	waiting()
+	exec("select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'")
+	if err := parleytest.Receive(t, made, "the insert whose wait was cut short"); !errors.Is(err, durable.ErrUnreplicated) {
+		t.Fatalf("the wait was cut short, and that counts as %v", err)
+	}
+	// It can be seen, and a transaction that only reads does not wait; still no client may get its answer.
+	seen := do("select made from promise where made = 1")
+	waiting()
+	select {
+	case err := <-seen:
+		t.Fatalf("what may be lost was relied on: %v", err)
+	default:
+	}
+	standby("")
+	if err := parleytest.Receive(t, seen, "the row"); err != nil {
 		t.Error(err)
 	}
-	b.await(t, func() bool { return ask[int](b.admin, found, "0") == 0 })
+	if err := parleytest.Receive(t, do("select made from promise"), "the rows"); err != nil {
+		t.Error(err)
+	}
 }
