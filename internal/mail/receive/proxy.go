@@ -48,7 +48,7 @@ func readProxyHeader(r io.Reader) (netip.AddrPort, error) {
 	line := begin[:13]
 	for !bytes.HasSuffix(line, []byte("\r\n")) {
 		var next [1]byte
-		if _, err := io.ReadFull(r, next[:]); err != nil || len(line) > 107 {
+		if _, err := io.ReadFull(r, next[:]); err != nil || len(line) >= 107 {
 			return netip.AddrPort{}, errProxyHeader
 		}
 		line = append(line, next[0])
