@@ -128,24 +128,32 @@ func (a *accounts) disconnect(c *Connector, source netip.Prefix) {
 	}
 }
 
-// message counts a message of a source and of a user, "" for nobody, and reports whether the rates allow it.
+// message counts a message of a source and of a user, "" for nobody, and reports whether the rates allow it. One that is refused costs no
+// other its place in a rate: a user who sends too much takes nothing from others at his address.
 func (a *accounts) message(c *Connector, source netip.Prefix, user string, ofUser int, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	isAllowed := true
-	take := func(key sourceKey, perMinute int) {
-		if perMinute > 0 && !bucket(a.messages, key).take(perMinute, now) {
-			isAllowed = false
+	asked, isAllowed := make([]*window, 0, 3), true
+	ask := func(key sourceKey, perMinute int) {
+		if perMinute > 0 {
+			rate := bucket(a.messages, key)
+			isAllowed = rate.has(perMinute, now) && isAllowed
+			asked = append(asked, rate)
 		}
 	}
 	if c.Limits.RateOf != RateOfUser || user == "" {
-		take(sourceKey{connector: c.Name, source: source}, c.Limits.MessagesPerMinute)
+		ask(sourceKey{connector: c.Name, source: source}, c.Limits.MessagesPerMinute)
 	}
 	if c.Limits.RateOf != RateOfAddress && user != "" {
-		take(sourceKey{connector: c.Name, user: user}, c.Limits.MessagesPerMinute)
+		ask(sourceKey{connector: c.Name, user: user}, c.Limits.MessagesPerMinute)
 	}
 	if user != "" {
-		take(sourceKey{user: user}, ofUser)
+		ask(sourceKey{user: user}, ofUser)
+	}
+	if isAllowed {
+		for _, rate := range asked {
+			rate.tokens--
+		}
 	}
 	return isAllowed
 }

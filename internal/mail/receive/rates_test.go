@@ -64,6 +64,35 @@ func TestRateFillsInAMinute(t *testing.T) {
 	}
 }
 
+// A message that one rate refuses takes nothing from another: not that of a user from others at his address, nor that of an address from
+// the user elsewhere.
+func TestMessageThatIsRefusedCostsNoOtherItsPlace(t *testing.T) {
+	t.Parallel()
+	office, home, now := sourceNumber(1), sourceNumber(2), time.Unix(1e9, 0)
+	a, connector := newAccounts(), &Connector{Name: "in", Limits: Limits{MessagesPerMinute: 3, RateOf: RateOfBoth}}
+	for i, c := range []struct {
+		user   string
+		source netip.Prefix
+		ofUser int
+		want   bool
+	}{
+		{"ann", office, 1, true},
+		{"ann", office, 1, false},
+		{"ann", office, 1, false},
+		{"bob", office, 0, true},
+		{"eve", office, 0, true},
+		{"bob", office, 0, false}, // The address has had its three.
+		{"bob", office, 0, false},
+		{"bob", home, 0, true},
+		{"bob", home, 0, true},
+		{"bob", home, 0, false},
+	} {
+		if got := a.message(connector, c.source, c.user, c.ofUser, now); got != c.want {
+			t.Errorf("message %d, of %s from %s: %v", i, c.user, c.source, got)
+		}
+	}
+}
+
 // How many connections a source may have at a time: its number, or its share, whichever is less, and one at least.
 func TestConnectionsOfASourceAreItsShare(t *testing.T) {
 	t.Parallel()
