@@ -232,10 +232,13 @@ func TestPasswordIsProvedAsTheConnectorSays(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, mechanism, password string
+		yesAt                     int // the step at which the host lets us in without more
 		want                      string
 	}{
 		{name: "SCRAM", mechanism: "SCRAM-SHA-256", password: "secret"},
 		{name: "SCRAM with a host that does not know the password", mechanism: "SCRAM-SHA-256", password: "other", want: "does not prove"},
+		{name: "SCRAM with a host that lets everybody in", mechanism: "SCRAM-SHA-256", yesAt: 1, want: "does not prove"},
+		{name: "SCRAM with a host that lets us in without its proof", mechanism: "SCRAM-SHA-256", password: "secret", yesAt: 2, want: "does not prove"},
 		{name: "LOGIN", mechanism: "LOGIN", password: "secret"},
 		{name: "PLAIN", mechanism: "PLAIN", password: "secret"},
 	} {
@@ -252,6 +255,10 @@ func TestPasswordIsProvedAsTheConnectorSays(t *testing.T) {
 					step++
 				}
 				words := strings.Fields(line)
+				if step == c.yesAt {
+					step = 0
+					return "235 2.7.0 welcome"
+				}
 				switch c.mechanism + strconv.Itoa(step) {
 				case "PLAIN1":
 					if decode(words[2]) != "\x00who\x00secret" {

@@ -316,6 +316,9 @@ func (c *Connection) authenticate(mechanism sasl.Client) error {
 			return err
 		}
 		if answered.code == 235 {
+			if both, is := mechanism.(proving); is && !both.hasProof() {
+				return errUnproved
+			}
 			return nil
 		}
 		if answered.code != 334 {

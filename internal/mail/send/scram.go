@@ -41,9 +41,19 @@ type scramClient struct {
 	nonce, first   string
 	signature      []byte
 	step           int
+	isProved       bool // by the host, that it knows the password
 }
 
 var _ sasl.Client = (*scramClient)(nil)
+
+// proving is a mechanism by which the host proves something, too. It has to before we believe that we are let in: whoever stands between us
+// says so without.
+type proving interface{ hasProof() bool }
+
+func (s *scramClient) hasProof() bool { return s.isProved }
+
+// errUnproved is why a host that lets us in is not believed.
+var errUnproved = errors.New("the host does not prove that it knows the password")
 
 func newScramClient(user, password string) sasl.Client {
 	return &scramClient{user: user, password: password, nonce: rand.Text()}
@@ -65,8 +75,9 @@ func (s *scramClient) Next(challenge []byte) ([]byte, error) {
 		proof, is := strings.CutPrefix(string(challenge), "v=")
 		given, err := base64.StdEncoding.DecodeString(proof)
 		if !is || err != nil || !hmac.Equal(given, s.signature) {
-			return nil, errors.New("the host does not prove that it knows the password")
+			return nil, errUnproved
 		}
+		s.isProved = true
 		return []byte{}, nil
 	default:
 		return nil, errors.New("the host goes on where authentication is at its end")
