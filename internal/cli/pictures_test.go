@@ -26,8 +26,8 @@ import (
 	"github.com/parley-broker/parley/internal/postgres"
 )
 
-// keepPictures replaces the pictures of the README; CONTRIBUTING.md has the command.
-var keepPictures = flag.Bool("pictures", false, "write the pictures of the README to docs/pictures, of a demo of full length")
+// keepPictures replaces the pictures of the tutorial; CONTRIBUTING.md has the command.
+var keepPictures = flag.Bool("pictures", false, "write the pictures of the tutorial to docs/pictures, of a demo of full length")
 
 const pictureBytesMax = 150_000
 
@@ -110,7 +110,7 @@ func shoot(t *testing.T, page, picture string) {
 	}
 }
 
-// The pictures of the README are of a demo that runs: the screens of parley top in the midst of it, and its result page.
+// The pictures of the tutorial are of a demo that runs: the screens of parley top in the midst of it, and its result page.
 func TestPicturesOfTheREADMEAreMadeFromADemo(t *testing.T) {
 	t.Parallel()
 	folder, duration := t.TempDir(), 4*time.Second
