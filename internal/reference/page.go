@@ -229,7 +229,7 @@ func WriteMessages(ctx context.Context, page string, db parley.DB) (string, erro
 		return "", err
 	}
 	var list strings.Builder
-	list.WriteString("\n| Code | Description | What to do |\n| ---: | --- | --- |\n")
+	list.WriteString("\n| Code | Description | Remedy |\n| ---: | --- | --- |\n")
 	for _, e := range of(errors, isMessage) {
 		fmt.Fprintf(&list, "| -%d | %s | %s |\n", e.Number, template(e.Message), template(e.Remedy))
 	}
