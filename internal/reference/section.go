@@ -85,7 +85,7 @@ var sections = []section{
 	},
 	{
 		title: "Poison messages",
-		intro: "What is set aside, and what can be done about it: see [the page on poison messages](guides/poison.md).",
+		intro: "Messages and conversations that are set aside, and their remedies: see [the page on poison messages](guides/poison.md).",
 		files: []string{
 			"parley/conversation/set_aside_conversations.sql", "parley/poison/poison.sql", "parley/poison/set_aside.sql",
 			"parley/poison/poison_statements.sql", "parley/poison/retry_matching.sql", "parley/poison/reader_failures.sql",
@@ -118,12 +118,12 @@ var sections = []section{
 	},
 	{
 		title: "Activation",
-		intro: "What the daemon, `parley serve`, reports about its work.",
+		intro: "Reports of the daemon, `parley serve`, about its work.",
 		files: []string{"parley/activation/queue_monitors.sql"},
 	},
 	{
 		title: "External activation",
-		intro: "What these are for: [activation](guides/activation.md).",
+		intro: "Their purpose: [activation](guides/activation.md).",
 		files: []string{"parley/activation/activation_statements.sql", "parley/activation/deliveries.sql"},
 	},
 	{
@@ -148,7 +148,7 @@ var sections = []section{
 	},
 	{
 		title: "Switching the broker",
-		intro: "What `ALTER DATABASE ... SET` does to a broker in SQL Server. The page on [backup and restore](guides/backup.md) says when.",
+		intro: "The switches that `ALTER DATABASE ... SET` has in SQL Server. The page on [backup and restore](guides/backup.md) says when.",
 		files: []string{
 			"parley/transport/attach.sql", "parley/broker/broker_switches.sql",
 			"parley/transport/destination_statements.sql",
@@ -156,7 +156,7 @@ var sections = []section{
 	},
 	{
 		title: "Diagnosis",
-		intro: "What `parley diagnose` shows; the page on [diagnosis](reference/diagnose.md) explains each finding.",
+		intro: "The findings of `parley diagnose`; the page on [diagnosis](reference/diagnose.md) explains each finding.",
 		files: []string{
 			"parley/diagnosis/diagnosis_checks.sql", "parley/diagnosis/diagnose.sql",
 			"parley/diagnosis/find_broker_faults.sql", "parley/diagnosis/find_definition_faults.sql",
@@ -179,7 +179,7 @@ var sections = []section{
 	},
 	{
 		title: "Monitoring",
-		intro: "What each number is made of, and what to watch, is on [the page on monitoring](guides/monitoring.md).",
+		intro: "[The page on monitoring](guides/monitoring.md) says how each number is made, and which to watch.",
 		files: []string{
 			"parley/views/performance_counters.sql", "parley/views/broker_metrics.sql", "parley/views/queue_activity.sql",
 			"parley/views/conversation_activity.sql", "parley/views/passing_messages.sql",
