@@ -17,7 +17,7 @@ const clientChecks = "select current_setting('client_connection_check_interval')
 
 func TestInstallLetsTheServerCheckWhetherClientsAreStillThere(t *testing.T) {
 	t.Parallel()
-	owner := ordinaryOwner(t)
+	owner := fixture.OrdinaryOwner(t)
 	if err := schema.Install(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}

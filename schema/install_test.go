@@ -18,26 +18,6 @@ import (
 	"github.com/parley-broker/parley/schema"
 )
 
-// ordinaryOwner opens an empty database as its owner, a role that may do nothing else.
-func ordinaryOwner(t *testing.T) *pgx.Conn {
-	t.Helper()
-	admin := parleytest.EmptyDatabase(t)
-	role := "owner_" + strings.ToLower(rand.Text())
-	fixture.Execute(t, admin, "create role "+role+" login")
-	t.Cleanup(func() { fixture.Execute(t, admin, "drop role "+role) })
-
-	pool := parleytest.EmptyDatabase(t)
-	config := pool.Config().ConnConfig
-	fixture.Execute(t, pool, fmt.Sprintf("alter database %s owner to %s", pgx.Identifier{config.Database}.Sanitize(), role))
-	config.User = role
-	conn, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
-}
-
 func requireNoDifferences(t *testing.T, conn *pgx.Conn, verify func(context.Context, *pgx.Conn) ([]schema.Difference, error)) {
 	t.Helper()
 	differences, err := verify(t.Context(), conn)
@@ -51,7 +31,7 @@ func requireNoDifferences(t *testing.T, conn *pgx.Conn, verify func(context.Cont
 
 func TestInstallNeedsNoMoreThanOwningTheDatabase(t *testing.T) {
 	t.Parallel()
-	conn := ordinaryOwner(t)
+	conn := fixture.OrdinaryOwner(t)
 	if err := schema.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}

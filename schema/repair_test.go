@@ -13,7 +13,7 @@ import (
 // Repair goes the whole way of an upgrade, for the current version too.
 func TestRepairKeepsMessagesAndEqualsAFreshInstallation(t *testing.T) {
 	t.Parallel()
-	conn := ordinaryOwner(t)
+	conn := fixture.OrdinaryOwner(t)
 	if err := schema.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}

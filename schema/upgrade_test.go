@@ -38,7 +38,7 @@ func nextVersion() schema.Definition {
 
 func TestUpgradeMigratesDataAndReplacesTheRest(t *testing.T) {
 	t.Parallel()
-	conn := ordinaryOwner(t)
+	conn := fixture.OrdinaryOwner(t)
 	if err := schema.Install(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestASchemaOfAnotherBuildIsRefused(t *testing.T) {
 
 func TestUpgradeByAMemberBelongsToTheOwner(t *testing.T) {
 	t.Parallel()
-	owner := ordinaryOwner(t)
+	owner := fixture.OrdinaryOwner(t)
 	if err := schema.Install(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestEveryStatementOfTheSchemaIsEitherRepeatedByAnUpgradeOrLeftToMigrations(
 
 func TestUninstallRemovesEverything(t *testing.T) {
 	t.Parallel()
-	conn := ordinaryOwner(t)
+	conn := fixture.OrdinaryOwner(t)
 	const query = `
 		select count(*)
 		from pg_depend as d

@@ -28,13 +28,6 @@ func TestEachFileBelongsToTheWingWhoseTurnItIs(t *testing.T) {
 	}
 }
 
-func TestWingsAreThoseThatAreInstalled(t *testing.T) {
-	t.Parallel()
-	b := newBroker(t)
-	equal(b.session, strings.Join(sql.Schemas(), " "), `
-		select string_agg(n.nspname, ' ' order by n.oid) from pg_namespace as n where n.nspname = 'parley' or n.nspname like 'parley\_%'`)
-}
-
 func TestWingsRefuse(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

@@ -12,7 +12,7 @@ import (
 //go:embed testdata/domains.txt
 var domains string
 
-// sql/mail_addresses_test.go reads the same table.
+// sql/mail/base/addresses_test.go reads the same table.
 func TestDomainsHaveOneForm(t *testing.T) {
 	t.Parallel()
 	for line := range strings.Lines(domains) {

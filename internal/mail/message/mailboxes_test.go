@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/message"
 )
 
-// table gives the columns of a table of testdata, which sql/mail_addresses_test.go holds the database to.
+// table gives the columns of a table of testdata, which sql/mail/base/written_addresses_test.go holds the database to.
 func table(t *testing.T, name string, columns int) (rows [][]string) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name)

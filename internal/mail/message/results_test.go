@@ -11,7 +11,7 @@ import (
 //go:embed testdata/results.txt
 var results string
 
-// sql/mail_submission_test.go reads the same table.
+// sql/mail/submission/submission_test.go reads the same table.
 func TestResultsUnderOurNamesAreTakenOut(t *testing.T) {
 	t.Parallel()
 	for line := range strings.Lines(results) {

@@ -1,0 +1,104 @@
+package base_test
+
+// Statements that define objects and cannot be right.
+var definitionRefusals = []refusal{
+	{number: 2714, because: "message type exists", statement: `select parley.create_message_type('//test/Note')`},
+	{number: 2714, because: "contract exists", statement: `select parley.create_contract('//test/Work', '{"//test/Note": "ANY"}')`},
+	{number: 2714, because: "queue exists", statement: `select parley.create_queue('dbo.[Asking]')`},
+	{number: 2714, because: "service exists", statement: `select parley.create_service('//test/Asker', 'Asking')`},
+	{number: 2714, because: "priority exists", statement: `select parley.create_broker_priority('Rank')`},
+
+	{number: 3716, because: "contract lists the message type", statement: `select parley.drop_message_type('//test/Note')`},
+	{number: 3716, because: "service names the contract", statement: `select parley.drop_contract('//test/Work')`},
+	{number: 3716, because: "service is on the queue", statement: `select parley.drop_queue('Asking')`},
+	{number: 3716, because: "priority names the service", statement: `select parley.drop_service('//test/Asker')`},
+
+	{number: 8402, because: "unknown validation", statement: `select parley.create_message_type('//new', 'SOME')`},
+	{number: 8402, because: "FUNCTION without one", statement: `select parley.create_message_type('//new', 'FUNCTION')`},
+	{number: 8402, because: "JSON_SCHEMA without function", statement: `select parley.create_message_type('//new', 'JSON_SCHEMA')`},
+	{number: 8402, because: "VALID_XML without anything", statement: `select parley.alter_message_type('//test/Note', 'valid xml')`},
+	{number: 8402, because: "function of another shape", statement: `select parley.create_message_type('//new', 'FUNCTION', 'public.yes(text)')`},
+	{number: 8402, because: "types are no object", statement: `select parley.create_contract('//new', '[]'::jsonb)`},
+	{number: 8402, because: "types are null", statement: `select parley.create_contract('//new', null::jsonb)`},
+	{number: 8402, because: "one type is null", statement: `select parley.create_contract('//new', array['//test/Note', null])`},
+	{number: 8402, because: "all types are null", statement: `select parley.create_contract('//new', array[null, null]::text[])`},
+	{number: 8402, because: "types are no JSON", statement: `select parley.create_contract('//new', '{//test/Note}')`},
+	{number: 8402, because: "unknown side", statement: `select parley.create_contract('//new', '{"//test/Note": "BOTH"}')`},
+	{number: 8402, because: "side is null", statement: `select parley.create_contract('//new', '{"//test/Note": null}')`},
+	{number: 8402, because: "negative readers", statement: `select parley.alter_queue('Asking', max_queue_readers => -1)`},
+	{number: 8402, because: "unknown poison action", statement: `select parley.create_queue('New', poison_action => 'IGNORE')`},
+	{number: 8402, because: "unknown kind of a queue", statement: `select parley.create_queue('New', kind => 'STREAM')`},
+	{number: 8402, because: "retention of a simple queue", statement: `select parley.alter_queue('Simple', retention => true)`},
+	{number: 8402, because: "service on a simple queue", statement: `select parley.create_service('//new', 'Simple')`},
+	{number: 8402, because: "no rollbacks", statement: `select parley.alter_queue('Asking', poison_rollbacks => 0)`},
+	{number: 8402, because: "too many rollbacks", statement: `select parley.create_queue('New', poison_rollbacks => 16)`},
+	{number: 8402, because: "too many readers", statement: `select parley.create_queue('New', max_queue_readers => 32768)`},
+	{number: 8402, because: "abandoned at once", statement: `select parley.end_abandoned_after(0)`},
+	{number: 8402, because: "abandoned after null", statement: `select parley.end_abandoned_after(null)`},
+	{number: 8402, because: "level 0", statement: `select parley.create_broker_priority('New', priority_level => 0)`},
+	{number: 8402, because: "level null", statement: `select parley.create_broker_priority('New', priority_level => null)`},
+	{number: 8402, because: "level 11", statement: `select parley.alter_broker_priority('Rank', priority_level => 11)`},
+
+	{number: 8403, because: "message type twice", statement: `select parley.create_contract('//new', array['//test/Note', '//test/Note'])`},
+	{number: 8404, because: "contract twice", statement: `select parley.create_service('//new', 'Asking', array['DEFAULT', 'DEFAULT'])`},
+	{number: 8404, because: "contract accepted already", statement: `select parley.alter_service('//test/Asker', add_contracts => array['DEFAULT'])`},
+	{number: 8492, because: "nothing for the initiator", statement: `select parley.create_contract('//new', '{"//test/Note": "TARGET"}')`},
+	{number: 8492, because: "no message type", statement: `select parley.create_contract('//new', '{}'::jsonb)`},
+	{number: 8493, because: "service unchanged", statement: `select parley.alter_service('//test/Asker')`},
+	{number: 8493, because: "priority unchanged", statement: `select parley.alter_broker_priority('Rank')`},
+
+	{number: 9613, because: "nobody to execute as", statement: `select parley.alter_queue('Asking', activation_procedure => 'public.read', activation => true)`},
+	{number: 9614, because: "no procedure", statement: `select parley.alter_queue('Asking', execute_as => 'SELF', activation => true)`},
+	{number: 9614, because: "procedure is missing", statement: `select parley.create_queue('New', activation_procedure => 'public.missing', execute_as => 'OWNER')`},
+	{number: 9614, because: "procedure without its schema", statement: `select parley.create_queue('New', activation_procedure => 'read', execute_as => 'OWNER')`},
+	{number: 9620, because: "function", statement: `select parley.create_queue('New', activation_procedure => 'public.fit', execute_as => 'OWNER')`},
+	{number: 9653, because: "procedure takes arguments", statement: `select parley.create_queue('New', activation_procedure => 'public.greedy', execute_as => 'OWNER')`},
+
+	{
+		number: 9742, because: "temporary procedure",
+		statement: `
+			do $$
+			begin
+				create procedure pg_temp.brief() language sql as '';
+				perform parley.create_queue('New', activation_procedure => 'pg_temp.brief', execute_as => 'OWNER');
+			end $$`,
+	},
+
+	{number: 9663, because: "system message type in a contract", statement: `select parley.create_contract('//new',
+		'{"http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog": "ANY"}')`},
+	{number: 9663, because: "system message type", statement: `select parley.alter_message_type('DEFAULT', 'EMPTY')`},
+	{number: 9663, because: "system message type dropped", statement: `select parley.drop_message_type('DEFAULT')`},
+	{number: 9663, because: "system contract", statement: `select parley.drop_contract('DEFAULT')`},
+	{number: 9663, because: "system queue", statement: `select parley.alter_queue('ServiceBrokerQueue', status => false)`},
+	{number: 9663, because: "system queue dropped", statement: `select parley.drop_queue('ServiceBrokerQueue')`},
+	{number: 9663, because: "system service", statement: `select parley.drop_service('http://schemas.microsoft.com/SQL/ServiceBroker/ServiceBroker')`},
+	{number: 9663, because: "owner of a system object", statement: `select parley.alter_authorization('contract', 'DEFAULT', current_user)`},
+
+	{number: 15151, because: "no such message type", statement: `select parley.drop_message_type('//test/note')`},
+	{number: 15151, because: "no such contract", statement: `select parley.drop_contract('//test/work')`},
+	{number: 15151, because: "no such service", statement: `select parley.drop_service('//test/asker')`},
+	{number: 15151, because: "no such priority to alter", statement: `select parley.alter_broker_priority('rank', priority_level => 1)`},
+	{number: 15151, because: "no such priority to drop", statement: `select parley.drop_broker_priority('rank')`},
+	{number: 15151, because: "contract of unknown type", statement: `select parley.create_contract('//new', '{"//none": "ANY"}')`},
+	{number: 15151, because: "contract not accepted", statement: `select parley.alter_service('//test/Asker', drop_contracts => array['//test/Free'])`},
+	{number: 15151, because: "priority of unknown service", statement: `select parley.create_broker_priority('New', local_service_name => '//none')`},
+	{number: 15151, because: "no such role", statement: `select parley.create_queue('New', "authorization" => 'nobody at all')`},
+}
+
+// Names that cannot be.
+var nameRefusals = []refusal{
+	{number: 208, because: "a service's name", statement: `select parley.receive('//test/Asker')`},
+	{number: 9609, because: "a service's name with points", statement: `select parley.receive('http://schemas.microsoft.com/SQL/ServiceBroker/ServiceBroker')`},
+	{number: 208, because: "no such queue", statement: `select parley.create_service('//new', 'asking')`},
+	{number: 9609, because: "empty name", statement: `select parley.create_message_type('')`},
+	{number: 9609, because: "null name", statement: `select parley.create_broker_priority(null)`},
+	{number: 9609, because: "name of 129 characters", statement: `select parley.create_service(repeat('é', 129), 'Asking')`},
+	{number: 9609, because: "contract ANY", statement: `select parley.create_contract('Any', '{"//test/Note": "ANY"}')`},
+	{number: 9609, because: "service ANY", statement: `select parley.create_service('ANY', 'Asking')`},
+	{number: 9609, because: "queue without name", statement: `select parley.create_queue('dbo.[]')`},
+	{number: 9609, because: "temporary queue", statement: `select parley.create_queue('#new')`},
+	{number: 9609, because: "queue in another database", statement: `select parley.receive('elsewhere.dbo.Asking')`},
+	{number: 9609, because: "queue name of four parts", statement: `select parley.receive('a.b.c.d')`},
+	{number: 9609, because: "queue name that does not parse", statement: `select parley.receive('[Asking')`},
+	{number: 9609, because: "queue null", statement: `select parley.receive(null)`},
+}

@@ -1,0 +1,159 @@
+package conversation_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-broker/parley/internal/sqltest"
+)
+
+func TestWhatADialogNeedsOfTheCatalogIsKept(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	for range 3 {
+		b.Exec(sqltest.BeginAndSend)
+		b.Send(b.Dialog(), sqltest.Request, "as well")
+		sqltest.Equal(b.Session, 1, sqltest.KeptDialogs)
+	}
+	b.Exec("select parley.create_message_type('//test/Other')")
+	sqltest.Equal(b.Session, 0, sqltest.KeptDialogs)
+	b.Exec(sqltest.BeginAndSend)
+	sqltest.Equal(b.Session, 1, sqltest.KeptDialogs)
+	sqltest.Equal(b.Session, 1, "select count(*) from parley._p_local_dialog")
+	sqltest.Equal(b.Session, 7, "select count(*) from parley.queue_contents('Answering')")
+}
+
+// What is found while a change is under way is what was before it, and must not outlive it.
+func TestNothingIsKeptWhileTheCatalogChanges(t *testing.T) {
+	t.Parallel()
+	for _, isUndone := range []bool{false, true} {
+		b := sqltest.NewWorld(t)
+		changing := b.Begin()
+		changing.Exec(sqltest.RouteAway)
+		if handle := sqltest.Value[string](b.Session, sqltest.BeginAndSend); sqltest.Value[bool](b.Session, sqltest.GoesAway, handle) {
+			t.Error("a route counts before it is committed")
+		}
+		sqltest.Equal(b.Session, 0, sqltest.KeptDialogs)
+		if isUndone {
+			changing.Rollback()
+		} else {
+			changing.Commit()
+		}
+		handle := sqltest.Value[string](b.Session, sqltest.BeginAndSend)
+		if got := sqltest.Value[bool](b.Session, sqltest.GoesAway, handle); got == isUndone {
+			t.Errorf("undone: %t, goes by the new route: %t", isUndone, got)
+		}
+	}
+}
+
+func TestATransactionSeesItsOwnChangeOfTheCatalog(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	b.Exec(sqltest.BeginAndSend)
+	tx := b.Begin()
+	tx.Exec("savepoint before")
+	tx.Exec(sqltest.RouteAway)
+	sqltest.Equal(tx, true, sqltest.GoesAway, sqltest.Value[string](tx, sqltest.BeginAndSend))
+	tx.Exec("rollback to before")
+	sqltest.Equal(tx, false, sqltest.GoesAway, sqltest.Value[string](tx, sqltest.BeginAndSend))
+	tx.Commit()
+	sqltest.Equal(b.Session, false, sqltest.GoesAway, sqltest.Value[string](b.Session, sqltest.BeginAndSend))
+}
+
+// A change that commits between two dialogs of a snapshot does not reach it, and what it finds is not kept for others.
+func TestAnOldSnapshotKeepsNothing(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	s := b.Connection()
+	s.Exec("begin isolation level repeatable read")
+	s.Exec("select count(*) from parley._p_queue")
+	b.Exec(sqltest.RouteAway)
+	s.Exec(sqltest.BeginAndSend)
+	s.Commit()
+	sqltest.Equal(b.Session, 0, sqltest.KeptDialogs)
+	sqltest.Equal(b.Session, true, sqltest.GoesAway, sqltest.Value[string](b.Session, sqltest.BeginAndSend))
+}
+
+func TestSessionsThatKeepTheSameDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	first, second := b.Begin(), b.Begin()
+	for range 2 {
+		first.Exec(sqltest.BeginAndSend)
+		second.Exec(sqltest.BeginAndSend)
+		b.Exec(sqltest.BeginAndSend)
+	}
+	first.Commit()
+	second.Rollback()
+	b.Exec(sqltest.BeginAndSend)
+	sqltest.Equal(b.Session, 5, "select count(*) from parley.queue_contents('Answering')")
+}
+
+func TestARouteThatExpiresIsNotKept(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	b.Exec("select parley.create_route('for a while', 'LOCAL', service_name => '//test/Answerer', lifetime => 1000)")
+	b.Exec(sqltest.BeginAndSend)
+	sqltest.Equal(b.Session, 0, sqltest.KeptDialogs)
+}
+
+// Whatever table the search reads, a statement that writes to it moves the version on.
+func TestEachTableOfTheSearchMovesTheVersionOfTheCatalog(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	names := regexp.MustCompile(`parley\.(_p_[a-z_]+)`)
+	var tables, seen []string
+	var visit func(name string)
+	visit = func(name string) {
+		if slices.Contains(seen, name) {
+			return
+		}
+		seen = append(seen, name)
+		if sqltest.Value[bool](b.Session, "select exists (select from pg_class where oid = to_regclass('parley.' || $1) and relkind = 'r')", name) {
+			tables = append(tables, name)
+		}
+		body := sqltest.Value[string](b.Session, `select coalesce((select string_agg(p.prosrc, ' ') from pg_proc as p
+			where p.pronamespace = 'parley'::regnamespace and p.proname = $1), '')
+			|| coalesce((select pg_get_viewdef(c.oid) from pg_class as c where c.oid = to_regclass('parley.' || $1) and c.relkind = 'v'), '')`, name)
+		for _, match := range names.FindAllStringSubmatch(body, -1) {
+			visit(match[1])
+		}
+	}
+	visit("_p_resolve_local_dialog")
+	// It is the type of what the search gives.
+	tables = slices.DeleteFunc(tables, func(name string) bool { return name == "_p_local_dialog" })
+	if len(tables) < 9 {
+		t.Fatalf("the search reads only %s", strings.Join(tables, ", "))
+	}
+	for _, table := range tables {
+		// For INSERT, DELETE, UPDATE and TRUNCATE, after them, and always.
+		sqltest.Equal(b.Session, 1, `select count(*) from pg_trigger as g where g.tgrelid = to_regclass('parley.' || $1) and g.tgname = '_p_change_catalog'
+			and g.tgtype = 4 + 8 + 16 + 32 and g.tgenabled = 'A'`, table)
+		before := sqltest.Value[int64](b.Session, "select last_value from parley._p_catalog_version")
+		b.Exec("delete from parley." + table + " where false")
+		if after := sqltest.Value[int64](b.Session, "select last_value from parley._p_catalog_version"); after <= before {
+			t.Errorf("%s does not move the version on", table)
+		}
+	}
+}
+
+// An advisory lock is there for everybody; nobody but the schema's owner may hold up whoever changes the catalog.
+func TestNobodyElseCanHoldTheLockOfTheCatalog(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	outsiderName := b.Role("outsider")
+	outsider := b.As(outsiderName)
+	outsider.Exec("select pg_advisory_lock(hashtextextended('parley catalog', 0))")
+	tx := b.Begin()
+	tx.Exec("set local lock_timeout = '2s'")
+	tx.Exec("select parley.create_message_type('//test/Other')")
+	tx.Commit()
+	for _, mode := range []string{"access share", "row share", "exclusive"} {
+		locking := b.StartIn(b.As(outsiderName), "do 'begin lock table parley._p_catalog_change in "+mode+" mode; end'")
+		locking.RequireCode("42501")
+	}
+	b.Exec(sqltest.BeginAndSend)
+	sqltest.Equal(b.Session, 1, sqltest.KeptDialogs)
+}
