@@ -17,7 +17,7 @@ const sharedByFirstSends = "many first sends share it at once, and only try it: 
 func checkAdvisory(r routine, report reporter) {
 	name, takes := dotted(r.name), false
 	for _, t := range r.body {
-		takes = takes || t.isName() && strings.Contains(t.name(), "advisory_")
+		takes = takes || t.IsName() && strings.Contains(t.Name(), "advisory_")
 	}
 	switch {
 	case takes && advisory[name] == "":

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/parley-broker/parley/internal/sqltext"
 )
 
 // makers are the functions that make an error of a row of the table of errors, with the files of rows that they name. Where one is
@@ -48,15 +50,15 @@ func (k errorKey) String() string { return k.number + ", '" + k.situation + "'" 
 func checkErrors(files []File) []Violation {
 	rows, found := errorRows(files)
 	for _, f := range files {
-		for _, tokens := range runs(f.Tokens) {
+		for _, tokens := range sqltext.Runs(f.Tokens) {
 			for i := range tokens {
-				parts, next := qualified(tokens, i)
-				hasTypes := at(tokens, i-1).is("function") || at(tokens, next+1).is("integer")
-				if !at(tokens, next).is("(") || hasTypes {
+				parts, next := sqltext.Qualified(tokens, i)
+				hasTypes := sqltext.At(tokens, i-1).Is("function") || sqltext.At(tokens, next+1).Is("integer")
+				if !sqltext.At(tokens, next).Is("(") || hasTypes {
 					continue
 				}
 				text, name := "", dotted(parts)
-				if isPassedOn := f.Name == makersFile && at(tokens, next+1).is("number"); makers[name] != nil && !isPassedOn {
+				if isPassedOn := f.Name == makersFile && sqltext.At(tokens, next+1).Is("number"); makers[name] != nil && !isPassedOn {
 					text = checkMaker(name, arguments(tokens, next), rows)
 				} else if slices.Contains(carriers, name) {
 					text = checkCarrier(arguments(tokens, next))
@@ -78,8 +80,8 @@ func checkErrors(files []File) []Violation {
 }
 
 // checkMaker reports what is wrong with the arguments of one call, if anything is.
-func checkMaker(name string, call [][]Token, rows map[errorKey]*errorRow) string {
-	if len(call) < 2 || len(call[0]) != 1 || call[0][0].Kind != Number || len(call[1]) != 1 || call[1][0].Kind != Text {
+func checkMaker(name string, call [][]sqltext.Token, rows map[errorKey]*errorRow) string {
+	if len(call) < 2 || len(call[0]) != 1 || call[0][0].Kind != sqltext.Number || len(call[1]) != 1 || call[1][0].Kind != sqltext.Text {
 		return "begin with the number and the situation, as constants: they name a row of parley/base/..._errors.sql, which has the texts"
 	}
 	key := errorKey{call[0][0].Text, constant(call[1])}
@@ -95,9 +97,9 @@ func checkMaker(name string, call [][]Token, rows map[errorKey]*errorRow) string
 }
 
 // checkCarrier reports a sentence among the arguments of one call, if there is one.
-func checkCarrier(call [][]Token) string {
+func checkCarrier(call [][]sqltext.Token) string {
 	for _, argument := range call {
-		if len(argument) > 0 && argument[0].Kind == Text && strings.Contains(argument[0].Text, " ") {
+		if len(argument) > 0 && argument[0].Kind == sqltext.Text && strings.Contains(argument[0].Text, " ") {
 			return "give an error or a status of parley/base/..._errors.sql, not " + argument[0].Text
 		}
 	}
@@ -112,9 +114,9 @@ func errorRows(files []File) (map[errorKey]*errorRow, []Violation) {
 		if ok, _ := path.Match("parley/base/*_errors.sql", f.Name); !ok {
 			continue
 		}
-		tokens := code(f.Tokens)
+		tokens := sqltext.Code(f.Tokens)
 		for i, t := range tokens {
-			if !t.is("(") || at(tokens, i+1).Kind != Number || !at(tokens, i-1).is("values", ",") {
+			if !t.Is("(") || sqltext.At(tokens, i+1).Kind != sqltext.Number || !sqltext.At(tokens, i-1).Is("values", ",") {
 				continue
 			}
 			report := func(format string, args ...any) {
@@ -165,18 +167,18 @@ func placesIn(texts ...string) (int, bool) {
 }
 
 // arguments gives what stands between an opening parenthesis and its closing one, cut at the commas.
-func arguments(tokens []Token, open int) [][]Token {
-	var all [][]Token
+func arguments(tokens []sqltext.Token, open int) [][]sqltext.Token {
+	var all [][]sqltext.Token
 	depth := 0
 	begin := open + 1
-	end := closing(tokens, open)
+	end := sqltext.Closing(tokens, open)
 	for i := begin; i <= end && i < len(tokens); i++ {
 		switch {
-		case tokens[i].is("(", "["):
+		case tokens[i].Is("(", "["):
 			depth++
-		case i < end && tokens[i].is(")", "]"):
+		case i < end && tokens[i].Is(")", "]"):
 			depth--
-		case i == end || depth == 0 && tokens[i].is(","):
+		case i == end || depth == 0 && tokens[i].Is(","):
 			if i > begin {
 				all = append(all, tokens[begin:i])
 			}
@@ -187,10 +189,10 @@ func arguments(tokens []Token, open int) [][]Token {
 }
 
 // constant gives the text of string constants that are put together by ||; it is empty for null.
-func constant(tokens []Token) string {
+func constant(tokens []sqltext.Token) string {
 	var text strings.Builder
 	for _, t := range tokens {
-		if t.Kind == Text {
+		if t.Kind == sqltext.Text {
 			text.WriteString(strings.ReplaceAll(t.Text[1:len(t.Text)-1], "''", "'"))
 		}
 	}

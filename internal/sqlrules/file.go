@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-broker/parley/internal/sqltext"
 	"github.com/parley-broker/parley/sql"
 )
 
@@ -13,23 +14,23 @@ import (
 type File struct {
 	Name       string
 	Text       string
-	Tokens     []Token
+	Tokens     []sqltext.Token
 	Statements []Statement
 }
 
 // A Statement is one command of a file, without its comments and its semicolon.
 type Statement struct {
-	Tokens []Token
+	Tokens []sqltext.Token
 	Closed bool // whether a semicolon ended it
 }
 
 // line gives the line on which the statement begins.
-func (s Statement) line() int { return at(s.Tokens, 0).Line }
+func (s Statement) line() int { return sqltext.At(s.Tokens, 0).Line }
 
 // begins reports whether the statement starts with these words.
 func (s Statement) begins(words ...string) bool {
 	for i, word := range words {
-		if !at(s.Tokens, i).is(word) {
+		if !sqltext.At(s.Tokens, i).Is(word) {
 			return false
 		}
 	}
@@ -51,8 +52,8 @@ func (v Violation) String() string {
 
 // Parse cuts one file.
 func Parse(name, text string) File {
-	tokens := Lex(text)
-	return File{Name: name, Text: text, Tokens: tokens, Statements: split(code(tokens))}
+	tokens := sqltext.Lex(text)
+	return File{Name: name, Text: text, Tokens: tokens, Statements: split(sqltext.Code(tokens))}
 }
 
 // Read parses every file of the schema, in the order in which they are applied.
@@ -74,21 +75,21 @@ func Read(files fs.FS) ([]File, error) {
 
 // split cuts tokens at the semicolons that end commands: not inside parentheses, nor inside the body of a
 // function in standard form (begin atomic ... end).
-func split(tokens []Token) []Statement {
+func split(tokens []sqltext.Token) []Statement {
 	var statements []Statement
-	var current []Token
+	var current []sqltext.Token
 	parentheses, blocks := 0, 0
 	for i, t := range tokens {
 		switch {
-		case t.is("("):
+		case t.Is("("):
 			parentheses++
-		case t.is(")"):
+		case t.Is(")"):
 			parentheses--
-		case t.is("begin") && at(tokens, i+1).is("atomic"), t.is("case") && blocks > 0:
+		case t.Is("begin") && sqltext.At(tokens, i+1).Is("atomic"), t.Is("case") && blocks > 0:
 			blocks++
-		case t.is("end") && blocks > 0:
+		case t.Is("end") && blocks > 0:
 			blocks--
-		case t.is(";") && parentheses <= 0 && blocks == 0:
+		case t.Is(";") && parentheses <= 0 && blocks == 0:
 			if len(current) > 0 {
 				statements = append(statements, Statement{Tokens: current, Closed: true})
 			}

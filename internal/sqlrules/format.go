@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/parley-broker/parley/internal/sqltext"
 )
 
 // Limits of a file: what fits a screen and one idea.
@@ -53,15 +55,15 @@ func checkTokens(f File, report reporter) {
 		report(f.Statements[n-1].line(), "semicolon", "end the last statement with a semicolon")
 	}
 	lines := strings.Split(f.Text, "\n")
-	var walk func(tokens []Token)
-	walk = func(tokens []Token) {
+	var walk func(tokens []sqltext.Token)
+	walk = func(tokens []sqltext.Token) {
 		for i, t := range tokens {
 			switch {
-			case t.Kind == Word && strings.ToLower(t.Text) != t.Text:
+			case t.Kind == sqltext.Word && strings.ToLower(t.Text) != t.Text:
 				report(t.Line, "lower case", "write %q in lower case", t.Text)
-			case t.is(",", ";") && spaceBefore(lines, t):
+			case t.Is(",", ";") && spaceBefore(lines, t):
 				report(t.Line, "spacing", "no blank before %q", t.Text)
-			case t.is(",") && i+1 < len(tokens) && touches(t, tokens[i+1]):
+			case t.Is(",") && i+1 < len(tokens) && touches(t, tokens[i+1]):
 				report(t.Line, "spacing", "a blank after a comma")
 			}
 			if firstOfLine(lines, t) && (t.Column-1)%2 != 0 {
@@ -73,15 +75,15 @@ func checkTokens(f File, report reporter) {
 	walk(f.Tokens)
 }
 
-func spaceBefore(lines []string, t Token) bool {
+func spaceBefore(lines []string, t sqltext.Token) bool {
 	before := lines[t.Line-1][:t.Column-1]
 	return before == "" || strings.HasSuffix(before, " ")
 }
 
-func touches(t, next Token) bool {
+func touches(t, next sqltext.Token) bool {
 	return next.Line == t.Line && next.Column == t.Column+len(t.Text)
 }
 
-func firstOfLine(lines []string, t Token) bool {
+func firstOfLine(lines []string, t sqltext.Token) bool {
 	return strings.Trim(lines[t.Line-1][:t.Column-1], " ") == ""
 }

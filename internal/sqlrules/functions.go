@@ -3,6 +3,8 @@ package sqlrules
 import (
 	"slices"
 	"strings"
+
+	"github.com/parley-broker/parley/internal/sqltext"
 )
 
 // routine is a function or procedure as its create statement spells it.
@@ -10,8 +12,8 @@ type routine struct {
 	kind     string
 	name     []string
 	line     int
-	head     []Token // from the arguments on, without the body
-	body     []Token // of the dollar-quoted or standard body, without comments
+	head     []sqltext.Token // from the arguments on, without the body
+	body     []sqltext.Token // of the dollar-quoted or standard body, without comments
 	hasBody  bool
 	lines    int  // of the dollar-quoted body, without its quotes
 	isBound  bool // the body is in standard form: its names were looked up when it was created
@@ -46,12 +48,12 @@ func routines(f File) []routine {
 		}
 		r := routine{kind: kind, name: name, line: s.line(), position: position}
 		for i, t := range s.Tokens {
-			if t.Kind == Body {
-				r.body, r.hasBody = code(t.Inside), true
+			if t.Kind == sqltext.Body {
+				r.body, r.hasBody = sqltext.Code(t.Inside), true
 				r.lines = max(strings.Count(t.Text, "\n")-1, 0)
 				continue
 			}
-			if t.is("begin") && at(s.Tokens, i+1).is("atomic") {
+			if t.Is("begin") && sqltext.At(s.Tokens, i+1).Is("atomic") {
 				r.body, r.hasBody, r.isBound = s.Tokens[i:], true, true
 				break
 			}
@@ -125,14 +127,14 @@ func raisingFunctions(files []File) map[string]string {
 	return raising
 }
 
-func raises(body []Token, raising map[string]string) string {
+func raises(body []sqltext.Token, raising map[string]string) string {
 	for i, t := range body {
-		if t.is("raise") && !at(body, i+1).is("debug", "log", "info", "notice", "warning") {
+		if t.Is("raise") && !sqltext.At(body, i+1).Is("debug", "log", "info", "notice", "warning") {
 			return "raise"
 		}
-		isCall := t.isName() && at(body, i+1).is("(")
-		if isCall && strings.HasPrefix(t.name(), privatePrefix) && raising[t.name()] != "" {
-			return t.name() + ", " + raising[t.name()]
+		isCall := t.IsName() && sqltext.At(body, i+1).Is("(")
+		if isCall && strings.HasPrefix(t.Name(), privatePrefix) && raising[t.Name()] != "" {
+			return t.Name() + ", " + raising[t.Name()]
 		}
 	}
 	return ""

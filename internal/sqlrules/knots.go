@@ -3,6 +3,8 @@ package sqlrules
 import (
 	"slices"
 	"strings"
+
+	"github.com/parley-broker/parley/internal/sqltext"
 )
 
 // Knot gives the files of the largest knot of a wing: files that all use each other, each by the names that others of them create. None of
@@ -11,10 +13,10 @@ func Knot(files []File, wing string) []string {
 	creator := creators(files)
 	uses := map[string][]string{}
 	for _, f := range files {
-		for _, tokens := range runs(f.Tokens) {
+		for _, tokens := range sqltext.Runs(f.Tokens) {
 			for i := 0; i < len(tokens); {
-				parts, next := qualified(tokens, i)
-				if len(parts) > 1 && at(tokens, i-1).Text != "." {
+				parts, next := sqltext.Qualified(tokens, i)
+				if len(parts) > 1 && sqltext.At(tokens, i-1).Text != "." {
 					if file := creator[dotted(parts[:2])]; file != "" && file != f.Name {
 						uses[f.Name] = append(uses[f.Name], file)
 					}

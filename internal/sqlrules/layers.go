@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/parley-broker/parley/internal/sqltext"
 )
 
 // checkLayers holds the rule that a file's SQL uses what its own folder and the folders before it in the manifest create. It gives
@@ -27,10 +29,10 @@ func checkLayers(files []File) []Violation {
 	used := map[string][]string{}
 	for _, f := range files {
 		folder := path.Dir(f.Name)
-		for _, tokens := range runs(f.Tokens) {
+		for _, tokens := range sqltext.Runs(f.Tokens) {
 			for i := 0; i < len(tokens); {
-				parts, next := qualified(tokens, i)
-				if len(parts) > 1 && at(tokens, i-1).Text != "." {
+				parts, next := sqltext.Qualified(tokens, i)
+				if len(parts) > 1 && sqltext.At(tokens, i-1).Text != "." {
 					name := dotted(parts[:2])
 					to, ok := creator[name]
 					switch {

@@ -1,6 +1,10 @@
 package sqlrules
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/parley-broker/parley/internal/sqltext"
+)
 
 // unmovable are the types that no stored column may have, with the reason: a database moves to another server by pg_upgrade, a dump or
 // logical replication, and what it stores must be the same there.
@@ -40,14 +44,14 @@ func checkMoves(f File, report reporter) {
 		isStored := kind == "table" || kind == "domain" || s.begins("alter", "table")
 		for i, t := range s.Tokens {
 			reason := ""
-			if isStored && t.isName() && isType(s.Tokens, i) {
-				reason = unmovable[strings.ToLower(t.name())]
+			if isStored && t.IsName() && isType(s.Tokens, i) {
+				reason = unmovable[strings.ToLower(t.Name())]
 				if name := columnOf(s.Tokens, i); reason == isOfOneServer && ofOneServer[f.Name][name] != "" {
 					reason = ""
 				}
 			}
 			if reason != "" {
-				report(t.Line, "movable column", "%s: %s", t.name(), reason)
+				report(t.Line, "movable column", "%s: %s", t.Name(), reason)
 			}
 		}
 	}
@@ -55,20 +59,20 @@ func checkMoves(f File, report reporter) {
 
 // isType reports whether the name at i stands where the type of a column or a domain does: behind its name or "as", and is no cast in a
 // default.
-func isType(tokens []Token, i int) bool {
-	for at(tokens, i-1).is(".") {
+func isType(tokens []sqltext.Token, i int) bool {
+	for sqltext.At(tokens, i-1).Is(".") {
 		i -= 2
 	}
-	return at(tokens, i-1).isName() && !at(tokens, i-1).is("default")
+	return sqltext.At(tokens, i-1).IsName() && !sqltext.At(tokens, i-1).Is("default")
 }
 
 // columnOf gives the name of the column, or of the domain, whose type stands at i.
-func columnOf(tokens []Token, i int) string {
-	for at(tokens, i-1).is(".") {
+func columnOf(tokens []sqltext.Token, i int) string {
+	for sqltext.At(tokens, i-1).Is(".") {
 		i -= 2
 	}
-	if at(tokens, i-1).is("as") {
+	if sqltext.At(tokens, i-1).Is("as") {
 		i--
 	}
-	return at(tokens, i-1).name()
+	return sqltext.At(tokens, i-1).Name()
 }

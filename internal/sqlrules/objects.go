@@ -3,6 +3,8 @@ package sqlrules
 import (
 	"slices"
 	"strings"
+
+	"github.com/parley-broker/parley/internal/sqltext"
 )
 
 // The prefix of what is no part of the interface.
@@ -20,22 +22,22 @@ func created(s Statement) (kind string, name []string) {
 		return "", nil
 	}
 	i := 1
-	for at(s.Tokens, i).is("or", "replace", "unique", "unlogged", "constraint", "recursive") {
+	for sqltext.At(s.Tokens, i).Is("or", "replace", "unique", "unlogged", "constraint", "recursive") {
 		i++
 	}
-	kind = at(s.Tokens, i).name()
+	kind = sqltext.At(s.Tokens, i).Name()
 	i++
 	if kind == "materialized" {
-		kind += " " + at(s.Tokens, i).name()
+		kind += " " + sqltext.At(s.Tokens, i).Name()
 		i++
 	}
-	for at(s.Tokens, i).is("concurrently", "if", "not", "exists") {
+	for sqltext.At(s.Tokens, i).Is("concurrently", "if", "not", "exists") {
 		i++
 	}
-	if at(s.Tokens, i).is("on") { // an index without a name is called after its table
+	if sqltext.At(s.Tokens, i).Is("on") { // an index without a name is called after its table
 		return kind, nil
 	}
-	name, _ = qualified(s.Tokens, i)
+	name, _ = sqltext.Qualified(s.Tokens, i)
 	return kind, name
 }
 
@@ -78,16 +80,16 @@ func commentFollows(next []Statement, kinds, name []string) bool {
 // commentOn gives the text of the comment when the statement is a comment on that object.
 func commentOn(s Statement, kinds, name []string) (text string, ok bool) {
 	i := 3
-	kind := at(s.Tokens, 2).name()
+	kind := sqltext.At(s.Tokens, 2).Name()
 	if kind == "materialized" {
-		kind += " " + at(s.Tokens, i).name()
+		kind += " " + sqltext.At(s.Tokens, i).Name()
 		i++
 	}
 	if !s.begins("comment", "on") || !slices.Contains(kinds, kind) {
 		return "", false
 	}
-	if found, _ := qualified(s.Tokens, i); !slices.Equal(found, name) {
+	if found, _ := sqltext.Qualified(s.Tokens, i); !slices.Equal(found, name) {
 		return "", false
 	}
-	return at(s.Tokens, len(s.Tokens)-1).Text, true
+	return sqltext.At(s.Tokens, len(s.Tokens)-1).Text, true
 }

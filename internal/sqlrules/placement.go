@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/parley-broker/parley/internal/sqltext"
 )
 
 // checkColumns holds the rule that the columns of a table stand in the statement that creates it: a reader finds all of them there.
@@ -15,7 +17,7 @@ func checkColumns(f File, report reporter) {
 			continue
 		}
 		for i, t := range s.Tokens {
-			if t.is("add") && !at(s.Tokens, i+1).is("constraint", "check", "primary", "unique", "foreign", "exclude") {
+			if t.Is("add") && !sqltext.At(s.Tokens, i+1).Is("constraint", "check", "primary", "unique", "foreign", "exclude") {
 				report(t.Line, "columns", "write the column into the statement that creates the table")
 			}
 		}
@@ -32,7 +34,7 @@ func checkPlaces(files []File) []Violation {
 			if !s.begins("comment", "on", "column") && !s.begins("comment", "on", "view") && !s.begins("comment", "on", "table") {
 				continue
 			}
-			name, _ := qualified(s.Tokens, 3)
+			name, _ := sqltext.Qualified(s.Tokens, 3)
 			if len(name) < 2 {
 				continue
 			}

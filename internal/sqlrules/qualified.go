@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/parley-broker/parley/internal/sqltext"
 )
 
 // Words with the form of a call when a parenthesis follows, but that the grammar owns.
@@ -38,29 +40,29 @@ func checkQualified(r routine, report reporter) {
 
 // qualification reads one function body.
 type qualification struct {
-	body  []Token
+	body  []sqltext.Token
 	local []string // names of common table expressions
 }
 
 // missing reports what to write in full at token i, or nothing.
 func (q *qualification) missing(i int) string {
-	t, previous, next := q.body[i], at(q.body, i-1), at(q.body, i+1)
+	t, previous, next := q.body[i], sqltext.At(q.body, i-1), sqltext.At(q.body, i+1)
 	switch {
-	case previous.is(".") || next.is("."):
+	case previous.Is(".") || next.Is("."):
 		return ""
-	case t.isName() && q.isType(i):
+	case t.IsName() && q.isType(i):
 		return "write the schema of type " + t.Text
-	case t.isName() && next.is("(") && !q.isGrammar(i):
+	case t.IsName() && next.Is("(") && !q.isGrammar(i):
 		return "write the schema of " + t.Text + "()"
-	case t.isName() && q.isRelation(i):
+	case t.IsName() && q.isRelation(i):
 		return "write the schema of " + t.Text
-	case t.is(operatorWords...) && !q.isLoop(i):
+	case t.Is(operatorWords...) && !q.isLoop(i):
 		return t.Text + " looks up an operator: write operator(pg_catalog....) instead"
-	case t.is("distinct") && next.is("from"):
+	case t.Is("distinct") && next.Is("from"):
 		return "is distinct from looks up an operator"
-	case t.is("case") && !next.is("when") && !previous.is("end"):
+	case t.Is("case") && !next.Is("when") && !previous.Is("end"):
 		return "case with an operand looks up an operator: write case when"
-	case operatorToken.MatchString(t.Text) && t.Kind == Symbol && !q.isPlain(i):
+	case operatorToken.MatchString(t.Text) && t.Kind == sqltext.Symbol && !q.isPlain(i):
 		return "write " + t.Text + " as operator(pg_catalog." + t.Text + ")"
 	}
 	return ""
@@ -68,26 +70,26 @@ func (q *qualification) missing(i int) string {
 
 // isType reports whether an unqualified name stands where a type is named: behind ::, or in a declaration.
 func (q *qualification) isType(i int) bool {
-	if slices.Contains(grammarTypes, q.body[i].name()) || q.body[i].is("constant") {
+	if slices.Contains(grammarTypes, q.body[i].Name()) || q.body[i].Is("constant") {
 		return false
 	}
-	if at(q.body, i-1).is("::") {
+	if sqltext.At(q.body, i-1).Is("::") {
 		return true
 	}
 	start := i - 1
-	for at(q.body, start).is("constant") {
+	for sqltext.At(q.body, start).Is("constant") {
 		start--
 	}
-	return at(q.body, start).isName() && at(q.body, start-1).is(";", "declare") && q.isDeclared(start) && !at(q.body, i+1).is("%")
+	return sqltext.At(q.body, start).IsName() && sqltext.At(q.body, start-1).Is(";", "declare") && q.isDeclared(start) && !sqltext.At(q.body, i+1).Is("%")
 }
 
 // isDeclared reports whether the token at i is in a declare section.
 func (q *qualification) isDeclared(i int) bool {
 	for ; i >= 0; i-- {
-		if q.body[i].is("declare") {
+		if q.body[i].Is("declare") {
 			return true
 		}
-		if q.body[i].is("begin") {
+		if q.body[i].Is("begin") {
 			return false
 		}
 	}
@@ -97,24 +99,24 @@ func (q *qualification) isDeclared(i int) bool {
 // isGrammar reports whether the name at i, with a parenthesis behind it, is no call: a word of the grammar, or
 // a name whose columns or query follow.
 func (q *qualification) isGrammar(i int) bool {
-	word := q.body[i].name()
+	word := q.body[i].Name()
 	return slices.Contains(grammarWords, word) || slices.Contains(operatorWords, word) || slices.Contains(grammarTypes, word) ||
-		slices.Contains(q.local, word) || at(q.body, i-1).is("as")
+		slices.Contains(q.local, word) || sqltext.At(q.body, i-1).Is("as")
 }
 
 // isRelation reports whether an unqualified name stands where a relation is named.
 func (q *qualification) isRelation(i int) bool {
-	previous, before := at(q.body, i-1), at(q.body, i-2)
-	if slices.Contains(q.local, q.body[i].name()) || q.body[i].is("only", "lateral", "select", "unnest") {
+	previous, before := sqltext.At(q.body, i-1), sqltext.At(q.body, i-2)
+	if slices.Contains(q.local, q.body[i].Name()) || q.body[i].Is("only", "lateral", "select", "unnest") {
 		return false
 	}
 	switch {
-	case previous.is("from"):
-		return !before.is("distinct") && !q.isArgument(i)
-	case previous.is("join"), previous.is("into") && before.is("insert"):
+	case previous.Is("from"):
+		return !before.Is("distinct") && !q.isArgument(i)
+	case previous.Is("join"), previous.Is("into") && before.Is("insert"):
 		return true
-	case previous.is("update"):
-		return !before.is("for", "do", "key")
+	case previous.Is("update"):
+		return !before.Is("for", "do", "key")
 	}
 	return false
 }
@@ -124,13 +126,13 @@ func (q *qualification) isArgument(i int) bool {
 	depth := 0
 	for i--; i >= 0; i-- {
 		switch {
-		case q.body[i].is(")"):
+		case q.body[i].Is(")"):
 			depth++
-		case q.body[i].is("(") && depth == 0:
-			return at(q.body, i-1).is("extract", "substring", "trim", "overlay", "position")
-		case q.body[i].is("("):
+		case q.body[i].Is("(") && depth == 0:
+			return sqltext.At(q.body, i-1).Is("extract", "substring", "trim", "overlay", "position")
+		case q.body[i].Is("("):
 			depth--
-		case q.body[i].is("select", ";") && depth == 0:
+		case q.body[i].Is("select", ";") && depth == 0:
 			return false
 		}
 	}
@@ -139,11 +141,11 @@ func (q *qualification) isArgument(i int) bool {
 
 // isLoop reports whether the word in at i belongs to a loop, or the word using to dynamic SQL and to raise.
 func (q *qualification) isLoop(i int) bool {
-	if !q.body[i].is("in", "using") {
+	if !q.body[i].Is("in", "using") {
 		return false
 	}
-	for i--; i >= 0 && !q.body[i].is(";", "loop", "begin", "then"); i-- {
-		if q.body[i].is("for", "foreach", "execute", "raise") {
+	for i--; i >= 0 && !q.body[i].Is(";", "loop", "begin", "then"); i-- {
+		if q.body[i].Is("for", "foreach", "execute", "raise") {
 			return true
 		}
 	}
@@ -154,14 +156,14 @@ func (q *qualification) isLoop(i int) bool {
 // the % of %type, a label.
 func (q *qualification) isPlain(i int) bool {
 	switch t := q.body[i]; {
-	case t.is("*"):
-		return at(q.body, i-1).is("(") || isStar(q.body, i)
-	case t.is("="):
+	case t.Is("*"):
+		return sqltext.At(q.body, i-1).Is("(") || isStar(q.body, i)
+	case t.Is("="):
 		return q.isAssignment(i)
-	case t.is("%"):
-		return at(q.body, i+1).is("type", "rowtype")
+	case t.Is("%"):
+		return sqltext.At(q.body, i+1).Is("type", "rowtype")
 	default:
-		return t.is("<<", ">>")
+		return t.Is("<<", ">>")
 	}
 }
 
@@ -169,23 +171,23 @@ func (q *qualification) isPlain(i int) bool {
 // and before that a set, or a comma of the same set clause.
 func (q *qualification) isAssignment(i int) bool {
 	i--
-	for i > 0 && at(q.body, i).is(")") {
-		i = opening(q.body, i)
+	for i > 0 && sqltext.At(q.body, i).Is(")") {
+		i = sqltext.Opening(q.body, i)
 	}
 	i--
-	if !at(q.body, i).is("set", ",") {
+	if !sqltext.At(q.body, i).Is("set", ",") {
 		return false
 	}
 	depth := 0
 	for ; i >= 0 && depth >= 0; i-- {
 		switch {
-		case q.body[i].is(")"):
+		case q.body[i].Is(")"):
 			depth++
-		case q.body[i].is("("):
+		case q.body[i].Is("("):
 			depth--
-		case depth == 0 && q.body[i].is("set"):
+		case depth == 0 && q.body[i].Is("set"):
 			return true
-		case q.body[i].is(";", "where"):
+		case q.body[i].Is(";", "where"):
 			return false
 		}
 	}
@@ -193,25 +195,25 @@ func (q *qualification) isAssignment(i int) bool {
 }
 
 // localNames gives the names of the common table expressions of a body.
-func localNames(body []Token) []string {
+func localNames(body []sqltext.Token) []string {
 	var names []string
 	for i, t := range body {
-		if !t.isName() || !at(body, i-1).is("with", "recursive", ",") {
+		if !t.IsName() || !sqltext.At(body, i-1).Is("with", "recursive", ",") {
 			continue
 		}
 		next := i + 1
-		if at(body, next).is("(") {
-			next = closing(body, next) + 1
+		if sqltext.At(body, next).Is("(") {
+			next = sqltext.Closing(body, next) + 1
 		}
-		if !at(body, next).is("as") {
+		if !sqltext.At(body, next).Is("as") {
 			continue
 		}
 		next++
-		for at(body, next).is("not", "materialized") {
+		for sqltext.At(body, next).Is("not", "materialized") {
 			next++
 		}
-		if at(body, next).is("(") {
-			names = append(names, t.name())
+		if sqltext.At(body, next).Is("(") {
+			names = append(names, t.Name())
 		}
 	}
 	return names

@@ -1,6 +1,10 @@
 package sqlrules
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/parley-broker/parley/internal/sqltext"
+)
 
 // checkReplicaIdentities holds the rule that each table has a replica identity. With a publication for all tables, which tools of change
 // capture make, PostgreSQL refuses to delete from a table that has none. A primary key is one; where the hot path has no use for such an
@@ -15,8 +19,8 @@ func checkReplicaIdentities(f File, report reporter) {
 			if !later.begins("alter", "table") {
 				return false
 			}
-			altered, next := qualified(later.Tokens, 2)
-			return slices.Equal(altered, name) && at(later.Tokens, next).is("replica") && at(later.Tokens, next+1).is("identity")
+			altered, next := sqltext.Qualified(later.Tokens, 2)
+			return slices.Equal(altered, name) && sqltext.At(later.Tokens, next).Is("replica") && sqltext.At(later.Tokens, next+1).Is("identity")
 		})
 		if !isGiven {
 			report(s.line(), "replica identity", "give %s a primary key, or alter table ... replica identity after it", dotted(name))
@@ -26,7 +30,7 @@ func checkReplicaIdentities(f File, report reporter) {
 
 func hasPrimaryKey(s Statement) bool {
 	for i := range s.Tokens {
-		if at(s.Tokens, i).is("primary") && at(s.Tokens, i+1).is("key") {
+		if sqltext.At(s.Tokens, i).Is("primary") && sqltext.At(s.Tokens, i+1).Is("key") {
 			return true
 		}
 	}

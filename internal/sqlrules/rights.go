@@ -3,6 +3,8 @@ package sqlrules
 import (
 	"slices"
 	"strings"
+
+	"github.com/parley-broker/parley/internal/sqltext"
 )
 
 // The functions that answer whether a role may do something.
@@ -18,18 +20,18 @@ var callerArgument = []string{"caller", "parley", ".", "caller", "default", "par
 
 // checkRights holds the rules on who is asked for: one definition of the caller, and a null that refuses.
 func checkRights(f File, asking map[string]bool, report reporter) {
-	for _, tokens := range runs(f.Tokens) {
+	for _, tokens := range sqltext.Runs(f.Tokens) {
 		for i, t := range tokens {
-			if t.is("session_user") && returnsTheLogin[f.Name] == "" || t.is("current_setting") && at(tokens, i+2).Text == "'role'" {
+			if t.Is("session_user") && returnsTheLogin[f.Name] == "" || t.Is("current_setting") && sqltext.At(tokens, i+2).Text == "'role'" {
 				report(t.Line, "caller", "the role of the session is not who calls: use _p_caller, or _p_current_role in a view")
 			}
-			if t.is("not") {
+			if t.Is("not") {
 				checkRefusal(tokens, i, report)
 			}
 			if strings.HasPrefix(t.Text, "'") && strings.Contains(t.Text, `\`) {
 				report(t.Line, "literal", `write a backslash as E'...\\...': in '...' the caller's standard_conforming_strings says what it means`)
 			}
-			if name, next := qualified(tokens, i); asking[dotted(name)] && at(tokens, next).is("(") {
+			if name, next := sqltext.Qualified(tokens, i); asking[dotted(name)] && sqltext.At(tokens, next).Is("(") {
 				checkPassedOn(tokens, i, next, dotted(name), report)
 			}
 		}
@@ -43,17 +45,17 @@ func checkRights(f File, asking map[string]bool, report reporter) {
 }
 
 // checkRefusal wants the test of a right to be "is not true": with "not" in front a null lets everybody pass.
-func checkRefusal(tokens []Token, i int, report reporter) {
+func checkRefusal(tokens []sqltext.Token, i int, report reporter) {
 	next := i + 1
 	end := next
-	if at(tokens, next).is("(") {
-		end = closing(tokens, next)
-	} else if _, after := qualified(tokens, next); at(tokens, after).is("(") {
+	if sqltext.At(tokens, next).Is("(") {
+		end = sqltext.Closing(tokens, next)
+	} else if _, after := sqltext.Qualified(tokens, next); sqltext.At(tokens, after).Is("(") {
 		end = after
 	}
 	for _, t := range tokens[next:min(end, len(tokens))] {
-		if t.isName() && slices.Contains(rightFunctions, t.name()) {
-			report(t.Line, "null refuses", "test a right by %s(...) is not true, so that null refuses", t.name())
+		if t.IsName() && slices.Contains(rightFunctions, t.Name()) {
+			report(t.Line, "null refuses", "test a right by %s(...) is not true, so that null refuses", t.Name())
 		}
 	}
 }
@@ -73,22 +75,22 @@ func askingFunctions(files []File) map[string]bool {
 
 // checkPassedOn wants a function of ours that calls another in somebody's name to pass the caller on: the default of the argument
 // would be the owner of the schema there.
-func checkPassedOn(tokens []Token, i, open int, name string, report reporter) {
-	if at(tokens, i-1).is("function", "on") || at(tokens, i-1).is("as") {
+func checkPassedOn(tokens []sqltext.Token, i, open int, name string, report reporter) {
+	if sqltext.At(tokens, i-1).Is("function", "on") || sqltext.At(tokens, i-1).Is("as") {
 		return
 	}
 	hasOne := true
-	for k := open; k < closing(tokens, open); k++ {
-		if at(tokens, k).is("caller") {
+	for k := open; k < sqltext.Closing(tokens, open); k++ {
+		if sqltext.At(tokens, k).Is("caller") {
 			return
 		}
-		hasOne = hasOne && !at(tokens, k).is(",")
+		hasOne = hasOne && !sqltext.At(tokens, k).Is(",")
 	}
 	// This form has no argument for the caller: it ends in the name of the role that runs the function.
 	if hasOne && name == "parley.end_conversation" {
 		return
 	}
-	report(at(tokens, i).Line, "caller", "pass the caller on to %s: caller => caller", name)
+	report(sqltext.At(tokens, i).Line, "caller", "pass the caller on to %s: caller => caller", name)
 }
 
 // checkCallerArgument wants a function that runs with its owner's rights for everybody to know who calls.
@@ -99,7 +101,7 @@ func checkCallerArgument(r routine, report reporter) {
 	if !r.has(callerArgument...) {
 		report(r.line, "caller", "%s runs with its owner's rights: give it the argument %s", dotted(r.name), strings.Join(callerArgument, " "))
 	}
-	if !slices.ContainsFunc(r.body, func(t Token) bool { return t.is("caller") }) {
+	if !slices.ContainsFunc(r.body, func(t sqltext.Token) bool { return t.Is("caller") }) {
 		report(r.line, "caller", "%s never asks who calls", dotted(r.name))
 	}
 }
@@ -112,10 +114,10 @@ func checkBarrier(s Statement, report reporter) {
 		return
 	}
 	for i, t := range s.Tokens {
-		if t.is("security_barrier") {
+		if t.Is("security_barrier") {
 			return
 		}
-		if t.isName() && slices.Contains(rightFunctions, t.name()) && at(s.Tokens, i+1).is("(") {
+		if t.IsName() && slices.Contains(rightFunctions, t.Name()) && sqltext.At(s.Tokens, i+1).Is("(") {
 			report(s.line(), "barrier", "%s filters by rights: create it with (security_barrier)", dotted(name))
 			return
 		}

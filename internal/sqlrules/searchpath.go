@@ -1,6 +1,10 @@
 package sqlrules
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/parley-broker/parley/internal/sqltext"
+)
 
 // What a pinned search path may name: nothing that an outsider can create objects in. pg_temp stands last,
 // because a path that does not name it searches it first.
@@ -23,9 +27,9 @@ func checkSearchPath(r routine, report reporter) {
 		return
 	}
 	var path []string
-	for i := start + 1; at(r.head, i).isName(); i += 2 {
-		path = append(path, r.head[i].name())
-		if !at(r.head, i+1).is(",") {
+	for i := start + 1; sqltext.At(r.head, i).IsName(); i += 2 {
+		path = append(path, r.head[i].Name())
+		if !sqltext.At(r.head, i+1).Is(",") {
 			break
 		}
 	}

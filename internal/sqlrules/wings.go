@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-broker/parley/internal/sqltext"
 	"github.com/parley-broker/parley/sql"
 )
 
@@ -34,10 +35,10 @@ func schemasFor(file string) []string { return wingOf(file).Schemas() }
 // private object of another wing.
 func checkWing(f File, report reporter) {
 	own := wingOf(f.Name)
-	for _, tokens := range runs(f.Tokens) {
+	for _, tokens := range sqltext.Runs(f.Tokens) {
 		for i := 0; i < len(tokens); {
-			parts, next := qualified(tokens, i)
-			if len(parts) > 1 && at(tokens, i-1).Text != "." {
+			parts, next := sqltext.Qualified(tokens, i)
+			if len(parts) > 1 && sqltext.At(tokens, i-1).Text != "." {
 				if text := refusedUse(own, parts); text != "" {
 					report(tokens[i].Line, "private object", "%s %s", dotted(parts[:2]), text)
 				}

@@ -1,5 +1,5 @@
-// Package sqltext cuts SQL scripts into statements.
+// Package sqltext cuts SQL and PL/pgSQL into tokens, and scripts into statements.
 //
-// It knows PostgreSQL's lexical rules only as far as a semicolon can hide behind them: comments (nested ones too),
-// the four kinds of quotes, parentheses, and the BEGIN ATOMIC bodies of SQL functions. It does not parse.
+// It knows PostgreSQL's lexical rules: comments (nested ones too), the kinds of quotes, operators, and of the grammar only
+// parentheses and the BEGIN ATOMIC bodies of SQL functions, which hide semicolons. It does not parse.
 package sqltext

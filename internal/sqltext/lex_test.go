@@ -1,4 +1,4 @@
-package sqlrules_test
+package sqltext_test
 
 import (
 	"fmt"
@@ -8,16 +8,16 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/parley-broker/parley/internal/sqlrules"
+	"github.com/parley-broker/parley/internal/sqltext"
 )
 
 // letters stand for the kinds in the wanted lists.
-var letters = map[sqlrules.Kind]string{
-	sqlrules.Word: "w", sqlrules.Quoted: "q", sqlrules.Text: "t", sqlrules.Body: "b",
-	sqlrules.Number: "n", sqlrules.Symbol: "s", sqlrules.Comment: "c",
+var letters = map[sqltext.Kind]string{
+	sqltext.Word: "w", sqltext.Quoted: "q", sqltext.Text: "t", sqltext.Body: "b",
+	sqltext.Number: "n", sqltext.Symbol: "s", sqltext.Comment: "c",
 }
 
-func spell(tokens []sqlrules.Token) []string {
+func spell(tokens []sqltext.Token) []string {
 	spelled := make([]string, 0, len(tokens))
 	for _, t := range tokens {
 		spelled = append(spelled, letters[t.Kind]+" "+t.Text)
@@ -65,7 +65,7 @@ func TestLexKnowsEachKindOfToken(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := spell(sqlrules.Lex(c.sql)); !slices.Equal(got, c.want) {
+			if got := spell(sqltext.Lex(c.sql)); !slices.Equal(got, c.want) {
 				t.Errorf("%s\n got %q\nwant %q", c.sql, got, c.want)
 			}
 		})
@@ -75,14 +75,14 @@ func TestLexKnowsEachKindOfToken(t *testing.T) {
 func TestLexGivesThePlaceOfEachToken(t *testing.T) {
 	t.Parallel()
 	var got []string
-	var walk func(tokens []sqlrules.Token)
-	walk = func(tokens []sqlrules.Token) {
+	var walk func(tokens []sqltext.Token)
+	walk = func(tokens []sqltext.Token) {
 		for _, token := range tokens {
 			got = append(got, fmt.Sprintf("%d:%d", token.Line, token.Column))
 			walk(token.Inside)
 		}
 	}
-	walk(sqlrules.Lex("a 'x\ny' b\n  as $$\n  c\n$$ d"))
+	walk(sqltext.Lex("a 'x\ny' b\n  as $$\n  c\n$$ d"))
 	if want := []string{"1:1", "1:3", "2:4", "3:3", "3:6", "4:3", "5:4"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -96,7 +96,7 @@ func TestLexLosesNothing(t *testing.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom(pieces)).Draw(t, "pieces"), "")
 		lines := strings.SplitAfter(text, "\n")
 		passed := 0
-		for _, token := range sqlrules.Lex(text) {
+		for _, token := range sqltext.Lex(text) {
 			offset := token.Column - 1
 			for _, line := range lines[:token.Line-1] {
 				offset += len(line)

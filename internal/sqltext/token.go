@@ -1,4 +1,4 @@
-package sqlrules
+package sqltext
 
 import "strings"
 
@@ -23,10 +23,13 @@ type Token struct {
 	Line   int     // of its first character, from 1
 	Column int     // in bytes, from 1
 	Inside []Token // what a Body holds
+
+	offset int  // of its first character in the text
+	isOpen bool // it is never closed
 }
 
-// is reports whether the token is an unquoted word, or a symbol, that reads like one of these.
-func (t Token) is(texts ...string) bool {
+// Is reports whether the token is an unquoted word, or a symbol, that reads like one of these.
+func (t Token) Is(texts ...string) bool {
 	if t.Kind != Word && t.Kind != Symbol {
 		return false
 	}
@@ -38,27 +41,27 @@ func (t Token) is(texts ...string) bool {
 	return false
 }
 
-// isName reports whether the token can stand as a part of a name.
-func (t Token) isName() bool { return t.Kind == Word || t.Kind == Quoted }
+// IsName reports whether the token can stand as a part of a name.
+func (t Token) IsName() bool { return t.Kind == Word || t.Kind == Quoted }
 
-// name gives an identifier as the server would store it.
-func (t Token) name() string {
+// Name gives an identifier as the server would store it.
+func (t Token) Name() string {
 	if t.Kind == Quoted {
 		return strings.ReplaceAll(strings.Trim(t.Text, `"`), `""`, `"`)
 	}
 	return strings.ToLower(t.Text)
 }
 
-// at gives the token at an index, or an empty one outside of the list.
-func at(tokens []Token, i int) Token {
+// At gives the token at an index, or an empty one outside of the list.
+func At(tokens []Token, i int) Token {
 	if i < 0 || i >= len(tokens) {
 		return Token{}
 	}
 	return tokens[i]
 }
 
-// code leaves out comments.
-func code(tokens []Token) []Token {
+// Code leaves out comments.
+func Code(tokens []Token) []Token {
 	out := make([]Token, 0, len(tokens))
 	for _, t := range tokens {
 		if t.Kind != Comment {
@@ -68,25 +71,25 @@ func code(tokens []Token) []Token {
 	return out
 }
 
-// runs gives the token list itself and that of every body inside it, outermost first, without comments.
-func runs(tokens []Token) [][]Token {
-	all := [][]Token{code(tokens)}
+// Runs gives the token list itself and that of every body inside it, outermost first, without comments.
+func Runs(tokens []Token) [][]Token {
+	all := [][]Token{Code(tokens)}
 	for _, t := range tokens {
 		if t.Kind == Body {
-			all = append(all, runs(t.Inside)...)
+			all = append(all, Runs(t.Inside)...)
 		}
 	}
 	return all
 }
 
-// closing gives the index of the parenthesis that closes the one at index open, or len(tokens).
-func closing(tokens []Token, open int) int {
+// Closing gives the index of the parenthesis that closes the one at index open, or len(tokens).
+func Closing(tokens []Token, open int) int {
 	depth := 0
 	for i := open; i < len(tokens); i++ {
 		switch {
-		case tokens[i].is("("):
+		case tokens[i].Is("("):
 			depth++
-		case tokens[i].is(")"):
+		case tokens[i].Is(")"):
 			depth--
 			if depth == 0 {
 				return i
@@ -96,14 +99,14 @@ func closing(tokens []Token, open int) int {
 	return len(tokens)
 }
 
-// opening gives the index of the parenthesis that the one at index closed closes, or -1.
-func opening(tokens []Token, closed int) int {
+// Opening gives the index of the parenthesis that the one at index closed closes, or -1.
+func Opening(tokens []Token, closed int) int {
 	depth := 0
 	for i := closed; i >= 0; i-- {
 		switch {
-		case tokens[i].is(")"):
+		case tokens[i].Is(")"):
 			depth++
-		case tokens[i].is("("):
+		case tokens[i].Is("("):
 			depth--
 			if depth == 0 {
 				return i
@@ -113,11 +116,11 @@ func opening(tokens []Token, closed int) int {
 	return -1
 }
 
-// qualified reads a name of one or more parts and gives it with the index after it; an empty name when there is none.
-func qualified(tokens []Token, i int) (parts []string, next int) {
-	for at(tokens, i).isName() {
-		parts = append(parts, tokens[i].name())
-		if !at(tokens, i+1).is(".") || !at(tokens, i+2).isName() {
+// Qualified reads a name of one or more parts and gives it with the index after it; an empty name when there is none.
+func Qualified(tokens []Token, i int) (parts []string, next int) {
+	for At(tokens, i).IsName() {
+		parts = append(parts, tokens[i].Name())
+		if !At(tokens, i+1).Is(".") || !At(tokens, i+2).IsName() {
 			return parts, i + 1
 		}
 		i += 2
