@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestDemoThatFailedIsReportedAndEndsWithOne(t *testing.T) {
 			Findings:      demo.Findings{MessagesSent: 2, MessagesReceived: 1, Lost: 1, Examples: []string{"Message 2 did not arrive."}},
 			ReadersKilled: 1,
 		}
-		if code := a.Report(command, measureverbs.ReportDemo(a, result, demo.Config{})); code != 1 {
+		if code := a.Report(command, measureverbs.ReportDemo(a, &result, "", errors.New("messages were lost"))); code != 1 {
 			t.Errorf("the exit code is %d", code)
 		}
 		if !strings.Contains(out.String(), "Message 2 did not arrive.") {

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"image"
 	_ "image/png"
-	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -166,7 +165,7 @@ func TestPicturesOfTheREADMEAreMadeFromADemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := filepath.Join(t.TempDir(), "page.html")
-	if _, err := measureverbs.WriteDemoPage(page, func(out io.Writer) error { return demo.WritePage(out, result) }); err != nil {
+	if _, err := measureverbs.WriteDemoPage(page, result.WritePage); err != nil {
 		t.Fatal(err)
 	}
 	shot := filepath.Join(folder, "result.png")

@@ -23,7 +23,7 @@ type Config struct {
 	// Keep leaves the database there for inspection; else it is dropped at the end.
 	Keep bool
 	// Observer receives the progress; it may be nil.
-	Observer Observer
+	Observer Observer[Progress]
 }
 
 const (

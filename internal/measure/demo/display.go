@@ -7,35 +7,33 @@ import (
 	"time"
 )
 
-// NewLines returns an Observer for logs and pipes: a line a second.
-func NewLines(out io.Writer) Observer { return &lines{out: out} }
+// display returns an Observer for people: for a terminal a few lines that are drawn over, below the notices, for logs and pipes a line a second.
+func display[P any](out io.Writer, isTerminal bool, line, picture func(P) string) Observer[P] {
+	if isTerminal {
+		return &terminal[P]{out: out, picture: picture}
+	}
+	return &log[P]{out: out, line: line}
+}
 
-type lines struct {
+type log[P any] struct {
 	out  io.Writer
+	line func(P) string
 	last time.Time
 }
 
-func (l *lines) Notice(text string) { fmt.Fprintln(l.out, text) }
+func (l *log[P]) Notice(text string) { fmt.Fprintln(l.out, text) }
 
-func (l *lines) Progress(p Progress) {
+func (l *log[P]) Progress(p P) {
 	if now := time.Now(); now.Sub(l.last) >= time.Second {
 		l.last = now
-		fmt.Fprintf(l.out, "%5.1f s  %5s  %s sent, %s received  (%s/s, %s/s)\n", p.Elapsed.Seconds(), bytesText(p.PayloadBytes),
-			thousands(p.Sent), thousands(p.Received), rate(p.SentPerSecond), rate(p.ReceivedPerSecond))
+		fmt.Fprintln(l.out, l.line(p))
 	}
 }
 
-// NewTerminal returns an Observer for a terminal: a few lines that are drawn over, below the notices.
-func NewTerminal(out io.Writer) Observer {
-	return &terminal{out: out, best: make([]float64, len(PayloadBytes))}
-}
-
-type terminal struct {
-	out io.Writer
-	// drawn is how many lines stand below the notices.
-	drawn int
-	// best is the largest rate seen in each phase.
-	best []float64
+type terminal[P any] struct {
+	out     io.Writer
+	picture func(P) string // of whole lines
+	drawn   int            // lines stand below the notices
 }
 
 const (
@@ -44,7 +42,7 @@ const (
 )
 
 // erase goes back to where the drawing began.
-func (t *terminal) erase() string {
+func (t *terminal[P]) erase() string {
 	if t.drawn == 0 {
 		return ""
 	}
@@ -53,39 +51,52 @@ func (t *terminal) erase() string {
 	return up
 }
 
-func (t *terminal) Notice(text string) {
+func (t *terminal[P]) Notice(text string) {
 	fmt.Fprintln(t.out, t.erase()+text)
 }
 
-func (t *terminal) Progress(p Progress) {
-	t.best[p.Phase] = max(t.best[p.Phase], p.ReceivedPerSecond)
-	most := 1.0
-	for _, best := range t.best {
-		most = max(most, best)
-	}
-	var text strings.Builder
-	text.WriteString(t.erase())
-	for phase, size := range PayloadBytes {
-		shown := t.best[phase]
-		label := "at best"
-		if phase == p.Phase {
-			shown, label = p.ReceivedPerSecond, "now"
-		}
-		if phase > p.Phase {
-			label = ""
-		}
-		fmt.Fprintf(&text, "  %5s  %s  %s\n", bytesText(size), bar(shown, most), rateOf(shown, label))
-	}
-	fmt.Fprintf(&text, "  %s sent, %s received, %s under way; %.0f of about %.0f s\n",
-		thousands(p.Sent), thousands(p.Received), thousands(p.Sent-p.Received), p.Elapsed.Seconds(), p.Duration.Seconds())
-	t.drawn = len(PayloadBytes) + 1
-	_, _ = io.WriteString(t.out, text.String())
+func (t *terminal[P]) Progress(p P) {
+	erase, picture := t.erase(), t.picture(p)
+	t.drawn = strings.Count(picture, "\n")
+	_, _ = io.WriteString(t.out, erase+picture)
 }
 
-// bar draws a rate beside the largest one.
-func bar(perSecond, most float64) string {
-	full := min(barLength, int(perSecond/most*barLength+0.5))
+// bar draws a number beside the largest one.
+func bar(number, most float64) string {
+	full := min(barLength, int(number/most*barLength+0.5))
 	return strings.Repeat("█", full) + strings.Repeat("·", barLength-full)
+}
+
+// Show returns an Observer for people.
+func Show(out io.Writer, isTerminal bool) Observer[Progress] {
+	best := make([]float64, len(PayloadBytes)) // the largest rate seen in each phase
+	line := func(p Progress) string {
+		return fmt.Sprintf("%5.1f s  %5s  %s sent, %s received  (%s/s, %s/s)", p.Elapsed.Seconds(), bytesText(p.PayloadBytes),
+			thousands(p.Sent), thousands(p.Received), rate(p.SentPerSecond), rate(p.ReceivedPerSecond))
+	}
+	picture := func(p Progress) string {
+		best[p.Phase] = max(best[p.Phase], p.ReceivedPerSecond)
+		most := 1.0
+		for _, rate := range best {
+			most = max(most, rate)
+		}
+		var text strings.Builder
+		for phase, size := range PayloadBytes {
+			shown := best[phase]
+			label := "at best"
+			if phase == p.Phase {
+				shown, label = p.ReceivedPerSecond, "now"
+			}
+			if phase > p.Phase {
+				label = ""
+			}
+			fmt.Fprintf(&text, "  %5s  %s  %s\n", bytesText(size), bar(shown, most), rateOf(shown, label))
+		}
+		fmt.Fprintf(&text, "  %s sent, %s received, %s under way; %.0f of about %.0f s\n",
+			thousands(p.Sent), thousands(p.Received), thousands(p.Sent-p.Received), p.Elapsed.Seconds(), p.Duration.Seconds())
+		return text.String()
+	}
+	return display(out, isTerminal, line, picture)
 }
 
 func rateOf(perSecond float64, label string) string {

@@ -41,7 +41,7 @@ func screen(t *testing.T, output string) []string {
 func TestTerminalDrawsOverItselfAndKeepsNotices(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	o := NewTerminal(&out)
+	o := Show(&out, true)
 	o.Notice("ready")
 	o.Progress(Progress{Phase: 0, Elapsed: time.Second, Duration: 8 * time.Second, Sent: 2000, Received: 1900, ReceivedPerSecond: 1900})
 	o.Progress(Progress{Phase: 1, Elapsed: 3 * time.Second, Duration: 8 * time.Second, Sent: 12345, Received: 12300, ReceivedPerSecond: 950})
@@ -65,7 +65,7 @@ func TestTerminalDrawsOverItselfAndKeepsNotices(t *testing.T) {
 func TestLinesHaveNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	o := NewLines(&out)
+	o := Show(&out, false)
 	o.Notice("ready")
 	o.Progress(Progress{PayloadBytes: 4096, Elapsed: time.Second, Sent: 2000, Received: 1900, SentPerSecond: 1999.6, ReceivedPerSecond: 1900})
 	want := "ready\n  1.0 s   4 KB  2,000 sent, 1,900 received  (2,000/s, 1,900/s)\n"

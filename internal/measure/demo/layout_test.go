@@ -93,7 +93,7 @@ func TestPageOfAShortRunIsLaidOutWell(t *testing.T) {
 		run.Phases[i].begun = run.Seconds * float64(i*i) / 60
 	}
 	var page bytes.Buffer
-	if err := WriteServersPage(&page, run); err != nil {
+	if err := run.WritePage(&page); err != nil {
 		t.Fatal(err)
 	}
 	show(t, b, page.Bytes())
@@ -111,7 +111,7 @@ func TestPageOfLargeBatchesIsLaidOutWell(t *testing.T) {
 		run.batches = append(run.batches, batch{atLeast: 1 << n, calls: int64(12345 - 800*n)})
 	}
 	var page bytes.Buffer
-	if err := WritePage(&page, run); err != nil {
+	if err := run.WritePage(&page); err != nil {
 		t.Fatal(err)
 	}
 	show(t, b, page.Bytes())

@@ -21,7 +21,7 @@ type MailConfig struct {
 	// Program is the program parley that the daemons are; the default is this program itself.
 	Program string
 	// Observer receives the progress; it may be nil.
-	Observer MailObserver
+	Observer Observer[MailProgress]
 	Logger   *slog.Logger
 }
 
@@ -48,14 +48,6 @@ const (
 )
 
 var mailPartNames = [mailParts]string{"all is well", "the relay is away", "the relay is back", "a daemon was killed"}
-
-// MailObserver receives the progress of the demo of mail, from one goroutine at a time.
-type MailObserver interface {
-	// Mail comes several times a second.
-	Mail(MailProgress)
-	// Notice comes once for each thing that happens.
-	Notice(text string)
-}
 
 // MailProgress is where a run stands.
 type MailProgress struct {

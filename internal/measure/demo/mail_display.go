@@ -5,51 +5,33 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 )
 
-// NewMailLines returns a MailObserver for logs and pipes: a line a second.
-func NewMailLines(out io.Writer) MailObserver { return &mailLines{out: out} }
-
-type mailLines struct {
-	out  io.Writer
-	last time.Time
-}
-
-func (l *mailLines) Notice(text string) { fmt.Fprintln(l.out, text) }
-
-func (l *mailLines) Mail(p MailProgress) {
-	if now := time.Now(); now.Sub(l.last) >= time.Second {
-		l.last = now
-		fmt.Fprintf(l.out, "%5.1f s  %-19s  %s orders, %s rolled back, %s confirmed; %s answers, %s received\n", p.Elapsed.Seconds(), p.Part,
+// ShowMail returns an Observer for people.
+func ShowMail(out io.Writer, isTerminal bool) Observer[MailProgress] {
+	line := func(p MailProgress) string {
+		return fmt.Sprintf("%5.1f s  %-19s  %s orders, %s rolled back, %s confirmed; %s answers, %s received", p.Elapsed.Seconds(), p.Part,
 			thousands(p.Orders), thousands(p.RolledBack), thousands(p.Confirmed), thousands(p.Answers), thousands(p.Received))
 	}
-}
-
-// NewMailTerminal returns a MailObserver for a terminal: a few lines that are drawn over, below the notices.
-func NewMailTerminal(out io.Writer) MailObserver { return &mailTerminal{terminal: terminal{out: out}} }
-
-type mailTerminal struct{ terminal }
-
-func (t *mailTerminal) Mail(p MailProgress) {
-	most := float64(max(p.Orders, p.Confirmed, p.Answers, p.Received, 1))
-	var text strings.Builder
-	text.WriteString(t.erase())
-	for _, line := range []struct {
-		name  string
-		count int64
-		more  string
-	}{
-		{"orders", p.Orders, fmt.Sprintf("%s more were rolled back", thousands(p.RolledBack))},
-		{"confirmed", p.Confirmed, fmt.Sprintf("%s under way", thousands(max(0, p.Orders-p.Confirmed)))},
-		{"answers", p.Answers, ""},
-		{"received", p.Received, fmt.Sprintf("%s under way", thousands(max(0, p.Answers-p.Received)))},
-	} {
-		fmt.Fprintf(&text, "  %-9s  %s %9s  %s\n", line.name, bar(float64(line.count), most), thousands(line.count), line.more)
+	picture := func(p MailProgress) string {
+		most := float64(max(p.Orders, p.Confirmed, p.Answers, p.Received, 1))
+		var text strings.Builder
+		for _, line := range []struct {
+			name  string
+			count int64
+			more  string
+		}{
+			{"orders", p.Orders, fmt.Sprintf("%s more were rolled back", thousands(p.RolledBack))},
+			{"confirmed", p.Confirmed, fmt.Sprintf("%s under way", thousands(max(0, p.Orders-p.Confirmed)))},
+			{"answers", p.Answers, ""},
+			{"received", p.Received, fmt.Sprintf("%s under way", thousands(max(0, p.Answers-p.Received)))},
+		} {
+			fmt.Fprintf(&text, "  %-9s  %s %9s  %s\n", line.name, bar(float64(line.count), most), thousands(line.count), line.more)
+		}
+		fmt.Fprintf(&text, "  %s; %.0f of about %.0f s\n", p.Part, p.Elapsed.Seconds(), p.Duration.Seconds())
+		return text.String()
 	}
-	fmt.Fprintf(&text, "  %s; %.0f of about %.0f s\n", p.Part, p.Elapsed.Seconds(), p.Duration.Seconds())
-	t.drawn = 5
-	_, _ = io.WriteString(t.out, text.String())
+	return display(out, isTerminal, line, picture)
 }
 
 // mailCounts are what the judge found, for the table and the page.
@@ -74,11 +56,11 @@ func mailCounts(r *MailResult) []count {
 	}
 }
 
-// WriteMailTable writes the result for a person at a terminal.
-func WriteMailTable(out io.Writer, r MailResult) error {
+// WriteTable writes the result for a person at a terminal.
+func (r *MailResult) WriteTable(out io.Writer) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range mailCounts(&r) {
+	for _, row := range mailCounts(r) {
 		fmt.Fprintf(table, "%s\t%s\n", row.name, thousands(row.count))
 	}
 	_ = table.Flush()

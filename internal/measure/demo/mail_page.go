@@ -7,13 +7,12 @@ import (
 	"github.com/parley-broker/parley/internal/measure/report"
 )
 
-// WriteMailPage writes the result page: one HTML file that needs nothing else.
-func WriteMailPage(out io.Writer, r MailResult) error {
-	page := report.Page{
+// WritePage writes the result page: one HTML file that needs nothing else.
+func (r *MailResult) WritePage(out io.Writer) error {
+	return writePage(out, r, report.Page{
 		Title: "Parley demo of mail",
 		Lead: "A database that takes orders and sends each confirmation in the order's own transaction, played on PostgreSQL " +
 			r.Machine.PostgresVersion + ".",
-		Verdict: report.Verdict{Good: r.Passed, Text: r.Verdict(), Details: r.Examples},
 		Tiles: []report.Tile{
 			{Value: thousands(r.Orders), Label: "orders confirmed by mail"},
 			{Value: thousands(r.RolledBack), Label: "orders rolled back, and their mail"},
@@ -25,16 +24,8 @@ func WriteMailPage(out io.Writer, r MailResult) error {
 			{Value: thousands(int64(r.NeverSent)), Label: "arrived, never sent", Bad: r.NeverSent > 0},
 			{Value: thousands(int64(r.DaemonsKilled)), Label: "daemons killed", Bad: r.DaemonsKilled != 1},
 		},
-		Sections: []report.Section{
-			mailTimeSection(&r), mailCheckSection(&r), machineSection(r.Machine, r.Server),
-			{
-				Title: "Run it again", Text: []string{"In a clone of the repository, with Go and nothing else set up:"}, Code: r.Command(),
-				After: []string{"Without --dsn it starts a private PostgreSQL of its own. With --keep it leaves the database."},
-			},
-		},
-		Foot: foot(r.StartedAt),
-	}
-	return page.Write(out)
+		Sections: []report.Section{mailTimeSection(r), mailCheckSection(r)},
+	})
 }
 
 func mailTimeSection(r *MailResult) report.Section {

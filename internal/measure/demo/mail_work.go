@@ -219,7 +219,7 @@ func (r *mailRun) watchMail(stop <-chan struct{}) error {
 		if r.config.Observer != nil {
 			r.observing.Lock()
 			defer r.observing.Unlock()
-			r.config.Observer.Mail(MailProgress{
+			r.config.Observer.Progress(MailProgress{
 				Part: mailPartNames[r.part.Load()], Elapsed: time.Duration(now.Seconds * float64(time.Second)), Duration: r.config.Duration,
 				MailSample: now,
 			})

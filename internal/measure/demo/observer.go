@@ -3,9 +3,9 @@ package demo
 import "time"
 
 // Observer receives the progress of a demo, from one goroutine at a time.
-type Observer interface {
-	// Progress comes several times a second while messages are sent and received.
-	Progress(Progress)
+type Observer[P any] interface {
+	// Progress comes several times a second while the demo runs.
+	Progress(progress P)
 	// Notice comes once for each thing that happens.
 	Notice(text string)
 }

@@ -3,30 +3,21 @@ package demo
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
-	"time"
 
-	"github.com/parley-broker/parley/internal/measure/machine"
 	"github.com/parley-broker/parley/internal/measure/report"
 )
 
 // WritePage writes the result page: one HTML file that needs nothing else.
-func WritePage(out io.Writer, r Result) error {
-	page := report.Page{
-		Title:   "Parley demo",
-		Lead:    "The workload of " + paperName + ", played on PostgreSQL " + r.Machine.PostgresVersion + ".",
-		Verdict: report.Verdict{Good: r.Passed, Text: r.Verdict(), Details: r.Examples},
+func (r Result) WritePage(out io.Writer) error {
+	return writePage(out, r, report.Page{
+		Title: "Parley demo",
+		Lead:  "The workload of " + paperName + ", played on PostgreSQL " + r.Machine.PostgresVersion + ".",
 		Tiles: tiles(r.Findings, r.MessagesPerSecond, report.Tile{
 			Value: thousands(r.ReadersKilled), Label: noun(r.ReadersKilled, "reader", "readers") + " killed at work", Bad: r.ReadersKilled != 1,
 		}),
-		Sections: []report.Section{
-			timeSection(r), payloadSection(r), batchSection(r), checkSection(r), machineSection(r.Machine, r.Server), reproduceSection(r),
-		},
-		Foot: foot(r.StartedAt),
-	}
-	return page.Write(out)
+		Sections: []report.Section{timeSection(r), payloadSection(r), batchSection(r), checkSection(r)},
+	})
 }
 
 // tiles show what the check found, what was broken on purpose, and how fast it was.
@@ -41,11 +32,6 @@ func tiles(f Findings, perSecond float64, broken report.Tile) []report.Tile {
 		broken,
 		{Value: rate(perSecond), Unit: "/s", Label: "messages, all phases"},
 	}
-}
-
-func foot(startedAt time.Time) string {
-	return "Made by parley demo, " + startedAt.Format("2 January 2006 15:04:05 MST") +
-		". This file holds everything it shows and asks nothing of any network."
 }
 
 func timeSection(r Result) report.Section {
@@ -196,32 +182,6 @@ func findingsTable(f Findings, l Leftovers) *report.Table {
 			{"messages left in queues", thousands(l.Messages)},
 			{"messages not delivered", thousands(l.Undelivered)},
 		},
-	}
-}
-
-func machineSection(m machine.Machine, server map[string]string) report.Section {
-	memory := "unknown"
-	if m.MemoryBytes > 0 {
-		memory = fmt.Sprintf("%.1f GiB", float64(m.MemoryBytes)/(1<<30))
-	}
-	rows := [][]string{
-		{"CPU", fmt.Sprintf("%s, %s", m.CPU, counted(int64(m.Cores), "core", "cores"))},
-		{"Memory", memory},
-		{"System", m.OS},
-		{"PostgreSQL", m.PostgresVersion},
-	}
-	for _, name := range slices.Sorted(maps.Keys(server)) {
-		rows = append(rows, []string{name, server[name]})
-	}
-	return report.Section{Title: "Machine and settings", Table: &report.Table{Head: []string{"What", "Value"}, Rows: rows, Words: true}}
-}
-
-func reproduceSection(r Result) report.Section {
-	return report.Section{
-		Title: "Run it again",
-		Text:  []string{"In a clone of the repository, with Go and nothing else set up:"},
-		Code:  r.Command(),
-		After: []string{"Without --dsn it starts a private PostgreSQL of its own. With --keep it leaves the database."},
 	}
 }
 

@@ -47,7 +47,7 @@ func failedResult() Result {
 func TestPageStatesWhatHappened(t *testing.T) {
 	t.Parallel()
 	var page bytes.Buffer
-	if err := WritePage(&page, failedResult()); err != nil {
+	if err := failedResult().WritePage(&page); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -86,7 +86,7 @@ func TestPageInABrowser(t *testing.T) {
 	t.Parallel()
 	b := startBrowser(t)
 	var page bytes.Buffer
-	if err := WritePage(&page, failedResult()); err != nil {
+	if err := failedResult().WritePage(&page); err != nil {
 		t.Fatal(err)
 	}
 	show(t, b, page.Bytes())

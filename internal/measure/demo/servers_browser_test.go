@@ -14,7 +14,7 @@ func TestServersPageInABrowserShowsTheFiguresOfTheJSON(t *testing.T) {
 	b := startBrowser(t)
 	run := failedServersResult()
 	var page bytes.Buffer
-	if err := WriteServersPage(&page, run); err != nil {
+	if err := run.WritePage(&page); err != nil {
 		t.Fatal(err)
 	}
 	show(t, b, page.Bytes())

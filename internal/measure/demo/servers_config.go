@@ -18,7 +18,7 @@ type ServersConfig struct {
 	// PostgresVersion is the major version of the private servers; the default is the newest installed.
 	PostgresVersion string
 	// FlowObserver receives the progress; it may be nil. Logger receives what takes long.
-	FlowObserver FlowObserver
+	FlowObserver Observer[Flow]
 	Logger       *slog.Logger
 }
 

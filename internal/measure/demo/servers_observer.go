@@ -2,14 +2,6 @@ package demo
 
 import "time"
 
-// FlowObserver receives the progress of a demo on several servers, from one goroutine at a time.
-type FlowObserver interface {
-	// Flow comes several times a second while messages are sent and received.
-	Flow(Flow)
-	// Notice comes once for each thing that happens.
-	Notice(text string)
-}
-
 // Flow is where a run on several servers stands.
 type Flow struct {
 	// Phase reports the senders and what they send.

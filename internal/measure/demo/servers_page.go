@@ -8,14 +8,13 @@ import (
 	"github.com/parley-broker/parley/internal/measure/report"
 )
 
-// WriteServersPage writes the result page of a run on several servers: one HTML file that needs nothing else.
-func WriteServersPage(out io.Writer, r ServersResult) error {
-	page := report.Page{
+// WritePage writes the result page of a run on several servers: one HTML file that needs nothing else.
+func (r ServersResult) WritePage(out io.Writer) error {
+	return writePage(out, r, report.Page{
 		Title: "Parley demo, several servers",
 		Lead: fmt.Sprintf("The workload of %s, played on %d servers of PostgreSQL %s: %s and one target, "+
 			"each with a daemon of its own, joined by mutual TLS.",
 			paperName, r.Settings.Servers, r.Machine.PostgresVersion, counted(int64(r.Settings.Servers-1), "initiator", "initiators")),
-		Verdict: report.Verdict{Good: r.Passed, Text: r.Verdict(), Details: r.Examples},
 		Tiles: tiles(r.Findings, r.MessagesPerSecond, report.Tile{
 			Value: thousands(int64(r.Cut.ConnectionsBroken)),
 			Label: noun(int64(r.Cut.ConnectionsBroken), "connection", "connections") + " broken",
@@ -24,17 +23,8 @@ func WriteServersPage(out io.Writer, r ServersResult) error {
 		Sections: []report.Section{
 			r.flowSection(), r.waitingSection(), r.initiatorsSection(), r.sizesSection(), r.spreadSection(), r.phasesSection(),
 			r.linksSection(), r.checkSection(),
-			machineSection(r.Machine, r.Server),
-			{
-				Title: "Run it again",
-				Text:  []string{"In a clone of the repository, with Go and nothing else set up:"},
-				Code:  r.Command(),
-				After: []string{"It makes its servers, and removes them at the end."},
-			},
 		},
-		Foot: foot(r.StartedAt),
-	}
-	return page.Write(out)
+	})
 }
 
 // Command is the command line that plays the same run.

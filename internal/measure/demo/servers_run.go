@@ -213,5 +213,5 @@ func (r *serversExecution) show(latest []FlowSample) {
 			Waiting: last.Waiting[number], Link: i.link.state(),
 		})
 	}
-	r.config.FlowObserver.Flow(f)
+	r.config.FlowObserver.Progress(f)
 }

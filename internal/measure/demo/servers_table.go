@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 )
 
-// WriteServersTable writes the result of a run on several servers for a person at a terminal.
-func WriteServersTable(out io.Writer, r ServersResult) error {
+// WriteTable writes the result of a run on several servers for a person at a terminal.
+func (r ServersResult) WriteTable(out io.Writer) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(table, "initiators × payload\tmessages\tmessages/s\tmedian batch\tsend p50\tsend p99\twaited at most\t\n")

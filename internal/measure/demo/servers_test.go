@@ -107,7 +107,7 @@ func TestSharesAddUp(t *testing.T) {
 func TestServersPageStatesWhatHappenedBesideThePaper(t *testing.T) {
 	t.Parallel()
 	var page bytes.Buffer
-	if err := WriteServersPage(&page, failedServersResult()); err != nil {
+	if err := failedServersResult().WritePage(&page); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -129,7 +129,7 @@ func TestServersPageStatesWhatHappenedBesideThePaper(t *testing.T) {
 func TestServersTableStandsBesideThePaper(t *testing.T) {
 	t.Parallel()
 	var table bytes.Buffer
-	if err := WriteServersTable(&table, failedServersResult()); err != nil {
+	if err := failedServersResult().WriteTable(&table); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -185,11 +185,11 @@ func TestServersResultAsJSONHasTheStableFields(t *testing.T) {
 func TestFlowTerminalShowsEachInitiatorAndItsLink(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	o := NewFlowTerminal(&out)
+	o := ShowServers(&out, true)
 	o.Notice("ready")
-	o.Flow(Flow{Phase: "2 × 100 B", Initiators: []InitiatorFlow{{}, {}}, ReceivedPerSecond: 3000})
+	o.Progress(Flow{Phase: "2 × 100 B", Initiators: []InitiatorFlow{{}, {}}, ReceivedPerSecond: 3000})
 	o.Notice("cut")
-	o.Flow(Flow{
+	o.Progress(Flow{
 		Phase: "2 × 1 KB", Elapsed: 4 * time.Second, Duration: 28 * time.Second, Sent: 23456, Received: 13400, ReceivedPerSecond: 1500,
 		Initiators: []InitiatorFlow{
 			{Name: "initiator 1", SentPerSecond: 1000, Waiting: 12345, Link: LinkCut}, {Name: "initiator 2", SentPerSecond: 500, Link: LinkUp},
@@ -212,9 +212,9 @@ func TestFlowTerminalShowsEachInitiatorAndItsLink(t *testing.T) {
 func TestFlowLinesHaveNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	o := NewFlowLines(&out)
+	o := ShowServers(&out, false)
 	o.Notice("ready")
-	o.Flow(Flow{
+	o.Progress(Flow{
 		Phase: "1 × 4 KB", Elapsed: time.Second, ReceivedPerSecond: 1900,
 		Initiators: []InitiatorFlow{{Name: "initiator 1", SentPerSecond: 2000, Waiting: 7, Link: LinkIdle}},
 	})

@@ -8,7 +8,7 @@ import (
 )
 
 // WriteTable writes the result for a person at a terminal.
-func WriteTable(out io.Writer, r Result) error {
+func (r Result) WriteTable(out io.Writer) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(table, "payload\tmessages\tmessages/s\treceive calls\tmedian batch\tsend p50\tsend p99\t\n")

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,21 +59,15 @@ With --json the last line of standard output is one object. The exit code is 1 w
 				return err
 			}
 			defer verb.CloseConnection(ctx, conn)
-			config.Observer = demo.NewLines(a.Stderr)
-			if verb.IsTerminal(a.Stderr) {
-				config.Observer = demo.NewTerminal(a.Stderr)
-			}
+			config.Observer = demo.Show(a.Stderr, verb.IsTerminal(a.Stderr))
 			result, err := demo.Run(ctx, conn, config)
-			switch {
-			case ctx.Err() != nil:
-				return errors.New("demo: interrupted")
-			case err != nil:
-				return fmt.Errorf("demo: %w", err)
-			}
-			if result.HTML, err = WriteDemoPage(html, func(out io.Writer) error { return demo.WritePage(out, result) }); err != nil {
+			if err := conclude(ctx, err, html, &result, &result.HTML); err != nil {
 				return err
 			}
-			return ReportDemo(a, result, config)
+			if config.Keep {
+				fmt.Fprintf(a.Stderr, "The database %s is still there.\n", config.Database)
+			}
+			return ReportDemo(a, &result, result.HTML, errDemoFailed)
 		},
 	}
 	flags := cmd.Flags()
@@ -88,23 +83,32 @@ With --json the last line of standard output is one object. The exit code is 1 w
 	return cmd
 }
 
-// ReportDemo prints the table for people or the object for programs.
-func ReportDemo(a *verb.App, result demo.Result, config demo.Config) error {
-	if result.HTML != "" {
-		fmt.Fprintf(a.Stderr, "The result page is %s\n", result.HTML)
+// conclude writes the result page of a demo that has run, and puts its path into the result.
+func conclude(ctx context.Context, err error, html string, outcome demo.Outcome, path *string) error {
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("demo: interrupted")
+	case err != nil:
+		return fmt.Errorf("demo: %w", err)
 	}
-	if config.Keep {
-		fmt.Fprintf(a.Stderr, "The database %s is still there.\n", config.Database)
+	*path, err = WriteDemoPage(html, outcome.WritePage)
+	return err
+}
+
+// ReportDemo prints the table for people or the object for programs, and returns failed unless the demo has passed.
+func ReportDemo(a *verb.App, outcome demo.Outcome, html string, failed error) error {
+	if html != "" {
+		fmt.Fprintf(a.Stderr, "The result page is %s\n", html)
 	}
-	write := demo.WriteTable
+	write := outcome.WriteTable
 	if a.JSON {
-		write = func(out io.Writer, result demo.Result) error { return json.NewEncoder(out).Encode(result) }
+		write = func(out io.Writer) error { return json.NewEncoder(out).Encode(outcome) }
 	}
-	if err := write(a.Stdout, result); err != nil {
+	if err := write(a.Stdout); err != nil {
 		return err
 	}
-	if !result.Passed {
-		return errDemoFailed
+	if !outcome.Ending().Passed {
+		return failed
 	}
 	return nil
 }

@@ -1,10 +1,7 @@
 package verbs
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,21 +47,12 @@ With --json the last line of standard output is one object. The exit code is 1 w
 			}
 			defer verb.CloseConnection(ctx, conn)
 			config.Logger = a.Notices()
-			config.Observer = demo.NewMailLines(a.Stderr)
-			if verb.IsTerminal(a.Stderr) {
-				config.Observer = demo.NewMailTerminal(a.Stderr)
-			}
+			config.Observer = demo.ShowMail(a.Stderr, verb.IsTerminal(a.Stderr))
 			result, err := demo.RunMail(ctx, conn, config)
-			switch {
-			case ctx.Err() != nil:
-				return errors.New("demo: interrupted")
-			case err != nil:
-				return fmt.Errorf("demo: %w", err)
-			}
-			if result.HTML, err = WriteDemoPage(html, func(out io.Writer) error { return demo.WriteMailPage(out, result) }); err != nil {
+			if err := conclude(ctx, err, html, &result, &result.HTML); err != nil {
 				return err
 			}
-			return reportMailDemo(a, result)
+			return ReportDemo(a, &result, result.HTML, errMailDemoFailed)
 		},
 	}
 	flags := cmd.Flags()
@@ -74,22 +62,4 @@ With --json the last line of standard output is one object. The exit code is 1 w
 	flags.BoolVar(&config.Keep, "keep", false, "keep the database afterwards")
 	flags.StringVar(&html, "html", "parley-demo-mail.html", "where to write the result page; empty for none")
 	return cmd
-}
-
-// reportMailDemo prints the table for people or the object for programs.
-func reportMailDemo(a *verb.App, result demo.MailResult) error {
-	if result.HTML != "" {
-		fmt.Fprintf(a.Stderr, "The result page is %s\n", result.HTML)
-	}
-	write := demo.WriteMailTable
-	if a.JSON {
-		write = func(out io.Writer, result demo.MailResult) error { return json.NewEncoder(out).Encode(result) }
-	}
-	if err := write(a.Stdout, result); err != nil {
-		return err
-	}
-	if !result.Passed {
-		return errMailDemoFailed
-	}
-	return nil
 }
