@@ -17,16 +17,31 @@ type Scenario struct {
 	Name     string
 	Short    string
 	Variants []Variant
-	// MakesServers reports that it makes private servers of its own when Config has no DSN.
-	MakesServers bool
+	// Takes are the options of Config that it takes besides those of all.
+	Takes Options
 	// HasPeers reports that the peers of Config are measured, too.
 	HasPeers bool
-	// IsMail reports that it takes MailOptions, and that its variants have sizes of their own.
-	IsMail bool
 	// Paper is what the seed paper has measured of the kind, or "".
 	Paper   string
+	seed    []SeedColumn // what the seed has measured of the kind
+	hasSize bool         // its variants have sizes of their own
+	// servers gives the settings of the private servers that it makes when Config has no DSN; nil where it makes none.
+	servers func(Config) map[string]string
 	measure func(ctx context.Context, b *bench) ([]Result, error)
 }
+
+// Options are a part of Config that some scenarios take.
+type Options int
+
+// The options: those of all alone, Config.Dialog, Config.Mail.
+const (
+	TakesCommon Options = iota
+	TakesDialog
+	TakesMail
+)
+
+// MakesServers reports whether it makes private servers of its own when Config has no DSN.
+func (s Scenario) MakesServers() bool { return s.servers != nil }
 
 // Variant is one way to do what a scenario is about.
 type Variant struct {
@@ -60,49 +75,37 @@ type bench struct {
 
 // Run measures the scenario. It makes databases of its own on the server and drops them before it returns, also when ctx ends.
 func (s Scenario) Run(ctx context.Context, config Config) (report Report, err error) {
-	if !s.IsMail {
+	if !s.hasSize {
 		config.Size = or(config.Size, DefaultSize)
 	}
 	if err := config.Check(s); err != nil {
 		return Report{}, err
 	}
 	b := &bench{Config: config, stages: map[string]stage{}, settled: map[string]any{}}
-	b.serverSettings = dialogSettings
-	if s.IsMail {
-		b.serverSettings = mailServerSettings(config.Mail.ServerCache)
-	}
-	if s.MakesServers {
+	if s.MakesServers() {
+		b.serverSettings = s.servers(config)
 		defer func() { err = errors.Join(err, b.closeServers(ctx)) }()
 		if err := b.openServers(ctx); err != nil {
 			return Report{}, err
 		}
-		config.DSN = b.DSN
 	}
-	cluster, err := openCluster(ctx, config.DSN)
-	if err != nil {
-		return Report{}, err
+	asked := map[string]any{
+		"repeat": config.Repeat, "duration_seconds": config.Duration.Seconds(), "warm_up_seconds": config.WarmUp.Seconds(),
+		"messages": config.Messages,
 	}
-	b.cluster = cluster
-	defer func() {
-		b.progress("cleaning up")
-		err = errors.Join(err, cluster.cleanUp(ctx))
-	}()
-	report.Scenario, report.Paper = s.Name, s.Paper
-	if s.IsMail {
-		report.Seed = mailSeed()
-	}
-	if report.Machine, err = machine.Read(ctx, cluster.admin); err != nil {
-		return Report{}, err
-	}
-	if report.Settings, err = readSettings(ctx, cluster.admin, config); err != nil {
-		return Report{}, err
-	}
-	if report.Results, err = s.measure(ctx, b); err != nil {
-		return Report{}, fmt.Errorf("measure %s: %w", s.Name, err)
-	}
-	maps.Copy(report.Settings, b.settled)
-	report.Ratios = ratios(report.Results)
-	return report, nil
+	err = onServer(ctx, b.DSN, b.progress, asked, func(c *cluster, m machine.Machine, settings map[string]any) error {
+		b.cluster = c
+		results, err := s.measure(ctx, b)
+		if err != nil {
+			return fmt.Errorf("measure %s: %w", s.Name, err)
+		}
+		maps.Copy(settings, b.settled)
+		report = Report{
+			Scenario: s.Name, Paper: s.Paper, Seed: s.seed, Machine: m, Settings: settings, Results: results, Ratios: ratios(results),
+		}
+		return nil
+	})
+	return report, err
 }
 
 func (s Scenario) names() []string {
@@ -127,15 +130,13 @@ func (b *bench) measure(ctx context.Context, trials []trial) ([]Result, error) {
 	for i, t := range trials {
 		results[i] = t.result
 	}
-	for repeat := range b.Repeat {
-		for i, t := range trials {
-			b.progress("run %d of %d: %s", repeat+1, b.Repeat, t.result.title())
-			rate, err := t.run(ctx)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", t.result.title(), err)
-			}
-			results[i].Runs = append(results[i].Runs, rate)
-		}
+	err := inTurns(trials, b.Repeat, b.progress, func(t trial) string { return t.result.title() }, func(i int, t trial) error {
+		rate, err := t.run(ctx)
+		results[i].Runs = append(results[i].Runs, rate)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	for i := range results {
 		results[i].MessagesPerSecond = statistics.Median(results[i].Runs)

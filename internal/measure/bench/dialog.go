@@ -69,10 +69,11 @@ func dialogVariants() []dialogVariant {
 
 func dialogScenario() Scenario {
 	s := Scenario{
-		Name:         "dialog",
-		Short:        "dialogs between databases, from SEND to the row that the reader commits, against a bare INSERT",
-		MakesServers: true,
-		Paper:        "18,000 to 19,000 messages/s: three initiators and a target on a server each, 8 cores and a SAN, small bodies",
+		Name:    "dialog",
+		Short:   "dialogs between databases, from SEND to the row that the reader commits, against a bare INSERT",
+		Takes:   TakesDialog,
+		servers: func(Config) map[string]string { return dialogSettings },
+		Paper:   "18,000 to 19,000 messages/s: three initiators and a target on a server each, 8 cores and a SAN, small bodies",
 		measure: func(ctx context.Context, b *bench) ([]Result, error) {
 			var trials []trial
 			for _, v := range dialogVariants() {

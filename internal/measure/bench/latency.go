@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -117,52 +116,32 @@ func MeasureLatency(ctx context.Context, config LatencyConfig) (report LatencyRe
 	if err := config.Check(); err != nil {
 		return LatencyReport{}, err
 	}
-	cluster, err := openCluster(ctx, config.DSN)
-	if err != nil {
-		return LatencyReport{}, err
-	}
-	defer func() {
-		config.progress("cleaning up")
-		err = errors.Join(err, cluster.cleanUp(ctx))
-	}()
-	report.Scenario = "latency"
-	if report.Machine, err = machine.Read(ctx, cluster.admin); err != nil {
-		return LatencyReport{}, err
-	}
-	if report.Settings, err = config.settings(ctx, cluster.admin); err != nil {
-		return LatencyReport{}, err
-	}
 	systems := slices.DeleteFunc(latencySystems(config.Peers), func(s latencySystem) bool {
 		return len(config.Systems) > 0 && !slices.Contains(config.Systems, s.name)
 	})
-	rounds := make([][]LatencyRound, len(systems))
-	for repeat := range config.Repeat {
-		for i, system := range systems {
-			config.progress("run %d of %d: %s", repeat+1, config.Repeat, system.name)
-			round, err := measureOnce(ctx, cluster, system, config)
-			if err != nil {
-				return LatencyReport{}, fmt.Errorf("measure %s: %w", system.name, err)
-			}
+	asked := map[string]any{
+		"rate": config.Rate, "duration_seconds": config.Duration.Seconds(), "warm_up_seconds": config.WarmUp.Seconds(), "size": config.Size,
+		"senders": config.Senders, "readers": config.Readers, "conversations": config.Conversations, "repeat": config.Repeat,
+	}
+	err = onServer(ctx, config.DSN, config.progress, asked, func(c *cluster, m machine.Machine, settings map[string]any) error {
+		rounds := make([][]LatencyRound, len(systems))
+		name := func(s latencySystem) string { return s.name }
+		err := inTurns(systems, config.Repeat, config.progress, name, func(i int, system latencySystem) error {
+			round, err := measureOnce(ctx, c, system, config)
 			rounds[i] = append(rounds[i], round)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("measure %w", err)
 		}
-	}
-	for i, system := range systems {
-		report.Results = append(report.Results, summarize(system.name, rounds[i]))
-	}
-	report.Ratios = latencyRatios(report.Results, config.Peers)
-	return report, nil
-}
-
-func (c LatencyConfig) settings(ctx context.Context, conn *pgx.Conn) (map[string]any, error) {
-	settings := map[string]any{
-		"rate": c.Rate, "duration_seconds": c.Duration.Seconds(), "warm_up_seconds": c.WarmUp.Seconds(),
-		"senders": c.Senders, "readers": c.Readers, "conversations": c.Conversations, "size": c.Size, "repeat": c.Repeat,
-	}
-	ofServer, err := machine.Settings(ctx, conn, settingsThatMatter...)
-	for name, value := range ofServer {
-		settings[name] = value
-	}
-	return settings, err
+		report = LatencyReport{Scenario: "latency", Machine: m, Settings: settings}
+		for i, system := range systems {
+			report.Results = append(report.Results, summarize(system.name, rounds[i]))
+		}
+		report.Ratios = latencyRatios(report.Results, config.Peers)
+		return nil
+	})
+	return report, err
 }
 
 func (c LatencyConfig) progress(format string, args ...any) {

@@ -75,10 +75,12 @@ func mailVariants() []mailVariant {
 
 func mailScenario() Scenario {
 	s := Scenario{
-		Name:         "mail",
-		Short:        "mail: in and out by SMTP beside Postfix, submission by SQL beside a bare INSERT",
-		MakesServers: true,
-		IsMail:       true,
+		Name:    "mail",
+		Short:   "mail: in and out by SMTP beside Postfix, submission by SQL beside a bare INSERT",
+		Takes:   TakesMail,
+		seed:    mailSeed(),
+		hasSize: true,
+		servers: func(c Config) map[string]string { return mailServerSettings(c.Mail.ServerCache) },
 		measure: func(ctx context.Context, b *bench) ([]Result, error) {
 			var trials []trial
 			for _, v := range mailVariants() {

@@ -63,11 +63,12 @@ func newScenarioCommand(a *measuring, scenario bench.Scenario) *cobra.Command {
 	flags.DurationVar(&config.Duration, "duration", 5*time.Second, "time of a run that has no end of its own")
 	flags.DurationVar(&config.WarmUp, "warm-up", time.Second, "time before such a run that does not count")
 	flags.IntVar(&config.Repeat, "repeat", 3, "runs of each kind, in turns, of which the median counts")
-	switch {
-	case scenario.IsMail:
+	switch scenario.Takes {
+	case bench.TakesMail:
 		addMailBenchFlags(cmd, &config)
-	case scenario.MakesServers:
+	case bench.TakesDialog:
 		addDialogFlags(cmd, &config.Dialog)
+	case bench.TakesCommon:
 	}
 	return cmd
 }
@@ -79,7 +80,7 @@ func (a *measuring) runScenario(cmd *cobra.Command, scenario bench.Scenario, con
 	if err != nil {
 		return verb.AsUsage(err)
 	}
-	if !scenario.MakesServers || a.NamesDatabase() {
+	if !scenario.MakesServers() || a.NamesDatabase() {
 		config.DSN, err = a.ResolveDSN(cmd.Context())
 		if err != nil {
 			return err
