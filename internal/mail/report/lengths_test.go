@@ -2,8 +2,11 @@ package report_test
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/parley-broker/parley/internal/mail/report"
 )
@@ -69,5 +72,63 @@ func TestHeaderThatIsReturnedIsBounded(t *testing.T) {
 		if got := parse(t, r).parts[2]; len(got) != want || !strings.HasPrefix(header, got) {
 			t.Errorf("of a header of %d bytes %d are returned, want %d", length, len(got), want)
 		}
+	}
+}
+
+// A line of what is returned is cut at 998 bytes wherever the pieces end in which the message is read.
+func TestLinesAreCutHoweverTheyAreRead(t *testing.T) {
+	t.Parallel()
+	text := "A: b\r\n\r\n" + strings.Repeat("x", 998) + "\r\n" + strings.Repeat("y", 999) + "\r\nz\r\n"
+	want := "A: b\r\n\r\n" + strings.Repeat("x", 998) + "\r\n" + strings.Repeat("y", 998) + "\r\n y\r\nz\r\n"
+	readers := map[string]io.Reader{"in bytes": iotest.OneByteReader(strings.NewReader(text))}
+	for at := range len(text) {
+		readers[fmt.Sprintf("to byte %d", at)] = io.MultiReader(strings.NewReader(text[:at]), strings.NewReader(text[at:]))
+	}
+	for name, reader := range readers {
+		r := sample(report.Failed)
+		r.Original = reader
+		if got := parse(t, r).parts[2]; got != want {
+			t.Errorf("read %s, %d bytes are returned, want %d", name, len(got), len(want))
+		}
+	}
+}
+
+// What people read first: what has happened, in a subject and a sentence, why, and how long it is still tried.
+func TestReportSaysWhatItIsAbout(t *testing.T) {
+	t.Parallel()
+	const why, until = "There is no such mailbox", "It is tried until 24 Nov 2026 10:00 +0000."
+	for action, c := range map[report.Action]struct {
+		subject, opening string
+		hasWhy, hasUntil bool
+	}{
+		report.Failed:    {"Undelivered mail: a message could not be delivered", "Your message could not be delivered", true, false},
+		report.Delayed:   {"Delayed mail: a message is still waiting", "Your message has not been delivered", true, true},
+		report.Delivered: {"Delivered mail: a message has arrived", "Your message was delivered", false, false},
+		report.Relayed:   {"Relayed mail: a message was passed on", "Your message was passed on", false, false},
+		report.Expanded:  {"Expanded mail: a message went to a group", "Your message went to the groups", false, false},
+	} {
+		got := parse(t, sample(action))
+		text := strings.ReplaceAll(got.parts[0], "=\r\n", "")
+		if got.header.Get("Subject") != c.subject || got.header.Get("Message-Id") != "<1@hub.example>" || !strings.Contains(text, c.opening) {
+			t.Errorf("%s: %v\n%s", action, got.header, text)
+		}
+		if strings.Contains(text, why) != c.hasWhy || strings.Contains(text, until) != c.hasUntil || strings.Count(text, "It is tried until") > 1 {
+			t.Errorf("%s: the text says\n%s", action, text)
+		}
+	}
+}
+
+// All of ASCII stays as it is, up to the tilde; what stands behind it is replaced, and makes an address one of another type.
+func TestASCIIEndsWithTheTilde(t *testing.T) {
+	t.Parallel()
+	r := sample(report.Failed)
+	r.Recipients[0].Final, r.Recipients[0].Text, r.Recipients[1].Status = "~b@b.example", "see /~b for caf\u00e9", "5.9.9"
+	got := parse(t, r)
+	if got.types[1] != "message/delivery-status" || got.groups[1].Get("Final-Recipient") != "rfc822; ~b@b.example" ||
+		got.groups[1].Get("Diagnostic-Code") != "smtp; 550 see /~b for caf?" {
+		t.Errorf("%s: %v", got.types[1], got.groups[1])
+	}
+	if strings.Contains(got.parts[0], "    \r\n") || strings.Contains(got.parts[0], "=20") {
+		t.Errorf("of a status that nobody has explained the text has an empty line: %q", got.parts[0])
 	}
 }

@@ -22,7 +22,7 @@ func (c *lineCutter) Write(piece []byte) (int, error) {
 		if at := bytes.IndexByte(rest, '\n'); at >= 0 {
 			line = rest[:at+1]
 		}
-		room := maximumLine - 2 - c.length
+		room := max(maximumLine-2-c.length, 0) // none, where the line that fits has its CR in the piece before
 		isCut := len(line) > room && len(bytes.TrimRight(line[room:], "\r\n")) > 0
 		if isCut {
 			line = line[:room]
