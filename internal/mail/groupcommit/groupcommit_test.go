@@ -136,7 +136,7 @@ func TestBatchesAreWrittenSideBySide(t *testing.T) {
 	var wait sync.WaitGroup
 	send(t, c, &wait, numbers(0, groupcommit.Writers()+1)...)
 	until(t, c, groupcommit.Writers()+1)
-	if n := groupcommit.Writers(); n < 4 || n < runtime.NumCPU()/2 {
+	if n := groupcommit.Writers(); n != max(runtime.NumCPU()/2, 4) {
 		t.Errorf("%d batches are written at a time", n)
 	}
 	for range groupcommit.Writers() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -169,7 +170,7 @@ func TestReachingAndLeavingAHostIsBounded(t *testing.T) {
 	}
 }
 
-// A store or connector of which a daemon does not know yet is awaited for ten seconds.
+// A store or connector of which a daemon does not know yet is awaited for ten seconds; then its queue waits.
 func TestConfigurationThatIsLateIsAwaitedForTenSeconds(t *testing.T) {
 	t.Parallel()
 	for known, want := range map[time.Duration]time.Duration{
@@ -177,13 +178,25 @@ func TestConfigurationThatIsLateIsAwaitedForTenSeconds(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			carrier := &send.MailboxCarrier{Store: func(string) (send.MailboxStore, bool) {
-				return send.MailboxStore{}, time.Since(began) >= known
-			}}
-			_, err := carrier.Connect(t.Context(), send.Hop{Kind: "MAILBOX", Connector: "new", Name: "-"})
-			took := time.Since(began)
-			if want > 0 && (err != nil || took != want) || want == 0 && (err == nil || took != 10*time.Second) {
-				t.Errorf("what is known after %v: %v after %v", known, err, took)
+			isKnown := func() bool { return time.Since(began) >= known }
+			for kind, carrier := range map[string]send.Carrier{
+				"a store": &send.MailboxCarrier{Store: func(string) (send.MailboxStore, bool) { return send.MailboxStore{}, isKnown() }},
+				"a connector": &send.SMTPCarrier{
+					Connector: func(string) (send.Connector, bool) {
+						return send.Connector{SmartHosts: []send.SmartHost{{Name: "[127.0.0.1]:no port"}}}, isKnown()
+					},
+					Logger: slog.New(slog.DiscardHandler),
+				},
+			} {
+				began = time.Now()
+				_, err := carrier.Connect(t.Context(), send.Hop{Kind: "X", Connector: "new", Name: "-"})
+				took, isGone := time.Since(began), err != nil && strings.Contains(err.Error(), "new is gone")
+				if want > 0 && (isGone || took != want) || want == 0 && (!isGone || took != 10*time.Second) {
+					t.Errorf("%s that is known after %v: %v after %v", kind, known, err, took)
+				}
+				if failed, is := errors.AsType[*send.OpenError](err); isGone && (!is || !failed.Result.HostFailed || failed.Result.Enhanced != "4.3.5") {
+					t.Errorf("%s that is gone: %+v", kind, failed)
+				}
 			}
 		})
 	}
