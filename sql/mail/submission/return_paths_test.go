@@ -42,6 +42,7 @@ func TestReturnPathNamesTheRecipientWhereItCan(t *testing.T) {
 		shop.RefusesMail(10, "select parley_mail.send($1, array['x@example.com'], verp => true)", sender)
 		shop.RefusesMail(10, "select parley_mail.send_batch($1, array['x@example.com'], verp => true)", sender)
 	}
+	shop.Exec("select parley_mail.send($1, array['x@example.com'], verp => true)", strings.Repeat("x", 58)+"@example.org")
 	// What came another way is asked the same: a file, and whatever the daemon takes.
 	for _, sender := range []string{`"a b"@example.org`, "news+7@example.org", strings.Repeat("x", 59) + "@example.org", ""} {
 		const accept = "select parley_mail._p_accept_envelopes(array[jsonb_build_object('sender', $1::text, 'recipients', array['e@example.com'], 'source', 'REPLAY', 'has_verp', $2::boolean)], array['x'::bytea])"
