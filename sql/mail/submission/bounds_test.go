@@ -175,5 +175,23 @@ func TestOperationsSayWhatIsMissing(t *testing.T) {
 	b := sqltest.NewMail(t)
 	for _, top := range []string{"0", "-1", "null"} {
 		b.RefusesMail(10, "select parley_mail.find_messages('{}', top => "+top+")")
+		b.RefusesMail(10, "select parley_mail.retry_messages('{}', top => "+top+")")
 	}
+}
+
+// A delay is reported after half an hour, four hours or eight, by the priority of the message.
+func TestDelayIsReportedAfterTheTimeOfItsPriority(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewMail(t)
+	for priority, minutes := range []int{30, 240, 480} {
+		for _, late := range []int{-2, 2} {
+			id := b.Arriving("x@example.com", "ann@example.org")
+			b.Exec("update parley_mail._p_message set priority = $2, received_at = now() - $3 * interval '1 minute' where message_id = $1", id, priority, minutes+late)
+		}
+	}
+	b.Categorize("6 0 0")
+	b.Exec("select parley_mail._p_report_delays()")
+	sqltest.Equal(b.Session, "0 32, 1 242, 2 482", `
+		select string_agg(format('%s %s', m.priority, round(extract(epoch from now() - m.received_at) / 60)), ', ' order by m.priority)
+		from parley_mail._p_report as r join parley_mail._p_message as m using (message_id) where r.action = 'DELAYED'`)
 }
