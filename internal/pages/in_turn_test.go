@@ -1,8 +1,10 @@
 package pages
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -40,7 +42,13 @@ func TestTheReadmeAndTheTutorialRunOneAfterTheOtherAndLeaveNothing(t *testing.T)
 	if len(read(t, pool, whatIsThere)) == len(before) {
 		t.Fatal("the README has made nothing, so that there is nothing to clean up")
 	}
+	stop := startDaemon(t, pool)
 	s.runPage("docs/tutorial/broker.md")
+	stop()
+	// A reader that was leaving may have held a sequence of a queue that was dropped; the next drop of a queue takes it.
+	if _, err := pool.Exec(t.Context(), "select parley._p_drop_unused_sequences()"); err != nil {
+		t.Fatal(err)
+	}
 	there := map[string]bool{}
 	for _, what := range before {
 		there[what] = true
@@ -93,12 +101,21 @@ func (s *session) runPage(page string) {
 	}
 }
 
+// isRepeatable finds blocks that only count. The page asks to repeat one until its output comes.
+var isRepeatable = regexp.MustCompile(`^select count\(\*\)[^;]*;\s*$`)
+
 // runBlock runs a block and compares what it shows.
 func (s *session) runBlock(page string, b block) {
 	s.t.Helper()
 	shown := s.run(b)
 	if b.output == "" {
 		return
+	}
+	if isRepeatable.MatchString(b.sql) {
+		parleytest.Until(s.t, fmt.Sprintf("%s:%d shows what the page shows", page, b.line), func() bool {
+			shown = s.run(b)
+			return essential(shown) == essential(b.output)
+		})
 	}
 	if got, want := essential(shown), essential(b.output); got != want {
 		s.t.Errorf("%s:%d: the page shows\n%s\nbut the statement gives\n%s", page, b.line, b.output, shown)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -22,7 +23,7 @@ var pages = []string{
 }
 
 // Pages that show what a daemon does.
-var pagesWithDaemon = []string{"docs/guides/activation.md"}
+var pagesWithDaemon = []string{"docs/guides/activation.md", "docs/tutorial/broker.md"}
 
 func TestStatementsOfTheDocumentationRun(t *testing.T) {
 	t.Parallel()
@@ -38,8 +39,8 @@ func TestStatementsOfTheDocumentationRun(t *testing.T) {
 	}
 }
 
-// startDaemon starts readers that are procedures, to the end of the test. Nobody allows programs and web addresses.
-func startDaemon(t *testing.T, pool *pgxpool.Pool) {
+// startDaemon starts readers that are procedures, until stop is called or the test ends. Programs and web addresses are not allowed.
+func startDaemon(t *testing.T, pool *pgxpool.Pool) (stop func()) {
 	t.Helper()
 	leader, err := newLeader(pool)
 	if err != nil {
@@ -48,12 +49,14 @@ func startDaemon(t *testing.T, pool *pgxpool.Pool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- leader.Run(ctx) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the daemon: %v", err)
 		}
 	})
+	t.Cleanup(stop)
+	return stop
 }
 
 // newLeader makes what the daemon runs for a database.
