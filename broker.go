@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/internal/trusted"
 )
 
@@ -74,13 +74,11 @@ func attach(ctx context.Context, db DB, known int) (Broker, error) {
 			a.fingerprint
 		from parley.attach_broker() as a`, pgx.QueryExecModeExec,
 	).Scan(&b.ServiceBrokerGUID, &b.State, &b.Advice, &b.SchemaVersion, &oldestClient, &b.Release, &b.Fingerprint)
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
-		switch pgErr.Code {
-		case "3F000": // no such schema
-			err = ErrNotInstalled
-		case "42883", "42703": // no such function, or no such column of it: the schema is of a time before it
-			err = ErrUpgradeNeeded
-		}
+	switch pgdb.SQLState(err) {
+	case "3F000": // no such schema
+		err = ErrNotInstalled
+	case "42883", "42703": // no such function, or no such column of it: the schema is of a time before it
+		err = ErrUpgradeNeeded
 	}
 	switch {
 	case err != nil:

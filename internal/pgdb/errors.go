@@ -28,15 +28,20 @@ func (e *Error) Error() string { return fmt.Sprintf("%s (error %d)", e.Message, 
 // Unwrap gives the error that PostgreSQL sent.
 func (e *Error) Unwrap() error { return e.cause }
 
+// SQLState gives the SQLSTATE of an error of the server, wherever it is in the chain of err; "" for every other error.
+func SQLState(err error) string {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return refused.Code
+	}
+	return ""
+}
+
 // ErrorNumber gives the number of an error of the broker, wherever it is in the chain of err; false for every other error.
 func ErrorNumber(err error) (int, bool) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Number, true
 	}
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return numberOf(pgErr.Code)
-	}
-	return 0, false
+	return numberOf(SQLState(err))
 }
 
 // numberOf reads the number out of a SQLSTATE of class SB.

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/sql"
@@ -66,13 +65,11 @@ func Require(ctx context.Context, db pgdb.DB, use Use) error {
 		text = strings.Replace(text, "v_checks_contents constant boolean := true", "v_checks_contents constant boolean := false", 1)
 	}
 	_, err := db.Exec(ctx, text, pgx.QueryExecModeExec)
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
-		switch refused.Code {
-		case "3F000":
-			return ErrNotInstalled
-		case "42501", "42809", "42P06":
-			return fmt.Errorf("%w: %w", ErrUntrustedSchema, err)
-		}
+	switch pgdb.SQLState(err) {
+	case "3F000":
+		return ErrNotInstalled
+	case "42501", "42809", "42P06":
+		return fmt.Errorf("%w: %w", ErrUntrustedSchema, err)
 	}
 	if err != nil {
 		return fmt.Errorf("check whom schema parley belongs to: %w", err)
@@ -103,7 +100,7 @@ func RequireToRead(ctx context.Context, tx pgx.Tx, use Use) error {
 		return nil
 	}
 	if _, err := tx.Exec(ctx, "lock table parley._p_installation in access share mode", pgx.QueryExecModeExec); err != nil {
-		if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == "42501" {
+		if pgdb.SQLState(err) == "42501" {
 			return fmt.Errorf("%w: connect as role %q or as a member of it; parley.databases shows the state of the broker to everybody",
 				ErrNotOwner, owner)
 		}

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/mail/groupcommit"
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/spool"
+	"github.com/parley-broker/parley/internal/pgdb"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
@@ -132,8 +132,8 @@ func (a *arrivals) body(ctx context.Context, tx pgx.Tx, arrival groupcommit.Arri
 
 // isAlone is whether an error may be that of one message of a batch: the server refused it, and would refuse it again.
 func isAlone(err error) bool {
-	refused, is := errors.AsType[*pgconn.PgError](err)
-	return is && (strings.HasPrefix(refused.Code, "22") || strings.HasPrefix(refused.Code, "23") || strings.HasPrefix(refused.Code, "P"))
+	code := pgdb.SQLState(err)
+	return strings.HasPrefix(code, "22") || strings.HasPrefix(code, "23") || strings.HasPrefix(code, "P")
 }
 
 // arriving writes an envelope as the database takes it.

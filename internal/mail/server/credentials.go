@@ -2,17 +2,16 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/receive"
+	"github.com/parley-broker/parley/internal/pgdb"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
@@ -96,7 +95,7 @@ func (c credentials) tryLogin(ctx context.Context, role, password string) (isIn 
 	config := c.pool.Config().ConnConfig
 	config.User, config.Password, config.RuntimeParams = role, password, map[string]string{"application_name": "parley mail login"}
 	conn, err := pgx.ConnectConfig(ctx, config)
-	if refused, is := errors.AsType[*pgconn.PgError](err); is && refused.Code == "28P01" { // invalid_password
+	if pgdb.SQLState(err) == "28P01" { // invalid_password
 		return false, nil
 	}
 	if err != nil {

@@ -11,12 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/receive"
 	"github.com/parley-broker/parley/internal/mail/spool"
 	"github.com/parley-broker/parley/internal/mail/submission"
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 type listenerSettings struct {
@@ -139,7 +138,7 @@ func (a httpAccepter) Accept(envelope message.Envelope, body *spool.Body) (int64
 		envelope.IdempotencyKey = fmt.Sprintf("http:%d:%s:%s", len(envelope.AuthenticatedAs), envelope.AuthenticatedAs, envelope.IdempotencyKey)
 	}
 	id, err := a.accepter.Accept(envelope, body)
-	if refused, is := errors.AsType[*pgconn.PgError](err); is && refused.Code == "PM011" {
+	if pgdb.SQLState(err) == "PM011" {
 		return 0, submission.ErrConflict
 	}
 	return id, err

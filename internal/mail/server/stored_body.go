@@ -7,9 +7,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-broker/parley/internal/pgdb"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
@@ -118,12 +118,11 @@ const notReferred, incomplete = "PS003", "PS010"
 
 // isGone is whether a body cannot be read because its message is there no more.
 func isGone(err error) bool {
-	refused, is := errors.AsType[*pgconn.PgError](err)
-	return is && strings.HasPrefix(refused.Code, "PS") && refused.Code != incomplete
+	code := pgdb.SQLState(err)
+	return strings.HasPrefix(code, "PS") && code != incomplete
 }
 
 // isIncomplete is whether a part of a body is missing.
 func isIncomplete(err error) bool {
-	refused, is := errors.AsType[*pgconn.PgError](err)
-	return is && refused.Code == incomplete || errors.Is(err, io.ErrUnexpectedEOF)
+	return pgdb.SQLState(err) == incomplete || errors.Is(err, io.ErrUnexpectedEOF)
 }

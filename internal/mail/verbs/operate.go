@@ -2,14 +2,13 @@ package verbs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-broker/parley/internal/pgdb"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 	"github.com/parley-broker/parley/internal/verb"
 )
@@ -61,7 +60,7 @@ func (o *mailOperation) operate(a *verb.App, cmd *cobra.Command) error {
 	ctx := cmd.Context()
 	return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 		changed, err := o.repeat(ctx, a, conn, filter)
-		if refused, is := errors.AsType[*pgconn.PgError](err); is && changed.Messages > 0 && refused.Code == mailstore.CodeAbsent {
+		if changed.Messages > 0 && pgdb.SQLState(err) == mailstore.CodeAbsent {
 			// Nothing more of it can be.
 			err = nil
 		}

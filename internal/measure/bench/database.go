@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // databasePrefix begins the names of all databases of ours.
@@ -72,7 +73,7 @@ func dropDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
 			return err
 		}
 		_, err := conn.Exec(ctx, "drop database if exists "+pgx.Identifier{name}.Sanitize())
-		if refused, is := errors.AsType[*pgconn.PgError](err); is && refused.Code == objectInUse && ctx.Err() == nil {
+		if pgdb.SQLState(err) == objectInUse && ctx.Err() == nil {
 			continue
 		}
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // ErrUnreplicated means that a transaction has committed on the server itself, but the wait for its standbys was cut short.
@@ -101,7 +102,7 @@ func (p *Pool) Do(ctx context.Context, work func(conn *pgx.Conn) error) error {
 		p.generation.Add(1)
 		return errors.Join(ErrUnreplicated, err)
 	}
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == readOnly {
+	if pgdb.SQLState(err) == readOnly {
 		// The server that we are connected to has become a standby: the next connections find the one that takes writes.
 		p.generation.Add(1)
 		p.pool.Reset()

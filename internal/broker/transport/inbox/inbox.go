@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,6 +23,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/transport"
 	"github.com/parley-broker/parley/internal/broker/transport/durable"
+	"github.com/parley-broker/parley/internal/pgdb"
 	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
@@ -209,7 +211,7 @@ func (b *Inbox) try(
 			}
 			return err
 		})
-		if raised, ok := errors.AsType[*pgconn.PgError](err); !ok || !hasYielded(raised.Code) || tries == triesMax {
+		if !hasYielded(pgdb.SQLState(err)) || tries == triesMax {
 			break
 		}
 		select {
@@ -226,7 +228,7 @@ func (b *Inbox) try(
 
 // hasYielded reports whether a SQLSTATE allows the same statement to succeed next time: serialization failures, deadlocks, lock time-outs.
 func hasYielded(state string) bool {
-	return state[:2] == "40" || state == "55P03"
+	return strings.HasPrefix(state, "40") || state == "55P03"
 }
 
 // isOfContent reports whether a SQLSTATE blames the content of the statement: the server, the connection to it and
