@@ -75,27 +75,8 @@ comment on function parley_store._p_raise(text, text[]) is
 Arguments: situation, which names a row of parley_store.errors; arguments, the values that its texts have places for.
 Errors: always, PS001 to PS010.';
 
-create function parley_store._p_require_range(name text, value numeric, least_value numeric, largest_value numeric)
-returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if value is null or value < least_value or value > largest_value then
-    found := parley_store._p_raise(
-      'range', name, coalesce(value::text, 'null'), least_value::text, largest_value::text
-    );
-  end if;
-  return true;
-end
-$$;
-
-comment on function parley_store._p_require_range(text, numeric, numeric, numeric) is
-'Refuses a number that is out of range, or null.
-Errors: PS002.';
-
-create function parley_store._p_require_interval(
-  name text, value interval, least_value interval, largest_value interval
+create function parley_store._p_require_range(
+  name text, value anycompatible, least_value anycompatible, largest_value anycompatible
 ) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -110,8 +91,8 @@ begin
 end
 $$;
 
-comment on function parley_store._p_require_interval(text, interval, interval, interval) is
-'Refuses an interval that is out of range, or null.
+comment on function parley_store._p_require_range(text, anycompatible, anycompatible, anycompatible) is
+'Refuses a number or an interval that is out of range, or null.
 Errors: PS002.';
 
 create function parley_store._p_sees_all() returns boolean

@@ -93,7 +93,7 @@ declare
 begin
   found := parley_store._p_require_holder(system, holder);
   found := parley_store._p_require_range('chunk_bytes', chunk_bytes, 1024, 16777216);
-  found := parley_store._p_require_interval('term', term, '1 second', '7 days');
+  found := parley_store._p_require_range('term', term, '1 second', '7 days');
   insert into parley_store._p_content as c (slot, chunk_bytes, begun_until)
   values (v_slot, begin_content.chunk_bytes, clock_timestamp() + term)
   returning c.content_id into v_id;

@@ -137,7 +137,7 @@ declare
   v_dropped integer := 0;
 begin
   found := parley_store._p_require_range('days_ahead', days_ahead, 0, 100);
-  found := parley_store._p_require_interval('retention', retention, '1 day', '100 years');
+  found := parley_store._p_require_range('retention', retention, '1 day', '100 years');
   for v_day in select v_today + g.n from generate_series(0, days_ahead) as g (n) loop
     if not exists (select from parley_store._p_tracking_day as d where d.day = v_day) then
       perform parley_store._p_make_tracking_day(v_day);

@@ -16,9 +16,9 @@ declare
   v_content record;
 begin
   found := parley_store._p_require_read_committed();
-  found := parley_store._p_require_interval('retention', tracking_retention, '1 day', '100 years');
-  found := parley_store._p_require_interval('operation_retention', operation_retention, '1 day', '100 years');
-  found := parley_store._p_require_interval('pressure_retention', pressure_retention, '1 day', '100 years');
+  found := parley_store._p_require_range('retention', tracking_retention, '1 day', '100 years');
+  found := parley_store._p_require_range('operation_retention', operation_retention, '1 day', '100 years');
+  found := parley_store._p_require_range('pressure_retention', pressure_retention, '1 day', '100 years');
   -- Bodies at the end: the lock of a generation that is truncated stops its readers until the transaction is over.
   foreach task in array array[
     'leases expired', 'lane counts', 'lanes repaired', 'lanes removed', 'tracking days dropped',

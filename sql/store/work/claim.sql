@@ -205,7 +205,7 @@ declare
   v_state parley_store._p_lane_state;
 begin
   found := parley_store._p_require_range('items', items, 1, 10000);
-  found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
+  found := parley_store._p_require_range('lease', lease, '1 second', '1 day');
   -- Where leases are counted one at a time comes to the count.
   select * into v_state from parley_store._p_lane_state as s where s.lane_id = v_lane_id;
   if parley_store._p_leases_allowed(v_state) is not null then
@@ -305,7 +305,7 @@ begin
   found := parley_store._p_require_range('items', items, 1, 10000);
   found := parley_store._p_require_range('lanes', lanes, 1, 1000);
   found := parley_store._p_require_range('each', coalesce(each, items), 1, 10000);
-  found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
+  found := parley_store._p_require_range('lease', lease, '1 second', '1 day');
   found := parley_store._p_require_read_committed();
   loop
     v_tokens := 0;

@@ -156,7 +156,7 @@ declare
   v_lease parley_store._p_lease := parley_store._p_hold_lease(lease_id);
   v_until timestamptz := clock_timestamp() + lease;
 begin
-  found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
+  found := parley_store._p_require_range('lease', lease, '1 second', '1 day');
   update parley_store._p_lease as e set until = v_until where e.lease_id = v_lease.lease_id;
   return v_until;
 end

@@ -59,7 +59,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
+  found := parley_store._p_require_range('lease', lease, '1 second', '1 day');
   if waits is not false then
     perform from parley_store._p_lease as e where e.lease_id = any (lease_ids) order by e.lease_id for update;
     renewed := array(

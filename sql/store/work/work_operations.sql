@@ -353,7 +353,7 @@ declare
 begin
   found := parley_store._p_queue_of(system) is not null;
   found := parley_store._p_require_range('items', items, 1, 10000);
-  found := parley_store._p_require_interval('lease', lease, '1 second', '1 day');
+  found := parley_store._p_require_range('lease', lease, '1 second', '1 day');
   for v_lane in
     select l.lane_id, array_agg(i.item_id) as ids
     from parley_store._p_lane as l
