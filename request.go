@@ -112,7 +112,8 @@ func takeReply(ctx context.Context, db Beginner, handle UUID, wait time.Duration
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait+replyPatience)
 	defer cancel()
 	err = inTransaction(ctx, db, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, "select "+pgdb.MessageColumns+" from parley.receive_reply($1, timeout => $2)", handle, pgdb.Milliseconds(wait))
+		const statement = "select " + pgdb.MessageColumns + " from parley.receive_reply($1, timeout => $2)"
+		rows, err := tx.Query(ctx, statement, handle, pgdb.Milliseconds(wait))
 		if err != nil {
 			return pgdb.StatementError(err, "receive the reply")
 		}

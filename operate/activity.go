@@ -187,7 +187,7 @@ func readSessionActivity(ctx context.Context, db parley.DB) ([]SessionActivity, 
 // SetQueueStatus switches a queue on or off (ALTER QUEUE ... WITH STATUS). Nothing can be received from a queue that is
 // off; what is sent to it waits with its senders.
 //
-// Errors: [parley.Error] with number [parley.QueueNotFound] or [parley.PermissionDenied].
+// Errors: a [parley.Error] with number [parley.QueueNotFound] or [parley.PermissionDenied].
 func SetQueueStatus(ctx context.Context, db parley.DB, queue string, on bool) error {
 	_, err := db.Exec(ctx, "select parley.alter_queue(queue => $1, status => $2)", queue, on)
 	if err != nil {

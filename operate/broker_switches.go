@@ -9,7 +9,7 @@ import (
 
 // EnableBroker enables the broker of a database under the id it has, and delivers what has waited meanwhile.
 //
-// Errors: [parley.Error] with number 5061 when open transactions keep it from being switched, 9772 when the database is a
+// Errors: a [parley.Error] with number 5061 when open transactions keep it from being switched, 9772 when the database is a
 // copy whose original is on the same server, 15151 for others than administrators.
 func EnableBroker(ctx context.Context, db parley.DB) error {
 	if _, err := db.Exec(ctx, "select parley.enable_broker()"); err != nil {
@@ -20,7 +20,7 @@ func EnableBroker(ctx context.Context, db parley.DB) error {
 
 // DisableBroker stops delivery and activation. What is sent from now on waits in the transmission queue.
 //
-// Errors: [parley.Error] with number 5061 or 15151, as [EnableBroker].
+// Errors: a [parley.Error] with number 5061 or 15151, as [EnableBroker].
 func DisableBroker(ctx context.Context, db parley.DB) error {
 	if _, err := db.Exec(ctx, "select parley.disable_broker()"); err != nil {
 		return pgdb.StatementError(err, "disable the broker")
@@ -31,7 +31,7 @@ func DisableBroker(ctx context.Context, db parley.DB) error {
 // NewBroker gives the broker of a database a new id, enables it, and removes all conversations and messages without
 // a message to the far sides: for a copy that is to live beside its original.
 //
-// Errors: [parley.Error] with number 5061 or 15151, as [EnableBroker], or 9775 when the database is read-only.
+// Errors: a [parley.Error] with number 5061 or 15151, as [EnableBroker], or 9775 when the database is read-only.
 func NewBroker(ctx context.Context, db parley.DB) (parley.UUID, error) {
 	var id parley.UUID
 	if err := db.QueryRow(ctx, "select parley.new_broker()").Scan(&id); err != nil {

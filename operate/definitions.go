@@ -43,7 +43,8 @@ func (s QueueSettings) call(function, queue string) pgdb.Call {
 
 // CreateQueue creates a queue.
 //
-// Errors: [parley.Error] with number [parley.PermissionDenied], 2714 when it exists, 9609 for a bad name, 8402 and 9613 to 9653 for settings that
+// Errors: a [parley.Error] with number [parley.PermissionDenied], 2714 when it exists, 9609 for a bad name, 8402 and 9613 to 9653 for
+// settings that
 // cannot be, 15517 when the caller may not act as the role that the procedure would run as.
 func CreateQueue(ctx context.Context, db parley.DB, queue string, settings QueueSettings) error {
 	c := settings.call("create_queue", queue)
@@ -61,7 +62,7 @@ func AlterQueue(ctx context.Context, db parley.DB, queue string, settings QueueS
 // PauseReaders pauses the readers of a queue: the daemon starts none and delivers nothing to web addresses, and a
 // [parley.Consumer] receives nothing. What they have received they finish. Senders go on, and so does [parley.Receive].
 //
-// Errors: [parley.Error] with number [parley.QueueNotFound] or [parley.PermissionDenied].
+// Errors: a [parley.Error] with number [parley.QueueNotFound] or [parley.PermissionDenied].
 func PauseReaders(ctx context.Context, db parley.DB, queue string) error {
 	c := pgdb.Call{Function: "pause_readers"}
 	c.Give("queue", "text", queue)
@@ -85,7 +86,7 @@ type QueueQuota struct {
 
 // SetQueueQuota sets how much a queue may hold. What it holds already stays.
 //
-// Errors: [parley.Error] with number [parley.QueueNotFound], [parley.PermissionDenied], or 8402 for a limit below 1.
+// Errors: a [parley.Error] with number [parley.QueueNotFound], [parley.PermissionDenied], or 8402 for a limit below 1.
 func SetQueueQuota(ctx context.Context, db parley.DB, queue string, quota QueueQuota) error {
 	c := pgdb.Call{Function: "set_queue_quota"}
 	c.Give("queue", "text", queue)
@@ -97,7 +98,8 @@ func SetQueueQuota(ctx context.Context, db parley.DB, queue string, quota QueueQ
 // DropQueue drops a queue that no service uses. A simple queue that holds messages is dropped with them only where force
 // says so. It returns how many messages were dropped.
 //
-// Errors: [parley.Error] with number [parley.QueueNotFound], [parley.PermissionDenied], or [parley.StillUsed] when a service uses it or it holds messages.
+// Errors: a [parley.Error] with number [parley.QueueNotFound], [parley.PermissionDenied], or [parley.StillUsed] when a service uses it
+// or it holds messages.
 func DropQueue(ctx context.Context, db parley.DB, queue string, force bool) (messages int64, err error) {
 	err = db.QueryRow(ctx, "select parley.drop_queue(queue => $1, force => $2)", queue, force).Scan(&messages)
 	if err != nil {
@@ -108,7 +110,8 @@ func DropQueue(ctx context.Context, db parley.DB, queue string, force bool) (mes
 
 // CreateService creates a service on a queue, with the contracts that it accepts as target; without any it can only begin dialogs.
 //
-// Errors: [parley.Error] with number [parley.QueueNotFound], [parley.PermissionDenied], 2714 when it exists, 8404 when a contract is named twice, 9609
+// Errors: a [parley.Error] with number [parley.QueueNotFound], [parley.PermissionDenied], 2714 when it exists, 8404 when a contract is
+// named twice, 9609
 // for a bad name, 15151 for an unknown contract.
 func CreateService(ctx context.Context, db parley.DB, service, queue string, contracts ...string) error {
 	c := pgdb.Call{Function: "create_service"}
@@ -148,7 +151,7 @@ func AlterService(ctx context.Context, db parley.DB, service string, change Serv
 
 // DropService drops a service with its conversations and what waits in them; their other sides get an Error.
 //
-// Errors: [parley.Error] with number [parley.PermissionDenied], 3716 when a priority names it, 15151 when there is no such service.
+// Errors: a [parley.Error] with number [parley.PermissionDenied], 3716 when a priority names it, 15151 when there is no such service.
 func DropService(ctx context.Context, db parley.DB, service string) error {
 	c := pgdb.Call{Function: "drop_service"}
 	c.Give("name", "text", service)

@@ -10,7 +10,8 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// DelayedMessage is a message that is not due yet: one that a service has sent on a conversation ([parley.SentAt]), or one of a simple queue
+// DelayedMessage is a message that is not due yet: one that a service has sent on a conversation ([parley.SentAt]), or one of a simple
+// queue
 // ([parley.DeliverAt]). As JSON it is a stable format.
 type DelayedMessage struct {
 	DelayedID int64     `json:"delayed_id"`

@@ -51,7 +51,7 @@ type DiagnosisFilter struct {
 // DiagnoseConfiguration finds what is wrong with definitions: with all of them, or with what a dialog between two
 // services needs. Either service and the contract may be "".
 //
-// Errors: [parley.Error] with number 15151 for others than administrators.
+// Errors: a [parley.Error] with number 15151 for others than administrators.
 func DiagnoseConfiguration(ctx context.Context, db parley.DB, fromService, toService, contract string, filter DiagnosisFilter) ([]Finding, error) {
 	rows, err := db.Query(ctx, `
 		select f.code, f.level, f.part, f.object_kind, f.object_name, f.cause, f.since, f.cure, f.error_number
@@ -84,7 +84,8 @@ func cureThere(cure *string, database string) *string {
 // compared is a finding of [PartProblem]. What is found in the far database says so in its cause, and what is to be done there
 // in its cure. Empty names and the contract are as in [DiagnoseConfiguration].
 //
-// Errors: [parley.Error] with number 15151 for others than administrators of either; [parley.ErrUntrustedSchema] and [parley.ErrNotInstalled]
+// Errors: a [parley.Error] with number 15151 for others than administrators of either; [parley.ErrUntrustedSchema] and
+// [parley.ErrNotInstalled]
 // of the far database.
 func DiagnoseDialog(ctx context.Context, near, far parley.DB, fromService, toService, contract string, filter DiagnosisFilter) ([]Finding, error) {
 	if err := trusted.Require(ctx, far, trusted.ToUse); err != nil {
@@ -180,7 +181,7 @@ func contractDiffers(contract, near, far string) Finding {
 // conversation (its handle, id or group) only what concerns it. Patience is for how long things may last before they are
 // findings; nil means what is usual for each.
 //
-// Errors: [parley.Error] with number 15151 for others than administrators, or [parley.ConversationNotFound].
+// Errors: a [parley.Error] with number 15151 for others than administrators, or [parley.ConversationNotFound].
 func DiagnoseRuntime(ctx context.Context, db parley.DB, conversation *parley.UUID, patience *time.Duration, filter DiagnosisFilter) ([]Finding, error) {
 	var secs *float64
 	if patience != nil {
@@ -253,7 +254,7 @@ type Inconsistency struct {
 // CheckBroker checks that everything in the broker refers to something that exists, and repairs what does not when it is
 // asked to. It reads every row there is.
 //
-// Errors: [parley.Error] with number 15151 for others than administrators.
+// Errors: a [parley.Error] with number 15151 for others than administrators.
 func CheckBroker(ctx context.Context, db parley.DB, repair bool) ([]Inconsistency, error) {
 	rows, err := db.Query(ctx, `
 		select c.error_number, c.object_kind, c.object_name, c.finding, c.repair_number, c.repaired

@@ -24,7 +24,7 @@ type TraceEvent struct {
 // TraceConversation returns the life of a conversation in order, as far as the database remembers it. The conversation is
 // named by a handle, its id, or a group.
 //
-// Errors: [parley.Error] with number [parley.ConversationNotFound] or [parley.PermissionDenied].
+// Errors: a [parley.Error] with number [parley.ConversationNotFound] or [parley.PermissionDenied].
 func TraceConversation(ctx context.Context, db parley.DB, conversation parley.UUID) ([]TraceEvent, error) {
 	rows, err := db.Query(ctx, `
 		select t.at, t.conversation_handle, t.side, t.event, t.message_type_name, t.body_bytes, t.detail
@@ -51,7 +51,7 @@ type Explanation struct {
 
 // ExplainConversation reports where the messages of a conversation are and what keeps them there.
 //
-// Errors: [parley.Error] with number [parley.ConversationNotFound] or [parley.PermissionDenied].
+// Errors: a [parley.Error] with number [parley.ConversationNotFound] or [parley.PermissionDenied].
 func ExplainConversation(ctx context.Context, db parley.DB, conversation parley.UUID) ([]Explanation, error) {
 	rows, err := db.Query(ctx, `
 		select x.step, x.conversation_handle, x.side, x.answer, x.is_finding, x.cure

@@ -74,7 +74,8 @@ func ReadFailedMessages(ctx context.Context, db parley.DB, filter FailedMessageF
 
 // RetryMessage puts a message that is set aside back at the end of its simple queue, under a new number. Its rollbacks are forgotten.
 //
-// Errors: [parley.Error] with number [parley.ConversationNotFound] (8426) when it is not set aside, [parley.QueueNotFound] or [parley.PermissionDenied].
+// Errors: a [parley.Error] with number [parley.ConversationNotFound] (8426) when it is not set aside, [parley.QueueNotFound] or
+// [parley.PermissionDenied].
 func RetryMessage(ctx context.Context, db parley.DB, queue string, messageID int64) error {
 	if _, err := db.Exec(ctx, "select parley.retry_message($1::text, $2)", queue, messageID); err != nil {
 		return pgdb.StatementError(err, "retry a message of queue "+queue)

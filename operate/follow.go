@@ -63,7 +63,7 @@ const (
 // Follow begins to watch a queue, over a connection of the follower's own, from one position on: of a message that was
 // seen before, 0 for all that waits, or -1 for what comes from now on.
 //
-// Errors: [parley.Error] with number [parley.QueueNotFound] or [parley.PermissionDenied].
+// Errors: a [parley.Error] with number [parley.QueueNotFound] or [parley.PermissionDenied].
 func Follow(ctx context.Context, conn *pgx.Conn, queue string, from int64) (*Follower, error) {
 	f := &Follower{conn: conn, queue: queue, from: from, seen: map[int64]struct{}{}}
 	end, err := f.end(ctx)

@@ -105,7 +105,7 @@ func ReadPoisonConversations(ctx context.Context, db parley.DB, filter PoisonFil
 // RetryPoison puts a conversation that is set aside back into its queue: all its messages, in their order, behind what
 // waits there. Its rollbacks are forgotten. It returns how many messages that are.
 //
-// Errors: [parley.Error] with number [parley.ConversationNotFound] when it is not set aside, or [parley.PermissionDenied].
+// Errors: a [parley.Error] with number [parley.ConversationNotFound] when it is not set aside, or [parley.PermissionDenied].
 func RetryPoison(ctx context.Context, db parley.DB, handle parley.UUID) (int64, error) {
 	var messages int64
 	if err := db.QueryRow(ctx, "select parley.retry_poison($1::uuid)", handle).Scan(&messages); err != nil {
@@ -126,12 +126,15 @@ func DiscardPoisonMessage(ctx context.Context, db parley.DB, handle parley.UUID)
 // the messages that waited in it. Code and description are as in [parley.EndConversationWithError].
 //
 // Errors: as [RetryPoison].
-func DiscardPoisonConversation(ctx context.Context, db parley.DB, handle parley.UUID, code int32, description string) ([]parley.Message, error) {
+func DiscardPoisonConversation(
+	ctx context.Context, db parley.DB, handle parley.UUID, code int32, description string,
+) ([]parley.Message, error) {
 	return discardPoison(ctx, db, handle, "conversation_handle => $1, error_code => $2, description => $3", code, description)
 }
 
 func discardPoison(ctx context.Context, db parley.DB, handle parley.UUID, arguments string, values ...any) ([]parley.Message, error) {
-	rows, err := db.Query(ctx, "select "+pgdb.MessageColumns+" from parley.discard_poison("+arguments+")", append([]any{handle}, values...)...)
+	statement := "select " + pgdb.MessageColumns + " from parley.discard_poison(" + arguments + ")"
+	rows, err := db.Query(ctx, statement, append([]any{handle}, values...)...)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "discard conversation "+handle.String())
 	}

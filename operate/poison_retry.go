@@ -22,7 +22,7 @@ type RetriedPoison struct {
 // RetryMatchingPoison puts conversations that are set aside and match a filter back into their queues, the oldest first, as many as
 // filter.Limit (0 means all), in one transaction. Those that somebody holds are passed over.
 //
-// Errors: [parley.Error] with number [parley.QueueNotFound] or [parley.PermissionDenied].
+// Errors: a [parley.Error] with number [parley.QueueNotFound] or [parley.PermissionDenied].
 func RetryMatchingPoison(ctx context.Context, db parley.DB, filter PoisonFilter) ([]RetriedPoison, error) {
 	if filter.Failing || !filter.Conversation.IsZero() {
 		return nil, errors.New("retry poison: the filter names a conversation or those that only fail")

@@ -28,7 +28,8 @@ type TraceSettings struct {
 
 // StartTrace begins to trace, and removes what was traced before. Until [StopTrace] each message costs its sender and its reader more.
 //
-// Errors: [parley.Error] with number [parley.PermissionDenied] for whoever has no ALTER TRACE, 5061 when transactions that send or receive do
+// Errors: a [parley.Error] with number [parley.PermissionDenied] for whoever has no ALTER TRACE, 5061 when transactions that send or
+// receive do
 // not finish within ten seconds, 8402 for settings that make no sense.
 func StartTrace(ctx context.Context, db parley.DB, settings TraceSettings) error {
 	if settings.Duration == 0 {

@@ -49,7 +49,8 @@ func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
 	return nil
 }
 
-// forgetClientChecks takes back what sql/parley/receive/client_checks.sql has set for the database, unless somebody has set another value since.
+// forgetClientChecks takes back what sql/parley/receive/client_checks.sql has set for the database, unless somebody has set another
+// value since.
 const forgetClientChecks = `do $$
 begin
   if exists (

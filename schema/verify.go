@@ -50,7 +50,8 @@ func (d Difference) String() string {
 //
 // The sequences and views that belong to users' queues are not compared, nor are rows.
 //
-// Errors: [parley.ErrNotInstalled], [parley.ErrUpgradeNeeded], [parley.ErrReleaseTooOld], [ErrOtherBuild], [ErrForeign], [parley.ErrUntrustedSchema].
+// Errors: [parley.ErrNotInstalled], [parley.ErrUpgradeNeeded], [parley.ErrReleaseTooOld], [ErrOtherBuild], [ErrForeign],
+// [parley.ErrUntrustedSchema].
 func Verify(ctx context.Context, conn *pgx.Conn) ([]Difference, error) {
 	return currentDefinition().verify(ctx, conn)
 }

@@ -38,7 +38,7 @@ and the user who runs the server can reach; --tcp adds a free port of 127.0.0.1,
 			if a.DSN != "" {
 				return verb.Usagef("up runs the private PostgreSQL: --dsn, which names another one, does not go with it")
 			}
-			a.Private.Tcp = tcp
+			a.Private.TCP = tcp
 			dsn, err := a.StartPrivate(cmd.Context())
 			if err != nil {
 				return err

@@ -1,3 +1,4 @@
+// Package verb is what every verb of the command line stands on: the app, connections, output, completion, and errors with an exit code.
 package verb
 
 import (

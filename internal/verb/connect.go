@@ -29,8 +29,8 @@ const stopTimeout = 2 * time.Minute
 type privateServer struct {
 	Server *postgres.Server
 	dsn    string
-	// Tcp asks for a server that listens on a port too.
-	Tcp bool
+	// TCP asks for a server that listens on a port too.
+	TCP bool
 }
 
 // Connect opens one connection to the database of this command. The caller closes it.
@@ -117,7 +117,7 @@ func (a *App) StartPrivate(ctx context.Context) (string, error) {
 	server, err := postgres.Start(ctx, postgres.Config{
 		Data:    cmp.Or(a.Data, os.Getenv("PARLEY_DATA")),
 		Version: cmp.Or(a.PostgresVersion, os.Getenv("PARLEY_POSTGRES_VERSION")),
-		TCP:     a.Private.Tcp,
+		TCP:     a.Private.TCP,
 		Logger:  a.Notices(),
 	})
 	if err != nil {

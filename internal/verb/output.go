@@ -77,6 +77,7 @@ func OrZero(n *int) int {
 	return *n
 }
 
+// OrEmpty gives a text that may be missing.
 func OrEmpty(text *string) string {
 	if text == nil {
 		return ""

@@ -6,14 +6,14 @@ import (
 	"os"
 )
 
-// progressLine shows a person what is done now: on a terminal in one line that changes, elsewhere a line each.
-type progressLine struct {
+// ProgressLine shows a person what is done now: on a terminal in one line that changes, elsewhere a line each.
+type ProgressLine struct {
 	out        io.Writer
 	isTerminal bool
 }
 
-func NewProgressLine(out io.Writer) *progressLine {
-	p := &progressLine{out: out}
+func NewProgressLine(out io.Writer) *ProgressLine {
+	p := &ProgressLine{out: out}
 	if file, ok := out.(*os.File); ok {
 		info, err := file.Stat()
 		p.isTerminal = err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -24,7 +24,7 @@ func NewProgressLine(out io.Writer) *progressLine {
 // clearLine goes to the start of the line and empties it.
 const clearLine = "\r\x1b[K"
 
-func (p *progressLine) Show(text string) {
+func (p *ProgressLine) Show(text string) {
 	if p.isTerminal {
 		fmt.Fprint(p.out, clearLine+text)
 		return
@@ -33,7 +33,7 @@ func (p *progressLine) Show(text string) {
 }
 
 // Clear leaves nothing of the line that changes.
-func (p *progressLine) Clear() {
+func (p *ProgressLine) Clear() {
 	if p.isTerminal {
 		fmt.Fprint(p.out, clearLine)
 	}
