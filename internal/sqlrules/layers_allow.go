@@ -14,14 +14,13 @@ var callsUpward = map[string][]string{
 	"parley/catalog/grant.sql":      {"_p_forget_routes_of_queue"},
 	"parley/catalog/message_types.sql": {
 		"_p_forget_routes_of_type",
-		"_p_may_validate",
 		"_p_message",
 		"_p_retained",
 		"_p_transit",
 		"_p_transmission",
 	},
 	"parley/catalog/remote_service_bindings.sql": {"_p_deliver_delayed"},
-	"parley/catalog/routes.sql":                  {"_p_broker_instance", "_p_deliver_delayed", "_p_reroute"},
+	"parley/catalog/routes.sql":                  {"_p_deliver_delayed", "_p_reroute"},
 	"parley/catalog/services.sql": {
 		"_p_break_conversations",
 		"_p_deliver_delayed",

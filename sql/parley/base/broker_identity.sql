@@ -91,5 +91,26 @@ $$;
 
 comment on function parley._p_advice_when_elsewhere() is 'Shows what to do with a broker that is not where it was.';
 
+create function parley._p_broker_instance(broker_instance text) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if broker_instance is null then
+    return null;
+  elsif upper(broker_instance) = 'CURRENT DATABASE' then
+    return (select b.service_broker_guid::text from parley._p_broker as b);
+  end if;
+  return broker_instance::uuid::text;
+exception
+  when invalid_text_representation then
+    found := parley._p_raise(8413, 'instance', left(broker_instance, 60));
+end
+$$;
+
+comment on function parley._p_broker_instance(text) is
+'Gives a broker instance in its canonical form; CURRENT DATABASE is this one.
+Errors: 8413 malformed.';
+
 insert into parley._p_broker (system_identifier, database_oid)
 values (parley._p_system_identifier(), parley._p_database_oid());

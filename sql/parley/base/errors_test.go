@@ -1,6 +1,8 @@
 package base_test
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -83,7 +85,7 @@ func refusals() []refusal {
 	return list
 }
 
-// provokedElsewhere are situations that need more than a statement, with the file of the test that makes them.
+// provokedElsewhere are situations that need more than a statement, with the file of the test, below sql/, that makes them.
 var provokedElsewhere = map[situation]string{
 	{229, "bound role"}:              "parley/catalog/certificates_test.go",
 	{2714, "address of a peer"}:      "parley/trust/pairing_refusals_test.go",
@@ -131,7 +133,11 @@ func TestRefusalsCarryNumberAndRemedy(t *testing.T) {
 	}
 	for _, row := range rows {
 		s := situation{row.Number, row.Situation}
-		switch file := provokedElsewhere[s]; {
+		file := provokedElsewhere[s]
+		if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(file))); err != nil {
+			t.Errorf("error %d, %q is provoked in %s: %v", s.number, s.name, file, err)
+		}
+		switch {
 		case !provoked[s] && file == "":
 			t.Errorf("nothing here provokes error %d, %q", s.number, s.name)
 		case provoked[s] && file != "":

@@ -36,6 +36,37 @@ comment on column parley._p_message_type.validation_setter is
 comment on column parley._p_message_type.validation_owner is
 'To whom the validation function belonged then: a function of another role that has taken its name is not called.';
 
+create function parley._p_may_validate(setter oid, validation_function oid) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(
+    (
+      select parley._p_may_act_as(setter, r.role) and parley._p_may_act_as(p.proowner, r.role)
+      from pg_proc as p
+      cross join lateral (
+        select case
+          when p.prosecdef then p.proowner
+          else (select n.nspowner from pg_namespace as n where n.nspname = 'parley')
+        end as role
+      ) as r
+      where p.oid = validation_function
+        and p.prokind = 'f'
+        and p.pronargs = 1
+        and p.proargtypes[0] = 'bytea'::regtype
+        and p.prorettype = 'boolean'::regtype
+    ),
+    false
+  );
+end
+$$;
+
+comment on function parley._p_may_validate(oid, oid) is
+'Reports whether a function may judge messages for the role that set it. Never null.
+It runs inside functions that are SECURITY DEFINER, so with the rights of the schema''s owner unless it is SECURITY
+DEFINER itself: whoever set it and whoever owns it must be able to act as the role whose rights it has.';
+
 create function parley._p_validation(caller oid, validation text, validation_function regprocedure) returns "char"
 language plpgsql stable
 set search_path = pg_catalog, pg_temp

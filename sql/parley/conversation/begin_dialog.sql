@@ -77,27 +77,6 @@ comment on function parley._p_join_group(uuid, integer) is
 'Finds and locks a group, or creates it, for a new endpoint.
 Errors: 9610 the group belongs to another service.';
 
-create function parley._p_broker_instance(broker_instance text) returns text
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  if broker_instance is null then
-    return null;
-  elsif upper(broker_instance) = 'CURRENT DATABASE' then
-    return (select b.service_broker_guid::text from parley._p_broker as b);
-  end if;
-  return broker_instance::uuid::text;
-exception
-  when invalid_text_representation then
-    found := parley._p_raise(8413, 'instance', left(broker_instance, 60));
-end
-$$;
-
-comment on function parley._p_broker_instance(text) is
-'Gives a broker instance in its canonical form; CURRENT DATABASE is this one.
-Errors: 8413 malformed.';
-
 create function parley._p_begin_dialog(
   caller oid, from_service text, to_service text, contract text, broker_instance text, lifetime integer,
   encryption boolean, related_conversation uuid, related_conversation_group uuid, allow_unknown_target boolean
