@@ -353,3 +353,28 @@ left to read: 1800 when the broker is new. It counts for those that wait now, to
 Arguments: seconds.
 Errors: 8402 out of range, 15151 not an administrator.
 Source: spec 3.3.';
+
+create function parley._p_has_due_alarm(queue_id integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+begin
+  return exists (
+    select
+    from parley._p_alarm as a
+    join parley._p_endpoint as e using (endpoint_id)
+    join parley._p_service as s using (service_id)
+    where a.due_at <= v_now
+      and s.queue_id = _p_has_due_alarm.queue_id
+      and not parley._p_is_group_held(a.endpoint_id)
+  );
+end
+$$;
+
+comment on function parley._p_has_due_alarm(integer) is
+'Reports whether an alarm of a queue is due that somebody may fire now. It reads, where _p_fire_alarms takes a number of
+a transaction in any case: who waits for a message asks this first.';
