@@ -22,6 +22,7 @@ type Arriving struct {
 	Identity             string
 }
 
+// Brokers and a dialog of elsewhere.
 const (
 	farBroker     = "00000000-0000-0000-0000-0000000000f1"
 	AnotherBroker = "00000000-0000-0000-0000-0000000000f2"
