@@ -48,6 +48,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newDiagnoseCommand(a),
 		newDialogCertificateCommand(a),
 		newEndCommand(a),
+		newFlowCommand(a),
 		newInstallCommand(a),
 		newMasterKeyCommand(a),
 		newPairCommand(a),

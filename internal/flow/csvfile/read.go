@@ -1,0 +1,282 @@
+package csvfile
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/parley-broker/parley/internal/flow/fault"
+	"github.com/parley-broker/parley/internal/flow/interchange"
+	"github.com/parley-broker/parley/internal/flow/text"
+)
+
+// Settings say how CSV is written and what becomes of it.
+type Settings struct {
+	Delimiter rune   // default a comma
+	Comment   rune   // lines that begin with it are passed over; 0: none
+	Charset   string // default UTF-8; a byte-order mark overrides it
+	AsJSON    bool   // messages are JSON objects, and not XML
+	Split     bool   // each line is a message
+	Root, Row string // names of the elements, Rows and Row by default
+	Namespace string // of the root
+	Recover   interchange.Recovery
+}
+
+func (s Settings) orDefault() Settings {
+	if s.Delimiter == 0 {
+		s.Delimiter = ','
+	}
+	if s.Root == "" {
+		s.Root = "Rows"
+	}
+	if s.Row == "" {
+		s.Row = "Row"
+	}
+	return s
+}
+
+// A Summary is what a file held.
+type Summary struct {
+	Columns       []string
+	Rows          int64
+	Messages, Bad int64
+	Disagreement  string
+}
+
+type reader struct {
+	Settings
+	csv     *csv.Reader
+	sink    interchange.Sink
+	summary Summary
+	names   []string // of elements, or members of JSON with their colons
+	out     io.Writer
+	buf     []byte
+}
+
+// Read reads CSV whose first line names the columns.
+func Read(ctx context.Context, body io.Reader, settings Settings, sink interchange.Sink) (Summary, error) {
+	source, err := text.Open(body, settings.Charset, false)
+	if err != nil {
+		return Summary{}, err
+	}
+	r := &reader{Settings: settings.orDefault(), csv: csv.NewReader(source), sink: sink}
+	r.csv.Comma, r.csv.Comment, r.csv.ReuseRecord = r.Delimiter, r.Comment, true
+	r.summary.Disagreement = source.Disagreement
+	if err := r.header(); err != nil {
+		return r.summary, err
+	}
+	err = r.rows(ctx)
+	if err != nil && r.out != nil {
+		err = errors.Join(err, sink.Abort(r.summary.Messages+1))
+	}
+	return r.summary, err
+}
+
+func (r *reader) header() error {
+	columns, err := r.csv.Read()
+	if errors.Is(err, io.EOF) {
+		return &fault.Fault{Message: "the file is empty", Expected: "a line with the names of the columns", Remedy: "send the file with its header line"}
+	}
+	if err != nil {
+		return r.explain(err)
+	}
+	for i, column := range columns {
+		line, position := r.csv.FieldPos(i)
+		place := fault.Place{Line: int64(line), Column: position}
+		if column == "" {
+			return &fault.Fault{Message: fmt.Sprintf("column %d has no name", i+1), Place: place, Remedy: "name it in the header line"}
+		}
+		if slices.Contains(r.summary.Columns, column) {
+			return &fault.Fault{Message: fmt.Sprintf("two columns are named %q", column), Place: place, Remedy: "give each column a name of its own"}
+		}
+		r.summary.Columns = append(r.summary.Columns, column)
+		name := ElementName(column)
+		if r.AsJSON {
+			quoted, err := json.Marshal(column)
+			if err != nil {
+				return err
+			}
+			name = string(quoted) + ":"
+		}
+		r.names = append(r.names, name)
+	}
+	return nil
+}
+
+func (r *reader) rows(ctx context.Context) error {
+	if !r.Split {
+		if err := r.begin(); err != nil {
+			return err
+		}
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		from := r.csv.InputOffset()
+		row, err := r.csv.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			r.buf, err = r.appendRow(r.buf[:0], row)
+		} else {
+			err = r.explain(err)
+		}
+		if f, isFault := fault.Of(err); isFault && r.Recover != interchange.Nothing && f.Err != errUnreadable {
+			r.summary.Bad++
+			f.End = r.csv.InputOffset()
+			if err := r.sink.Bad(interchange.Bad{Fault: f, From: from, To: f.End}); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.write(); err != nil {
+			return err
+		}
+	}
+	if r.Split {
+		return nil
+	}
+	return r.end()
+}
+
+func (r *reader) begin() error {
+	w, err := r.sink.Begin(r.summary.Messages + 1)
+	if err != nil {
+		return err
+	}
+	r.out = w
+	switch {
+	case r.AsJSON && !r.Split:
+		_, err = io.WriteString(w, "[")
+	case !r.AsJSON:
+		_, err = io.WriteString(w, r.rootTag())
+	}
+	return err
+}
+
+func (r *reader) rootTag() string {
+	if r.Namespace == "" {
+		return "<" + r.Root + ">"
+	}
+	var b bytes.Buffer
+	_ = xml.EscapeText(&b, []byte(r.Namespace)) // a bytes.Buffer takes everything
+	return "<ns0:" + r.Root + ` xmlns:ns0="` + b.String() + `">`
+}
+
+func (r *reader) end() error {
+	tail := "</" + r.Root + ">"
+	switch {
+	case r.AsJSON && r.Split:
+		tail = ""
+	case r.AsJSON:
+		tail = "]"
+	case r.Namespace != "":
+		tail = "</ns0:" + r.Root + ">"
+	}
+	if _, err := io.WriteString(r.out, tail); err != nil {
+		return err
+	}
+	r.out = nil
+	r.summary.Messages++
+	kind := ""
+	if !r.AsJSON {
+		kind = r.Root
+		if r.Namespace != "" {
+			kind = r.Namespace + "#" + r.Root
+		}
+	}
+	return r.sink.End(interchange.Message{Number: r.summary.Messages, Type: kind})
+}
+
+func (r *reader) write() error {
+	if r.Split {
+		if err := r.begin(); err != nil {
+			return err
+		}
+	} else if r.AsJSON && r.summary.Rows > 0 {
+		if _, err := io.WriteString(r.out, ","); err != nil {
+			return err
+		}
+	}
+	r.summary.Rows++
+	if _, err := r.out.Write(r.buf); err != nil {
+		return err
+	}
+	if r.Split {
+		return r.end()
+	}
+	return nil
+}
+
+func (r *reader) appendRow(to []byte, row []string) ([]byte, error) {
+	if r.AsJSON {
+		to = append(to, '{')
+		for i, value := range row {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			quoted, err := json.Marshal(value)
+			if err != nil {
+				return to, err
+			}
+			to = append(append(to, r.names[i]...), quoted...)
+		}
+		return append(to, '}'), nil
+	}
+	b := bytes.NewBuffer(append(to, "<"+r.Row+">"...))
+	for i, value := range row {
+		for _, c := range value {
+			if c < 0x20 && c != '\t' && c != '\n' && c != '\r' || c == 0xfffe || c == 0xffff {
+				line, column := r.csv.FieldPos(i)
+				return to, &fault.Fault{
+					Message: fmt.Sprintf("character U+%04X, which XML does not have", c), Field: r.summary.Columns[i], Place: fault.Place{Line: int64(line), Column: column},
+					Remedy: "remove it from the file, or read the file as JSON",
+				}
+			}
+		}
+		if value == "" {
+			b.WriteString("<" + r.names[i] + "/>")
+			continue
+		}
+		b.WriteString("<" + r.names[i] + ">")
+		if err := xml.EscapeText(b, []byte(value)); err != nil {
+			return to, err
+		}
+		b.WriteString("</" + r.names[i] + ">")
+	}
+	b.WriteString("</" + r.Row + ">")
+	return b.Bytes(), nil
+}
+
+// errUnreadable marks quotes that do not match: where the next line begins is not certain.
+var errUnreadable = errors.New("quotes do not match")
+
+// explain gives an error of encoding/csv its place and remedy.
+func (r *reader) explain(err error) error {
+	parse, ok := errors.AsType[*csv.ParseError](err)
+	if !ok {
+		return err
+	}
+	f := &fault.Fault{Place: fault.Place{Byte: r.csv.InputOffset(), Line: int64(parse.Line), Column: parse.Column}}
+	switch {
+	case errors.Is(err, csv.ErrFieldCount):
+		f.Message = "the line has another number of values than the header line"
+		f.Expected = fmt.Sprintf("%d values", len(r.summary.Columns))
+		f.Remedy = "add the missing values, or put quotes around a value that contains the delimiter"
+	default:
+		f.Message, f.Err = "a quote within a value, or one that is not closed", errUnreadable
+		f.Remedy = `put quotes around the whole value and write "" for a quote in it`
+	}
+	return f
+}

@@ -1,0 +1,82 @@
+package envelope
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/parley-broker/parley/internal/flow/text"
+	"github.com/parley-broker/parley/internal/flow/xmlscan"
+)
+
+func escape(value string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", `"`, "&quot;", "\t", "&#9;", "\n", "&#10;", "\r", "&#13;").Replace(value)
+}
+
+// A Wrapper puts messages into an envelope.
+type Wrapper struct {
+	out   io.WriteCloser
+	close string
+}
+
+// NewWrapper begins a body on w. Without an envelope it holds the messages alone: one, to be XML.
+func NewWrapper(w io.Writer, e *Envelope, output text.Output) (*Wrapper, error) {
+	out, err := output.NewWriter(w)
+	if err != nil {
+		return nil, err
+	}
+	wrapper := &Wrapper{out: out}
+	begin := output.DeclarationText()
+	if e != nil {
+		spaces := map[string]string{}
+		for _, step := range e.Body.Steps {
+			name, declaration := step.Local, ""
+			if step.Space != "" {
+				prefix, known := spaces[step.Space]
+				if !known {
+					prefix = fmt.Sprintf("env%d", len(spaces))
+					spaces[step.Space] = prefix
+					declaration = fmt.Sprintf(` xmlns:%s="%s"`, prefix, escape(step.Space))
+				}
+				name = prefix + ":" + step.Local
+			}
+			begin += "<" + name + declaration + ">"
+			wrapper.close = "</" + name + ">" + wrapper.close
+		}
+	}
+	_, err = io.WriteString(out, begin)
+	return wrapper, err
+}
+
+// Add appends a message: its root element, with the bytes that it has.
+func (w *Wrapper) Add(message io.Reader) error {
+	source, err := text.Open(message, "", true)
+	if err != nil {
+		return err
+	}
+	s := xmlscan.New(source, xmlscan.Limits{})
+	for {
+		_, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if s.Depth() == 0 {
+			continue // what stands around the root, and the declaration of another charset
+		}
+		if _, err := w.out.Write(s.Raw()); err != nil {
+			return err
+		}
+	}
+}
+
+// Close ends the body.
+func (w *Wrapper) Close() error {
+	if _, err := io.WriteString(w.out, w.close); err != nil {
+		return err
+	}
+	return w.out.Close()
+}
