@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	flowverbs "github.com/parley-broker/parley/internal/flow/verbs"
 	mailverbs "github.com/parley-broker/parley/internal/mail/verbs"
 	"github.com/parley-broker/parley/internal/measure/bench"
 	measureverbs "github.com/parley-broker/parley/internal/measure/verbs"
@@ -48,7 +49,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 		newDiagnoseCommand(a),
 		newDialogCertificateCommand(a),
 		newEndCommand(a),
-		newFlowCommand(a),
+		flowverbs.New(a),
 		newInstallCommand(a),
 		newMasterKeyCommand(a),
 		newPairCommand(a),

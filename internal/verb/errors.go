@@ -21,6 +21,12 @@ func Usagef(format string, args ...any) error {
 // AsUsage says that of an error.
 func AsUsage(err error) error { return usageError{err} }
 
+// IsUsage reports whether an error is a mistake in the command line.
+func IsUsage(err error) bool {
+	_, ok := errors.AsType[usageError](err)
+	return ok
+}
+
 // ExitUsage is the exit code of a command line that is not understood.
 const ExitUsage = 2
 

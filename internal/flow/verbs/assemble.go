@@ -14,16 +14,17 @@ import (
 	"github.com/parley-broker/parley/internal/flow/flatfile"
 	"github.com/parley-broker/parley/internal/flow/text"
 	"github.com/parley-broker/parley/internal/flow/xsd"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 type assembly struct {
-	env                                      Environment
+	env                                      environment
 	schema, envelope, root, out, charset     string
 	header, headerData, trailer, trailerData string
 	mark, declaration, truncate              bool
 }
 
-func newAssembleCommand(env Environment) *cobra.Command {
+func newAssembleCommand(env environment) *cobra.Command {
 	a := &assembly{env: env}
 	cmd := &cobra.Command{
 		Use:   "assemble --schema S.xsd FILE...",
@@ -34,7 +35,7 @@ FILE is - for standard input. The file goes to standard output, or where --out s
   parley flow assemble --schema Orders.xsd --header Header.xsd --header-data header.xml --charset windows-1252 --out orders.txt order.xml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.failed(a.run(cmd.Context(), args))
+			return env.run(func() (int, error) { return 0, a.run(cmd.Context(), args) })
 		},
 	}
 	flags := cmd.Flags()
@@ -56,9 +57,9 @@ FILE is - for standard input. The file goes to standard output, or where --out s
 func (a *assembly) run(ctx context.Context, files []string) (err error) {
 	switch {
 	case a.schema == "":
-		return UsageError{errors.New("give --schema")}
+		return verb.Usagef("give --schema")
 	case (a.header == "") != (a.headerData == ""), (a.trailer == "") != (a.trailerData == ""):
-		return UsageError{errors.New("a header or trailer needs its schema and its data: give both")}
+		return verb.Usagef("a header or trailer needs its schema and its data: give both")
 	}
 	source, err := xsd.Load(a.schema)
 	if err != nil {
@@ -143,7 +144,7 @@ func (a *assembly) xml(out io.Writer, files []string) error {
 		}
 		wrapping = &all[0]
 	} else if len(files) > 1 {
-		return UsageError{errors.New("several XML messages need an envelope: give --envelope")}
+		return verb.Usagef("several XML messages need an envelope: give --envelope")
 	}
 	wrapper, err := envelope.NewWrapper(out, wrapping, text.Output{Charset: a.charset, Mark: a.mark, Declaration: a.declaration})
 	if err != nil {

@@ -3,7 +3,6 @@ package verbs
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,31 +10,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/flow/fault"
+	"github.com/parley-broker/parley/internal/verb"
 )
-
-// An Environment is what the command line gives to its verbs.
-type Environment struct {
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	JSON           func() bool // whether programs read what is printed
-}
-
-// An ExitError ends the program with a code. What went wrong was reported.
-type ExitError struct{ Code int }
-
-func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
 // Exit codes beside 0 and 2, which the command line has.
 const (
-	ExitFailed = 1
-	ExitBad    = 3 // good messages were written, and bad ones reported
+	exitFailed = 1
+	exitBad    = 3 // good messages were written, and bad ones reported
 )
 
-// A UsageError is a mistake in the command line.
-type UsageError struct{ error }
-
 // New makes the group of commands.
-func New(env Environment) *cobra.Command {
+func New(a *verb.App) *cobra.Command {
+	env := environment{a}
 	cmd := &cobra.Command{
 		Use:   "flow",
 		Short: "Integration: take files apart and put them together",
@@ -50,10 +36,13 @@ type reported struct {
 	*fault.Fault
 }
 
+// An environment is what the command line gives to these verbs.
+type environment struct{ *verb.App }
+
 // report prints an error with its place and remedy.
-func (env Environment) report(err error) {
+func (env environment) report(err error) {
 	f, isFault := fault.Of(err)
-	if env.JSON() {
+	if env.JSON {
 		encoder := json.NewEncoder(env.Stderr)
 		encoder.SetEscapeHTML(false)
 		_ = encoder.Encode(reported{Error: err.Error(), Fault: f}) // a broken stderr has nowhere to be reported
@@ -65,23 +54,24 @@ func (env Environment) report(err error) {
 	}
 }
 
-// failed reports an error, unless it is one of the command line.
-func (env Environment) failed(err error) error {
-	if err == nil {
+// run ends a verb: an error that is none of the command line is reported here, with its place and in the form that was asked for.
+func (env environment) run(work func() (exit int, err error)) error {
+	exit, err := work()
+	if verb.IsUsage(err) {
+		return err
+	}
+	if err != nil {
+		env.report(err)
+		exit = exitFailed
+	}
+	if exit == 0 {
 		return nil
 	}
-	if _, ok := errors.AsType[UsageError](err); ok {
-		return err
-	}
-	if _, ok := errors.AsType[ExitError](err); ok {
-		return err
-	}
-	env.report(err)
-	return ExitError{ExitFailed}
+	return verb.ExitWith(nil, exit)
 }
 
 // open opens a file, or standard input for -.
-func (env Environment) open(name string) (io.ReadCloser, error) {
+func (env environment) open(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(env.Stdin), nil
 	}

@@ -2,8 +2,6 @@ package verbs
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -16,16 +14,17 @@ import (
 	"github.com/parley-broker/parley/internal/flow/jsonbody"
 	"github.com/parley-broker/parley/internal/flow/typing"
 	"github.com/parley-broker/parley/internal/flow/xsd"
+	"github.com/parley-broker/parley/internal/verb"
 )
 
 type disassembly struct {
-	env                                            Environment
+	env                                            environment
 	schema, envelope, header, trailer, root        string
 	out, newline, charset, recoverable             string
 	validate, requireFinalDelimiter, split, format bool
 }
 
-func newDisassembleCommand(env Environment) *cobra.Command {
+func newDisassembleCommand(env environment) *cobra.Command {
 	d := &disassembly{env: env}
 	cmd := &cobra.Command{
 		Use:   "disassemble --schema S.xsd [--envelope E.xsd] [--out DIR] FILE",
@@ -39,7 +38,7 @@ read, and nothing is left in DIR; 2: the command line is not understood; 3: with
   parley flow disassemble --schema Orders.xsd --header Header.xsd --recoverable --out messages orders.txt`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.failed(d.run(cmd.Context(), args[0]))
+			return env.run(func() (int, error) { return d.run(cmd.Context(), args[0]) })
 		},
 	}
 	flags := cmd.Flags()
@@ -60,29 +59,29 @@ read, and nothing is left in DIR; 2: the command line is not understood; 3: with
 	return cmd
 }
 
-func (d *disassembly) run(ctx context.Context, file string) error {
+func (d *disassembly) run(ctx context.Context, file string) (exit int, err error) {
 	recovery := interchange.Recovery(d.recoverable)
 	switch {
 	case d.schema == "":
-		return UsageError{errors.New("give --schema")}
+		return 0, verb.Usagef("give --schema")
 	case d.newline != "schema" && d.newline != "any":
-		return UsageError{fmt.Errorf("--newline %s: give schema or any", d.newline)}
+		return 0, verb.Usagef("--newline %s: give schema or any", d.newline)
 	case recovery != interchange.Nothing && recovery != interchange.Messages && recovery != interchange.Records:
-		return UsageError{fmt.Errorf("--recoverable %s: give messages or records", d.recoverable)}
+		return 0, verb.Usagef("--recoverable %s: give messages or records", d.recoverable)
 	}
 	sink, err := newSink(d.env, d.out, file)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	body, err := d.env.open(file)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer body.Close()
 	if strings.EqualFold(filepath.Ext(d.schema), ".json") {
 		schema, err := jsonbody.Load(d.schema, d.format)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		sink.extension = ".json"
 		settings := jsonbody.Settings{Schema: schema, Split: d.split, Charset: d.charset, Recover: recovery}
@@ -91,12 +90,12 @@ func (d *disassembly) run(ctx context.Context, file string) error {
 	}
 	schema, err := xsd.Load(d.schema)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if d.envelope == "" && flatfile.IsFlatFile(schema) {
 		compiled, settings, err := d.flatFile(schema, recovery)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		settings.Progress = sink.progress.bytes
 		summary, err := compiled.Disassemble(ctx, body, settings, sink)
@@ -107,7 +106,7 @@ func (d *disassembly) run(ctx context.Context, file string) error {
 	}
 	settings, err := d.xml(schema, recovery)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	settings.Progress = sink.progress.bytes
 	sink.isForeign = true

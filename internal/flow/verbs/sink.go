@@ -23,7 +23,7 @@ type written struct {
 
 // sink writes messages to standard output or into a folder.
 type sink struct {
-	env       Environment
+	env       environment
 	folder    string
 	source    string // the file that is taken apart
 	extension string
@@ -35,7 +35,7 @@ type sink struct {
 	good, bad int64
 }
 
-func newSink(env Environment, folder, source string) (*sink, error) {
+func newSink(env environment, folder, source string) (*sink, error) {
 	if folder != "" {
 		if err := os.MkdirAll(folder, 0o777); err != nil {
 			return nil, &fault.Fault{Message: err.Error(), Err: err, Remedy: "name a folder that can be made"}
@@ -90,13 +90,13 @@ func (s *sink) End(m interchange.Message) error {
 			return err
 		}
 		s.made = append(s.made, line.File)
-		if s.env.JSON() {
+		if s.env.JSON {
 			return s.print(line)
 		}
 		return nil
 	}
 	defer s.spool.Close()
-	if s.env.JSON() {
+	if s.env.JSON {
 		body, err := s.spool.text()
 		if err != nil {
 			return err
@@ -171,7 +171,7 @@ func (s *sink) aside(names ...any) error {
 }
 
 // finish ends the command: a file that could not be read leaves nothing in the folder.
-func (s *sink) finish(err error, disagreement string) error {
+func (s *sink) finish(err error, disagreement string) (exit int, _ error) {
 	s.progress.clear()
 	if disagreement != "" {
 		fmt.Fprintf(s.env.Stderr, "parley: %s: %s\n", s.source, disagreement)
@@ -180,13 +180,13 @@ func (s *sink) finish(err error, disagreement string) error {
 		for _, name := range s.made {
 			_ = os.Remove(name) // the error that is returned says why
 		}
-		return err
+		return 0, err
 	}
-	if s.folder != "" && !s.env.JSON() {
+	if s.folder != "" && !s.env.JSON {
 		fmt.Fprintf(s.env.Stderr, "%d messages, %d bad\n", s.good, s.bad)
 	}
 	if s.bad > 0 {
-		return ExitError{ExitBad}
+		return exitBad, nil
 	}
-	return nil
+	return 0, nil
 }
