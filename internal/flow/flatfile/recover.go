@@ -1,6 +1,7 @@
 package flatfile
 
 import (
+	"bytes"
 	"io"
 
 	"github.com/parley-broker/parley/internal/flow/fault"
@@ -131,20 +132,22 @@ func (r *reading) passRest() {
 }
 
 // mayContinue reports whether a record that has all it needs could have gone on: then what stands behind it and cannot be read may be a part
-// of it.
+// of it. A child is over with its delimiter, unless its own children have the same one.
 func (d *definition) mayContinue() bool {
 	if d.isField || len(d.content.parts) == 0 {
 		return false
 	}
-	return d.content.parts[len(d.content.parts)-1].mayContinue()
+	return d.content.parts[len(d.content.parts)-1].mayContinue(d)
 }
 
-func (p *part) mayContinue() bool {
-	if p.max != p.min || p.group != nil && (p.group.order != xsd.Sequence || len(p.group.parts) == 0) {
+func (p *part) mayContinue(in *definition) bool {
+	switch {
+	case p.max != p.min, p.group != nil && (p.group.order != xsd.Sequence || len(p.group.parts) == 0):
 		return true
+	case p.group != nil:
+		return p.group.parts[len(p.group.parts)-1].mayContinue(in)
+	case in.delimiter == nil, p.definition.delimiter != nil && bytes.Equal(p.definition.delimiter.text, in.delimiter.text):
+		return p.definition.mayContinue()
 	}
-	if p.group != nil {
-		return p.group.parts[len(p.group.parts)-1].mayContinue()
-	}
-	return p.definition.mayContinue()
+	return false
 }

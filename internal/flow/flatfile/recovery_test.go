@@ -82,6 +82,18 @@ func TestABadRecordIsLeftOutOfItsMessageWhereThatIsAskedFor(t *testing.T) {
 	}
 }
 
+// A message is complete when its last record has all it needs and what follows is no part of it, also where a list stands within that record.
+func TestAMessageThatEndsWithAListIsWholeAtItsDelimiter(t *testing.T) {
+	t.Parallel()
+	s := compiled(t, `<xs:element name="Order"><b:recordInfo tag_name="PO" child_delimiter_type="hex" child_delimiter="0x0A" child_order="postfix"/>
+<xs:complexType><xs:sequence><xs:element name="Id" type="xs:string"/><xs:element name="Items"><b:recordInfo tag_name="ITEMS" child_delimiter_type="char" child_delimiter=","/>
+<xs:complexType><xs:sequence><xs:element name="Item" type="xs:string" maxOccurs="unbounded"/></xs:sequence></xs:complexType></xs:element></xs:sequence></xs:complexType></xs:element>`, flatfile.Settings{})
+	c, _, err := disassembled(t, s, "PO1\nITEMS,a,b\n{bad} 2\nITEMS,c\nPO3\nITEMS,d\n", flatfile.ReadSettings{Recover: interchange.Messages})
+	if err != nil || len(c.messages) != 2 || len(c.bad) != 1 || string(c.bad[0].Raw) != "{bad} 2\nITEMS,c\n" {
+		t.Errorf("good %q, bad %+v, %v", c.messages, c.bad, err)
+	}
+}
+
 // A message with a bad record and no recovery of records is bad as a whole: it does not go on without the record, nor in two halves.
 func TestAMessageIsNeverCutAtABadRecord(t *testing.T) {
 	t.Parallel()
