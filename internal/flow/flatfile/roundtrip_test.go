@@ -201,7 +201,7 @@ func FuzzFilesAreReadWrittenAndReadAgain(f *testing.F) {
 			}
 			last := int64(0)
 			for _, bad := range c.bad {
-				if bad.From < last || bad.To < bad.From || bad.To > int64(len(file)) {
+				if bad.To < last || bad.To < bad.From || bad.To > int64(len(file)) {
 					t.Fatalf("%q: a bad part is bytes %d to %d", file, bad.From, bad.To)
 				}
 				last = bad.To
