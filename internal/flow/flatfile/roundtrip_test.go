@@ -109,7 +109,7 @@ func (g *generated) positional(name, tag string) (declaration string, draw func(
 		func() string { return "<" + name + ">" + document + "</" + name + ">" }
 }
 
-// What is assembled is disassembled to the same: for schemas and documents at random, whatever characters the values have. A document that
+// A file that is assembled is disassembled to the same: for schemas and documents at random, whatever characters the values have. A document that
 // could not be read again is refused when it is written.
 func TestWhatIsAssembledIsDisassembledToTheSame(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,8 @@ func TestWhatIsAssembledIsDisassembledToTheSame(t *testing.T) {
 }
 
 // fuzzed are schemas of each kind.
-var fuzzed = []string{taggedOrder, lines,
+var fuzzed = []string{
+	taggedOrder, lines,
 	strings.Replace(lines, "postfix", "infix", 1),
 	`<xs:element name="Row"><b:recordInfo child_delimiter_type="char" child_delimiter="," escape_char_type="char" escape_char="\"/><xs:complexType><xs:sequence>
 <xs:element name="A" type="xs:string"><b:fieldInfo wrap_char_type="char" wrap_char="'"/></xs:element><xs:element name="B" type="xs:string" minOccurs="0"/></xs:sequence></xs:complexType></xs:element>`,
@@ -175,7 +176,7 @@ var fuzzed = []string{taggedOrder, lines,
 <xs:element name="Y" type="xs:string"><b:fieldInfo pos_offset="1" pos_length="2" justification="right"/></xs:element></xs:sequence></xs:complexType></xs:element></xs:sequence></xs:complexType></xs:element>`,
 }
 
-// Whatever a file holds, reading it ends; what could be read and can be written is read again as the same.
+// Reading ends, whatever a file holds; a message that could be read and can be written is read again as the same.
 func FuzzFilesAreReadWrittenAndReadAgain(f *testing.F) {
 	var schemas []*flatfile.Schema
 	for _, element := range fuzzed {

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-broker/parley/internal/flow/xsd"
 )
 
-// units writes the children of a delimited record with their delimiters. What is empty or absent waits until it is known whether something
+// units writes the children of a delimited record with their delimiters. An empty or absent child waits until it is known whether something
 // follows it.
 type units struct {
 	writer  *writer
@@ -128,7 +128,7 @@ func (u *units) after() {
 	}
 }
 
-// close writes the empty children at the end of a record, unless they are suppressed. What is absent there is left away.
+// close writes the empty children at the end of a record, unless they are suppressed. An absent one is left away.
 func (u *units) close() {
 	last := len(u.waiting)
 	for last > 0 && u.absent[last-1] {

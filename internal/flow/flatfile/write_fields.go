@@ -43,7 +43,7 @@ func (w *writer) converted(t *tree) (string, error) {
 	return value, nil
 }
 
-// appendField appends a value of a delimited record: padded, wrapped or escaped. What could not be read again as it is, is refused.
+// appendField appends a value of a delimited record: padded, wrapped or escaped. A value that could not be read again as it is, is refused.
 func (w *writer) appendField(to []byte, t *tree) ([]byte, error) {
 	d := t.definition
 	value, err := w.converted(t)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What the escapes of XML Schema stand for, inside of a class and outside.
+// patternEscapes has the escapes of XML Schema: their meaning inside of a class and outside.
 var patternEscapes = map[byte][2]string{
 	'd': {`\p{Nd}`, `\p{Nd}`},
 	'D': {`\P{Nd}`, `\P{Nd}`},
