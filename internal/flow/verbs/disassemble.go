@@ -93,7 +93,7 @@ func (d *disassembly) run(ctx context.Context, file string) (exit int, err error
 		return 0, err
 	}
 	if d.envelope == "" && flatfile.IsFlatFile(schema) {
-		compiled, settings, err := d.flatFile(schema, recovery)
+		compiled, settings, err := d.flatFile(schema, recovery, d.root)
 		if err != nil {
 			return 0, err
 		}
@@ -104,18 +104,23 @@ func (d *disassembly) run(ctx context.Context, file string) (exit int, err error
 		}
 		return sink.finish(fault.InFile(err, file), summary.Disagreement)
 	}
-	settings, err := d.xml(schema, recovery)
+	settings, around, err := d.xml(schema, recovery)
 	if err != nil {
 		return 0, err
 	}
 	settings.Progress = sink.progress.bytes
 	sink.isForeign = true
-	summary, err := envelope.Split(ctx, body, settings, sink)
+	var summary envelope.Summary
+	if around != nil && flatfile.IsFlatFile(around) {
+		summary, err = d.flatEnvelope(ctx, around, body, settings, sink)
+	} else {
+		summary, err = envelope.Split(ctx, body, settings, sink)
+	}
 	return sink.finish(fault.InFile(err, file), summary.Disagreement)
 }
 
-func (d *disassembly) flatFile(source *xsd.Schema, recovery interchange.Recovery) (*flatfile.Schema, flatfile.ReadSettings, error) {
-	compile := flatfile.Settings{Root: d.root, AnyNewline: d.newline == "any"}
+func (d *disassembly) flatFile(source *xsd.Schema, recovery interchange.Recovery, root string) (*flatfile.Schema, flatfile.ReadSettings, error) {
+	compile := flatfile.Settings{Root: root, AnyNewline: d.newline == "any"}
 	settings := flatfile.ReadSettings{
 		Charset: d.charset, Validate: d.validate, Recover: recovery, RequireFinalDelimiter: d.requireFinalDelimiter,
 	}
@@ -135,7 +140,8 @@ func (d *disassembly) flatFile(source *xsd.Schema, recovery interchange.Recovery
 	return schema, settings, nil
 }
 
-func (d *disassembly) xml(schema *xsd.Schema, recovery interchange.Recovery) (envelope.Settings, error) {
+// xml gives what XML messages are taken apart by, with the schema of their envelope, if there is one.
+func (d *disassembly) xml(schema *xsd.Schema, recovery interchange.Recovery) (envelope.Settings, *xsd.Schema, error) {
 	settings := envelope.Settings{Charset: d.charset, Recover: recovery}
 	for _, root := range schema.Elements {
 		if d.root == "" || root.Local == d.root {
@@ -143,12 +149,12 @@ func (d *disassembly) xml(schema *xsd.Schema, recovery interchange.Recovery) (en
 		}
 	}
 	if d.envelope == "" {
-		return settings, nil
+		return settings, nil, nil
 	}
-	source, err := xsd.Load(d.envelope)
+	around, err := xsd.Load(d.envelope)
 	if err != nil {
-		return settings, err
+		return settings, nil, err
 	}
-	settings.Envelopes, err = envelope.FromSchema(source)
-	return settings, err
+	settings.Envelopes, err = envelope.FromSchema(around)
+	return settings, around, err
 }
