@@ -64,7 +64,7 @@ func (s *Schema) Disassemble(ctx context.Context, r io.Reader, settings ReadSett
 	p.bad = run.report
 	p.follows = run.followsHere
 	err = run.all()
-	run.summary.Bytes = p.placeOf(p.pos).Byte
+	run.summary.Bytes = p.byteOf(p.pos)
 	return run.summary, err
 }
 
@@ -209,7 +209,7 @@ func (r *reading) next() error {
 	p := r.parser
 	number := r.summary.Messages + 1
 	hasBegun := false
-	start := p.placeOf(p.pos).Byte
+	start := p.byteOf(p.pos)
 	from, goneBefore := p.pos, p.gone
 	ok, err := p.message(r.schema, func() (io.Writer, error) {
 		hasBegun = true

@@ -53,7 +53,7 @@ func (r *reading) passOver(f *fault.Fault, start int64, from int, isDiscarded, w
 	if err := p.broken(); err != nil {
 		return err
 	}
-	bad := interchange.Bad{Fault: f, From: start, To: p.placeOf(p.pos).Byte}
+	bad := interchange.Bad{Fault: f, From: start, To: p.byteOf(p.pos)}
 	if !isDiscarded && from <= p.pos && p.gone <= start && p.pos-from <= longBad {
 		bad.Raw = p.buf[from:p.pos]
 	}

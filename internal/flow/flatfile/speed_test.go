@@ -89,7 +89,7 @@ func (m *manyLines) Read(p []byte) (int, error) {
 func peak(stop <-chan struct{}) *atomic.Uint64 {
 	var most atomic.Uint64
 	go func() {
-		tick := time.NewTicker(5 * time.Millisecond)
+		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			var now runtime.MemStats

@@ -15,8 +15,8 @@ func (p *parser) giveOut(pt *part, s *state, from int) bool {
 	case isFault && p.recovers(pt, s):
 		p.out.buf = p.out.buf[:written]
 		p.drop(s.node)
-		f.End = p.placeOf(p.pos).Byte
-		if err := p.bad(interchange.Bad{Fault: f, From: p.placeOf(from).Byte, To: f.End, Raw: p.buf[from:p.pos]}); err != nil {
+		f.End = p.byteOf(p.pos)
+		if err := p.bad(interchange.Bad{Fault: f, From: p.byteOf(from), To: f.End, Raw: p.buf[from:p.pos]}); err != nil {
 			p.hard = err
 			return false
 		}
@@ -183,8 +183,8 @@ func (p *parser) passOver(f *fault.Fault, s *state, from int) bool {
 	if d.order == postfix {
 		p.pos += p.match(d.delimiter, end)
 	}
-	f.End = p.placeOf(p.pos).Byte
-	if err := p.bad(interchange.Bad{Fault: f, From: p.placeOf(begin).Byte, To: f.End, Raw: p.buf[begin:p.pos]}); err != nil {
+	f.End = p.byteOf(p.pos)
+	if err := p.bad(interchange.Bad{Fault: f, From: p.byteOf(begin), To: f.End, Raw: p.buf[begin:p.pos]}); err != nil {
 		p.hard = err
 		return false
 	}

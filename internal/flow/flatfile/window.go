@@ -82,6 +82,11 @@ func (w *window) discard() {
 	w.pos = 0
 }
 
+// byteOf is how many bytes of the file stand before a place.
+func (w *window) byteOf(at int) int64 {
+	return w.gone + int64(w.charset.Width(w.buf[:min(at, len(w.buf))]))
+}
+
 func (w *window) placeOf(at int) fault.Place {
 	before := w.buf[:min(at, len(w.buf))]
 	place := fault.Place{Byte: w.gone + int64(w.charset.Width(before)), Line: w.lines + 1, Column: w.column + 1}

@@ -89,7 +89,7 @@ func TestAMessageIsHeldAgainstItsSchemaAndTheFaultNamesTheValue(t *testing.T) {
 		message string
 		place   fault.Place
 	}{
-		"{\"id\":1,\n \"lines\":[{\"part\":\"x\"},{\"part\":7}]}": {"/lines/1/part", "want string", fault.Place{Byte: 41, Line: 2, Column: 32}},
+		"{\"id\":1,\n \"lines\":[{\"part\":\"x\"},{\"part\":7}]}": {"/lines/1/part", "want string", fault.Place{Byte: 40, Line: 2, Column: 32}},
 		`{"id":"x"}`: {"/id", "want integer", fault.Place{Byte: 6, Line: 1, Column: 7}},
 		`{}`:         {"/", "missing propert", fault.Place{Line: 1, Column: 1}},
 	} {

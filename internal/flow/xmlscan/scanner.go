@@ -80,8 +80,7 @@ type Scanner struct {
 	buf        []byte
 	start, pos int   // of the token in buf, and behind it
 	base       int64 // bytes before buf
-	lines      int64 // line ends before buf
-	lineStart  int64 // byte where the line of buf[0] begins
+	placed     placed
 	readErr    error // why no more is read
 	err        error
 
@@ -100,6 +99,13 @@ type Scanner struct {
 	pending  bool            // the end of an empty-element tag is due
 	inCDATA  bool
 	hadRoot  bool
+}
+
+// placed is a place in buf from which later ones are counted: places are asked for in their order.
+type placed struct {
+	at     int
+	line   int64 // line ends before it
+	column int   // characters of its line before it
 }
 
 type span struct {
@@ -127,7 +133,7 @@ func New(r io.Reader, limits Limits) *Scanner {
 
 // Reset reads another document with the memory of this one.
 func (s *Scanner) Reset(r io.Reader) {
-	s.r, s.buf, s.start, s.pos, s.base, s.lines, s.lineStart = r, s.buf[:0], 0, 0, 0, 0, 0
+	s.r, s.buf, s.start, s.pos, s.base, s.placed = r, s.buf[:0], 0, 0, 0, placed{}
 	s.readErr, s.err, s.pending, s.inCDATA, s.hadRoot = nil, nil, false, false, false
 	s.open, s.names, s.bound = s.open[:0], s.names[:0], s.bound[:0]
 	clear(s.known)
@@ -198,11 +204,8 @@ func (s *Scanner) discard() {
 	if s.pos < windowBytes/2 {
 		return
 	}
-	gone := s.buf[:s.pos]
-	if last := bytes.LastIndexByte(gone, '\n'); last >= 0 {
-		s.lines += int64(bytes.Count(gone, []byte{'\n'}))
-		s.lineStart = s.base + int64(last) + 1
-	}
+	s.placeOf(s.pos)
+	s.placed.at = 0
 	s.base += int64(s.pos)
 	s.buf = s.buf[:copy(s.buf, s.buf[s.pos:])]
 	s.start, s.pos = 0, 0
@@ -255,17 +258,21 @@ func (s *Scanner) broken(at int, message, remedy string) error {
 }
 
 func (s *Scanner) placeOf(at int) fault.Place {
-	before := s.buf[:at]
-	place := fault.Place{Byte: s.base + int64(at), Line: s.lines + 1}
-	last := bytes.LastIndexByte(before, '\n')
-	if last >= 0 {
-		place.Line += int64(bytes.Count(before, []byte{'\n'}))
-		place.Column = utf8.RuneCount(before[last+1:]) + 1
-		return place
+	p := s.placed
+	if at < p.at { // of a token that was passed: counted anew, as far as the window reaches
+		p = placed{}
 	}
-	// The line began before the window: what is gone is counted in bytes.
-	place.Column = int(s.base-s.lineStart) + utf8.RuneCount(before) + 1
-	return place
+	between := s.buf[p.at:at]
+	if last := bytes.LastIndexByte(between, '\n'); last >= 0 {
+		p.line += int64(bytes.Count(between, []byte{'\n'}))
+		p.column = utf8.RuneCount(between[last+1:])
+	} else {
+		p.column += utf8.RuneCount(between)
+	}
+	if p.at = at; at >= s.placed.at {
+		s.placed = p
+	}
+	return fault.Place{Byte: s.base + int64(at), Line: p.line + 1, Column: p.column + 1}
 }
 
 // Name is the name of the element that begins or ends.
