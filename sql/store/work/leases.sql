@@ -86,6 +86,10 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  -- Where one lease is out at a time what comes back stood in front of all that waits, of what came back before too.
+  v_is_first constant boolean := at_front and (
+    select s.lease_max = 1 from parley_store._p_lane_state as s where s.lane_id = lease.lane_id
+  );
   v_items integer;
   v_priorities integer[];
 begin
@@ -117,15 +121,30 @@ begin
     group by 1, 2
   ),
 
+  behind as (
+    delete from parley_store._p_item as i
+    where v_is_first and i.lane_id = lease.lane_id and i.priority > 10
+    returning i.item_id, i.priority, i.put_by, i.subject, i.attempts, i.since, i.expires_at, i.data, i.last_error
+  ),
+
   -- Numbered anew in their order: what was claimed before stands in front of what was claimed after it.
   put_back as (
     insert into parley_store._p_item (
       lane_id, priority, item_id, subject, attempts, since, expires_at, data, last_error
     )
     select
-      r.lane_id, (r.priority - 1) % 10 + case when at_front then 11 else 1 end,
+      lease.lane_id, (r.priority - 1) % 10 + case when at_front then 11 else 1 end,
       nextval('parley_store._p_item_id'), r.subject, r.attempts, r.since, r.expires_at, r.data, r.last_error
-    from (select * from returned as o where o.is_to_suspend is null order by o.priority desc, o.put_by, o.item_id) as r
+    from (
+      select
+        o.priority, o.put_by, o.item_id, o.subject, o.attempts, o.since, o.expires_at, o.data, o.last_error, 1 as place
+      from returned as o
+      where o.is_to_suspend is null
+      union all
+      select b.priority, b.put_by, b.item_id, b.subject, b.attempts, b.since, b.expires_at, b.data, b.last_error, 2
+      from behind as b
+      order by place, priority desc, put_by, item_id
+    ) as r
   )
 
   select count(*)::integer, array_agg(distinct (r.priority - 1) % 10 + 11) into v_items, v_priorities
@@ -360,38 +379,3 @@ comment on function parley_store.suspend_claimed(bigint, bigint[], text, text) i
 wanted removed meanwhile is.
 Arguments: lease_id; items, null for all that are left of the lease; reason; error, what went wrong.
 Errors: PS005 the lease is over.';
-
-create function parley_store.expire_leases(leases integer default 1000) returns integer
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_lease parley_store._p_lease;
-  v_items integer := 0;
-begin
-  found := parley_store._p_require_range('leases', leases, 1, 100000);
-  for v_lease in
-    select *
-    from parley_store._p_lease as e
-    where e.lease_id = any (array(
-      select o.lease_id
-      from parley_store._p_lease as o
-      where o.until < clock_timestamp()
-      order by o.until
-      limit leases
-      for update skip locked
-    ))
-    order by e.lane_id, e.lease_id
-  loop
-    v_items := v_items + parley_store._p_give_back(v_lease, null, true);
-    perform parley_store._p_end_lease(v_lease);
-  end loop;
-  return v_items;
-end
-$$;
-
-comment on function parley_store.expire_leases(integer) is
-'Gives the items of leases that have run out back to their lanes, in front of all others; gives how many items. Their
-holders are refused from then on. It waits for nobody. Call it every few seconds.
-Arguments: leases, how many at most.
-Errors: PS002.';

@@ -310,3 +310,19 @@ func TestManyLeasesAreRenewedTogether(t *testing.T) {
 		b.Fails("PS002", fmt.Sprintf("select parley_store.renew_leases('{1}', %s)", map[bool]string{true: "null", false: "interval '" + lease + "'"}[lease == "null"]))
 	}
 }
+
+// Where one lease is out at a time what is given back stands in front of what was given back before, so that the order is kept.
+func TestOrderOfALaneIsKeptWhenAPartComesBack(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewStore(t)
+	b.Exec("select parley_store.set_lane('mail', 'one', lease_max => 1)")
+	b.Exec("select parley_store.put_work('mail', array_fill('one'::text, array[4]), array[1, 2, 3, 4])")
+	const claim = "select lease_id from parley_store.claim_lane('mail', 'one', $1) limit 1"
+	for _, items := range []int{3, 1, 2} {
+		b.Exec("select parley_store.release_work($1)", sqltest.Value[int64](b.Session, claim, items))
+	}
+	lease := sqltest.Value[int64](b.Session, claim, 3)
+	b.Exec("select parley_store.release_work($1, (select array_agg(item_id) from parley_store.leased_items('mail', array[$1::bigint]) where subject > 1))", lease)
+	b.Exec("update parley_store._p_lease set until = clock_timestamp() - interval '1 s'; select parley_store.expire_leases()")
+	sqltest.Equal(b.Session, "1 2 3 4", "select string_agg(subject::text, ' ') from parley_store.claim_lane('mail', 'one', 4)")
+}

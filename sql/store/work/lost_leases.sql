@@ -63,3 +63,38 @@ comment on function parley_store.take_back_leases(text, integer, bigint[]) is
 and who had them.
 Arguments: system; leases, how many at most; except_leases, those that are left for later.
 Errors: PS001, PS002.';
+
+create function parley_store.expire_leases(leases integer default 1000) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lease parley_store._p_lease;
+  v_items integer := 0;
+begin
+  found := parley_store._p_require_range('leases', leases, 1, 100000);
+  for v_lease in
+    select *
+    from parley_store._p_lease as e
+    where e.lease_id = any (array(
+      select o.lease_id
+      from parley_store._p_lease as o
+      where o.until < clock_timestamp()
+      order by o.until
+      limit leases
+      for update skip locked
+    ))
+    order by e.lane_id, e.lease_id
+  loop
+    v_items := v_items + parley_store._p_give_back(v_lease, null, true);
+    perform parley_store._p_end_lease(v_lease);
+  end loop;
+  return v_items;
+end
+$$;
+
+comment on function parley_store.expire_leases(integer) is
+'Gives the items of leases that have run out back to their lanes, in front of all others; gives how many items. Their
+holders are refused from then on. It waits for nobody. Call it every few seconds.
+Arguments: leases, how many at most.
+Errors: PS002.';
