@@ -103,7 +103,7 @@ func refuseWhenStored(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return fmt.Errorf("find content and work of the store: %w", err)
 	}
-	if err := refuseWhenMailWaits(ctx, tx); err != nil {
+	if err := refuseWhenMessagesWait(ctx, tx); err != nil {
 		return err
 	}
 	if isStored {
@@ -151,18 +151,22 @@ where d.namespace is not null and d.namespace not in (select oid from ours)
 order by 1
 limit 10`
 
-// refuseWhenMailWaits refuses while messages are under way.
-func refuseWhenMailWaits(ctx context.Context, tx pgx.Tx) error {
-	var waits bool
-	err := tx.QueryRow(ctx, "select to_regclass('parley_mail._p_message') is not null", pgx.QueryExecModeExec).Scan(&waits)
-	if err == nil && waits {
-		err = tx.QueryRow(ctx, "select exists (select from parley_mail._p_message)", pgx.QueryExecModeExec).Scan(&waits)
-	}
-	if err != nil {
-		return fmt.Errorf("find messages of mail: %w", err)
-	}
-	if waits {
-		return fmt.Errorf("%w: mail is under way; have it delivered or removed, or use force to lose it", ErrInUse)
+// refuseWhenMessagesWait refuses while messages of mail or of the integration engine are under way.
+func refuseWhenMessagesWait(ctx context.Context, tx pgx.Tx) error {
+	for _, of := range []struct{ table, system string }{
+		{"parley_mail._p_message", "mail"}, {"parley_flow._p_message", "the integration engine"},
+	} {
+		var waits bool
+		err := tx.QueryRow(ctx, "select to_regclass($1) is not null", pgx.QueryExecModeExec, of.table).Scan(&waits)
+		if err == nil && waits {
+			err = tx.QueryRow(ctx, "select exists (select from "+of.table+")", pgx.QueryExecModeExec).Scan(&waits)
+		}
+		if err != nil {
+			return fmt.Errorf("find messages of %s: %w", of.system, err)
+		}
+		if waits {
+			return fmt.Errorf("%w: messages of %s are under way; have them delivered or removed, or use force to lose them", ErrInUse, of.system)
+		}
 	}
 	return nil
 }

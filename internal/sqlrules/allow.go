@@ -44,6 +44,8 @@ var unpinned = map[string]string{
 	"parley_mail._p_folded":           putInLine,
 	"parley_mail._p_is_ascii":         putInLine,
 	"parley_mail._p_priority_of_item": putInLine,
+
+	"parley_flow._p_hash": putInLine,
 }
 
 // The reason of several.
@@ -225,6 +227,39 @@ var withinReach = map[string]string{
 	"parley_mail._p_oldest_in(text,parley.caller)":              asksTheCaller,
 	"parley_mail._p_waiting_recipients(parley.caller)":          asksTheCaller,
 	"parley_mail._p_deliver_to_services(integer,parley.caller)": asksTheRight,
+
+	"parley_flow._p_append_body(text,bigint,integer,bytea,parley.caller)":            asksTheRight,
+	"parley_flow._p_audit_records(parley.caller)":                                    asksTheCaller,
+	"parley_flow._p_begin_body(text,parley.caller)":                                  asksTheRight,
+	"parley_flow._p_claim(text,text,integer,integer,interval,integer,parley.caller)": asksTheRight,
+	"parley_flow._p_complete(text,bigint[],bigint[],jsonb[],parley.caller)":          asksTheRight,
+	"parley_flow._p_configuration(text,parley.caller)":                               asksTheRight,
+	"parley_flow._p_configuration_version(parley.caller)":                            asksTheRight,
+	"parley_flow._p_counter_rows(parley.caller)":                                     asksTheCaller,
+	"parley_flow._p_definition_rows(parley.caller)":                                  asksTheCaller,
+	"parley_flow._p_finish_body(text,bigint,bigint,bytea,parley.caller)":             asksTheRight,
+	"parley_flow._p_host_rows(parley.caller)":                                        asksTheCaller,
+	"parley_flow._p_known(text,text,text[],parley.caller)":                           asksTheRight,
+	"parley_flow._p_location_rows(parley.caller)":                                    asksTheCaller,
+	"parley_flow._p_message_rows(parley.caller)":                                     asksTheCaller,
+	"parley_flow._p_quotas(parley.caller)":                                           asksTheCaller,
+	"parley_flow._p_reached(text,text,parley.caller)":                                asksTheRight,
+	"parley_flow._p_read_body(text,bigint,bigint,integer,integer,parley.caller)":     asksTheRight,
+	"parley_flow._p_receive(text,text,bytea[],jsonb[],text[],jsonb[],integer[],text[],jsonb[],bigint[],jsonb[],text[],text[],bigint,integer[],bigint[],bigint,bigint,parley.caller)": asksTheRight,
+	"parley_flow._p_release(text,bigint,bigint[],parley.caller)":                          asksTheRight,
+	"parley_flow._p_removed(text,text,text[],parley.caller)":                              asksTheRight,
+	"parley_flow._p_renew(text,bigint[],interval,parley.caller)":                          asksTheRight,
+	"parley_flow._p_report(text,text,jsonb,parley.caller)":                                asksTheRight,
+	"parley_flow._p_report_location(text,text,text,text,parley.caller)":                   asksTheRight,
+	"parley_flow._p_retry(text,bigint,bigint[],text,text,interval,boolean,parley.caller)": asksTheRight,
+	"parley_flow._p_rights(parley.caller)":                                                asksTheCaller,
+	"parley_flow._p_routing_failure_rows(parley.caller)":                                  asksTheCaller,
+	"parley_flow._p_send_port_rows(parley.caller)":                                        asksTheCaller,
+	"parley_flow._p_subscription_rows(parley.caller)":                                     asksTheCaller,
+	"parley_flow._p_suspend(text,bigint,bigint[],text,text,boolean,parley.caller)":        asksTheRight,
+	"parley_flow._p_suspended_rows(parley.caller)":                                        asksTheCaller,
+	"parley_flow._p_taken(text,text,integer,parley.caller)":                               asksTheRight,
+	"parley_flow._p_track(text,text[],bigint[],jsonb[],parley.caller)":                    asksTheRight,
 
 	"parley._p_caller_ticket: SELECT": "gives the reader a ticket in his own name, and no other",
 

@@ -172,7 +172,7 @@ func TestRightsWalkOfMail(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)
 	b.Exec(mailWalkScene)
-	entries := entriesOf(b.Session, onTheBroker()...)
+	entries := entriesOf(b.Session, slices.Concat(sql.Wings()[1].Schemas(), sql.Wings()[2].Schemas())...)
 	nobody, viewer := b.Role("nobody"), b.Role("viewer")
 	b.Exec("select parley_mail.grant_right('VIEW', $1)", viewer)
 	s := b.As(nobody)

@@ -29,6 +29,15 @@ func entriesOf(s sqltest.Session, schemas ...string) []entry {
 	if len(schemas) == 0 {
 		schemas = sql.Wings()[0].Schemas()
 	}
+	return entriesWith(s, func(function, argument string) (string, bool) {
+		literal, ok := literalsOf[function][argument]
+		return literal, ok
+	}, schemas...)
+}
+
+// entriesWith does the same with arguments that a function gives; what it does not give is made from name and type.
+func entriesWith(s sqltest.Session, own func(function, argument string) (literal string, ok bool), schemas ...string) []entry {
+	s.Helper()
 	rows, err := s.DB.Query(s.Context(), `
 		select format('%s.%I', p.pronamespace::regnamespace, p.proname), coalesce(p.proargnames, '{}'), coalesce(p.proargmodes::text[], '{}'),
 			array(select format_type(t.type, null) from unnest(p.proargtypes) with ordinality as t (type, n) order by t.n),
@@ -56,7 +65,7 @@ func entriesOf(s sqltest.Session, schemas ...string) []entry {
 			if argument == "caller" || i >= len(types) || len(modes) > 0 && modes[i] != "i" {
 				continue
 			}
-			literal, ok := literalsOf[name][argument]
+			literal, ok := own(name, argument)
 			if ok {
 				literal += "::" + types[i]
 			} else {

@@ -1,0 +1,260 @@
+-- What operators do with suspended messages: resume, terminate, edit and resubmit, in slices and recorded.
+--
+-- Each call touches at most top messages, by their numbers, and is called until it gives 0. One message is one row:
+-- what is done to it touches no other, but that those behind it in its order may go on.
+-- Locks: rows of _p_suspended by suspension_id, those that others have locked are passed by; then lanes.
+
+create function parley_flow._p_lock_matching(caller oid, filter jsonb, top integer)
+returns setof parley_flow._p_suspended
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+begin
+  found := parley_flow._p_require_top(top);
+  v_ids := array(
+    select m.suspension_id
+    from parley_flow._p_matching(filter, parley_flow._p_applications_of(caller, 'OPERATE'), 0, top) as m
+  );
+  return query
+  select *
+  from parley_flow._p_suspended as u
+  where u.suspension_id = any (v_ids)
+  order by u.suspension_id
+  for update skip locked;
+end
+$$;
+
+comment on function parley_flow._p_lock_matching(oid, jsonb, integer) is
+'Locks and gives suspended messages that a filter matches, of applications that the caller operates.
+Errors: PF010.';
+
+create function parley_flow._p_require_operator(caller oid) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if parley_flow._p_applications_of(caller, 'OPERATE') = '{}' then
+    found := parley_flow._p_require(caller, 'OPERATE');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley_flow._p_require_operator(oid) is
+'Refuses who operates no application.
+Errors: PF001.';
+
+create function parley_flow._p_resume_send(suspended parley_flow._p_suspended) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_port parley_flow._p_send_port;
+begin
+  select * into v_port from parley_flow._p_send_port as s where s.name = suspended.send_port;
+  if not found then
+    return false;
+  end if;
+  if suspended.lane is not null then
+    update parley_flow._p_held_key as k
+    set attempts = 0, is_waiting = false
+    where k.send_port_id = v_port.send_port_id and k.order_key = coalesce(suspended.order_key, '');
+    if v_port.state = 'Started' then
+      perform parley_store.resume_lane(suspended.system, suspended.lane);
+    end if;
+    return true;
+  end if;
+  perform parley_flow._p_deliver(
+    array[m.message_id], array[m.promoted], array[1], array[v_port.send_port_id]
+  )
+  from parley_flow._p_message as m
+  where m.message_id = suspended.message_id;
+  return true;
+end
+$$;
+
+comment on function parley_flow._p_resume_send(parley_flow._p_suspended) is
+'Has a message tried again by its send port: where its order waits for it, at once and in its place, otherwise behind
+what waits; false when the port is gone.';
+
+create function parley_flow._p_resume_route(suspended parley_flow._p_suspended) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_message parley_flow._p_message;
+  v_ports integer[];
+begin
+  select * into v_message from parley_flow._p_message as m where m.message_id = suspended.message_id;
+  v_ports := array(select m.send_port_id from parley_flow._p_match(array[v_message.promoted]) as m);
+  if v_ports = '{}' then
+    return false;
+  end if;
+  perform parley_flow._p_add_deliveries(v_message.message_id, cardinality(v_ports) - 1);
+  perform parley_flow._p_deliver(
+    array[v_message.message_id], array[v_message.promoted], array_fill(1, array[cardinality(v_ports)]), v_ports
+  );
+  return true;
+end
+$$;
+
+comment on function parley_flow._p_resume_route(parley_flow._p_suspended) is
+'Routes a message that matched nothing again; false when it matches nothing still.';
+
+create function parley_flow._p_resume_receive(suspended parley_flow._p_suspended) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_system text;
+begin
+  select h.system into v_system
+  from parley_flow._p_receive_location as l
+  join parley_flow._p_host as h on h.host_id = l.host_id
+  where l.name = suspended.location;
+  if not found then
+    return false;
+  end if;
+  perform parley_store.put_work(v_system, array['##' || suspended.location], array[suspended.message_id]);
+  return true;
+end
+$$;
+
+comment on function parley_flow._p_resume_receive(parley_flow._p_suspended) is
+'Has the host of a receive location run its pipeline over a message again; false when the location is gone.';
+
+create function parley_flow._p_resume_one(caller oid, suspended parley_flow._p_suspended) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_is_resumed boolean;
+begin
+  if not suspended.is_resumable then
+    return false;
+  end if;
+  v_is_resumed := case suspended.stage
+    when 'SEND' then parley_flow._p_resume_send(suspended)
+    when 'RECEIVE' then parley_flow._p_resume_receive(suspended)
+    else parley_flow._p_resume_route(suspended)
+  end;
+  if not v_is_resumed then
+    return false;
+  end if;
+  delete from parley_flow._p_suspended as u where u.suspension_id = suspended.suspension_id;
+  perform parley_flow._p_track_one('RESUME', '', coalesce(suspended.send_port, ''), suspended.message_id,
+    jsonb_build_object('by', pg_get_userbyid(caller)));
+  return true;
+end
+$$;
+
+comment on function parley_flow._p_resume_one(oid, parley_flow._p_suspended) is
+'Resumes a suspended message; false when it cannot be, or matches nothing still.';
+
+create function parley_flow.resume_suspended(
+  filter jsonb, top integer default 1000, dry_run boolean default false, rate integer default null,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_suspended parley_flow._p_suspended;
+  v_resumed integer := 0;
+begin
+  found := parley_flow._p_require_operator(v_caller);
+  found := parley_flow._p_require_filter(filter);
+  if (rate > 0) is false then
+    found := parley_flow._p_raise('rate', rate::text);
+  end if;
+  for v_suspended in
+    select l.*
+    from parley_flow._p_lock_matching(v_caller, '{"is_resumable": true}' || filter, top) as l
+  loop
+    if dry_run is not false then
+      v_resumed := v_resumed + 1;
+    elsif parley_flow._p_resume_one(v_caller, v_suspended) then
+      v_resumed := v_resumed + 1;
+      if rate is not null and v_resumed % greatest(rate / 10, 1) = 0 then
+        perform pg_sleep(greatest(rate / 10, 1)::double precision / rate);
+      end if;
+    end if;
+  end loop;
+  if dry_run is false and v_resumed > 0 then
+    perform parley_flow._p_count('', array['documents_resubmitted'], array[v_resumed]);
+    perform parley_flow._p_record_audit(
+      v_caller, 'resume', 'suspended messages', jsonb_build_object('filter', filter, 'messages', v_resumed)
+    );
+  end if;
+  return v_resumed;
+end
+$$;
+
+comment on function parley_flow.resume_suspended(jsonb, integer, boolean, integer, parley.caller) is
+'Has suspended messages tried again: by their send port; by the pipeline of their location; or routed anew, where they
+matched nothing. Gives how many were: call it until it gives 0. What cannot be resumed stays: its port or location is
+gone, or it matches nothing still.
+Arguments: filter, conditions as docs/internals/flow.md lists them; top, how many at most; dry_run, only count; rate,
+how many a second at most, which makes the call last (null: at once). They go with its commit.
+Errors: PF001 without OPERATE, PF010 malformed.';
+
+create function parley_flow._p_terminate_one(caller oid, suspended parley_flow._p_suspended) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if suspended.lane is not null then
+    perform parley_store.remove_work(
+      suspended.system,
+      jsonb_build_object('lane', suspended.lane, 'subjects', jsonb_build_array(suspended.message_id)), 1,
+      pg_get_userbyid(caller)
+    );
+    perform parley_flow._p_resume_send(suspended);
+    perform parley_flow._p_let_keys_go(suspended.system, array[suspended.lane]);
+  end if;
+  delete from parley_flow._p_suspended as u where u.suspension_id = suspended.suspension_id;
+  perform parley_flow._p_track_one('TERMINATE', '', coalesce(suspended.send_port, ''), suspended.message_id,
+    jsonb_build_object('by', pg_get_userbyid(caller), 'code', suspended.code));
+  perform parley_flow._p_end_deliveries(array[suspended.message_id], suspended.send_port);
+end
+$$;
+
+comment on function parley_flow._p_terminate_one(oid, parley_flow._p_suspended) is
+'Ends the delivery that a suspended message stands for; what waits behind it in its order goes on.';
+
+create function parley_flow.terminate_suspended(
+  filter jsonb, top integer default 1000, dry_run boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley.caller_role(caller);
+  v_suspended parley_flow._p_suspended;
+  v_terminated integer := 0;
+begin
+  found := parley_flow._p_require_operator(v_caller);
+  for v_suspended in select l.* from parley_flow._p_lock_matching(v_caller, filter, top) as l loop
+    v_terminated := v_terminated + 1;
+    if dry_run is false then
+      perform parley_flow._p_terminate_one(v_caller, v_suspended);
+    end if;
+  end loop;
+  if dry_run is false and v_terminated > 0 then
+    perform parley_flow._p_record_audit(
+      v_caller, 'terminate', 'suspended messages', jsonb_build_object('filter', filter, 'messages', v_terminated)
+    );
+  end if;
+  return v_terminated;
+end
+$$;
+
+comment on function parley_flow.terminate_suspended(jsonb, integer, boolean, parley.caller) is
+'Gives suspended messages up for good: each by itself, and what waits behind it in its order goes on. A message that
+others still send stays for them. Gives how many; call it until it gives 0.
+Arguments: filter, conditions as docs/internals/flow.md lists them; top, how many at most; dry_run, only count.
+Errors: PF001 without OPERATE, PF010 malformed.';

@@ -1,0 +1,166 @@
+package publish_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/parley-broker/parley/internal/sqltest"
+)
+
+// A publication is part of its transaction: a rollback leaves nothing of it, nor of what it caused.
+func TestPublishIsPartOfTheTransaction(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	tx := f.Begin()
+	tx.PublishFlow("urn:s#Order", `{"urn:p#Amount": 2000}`)
+	tx.PublishFlow("nobody", `{}`)
+	tx.Exec("rollback")
+	sqltest.Equal(f.Session, 0, `select (select count(*) from parley_flow._p_message)::integer + (select count(*) from parley_flow._p_suspended)::integer
+		+ (select count(*) from parley_store.work_items)::integer + (select count(*) from parley_flow._p_routing_failure)::integer`)
+}
+
+// Each form stores the bytes that were given, and XML says its type itself.
+func TestPublishInEachForm(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	for form, want := range map[string]string{
+		"'<a>ü</a>'::text, message_type => 'T'": "T <a>ü</a>",
+		`'\x00ff'::bytea`:                       " \\x00ff",
+		`'{"b": 1}'::jsonb`:                     ` {"b": 1}`,
+		"'<a xmlns=\"urn:x\"/>'::xml":           `urn:x#a <a xmlns="urn:x"/>`,
+		"'<a/>'::xml":                           "a <a/>",
+		"'<a/>'::xml, message_type => 'given'":  "given <a/>",
+	} {
+		id := sqltest.Value[int64](f.Session, "select parley_flow.publish("+form+")")
+		got := sqltest.Value[string](f.Session, `select coalesce(m.message_type, '') || ' ' || case when position('\x00'::bytea in m.body) > 0 then m.body::text
+			else convert_from(m.body, 'UTF8') end from parley_flow._p_message as m where m.message_id = $1`, id)
+		if got != want {
+			t.Errorf("%s: stored %q, want %q", form, got, want)
+		}
+	}
+	ids := sqltest.Value[[]int64](f.Session, `select parley_flow.publish_many(array['a', 'b', repeat('c', 20000)]::bytea[],
+		properties => array['{"urn:p#Po": "1"}', null, '{}']::jsonb[], message_types => array['x', 'y', null])`)
+	sqltest.Equal(f.Session, "1x1 y1 20000", `select string_agg(coalesce(m.promoted ->> 'urn:p#Po', '') || coalesce(m.message_type, '')
+		|| m.size, ' ' order by m.message_id) from parley_flow._p_message as m where m.message_id = any ($1)`, ids)
+	sqltest.Equal(f.Session, strings.Repeat("c", 20000), "select convert_from(parley_flow.read_message($1), 'UTF8')", ids[2])
+	f.RefusesFlow(10, "select parley_flow.publish_many(array['a', 'b']::bytea[], properties => array['{}']::jsonb[])")
+	f.RefusesFlow(10, "select parley_flow.publish(null::text)")
+	sqltest.Equal(f.Session, 0, "select cardinality(parley_flow.publish_many('{}'))")
+}
+
+func TestPublishRefusesPropertiesOfTheEngine(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	for _, properties := range []string{
+		`{"ReceivePortName": "In"}`, `{"ErrorReport.FailureCode": "x"}`, `{"MessageID": 1}`, `{"free": 1}`, `{"a#b": {}}`, `{"a#b": [1]}`, `{"a#b#c": 1}`, `[]`, `7`,
+		"{\"a\\u0007#b\": 1}",
+	} {
+		f.RefusesFlow(10, "select parley_flow.publish('x', $1::jsonb)", properties)
+		f.RefusesFlow(10, "select parley_flow.publish('x', written => $1::jsonb)", properties)
+	}
+}
+
+// A value of more than 8,192 bytes is carried, and not routed by; the message is not refused.
+func TestLongValuesAreWrittenAndCounted(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	id := sqltest.Value[int64](f.Session, `select parley_flow.publish('x', jsonb_build_object('urn:p#Po', repeat('a', 8193), 'urn:p#Key', repeat('b', 8192)), 'urn:s#Order')`)
+	sqltest.Equal(f.Session, "8193 8192", `select length(m.written ->> 'urn:p#Po') || ' ' || length(m.promoted ->> 'urn:p#Key') from parley_flow._p_message as m where m.message_id = $1
+		and not m.promoted ? 'urn:p#Po'`, id)
+	sqltest.Equal(f.Session, 1, "select value::integer from parley_flow.counters where counter = 'Values too long to promote'")
+	id = f.PublishFlow("urn:s#Order", `{"urn:p#Gone": null}`)
+	sqltest.Equal(f.Session, false, "select promoted ? 'urn:p#Gone' from parley_flow._p_message where message_id = $1", id)
+}
+
+// A second message under a key is the first one, also while the first is not committed; another body under it is refused.
+func TestIdempotencyKeyHasOneMessage(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	const publish = "select parley_flow.publish($1::text, message_type => 'urn:s#Order', idempotency_key => 'k')"
+	tx := f.Begin()
+	first := sqltest.Value[int64](tx, publish, "a")
+	second := make(chan int64)
+	go func() {
+		second <- sqltest.Value[int64](f.Session, publish, "a")
+	}()
+	f.WaitUntil("select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database())")
+	tx.Exec("commit")
+	if got := <-second; got != first {
+		t.Errorf("the second is message %d, the first was %d", got, first)
+	}
+	f.RefusesFlow(11, publish, "b")
+	if got := f.Tx.ClaimFlow("Send"); len(got) != 1 {
+		t.Errorf("claimed %+v", got)
+	}
+}
+
+// What matches nothing is suspended, one row a message, and its cause is one row with a count.
+func TestRoutingFailuresHaveOneRowForACause(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	f.Exec("select parley_flow.apply(parley_flow.export() #- '{send port,ERP,filter}')") // Big is left: Order and Amount >= 1000
+	for range 3 {
+		f.Exec("select parley_flow.publish('x', jsonb_build_object('urn:p#Amount', 7, 'urn:p#Po', gen_random_uuid()), 'urn:s#Order')")
+	}
+	f.Exec("select parley_flow.publish_many(array_fill('x'::bytea, array[5]), message_types => array_fill('urn:s#Order'::text, array[5]))")
+	f.Exec("select parley_flow.publish('x')")
+	for range 2 {
+		sqltest.Equal(f.Session, "ONE_PREDICATE Big urn:p#Amount true 3, ONE_PREDICATE Big urn:p#Amount false 5, UNTYPED Big MessageType false 1", `
+			select string_agg(concat_ws(' ', explanation, send_port, missed #>> '{0,property}', missed #>> '{0,is_promoted}', failures), ', ' order by cause_id)
+			from parley_flow.routing_failures`)
+		f.Exec("select parley_flow.maintain()")
+	}
+	sqltest.Equal(f.Session, 9, "select count(*)::integer from parley_flow.suspended where code = 'routing.no-subscription' and stage = 'ROUTE'")
+	// A port that is not enlisted would get it.
+	f.Exec("select parley_flow.unenlist('Big')")
+	f.Exec("select parley_flow.publish('x', '{\"urn:p#Amount\": 1000}', 'urn:s#Order')")
+	sqltest.Equal(f.Session, "NOT_ENLISTED Big", "select explanation || ' ' || send_port from parley_flow.routing_failures order by cause_id desc limit 1")
+	f.Exec("select parley_flow.publish('x', written => '{}', message_type => 'other')")
+	sqltest.Equal(f.Session, "NO_SUBSCRIPTION", "select explanation from parley_flow.routing_failures order by cause_id desc limit 1")
+}
+
+// With failed-message routing what matches nothing is published with ErrorReport properties, and the original's code.
+func TestFailedMessagesAreRouted(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	id := sqltest.Value[int64](f.Session, "select parley_flow.publish('x', '{\"urn:p#Po\": \"1\"}', 'unknown', receive_port => 'Routing in')")
+	sqltest.Equal(f.Session, 1, "select count(*)::integer from parley_flow.suspended where message_id = $1", id) // nobody asks for it
+	f.Exec(`select parley_flow.apply('{"send port": {"Errors": {"application": "Orders", "host": "Send", "adapter": "FILE", "address": "/e",
+		"filter": [[{"property": "ErrorReport.FailureCode", "operator": "=", "value": "0xc0c01680"}]]}}}')`)
+	id = sqltest.Value[int64](f.Session, "select parley_flow.publish('x', '{\"urn:p#Po\": \"1\"}', 'unknown', receive_port => 'Routing in')")
+	sqltest.Equal(f.Session, "FailedMessage unknown Routing in 1 false", `
+		select concat_ws(' ', promoted ->> 'ErrorReport.ErrorType', promoted ->> 'ErrorReport.MessageType', promoted ->> 'ErrorReport.ReceivePortName',
+			written ->> 'urn:p#Po', (promoted ? 'urn:p#Po')::text)
+		from parley_flow._p_claim('Send', 'x') where send_port = 'Errors' and (written ->> 'ErrorReport.FailureMessageID')::bigint = $1`, id)
+	sqltest.Equal(f.Session, 1, "select count(*)::integer from parley_flow.suspended")
+}
+
+// A group delivers to each of its ports, and a message reaches a port once, whatever matches.
+func TestMessageReachesAPortOnce(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	f.Exec(`select parley_flow.apply('{"send port group": {
+		"All": {"application": "Orders", "ports": ["ERP", "Big"], "filter": [[{"property": "MessageType", "operator": "exists"}]]},
+		"Again": {"application": "Orders", "ports": ["ERP"], "filter": [[{"property": "MessageID", "operator": "exists"}], [{"property": "MessageType", "operator": "exists"}]]}}}')`)
+	f.PublishFlow("urn:s#Order", `{"urn:p#Amount": 5000}`)
+	f.PublishFlow("other", `{}`)
+	f.Exec("select parley_flow.publish('untyped')")
+	sqltest.Equal(f.Session, "Big Big ERP ERP ERP", "select string_agg(send_port, ' ' order by send_port) from parley_flow._p_claim('Send', 'x')")
+	f.Exec("select parley_flow.unenlist('Again', 'send port group'), parley_flow.unenlist('ERP')")
+	f.PublishFlow("other", `{}`)
+	sqltest.Equal(f.Session, "Big", "select string_agg(send_port, ' ' order by send_port) from parley_flow._p_claim('Send', 'x')")
+}
+
+func TestQuotaOfWhoPublishes(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	role := f.Role("shop")
+	f.Exec("select parley_flow.grant_right('PUBLISH', $1), parley_flow.set_quota($1, messages_per_minute => 3, bytes_per_minute => 100)", role)
+	s := f.As(role)
+	s.PublishFlow("urn:s#Order", `{}`)
+	s.RefusesFlow(13, "select parley_flow.publish_many(array_fill('x'::bytea, array[3]))")
+	s.RefusesFlow(13, "select parley_flow.publish(repeat('x', 100))")
+	s.PublishFlow("urn:s#Order", `{}`)
+	f.Exec("select parley_flow.drop_quota($1)", role)
+	s.Exec("select parley_flow.publish(repeat('x', 100))")
+}

@@ -1,0 +1,166 @@
+-- What operators see of ports, hosts, subscriptions, definitions and counters.
+
+create function parley_flow._p_send_port_rows(caller parley.caller default parley.current_caller())
+returns table (
+  name text, application text, host text, state text, stopped_for text, adapter text, address text, pipeline text,
+  priority integer, is_ordered boolean, order_key text, on_failure text, retry_policy text, waiting bigint,
+  failing bigint, sent_per_second numeric, oldest timestamptz, suspended bigint, held_keys bigint,
+  next_attempt_at timestamptz, last_error text
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select s.name, s.application, h.name, s.state, s.stopped_for, s.adapter, s.address, s.pipeline, 11 - s.item_priority,
+    s.is_ordered, s.order_key, s.on_failure, s.retry_policy, coalesce(c.items, 0)::bigint, coalesce(c.tried, 0)::bigint,
+    coalesce(c.went, 0), c.oldest,
+    (select count(*) from parley_flow._p_suspended as u where u.send_port = s.name),
+    (select count(*) from parley_flow._p_held_key as k where k.send_port_id = s.send_port_id),
+    l.next_attempt_at, l.last_error
+  from (
+    select parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') as applications
+  ) as a
+  cross join parley_flow._p_send_port as s
+  join parley_flow._p_host as h on h.host_id = s.host_id
+  left join (
+    select o.system, parley_flow._p_port_of_lane(o.lane) as port, sum(o.items) as items, sum(o.tried) as tried,
+      sum(o.outgoing_rate) as went, min(o.oldest_at) as oldest
+    from parley_store.lane_counts as o
+    group by 1, 2
+  ) as c on c.system = h.system and c.port = s.name
+  left join parley_store.lanes as l on l.system = h.system and l.lane = s.name
+  where a.applications = array['*'] or s.application = any (a.applications)
+$$;
+
+comment on function parley_flow._p_send_port_rows(parley.caller) is 'Gives what parley_flow.send_ports shows.';
+
+create view parley_flow.send_ports as
+select s.name, s.application, s.host, s.state, s.stopped_for, s.adapter, s.address, s.pipeline, s.priority,
+  s.is_ordered, s.order_key, s.on_failure, s.retry_policy, s.waiting, s.failing, s.sent_per_second, s.oldest,
+  s.suspended, s.held_keys, s.next_attempt_at, s.last_error
+from parley_flow._p_send_port_rows() as s;
+
+comment on view parley_flow.send_ports is
+'Send ports, their states and what waits for them, for who holds VIEW. stopped_for: why the engine has stopped it;
+waiting: deliveries that are not ended nor suspended; failing: those of them that have failed; held_keys: keys of an
+order that wait for their head; next_attempt_at: until when nothing is sent, because the destination was not there.';
+
+create function parley_flow._p_location_rows(caller parley.caller default parley.current_caller())
+returns table (
+  name text, receive_port text, application text, host text, is_enabled boolean, adapter text, address text,
+  pipeline text, failing_since timestamptz, error text, node text, reported_at timestamptz
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select l.name, p.name, p.application, h.name, l.is_enabled, l.adapter, l.address, l.pipeline, r.failing_since,
+    r.error, r.node, r.reported_at
+  from (
+    select parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') as applications
+  ) as a
+  cross join parley_flow._p_receive_location as l
+  join parley_flow._p_receive_port as p on p.receive_port_id = l.receive_port_id
+  join parley_flow._p_host as h on h.host_id = l.host_id
+  left join lateral (
+    select o.failing_since, o.error, o.node, o.reported_at
+    from parley_flow._p_location_report as o
+    where o.location = l.name
+    order by o.reported_at desc
+    limit 1
+  ) as r on true
+  where a.applications = array['*'] or p.application = any (a.applications)
+$$;
+
+comment on function parley_flow._p_location_rows(parley.caller) is 'Gives what parley_flow.receive_locations shows.';
+
+create view parley_flow.receive_locations as
+select l.name, l.receive_port, l.application, l.host, l.is_enabled, l.adapter, l.address, l.pipeline, l.failing_since,
+  l.error, l.node, l.reported_at
+from parley_flow._p_location_rows() as l;
+
+comment on view parley_flow.receive_locations is
+'Receive locations, and how they were doing when a node last reported, for who holds VIEW.';
+
+create function parley_flow._p_host_rows(caller parley.caller default parley.current_caller())
+returns table (
+  host text, role text, node text, is_there boolean, started_at timestamptz, reported_at timestamptz, report jsonb
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select h.name, parley._p_name_with(h.role_number), i.node,
+    coalesce(i.reported_at > clock_timestamp() - interval '1 minute', false), i.started_at, i.reported_at, i.report
+  from parley_flow._p_host as h
+  left join parley_flow._p_host_instance as i on i.host = h.name
+  where parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') <> '{}'
+    or pg_has_role(parley.caller_role(caller), parley._p_role_with(h.role_number), 'usage')
+$$;
+
+comment on function parley_flow._p_host_rows(parley.caller) is 'Gives what parley_flow.hosts shows.';
+
+create view parley_flow.hosts as
+select h.host, h.role, h.node, h.is_there, h.started_at, h.reported_at, h.report from parley_flow._p_host_rows() as h;
+
+comment on view parley_flow.hosts is
+'Hosts and the nodes that serve them, a row each; node is null of one that was never served. For who holds VIEW, and for
+members of its role.';
+
+create function parley_flow._p_subscription_rows(caller parley.caller default parley.current_caller())
+returns table (send_port text, application text, state text, port_group text, ordinal integer, predicates jsonb)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select s.name, s.application, s.state, g.port_group, g.ordinal, (
+      select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+        'property', p.property, 'operator', p.operator, 'value', coalesce(to_jsonb(p.operand), to_jsonb(p.operands))
+      )) order by p.ordinal)
+      from parley_flow._p_predicate as p
+      where p.group_id = g.group_id
+    )
+  from (
+    select parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') as applications
+  ) as a
+  cross join parley_flow._p_group as g
+  join parley_flow._p_send_port as s on s.send_port_id = g.send_port_id
+  where a.applications = array['*'] or s.application = any (a.applications)
+$$;
+
+comment on function parley_flow._p_subscription_rows(parley.caller) is 'Gives what parley_flow.subscriptions shows.';
+
+create view parley_flow.subscriptions as
+select s.send_port, s.application, s.state, s.port_group, s.ordinal, s.predicates
+from parley_flow._p_subscription_rows() as s;
+
+comment on view parley_flow.subscriptions is
+'What is routed where, a row for each AND group, for who holds VIEW. port_group: the group whose filter it is, null: the
+filter of the port.';
+
+create function parley_flow._p_definition_rows(caller parley.caller default parley.current_caller())
+returns table (
+  kind text, name text, application text, settings jsonb, effective_settings jsonb, version bigint,
+  changed_at timestamptz, changed_by text
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select d.kind, d.name, w.application, d.settings, parley_flow._p_effective(d.kind, d.settings), d.version,
+    d.changed_at, d.changed_by
+  from (
+    select parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') as applications
+  ) as a
+  cross join parley_flow._p_definition as d
+  left join parley_flow._p_receive_port as p on d.kind = 'receive location' and p.name = d.settings ->> 'receive_port'
+  cross join lateral (
+    select case when d.kind = 'application' then d.name else coalesce(d.settings ->> 'application', p.application) end
+      as application
+  ) as w
+  where a.applications = array['*'] or w.application = any (a.applications)
+$$;
+
+comment on function parley_flow._p_definition_rows(parley.caller) is 'Gives what parley_flow.definitions shows.';
+
+create view parley_flow.definitions as
+select d.kind, d.name, d.application, d.settings, d.effective_settings, d.version, d.changed_at, d.changed_by
+from parley_flow._p_definition_rows() as d;
+
+comment on view parley_flow.definitions is
+'Everything that is defined, for who holds VIEW. settings: what was given; effective_settings: with defaults.';
