@@ -104,3 +104,25 @@ func BeginDialog(ctx context.Context, db DB, fromService, toService string, opti
 	}
 	return handle, nil
 }
+
+// BeginDialogOnce begins a dialog as [BeginDialog] does with [BegunOnce], and reports whether one was begun with the same deduplication
+// key before: then it gives the handle of that one.
+//
+// Errors: as [BeginDialog], and 8402 for a key that is empty or too long.
+func BeginDialogOnce(
+	ctx context.Context, db DB, fromService, toService, deduplicationKey string, options ...DialogOption,
+) (handle UUID, isDuplicate bool, err error) {
+	d := dialogOf(options)
+	err = db.QueryRow(ctx, `
+		select s.conversation_handle, s.is_duplicate
+		from parley.begin_dialog_once(
+			from_service => $1, to_service => $2, deduplication_key => $3, contract => coalesce($4, 'DEFAULT'), broker_instance => $5,
+			lifetime => coalesce($6, 2147483647), encryption => $7, related_conversation => $8, related_conversation_group => $9,
+			allow_unknown_target => $10
+		) as s`, fromService, toService, deduplicationKey, d.contract, d.brokerInstance, d.lifetime, d.encryption, d.conversation, d.group,
+		d.allowsUnknown).Scan(&handle, &isDuplicate)
+	if err != nil {
+		return UUID{}, false, pgdb.StatementError(err, "begin dialog from "+fromService+" to "+toService)
+	}
+	return handle, isDuplicate, nil
+}

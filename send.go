@@ -28,7 +28,7 @@ func Send(ctx context.Context, db DB, handle UUID, messageType string, body []by
 }
 
 func sendPlain(ctx context.Context, db DB, handle UUID, messageType string, body []byte) error {
-	_, err := db.Exec(ctx, "select parley.send($1::uuid, $2::text, $3::bytea)", handle, messageType, body)
+	_, err := db.Exec(ctx, "select parley.send(conversation_handle => $1::uuid, message_type => $2::text, body => $3::bytea)", handle, messageType, body)
 	if err != nil {
 		return pgdb.StatementError(err, "send on conversation "+handle.String())
 	}
@@ -44,7 +44,7 @@ func BeginAndSend(
 ) (UUID, error) {
 	d := dialogOf(options)
 	return sendOnNew(ctx, db, `
-		select parley.begin_and_send_binary(
+		select parley.begin_and_send(
 			from_service => $1, to_service => $2, message_type => $3, body => $4::bytea, contract => coalesce($5, 'DEFAULT'),
 			broker_instance => $6, encryption => $7, lifetime => coalesce($8, 2147483647), deliver_at => $9, deduplication_key => $10,
 			allow_unknown_target => $11
@@ -63,7 +63,7 @@ func SendAndEnd(
 ) (UUID, error) {
 	d := dialogOf(options)
 	return sendOnNew(ctx, db, `
-		select parley.send_binary_and_end(
+		select parley.send_and_end(
 			from_service => $1, to_service => $2, message_type => $3, body => $4::bytea, contract => coalesce($5, 'DEFAULT'),
 			broker_instance => $6, encryption => $7, deliver_at => $8, deduplication_key => $9, allow_unknown_target => $10
 		)`, fromService, toService, messageType, body, d.contract, d.brokerInstance, d.encryption, d.deliverAt, d.key,
@@ -82,7 +82,9 @@ func sendOnNew(ctx context.Context, db DB, statement, fromService, toService str
 //
 // Errors: as [Send], and an [Error] with number 8451 when a handle is repeated.
 func SendToAll(ctx context.Context, db DB, handles []UUID, messageType string, body []byte) error {
-	_, err := db.Exec(ctx, "select parley.send_to_all($1::text::uuid[], $2::text, $3::bytea)", arrayLiteral(handles), messageType, body)
+	_, err := db.Exec(ctx,
+		"select parley.send_to_all(conversation_handles => $1::text::uuid[], message_type => $2::text, body => $3::bytea)",
+		arrayLiteral(handles), messageType, body)
 	if err != nil {
 		return pgdb.StatementError(err, "send on several conversations")
 	}
@@ -104,7 +106,9 @@ func SendBatch(ctx context.Context, db DB, handle UUID, messageType string, bodi
 }
 
 func sendBatchPlain(ctx context.Context, db DB, handle UUID, messageType string, bodies [][]byte) error {
-	_, err := db.Exec(ctx, "select parley.send_batch_binary($1::uuid, $2::text, $3::bytea[])", handle, messageType, bodies)
+	_, err := db.Exec(ctx,
+		"select parley.send_batch_binary(conversation_handle => $1::uuid, message_type => $2::text, bodies => $3::bytea[])",
+		handle, messageType, bodies)
 	if err != nil {
 		return pgdb.StatementError(err, "send a batch on conversation "+handle.String())
 	}

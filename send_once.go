@@ -49,16 +49,13 @@ func SendWith(
 	for _, option := range options {
 		option(&s)
 	}
-	if s.key == nil {
-		sent.ConversationHandle = &handle
-		err = db.QueryRow(ctx, "select parley.send_binary_at($1::uuid, $2::text, $3::bytea, $4::timestamptz)",
-			handle, messageType, body, s.deliverAt).Scan(&sent.DelayedID)
-	} else {
-		sent, err = readSent(db.QueryRow(ctx, `
-			select s.is_duplicate, s.conversation_handle, s.message_id, s.delayed_id, s.sent_at
-			from parley.send_binary_once($1::uuid, $2::text, $3::bytea, $4::text, $5::timestamptz) as s`,
-			handle, messageType, body, *s.key, s.deliverAt))
-	}
+	// Without a time and a key there is nothing to be given.
+	sent, err = readSent(db.QueryRow(ctx, `
+		select coalesce(s.is_duplicate, false), coalesce(s.conversation_handle, $1::uuid), s.message_id, s.delayed_id, s.sent_at
+		from parley.send(
+			conversation_handle => $1::uuid, message_type => $2::text, body => $3::bytea, deliver_at => $4::timestamptz,
+			deduplication_key => $5::text
+		) as s`, handle, messageType, body, s.deliverAt, s.key))
 	if err != nil {
 		return SentMessage{}, pgdb.StatementError(err, "send on conversation "+handle.String())
 	}
@@ -80,8 +77,9 @@ func PutOnce(
 	p := putting(options)
 	sent, err := readSent(db.QueryRow(ctx, `
 		select s.is_duplicate, s.conversation_handle, s.message_id, s.delayed_id, s.sent_at
-		from parley.put_binary_once($1, $2::bytea, $3, key => $4, priority => $5, deliver_at => $6) as s`,
-		queue, body, deduplicationKey, p.key, p.priority, p.deliverAt))
+		from parley.put(
+			queue => $1, body => $2::bytea, key => $3, priority => $4, deliver_at => $5, deduplication_key => $6
+		) as s`, queue, body, p.key, p.priority, p.deliverAt, deduplicationKey))
 	if err != nil {
 		return SentMessage{}, pgdb.StatementError(err, "put into queue "+queue)
 	}

@@ -64,7 +64,8 @@ func Put(ctx context.Context, db DB, queue string, body []byte, options ...PutOp
 			return PutTraced(ctx, db, queue, body, traceContext, options...)
 		}
 		p := putting(options)
-		_, err := db.Exec(ctx, "select parley.put($1::text, $2::bytea, $3, $4, $5)", queue, body, p.key, p.priority, p.deliverAt)
+		_, err := db.Exec(ctx, "select parley.put(queue => $1::text, body => $2::bytea, key => $3, priority => $4, deliver_at => $5)",
+			queue, body, p.key, p.priority, p.deliverAt)
 		if err != nil {
 			return pgdb.StatementError(err, "put into queue "+queue)
 		}
@@ -81,7 +82,9 @@ func PutBatch(ctx context.Context, db DB, queue string, bodies [][]byte, options
 			return PutBatchTraced(ctx, db, queue, bodies, traceContext, options...)
 		}
 		p := putting(options)
-		_, err := db.Exec(ctx, "select parley.put_batch_binary($1, $2, $3, $4, $5)", queue, bodies, p.key, p.priority, p.deliverAt)
+		_, err := db.Exec(ctx, `
+			select parley.put_batch_binary(queue => $1, bodies => $2, key => $3, priority => $4, deliver_at => $5)`,
+			queue, bodies, p.key, p.priority, p.deliverAt)
 		if err != nil {
 			return pgdb.StatementError(err, "put into queue "+queue)
 		}

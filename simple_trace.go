@@ -28,8 +28,10 @@ func TracePuts(tracer PutTracer) {
 // 600 bytes is left out, without an error.
 func PutTraced(ctx context.Context, db DB, queue string, body []byte, traceContext string, options ...PutOption) error {
 	p := putting(options)
-	_, err := db.Exec(ctx, "select parley.put_traced($1::text, $2::bytea, $3::text, $4, $5, $6)",
-		queue, body, traceContext, p.key, p.priority, p.deliverAt)
+	_, err := db.Exec(ctx, `
+		select parley.put(
+			queue => $1::text, body => $2::bytea, key => $3, priority => $4, deliver_at => $5, trace_context => $6::text
+		)`, queue, body, p.key, p.priority, p.deliverAt, traceContext)
 	if err != nil {
 		return pgdb.StatementError(err, "put into queue "+queue)
 	}
@@ -39,8 +41,10 @@ func PutTraced(ctx context.Context, db DB, queue string, body []byte, traceConte
 // PutBatchTraced is [PutBatch] with a trace context that each of the messages carries; see [PutTraced].
 func PutBatchTraced(ctx context.Context, db DB, queue string, bodies [][]byte, traceContext string, options ...PutOption) error {
 	p := putting(options)
-	_, err := db.Exec(ctx, "select parley.put_batch_traced($1, $2::bytea[], $3::text, $4, $5, $6)",
-		queue, bodies, traceContext, p.key, p.priority, p.deliverAt)
+	_, err := db.Exec(ctx, `
+		select parley.put_batch_binary(
+			queue => $1, bodies => $2::bytea[], key => $3, priority => $4, deliver_at => $5, trace_context => $6::text
+		)`, queue, bodies, p.key, p.priority, p.deliverAt, traceContext)
 	if err != nil {
 		return pgdb.StatementError(err, "put into queue "+queue)
 	}

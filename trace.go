@@ -27,7 +27,9 @@ func TraceSends(tracer SendTracer) {
 // SendTraced is [Send] with a trace context that RECEIVE gives back in [Message].TraceContext. One that is malformed or
 // longer than 600 bytes is left out, without an error.
 func SendTraced(ctx context.Context, db DB, handle UUID, messageType string, body []byte, traceContext string) error {
-	_, err := db.Exec(ctx, "select parley.send_traced($1::uuid, $2::text, $3::bytea, $4::text)", handle, messageType, body, traceContext)
+	_, err := db.Exec(ctx, `
+		select parley.send(conversation_handle => $1::uuid, message_type => $2::text, body => $3::bytea, trace_context => $4::text)`,
+		handle, messageType, body, traceContext)
 	if err != nil {
 		return pgdb.StatementError(err, "send on conversation "+handle.String())
 	}
@@ -36,8 +38,10 @@ func SendTraced(ctx context.Context, db DB, handle UUID, messageType string, bod
 
 // SendBatchTraced is [SendBatch] with a trace context that each of the messages carries; see [SendTraced].
 func SendBatchTraced(ctx context.Context, db DB, handle UUID, messageType string, bodies [][]byte, traceContext string) error {
-	_, err := db.Exec(ctx, "select parley.send_batch_traced($1::uuid, $2::text, $3::bytea[], $4::text)",
-		handle, messageType, bodies, traceContext)
+	_, err := db.Exec(ctx, `
+		select parley.send_batch_binary(
+			conversation_handle => $1::uuid, message_type => $2::text, bodies => $3::bytea[], trace_context => $4::text
+		)`, handle, messageType, bodies, traceContext)
 	if err != nil {
 		return pgdb.StatementError(err, "send a batch on conversation "+handle.String())
 	}

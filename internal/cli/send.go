@@ -251,20 +251,13 @@ func (f sendFlags) sendOne(ctx context.Context, tx pgx.Tx, sent sentMessages, bo
 	return sent, nil
 }
 
-// begin begins a dialog, unless its key was used before, and reports that: only what was just begun has sent nothing.
+// begin begins a dialog, unless its key was used before, and reports that.
 func (f sendFlags) begin(ctx context.Context, tx pgx.Tx) (handle parley.UUID, isDuplicate bool, err error) {
-	options := []parley.DialogOption{parley.OnContract(f.contract)}
 	if f.once != nil {
-		options = append(options, parley.BegunOnce(*f.once))
+		return parley.BeginDialogOnce(ctx, tx, f.from, f.to, *f.once, parley.OnContract(f.contract))
 	}
-	handle, err = parley.BeginDialog(ctx, tx, f.from, f.to, options...)
-	if err != nil || f.once == nil {
-		return handle, false, err
-	}
-	err = tx.QueryRow(ctx, `
-		select not exists (select from parley.conversation_endpoints as e where e.conversation_handle = $1 and e.state = 'SO')`,
-		handle).Scan(&isDuplicate)
-	return handle, isDuplicate, err
+	handle, err = parley.BeginDialog(ctx, tx, f.from, f.to, parley.OnContract(f.contract))
+	return handle, false, err
 }
 
 func (f sendFlags) readBody(source io.Reader) ([]byte, error) {

@@ -28,8 +28,8 @@ var sections = []section{
 		title: "Simple queues",
 		intro: "Queues without conversations: see [the page on simple queues](guides/simple-queues.md).",
 		files: []string{
-			"parley/simple/messages.sql", "parley/simple/put.sql", "parley/simple/put_once.sql",
-			"parley/simple/put_traced.sql", "parley/simple/take.sql", "parley/simple/failures.sql",
+			"parley/simple/messages.sql", "parley/simple/put.sql",
+			"parley/simple/take.sql", "parley/simple/failures.sql",
 			"parley/simple/inspection.sql", "parley/views/simple_queues.sql", "parley/activation/message_deliveries.sql",
 		},
 	},
@@ -63,9 +63,9 @@ var sections = []section{
 		title: "Sending",
 		intro: "Bodies may be given as `bytea`, `text`, `jsonb`, `json` or `xml`; text travels as UTF-8.",
 		files: []string{
-			"parley/send/send.sql", "parley/send/send_forms.sql", "parley/send/send_traced.sql", "parley/send/arrays.sql",
+			"parley/send/send.sql", "parley/send/send_forms.sql", "parley/send/trace_context.sql", "parley/send/arrays.sql",
 			"parley/send/begin_and_send.sql", "parley/conversation/deliver.sql", "parley/conversation/connect.sql",
-			"parley/send/send_at.sql", "parley/send/send_once.sql", "parley/conversation/deduplication.sql",
+			"parley/send/delayed_statements.sql", "parley/conversation/deduplication.sql",
 		},
 	},
 	{

@@ -31,11 +31,8 @@ var unpinned = map[string]string{
 	"parley._p_admit":             "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley.put":                  "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley.send":                 "the hot path: setting the search_path costs a tenth of a bare insert",
-	"parley.send_binary":          inLineOfSend,
-	"parley.send_json":            inLineOfSend,
 	"parley.send_to_all":          inLineOfSend,
 	"parley.send_batch":           inLineOfSend,
-	"parley.send_batch_json":      inLineOfSend,
 	"parley.put_batch":            inLineOfSend,
 	"parley.wait_for_message":     waitCommits,
 	"parley_store.read_content":   "with a pinned search_path the planner does not put it in line: all chunks would come before the first",
@@ -159,9 +156,13 @@ var withinReach = map[string]string{
 	"parley._p_sees_poisoned(integer,parley.caller)":                   asksTheCaller,
 	"parley._p_sees_set_aside(integer,parley.caller)":                  asksTheCaller,
 	"parley._p_end_without_error(uuid,parley.caller)":                  asksTheCaller,
-	"parley._p_clean_up(uuid,boolean,parley.caller)":                   asksTheCaller,
-	"parley._p_create_contract(text,jsonb,text,parley.caller)":         asksTheCaller,
-	"parley._p_create_contract_of_text(text,text,text,parley.caller)":  asksTheCaller,
+
+	"parley._p_send_later_or_once(uuid,text,bytea,text,timestamp with time zone,text,parley.caller)":        asksTheCaller,
+	"parley._p_put_later_or_once(text,bytea,text,integer,timestamp with time zone,text,text,parley.caller)": asksTheCaller,
+
+	"parley._p_clean_up(uuid,boolean,parley.caller)":                  asksTheCaller,
+	"parley._p_create_contract(text,jsonb,text,parley.caller)":        asksTheCaller,
+	"parley._p_create_contract_of_text(text,text,text,parley.caller)": asksTheCaller,
 
 	"parley_mail._p_rights(parley.caller)":                                              asksTheCaller,
 	"parley_mail._p_audit_records(parley.caller)":                                       asksTheCaller,

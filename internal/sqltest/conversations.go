@@ -192,8 +192,8 @@ const (
 		select parley.begin_and_send('//test/Asker', '//test/Answerer', '//test/Request', $2, '//test/Work', deduplication_key => $1)::text`
 	SendAndEndOnce = `
 		select parley.send_and_end('//test/Asker', '//test/Answerer', '//test/Request', $2, '//test/Work', deduplication_key => $1)::text`
-	SendOnce = "select (parley.send_once($1::uuid, '//test/Request', $2, $3)).is_duplicate"
-	PutOnce  = "select (parley.put_once('jobs', $1::text, $2)).is_duplicate"
+	SendOnce = "select (parley.send($1::uuid, '//test/Request', $2, deduplication_key => $3)).is_duplicate"
+	PutOnce  = "select (parley.put('jobs', $1::text, deduplication_key => $2)).is_duplicate"
 )
 
 // GroupOf gives the group of a conversation.

@@ -67,7 +67,7 @@ func TestRightsOfWhoeverMaintainsATableAreNotItsOwners(t *testing.T) {
 		{"send on a conversation that has sent before", "perform parley.send((select h from public.victim), '//test/Request', 'x'::bytea);"},
 		{"send many", "perform parley.send_batch_binary((select h from public.victim), '//test/Request', array['x'::bytea]);"},
 		{"send to many", "perform parley.send_to_all(array[(select h from public.victim)], '//test/Request', 'x'::bytea);"},
-		{"send with a trace", "perform parley.send_traced((select h from public.victim), '//test/Request', 'x'::bytea, null);"},
+		{"send with a trace", "perform parley.send((select h from public.victim), '//test/Request', 'x'::bytea, trace_context => null);"},
 	}
 	for _, attack := range attacks {
 		t.Run(attack.name, func(t *testing.T) {

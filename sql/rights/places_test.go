@@ -63,7 +63,7 @@ func TestRightsWalkUnderAHostileSearchPath(t *testing.T) {
 	victim := sqltest.Value[string](b.Session, "select conversation_handle::text from parley.conversation_endpoints where is_initiator = 1 limit 1")
 	for _, call := range []string{
 		"select parley.send('" + victim + "', '//test/Request', 'third')",
-		"select parley.send_traced('" + victim + "', '//test/Request', 'third'::bytea, '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01')",
+		"select parley.send('" + victim + "', '//test/Request', 'third'::bytea, trace_context => '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01')",
 		"select parley.send_batch('" + victim + "', '//test/Request', array['third'])",
 		"select parley.current_caller()",
 		"select parley.receive('Answering')",

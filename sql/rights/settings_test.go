@@ -38,10 +38,10 @@ func TestRightsChecksReadTheSameWhateverACallerHasSet(t *testing.T) {
 		"select parley.create_remote_service_binding('x', '//x', 'pg_monitor')",
 		"select parley.create_contract('//new', '{\"//json\": \"SENT BY ANY\"}')",
 		"select parley.create_certificate('x', 'PARLEYC1', null, decode(repeat('00', 101), 'hex'))",
-		"select parley.send_binary('" + handle + "', '//json', decode('efbbbf7b7d', 'hex'))",
-		"select parley.send_binary('" + handle + "', '//json', decode('fffe7b007d00', 'hex'))",
-		"select parley.send_binary('" + handle + "', '//json', decode('fffe00d8', 'hex'))",
-		"select parley.send_binary('" + handle + "', '//xml', decode('3c612f3e', 'hex'))",
+		"select parley.send('" + handle + "', '//json', decode('efbbbf7b7d', 'hex'))",
+		"select parley.send('" + handle + "', '//json', decode('fffe7b007d00', 'hex'))",
+		"select parley.send('" + handle + "', '//json', decode('fffe00d8', 'hex'))",
+		"select parley.send('" + handle + "', '//xml', decode('3c612f3e', 'hex'))",
 		"select parley.end_conversation('" + ended + "', 1, 'a' || chr(1) || 'b')",
 	}
 	outcomes := func(setting string) (all []string) {

@@ -18,8 +18,8 @@ func TestRightsToAKeyOfPutAreThoseOfItsRole(t *testing.T) {
 	for _, role := range []string{shop, guesser} {
 		b.Exec("select parley.grant('SEND', 'queue', 'jobs', $1)", role)
 	}
-	for _, put := range []string{sqltest.PutOnce, "select (parley.put_binary_once('jobs', convert_to($1, 'UTF8'), $2)).is_duplicate"} {
-		key := put[:25]
+	for _, put := range []string{sqltest.PutOnce, "select (parley.put('jobs', convert_to($1, 'UTF8'), deduplication_key => $2)).is_duplicate"} {
+		key := put
 		sqltest.Equal(b.As(guesser), false, put, "nothing", key)
 		sqltest.Equal(b.As(shop), false, put, "the order", key)
 		sqltest.Equal(b.As(shop), true, put, "the order", key)

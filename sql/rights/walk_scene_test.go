@@ -21,12 +21,12 @@ const walkScene = `
 	select parley.create_remote_service_binding('Bound', '//far', current_user);
 	select parley.create_route('Far', 'tcp://far:4022', '//far');
 	select parley.begin_conversation_timer((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), 0);
-	select parley.send_at((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), '//test/Request', 'TOPSECRET 7',
+	select parley.send((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), '//test/Request', 'TOPSECRET 7', deliver_at =>
 		now() + interval '1 day');
 	insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks)
 	select e.endpoint_id, 0, 0, 5 from parley._p_endpoint as e where not e.is_initiator;
 	select parley.create_queue('Jobs', kind => 'SIMPLE');
-	select parley.put_once('Jobs', 'TOPSECRET once'::text, 'TOPSECRET key');
+	select parley.put('Jobs', 'TOPSECRET once'::text, deduplication_key => 'TOPSECRET key');
 	select parley.put_batch('Jobs', array['TOPSECRET 4', 'TOPSECRET 5']);
 	select parley.put('Jobs', 'TOPSECRET 6', deliver_at => now() + interval '1 day');
 	insert into parley._p_set_aside_message (queue_id, position, priority, rollbacks)

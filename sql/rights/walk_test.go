@@ -288,8 +288,8 @@ func requireCode(t *testing.T, err error, code string) {
 
 // asksWithoutRefusing are the functions that need the caller and refuse nobody, with the reason.
 var asksWithoutRefusing = map[string]string{
-	"parley.begin_and_send": "begin_dialog refuses, which is given the caller as it is", "parley.begin_and_send_binary": "the same",
-	"parley.send_and_end": "the same", "parley.send_binary_and_end": "the same",
+	"parley.begin_and_send": "begin_dialog refuses, which is given the caller as it is",
+	"parley.send_and_end":   "the same",
 	// As long as there is no conversation to give; TestRightsOfGetConversation has one.
 	"parley.get_conversation": "the same", "parley.warm_conversations": "the same", "parley.receive_reply": "receive refuses",
 }

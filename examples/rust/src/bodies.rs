@@ -10,17 +10,17 @@ fn main() -> Result<(), Error> {
     let mut client = Client::connect(&url, NoTls)?;
     let mut transaction = client.transaction()?;
     let handle: Uuid = transaction.query_one("select parley.begin_dialog($1, $2)", &[&"shop", &"warehouse"])?.get(0);
-    send(&mut transaction, "send", &handle, &"chair")?;
-    send(&mut transaction, "send_binary", &handle, &vec![0x00_u8, 0xff])?;
-    send(&mut transaction, "send_json", &handle, &json!({"seats": [1, 2]}))?;
-    send(&mut transaction, "send_json", &handle, &json!([1, 2]))?;
-    send(&mut transaction, "send_batch", &handle, &vec!["a", "b"])?;
-    send(&mut transaction, "send_batch_binary", &handle, &vec![vec![0x00_u8], vec![0xff]])?;
-    send(&mut transaction, "send_batch_json", &handle, &vec![json!({"a": 1}), json!([2])])?;
+    send(&mut transaction, "send($1, $2, $3)", &handle, &"chair")?;
+    send(&mut transaction, "send($1, $2, $3::bytea)", &handle, &vec![0x00_u8, 0xff])?;
+    send(&mut transaction, "send($1, $2, $3::jsonb)", &handle, &json!({"seats": [1, 2]}))?;
+    send(&mut transaction, "send($1, $2, $3::jsonb)", &handle, &json!([1, 2]))?;
+    send(&mut transaction, "send_batch($1, $2, $3)", &handle, &vec!["a", "b"])?;
+    send(&mut transaction, "send_batch_binary($1, $2, $3)", &handle, &vec![vec![0x00_u8], vec![0xff]])?;
+    send(&mut transaction, "send_batch($1, $2, $3)", &handle, &vec![json!({"a": 1}).to_string(), json!([2]).to_string()])?;
     transaction.commit()
 }
 
 fn send(transaction: &mut Transaction, call: &str, handle: &Uuid, body: &(dyn ToSql + Sync)) -> Result<(), Error> {
-    transaction.execute(&format!("select parley.{call}($1, $2, $3)"), &[handle, &"DEFAULT", body])?;
+    transaction.execute(&format!("select parley.{call}"), &[handle, &"DEFAULT", body])?;
     Ok(())
 }

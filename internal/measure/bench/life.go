@@ -33,12 +33,12 @@ type lifeStep struct {
 // The body is the parameter of every statement.
 var (
 	beginThenSend = lifeStep{
-		statement: "select parley.send_binary(parley.begin_dialog('life_initiator', 'life', contract => 'bench'), 'bench', $1)",
+		statement: "select parley.send(parley.begin_dialog('life_initiator', 'life', contract => 'bench'), 'bench', $1::bytea)",
 	}
-	beginAndSend = lifeStep{statement: "select parley.begin_and_send_binary('life_initiator', 'life', 'bench', $1, contract => 'bench')"}
-	forget       = lifeStep{statement: "select parley.send_binary_and_end('life_initiator', 'life', 'bench', $1, contract => 'bench')"}
+	beginAndSend = lifeStep{statement: "select parley.begin_and_send('life_initiator', 'life', 'bench', $1::bytea, contract => 'bench')"}
+	forget       = lifeStep{statement: "select parley.send_and_end('life_initiator', 'life', 'bench', $1::bytea, contract => 'bench')"}
 	reply        = lifeStep{
-		statement: `select parley.send_binary(r.conversation_handle, 'bench', $1), parley.end_conversation(r.conversation_handle)
+		statement: `select parley.send(r.conversation_handle, 'bench', $1::bytea), parley.end_conversation(r.conversation_handle)
 			from parley.receive('life', 1) as r`,
 		isReceiving: true,
 	}

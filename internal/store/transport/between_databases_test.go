@@ -229,8 +229,8 @@ func TestTracesTravelBetweenDatabases(t *testing.T) {
 	asker, answerer := newSides(t)
 	const single, batch = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	handle := asker.dialog()
-	asker.exec("select parley.send_traced($1::uuid, '//test/Request', 'x', $2)", handle, single)
-	asker.exec("select parley.send_batch_traced($1::uuid, '//test/Request', array['y'::bytea, 'z'], $2)", handle, batch)
+	asker.exec("select parley.send($1::uuid, '//test/Request', 'x', trace_context => $2)", handle, single)
+	asker.exec("select parley.send_batch_binary($1::uuid, '//test/Request', array['y'::bytea, 'z'], trace_context => $2)", handle, batch)
 	asker.exec("select parley.send_batch($1::uuid, '//test/Request', array['v', 'w'])", handle)
 	for asker.carry(answerer) > 0 {
 	}

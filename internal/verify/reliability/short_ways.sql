@@ -59,7 +59,7 @@ create function short_ways.put_once(deduplication_key text) returns void
 language plpgsql
 as $$
 begin
-  if not (parley.put_once('jobs', 'once ' || $1 || '|1', $1)).is_duplicate then
+  if not (parley.put('jobs', 'once ' || $1 || '|1', deduplication_key => $1)).is_duplicate then
     insert into short_ways.put (stream, n, deduplication_key) values ('once ' || $1, 1, $1);
   end if;
 end

@@ -152,10 +152,10 @@ func TestPutCarriesATrace(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewJobs(t)
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-	b.Exec("select parley.put_traced('jobs', 'a', $1 || ' s=1')", parent)
-	b.Exec("select parley.put_traced('jobs', 'b', 'malformed', key => 'k')")
-	b.Exec("select parley.put_batch_traced('jobs', array['c'::bytea, 'd'], $1, key => 'k')", parent)
-	b.Exec("select parley.put_traced('jobs', 'e', $1, deliver_at => clock_timestamp() + interval '1 millisecond')", parent)
+	b.Exec("select parley.put('jobs', 'a', trace_context => $1 || ' s=1')", parent)
+	b.Exec("select parley.put('jobs', 'b', trace_context => 'malformed', key => 'k')")
+	b.Exec("select parley.put_batch_binary('jobs', array['c'::bytea, 'd'], trace_context => $1, key => 'k')", parent)
+	b.Exec("select parley.put('jobs', 'e', trace_context => $1, deliver_at => clock_timestamp() + interval '1 millisecond')", parent)
 	b.Exec("select pg_sleep(0.01), parley.fire_timers()")
 	var got []string
 	for range 5 {

@@ -34,12 +34,10 @@ from (values
     'Give a time, such as now() + interval ''1 hour''; or leave it out to deliver now.'),
   (8402, 'array as body', 'the body of a message is of type %1$s, an array',
     'It was to be sent on conversation "%2$s" with message type "%3$s".',
-    'For a message each call send_batch, with bytes send_batch_binary, with JSON send_batch_json; for all in one '
-      || 'body call send_json with to_jsonb.'),
+    'For a message each call send_batch, with bytes send_batch_binary; for all in one body give send to_jsonb of it.'),
   (8402, 'dimensions', 'the list of bodies has %1$s dimensions',
     'A driver makes that of arrays in an array; each member of the inner ones would become a message.',
-    'Give one array with a body for each message; for JSON arrays call send_batch_json, each of them as one JSON '
-      || 'value.'),
+    'Give one array with a body for each message; of JSON arrays one text each.'),
   (8402, 'isolation', 'this needs a transaction at READ COMMITTED',
     'An older snapshot does not see all messages of the conversation.',
     'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED. Where that is not the default any more, parley diagnose names '

@@ -97,6 +97,8 @@ as $$
     'parley._p_watch_queue(text, integer, parley._p_wait, parley.caller)',
     'parley._p_commit_refusal()',
     -- Functions of several forms call these, which ask who calls.
+    'parley._p_send_later_or_once(uuid, text, bytea, text, timestamptz, text, parley.caller)',
+    'parley._p_put_later_or_once(text, bytea, text, integer, timestamptz, text, text, parley.caller)',
     'parley._p_end_without_error(uuid, parley.caller)',
     'parley._p_clean_up(uuid, boolean, parley.caller)',
     'parley._p_create_contract(text, jsonb, text, parley.caller)',

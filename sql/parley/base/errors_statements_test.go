@@ -45,10 +45,9 @@ var conversationRefusals = []refusal{
 	{number: 8402, because: "an array is no body", statement: `select parley.send(public.h('talking'), '//test/Note', array['x', 'y'])`},
 	{number: 8402, because: "texts in two dimensions", statement: `select parley.send_batch(public.h('talking'), '//test/Note', array[['x'], ['y']])`},
 	{number: 8402, because: "bytes in two dimensions", statement: `select parley.send_batch_binary(public.h('talking'), '//test/Note', '{{x},{y}}')`},
-	{number: 8402, because: "JSON in two dimensions", statement: `select parley.send_batch_json(public.h('talking'), '//test/Note', '{{1},{2}}')`},
 	{number: 8402, because: "an array of whoever sends", ordinary: true, statement: `select parley.send(gen_random_uuid(), '//test/Note', array['x', 'y'])`},
 	{number: 8402, because: "two dimensions of whoever sends", ordinary: true, statement: `select parley.send_batch(gen_random_uuid(), '//test/Note', array[['x'], ['y']])`},
-	{number: 8402, because: "traced bytes in two dimensions", statement: `select parley.send_batch_traced(public.h('talking'), '//test/Note', '{{x},{y}}', null)`},
+	{number: 8402, because: "traced bytes in two dimensions", statement: `select parley.send_batch_binary(public.h('talking'), '//test/Note', '{{x},{y}}', trace_context => null)`},
 	{number: 9618, because: "retention on a queue that is off", statement: `select parley.send(public.h('from off'), 'DEFAULT', 'x')`},
 
 	{number: 10928, because: "its queue is full", statement: `with q as materialized (select parley.set_queue_quota('Answering', 1) as done)
@@ -69,7 +68,7 @@ var conversationRefusals = []refusal{
 	{number: 8402, because: "negative timeout", statement: `select parley.begin_conversation_timer(public.h('talking'), -1)`},
 	{number: 8402, because: "timeout null", statement: `select parley.begin_conversation_timer(public.h('talking'), null)`},
 	{number: 8410, because: "timer after the lifetime", statement: `select parley.begin_conversation_timer(public.h('talking'), 3600)`},
-	{number: 8410, because: "sent after the lifetime", statement: `select parley.send_at(public.h('talking'), '//test/Request', 'x', now() + interval '1 hour')`},
+	{number: 8410, because: "sent after the lifetime", statement: `select parley.send(public.h('talking'), '//test/Request', 'x', deliver_at => now() + interval '1 hour')`},
 	{number: 8402, because: "never due", statement: `select parley.put('Simple', 'x'::bytea, deliver_at => 'infinity')`},
 	{number: 8426, because: "timer on unknown", statement: `select parley.begin_conversation_timer(gen_random_uuid(), 1)`},
 	{number: 8458, because: "timer after own end", statement: `select parley.begin_conversation_timer(public.h('ended'), 1)`},

@@ -290,7 +290,7 @@ that the caller may act as; activation, whether it is on (default: when a proced
 its conversation is passed by until parley.retry_poison or parley.discard_poison, or DISABLE_QUEUE, as SQL Server does;
 poison_rollbacks, 1 to 15, how often is too often (default 5); kind, DIALOG for messages of conversations, or SIMPLE
 for messages that parley.put puts in and parley.take takes out, without services; deduplication_seconds, 1 to 604800,
-for how long a key of put_once counts in a simple queue.
+for how long a deduplication key of put counts in a simple queue.
 Errors: 229 not allowed, 2714 exists, 8402 kind, poison_action, poison_rollbacks, max_queue_readers or
 deduplication_seconds out of range,
 9609 bad name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary,

@@ -157,22 +157,11 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$
-declare
-  v_first parley._p_deduplication_key;
 begin
   if deduplication_key is not null then
-    v_first := parley._p_use_key_to_begin(
-      parley._p_caller(caller), from_service, to_service, contract, deduplication_key
-    );
-    if v_first.is_answered then
-      return v_first.conversation_handle;
-    end if;
-    return (parley._p_record_key(
-      v_first,
-      (parley._p_begin_dialog(
-        parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption,
-        related_conversation, related_conversation_group, allow_unknown_target
-      )).conversation_handle
+    return (parley._p_begin_dialog_once(
+      parley._p_caller(caller), from_service, to_service, deduplication_key, contract, broker_instance, lifetime,
+      encryption, related_conversation, related_conversation_group, allow_unknown_target
     )).conversation_handle;
   end if;
   return (parley._p_begin_dialog(
@@ -193,7 +182,8 @@ target database, CURRENT DATABASE, or null for any; lifetime in seconds, 2147483
 messages that leave the database must be encrypted (null: they must); related_conversation, a handle whose group to
 join, or related_conversation_group, the group itself, created when unknown; deduplication_key, 1 to 256 characters:
 when it was used for a dialog from this service before, no longer ago than deduplication_seconds of the service, none is
-begun, and the handle of the first is returned (null: always begin one); allow_unknown_target, whether to begin where
+begun, and the handle of the first is returned (null: always begin one): begin_dialog_once says which it was;
+allow_unknown_target, whether to begin where
 nothing leads to the target, so that messages wait until something does (null: as the setting
 parley.allow_unknown_targets says, off by default).
 Errors: 229 not allowed, 8402 deduplication_key empty or too long,

@@ -35,7 +35,7 @@ comment on table parley._p_deduplication_key is 'Keys of what was begun, sent or
 
 create index on parley._p_deduplication_key (expires_at);
 
-create type parley.sent_once as (
+create type parley.sent_message as (
   is_duplicate boolean,
   conversation_handle uuid,
   message_id bigint,
@@ -43,10 +43,10 @@ create type parley.sent_once as (
   sent_at timestamptz
 );
 
-comment on type parley.sent_once is
-'What came of a message with a deduplication key. is_duplicate: the key was used before, nothing was sent now, and the
-rest is of the first one. message_id is its place in a queue of this database, null when it went elsewhere or is not due
-yet; then delayed_id names it.';
+comment on type parley.sent_message is
+'What came of a message. is_duplicate: its deduplication key was used before, nothing was sent now, and the rest is of
+the first one. message_id, known with a deduplication key alone, is its place in a queue of this database, null when it
+went elsewhere or is not due yet; then delayed_id names it. sent_at is known with a deduplication key alone.';
 
 create function parley._p_use_key(
   object_id integer, action text, key text, seconds integer, used_by text default ''
@@ -98,7 +98,7 @@ Errors: 8402 the key is empty or too long.';
 create function parley._p_record_key(
   first parley._p_deduplication_key, conversation_handle uuid, message_id bigint default null,
   delayed_id bigint default null
-) returns parley.sent_once
+) returns parley.sent_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -108,7 +108,7 @@ begin
   update parley._p_deduplication_key as k
   set conversation_handle = $2, message_id = $3, delayed_id = $4, is_answered = true
   where k.object_id = first.object_id and k.action = first.action and k.key = first.key and k.used_by = first.used_by;
-  return row(false, $2, $3, $4, first.used_at)::parley.sent_once;
+  return row(false, $2, $3, $4, first.used_at)::parley.sent_message;
 end
 $$;
 
@@ -160,6 +160,71 @@ $$;
 comment on function parley._p_use_key_to_begin(oid, text, text, text, text) is
 'Uses a key of a service for a dialog to be begun, after asking whether the caller may begin it.
 Errors: 229, 8402, 8423, 8425.';
+
+create function parley._p_begin_dialog_once(
+  caller oid, from_service text, to_service text, deduplication_key text, contract text, broker_instance text,
+  lifetime integer, encryption boolean, related_conversation uuid, related_conversation_group uuid,
+  allow_unknown_target boolean
+) returns parley.sent_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_first parley._p_deduplication_key := parley._p_use_key_to_begin(
+    caller, from_service, to_service, contract, deduplication_key
+  );
+begin
+  if v_first.is_answered then
+    return row(true, v_first.conversation_handle, null, null, v_first.used_at)::parley.sent_message;
+  end if;
+  return parley._p_record_key(
+    v_first,
+    (parley._p_begin_dialog(
+      caller, from_service, to_service, contract, broker_instance, lifetime, encryption, related_conversation,
+      related_conversation_group, allow_unknown_target
+    )).conversation_handle
+  );
+end
+$$;
+
+comment on function parley._p_begin_dialog_once(
+  oid, text, text, text, text, text, integer, boolean, uuid, uuid, boolean
+) is
+'Begins a dialog with a deduplication key, in the name of the caller.
+Errors: those of begin_dialog_once.';
+
+create function parley.begin_dialog_once(
+  from_service text,
+  to_service text,
+  deduplication_key text,
+  contract text default 'DEFAULT',
+  broker_instance text default null,
+  lifetime integer default 2147483647,
+  encryption boolean default true,
+  related_conversation uuid default null,
+  related_conversation_group uuid default null,
+  allow_unknown_target boolean default null,
+  caller parley.caller default parley.current_caller()
+) returns parley.sent_message
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley._p_begin_dialog_once(
+    parley._p_caller(caller), from_service, to_service, deduplication_key, contract, broker_instance, lifetime,
+    encryption, related_conversation, related_conversation_group, allow_unknown_target
+  );
+end
+$$;
+
+comment on function parley.begin_dialog_once(
+  text, text, text, text, text, integer, boolean, uuid, uuid, boolean, parley.caller
+) is
+'Begins a dialog with a deduplication key, as begin_dialog does, and says whether it was begun before: is_duplicate;
+conversation_handle is that of the first dialog with this key; sent_at is the time when the key was used.
+Arguments: as begin_dialog; deduplication_key has to be given.
+Errors: those of begin_dialog, 8402 deduplication_key null, empty or too long.
+Source: spec 4.1.';
 
 create function parley._p_deduplication_keys(caller parley.caller default parley.current_caller())
 returns table (

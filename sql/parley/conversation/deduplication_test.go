@@ -49,12 +49,12 @@ func TestSendOnce(t *testing.T) {
 	sqltest.Equal(b.Session, true, sqltest.SendOnce, b.Dialog(), "a", "k")
 	sqltest.Equal(b.Session, true, `
 		select s.is_duplicate and s.conversation_handle = $1::uuid and s.message_id = (select max(position) from parley._p_message)
-		from parley.send_once($1::uuid, '//test/Request', 'a', 'k') as s`, handle)
+		from parley.send($1::uuid, '//test/Request', 'a', deduplication_key => 'k') as s`, handle)
 	requireAnswered(b.Session, sqltest.Request+" a")
 	sqltest.Equal(b.Session, true, `
 		select s.delayed_id = d.delayed_id
-		from parley.send_once($1::uuid, '//test/Request', 'later', 'l', deliver_at => clock_timestamp() + interval '1 hour') as s
-		cross join lateral (select s.delayed_id from parley.send_once($1::uuid, '//test/Request', 'later', 'l') as s) as d`, handle)
+		from parley.send($1::uuid, '//test/Request', 'later', deduplication_key => 'l', deliver_at => clock_timestamp() + interval '1 hour') as s
+		cross join lateral (select s.delayed_id from parley.send($1::uuid, '//test/Request', 'later', deduplication_key => 'l') as s) as d`, handle)
 	sqltest.Equal(b.Session, 1, "select count(*) from parley.delayed_sends")
 	for _, key := range []any{"", nil, strings.Repeat("k", 257)} {
 		b.Refuses(8402, sqltest.SendOnce, handle, "x", key)
@@ -75,13 +75,13 @@ func TestPutOnce(t *testing.T) {
 	b := sqltest.NewJobs(t)
 	sqltest.Equal(b.Session, false, sqltest.PutOnce, "a", "k")
 	sqltest.Equal(b.Session, true, sqltest.PutOnce, "b", "k")
-	id := sqltest.Value[int64](b.Session, "select (parley.put_once('jobs', 'a'::text, 'k')).message_id")
+	id := sqltest.Value[int64](b.Session, "select (parley.put('jobs', 'a'::text, deduplication_key => 'k')).message_id")
 	sqltest.Equal(b.Session, id, "select message_id from parley.take('jobs')")
 	b.RequireTaken(1)
-	b.Exec("select parley.put_once('jobs', 'later'::text, 'l', deliver_at => now() + interval '1 hour')")
+	b.Exec("select parley.put('jobs', 'later'::text, deduplication_key => 'l', deliver_at => now() + interval '1 hour')")
 	sqltest.Equal(b.Session, true, `
 		select s.is_duplicate and s.delayed_id = d.delayed_id
-		from parley.put_once('jobs', 'later'::text, 'l') as s, parley.delayed_messages as d`)
+		from parley.put('jobs', 'later'::text, deduplication_key => 'l') as s, parley.delayed_messages as d`)
 	b.Exec("select parley.alter_queue('jobs', deduplication_seconds => 60)")
 	sqltest.Equal(b.Session, 60, "select deduplication_seconds from parley.service_queues where name = 'jobs'")
 	makeKeysOld(b.Session)
@@ -151,8 +151,8 @@ func TestKeysAreOfThoseWhoMaySend(t *testing.T) {
 func TestDeduplicationKeysAreShownToWhoMayReceive(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewJobs(t)
-	b.Exec("select parley.put_once('jobs', 'a'::text, 'k')")
-	b.Exec("select parley.put_once('jobs', 'a'::text, 'k')")
+	b.Exec("select parley.put('jobs', 'a'::text, deduplication_key => 'k')")
+	b.Exec("select parley.put('jobs', 'a'::text, deduplication_key => 'k')")
 	const shown = "select count(*) from parley.deduplication_keys where queue_name = 'jobs' and service_name is null and action = 'PUT' and key = 'k'"
 	sqltest.Equal(b.Session, 1, shown+" and message_id is not null and expires_at > used_at")
 	outsider := b.As(b.Role("outsider"))

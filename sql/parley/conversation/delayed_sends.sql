@@ -1,8 +1,8 @@
--- Messages of conversations that are not due yet (parley.send_at), and how they are sent when they are.
+-- Messages of conversations that are not due yet (deliver_at of parley.send), and how they are sent when they are.
 --
 -- They wait with the sender, so a far side in another database need not know. What is due is sent by the daemon, or by
 -- who calls parley.fire_timers, in the order of the times, those of one time in the order of the calls; what send sends
--- meanwhile goes before. Rights were checked by send_at; route, target and bodies are judged when the message is sent.
+-- meanwhile goes before. SEND checks rights; route, target and bodies are judged when the message is sent.
 --
 -- Invariants, and what keeps each:
 --   of one conversation in order   one transaction at a time sends, withdraws or reschedules: it holds the endpoint's
@@ -147,7 +147,7 @@ $$;
 
 comment on function parley._p_send_at(oid, uuid, text, bytea, timestamptz, text) is
 'Has a message wait until it is due, and gives its delayed_id; or sends it now and gives null, when it is due already.
-Errors: those of parley.send_at.';
+Errors: those of parley.send.';
 
 create function parley._p_end_later(endpoint parley._p_endpoint) returns boolean
 language plpgsql

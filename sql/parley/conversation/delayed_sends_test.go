@@ -14,7 +14,7 @@ import (
 func sendAt(s sqltest.Session, handle, body string, seconds float64) int64 {
 	s.Helper()
 	return sqltest.Value[int64](s, `
-		select parley.send_at($1::uuid, $2, $3, clock_timestamp() + $4 * interval '1 second')`, handle, sqltest.Request, body, seconds)
+		select (parley.send($1::uuid, $2, $3, deliver_at => clock_timestamp() + $4 * interval '1 second')).delayed_id`, handle, sqltest.Request, body, seconds)
 }
 
 // makeSendsDue lets time pass for what was sent for later.
@@ -53,9 +53,9 @@ func TestSendForLaterComesWhenDueAndInOrder(t *testing.T) {
 	makeSendsDue(b.Session)
 	requireAnswered(b.Session, sqltest.Request+" first", sqltest.Request+" second", sqltest.Request+" third")
 	sqltest.Equal(b.Session, 0, "select count(*) from parley._p_delayed_send")
-	b.Refuses(8410, "select parley.send_at(parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work', lifetime => 60), $1, 'late', clock_timestamp() + interval '1 hour')", sqltest.Request)
+	b.Refuses(8410, "select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work', lifetime => 60), $1, 'late', deliver_at => clock_timestamp() + interval '1 hour')", sqltest.Request)
 	// What is due already is sent at once.
-	sqltest.Equal(b.Session, true, "select parley.send_at($1::uuid, $2, 'past', clock_timestamp() - interval '1 hour') is null", handle, sqltest.Request)
+	sqltest.Equal(b.Session, true, \"select (parley.send($1::uuid, $2, 'past', deliver_at => clock_timestamp() - interval '1 hour')).delayed_id is null", handle, sqltest.Request)
 	requireAnswered(b.Session, sqltest.Request+" past")
 }
 
@@ -82,7 +82,7 @@ func TestSendForLaterIsWithdrawnAndRescheduled(t *testing.T) {
 	sqltest.Equal(b.Session, true, "select parley.reschedule_send($1::uuid, $2, clock_timestamp() + interval '5000 seconds')", handle, first)
 	sqltest.Equal(b.Session, false, "select parley.reschedule_send($1::uuid, $2, null)", b.Dialog(), first)
 	b.Refuses(8402, "select parley.reschedule_send($1::uuid, $2, 'infinity')", handle, first)
-	b.Refuses(8402, "select parley.send_at($1::uuid, $2, 'x', 'infinity')", handle, sqltest.Request)
+	b.Refuses(8402, "select parley.send($1::uuid, $2, 'x', deliver_at => 'infinity')", handle, sqltest.Request)
 	makeSendsDue(b.Session)
 	requireAnswered(b.Session, sqltest.Request+" third", sqltest.Request+" first")
 	sqltest.Equal(b.Session, false, "select parley.withdraw_send($1::uuid, $2)", handle, first)
@@ -105,7 +105,7 @@ func TestEndComesBehindWhatWasSentForLater(t *testing.T) {
 		b.Exec("select parley.end_conversation($1::uuid)", handle)
 		// What the side that ended had not received goes with its end.
 		sqltest.Equal(b.Session, 0, "select count(*) from parley._p_message")
-		b.Refuses(8429, "select parley.send_at($1::uuid, $2, 'more', clock_timestamp() + interval '1 hour')", handle, sqltest.Request)
+		b.Refuses(8429, "select parley.send($1::uuid, $2, 'more', deliver_at => clock_timestamp() + interval '1 hour')", handle, sqltest.Request)
 		b.Exec("select parley.fire_timers()")
 		requireAnswered(b.Session)
 		sqltest.Equal(b.Session, "DISCONNECTED_OUTBOUND",
@@ -189,7 +189,7 @@ func TestSendForLaterCountsAgainstTheQuota(t *testing.T) {
 	handle := b.Dialog()
 	sendAt(b.Session, handle, "a", 1000)
 	sendAt(b.Session, handle, "b", 1000)
-	b.Refuses(10928, "select parley.send_at($1::uuid, $2, 'c', clock_timestamp() + interval '1 hour')", handle, sqltest.Request)
+	b.Refuses(10928, "select parley.send($1::uuid, $2, 'c', deliver_at => clock_timestamp() + interval '1 hour')", handle, sqltest.Request)
 	b.Exec("select parley.send($1::uuid, $2, 'x')", handle, sqltest.Request)
 	makeSendsDue(b.Session)
 	// One has room; the other waits until there is.
@@ -204,7 +204,7 @@ func TestSendForLaterCountsItsBytesAgainstTheQuota(t *testing.T) {
 	b := sqltest.NewWorld(t)
 	b.QuotaOf("bytes => 1000")
 	handle := b.Dialog()
-	const send = "select parley.send_at($1::uuid, $2, repeat('x', $3), clock_timestamp() + interval '1 hour')"
+	const send = "select parley.send($1::uuid, $2, repeat('x', $3), deliver_at => clock_timestamp() + interval '1 hour')"
 	b.Exec(send, handle, sqltest.Request, 600)
 	b.Exec(send, handle, sqltest.Request, 400)
 	b.Refuses(10928, send, handle, sqltest.Request, 1)
@@ -216,7 +216,7 @@ func TestSendForLaterIsOfThoseWhoMaySend(t *testing.T) {
 	handle := b.Dialog()
 	id := sendAt(b.Session, handle, "later", 1000)
 	outsider := b.As(b.Role("outsider"))
-	outsider.Refuses(229, "select parley.send_at($1::uuid, $2, 'x', clock_timestamp() + interval '1 hour')", handle, sqltest.Request)
+	outsider.Refuses(229, "select parley.send($1::uuid, $2, 'x', deliver_at => clock_timestamp() + interval '1 hour')", handle, sqltest.Request)
 	outsider.Refuses(229, "select parley.withdraw_send($1::uuid, $2)", handle, id)
 	outsider.Refuses(229, "select parley.reschedule_send($1::uuid, $2, null)", handle, id)
 	sqltest.Equal(outsider, 0, "select count(*) from parley.delayed_sends")
@@ -249,7 +249,7 @@ func TestWhatCanNoLongerBeSentForLaterTakesNoRoom(t *testing.T) {
 	b.Send(handle, sqltest.Request, "now")
 	answered(b.Session)
 	id := sendAt(b.Session, handle, "later", 1000)
-	b.Refuses(10928, "select parley.send_at($1::uuid, $2, 'x', clock_timestamp() + interval '1 hour')", other, sqltest.Request)
+	b.Refuses(10928, "select parley.send($1::uuid, $2, 'x', deliver_at => clock_timestamp() + interval '1 hour')", other, sqltest.Request)
 	b.End(b.FarHandle(handle))
 	sqltest.Equal(b.Session, 0, "select delayed_messages from parley.queue_backlogs() where queue_name = 'Answering'")
 	sqltest.Equal(b.Session, false, "select parley.reschedule_send($1::uuid, $2, clock_timestamp() + interval '1 hour')", handle, id)

@@ -106,7 +106,7 @@ $$;
 
 comment on function parley.end_conversation(uuid) is
 'Ends this side of a conversation: what waits for it is removed, and the other side gets an EndDialog
-message after everything sent before; what send_at has sent comes when it is due, and EndDialog behind the last of it.
+message after everything sent before; what was sent for later comes when it is due, and EndDialog behind the last of it.
 Arguments: conversation_handle.
 Errors: 229 not allowed, 8418 missing, 8426 not found, 8427 ended already.
 Source: spec 4.6.';

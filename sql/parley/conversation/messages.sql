@@ -18,7 +18,7 @@ create table parley._p_message (
   message_type_id integer not null,
   body bytea,
   frame bytea[],
-  -- W3C trace context of the sender (send/send_traced.sql); where it is null it takes no room. A frame has
+  -- W3C trace context of the sender (send/trace_context.sql); where it is null it takes no room. A frame has
   -- one for all its messages.
   trace_context text,
   -- Of a message of a simple queue (simple/messages.sql).

@@ -44,7 +44,7 @@ comment on column parley.received_message.message_enqueue_time is 'When it arriv
 comment on column parley.received_message.message_id is
 'Identity of the message, in views of queues; RECEIVE leaves it null.';
 comment on column parley.received_message.trace_context is
-'W3C trace context that the sender gave it with send_traced, or null.';
+'W3C trace context that the sender gave it, or null.';
 
 create function parley._p_received(
   status smallint, priority smallint, "position" bigint, conversation_group_id uuid, conversation_handle uuid,

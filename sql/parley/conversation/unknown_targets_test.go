@@ -13,9 +13,9 @@ const unrouted = "//far/Mistyped"
 var waysToBegin = map[string]string{
 	"begin_dialog":          "select parley.begin_dialog('//test/Asker', $1)",
 	"begin_and_send":        "select parley.begin_and_send('//test/Asker', $1, body => 'x')",
-	"begin_and_send_binary": "select parley.begin_and_send_binary('//test/Asker', $1, body => 'x')",
+	"begin_and_send bytes":  "select parley.begin_and_send('//test/Asker', $1, message_type => 'DEFAULT', body => 'x'::bytea)",
 	"send_and_end":          "select parley.send_and_end('//test/Asker', $1, body => 'x')",
-	"send_binary_and_end":   "select parley.send_binary_and_end('//test/Asker', $1, body => 'x')",
+	"send_and_end bytes":    "select parley.send_and_end('//test/Asker', $1, message_type => 'DEFAULT', body => 'x'::bytea)",
 	"get_conversation":      "select parley.get_conversation('//test/Asker', $1)",
 	"with a key":            "select parley.begin_dialog('//test/Asker', $1, deduplication_key => 'k')",
 	"first send with a key": "select parley.begin_and_send('//test/Asker', $1, body => 'x', deduplication_key => 'k')",

@@ -56,7 +56,7 @@ func TestMessagesOfManyGroupsHaveAllTheirColumns(t *testing.T) {
 	b := sqltest.NewWorld(t)
 	for range 3 {
 		handle := b.Dialog()
-		b.Exec("select parley.send_traced($1::uuid, '//test/Request', 'traced'::bytea, '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01')", handle)
+		b.Exec("select parley.send($1::uuid, '//test/Request', 'traced'::bytea, trace_context => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01')", handle)
 		b.Send(handle, sqltest.Note, strings.Repeat("large ", 20000))
 		b.Send(handle, sqltest.Request, "")
 	}

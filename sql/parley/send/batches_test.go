@@ -20,7 +20,7 @@ func TestBatchArrivesInTheOrderOfItsArray(t *testing.T) {
 	for _, statement := range []string{
 		"select parley.send_batch_binary($1::uuid, '//test/Request', array['1', '2']::bytea[])",
 		"select parley.send_batch($1::uuid, '//test/Request', array['3', '4']::text[])",
-		"select parley.send_batch_json($1::uuid, '//test/Request', array['5', '6']::jsonb[])",
+		"select parley.send_batch($1::uuid, '//test/Request', array['5', '6']::jsonb[]::text[])",
 		"select parley.send_batch($1::uuid, '//test/Request', array['7'])",
 		"select parley.send_batch($1::uuid, '//test/Request', '{}'::text[])",
 		"select parley.send_batch($1::uuid, '//test/Request', null::text[])",

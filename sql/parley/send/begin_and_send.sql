@@ -185,16 +185,16 @@ comment on function parley.begin_and_send(
 Returns the conversation handle.
 Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8,
 null or empty for none; contract; broker_instance, encryption and lifetime in seconds, as begin_dialog; deliver_at, as
-send_at (null: now); deduplication_key, as begin_dialog: with one that was used before, nothing is sent either;
+send (null: now); deduplication_key, as begin_dialog: with one that was used before, nothing is sent either;
 allow_unknown_target, as begin_dialog.
-Errors: those of begin_dialog and send_at.
+Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2.';
 
-create function parley.begin_and_send_binary(
+create function parley.begin_and_send(
   from_service text,
   to_service text,
-  message_type text default 'DEFAULT',
-  body bytea default null,
+  message_type text,
+  body bytea,
   contract text default 'DEFAULT',
   broker_instance text default null,
   encryption boolean default true,
@@ -215,12 +215,11 @@ begin
 end
 $$;
 
-comment on function parley.begin_and_send_binary(
+comment on function parley.begin_and_send(
   text, text, text, bytea, text, text, boolean, integer, timestamptz, text, boolean, parley.caller
 ) is
-'Begins a dialog and sends its first message, of bytes, as begin_and_send does with a text. It has a name
-of its own, as send_binary has.
-Arguments: as begin_and_send; body, null or empty for none.
+'Begins a dialog and sends its first message, of bytes, as begin_and_send does with a text.
+Arguments: as begin_and_send with a text; message_type and body have to be given, body null or empty for none.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2.';
 
@@ -304,11 +303,11 @@ deduplication_key, as begin_and_send.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2, 4.6.';
 
-create function parley.send_binary_and_end(
+create function parley.send_and_end(
   from_service text,
   to_service text,
-  message_type text default 'DEFAULT',
-  body bytea default null,
+  message_type text,
+  body bytea,
   contract text default 'DEFAULT',
   broker_instance text default null,
   encryption boolean default true,
@@ -330,11 +329,10 @@ begin
 end
 $$;
 
-comment on function parley.send_binary_and_end(
+comment on function parley.send_and_end(
   text, text, text, bytea, text, text, boolean, timestamptz, text, boolean, parley.caller
 ) is
-'Sends one message of bytes that needs no answer, as send_and_end sends a text. It has a name of its own, so that bytes
-from a driver that gives parameters no type are not taken for text.
-Arguments: as send_and_end; body, null or empty for none.
+'Sends one message of bytes that needs no answer, as send_and_end sends a text.
+Arguments: as send_and_end with a text; message_type and body have to be given, body null or empty for none.
 Errors: those of begin_dialog and send.
 Source: spec 4.1, 4.2, 4.6.';

@@ -109,34 +109,56 @@ begin
 end
 $$;
 
-create function parley.send(conversation_handle uuid, message_type text, body bytea) returns void
+create function parley.send(
+  conversation_handle uuid, message_type text, body bytea, trace_context text default null,
+  deliver_at timestamptz default null, deduplication_key text default null
+) returns parley.sent_message
 language plpgsql
 as $$
 begin
-  insert into parley._p_outgoing (conversation_handle, message_type, body) values ($1, $2, $3);
+  if deliver_at is null and deduplication_key is null then
+    insert into parley._p_outgoing (conversation_handle, message_type, body, trace_context) values ($1, $2, $3, $4);
+    return null;
+  end if;
+  return parley._p_send_later_or_once($1, $2, $3, $4, $5, $6);
 end
 $$;
 
-comment on function parley.send(uuid, text, bytea) is
+comment on function parley.send(uuid, text, bytea, text, timestamptz, text) is
 'Sends a message on a conversation, in this transaction.
-Arguments: conversation_handle; message_type, of the conversation''s contract; body, null or empty for none.
-Errors: 229 not allowed, 8418 and 8426 handle missing or not found, 8428 message type not found, 8429 the state of the
-conversation forbids it, 8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled with
-retention on, 10928 the queue of the target is full.
+Arguments: conversation_handle; message_type, of the conversation''s contract; body, null or empty for none;
+trace_context, a W3C traceparent, or one with a blank and a tracestate behind it, which RECEIVE gives back: one that is
+malformed or longer than 600 characters is left out, without an error;
+deliver_at, not before that time (null, or past: now). The message waits on this side, in parley.delayed_sends, and is
+sent behind what is due before; what send sends meanwhile does not wait for it. The daemon sends it, or who calls
+parley.fire_timers. After END CONVERSATION it is sent all the same, and EndDialog behind it; when the conversation
+fails, or the other side ends it, it is dropped;
+deduplication_key, 1 to 256 characters (null: none). When a message was sent with the same key before, nothing is sent,
+whatever the body, and what came of the first is returned. A key is of the sending service, over all of its
+conversations, and counts for deduplication_seconds of the service. A session that uses a key waits for another one that
+is using it until the transaction of that one ends.
+Returns null; with deliver_at or deduplication_key what came of the message, in which delayed_id is known while it is
+not due, message_id and sent_at with a deduplication key alone.
+Errors: 229 not allowed, 8402 deliver_at infinite, deduplication_key empty or too long, 8410 deliver_at after the
+lifetime of the conversation, 8418 and 8426 handle missing or not found, 8428 message type not found, 8429 the state of
+the conversation forbids it, 8431 not in the contract, 8432 and 8434 reserved for the other side, 9618 queue disabled
+with retention on, 10928 the queue of the target is full.
 A body that fails validation, or a target that refuses, does not make SEND fail: an Error message
 comes back on the conversation.
-Source: spec 4.2.';
+Source: spec 4.2; trace_context is ours, OpenTelemetry.';
 
 create function parley.send(
-  conversation_handle uuid, message_type text default 'DEFAULT', body text default null
-) returns void
+  conversation_handle uuid, message_type text default 'DEFAULT', body text default null,
+  trace_context text default null,
+  deliver_at timestamptz default null, deduplication_key text default null
+) returns parley.sent_message
 language sql
 as $$
-  select parley.send($1, $2, pg_catalog.convert_to($3, 'UTF8'))
+  select parley.send($1, $2, pg_catalog.convert_to($3, 'UTF8'), $4, $5, $6)
 $$;
 
-comment on function parley.send(uuid, text, text) is
+comment on function parley.send(uuid, text, text, text, timestamptz, text) is
 'Sends a message whose body is text; it travels as UTF-8.
-Arguments: conversation_handle; message_type, default DEFAULT; body, null or empty for none.
+Arguments: as send with a bytea body; message_type, default DEFAULT; body, null or empty for none.
 Errors: those of send with a bytea body.
 Source: spec 4.2.';

@@ -60,7 +60,7 @@ func TestSendAndEndRefusesAsItsPartsDo(t *testing.T) {
 	b := sqltest.NewWorld(t)
 	b.Refuses(8423, "select parley.send_and_end('//test/Nobody', '//test/Answerer')")
 	b.Refuses(8428, "select parley.send_and_end('//test/Asker', '//test/Answerer', '//test/Unknown', 'x', '//test/Work')")
-	b.Refuses(8432, "select parley.send_binary_and_end('//test/Asker', '//test/Answerer', $1, '\\x00', '//test/Work')", sqltest.Reply)
+	b.Refuses(8432, "select parley.send_and_end('//test/Asker', '//test/Answerer', $1, '\\x00'::bytea, '//test/Work')", sqltest.Reply)
 	sqltest.Equal(b.Session, 0, "select count(*) from parley._p_endpoint")
 }
 
@@ -70,7 +70,7 @@ func TestSendAndEndAsksForTheRightsOfItsCaller(t *testing.T) {
 	b := sqltest.NewWorld(t)
 	outsider := b.As(b.Role("outsider"))
 	outsider.Refuses(229, "select parley.send_and_end('//test/Asker', '//test/Answerer', $1, 'x', '//test/Work')", sqltest.Request)
-	outsider.Refuses(229, "select parley.send_binary_and_end('//test/Asker', '//test/Answerer', $1, 'x', '//test/Work')", sqltest.Request)
+	outsider.Refuses(229, "select parley.send_and_end('//test/Asker', '//test/Answerer', $1, 'x'::bytea, '//test/Work')", sqltest.Request)
 	sqltest.Equal(b.Session, 0, "select count(*) from parley._p_endpoint")
 }
 
@@ -78,7 +78,7 @@ func TestSendBinaryAndEndKeepsEveryByte(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
 	body := []byte{0, 255, 0, 128}
-	b.Exec("select parley.send_binary_and_end('//test/Asker', '//test/Answerer', $1, $2, '//test/Work')", sqltest.Request, body)
+	b.Exec("select parley.send_and_end('//test/Asker', '//test/Answerer', $1, $2::bytea, '//test/Work')", sqltest.Request, body)
 	sqltest.Equal(b.Session, true, "select message_body = $1 from parley.receive('Answering', top => 1)", body)
 }
 

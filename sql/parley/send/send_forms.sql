@@ -3,63 +3,48 @@
 -- Each call has one meaning for drivers that send parameters without a type (node-postgres, PDO, Ruby) and for those
 -- that ask the server for the types (asyncpg, rust-postgres, postgres.js): of the forms of a name PostgreSQL then takes
 -- the one with text. So the first argument of a name is a handle or a list in all its forms, the second is the message
--- type, and where a body is not text its form has a name of its own besides.
--- Among arrays PostgreSQL prefers none: send_batch has one form for each name.
+-- type, and a body that is not text says its type: $3::bytea, $3::jsonb. What else a call can be asked for are named
+-- arguments with defaults, the same in all forms of a name: two forms that differ in them alone would not be unique.
+-- Among arrays PostgreSQL prefers none: a list of texts and a list of bytes have a name each, and one form.
 
 -- The forms that only call another one are put in line by the planner, where the call stands: they
 -- cost what the other one costs.
 
-create function parley.send(conversation_handle uuid, message_type text, body jsonb) returns void
+create function parley.send(
+  conversation_handle uuid, message_type text, body jsonb, trace_context text default null,
+  deliver_at timestamptz default null, deduplication_key text default null
+) returns parley.sent_message
 language sql
 as $$
-  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
+  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'), $4, $5, $6)
 $$;
 
-comment on function parley.send(uuid, text, jsonb) is
+comment on function parley.send(uuid, text, jsonb, text, timestamptz, text) is
 'Sends a JSON body as UTF-8 text. Errors: those of send with a bytea body.';
 
-create function parley.send(conversation_handle uuid, message_type text, body json) returns void
+create function parley.send(
+  conversation_handle uuid, message_type text, body json, trace_context text default null,
+  deliver_at timestamptz default null, deduplication_key text default null
+) returns parley.sent_message
 language sql
 as $$
-  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
+  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'), $4, $5, $6)
 $$;
 
-comment on function parley.send(uuid, text, json) is
+comment on function parley.send(uuid, text, json, text, timestamptz, text) is
 'Sends a JSON body as it is written, as UTF-8. Errors: those of send with a bytea body.';
 
-create function parley.send(conversation_handle uuid, message_type text, body xml) returns void
+create function parley.send(
+  conversation_handle uuid, message_type text, body xml, trace_context text default null,
+  deliver_at timestamptz default null, deduplication_key text default null
+) returns parley.sent_message
 language sql
 as $$
-  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'))
+  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'), $4, $5, $6)
 $$;
 
-comment on function parley.send(uuid, text, xml) is
+comment on function parley.send(uuid, text, xml, text, timestamptz, text) is
 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
-
-create function parley.send_binary(conversation_handle uuid, message_type text, body bytea) returns void
-language sql
-as $$
-  select parley.send($1, $2, $3)
-$$;
-
-comment on function parley.send_binary(uuid, text, bytea) is
-'Sends bytes: send with a bytea body, under a name that has no other form. A driver that leaves the types of
-parameters to the server calls this.
-Arguments: conversation_handle; message_type; body, null or empty for none.
-Errors: those of send.
-Source: spec 4.2.';
-
-create function parley.send_json(conversation_handle uuid, message_type text, body jsonb) returns void
-language sql
-as $$
-  select parley.send($1, $2, $3)
-$$;
-
-comment on function parley.send_json(uuid, text, jsonb) is
-'Sends a JSON body as UTF-8 text: send with a jsonb body, under a name that has no other form.
-Arguments: conversation_handle; message_type; body, null for none.
-Errors: those of send.
-Source: spec 4.2.';
 
 create table parley._p_outgoing_to_many (
   conversation_handles uuid[],
@@ -243,46 +228,38 @@ begin
 end
 $$;
 
-create function parley.send_batch_binary(conversation_handle uuid, message_type text, bodies bytea[]) returns void
+create function parley.send_batch_binary(
+  conversation_handle uuid, message_type text, bodies bytea[], trace_context text default null
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies) values ($1, $2, $3);
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context)
+  values ($1, $2, $3, $4);
 end
 $$;
 
-comment on function parley.send_batch_binary(uuid, text, bytea[]) is
+comment on function parley.send_batch_binary(uuid, text, bytea[], text) is
 'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
 Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an
-array of none sends nothing. Each body is validated by itself, in the order of the array, as if it had been sent
-alone: what comes before the first bad one is delivered, that one and what follows it are not, and an Error
-message comes back on the conversation.
+array of none sends nothing; trace_context of each of them, as of send. Each body is validated by itself, in the order
+of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and what follows
+it are not, and an Error message comes back on the conversation.
 Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2, R-PERF-3.';
 
-create function parley.send_batch(conversation_handle uuid, message_type text, bodies text[]) returns void
+create function parley.send_batch(
+  conversation_handle uuid, message_type text, bodies text[], trace_context text default null
+) returns void
 language sql
 as $$
-  select parley.send_batch_binary($1, $2, parley._p_utf8_bodies($3))
+  select parley.send_batch_binary($1, $2, parley._p_utf8_bodies($3), $4)
 $$;
 
-comment on function parley.send_batch(uuid, text, text[]) is
+comment on function parley.send_batch(uuid, text, text[], text) is
 'Sends many texts on one conversation, as UTF-8 and in the order of the array, as send_batch_binary sends bytes.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body;
-an array of none sends nothing.
+Arguments: conversation_handle; message_type; bodies, JSON as its text, null or empty ones stand for messages without
+body; an array of none sends nothing; trace_context of each of them, as of send.
 Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2, R-PERF-3.';
-
-create function parley.send_batch_json(conversation_handle uuid, message_type text, bodies jsonb[]) returns void
-language sql
-as $$
-  select parley.send_batch_binary($1, $2, parley._p_utf8_bodies($3::pg_catalog.text[]))
-$$;
-
-comment on function parley.send_batch_json(uuid, text, jsonb[]) is
-'Sends many JSON bodies on one conversation, as UTF-8, as send_batch_binary sends bytes.
-Arguments: conversation_handle; message_type; bodies, null ones stand for messages without body;
-an array of none sends nothing.
-Errors: those of send; 8402 an array of several dimensions.
-Source: spec 2.2, 4.2.';

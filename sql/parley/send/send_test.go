@@ -90,8 +90,8 @@ func TestBodiesOfEveryTypeArriveAsBytes(t *testing.T) {
 		{`select parley.send($1::uuid, 'DEFAULT', '{"b": 1, "a": "é"}'::jsonb)`, `{"a": "é", "b": 1}`},
 		{`select parley.send($1::uuid, 'DEFAULT', '{"b":1,  "a":2}'::json)`, `{"b":1,  "a":2}`},
 		{"select parley.send($1::uuid, 'DEFAULT', '<a>é</a>'::xml)", "<a>é</a>"},
-		{`select parley.send_binary($1, 'DEFAULT', '\x0102')`, "\x01\x02"},
-		{`select parley.send_json($1, 'DEFAULT', '{"b":  1}')`, `{"b": 1}`},
+		{`select parley.send($1::uuid, 'DEFAULT', '\x0102'::bytea, trace_context => null)`, "\x01\x02"},
+		{`select parley.send($1::uuid, 'DEFAULT', '{"b":  1}'::jsonb, trace_context => null)`, `{"b": 1}`},
 		{"select parley.send_to_all(array[$1::uuid], 'DEFAULT', 'list'::text)", "list"},
 		{`select parley.send_to_all(array[$1::uuid], 'DEFAULT', '\x04'::bytea)`, "\x04"},
 	} {

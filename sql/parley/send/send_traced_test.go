@@ -15,13 +15,13 @@ const (
 // sendTraced sends a text with a trace context.
 func sendTraced(s sqltest.Session, handle, text, context string) {
 	s.Helper()
-	s.Exec("select parley.send_traced($1::uuid, $2, convert_to($3, 'UTF8'), $4)", handle, sqltest.Request, text, context)
+	s.Exec("select parley.send($1::uuid, $2, convert_to($3, 'UTF8'), trace_context => $4)", handle, sqltest.Request, text, context)
 }
 
 // sendBatchTraced sends texts as a batch with a trace context.
 func sendBatchTraced(s sqltest.Session, handle, context string, texts ...string) {
 	s.Helper()
-	s.Exec("select parley.send_batch_traced($1::uuid, $2, array(select convert_to(t, 'UTF8') from unnest($3::text[]) as t), $4)",
+	s.Exec("select parley.send_batch_binary($1::uuid, $2, array(select convert_to(t, 'UTF8') from unnest($3::text[]) as t), $4)",
 		handle, sqltest.Request, texts, context)
 }
 
@@ -123,7 +123,7 @@ func TestWhatIsNoTraceContextIsLeftOut(t *testing.T) {
 			t.Errorf("with %q received %q", context, got)
 		}
 	}
-	b.Exec("select parley.send_traced($1::uuid, $2, 'sent'::bytea, null)", handle, sqltest.Request)
+	b.Exec("select parley.send($1::uuid, $2, 'sent'::bytea, trace_context => null)", handle, sqltest.Request)
 	if got := received(b.Session, ""); got != "sent=none" {
 		t.Errorf("received %q", got)
 	}
@@ -138,7 +138,7 @@ func TestSendTracedRefusesWhatSendRefuses(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
 	handle := b.Dialog()
-	const statement = "select parley.send_traced($1::uuid, $2, null, null)"
+	const statement = "select parley.send($1::uuid, $2, null, trace_context => null)"
 	b.Refuses(8418, statement, nil, sqltest.Request)
 	b.Refuses(8426, statement, "00000000-0000-0000-0000-00000000000a", sqltest.Request)
 	b.Refuses(8428, statement, handle, "//test/Nothing")
@@ -155,11 +155,11 @@ func TestEachMessageOfABatchCarriesItsTrace(t *testing.T) {
 	b := sqltest.NewWorld(t)
 	handle := b.Dialog()
 	for _, count := range []int{1, 2, 500, 5000} {
-		b.Exec(`select parley.send_batch_traced($1::uuid, $2, array(select convert_to('message ' || n, 'UTF8') from generate_series(1, $3) as n), $4)`,
+		b.Exec(`select parley.send_batch_binary($1::uuid, $2, array(select convert_to('message ' || n, 'UTF8') from generate_series(1, $3) as n), $4)`,
 			handle, sqltest.Request, count, traceContext)
 		sqltest.Equal(b.Session, count, "select count(*) from parley.receive('Answering') where trace_context = $1", traceContext)
 	}
-	b.Refuses(8428, "select parley.send_batch_traced($1::uuid, '//test/Nothing', array['x'::bytea], null)", handle)
+	b.Refuses(8428, "select parley.send_batch_binary($1::uuid, '//test/Nothing', array['x'::bytea], null)", handle)
 	sendBatchTraced(b.Session, handle, "no context", "x", "y")
 	if got := received(b.Session, ""); got != "x=none | y=none" {
 		t.Errorf("received %q", got)

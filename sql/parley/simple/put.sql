@@ -183,68 +183,96 @@ end
 $$;
 
 create function parley.put(
-  queue text, body bytea, key text default null, priority integer default 5, deliver_at timestamptz default null
-) returns void
+  queue text, body bytea, key text default null, priority integer default 5, deliver_at timestamptz default null,
+  trace_context text default null, deduplication_key text default null
+) returns parley.sent_message
 language plpgsql
 as $$
 begin
-  insert into parley._p_outgoing_put (queue, body, message_key, priority, deliver_at) values ($1, $2, $3, $4, $5);
+  if deliver_at is null and deduplication_key is null then
+    insert into parley._p_outgoing_put (queue, body, message_key, priority, trace_context)
+    values ($1, $2, $3, $4, $6);
+    return null;
+  end if;
+  return parley._p_put_later_or_once($1, $2, $3, $4, $5, $6, $7);
 end
 $$;
 
-comment on function parley.put(text, bytea, text, integer, timestamptz) is
+comment on function parley.put(text, bytea, text, integer, timestamptz, text, text) is
 'Puts a message into a simple queue, in this transaction.
 Arguments: queue; body, null or empty for none; key, messages of one key are taken in their order, one reader at a time
 (null: no order with others), of at most 256 characters; priority, 10 first, 1 last; deliver_at, not before that time
-(null, or past: now).
+(null, or past: now); trace_context, a W3C traceparent, or one with a blank and a tracestate behind it, 600 characters
+at most, which TAKE gives back: what is malformed or longer is left out;
+deduplication_key, 1 to 256 characters (null: none). When this role put a message there with the same one before,
+nothing is put, whatever the body, and what came of the first is returned. It counts for deduplication_seconds of the
+queue, and for the role that puts alone. A session that uses one waits for another session of the role that is using it
+until the transaction of that one ends.
+Returns null; with deliver_at or deduplication_key what came of the message, in which delayed_id is known while it is
+not due, message_id and sent_at with a deduplication key alone.
 Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority out of range, key too long, deliver_at infinite,
-9609 malformed name, 9617 the queue is disabled, 10928 the queue is full.
+deduplication_key empty or too long, 9609 malformed name, 9617 the queue is disabled, 10928 the queue is full.
 Source: spec P32.';
 
 create function parley.put(
-  queue text, body text, key text default null, priority integer default 5, deliver_at timestamptz default null
-) returns void
-language plpgsql
+  queue text, body text, key text default null, priority integer default 5, deliver_at timestamptz default null,
+  trace_context text default null, deduplication_key text default null
+) returns parley.sent_message
+language sql
 as $$
-begin
-  insert into parley._p_outgoing_put (queue, body, message_key, priority, deliver_at)
-  values ($1, pg_catalog.convert_to($2, 'UTF8'), $3, $4, $5);
-end
+  select parley.put($1, pg_catalog.convert_to($2, 'UTF8'), $3, $4, $5, $6, $7)
 $$;
 
-comment on function parley.put(text, text, text, integer, timestamptz) is
+comment on function parley.put(text, text, text, integer, timestamptz, text, text) is
 'Puts a message whose body is text into a simple queue; it travels as UTF-8.
 Arguments: as put with a bytea body.
 Errors: those of put with a bytea body.
 Source: spec P32.';
 
+create function parley.put(
+  queue text, body jsonb, key text default null, priority integer default 5, deliver_at timestamptz default null,
+  trace_context text default null, deduplication_key text default null
+) returns parley.sent_message
+language sql
+as $$
+  select parley.put($1, pg_catalog.convert_to($2::pg_catalog.text, 'UTF8'), $3, $4, $5, $6, $7)
+$$;
+
+comment on function parley.put(text, jsonb, text, integer, timestamptz, text, text) is
+'Puts a JSON body into a simple queue, as UTF-8, as put with a bytea body.
+Arguments: as put with a bytea body.
+Errors: those of put with a bytea body.
+Source: spec P32.';
+
 create function parley.put_batch_binary(
-  queue text, bodies bytea[], key text default null, priority integer default 5, deliver_at timestamptz default null
+  queue text, bodies bytea[], key text default null, priority integer default 5, deliver_at timestamptz default null,
+  trace_context text default null
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing_put (queue, bodies, message_key, priority, deliver_at)
-  values ($1, coalesce($2, '{}'), $3, $4, $5);
+  insert into parley._p_outgoing_put (queue, bodies, message_key, priority, deliver_at, trace_context)
+  values ($1, coalesce($2, '{}'), $3, $4, $5, $6);
 end
 $$;
 
-comment on function parley.put_batch_binary(text, bytea[], text, integer, timestamptz) is
+comment on function parley.put_batch_binary(text, bytea[], text, integer, timestamptz, text) is
 'Puts a message for each body into a simple queue, in the order of the array.
-Arguments: queue; bodies; key, priority and deliver_at of all of them, as in put.
+Arguments: queue; bodies; key, priority, deliver_at and trace_context of all of them, as in put.
 Errors: those of put, and 8402 an array of several dimensions.
 Source: spec P32.';
 
 create function parley.put_batch(
-  queue text, bodies text[], key text default null, priority integer default 5, deliver_at timestamptz default null
+  queue text, bodies text[], key text default null, priority integer default 5, deliver_at timestamptz default null,
+  trace_context text default null
 ) returns void
 language sql
 as $$
-  select parley.put_batch_binary($1, parley._p_utf8_bodies($2), $3, $4, $5)
+  select parley.put_batch_binary($1, parley._p_utf8_bodies($2), $3, $4, $5, $6)
 $$;
 
-comment on function parley.put_batch(text, text[], text, integer, timestamptz) is
+comment on function parley.put_batch(text, text[], text, integer, timestamptz, text) is
 'Puts a message for each text into a simple queue, in the order of the array.
 Arguments: as put_batch_binary.
 Errors: those of put_batch_binary.

@@ -216,7 +216,7 @@ comment on column parley.service_queues.poison_action is
 'What becomes of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
 comment on column parley.service_queues.poison_rollbacks is 'How often is too often.';
 comment on column parley.service_queues.deduplication_seconds is
-'For how long a key of parley.put_once counts, in a simple queue.';
+'For how long a deduplication key of parley.put counts, in a simple queue.';
 comment on column parley.service_queues.quota_messages is 'How many messages it may hold; null for any number.';
 comment on column parley.service_queues.quota_bytes is
 'How many bytes of bodies it may hold (parley.set_queue_quota); null for any number.';

@@ -57,7 +57,7 @@ func TestMessagesOfASimpleQueueAreDeliveredAndTaken(t *testing.T) {
 	b := newSimpleFixture(t, "", accept)
 	b.put("", "one")
 	b.put("ключ", "\x00\xff", "")
-	b.exec("select parley.put_traced('target', 'four', '" + parent + "', priority => 9)")
+	b.exec("select parley.put('target', 'four', trace_context => '" + parent + "', priority => 9)")
 	id := value[int64](b, "select message_id from parley.peek_messages('target', 1)")
 	b.run(1)
 	b.requireLeft(0)

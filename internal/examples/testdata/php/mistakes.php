@@ -4,6 +4,6 @@ require __DIR__ . '/connect.php';
 
 $connection = connect();
 $handle = run($connection, "select parley.begin_dialog('shop', 'warehouse') as handle")[0]['handle'];
-foreach ([['send', "ab\x00cd"], ['send', ['a']], ['send', false], ['send_binary', "ab\x00cd"], ['send_binary', '\x6162']] as [$call, $body]) {
-    @run($connection, "select parley.$call(?, ?, ?)", [$handle, 'DEFAULT', $body]);
+foreach ([['?', "ab\x00cd"], ['?', ['a']], ['?', false], ['?::bytea', "ab\x00cd"], ['?::bytea', '\x6162']] as [$parameter, $body]) {
+    @run($connection, "select parley.send(?, ?, $parameter)", [$handle, 'DEFAULT', $body]);
 }

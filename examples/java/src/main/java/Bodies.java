@@ -10,13 +10,13 @@ public class Bodies {
       connection.setAutoCommit(false);
       UUID handle = Shop.value(connection, "select parley.begin_dialog('shop', 'warehouse')", UUID.class);
       send(connection, "send", handle, "chair");
-      send(connection, "send_binary", handle, new byte[] {0x00, (byte) 0xff});
+      send(connection, "send", handle, new byte[] {0x00, (byte) 0xff});
       // The driver gives a String the type text, so that JSON needs a cast.
-      Warehouse.call(connection, "select parley.send_json(?, ?, ?::jsonb)", handle, "DEFAULT", "{\"seats\": [1, 2]}");
-      Warehouse.call(connection, "select parley.send_json(?, ?, ?::jsonb)", handle, "DEFAULT", "[1, 2]");
+      Warehouse.call(connection, "select parley.send(?, ?, ?::jsonb)", handle, "DEFAULT", "{\"seats\": [1, 2]}");
+      Warehouse.call(connection, "select parley.send(?, ?, ?::jsonb)", handle, "DEFAULT", "[1, 2]");
       send(connection, "send_batch", handle, connection.createArrayOf("text", new String[] {"a", "b"}));
       send(connection, "send_batch_binary", handle, connection.createArrayOf("bytea", new byte[][] {{0x00}, {(byte) 0xff}}));
-      send(connection, "send_batch_json", handle, connection.createArrayOf("jsonb", new String[] {"{\"a\": 1}", "[2]"}));
+      send(connection, "send_batch", handle, connection.createArrayOf("text", new String[] {"{\"a\": 1}", "[2]"}));
       connection.commit();
     }
   }

@@ -1,52 +1,8 @@
--- SEND for later: a message that is sent when it is due (conversation/delayed_sends.sql), and what can be done about it
--- until then.
+-- Messages that were sent for later (conversation/delayed_sends.sql), and what can be done about them until they are
+-- due.
 --
 -- Whoever may RECEIVE from the queue of the sending side, and so may send on the conversation, sees, withdraws and
 -- reschedules what waits there.
-
-create function parley.send_at(
-  conversation_handle uuid, message_type text, body text, deliver_at timestamptz,
-  caller parley.caller default parley.current_caller()
-) returns bigint
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return parley._p_send_at(
-    parley._p_caller(caller), conversation_handle, message_type, convert_to(body, 'UTF8'), deliver_at, null
-  );
-end
-$$;
-
-comment on function parley.send_at(uuid, text, text, timestamptz, parley.caller) is
-'Sends a text on a conversation, in this transaction, but not before a time. It waits on this side, in
-parley.delayed_sends, and is sent behind what is due before; what send sends meanwhile does not wait for it. Returns the
-delayed_id; null when it was due already and is sent now. The daemon sends it, or who calls parley.fire_timers.
-After END CONVERSATION it is sent all the same, and EndDialog behind it; when the conversation fails, or the other side
-ends it, it is dropped.
-Arguments: conversation_handle; message_type; body, null or empty for none; deliver_at (null: now).
-Errors: those of send, 8402 deliver_at infinite, 8410 after the lifetime of the conversation.
-Source: spec 4.2.';
-
-create function parley.send_binary_at(
-  conversation_handle uuid, message_type text, body bytea, deliver_at timestamptz,
-  caller parley.caller default parley.current_caller()
-) returns bigint
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return parley._p_send_at(
-    parley._p_caller(caller), conversation_handle, message_type, body, deliver_at, null
-  );
-end
-$$;
-
-comment on function parley.send_binary_at(uuid, text, bytea, timestamptz, parley.caller) is
-'Sends bytes on a conversation, but not before a time, as send_at sends a text.
-Arguments: as send_at.
-Errors: those of send_at.
-Source: spec 4.2.';
 
 create function parley._p_lock_delayed_send(caller oid, handle uuid, delayed_id bigint) returns parley._p_delayed_send
 language plpgsql
@@ -113,7 +69,7 @@ $$;
 
 comment on function parley.withdraw_send(uuid, bigint, parley.caller) is
 'Withdraws a message that was sent for later and is not due yet, and returns whether it was still there.
-Arguments: conversation_handle; delayed_id, as send_at gave it and parley.delayed_sends shows it.
+Arguments: conversation_handle; delayed_id, as send gave it and parley.delayed_sends shows it.
 Errors: 229 not allowed, 8418 and 8426 handle missing or not found.
 Source: spec 4.2.';
 
@@ -147,7 +103,7 @@ $$;
 
 comment on function parley.reschedule_send(uuid, bigint, timestamptz, parley.caller) is
 'Changes when a message that was sent for later is due, and returns whether it was still there.
-Arguments: conversation_handle; delayed_id, as send_at gave it; deliver_at, the new time (null, or past: now).
+Arguments: conversation_handle; delayed_id, as send gave it; deliver_at, the new time (null, or past: now).
 Errors: 229 not allowed, 8402 deliver_at infinite, 8410 after the lifetime, 8418 and 8426 handle missing or not found.
 Source: spec 4.2.';
 
@@ -187,5 +143,5 @@ select d.queue_name, d.service_name, d.far_service, d.conversation_handle, d.del
 from parley._p_delayed_sends() as d;
 
 comment on view parley.delayed_sends is
-'Messages that were sent on conversations for later (parley.send_at) and are not due yet, and EndDialog where it waits
-behind such a message; of services whose queue the role may receive from.';
+'Messages that were sent on conversations for later (deliver_at of parley.send) and are not due yet, and EndDialog where
+it waits behind such a message; of services whose queue the role may receive from.';
