@@ -23,7 +23,10 @@ func EndConversation(ctx context.Context, db DB, handle UUID) error {
 //
 // Errors: as [EndConversation].
 func EndConversationWithError(ctx context.Context, db DB, handle UUID, code int32, description string) error {
-	_, err := db.Exec(ctx, "select parley.end_conversation($1::uuid, $2::integer, $3::text)", handle, code, description)
+	_, err := db.Exec(ctx, `
+		select parley.end_conversation(
+			conversation_handle => $1::uuid, error_code => $2::integer, description => $3::text
+		)`, handle, code, description)
 	if err != nil {
 		return pgdb.StatementError(err, "end conversation "+handle.String()+" with an error")
 	}

@@ -18,7 +18,10 @@ func WithdrawSend(ctx context.Context, db DB, handle UUID, delayedID int64) (boo
 //
 // Errors: as [WithdrawSend], and 8410 for a time after the end of the conversation's life.
 func RescheduleSend(ctx context.Context, db DB, handle UUID, delayedID int64, due time.Time) (bool, error) {
-	return changeDelayed(ctx, db, "reschedule message", "select parley.reschedule_send($1::uuid, $2, $3)", handle, delayedID, due)
+	return changeDelayed(ctx, db, "reschedule message", `
+		select parley.reschedule_send(
+			conversation_handle => $1::uuid, delayed_id => $2, deliver_at => $3
+		)`, handle, delayedID, due)
 }
 
 // WithdrawMessage withdraws a message of a simple queue that is not due yet, and reports whether it was still there.
@@ -32,7 +35,10 @@ func WithdrawMessage(ctx context.Context, db DB, queue string, delayedID int64) 
 //
 // Errors: as [Put].
 func RescheduleMessage(ctx context.Context, db DB, queue string, delayedID int64, due time.Time) (bool, error) {
-	return changeDelayed(ctx, db, "reschedule message", "select parley.reschedule_message($1, $2, $3)", queue, delayedID, due)
+	return changeDelayed(ctx, db, "reschedule message", `
+		select parley.reschedule_message(
+			queue => $1, delayed_id => $2, deliver_at => $3
+		)`, queue, delayedID, due)
 }
 
 func changeDelayed(ctx context.Context, db DB, what, statement string, arguments ...any) (wasThere bool, err error) {

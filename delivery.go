@@ -51,7 +51,10 @@ func FinishDelivery(ctx context.Context, tx pgx.Tx, queue string, messages []Mes
 		orders[i] = message.QueuingOrder
 	}
 	var same bool
-	err := tx.QueryRow(ctx, "select parley.finish_delivery($1::text, $2::uuid, $3::bigint[])",
+	err := tx.QueryRow(ctx, `
+		select parley.finish_delivery(
+			queue => $1::text, conversation_handle => $2::uuid, queuing_orders => $3::bigint[]
+		)`,
 		queue, messages[0].ConversationHandle, orders).Scan(&same)
 	if err != nil {
 		return false, pgdb.StatementError(err, "finish a delivery of queue "+queue)

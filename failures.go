@@ -14,7 +14,8 @@ import (
 func RecordFailure(ctx context.Context, db DB, failure error, handles ...UUID) error {
 	sqlstate, text := pgdb.DescribeFailure(failure)
 	_, err := db.Exec(ctx, `
-		select parley.record_failure(h.handle, $2, $3) from unnest($1::text::uuid[]) as h (handle)`, arrayLiteral(handles), sqlstate, text)
+		select parley.record_failure(conversation_handle => h.handle, sqlstate => $2, message => $3)
+		from unnest($1::text::uuid[]) as h (handle)`, arrayLiteral(handles), sqlstate, text)
 	if err != nil {
 		return pgdb.StatementError(err, "record a failure")
 	}
@@ -28,7 +29,10 @@ func RecordFailure(ctx context.Context, db DB, failure error, handles ...UUID) e
 func RecordMessageFailure(ctx context.Context, db DB, queue string, messageID int64, failure error) (bool, error) {
 	sqlstate, text := pgdb.DescribeFailure(failure)
 	var isRecorded bool
-	err := db.QueryRow(ctx, "select parley.record_message_failure($1::text, $2, $3, $4)", queue, messageID, sqlstate, text).
+	err := db.QueryRow(ctx, `
+		select parley.record_message_failure(
+			queue => $1::text, message_id => $2, sqlstate => $3, message => $4
+		)`, queue, messageID, sqlstate, text).
 		Scan(&isRecorded)
 	if err != nil {
 		return false, pgdb.StatementError(err, "record a failure of a message of queue "+queue)

@@ -221,7 +221,8 @@ func DiagnoseConversation(
 			limit 1
 		) as d
 		cross join lateral parley.diagnose_configuration(
-			d.from_service, d.to_service, d.contract, coalesce(nullif($2::text, ''), 'WARNING'), coalesce($3::text[], '{}')
+			from_service => d.from_service, to_service => d.to_service, contract => d.contract,
+			level => coalesce(nullif($2::text, ''), 'WARNING'), ignore => coalesce($3::text[], '{}')
 		) as f`, conversation, filter.Level, filter.Ignore)
 	definitions, err := collectFindings(rows, err)
 	return append(findings, definitions...), err

@@ -38,7 +38,10 @@ func StartTrace(ctx context.Context, db parley.DB, settings TraceSettings) error
 	if settings.MaxEvents == 0 {
 		settings.MaxEvents = 1_000_000
 	}
-	_, err := db.Exec(ctx, "select parley.start_trace($1::text[], $2::uuid, $3::integer, $4::integer)",
+	_, err := db.Exec(ctx, `
+		select parley.start_trace(
+			events => $1::text[], conversation => $2::uuid, seconds => $3::integer, max_events => $4::integer
+		)`,
 		settings.Events, settings.Conversation, int(settings.Duration/time.Second), settings.MaxEvents)
 	if err != nil {
 		return pgdb.StatementError(err, "start a trace")

@@ -191,7 +191,7 @@ func (m *deployment) begin(ctx context.Context, queue string, conversations int)
 					select parley.begin_dialog($1, $2, broker_instance => $3, contract => $4, encryption => false) as handle
 					from generate_series(1, $5::integer)
 				), sent as materialized (
-					select parley.send(b.handle, $4, '\x00'::bytea) from begun as b
+					select parley.send(conversation_handle => b.handle, message_type => $4, body => '\x00'::bytea) from begun as b
 				)
 				select b.handle from begun as b cross join (select count(*) from sent) as s`,
 				initiator(queue), queue, other.instance.String(), messageType, n)
@@ -287,13 +287,16 @@ func addService(ctx context.Context, conn *pgx.Conn, name string) error {
 	if _, err := conn.Exec(ctx, "select parley.create_queue($1)", name); err != nil {
 		return err
 	}
-	_, err := conn.Exec(ctx, "select parley.create_service($1, $1, array[$2])", name, messageType)
+	_, err := conn.Exec(ctx, "select parley.create_service(name => $1, queue => $1, contracts => array[$2])", name, messageType)
 	return err
 }
 
 // grantToAll lets all peers that the links accept send to a service.
 func grantToAll(ctx context.Context, conn *pgx.Conn, service string) error {
-	_, err := conn.Exec(ctx, "select parley.grant('SEND', 'SERVICE', $1, 'PUBLIC')", service)
+	_, err := conn.Exec(ctx, `
+		select parley.grant(
+			permission => 'SEND', class => 'SERVICE', object => $1, grantee => 'PUBLIC'
+		)`, service)
 	return err
 }
 

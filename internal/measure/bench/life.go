@@ -33,12 +33,23 @@ type lifeStep struct {
 // The body is the parameter of every statement.
 var (
 	beginThenSend = lifeStep{
-		statement: "select parley.send(parley.begin_dialog('life_initiator', 'life', contract => 'bench'), 'bench', $1::bytea)",
+		statement: `
+			select parley.send(
+				conversation_handle => parley.begin_dialog('life_initiator', 'life', contract => 'bench'), message_type => 'bench',
+				body => $1::bytea
+			)`,
 	}
-	beginAndSend = lifeStep{statement: "select parley.begin_and_send('life_initiator', 'life', 'bench', $1::bytea, contract => 'bench')"}
-	forget       = lifeStep{statement: "select parley.send_and_end('life_initiator', 'life', 'bench', $1::bytea, contract => 'bench')"}
-	reply        = lifeStep{
-		statement: `select parley.send(r.conversation_handle, 'bench', $1::bytea), parley.end_conversation(r.conversation_handle)
+	beginAndSend = lifeStep{statement: `
+		select parley.begin_and_send(
+			from_service => 'life_initiator', to_service => 'life', message_type => 'bench', body => $1::bytea, contract => 'bench'
+		)`}
+	forget = lifeStep{statement: `
+		select parley.send_and_end(
+			from_service => 'life_initiator', to_service => 'life', message_type => 'bench', body => $1::bytea, contract => 'bench'
+		)`}
+	reply = lifeStep{
+		statement: `select parley.send(conversation_handle => r.conversation_handle, message_type => 'bench', body => $1::bytea),
+			parley.end_conversation(r.conversation_handle)
 			from parley.receive('life', 1) as r`,
 		isReceiving: true,
 	}

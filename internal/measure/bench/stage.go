@@ -88,7 +88,10 @@ func (s *stage) addQueue(ctx context.Context, conn *pgx.Conn, queue string, conv
 		if _, err := conn.Exec(ctx, "select parley.create_queue($1)", name); err != nil {
 			return err
 		}
-		if _, err := conn.Exec(ctx, "select parley.create_service($1, $1, array[$2])", name, messageType); err != nil {
+		if _, err := conn.Exec(ctx, `
+			select parley.create_service(
+				name => $1, queue => $1, contracts => array[$2]
+			)`, name, messageType); err != nil {
 			return err
 		}
 	}
@@ -108,7 +111,8 @@ func beginDialogs(ctx context.Context, conn *pgx.Conn, queue string, n int) ([]p
 	if err != nil {
 		return nil, fmt.Errorf("begin dialogs: %w", err)
 	}
-	_, err = conn.Exec(ctx, `select parley.send(h.handle, $2, '\x00'::bytea) from unnest($1::uuid[]) as h (handle)`, handles, messageType)
+	_, err = conn.Exec(ctx, `select parley.send(conversation_handle => h.handle, message_type => $2, body => '\x00'::bytea)
+		from unnest($1::uuid[]) as h (handle)`, handles, messageType)
 	if err != nil {
 		return nil, fmt.Errorf("send first messages: %w", err)
 	}

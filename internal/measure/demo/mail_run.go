@@ -181,7 +181,7 @@ func (r *mailRun) configure(ctx context.Context) error {
 		return fmt.Errorf("configure mail: %w", err)
 	}
 	_, err = r.control.Exec(ctx, `
-		select parley_store.set_retry_policy(p.policy, 'STEPS', '1 second', expires_after => '90 days')
+		select parley_store.set_retry_policy(p.policy, 'STEPS', last_interval => '1 second', expires_after => '90 days')
 		from parley_store.retry_policies as p`)
 	if err != nil {
 		return fmt.Errorf("set the retry policies: %w", err)

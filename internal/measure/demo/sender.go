@@ -84,7 +84,9 @@ func deal(handles []parley.UUID, first int, senders []*sender) {
 func openDialogs(ctx context.Context, conn *pgx.Conn, first, conversations int) ([]parley.UUID, error) {
 	rows, err := conn.Query(ctx, `
 		insert into dialogs (dialog_number, conversation_handle)
-		select n, parley.begin_dialog('//MySSB.com/Lab/S_Sender', '//MySSB.com/Lab/S_Test', '//MySSB.com/Lab/C_Test', encryption => false)
+		select n, parley.begin_dialog(
+			'//MySSB.com/Lab/S_Sender', '//MySSB.com/Lab/S_Test', contract => '//MySSB.com/Lab/C_Test', encryption => false
+		)
 		from generate_series($1::integer, $1::integer + $2::integer - 1) as n
 		returning conversation_handle`, first, conversations)
 	if err != nil {

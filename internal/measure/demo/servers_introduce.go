@@ -18,7 +18,10 @@ const (
 // introduce makes the hosts known to each other: keys, routes and rights. Each way leads through the link's relay.
 func (n *network) introduce(ctx context.Context) error {
 	// The keys decide which peers are accepted; this decides what they may send to.
-	if _, err := n.target.control.Exec(ctx, "select parley.grant('SEND', 'SERVICE', $1, 'PUBLIC')", targetService); err != nil {
+	if _, err := n.target.control.Exec(ctx, `
+		select parley.grant(
+			permission => 'SEND', class => 'SERVICE', object => $1, grantee => 'PUBLIC'
+		)`, targetService); err != nil {
 		return fmt.Errorf("let the initiators send: %w", err)
 	}
 	for _, i := range n.initiators {

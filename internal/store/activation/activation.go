@@ -21,7 +21,10 @@ func Lead(
 	ctx context.Context, db pgdb.DB, name string, term int64, lease time.Duration, databases int,
 ) (newTerm int64, leads bool, err error) {
 	var given *int64
-	err = db.QueryRow(ctx, "select parley._p_lead($1::text, $2::bigint, $3::integer, nullif($4::integer, 0) > 1)",
+	err = db.QueryRow(ctx, `
+		select parley._p_lead(
+			leader => $1::text, term => $2::bigint, milliseconds => $3::integer, serves_neighbours => nullif($4::integer, 0) > 1
+		)`,
 		name, term, lease.Milliseconds(), databases).Scan(&given)
 	if err != nil {
 		return 0, false, pgdb.StatementError(err, "lead")
@@ -46,7 +49,10 @@ func Resign(ctx context.Context, db pgdb.DB, term int64) error {
 // the queue now. The error has SQLSTATE 42501 when who said what reads the queue may not, or no longer, or the procedure is another role's.
 func BeginReader(ctx context.Context, db pgdb.DB, term int64, queueID int32, role, call string, isDirect bool) (bool, error) {
 	var may bool
-	err := db.QueryRow(ctx, "select parley._p_begin_reader($1::bigint, $2::integer, $3::text, $4::text, $5::boolean)",
+	err := db.QueryRow(ctx, `
+		select parley._p_begin_reader(
+			term => $1::bigint, queue_id => $2::integer, role => $3::text, procedure_call => $4::text, is_direct => $5::boolean
+		)`,
 		term, queueID, role, call, isDirect).Scan(&may)
 	if err != nil {
 		return false, pgdb.StatementError(err, "begin a reader")
@@ -59,7 +65,11 @@ func BeginReader(ctx context.Context, db pgdb.DB, term int64, queueID int32, rol
 func MayBeginReader(ctx context.Context, db pgdb.DB, term int64, queueID int32, role, call string, lease time.Duration) (bool, error) {
 	var may bool
 	err := db.QueryRow(ctx,
-		"select parley._p_may_begin_reader($1::bigint, $2::integer, nullif($3::text, ''), nullif($4::text, ''), $5::integer)",
+		`
+		select parley._p_may_begin_reader(
+			term => $1::bigint, queue_id => $2::integer, role => nullif($3::text, ''), procedure_call => nullif($4::text, ''),
+			milliseconds => $5::integer
+		)`,
 		term, queueID, role, call, lease.Milliseconds()).Scan(&may)
 	if err != nil {
 		return false, pgdb.StatementError(err, "begin a reader")
@@ -115,7 +125,8 @@ type ReceivableQueue struct {
 func ReadReceivableQueues(ctx context.Context, db pgdb.DB, queueIDs, readersMax []int32, rowsMax int) ([]ReceivableQueue, error) {
 	rows, err := db.Query(ctx, `
 		select q.queue_id, q.groups, coalesce(q.head, 0), q.is_partial
-		from parley._p_receivable($1::integer[], $2::integer[], $3::integer) as q`, queueIDs, readersMax, rowsMax)
+		from parley._p_receivable(queue_ids => $1::integer[], readers_max => $2::integer[], rows_max => $3::integer) as q`,
+		queueIDs, readersMax, rowsMax)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "find receivable messages")
 	}
@@ -162,7 +173,8 @@ func FireDue(ctx context.Context, db pgdb.DB, term int64, top int, oneByOne bool
 	var nextMS *float64
 	err = db.QueryRow(ctx, `
 		select d.fired, d.next_ms
-		from parley._p_fire_due($1::bigint, $2::integer, $3::boolean) as d`, term, top, oneByOne).Scan(&count, &nextMS)
+		from parley._p_fire_due(term => $1::bigint, top => $2::integer, one_by_one => $3::boolean) as d`,
+		term, top, oneByOne).Scan(&count, &nextMS)
 	if err != nil {
 		return 0, 0, false, pgdb.StatementError(err, "fire timers")
 	}
@@ -226,7 +238,8 @@ func ReportActivation(ctx context.Context, db pgdb.DB, term int64, monitors []Mo
 		}
 		running = new(string(text))
 	}
-	err = db.QueryRow(ctx, "select parley._p_report_activation($1::bigint, $2::text::jsonb, $3::text::jsonb)", term, string(about), running).
+	err = db.QueryRow(ctx, `
+		select parley._p_report_activation(term => $1::bigint, monitors => $2::text::jsonb, tasks => $3::text::jsonb)`, term, string(about), running).
 		Scan(&leads)
 	if err != nil {
 		return false, pgdb.StatementError(err, "report activation")

@@ -10,7 +10,10 @@ import (
 // the message that came back.
 func RecordReaderFailure(ctx context.Context, db pgdb.DB, queueID int, failure error) error {
 	sqlstate, text := pgdb.DescribeFailure(failure)
-	_, err := db.Exec(ctx, "select parley._p_record_reader_failure($1, $2, $3)", queueID, sqlstate, text)
+	_, err := db.Exec(ctx, `
+		select parley._p_record_reader_failure(
+			queue_id => $1, sqlstate => $2, message => $3
+		)`, queueID, sqlstate, text)
 	if err != nil {
 		return pgdb.StatementError(err, "record the failure of a reader")
 	}

@@ -30,7 +30,10 @@ func ReadPlainSecrets(ctx context.Context, db pgdb.DB) ([]PlainSecret, error) {
 // SealWebhookSecret replaces a secret by itself, sealed under the master key; it is false when it was changed meanwhile.
 func SealWebhookSecret(ctx context.Context, db pgdb.DB, plain PlainSecret, sealed []byte) (bool, error) {
 	var isSealed bool
-	err := db.QueryRow(ctx, "select parley._p_seal_webhook_secret($1::integer, $2::text, $3::bytea)",
+	err := db.QueryRow(ctx, `
+		select parley._p_seal_webhook_secret(
+			queue_id => $1::integer, secret => $2::text, sealed_secret => $3::bytea
+		)`,
 		plain.QueueID, plain.Secret, sealed).Scan(&isSealed)
 	if err != nil {
 		return false, pgdb.StatementError(err, "seal the secret of a webhook")

@@ -107,7 +107,10 @@ func BeginBody(ctx context.Context, db pgdb.DB, chunkBytes int) (message, conten
 
 // AppendBody adds the chunk of a number, from 0 on, to a body that was begun.
 func AppendBody(ctx context.Context, db pgdb.DB, content int64, number int, chunk []byte) error {
-	if _, err := db.Exec(ctx, "select parley_mail._p_append_body($1::bigint, $2::integer, $3::bytea)", content, number, chunk); err != nil {
+	if _, err := db.Exec(ctx, `
+		select parley_mail._p_append_body(
+			content_id => $1::bigint, number => $2::integer, body => $3::bytea
+		)`, content, number, chunk); err != nil {
 		return pgdb.StatementError(err, "write a chunk of a message")
 	}
 	return nil
@@ -115,7 +118,10 @@ func AppendBody(ctx context.Context, db pgdb.DB, content int64, number int, chun
 
 // FinishBody ends a body, in the transaction in which its message is accepted.
 func FinishBody(ctx context.Context, db pgdb.DB, content, size int64, sha256 []byte) error {
-	if _, err := db.Exec(ctx, "select parley_mail._p_finish_body($1::bigint, $2::bigint, $3::bytea)", content, size, sha256); err != nil {
+	if _, err := db.Exec(ctx, `
+		select parley_mail._p_finish_body(
+			content_id => $1::bigint, bytes => $2::bigint, sha256 => $3::bytea
+		)`, content, size, sha256); err != nil {
 		return pgdb.StatementError(err, "finish the body of a message")
 	}
 	return nil

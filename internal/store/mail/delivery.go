@@ -47,7 +47,9 @@ func Claim(
 			coalesce(content_id, 0), body_holder, is_eight_bit, has_utf8_addresses, is_originating, received_at, ordinals, addresses,
 			array(select coalesce(n, '') from unnest(notify) with ordinality as u (n, o) order by o),
 			array(select coalesce(n, '') from unnest(original_recipients) with ordinality as u (n, o) order by o), return_paths
-		from parley_mail._p_claim($1::integer, $2::integer, $3::interval, $4::text, $5::text[])
+		from parley_mail._p_claim(
+			hops => $1::integer, each => $2::integer, lease => $3::interval, holder => $4::text, passed_by => $5::text[]
+		)
 		order by lease_id, n`, hops, each, lease, holder, passedBy)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "claim messages")
@@ -69,7 +71,10 @@ func Claim(
 func Renew(
 	ctx context.Context, db pgdb.DB, leases []int64, lease time.Duration, waits bool,
 ) (renewed, gone []int64, err error) {
-	err = db.QueryRow(ctx, "select renewed, gone from parley_mail._p_renew($1::bigint[], $2::interval, $3::boolean)", leases, lease, waits).
+	err = db.QueryRow(ctx, `
+		select renewed, gone from parley_mail._p_renew(
+			leases => $1::bigint[], lease => $2::interval, waits => $3::boolean
+		)`, leases, lease, waits).
 		Scan(&renewed, &gone)
 	if err != nil {
 		return nil, nil, pgdb.StatementError(err, "renew leases of messages")
@@ -98,10 +103,13 @@ type Outcomes struct {
 
 // RecordOutcomes records outcomes, and returns how many were refused because their lease is over.
 func RecordOutcomes(ctx context.Context, db pgdb.DB, o Outcomes) (refused int, err error) {
-	err = db.QueryRow(ctx, `select parley_mail._p_record_outcomes($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[],
-		$6::integer[], $7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[],
-		array(select nullif(i, '') from unnest($12::text[]) with ordinality as u (i, n) order by n), $13::integer[], $14::integer[],
-		$15::text[], $16::text[])`,
+	err = db.QueryRow(ctx, `select parley_mail._p_record_outcomes(
+		leases => $1::bigint[], items => $2::bigint[], message_ids => $3::bigint[], ordinals => $4::integer[],
+		outcomes => $5::text[], codes => $6::integer[], statuses => $7::text[], texts => $8::text[],
+		hosts => $9::text[], released_leases => $10::bigint[], released_items => $11::bigint[],
+		server_ips => array(select nullif(i, '') from unnest($12::text[]) with ordinality as u (i, n) order by n),
+		connect_ms => $13::integer[], transfer_ms => $14::integer[], addresses => $15::text[], lanes => $16::text[]
+	)`,
 		o.Leases, o.Items, o.Messages, o.Ordinals, o.Outcomes, o.Codes, o.Statuses, o.Texts, o.Hosts, o.ReleasedLeases, o.ReleasedItems,
 		o.ServerIPs, o.ConnectMS, o.TransferMS, o.Addresses, o.Lanes,
 	).Scan(&refused)
@@ -119,8 +127,11 @@ type Hops struct {
 
 // ReportHops reports whether next hops were reached.
 func ReportHops(ctx context.Context, db pgdb.DB, h Hops) error {
-	_, err := db.Exec(ctx, `select parley_mail._p_report_hops($1::text[],
-		array(select nullif(e, '') from unnest($2::text[]) with ordinality as u (e, n) order by n), $3::timestamptz[])`,
+	_, err := db.Exec(ctx, `select parley_mail._p_report_hops(
+		lanes => $1::text[],
+		errors => array(select nullif(e, '') from unnest($2::text[]) with ordinality as u (e, n) order by n),
+		began => $3::timestamptz[]
+	)`,
 		h.Lanes, h.Errors, h.Began)
 	if err != nil {
 		return pgdb.StatementError(err, "report next hops")
@@ -139,7 +150,9 @@ type Piece struct {
 // ReadBody reads chunks of a body from first on, at most count. It fails with PS010 where the database has fewer of them than belong to
 // the body, and with PS003 where the body is gone; first is one that the body has.
 func ReadBody(ctx context.Context, db pgdb.DB, content, holder int64, first, count int) (piece Piece, err error) {
-	rows, err := db.Query(ctx, `select body, chunks, bytes from parley_mail._p_read_body($1::bigint, $2::bigint, $3::integer, $4::integer)
+	rows, err := db.Query(ctx, `select body, chunks, bytes from parley_mail._p_read_body(
+		content_id => $1::bigint, body_holder => $2::bigint, from_number => $3::integer, to_number => $4::integer
+	)
 		order by number`, content, holder, first, first+count-1)
 	if err == nil {
 		var chunk []byte

@@ -78,7 +78,9 @@ func FindMessages(ctx context.Context, db pgdb.DB, filter Filter, page Page) ([]
 	return collect[WaitingMessage](ctx, db, "find messages", `
 		select message_id, queue, status, sender, recipients, recipient_count, subject, size, priority, source, tag, attempts, next_attempt_at,
 			last_error, reason, received_at, expires_at, network_message_id::text, header_message_id, parent_message_id, submitted_by, bookmark
-		from parley_mail.find_messages($1::jsonb, $2::integer, nullif($3::text, ''), nullif($4::text, ''))`,
+		from parley_mail.find_messages(
+			filter => $1::jsonb, top => $2::integer, after => nullif($3::text, ''), sort => nullif($4::text, '')
+		)`,
 		filter, page.Top, page.After, page.Sort)
 }
 
@@ -91,13 +93,19 @@ type Step struct {
 // SuspendMessages holds messages, and gives how many.
 func SuspendMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step, reason string) (int, error) {
 	return number(ctx, db, "suspend messages",
-		"select parley_mail.suspend_messages($1::jsonb, nullif($4::text, ''), $2::integer, $3::boolean)", filter, step.Top, step.DryRun, reason)
+		`
+			select parley_mail.suspend_messages(
+				filter => $1::jsonb, reason => nullif($4::text, ''), top => $2::integer, dry_run => $3::boolean
+			)`, filter, step.Top, step.DryRun, reason)
 }
 
 // ResumeMessages has suspended messages go on.
 func ResumeMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step) (int, error) {
 	return number(ctx, db, "resume messages",
-		"select parley_mail.resume_messages($1::jsonb, $2::integer, $3::boolean)", filter, step.Top, step.DryRun)
+		`
+			select parley_mail.resume_messages(
+				filter => $1::jsonb, top => $2::integer, dry_run => $3::boolean
+			)`, filter, step.Top, step.DryRun)
 }
 
 // RetryQueues has the next hops of queues in RETRY tried at once in which chosen messages wait, and gives how many queues.
@@ -108,19 +116,25 @@ func RetryQueues(ctx context.Context, db pgdb.DB, filter Filter, dryRun bool) (i
 // RetryMessages has messages that wait for their next attempt tried now; a queue in RETRY goes on waiting, see [RetryQueues].
 func RetryMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step) (int, error) {
 	return number(ctx, db, "retry messages",
-		"select parley_mail.retry_messages($1::jsonb, $2::integer, $3::boolean, queues => false)", filter, step.Top, step.DryRun)
+		"select parley_mail.retry_messages(filter => $1::jsonb, top => $2::integer, dry_run => $3::boolean, queues => false)", filter, step.Top, step.DryRun)
 }
 
 // ResubmitMessages has messages categorized anew.
 func ResubmitMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step) (int, error) {
 	return number(ctx, db, "resubmit messages",
-		"select parley_mail.resubmit_messages($1::jsonb, $2::integer, $3::boolean)", filter, step.Top, step.DryRun)
+		`
+			select parley_mail.resubmit_messages(
+				filter => $1::jsonb, top => $2::integer, dry_run => $3::boolean
+			)`, filter, step.Top, step.DryRun)
 }
 
 // RemoveMessages gives messages up, with a report to their senders or without.
 func RemoveMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step, withReport bool) (int, error) {
 	return number(ctx, db, "remove messages",
-		"select parley_mail.remove_messages($1::jsonb, $4::boolean, $2::integer, $3::boolean)", filter, step.Top, step.DryRun, withReport)
+		`
+			select parley_mail.remove_messages(
+				filter => $1::jsonb, with_report => $4::boolean, top => $2::integer, dry_run => $3::boolean
+			)`, filter, step.Top, step.DryRun, withReport)
 }
 
 // RequireChangeable says, by an error, why an operation did nothing to messages that a filter names by number; nil where it names none.
@@ -150,7 +164,10 @@ type MessageChange struct {
 // ChangeMessages changes messages that wait.
 func ChangeMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step, change MessageChange) (int, error) {
 	return number(ctx, db, "change messages", `
-		select parley_mail.change_messages($1::jsonb, nullif($4::text, ''), $5::timestamptz, $6::timestamptz, $2::integer, $3::boolean)`,
+		select parley_mail.change_messages(
+			filter => $1::jsonb, priority => nullif($4::text, ''), expires => $5::timestamptz,
+			next_attempt => $6::timestamptz, top => $2::integer, dry_run => $3::boolean
+		)`,
 		filter, step.Top, step.DryRun, change.Priority, change.Expires, change.NextAttempt)
 }
 
@@ -204,13 +221,18 @@ const (
 // ExportMessages gives suspended messages, at most so many, behind a bookmark.
 func ExportMessages(ctx context.Context, db pgdb.DB, filter Filter, top int, after int64) ([]Exported, error) {
 	return collect[Exported](ctx, db, "export messages", `
-		select message_id, queue, file_name, content, bookmark from parley_mail.export_messages($1::jsonb, $2::integer, $3::bigint)`,
+		select message_id, queue, file_name, content, bookmark from parley_mail.export_messages(
+			filter => $1::jsonb, top => $2::integer, after => $3::bigint
+		)`,
 		filter, top, after)
 }
 
 // ReadMessage gives a part of a message: HEADER or ALL, at most so many bytes.
 func ReadMessage(ctx context.Context, db pgdb.DB, id int64, part string, bytes int) (content []byte, err error) {
-	err = db.QueryRow(ctx, "select parley_mail.read_message($1::bigint, $2::text, 0, $3::integer)", id, part, bytes).Scan(&content)
+	err = db.QueryRow(ctx, `
+		select parley_mail.read_message(
+			message_id => $1::bigint, part => $2::text, from_byte => 0, bytes => $3::integer
+		)`, id, part, bytes).Scan(&content)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "read a message")
 	}
@@ -236,7 +258,7 @@ type AddressTest struct {
 func TestAddress(ctx context.Context, db pgdb.DB, address string, sender *string, size int64) ([]AddressTest, error) {
 	return collect[AddressTest](ctx, db, "test an address", `
 		select recipient, by_way_of, original_recipient, queue, delivery_type, connector, next_hop, queue_status, is_held, status, reason
-		from parley_mail.test_address($1::text, $2::text, $3::bigint)`, address, sender, size)
+		from parley_mail.test_address(address => $1::text, sender => $2::text, size => $3::bigint)`, address, sender, size)
 }
 
 func collect[T any](ctx context.Context, db pgdb.DB, what, statement string, arguments ...any) ([]T, error) {

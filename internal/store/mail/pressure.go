@@ -45,8 +45,10 @@ func (p Pressure) Policy(ctx context.Context) ([]governorstore.Threshold, []gove
 
 // Record records a change of a level.
 func (p Pressure) Record(ctx context.Context, e governorstore.Event) error {
-	_, err := p.DB.Exec(ctx, `select parley_mail._p_record_pressure($1::text, $2::text, $3::integer, $4::text, $5::text, $6::float8,
-		$7::text[], $8::text)`, e.Node, e.Resource, e.ID, e.From.Column(), e.To.Column(), e.Value, e.Actions, e.Message)
+	_, err := p.DB.Exec(ctx, `select parley_mail._p_record_pressure(
+		node => $1::text, resource => $2::text, event_id => $3::integer, from_level => $4::text, to_level => $5::text,
+		measured => $6::float8, actions => $7::text[], message => $8::text
+	)`, e.Node, e.Resource, e.ID, e.From.Column(), e.To.Column(), e.Value, e.Actions, e.Message)
 	if err != nil {
 		return pgdb.StatementError(err, "record the history of pressure")
 	}

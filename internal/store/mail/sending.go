@@ -17,8 +17,10 @@ import (
 func Permit(
 	ctx context.Context, db pgdb.DB, lane string, lease int64, items, messages []int64, host, source, remote string,
 ) (permitted []int64, err error) {
-	err = db.QueryRow(ctx, `select parley_mail._p_permit($1::text, $2::bigint, $3::bigint[], $4::bigint[], nullif($5::text, ''),
-		nullif($6::text, ''), nullif($7::text, ''))`, lane, lease, items, messages, host, source, remote).Scan(&permitted)
+	err = db.QueryRow(ctx, `select parley_mail._p_permit(
+		lane => $1::text, lease_id => $2::bigint, items => $3::bigint[], message_ids => $4::bigint[],
+		host => nullif($5::text, ''), source => nullif($6::text, ''), remote => nullif($7::text, '')
+	)`, lane, lease, items, messages, host, source, remote).Scan(&permitted)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "take tokens for messages")
 	}
@@ -35,7 +37,10 @@ func KeptPolicy(ctx context.Context, db pgdb.DB, domain string) (policy json.Raw
 
 // KeepPolicy keeps the MTA-STS policy of a domain.
 func KeepPolicy(ctx context.Context, db pgdb.DB, domain string, policy json.RawMessage, until time.Time) error {
-	if _, err := db.Exec(ctx, "select parley_mail._p_keep_policy($1::text, $2::jsonb, $3::timestamptz)", domain, policy, until); err != nil {
+	if _, err := db.Exec(ctx, `
+		select parley_mail._p_keep_policy(
+			domain => $1::text, policy => $2::jsonb, until => $3::timestamptz
+		)`, domain, policy, until); err != nil {
 		return pgdb.StatementError(err, "keep a policy")
 	}
 	return nil
@@ -43,7 +48,10 @@ func KeepPolicy(ctx context.Context, db pgdb.DB, domain string, policy json.RawM
 
 // CreateObject makes an object of the configuration.
 func CreateObject(ctx context.Context, db pgdb.DB, kind, name string, settings json.RawMessage) error {
-	if _, err := db.Exec(ctx, "select parley_mail.create_object($1::text, $2::text, $3::jsonb)", kind, name, settings); err != nil {
+	if _, err := db.Exec(ctx, `
+		select parley_mail.create_object(
+			kind => $1::text, name => $2::text, settings => $3::jsonb
+		)`, kind, name, settings); err != nil {
 		return pgdb.StatementError(err, "create "+kind+" "+name)
 	}
 	return nil
@@ -51,7 +59,10 @@ func CreateObject(ctx context.Context, db pgdb.DB, kind, name string, settings j
 
 // AlterObject changes settings of an object of the configuration.
 func AlterObject(ctx context.Context, db pgdb.DB, kind, name string, settings json.RawMessage) error {
-	if _, err := db.Exec(ctx, "select parley_mail.alter_object($1::text, $2::text, $3::jsonb)", kind, name, settings); err != nil {
+	if _, err := db.Exec(ctx, `
+		select parley_mail.alter_object(
+			kind => $1::text, name => $2::text, settings => $3::jsonb
+		)`, kind, name, settings); err != nil {
 		return pgdb.StatementError(err, "alter "+kind+" "+name)
 	}
 	return nil

@@ -69,7 +69,10 @@ func DeliverToServices(
 	var seconds []float64
 	var batch pgx.Batch
 	batch.Queue("select set_config('statement_timeout', $1::text, true)", strconv.FormatInt(limit.Milliseconds(), 10))
-	batch.Queue("select ages, has_more from parley_mail._p_deliver_local($1::bigint[], $2::bigint[], $3::bytea[])", leases, items, parsed).
+	batch.Queue(`
+		select ages, has_more from parley_mail._p_deliver_local(
+			leases => $1::bigint[], items => $2::bigint[], parsed => $3::bytea[]
+		)`, leases, items, parsed).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&seconds, &d.HasMore) })
 	if err := db.SendBatch(ctx, &batch).Close(); err != nil {
 		return Delivery{}, pgdb.StatementError(err, "deliver to services")
@@ -83,7 +86,10 @@ func DeliverToServices(
 
 // DeferForService has an item tried again whose delivery failed with an SQLSTATE where it was alone.
 func DeferForService(ctx context.Context, db pgdb.DB, leases []int64, item int64, state, reason string) error {
-	_, err := db.Exec(ctx, "select parley_mail._p_defer_local($1::bigint[], $2::bigint, $3::text, $4::text)", leases, item, state, reason)
+	_, err := db.Exec(ctx, `
+		select parley_mail._p_defer_local(
+			leases => $1::bigint[], item => $2::bigint, state => $3::text, reason => $4::text
+		)`, leases, item, state, reason)
 	if err != nil {
 		return pgdb.StatementError(err, "have a message for a service tried again")
 	}

@@ -20,7 +20,9 @@ type RecipientCheck struct {
 // CheckRecipient asks the directory whether it would refuse a recipient in our domains. A size of 0 is not known.
 func CheckRecipient(ctx context.Context, db pgdb.DB, recipient, sender string, isInternal bool, size int64) (c RecipientCheck, err error) {
 	err = db.QueryRow(ctx, `select coalesce(status, ''), coalesce(reason, ''), is_for_all
-		from parley_mail._p_check_recipient($1::text, $2::text, $3::boolean, $4::bigint)`, recipient, sender, isInternal, size).
+		from parley_mail._p_check_recipient(
+			recipient => $1::text, sender => $2::text, is_internal => $3::boolean, size => $4::bigint
+		)`, recipient, sender, isInternal, size).
 		Scan(&c.Status, &c.Reason, &c.IsForAll)
 	if err != nil {
 		return RecipientCheck{}, pgdb.StatementError(err, "check a recipient")

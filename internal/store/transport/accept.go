@@ -137,8 +137,12 @@ func timeOrNull(t time.Time) *time.Time {
 func AcceptFragment(ctx context.Context, db pgdb.DB, f Fragment) (stored int64, err error) {
 	var count *int64
 	err = db.QueryRow(ctx, `
-		select parley._p_accept_fragment($1::uuid, $2::bigint, $3::bigint, $4::uuid, $5::uuid, $6::boolean, $7::bigint, $8::bigint, $9::bigint,
-			$10::bytea, $11::text, $12::uuid, $13::text, $14::timestamptz)`,
+		select parley._p_accept_fragment(
+			broker_instance => $1::uuid, epoch => $2::bigint, term => $3::bigint, token => $4::uuid,
+			conversation_id => $5::uuid, from_initiator => $6::boolean, sequence => $7::bigint, first_byte => $8::bigint,
+			size => $9::bigint, data => $10::bytea, to_service => $11::text, to_broker => $12::uuid, identity => $13::text,
+			sealed_at => $14::timestamptz
+		)`,
 		f.Speaker.Instance, f.Speaker.Epoch, f.Speaker.Term, f.Speaker.Token, f.ConversationID, f.FromInitiator, f.Sequence, f.Offset, f.Size,
 		f.Data, f.ToService, f.ToBroker, f.Identity, timeOrNull(f.SealedAt)).Scan(&count)
 	if err != nil {

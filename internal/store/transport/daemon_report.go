@@ -78,7 +78,11 @@ func ReportDaemon(ctx context.Context, db pgdb.DB, id pgdb.UUID, name string, re
 		parts[i] = string(text)
 	}
 	_, err := db.Exec(ctx,
-		"select parley._p_report_daemon($1::uuid, $2::text, $3::text::jsonb, $4::text::jsonb, $5::text::jsonb, $6::text::jsonb)",
+		`
+			select parley._p_report_daemon(
+				daemon_id => $1::uuid, daemon => $2::text, endpoint => $3::text::jsonb, connections => $4::text::jsonb,
+				forwarded => $5::text::jsonb, counters => $6::text::jsonb
+			)`,
 		id, name, parts[0], parts[1], parts[2], parts[3])
 	if err != nil {
 		return pgdb.StatementError(err, "report to the database")

@@ -54,7 +54,10 @@ const runColumns = `r.endpoint_id, r.conversation_id, r.is_initiator, r.first_se
 // to be sent: none when the term is over. At most rowsMax rows of the transmission queue, each a message or a frame of them, and
 // about bytesMax bytes of bodies.
 func TakeRuns(ctx context.Context, db pgdb.DB, term int64, destination int32, rowsMax int, bytesMax int64) ([]Run, error) {
-	rows, err := db.Query(ctx, "select "+runColumns+" from parley._p_take_runs($1::bigint, $2::integer, $3::integer, $4::bigint) as r",
+	rows, err := db.Query(ctx, "select "+runColumns+`
+		 from parley._p_take_runs(
+			term => $1::bigint, destination_id => $2::integer, rows_max => $3::integer, bytes_max => $4::bigint
+		) as r`,
 		term, destination, rowsMax, bytesMax)
 	return collectRuns(rows, err, "take messages to transmit")
 }
@@ -65,7 +68,11 @@ func UnacknowledgedRuns(
 	ctx context.Context, db pgdb.DB, destination int32, afterEndpoint, afterSequence int64, rowsMax int, bytesMax int64,
 ) ([]Run, error) {
 	rows, err := db.Query(ctx,
-		"select "+runColumns+" from parley._p_unacknowledged_runs($1::integer, $2::bigint, $3::bigint, $4::integer, $5::bigint) as r",
+		"select "+runColumns+`
+			 from parley._p_unacknowledged_runs(
+				destination_id => $1::integer, after_endpoint => $2::bigint, after_sequence => $3::bigint,
+				rows_max => $4::integer, bytes_max => $5::bigint
+			) as r`,
 		destination, afterEndpoint, afterSequence, rowsMax, bytesMax)
 	return collectRuns(rows, err, "read what is in transit")
 }
@@ -132,8 +139,11 @@ func AcknowledgeRuns(ctx context.Context, db pgdb.DB, term int64, acknowledgemen
 	}
 	var leads bool
 	err := db.QueryRow(ctx, `
-		select parley._p_acknowledge($1::bigint, $2::bigint[], $3::bigint[], $4::boolean[], $5::boolean[], $6::text[], $7::bigint[],
-			$8::integer[], $9::text[], $10::uuid[], $11::bigint[])
+		select parley._p_acknowledge(
+			term => $1::bigint, endpoint_ids => $2::bigint[], first_sequences => $3::bigint[], are_alone => $4::boolean[],
+			are_probes => $5::boolean[], outcomes => $6::text[], next_sequences => $7::bigint[],
+			error_numbers => $8::integer[], descriptions => $9::text[], brokers => $10::uuid[], epochs => $11::bigint[]
+		)
 		from set_config('synchronous_commit', 'off', true)`,
 		term, endpoints, firsts, alone, probes, outcomes, nexts, numbers, descriptions, pgdb.UUIDTexts(brokers), epochs).Scan(&leads)
 	if err != nil {
@@ -145,7 +155,10 @@ func AcknowledgeRuns(ctx context.Context, db pgdb.DB, term int64, acknowledgemen
 // ReadBodyPart reads a part of a large body in transit. It returns nil when the message has been acknowledged meanwhile.
 func ReadBodyPart(ctx context.Context, db pgdb.DB, endpointID, sequence, offset int64, length int) ([]byte, error) {
 	var part []byte
-	err := db.QueryRow(ctx, "select parley._p_read_body_part($1::bigint, $2::bigint, $3::bigint, $4::integer)",
+	err := db.QueryRow(ctx, `
+		select parley._p_read_body_part(
+			endpoint_id => $1::bigint, sequence => $2::bigint, first_byte => $3::bigint, bytes => $4::integer
+		)`,
 		endpointID, sequence, offset, length).Scan(&part)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "read a part of a message")
@@ -157,7 +170,10 @@ func ReadBodyPart(ctx context.Context, db pgdb.DB, endpointID, sequence, offset 
 // has answered.
 func ReportAttempt(ctx context.Context, db pgdb.DB, term int64, destination int32, failure string) (time.Duration, error) {
 	var dueMS *float64
-	err := db.QueryRow(ctx, "select parley._p_report_attempt($1::bigint, $2::integer, $3::text)", term, destination, failure).Scan(&dueMS)
+	err := db.QueryRow(ctx, `
+		select parley._p_report_attempt(
+			term => $1::bigint, destination_id => $2::integer, failure => $3::text
+		)`, term, destination, failure).Scan(&dueMS)
 	if err != nil {
 		return 0, pgdb.StatementError(err, "report an attempt")
 	}
@@ -184,7 +200,10 @@ func ReadUnresolved(ctx context.Context, db pgdb.DB, top int) ([]Unresolved, err
 // BindConversations binds conversations that have no destination to an address, broker:GUID; an empty one leaves them where
 // they are, and records the status that the transmission queue shows.
 func BindConversations(ctx context.Context, db pgdb.DB, term int64, endpointIDs []int64, address, status string) error {
-	const statement = "select parley._p_bind_conversations($1::bigint, $2::bigint[], $3::text, $4::text)"
+	const statement = `
+		select parley._p_bind_conversations(
+			term => $1::bigint, endpoint_ids => $2::bigint[], address => $3::text, status => $4::text
+		)`
 	_, err := db.Exec(ctx, statement, term, endpointIDs, address, status)
 	if err != nil {
 		return pgdb.StatementError(err, "bind conversations")

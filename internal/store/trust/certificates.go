@@ -56,7 +56,11 @@ type NewCertificate struct {
 // Errors: a [pgdb.Error] with number parley.PermissionDenied, 2714 when it exists, 9609 for a bad name, 15151 for an unknown owner,
 // 15297 when it is malformed.
 func CreateCertificate(ctx context.Context, db pgdb.DB, c NewCertificate) error {
-	_, err := db.Exec(ctx, "select parley.create_certificate($1::text, $2::bytea, nullif($3::text, ''), $4::bytea, $5::boolean)",
+	_, err := db.Exec(ctx, `
+		select parley.create_certificate(
+			name => $1::text, certificate => $2::bytea, "authorization" => nullif($3::text, ''), private_key => $4::bytea,
+			active_for_begin_dialog => $5::boolean
+		)`,
 		c.Name, c.Bytes, c.Owner, c.PrivateKey, c.IsActive)
 	if err != nil {
 		return pgdb.StatementError(err, "create certificate")
@@ -66,7 +70,10 @@ func CreateCertificate(ctx context.Context, db pgdb.DB, c NewCertificate) error 
 
 // AlterCertificate changes what is not nil.
 func AlterCertificate(ctx context.Context, db pgdb.DB, name string, isActive, isRevoked *bool) error {
-	if _, err := db.Exec(ctx, "select parley.alter_certificate($1::text, $2::boolean, $3::boolean)", name, isActive, isRevoked); err != nil {
+	if _, err := db.Exec(ctx, `
+		select parley.alter_certificate(
+			name => $1::text, active_for_begin_dialog => $2::boolean, revoked => $3::boolean
+		)`, name, isActive, isRevoked); err != nil {
 		return pgdb.StatementError(err, "alter certificate")
 	}
 	return nil
@@ -102,7 +109,10 @@ func ReadSealedSecrets(ctx context.Context, db pgdb.DB) ([]SealedSecret, error) 
 // ReplaceSealedSecret replaces a secret by itself, sealed under another master key; it is false when it was changed meanwhile.
 func ReplaceSealedSecret(ctx context.Context, db pgdb.DB, secret SealedSecret, sealedAnew []byte) (bool, error) {
 	var isReplaced bool
-	err := db.QueryRow(ctx, "select parley._p_replace_sealed_secret($1::text, $2::bytea, $3::bytea, $4::bytea)",
+	err := db.QueryRow(ctx, `
+		select parley._p_replace_sealed_secret(
+			kind => $1::text, id => $2::bytea, sealed => $3::bytea, sealed_anew => $4::bytea
+		)`,
 		secret.Kind, secret.ID, secret.Sealed, sealedAnew).Scan(&isReplaced)
 	if err != nil {
 		return false, pgdb.StatementError(err, "replace a sealed secret")

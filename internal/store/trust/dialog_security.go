@@ -64,7 +64,7 @@ func SecureDialog(ctx context.Context, db pgdb.DB, plan DialogPlan) (DialogPlan,
 	}
 	err := db.QueryRow(ctx, `
 		select endpoint_id, mode, far_principal, key_id
-		from parley._p_secure_dialog($1::bigint, $2::text, $3::oid, $4::bytea)`,
+		from parley._p_secure_dialog(endpoint_id => $1::bigint, mode => $2::text, far_principal => $3::oid, key_id => $4::bytea)`,
 		plan.EndpointID, string(plan.Mode), far, plan.KeyID).Scan(&endpointID, &plan.Mode, &far, &plan.KeyID)
 	if err != nil {
 		return plan, false, pgdb.StatementError(err, "secure a dialog")
@@ -115,7 +115,7 @@ func JudgeCertificates(ctx context.Context, db pgdb.DB, signer, receiver []byte,
 	var j JudgedCertificates
 	err := db.QueryRow(ctx, `
 		select coalesce(signer_principal, 0), signer_certificate, private_key, coalesce(status, '')
-		from parley._p_judge_certificates($1::bytea, $2::bytea, $3::text)`, signer, receiver, service).Scan(
+		from parley._p_judge_certificates(signer => $1::bytea, receiver => $2::bytea, service => $3::text)`, signer, receiver, service).Scan(
 		&j.SignerPrincipal, &j.SignerCertificate, &j.PrivateKey, &j.Status)
 	if err != nil {
 		return j, pgdb.StatementError(err, "look up the certificates of a message")
@@ -141,7 +141,11 @@ func BindDialogs(ctx context.Context, tx pgx.Tx, bindings []DialogBinding) ([]bo
 		if b.FarPrincipal != 0 {
 			far = &b.FarPrincipal
 		}
-		batch.Queue("select parley._p_bind_dialog($1::uuid, $2::boolean, $3::text, $4::oid, $5::bytea)",
+		batch.Queue(`
+			select parley._p_bind_dialog(
+				conversation_id => $1::uuid, is_initiator => $2::boolean, mode => $3::text, far_principal => $4::oid,
+				key_id => $5::bytea
+			)`,
 			b.ConversationID, b.IsInitiator, string(b.Mode), far, b.KeyID).QueryRow(func(row pgx.Row) error { return row.Scan(&answers[i]) })
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
@@ -223,7 +227,11 @@ func VerifyFragments(
 	ctx context.Context, db pgdb.DB, conversationID pgdb.UUID, fromInitiator bool, sequence, size int64, digest []byte,
 ) (bool, error) {
 	var isGood bool
-	err := db.QueryRow(ctx, "select parley._p_verify_fragments($1::uuid, $2::boolean, $3::bigint, $4::bigint, $5::bytea)",
+	err := db.QueryRow(ctx, `
+		select parley._p_verify_fragments(
+			conversation_id => $1::uuid, from_initiator => $2::boolean, sequence => $3::bigint, size => $4::bigint,
+			digest => $5::bytea
+		)`,
 		conversationID, fromInitiator, sequence, size, digest).Scan(&isGood)
 	if err != nil {
 		return false, pgdb.StatementError(err, "verify the parts of a message")

@@ -55,7 +55,7 @@ func TestSendForLaterComesWhenDueAndInOrder(t *testing.T) {
 	sqltest.Equal(b.Session, 0, "select count(*) from parley._p_delayed_send")
 	b.Refuses(8410, "select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work', lifetime => 60), $1, 'late', deliver_at => clock_timestamp() + interval '1 hour')", sqltest.Request)
 	// What is due already is sent at once.
-	sqltest.Equal(b.Session, true, \"select (parley.send($1::uuid, $2, 'past', deliver_at => clock_timestamp() - interval '1 hour')).delayed_id is null", handle, sqltest.Request)
+	sqltest.Equal(b.Session, true, "select (parley.send($1::uuid, $2, 'past', deliver_at => clock_timestamp() - interval '1 hour')).delayed_id is null", handle, sqltest.Request)
 	requireAnswered(b.Session, sqltest.Request+" past")
 }
 
