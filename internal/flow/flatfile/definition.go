@@ -116,6 +116,7 @@ func (d *delimiter) isNewline() bool {
 type stops struct {
 	delimiters []*delimiter
 	first      [256]bool // bytes with which one begins, or the escape character
+	sure       [256]bool // bytes that are a delimiter each, alone, and begin no other text
 	only       int       // the one first byte, or -1
 	escape     []byte
 }
@@ -147,6 +148,22 @@ func newStops(delimiters []*delimiter, escape []byte) *stops {
 	}
 	if count != 1 {
 		s.only = -1
+	}
+	for _, d := range s.delimiters {
+		if len(d.text) == 1 && !d.anyNewline {
+			s.sure[d.text[0]] = true
+		}
+	}
+	for _, d := range s.delimiters {
+		if len(d.text) > 1 || d.anyNewline {
+			s.sure[d.text[0]] = false
+		}
+		if d.anyNewline {
+			s.sure['\r'], s.sure['\n'] = false, false
+		}
+	}
+	if len(escape) > 0 {
+		s.sure[escape[0]] = false
 	}
 	return s
 }

@@ -97,12 +97,9 @@ func (p *parser) emit(n int32) error {
 	if err := p.emitStart(n); err != nil {
 		return err
 	}
-	isEmpty := true
-	for _, child := range p.elements(n) {
-		isEmpty = false
-		if err := p.emit(child); err != nil {
-			return err
-		}
+	isEmpty, err := p.emitElements(n)
+	if err != nil {
+		return err
 	}
 	if isEmpty {
 		p.out.buf = append(p.out.buf[:len(p.out.buf)-1], '/', '>')
@@ -126,26 +123,40 @@ func (p *parser) emitStart(n int32) error {
 	return nil
 }
 
-// elements gives the children of a record that are elements, in the order of XML.
-func (p *parser) elements(n int32) func(func(int, int32) bool) {
-	return func(yield func(int, int32) bool) {
-		if !p.instances[n].definition.isReordered {
-			for child, k := p.instances[n].first, 0; child != 0; child, k = p.instances[child].next, k+1 {
-				if !p.instances[child].definition.isAttr && !yield(k, child) {
-					return
-				}
-			}
-			return
-		}
-		var all []int32
-		for child := p.instances[n].first; child != 0; child = p.instances[child].next {
-			if !p.instances[child].definition.isAttr {
-				all = append(all, child)
+// emitElements appends the children of a record that are elements, in the order of XML.
+func (p *parser) emitElements(n int32) (isEmpty bool, err error) {
+	isEmpty = true
+	if p.instances[n].definition.isReordered {
+		for _, child := range p.inOrder(n) {
+			isEmpty = false
+			if err := p.emit(child); err != nil {
+				return isEmpty, err
 			}
 		}
-		slices.SortStableFunc(all, func(a, b int32) int { return p.instances[a].definition.index - p.instances[b].definition.index })
-		slices.All(all)(yield)
+		return isEmpty, nil
 	}
+	for child := p.instances[n].first; child != 0; child = p.instances[child].next {
+		if p.instances[child].definition.isAttr {
+			continue
+		}
+		isEmpty = false
+		if err := p.emit(child); err != nil {
+			return isEmpty, err
+		}
+	}
+	return isEmpty, nil
+}
+
+// inOrder sorts the elements of a record whose order in the file is another than in XML.
+func (p *parser) inOrder(n int32) []int32 {
+	var all []int32
+	for child := p.instances[n].first; child != 0; child = p.instances[child].next {
+		if !p.instances[child].definition.isAttr {
+			all = append(all, child)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b int32) int { return p.instances[a].definition.index - p.instances[b].definition.index })
+	return all
 }
 
 func (p *parser) hasData(n int32) bool {
@@ -163,8 +174,10 @@ func (p *parser) hasData(n int32) bool {
 
 func (p *parser) emitField(i *instance) error {
 	d := i.definition
-	if err := p.checkField(i); err != nil {
-		return err
+	if p.settings.Validate || len(p.schema.restricted) > 0 {
+		if err := p.checkField(i); err != nil {
+			return err
+		}
 	}
 	if len(i.value) == 0 && !d.isAttr {
 		if !p.schema.suppressEmptyNodes {
@@ -175,14 +188,12 @@ func (p *parser) emitField(i *instance) error {
 	if len(i.value) == 0 && p.schema.suppressEmptyNodes {
 		return nil
 	}
-	p.out.buf = append(p.out.buf, d.open...)
-	var bad int
-	p.out.buf, bad = appendValue(p.out.buf, i.value, d.isAttr)
+	out, bad := appendValue(append(p.out.buf, d.open...), i.value, d.isAttr)
+	p.out.buf = append(out, d.end...)
 	if bad >= 0 {
 		r, _ := utf8.DecodeRune(i.value[bad:])
 		return p.invalid(i, fmt.Sprintf("character U+%04X, which XML does not have", r), "remove it from the file, or name the charset in which the file is written")
 	}
-	p.out.buf = append(p.out.buf, d.end...)
 	return nil
 }
 

@@ -9,9 +9,12 @@ import (
 func (p *parser) giveOut(pt *part, s *state, from int) bool {
 	written := len(p.out.buf)
 	err := p.flush(s.node)
+	if err == nil {
+		p.forget()
+		return true
+	}
 	f, isFault := fault.Of(err)
 	switch {
-	case err == nil:
 	case isFault && p.recovers(pt, s):
 		p.out.buf = p.out.buf[:written]
 		p.drop(s.node)
@@ -53,10 +56,8 @@ func (p *parser) flush(node int32) error {
 	if err := p.writeOpens(); err != nil {
 		return err
 	}
-	for _, child := range p.elements(node) {
-		if err := p.emit(child); err != nil {
-			return err
-		}
+	if _, err := p.emitElements(node); err != nil {
+		return err
 	}
 	p.drop(node)
 	if len(p.out.buf) >= emitBytes {

@@ -119,6 +119,14 @@ func (w *window) match(d *delimiter, i int) int {
 		}
 		return 0
 	}
+	if len(d.text) == 1 {
+		if i < len(w.buf) || w.have(i) {
+			if w.buf[i] == d.text[0] {
+				return 1
+			}
+		}
+		return 0
+	}
 	if w.begins(d.text, i) {
 		return len(d.text)
 	}
@@ -160,7 +168,8 @@ func (w *window) stop(from int, s *stops) (at int, hasEscape bool) {
 		case len(s.delimiters) == 0 && len(s.escape) == 0:
 			i = len(w.buf)
 		default:
-			for i < len(w.buf) && !s.first[w.buf[i]] {
+			buf, first := w.buf, &s.first
+			for i < len(buf) && !first[buf[i]] {
 				i++
 			}
 		}
@@ -169,6 +178,9 @@ func (w *window) stop(from int, s *stops) (at int, hasEscape bool) {
 				return len(w.buf), hasEscape
 			}
 			continue
+		}
+		if s.sure[w.buf[i]] {
+			return i, hasEscape
 		}
 		if len(s.escape) > 0 && w.begins(s.escape, i) {
 			hasEscape = true
