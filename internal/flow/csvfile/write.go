@@ -143,7 +143,7 @@ func (w *Writer) WriteJSON(document io.Reader) error {
 	for {
 		at := d.InputOffset()
 		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && depth == 0 {
 			return nil
 		}
 		if err != nil {
