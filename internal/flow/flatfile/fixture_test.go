@@ -117,3 +117,11 @@ func named(message string) string {
 	}
 	return message
 }
+
+func compileError(element string) error {
+	source, err := xsd.Parse("test.xsd", []byte(frame(element)), nil)
+	if err == nil {
+		_, err = flatfile.Compile(source, flatfile.Settings{})
+	}
+	return err
+}
