@@ -100,6 +100,23 @@ func TestTheCharsetOfAFileIsThatOfItsMarkOrTheSetting(t *testing.T) {
 	}
 }
 
+func TestNamesOfColumnsComeBackFromTheNamesOfElements(t *testing.T) {
+	t.Parallel()
+	columns := []string{"a b", "_x0020_", "a_x0020_b", "1st", "é", "_", "x-1.y", "<&>", "_x00"}
+	document := rowsXML(columns, [][]string{{"1", "2", "3", "4", "5", "6", "7", "8", "9"}})
+	var file bytes.Buffer
+	w, err := csvfile.NewWriter(&file, 0, false, nil, text.Output{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteXML(strings.NewReader(document)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil || file.String() != strings.Join(columns, ",")+"\n1,2,3,4,5,6,7,8,9\n" {
+		t.Errorf("the file is %q, %v", file.String(), err)
+	}
+}
+
 func TestRowsOfJSONAreWrittenAsTheyAre(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

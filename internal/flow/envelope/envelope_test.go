@@ -82,19 +82,19 @@ func TestMessagesAreTakenOutOfTheirEnvelopesWithTheBytesThatTheyHave(t *testing.
 	t.Parallel()
 	body := `<?xml version="1.0"?><e:Batch xmlns:e="urn:env" xmlns:o="urn:orders" xmlns:d="urn:d&amp;&quot;"><Source>x<Orders><no/></Orders></Source><Orders>
  <o:Order  id='1' ><Line><![CDATA[<x>]]></Line ></o:Order>
- <e:Inner><Order xmlns="urn:orders" xmlns:d="urn:own"/></e:Inner><plain/></Orders></e:Batch>`
+ <e:Inner><Order xmlns="urn:orders" xmlns:d="urn:own"/></e:Inner><e:Inner xmlns="urn:default"><Sub/></e:Inner><plain/></Orders></e:Batch>`
 	c, summary, err := split(t, body, envelope.Settings{Envelopes: envelopes(t, schema)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if summary.Messages != 3 || summary.Envelope != "urn:env#Batch" || strings.Join(c.types, " ") != "urn:orders#Order urn:orders#Order plain" {
+	if summary.Messages != 4 || summary.Envelope != "urn:env#Batch" || strings.Join(c.types, " ") != "urn:orders#Order urn:orders#Order urn:default#Sub plain" {
 		t.Fatalf("the messages are of types %q, %+v", c.types, summary)
 	}
 	want := `<o:Order xmlns:e="urn:env" xmlns:o="urn:orders" xmlns:d="urn:d&amp;&quot;"  id='1' ><Line><![CDATA[<x>]]></Line ></o:Order>`
 	if c.messages[0] != want {
 		t.Errorf("the first message is\n%s\nand not\n%s", c.messages[0], want)
 	}
-	for i, want := range []string{"{urn:orders}Order {}Line", "{urn:orders}Order", "{}plain"} {
+	for i, want := range []string{"{urn:orders}Order {}Line", "{urn:orders}Order", "{urn:default}Sub", "{}plain"} {
 		if got := names(t, c.messages[i]); got != want {
 			t.Errorf("message %d alone has the names %s and not %s", i, got, want)
 		}
