@@ -92,9 +92,6 @@ begin
     select $2 || '#' || s.key, coalesce(s.value ->> 'type', 'text'), coalesce((s.value -> 'tracked')::boolean, false),
       coalesce((s.value -> 'sensitive')::boolean, false)
     from jsonb_each(settings -> 'properties') as s;
-  elsif kind = 'message type' then
-    insert into parley_flow._p_message_type (name, application) values ($2, settings ->> 'application')
-    on conflict on constraint _p_message_type_pkey do update set application = excluded.application;
   elsif kind = 'retry policy' then
     insert into parley_flow._p_retry_policy (name, tries, first_interval, factor, max_interval, jitter)
     values (
@@ -130,7 +127,8 @@ end
 $$;
 
 comment on function parley_flow._p_derive_rest(text, text, jsonb) is
-'Brings a property schema, a message type, a retry policy, a pipeline or a send port group up to its definition.';
+'Brings a property schema, a retry policy, a pipeline or a send port group up to its definition; nothing is derived of
+an application and a message type.';
 
 create function parley_flow._p_derive(kind text, name text, settings jsonb) returns void
 language plpgsql
@@ -171,8 +169,6 @@ begin
     delete from parley_flow._p_port_group as g where g.name = $2;
   elsif kind = 'property schema' then
     delete from parley_flow._p_property as p where starts_with(p.name, $2 || '#');
-  elsif kind = 'message type' then
-    delete from parley_flow._p_message_type as m where m.name = $2;
   elsif kind = 'retry policy' then
     delete from parley_flow._p_retry_policy as r where r.name = $2;
   elsif kind = 'application' then

@@ -108,13 +108,6 @@ create table parley_flow._p_pipeline_version (
 comment on table parley_flow._p_pipeline_version is
 'What pipelines were and are: what runs keeps the version that it began with, and tracking names it.';
 
-create table parley_flow._p_message_type (
-  name text primary key,
-  application text not null
-);
-
-comment on table parley_flow._p_message_type is 'Message types that are defined.';
-
 insert into parley_flow._p_property (name, type)
 select e.name, e.type from parley_flow._p_engine_property as e;
 

@@ -22,6 +22,47 @@ as $$ select format('p%s', encode(sha256(convert_to(format('%s=%s', property, va
 comment on function parley_flow._p_property_number(text, text) is
 'Gives under which number tracking has the messages with a value of a property.';
 
+create function parley_flow._p_alike(elements anyarray) returns jsonb
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when elements = array_fill(elements[1], array[cardinality(elements)]) then to_jsonb(elements[1])
+    else to_jsonb(elements)
+  end
+$$;
+
+comment on function parley_flow._p_alike(anyarray) is
+'Gives elements as an array, or as one when all are the same: most are, and a small row is not compressed.';
+
+create function parley_flow._p_element(fields jsonb, field text, place integer) returns jsonb
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case jsonb_typeof(fields -> field) when 'array' then fields -> field -> (place - 1) else fields -> field end
+$$;
+
+comment on function parley_flow._p_element(jsonb, text, integer) is
+'Gives what a row of tracking has in a field of one of its messages, from 1 on.';
+
+create function parley_flow._p_place_of(fields jsonb, message_id bigint) returns integer
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when fields ? 'ids' then (
+      select e.n::integer
+      from jsonb_array_elements(fields -> 'ids') with ordinality as e (id, n)
+      where e.id::bigint = $2
+    )
+    when $2 between (fields -> 'first')::bigint and (fields -> 'last')::bigint
+      then ($2 - (fields -> 'first')::bigint + 1)::integer
+  end
+$$;
+
+comment on function parley_flow._p_place_of(jsonb, bigint) is
+'Gives which of the messages of a row of tracking one is, from 1 on; null when it is none of them.';
+
 create type parley_flow._p_sent as (
   block bigint,
   first_id bigint,
@@ -39,7 +80,8 @@ create type parley_flow._p_sent as (
 );
 
 comment on type parley_flow._p_sent is
-'Messages of a block that were sent by one port and are alike: what tracking has of them, an element for each.';
+'Messages of a block that were sent by one port and are alike, in the order of their numbers: what tracking has of them,
+an element for each.';
 
 create function parley_flow._p_track_sent(host text, send_port text, sent parley_flow._p_sent[]) returns void
 language plpgsql
@@ -54,12 +96,16 @@ begin
     array_agg(case when cardinality(b.ids) = 1 then b.first_id::text else format('b%s', b.block) end),
     jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
       'send_port', send_port, 'location_id', b.location_id, 'receive_port_id', b.receive_port_id,
-      'published_by', b.published_by, 'message_type', b.message_type, 'ids', b.ids, 'received', b.received,
-      'sizes', b.sizes, 'attempts', b.attempts,
-      'interchanges', case when array_remove(b.interchanges, 0) <> '{}' then to_jsonb(b.interchanges) end,
-      'parents', case when array_remove(b.parents, 0) <> '{}' then to_jsonb(b.parents) end,
+      'published_by', b.published_by, 'message_type', b.message_type, 'received', parley_flow._p_alike(b.received),
+      'sizes', parley_flow._p_alike(b.sizes), 'attempts', parley_flow._p_alike(b.attempts),
+      'interchanges', nullif(parley_flow._p_alike(b.interchanges), '0'),
+      'parents', nullif(parley_flow._p_alike(b.parents), '0'),
       'details', case when array_remove(b.details, null) <> '{}' then to_jsonb(b.details) end
-    )))
+    )) || case
+      when b.first_id + cardinality(b.ids) - 1 = b.ids[cardinality(b.ids)]
+        then jsonb_build_object('first', b.first_id, 'last', b.ids[cardinality(b.ids)])
+      else jsonb_build_object('ids', b.ids)
+    end)
   into v_numbers, v_fields
   from unnest(sent) as b;
   perform parley_store.track(
@@ -70,8 +116,9 @@ end
 $$;
 
 comment on function parley_flow._p_track_sent(text, text, parley_flow._p_sent[]) is
-'Tracks that messages were sent by a port: a row for each element. Its fields have when each message was received, in
-milliseconds since 1970, bytes, attempts, and where any has them interchange and parent (0: none) and details.';
+'Tracks that messages were sent by a port: a row for each element. Its fields have the numbers of the messages, or the
+first and the last; when each was received, in milliseconds since 1970, bytes and attempts, and where any has them
+interchange and parent (0: none) and details: an array, or one value where all are the same.';
 
 create function parley_flow._p_track_one(event text, host text, send_port text, message_id bigint, fields jsonb)
 returns void

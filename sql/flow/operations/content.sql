@@ -175,7 +175,7 @@ begin
   select * into v_message from parley_flow._p_message as m where m.message_id = v_suspended.message_id;
   v_draft := parley_flow._p_resubmitted(v_message, body, properties);
   v_origin := row(
-    v_message.location_id, v_message.receive_port_id, v_suspended.application, false, v_message.published_by, false
+    v_message.location_id, v_message.receive_port_id, v_suspended.application, false, v_message.published_by
   );
   perform parley_flow._p_track_one('RESUBMIT', '', coalesce(v_suspended.send_port, ''), v_message.message_id,
     jsonb_build_object('by', pg_get_userbyid(v_caller), 'child', v_draft.message_id));

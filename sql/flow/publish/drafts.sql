@@ -27,13 +27,12 @@ create type parley_flow._p_origin as (
   receive_port_id integer,
   application text,
   routes_failed boolean,
-  published_by integer,
-  is_pass_through boolean
+  published_by integer
 );
 
 comment on type parley_flow._p_origin is
 'Where drafts come from. routes_failed: what fails is published; published_by: the number of the role that published in
-SQL; is_pass_through: nothing has taken the messages apart.';
+SQL.';
 
 create function parley_flow._p_new_ids(n integer) returns bigint[]
 language sql

@@ -50,7 +50,7 @@ begin
   v_publisher.role := caller;
   v_publisher.number := parley._p_number_of(caller);
   v_publisher.origin := row(
-    null, v_port.receive_port_id, v_port.application, coalesce(v_port.routes_failed, false), v_publisher.number, false
+    null, v_port.receive_port_id, v_port.application, coalesce(v_port.routes_failed, false), v_publisher.number
   );
   v_publisher.common := jsonb_strip_nulls(jsonb_build_object(
     'InboundTransportType', 'SQL', 'ReceivePortName', v_port.name

@@ -49,7 +49,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select row(
-    location.location_id, p.receive_port_id, p.application, p.routes_failed, null, location.pipeline = 'PassThruReceive'
+    location.location_id, p.receive_port_id, p.application, p.routes_failed, null
   )::parley_flow._p_origin
   from parley_flow._p_receive_port as p
   where p.receive_port_id = location.receive_port_id

@@ -42,14 +42,19 @@ as $$
 begin
   return array(
     select row(
-      (m.message_id - 1) / 64, min(m.message_id), m.location_id, m.receive_port_id, m.published_by, m.message_type,
-      array_agg(m.message_id), array_agg((extract(epoch from m.received_at) * 1000)::bigint), array_agg(m.size),
-      array_agg(u.attempts), array_agg(coalesce(m.interchange_id, 0)), array_agg(coalesce(m.parent_id, 0)),
-      array_agg(u.details)
+      o.block, min(o.message_id), o.location_id, o.receive_port_id, o.published_by, o.message_type,
+      array_agg(o.message_id), array_agg(o.received), array_agg(o.size), array_agg(o.attempts),
+      array_agg(o.interchange_id), array_agg(o.parent_id), array_agg(o.details)
     )::parley_flow._p_sent
-    from unnest(ids, attempts, details) as u (id, attempts, details)
-    join parley_flow._p_message as m on m.message_id = u.id
-    group by (m.message_id - 1) / 64, m.location_id, m.receive_port_id, m.published_by, m.message_type
+    from (
+      select (m.message_id - 1) / 64 as block, m.message_id, m.location_id, m.receive_port_id, m.published_by,
+        m.message_type, (extract(epoch from m.received_at) * 1000)::bigint as received, m.size, u.attempts,
+        coalesce(m.interchange_id, 0) as interchange_id, coalesce(m.parent_id, 0) as parent_id, u.details
+      from unnest(ids, attempts, details) as u (id, attempts, details)
+      join parley_flow._p_message as m on m.message_id = u.id
+      order by block, m.location_id, m.receive_port_id, m.published_by, m.message_type, m.message_id
+    ) as o
+    group by o.block, o.location_id, o.receive_port_id, o.published_by, o.message_type
   );
 end
 $$;

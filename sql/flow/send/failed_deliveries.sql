@@ -57,7 +57,7 @@ begin
     ), failure.error, $2
   );
   if not parley_flow._p_route_failed(v_draft, row(
-    v_message.location_id, v_message.receive_port_id, port.application, false, v_message.published_by, false
+    v_message.location_id, v_message.receive_port_id, port.application, false, v_message.published_by
   )::parley_flow._p_origin) then
     return false;
   end if;

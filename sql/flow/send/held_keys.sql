@@ -187,10 +187,11 @@ declare
 begin
   for v_key in
     select k.send_port_id, k.order_key
-    from parley_flow._p_held_key as k
+    from (
+      select h.send_port_id, h.order_key, h.system, h.lane from parley_flow._p_held_key as h order by random() limit 200
+    ) as k
     where not parley_store.has_work(k.system, k.lane)
     order by k.send_port_id, k.order_key
-    limit 1000
   loop
     v_gone := v_gone + parley_flow._p_let_key_go(v_key.send_port_id, v_key.order_key)::integer;
   end loop;
@@ -199,4 +200,5 @@ end
 $$;
 
 comment on function parley_flow._p_sweep_held_keys() is
-'Lets keys go of whose lanes nothing is left, because an operator removed it, say; gives how many.';
+'Lets keys go of whose lanes nothing is left, because an operator removed it, say; gives how many. It asks for some of
+them at a time.';

@@ -12,11 +12,10 @@ as $$
     cross join lateral (
       select m.parent_id from parley_flow._p_message as m where m.message_id = u.id
       union all
-      select nullif((t.fields -> 'parents' ->> (e.n - 1)::integer)::bigint, 0)
+      select nullif(parley_flow._p_element(t.fields, 'parents', parley_flow._p_place_of(t.fields, u.id))::bigint, 0)
       from parley_store.tracking as t
-      cross join lateral jsonb_array_elements(t.fields -> 'ids') with ordinality as e (id, n)
       where t.system = 'flow' and t.event = 'SEND' and t.message_id in (u.id::text, parley_flow._p_block(u.id))
-        and e.id::bigint = u.id
+        and parley_flow._p_place_of(t.fields, u.id) is not null
     ) as p (parent_id)
     where p.parent_id is not null and u.depth < 100
   ),
@@ -100,9 +99,10 @@ as $$
   join parley_store.tracking as t on t.system = 'flow' and t.message_id in (u.id::text, parley_flow._p_block(u.id))
   cross join lateral (
     select t.at, u.id, t.event, jsonb_strip_nulls(jsonb_build_object(
-        'received_at', to_timestamp((t.fields -> 'received' ->> (m.n - 1)::integer)::double precision / 1000),
-        'size', t.fields -> 'sizes' -> (m.n - 1)::integer, 'attempts', t.fields -> 'attempts' -> (m.n - 1)::integer,
-        'details', t.fields -> 'details' -> (m.n - 1)::integer, 'message_type', t.fields -> 'message_type',
+        'received_at', to_timestamp(parley_flow._p_element(t.fields, 'received', m.n)::double precision / 1000),
+        'size', parley_flow._p_element(t.fields, 'sizes', m.n),
+        'attempts', parley_flow._p_element(t.fields, 'attempts', m.n), 'details', t.fields -> 'details' -> (m.n - 1),
+        'message_type', t.fields -> 'message_type',
         'receive_port', (
           select p.name
           from parley_flow._p_receive_port as p
@@ -110,8 +110,8 @@ as $$
         ),
         'published_by', parley._p_name_with((t.fields ->> 'published_by')::integer)
       )) as fields
-    from jsonb_array_elements(t.fields -> 'ids') with ordinality as m (id, n)
-    where t.event = 'SEND' and m.id::bigint = u.id
+    from (select parley_flow._p_place_of(t.fields, u.id) as n) as m
+    where t.event = 'SEND' and m.n is not null
     union all
     select t.at, u.id, t.event, t.fields - 'send_port'
     where t.event <> 'SEND' and t.message_id = u.id::text
