@@ -1,9 +1,10 @@
--- What a database says of every object in our schemas: one row for each property of each object. $1 lists the schemas of the wings,
--- $2 those of them in which users' own objects stand.
+-- A description of every object in our schemas: one row for each property of each object. $1 lists the schemas of the
+-- wings, $2 those of them in which users' own objects stand.
 --
 -- Two installations of one version on one server give the same rows: names instead of oids, no order of creation.
--- What comes and goes is left out: with users' queues the sequences _p_queue_<id>_* and their views, with
--- the days the partitions _p_tracking_<day>. Grants are spelled out one by one, because their order in the catalog is that of history.
+-- Objects that come and go are left out: with users' queues the sequences _p_queue_<id>_* and their views, with the
+-- days the partitions _p_tracking_<day>. Grants are spelled out one by one, because their order in the catalog is that
+-- of history.
 with schema_of_ours as (
   select n.oid, n.nspname, n.nspowner, n.nspacl
   from pg_namespace as n

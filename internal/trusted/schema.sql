@@ -25,7 +25,8 @@ begin
     join pg_database as d on d.datname = current_database()
     where n.nspname = any (v_schemas)
       and (
-        -- What the owner of a schema puts into it runs with the rights of the session that uses it, SET ROLE or not.
+        -- Objects that the owner of a schema puts into it run with the rights of the session that uses them, SET ROLE
+        -- or not.
         o.rolsuper
         or o.oid = v_login.oid
         or (

@@ -1,5 +1,5 @@
--- What the benchmark keeps beside the broker in each of its databases. Names are qualified as the broker's own hot functions
--- do it, as nothing here is to be slower than it must.
+-- Tables and functions that the benchmark keeps beside the broker in each of its databases. Names are qualified as the
+-- broker's own hot functions do it, as nothing here is to be slower than it must.
 
 create schema bench;
 
@@ -9,7 +9,7 @@ create table bench.bare (
   body bytea
 );
 
--- What the paper's procedure writes.
+-- The row that the paper's procedure writes.
 create table bench.message_drop (
   body bytea
 );
@@ -19,7 +19,7 @@ create table bench.receive_log (
   messages integer not null
 );
 
--- What work on a message writes first, where latency is measured.
+-- The first row that work on a message writes, where latency is measured.
 create table bench.begun (
   number bigint not null,
   begun_at timestamptz not null

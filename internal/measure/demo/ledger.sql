@@ -1,4 +1,4 @@
--- What was sent, written by the transaction that sent it.
+-- The messages that were sent; the transaction that sends a message writes its row.
 create table sent_ledger (
   conversation integer not null,
   sender integer not null,

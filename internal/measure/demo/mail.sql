@@ -1,5 +1,5 @@
--- What a shop would write: orders, of which each sends its confirmation in its own transaction, and answers, which arrive as messages of
--- a service and are written to a table by who receives them.
+-- The statements that a shop would write. Each order sends its confirmation in its own transaction. Answers arrive as
+-- messages of a service, and the program that receives them writes them to a table.
 create table orders (order_id bigint generated always as identity primary key, letter text not null unique);
 
 create table answers (letter text, raw bytea not null);

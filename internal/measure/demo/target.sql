@@ -17,8 +17,9 @@ create table receive_log (
   received_at timestamptz not null default clock_timestamp()
 );
 
--- The paper's dbo.SRPerf_Queue_LabTest. Its RECEIVE goes into a table variable; a materialized query serves the same end.
--- What the paper leaves out is here too: a target whose far side has ended must end as well, or it leaks.
+-- The paper's dbo.SRPerf_Queue_LabTest. Its RECEIVE goes into a table variable; a materialized query serves the same
+-- end. The paper leaves one thing out that is done here: a target whose far side has ended must end as well, or it
+-- leaks.
 create procedure receive_lab_test()
 language plpgsql
 as $$

@@ -118,7 +118,7 @@ select 'S2', count(*)
 from ledger.sent as s
 where not exists (select from ledger.received as r where (s.dialog, s.from_initiator, s.stream, s.n) = (r.dialog, r.from_initiator, r.stream, r.n))
   and not exists (select from ledger.waiting as r where (s.dialog, s.from_initiator, s.stream, s.n) = (r.dialog, r.from_initiator, r.stream, r.n))
-  -- What is sent to a side that ends may vanish with it, and what a side has sent that ends with an error.
+  -- Messages sent to a side that ends may vanish with it, as may the messages of a side that ends with an error.
   and not exists (select from ledger.ended as e where e.dialog = s.dialog and (e.from_initiator <> s.from_initiator or e.is_error))
 union all
 select 'S3', count(*) from (select from ledger.received group by dialog, from_initiator, stream, n having count(*) > 1) as d

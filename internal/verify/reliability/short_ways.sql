@@ -1,5 +1,5 @@
--- What the ledger keeps of the short ways: dialogs begun by begin_and_send, and messages of a simple queue. As there, a row is written
--- in the transaction that does what it says, and no key refuses a duplicate.
+-- The ledger's rows of the short ways: dialogs begun by begin_and_send, and messages of a simple queue. As there, a row
+-- is written in the transaction that does what it says, and no key refuses a duplicate.
 
 create schema short_ways;
 

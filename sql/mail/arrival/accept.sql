@@ -113,8 +113,8 @@ end
 $$;
 
 comment on function parley_mail._p_begin_body(integer, parley.caller) is
-'Begins a body that is written chunk by chunk, and gives the number that its message will have. What is not accepted
-within an hour is removed.
+'Begins a body that is written chunk by chunk, and gives the number that its message will have. A body that is not
+accepted within an hour is removed.
 Arguments: chunk_bytes, 1 KB to 16 MB.
 Errors: PM001 the role does not hold SERVE, PS002.';
 
@@ -262,7 +262,7 @@ begin
     a.notify, a.original_recipients, a.ret, a.envid, p.priority, coalesce(a.received_at, clock_timestamp()),
     coalesce(a.expires_at, clock_timestamp() + v_expiry[p.priority + 1] * interval '1 second'),
     a.source, a.connector, a.source_ip, a.helo, a.authenticated_as, coalesce(a.directionality, 'INCOMING'),
-    -- Whoever reads the body compares its bytes with this number.
+    -- A reader of the body compares its bytes with this number.
     coalesce(
       octet_length(a.body), (select c.bytes from parley_store.contents as c where c.content_id = a.content_id), a.size
     ),
@@ -304,7 +304,7 @@ begin
   );
   v_ids := parley_mail._p_first_accepted(messages, v_ids);
   if exists (select from unnest(v_ids) as i (id) where i.id < 0) then
-    -- What was written for a message that is there already is not needed.
+    -- The rows that were written for a message that is there already are not needed.
     perform parley_store.release_content('mail', array(
       select messages[i.n].message_id
       from unnest(v_ids) with ordinality as i (id, n)

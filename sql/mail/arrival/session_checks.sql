@@ -1,5 +1,6 @@
--- What a daemon asks while a peer is still connected, so that what would come back as a report is refused at once
--- (spec mail 3.2, 3.6). Nothing is decided here that the categorizer does not decide in the same way later.
+-- The questions that a daemon asks while a peer is still connected, so that a message that would come back as a report
+-- is refused at once (spec mail 3.2, 3.6). Nothing is decided here that the categorizer does not decide in the same way
+-- later.
 --
 -- Cost: one or two probes of the directory; a daemon keeps an answer that is_for_all for some seconds.
 
@@ -71,7 +72,8 @@ Source: spec mail 3.6, 6.1.';
 
 create type parley_mail._p_sender_check as (max_send_size bigint, max_recipients integer);
 
-comment on type parley_mail._p_sender_check is 'What holds for a sender of ours; null where nothing is said of him.';
+comment on type parley_mail._p_sender_check is
+'The settings that hold for a sender of ours; null where nothing is said of him.';
 
 create function parley_mail._p_check_sender(sender text, caller parley.caller default parley.current_caller())
 returns parley_mail._p_sender_check

@@ -127,7 +127,7 @@ Errors: PM010.';
 create type parley_mail._p_mailbox_of as (display_name text, address text);
 
 comment on type parley_mail._p_mailbox_of is
-'What Name <local-part@domain> names; display_name is null where it is bare.';
+'The parts of Name <local-part@domain>; display_name is null for a bare address.';
 
 create function parley_mail._p_without_comments(written text, out kept text, out remark text)
 language plpgsql immutable

@@ -1,4 +1,4 @@
--- Who may do what with mail (spec section 17, roles).
+-- The rights of mail, and the roles that hold them (spec section 17, roles).
 --
 -- SEND          submit messages (parley_mail.send)
 -- VIEW          see queues, messages, tracking, the configuration without secrets
@@ -20,8 +20,8 @@ create table parley_mail._p_right (
 );
 
 comment on table parley_mail._p_right is
-'Who was granted which right, by whom, by their numbers (base/role_numbers.sql); grantee 0 is everybody. Each who grants
-it has a row of his own, so that he takes back what he gave and nothing else.';
+'The rights that were granted: grantee and grantor, by their numbers (base/role_numbers.sql); grantee 0 is everybody.
+Each who grants it has a row of his own, so that he takes back what he gave and nothing else.';
 
 create view parley_mail._p_granted as
 select r.name, r.grantee, r.is_grantable,
@@ -29,8 +29,8 @@ select r.name, r.grantee, r.is_grantable,
 from parley_mail._p_right as r;
 
 comment on view parley_mail._p_granted is
-'Who was granted which right. role: that of the grantee here, which may be one that is no more; null for everybody, and
-for who is gone.';
+'The rights that were granted, and to whom. role: that of the grantee here, which may be one that is no more; null for
+everybody, and for who is gone.';
 
 create function parley_mail._p_is_owner(role oid) returns boolean
 language plpgsql stable
@@ -244,9 +244,9 @@ end
 $$;
 
 comment on function parley_mail.revoke_right(text, text, parley.caller) is
-'Takes a right from a role, and returns whether it held it itself. Who administers the right takes it whoever granted
-it; who holds the option to grant it takes back what he granted, and the role keeps it by the grants of others. What it
-granted to others stays.
+'Takes a right from a role, and returns whether it held it itself. An administrator of the right takes it whoever
+granted it. A role that holds the option to grant it takes back its own grants, and the grantee keeps the right by the
+grants of others. Grants that the role itself made stay.
 Arguments: name, as in grant_right; role, or public, or a name that no role has since the database was restored.
 Errors: PM001 not allowed, or granted by others alone, PM002 no such right or role.
 Source: spec mail 17.';
@@ -269,7 +269,7 @@ create view parley_mail.rights as
 select r.name, r.role, r.is_grantable, r.granted_by from parley_mail._p_rights() as r;
 
 comment on view parley_mail.rights is
-'Who holds which right by grant: one''s own, and those of all for who holds VIEW.';
+'The rights held by grant: one''s own, and those of all roles for a holder of VIEW.';
 
 create function parley_mail._p_audit_records(caller parley.caller default parley.current_caller())
 returns setof parley_mail._p_audit
@@ -286,4 +286,4 @@ comment on function parley_mail._p_audit_records(parley.caller) is 'Gives what p
 create view parley_mail.audit as
 select a.audit_id, a.at, a.role, a.operation, a.object, a.detail from parley_mail._p_audit_records() as a;
 
-comment on view parley_mail.audit is 'What administrators and operators of mail did, for administrators.';
+comment on view parley_mail.audit is 'The actions of administrators and operators of mail, for administrators.';

@@ -1,4 +1,5 @@
--- What mail adds to the numbers of roles (parley/base/role_numbers.sql), which its rows have.
+-- Roles by number in mail. Rows of mail name a role by its number (parley/base/role_numbers.sql), which outlasts a dump
+-- and a renaming.
 
 create function parley_mail._p_numbers_named(name text) returns integer[]
 language plpgsql stable
@@ -23,6 +24,6 @@ end
 $$;
 
 comment on function parley_mail._p_numbers_named(text) is
-'Gives the numbers of the role that has a name, also of one that there is not where the database was restored, so that
-what it would have can be taken away; PUBLIC gives 0.
+'Gives the numbers of the role of a name; PUBLIC gives 0. A restored database may have rows of a role that this server
+lacks. Its numbers are given too, so that an administrator can take its rights away.
 Errors: PM002 no such role.';

@@ -2,8 +2,8 @@
 --
 -- Mail is a system beside the broker: it calls functions of parley and parley_store and never touches their private
 -- tables. Everything about a message is decided here, in the transaction of the caller; programs ask and talk to the
--- network. What begins with _p_ is private, and what a daemon calls is private too: a role that holds the right SERVE
--- may call it (base/rights.sql).
+-- network. Objects whose name begins with _p_ are private, also the functions that a daemon calls: a role that holds
+-- the right SERVE may call those (base/rights.sql).
 
 create schema parley_mail;
 
@@ -18,8 +18,8 @@ create table parley_mail._p_configuration_version (
 );
 
 comment on table parley_mail._p_configuration_version is
-'One row: the number of the configuration, which grows with each change. Whoever changes anything locks it first, so
-that changes are made one after the other and each is checked against all before it.';
+'One row: the number of the configuration, which grows with each change. Each transaction that changes anything locks
+it first. So changes are made one after the other, and each is checked against all before it.';
 
 insert into parley_mail._p_configuration_version (is_only) values (true);
 
@@ -61,8 +61,8 @@ create table parley_mail._p_audit (
 );
 
 comment on table parley_mail._p_audit is
-'What administrators and operators did, a row each: changes of the configuration, grants, operations on queues and
-messages, content that was read.';
+'The actions of administrators and operators, a row each: changes of the configuration, grants, operations on queues
+and messages, content that was read.';
 
 create index _p_audit_at on parley_mail._p_audit (at);
 

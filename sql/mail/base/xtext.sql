@@ -1,5 +1,5 @@
 -- Parameters of an envelope as they are written in the files of the replay folder (spec mail 4.2): coded, without a
--- space, a = or anything beyond ASCII. What they mean is what is stored; internal/mail/message reads them.
+-- space, a = or anything beyond ASCII. The database stores their meaning; internal/mail/message reads them.
 
 create function parley_mail._p_xtext(value text) returns text
 language sql immutable

@@ -1,8 +1,9 @@
 -- The categorizer: from the submission queue into lanes (spec mail 5, 6).
 --
 -- One transaction writes all that follows from some messages: recipients, forks, work items, failures, events. A daemon
--- that dies in the middle leaves them as they were, and a row of work_marks.sql. What cannot be worked on is tried
--- alone, so that it costs nobody else more than a repetition, and set aside after two failures, or after two deaths.
+-- that dies in the middle leaves them as they were, and a row of work_marks.sql. A message that cannot be categorized
+-- is tried alone, so that it costs the others no more than a repetition. It is set aside after two failures, or after
+-- two deaths.
 -- Locks: that row. Cost: about a dozen statements for a batch, however many messages it has,
 -- and one for each distinct next hop.
 
@@ -251,7 +252,7 @@ begin
         and f.status is not null
     )
   on conflict do nothing;
-  -- What has nobody to go to, such as mail to an empty group, is finished.
+  -- A message without a recipient, such as mail to an empty group, is finished.
   perform parley_mail._p_remove_finished(array(
     select i.id
     from unnest(message_ids) as i (id)

@@ -3,7 +3,7 @@
 -- Recipients are looked up in the directory, all of a batch at once. Aliases lead to their targets, addresses of a
 -- mailbox to its primary one, groups to their members, forwarding to where it points, to any depth. A step to where a
 -- recipient has been already is none: so harmless loops end, and an address that is reached in several ways gets the
--- message once. What was reached and ends nowhere, because mailboxes forward to each other and keep nothing, is a loop.
+-- message once. It is a loop when mailboxes forward to each other, keep nothing, and so the message ends nowhere.
 
 create type parley_mail._p_resolved as (
   message_id bigint,
@@ -23,9 +23,9 @@ create type parley_mail._p_resolved as (
 );
 
 comment on type parley_mail._p_resolved is
-'What became of a recipient in the categorizer: an address that gets the message; or, where status is set, one that does
-not, and why. event: RESOLVE, EXPAND or REDIRECT where it is not the address that was submitted, DUPLICATEEXPAND,
-or DUPLICATEREDIRECT where forwarding led to it, where another recipient is the same address. envelope_sender: null is
+'The result of categorizing one recipient: an address that gets the message; or, where status is set, one that does
+not, and why. event: RESOLVE, EXPAND or REDIRECT where it is not the address that was submitted, DUPLICATEEXPAND, or
+DUPLICATEREDIRECT where forwarding led to it, where another recipient is the same address. envelope_sender: null is
 that of the message. part and ordinal: its place in the message or in a fork, target_id; lane: the next hop.';
 
 create function parley_mail._p_is_listed(list text[], address text) returns boolean

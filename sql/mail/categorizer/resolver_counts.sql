@@ -1,4 +1,4 @@
--- What the categorizer counts while it works, for the counters of the resolver (spec mail 18).
+-- The categorizer's own counts, for the counters of the resolver (spec mail 18).
 --
 -- The counts of a batch are given to the daemon that had it categorized, and written nowhere: nobody waits for a row.
 -- Cost: a pass over what was resolved, and a row of the directory for each sender of a batch.
@@ -16,7 +16,7 @@ create type parley_mail._p_categorizer_counts as (
 );
 
 comment on type parley_mail._p_categorizer_counts is
-'What the categorizer did and came upon, for its counters. categorized, failed and set_aside: messages;
+'The work and the findings of the categorizer, for its counters. categorized, failed and set_aside: messages;
 failed_recipients: that it gave up, loop_recipients because forwarding goes in a circle and unresolved_recipients
 because the directory does not know an address of ours; chipped and created: messages that were cut, and made;
 unresolved_senders: messages of a sender of ours whom the directory does not know.';

@@ -1,27 +1,29 @@
--- Suspects: messages that were in somebody's hands when he died, on their way to a host, a mailbox, a service or a
--- table (spec mail 5).
+-- Suspects: messages that a daemon or a session held when it died, on their way to a host, a mailbox, a service or a
+-- table (spec mail 5). Delivering one of them may have killed it; such a message is poison.
 --
--- A lease that ran out says that its holder died, or was lost, and not of which message: each recipient that he had in
--- his hands has a death, and is a suspect until an attempt comes to an end, whichever. Suspects come alone. When
--- somebody dies again it was of the one suspect that he had, and that one is poison; its deaths explain those of the
--- others, which are no suspects any more.
+-- A lease that ran out says that its holder died, or was lost. It does not say which message was to blame. So each
+-- recipient that the holder had gets a death, and is a suspect until one of its attempts comes to an end, whatever the
+-- end. Suspects are tried one at a time. When the holder of a suspect dies again, that suspect is poison. Its deaths
+-- explain those of the other suspects, which are cleared.
 --
--- Most messages that are in somebody's hands when he is killed are at hosts that do not answer. So that those do not
--- hold up the others, a daemon begins another one when a suspect has been in its hands for three seconds. Where it dies
--- with several they have two deaths each, and come strictly one by one: poison among those costs a third death.
+-- Most messages that are held when a daemon is killed wait for a host that does not answer. Their turn would hold up
+-- the other suspects, so a daemon begins a second suspect when it has held the first for three seconds. When it dies
+-- with several, each of them has two deaths, and these come strictly one by one: poison among them costs a third death.
 --
--- What is done in the database, categorizing and delivery to services and tables, may take the whole server down: of
--- that there is one suspect at a time, of all daemons.
+-- Work in the database (categorizing, delivery to services and tables) may take down the whole server. So of all
+-- daemons together only one holds such a suspect at a time.
 --
 -- Invariants, and what keeps each:
---   only what was alone is poison   a suspect is begun under the lock of a row, which is tried, and where no other is
---     that was begun lately; the leases of a holder who is gone are judged when all that have suspects have run out
--- Locks: that row, no advisory lock, which anybody could hold; leases, items. Cost: an empty index is read for each
--- claim.
+--   only a message that was tried alone is poison   a suspect is begun under the lock of one row (_p_turn), which is
+--     tried without a wait, and only while no other was begun lately; the leases of a dead holder are judged when all
+--     leases with suspects of that holder have run out
+-- Locks: the row of _p_turn, since any role could hold an advisory lock; leases, items. Cost: each claim reads an index
+-- that is empty as a rule.
 
 create table parley_mail._p_turn (is_only boolean primary key default true check (is_only));
 
-comment on table parley_mail._p_turn is 'One row, which is locked by who begins a suspect, until his transaction ends.';
+comment on table parley_mail._p_turn is
+'One row. A transaction that begins a suspect locks it until it ends.';
 
 insert into parley_mail._p_turn (is_only) values (true);
 
@@ -36,7 +38,7 @@ end
 $$;
 
 comment on function parley_mail._p_take_turn() is
-'Reports whether nobody else begins a suspect now; then nobody else does until this transaction ends.';
+'Reports whether no other transaction begins a suspect now; then none does until this transaction ends.';
 
 create function parley_mail._p_has_suspects() returns boolean
 language plpgsql stable
@@ -50,7 +52,7 @@ end
 $$;
 
 comment on function parley_mail._p_has_suspects() is
-'Reports whether there is a message that was in the hands of somebody who died.';
+'Reports whether there is a suspect.';
 
 create function parley_mail._p_suspects_in_hand()
 returns table (
@@ -76,7 +78,7 @@ end
 $$;
 
 comment on function parley_mail._p_suspects_in_hand() is
-'Gives the suspects that somebody has in his hands.';
+'Gives the suspects that are under a lease, with the holder of each.';
 
 create function parley_mail._p_may_try(system text, holder text, deaths integer, apart_from bigint[]) returns boolean
 language plpgsql
@@ -108,9 +110,9 @@ end
 $$;
 
 comment on function parley_mail._p_may_try(text, text, integer, bigint[]) is
-'Reports whether a suspect may be begun now, so that it is known who is to blame if somebody dies of it.
-Arguments: system, mail, mail_service or, for the categorizer, submission; holder, who would begin it; deaths that it
-has; apart_from, leases that do not count: those of the claim itself.';
+'Reports whether a suspect may be begun now, so that it alone is to blame if its holder dies.
+Arguments: system, mail, mail_service or, for the categorizer, submission; holder, the daemon that would begin it;
+deaths of the suspect; apart_from, leases that do not count: those of the claim itself.';
 
 create function parley_mail._p_without_suspects(system text, holder text, claimed parley_store.claimed_item[])
 returns parley_store.claimed_item[]
@@ -152,7 +154,7 @@ begin
     v_tried.item_id := null;
     v_tried.lease_id := null;
   end if;
-  -- What is done in one transaction with the suspect, or under its lease, waits; elsewhere only other suspects do.
+  -- Items under the lease of the suspect, or of one transaction with it, wait. Of all others only suspects wait.
   for v_lease in
     select
       c.lease_id,
@@ -166,7 +168,7 @@ begin
     group by c.lease_id
   loop
     if system = 'mail_service' and v_tried.lease_id is not null then
-      -- Who has delivered the suspect claims again at once, and so does not wait for the next.
+      -- The daemon claims again at once when it has delivered the suspect, so the next one needs no delay.
       v_lease.others := coalesce(v_lease.others, '{}') || coalesce(v_lease.suspects, '{}');
       v_lease.suspects := null;
     end if;
@@ -186,10 +188,10 @@ end
 $$;
 
 comment on function parley_mail._p_without_suspects(text, text, parley_store.claimed_item[]) is
-'Gives what of a claim may be worked on now: of suspects at most one, alone under its lease and, where it is delivered
-in the database, alone in its transaction. The others wait for a moment, or go back in front of their lane, without an
-attempt being counted.
-Arguments: system; holder; claimed, what was claimed in this transaction.';
+'Gives the items of a claim that may be worked on now. At most one of them is a suspect: alone under its lease and,
+where it is delivered in the database, alone in its transaction. The other items wait for a moment, or go back to the
+front of their lane; no attempt is counted for them.
+Arguments: system; holder; claimed, the items that this transaction has claimed.';
 
 create function parley_mail._p_count_deaths(system text, lanes text[], message_ids bigint[]) returns void
 language plpgsql
@@ -213,7 +215,7 @@ begin
       _p_count_deaths.system,
       jsonb_build_object('lane', v_suspects.lane, 'subjects', jsonb_build_array(v_suspects.id))
     );
-    -- It explains the deaths of the others.
+    -- Its deaths explain those of the other suspects, which are cleared.
     update parley_mail._p_recipient as r
     set deaths = 0,
       lane = case when r.message_id = v_suspects.id and r.lane = v_suspects.lane then 'POISON/-/-' else r.lane end
@@ -232,7 +234,7 @@ end
 $$;
 
 comment on function parley_mail._p_count_deaths(text, text[], bigint[]) is
-'Counts a death for messages that a holder had in his hands who is gone, or sets the one aside that was a suspect.
+'Counts a death for the messages of a holder that died. If exactly one of them was a suspect, sets that one aside.
 Arguments: system; lanes and message_ids, an element for each message and lane.';
 
 create function parley_mail._p_take_back_lost() returns integer
@@ -272,6 +274,6 @@ end
 $$;
 
 comment on function parley_mail._p_take_back_lost() is
-'Gives back what daemons had in their hands that are gone, has a death counted for it, and sets aside what is to blame.
-Gives how many messages.
+'Takes back the messages of daemons whose lease ran out, counts a death for each, and sets aside the one that is to
+blame. Gives how many messages.
 Source: spec mail 5, 15.2.';

@@ -1,4 +1,4 @@
--- What is known after a process, a backend or the server has died of a message (spec mail 5).
+-- The deaths of processes, backends and servers that a message may have caused (spec mail 5).
 --
 -- Before messages are categorized, a row that names them is committed; the transaction that categorizes them removes
 -- it. So whoever dies in between leaves the row, whatever became of the transaction. It is held by a row lock while
@@ -8,9 +8,10 @@
 -- 2. _p_categorize_begun     categorizes what a row names, removes the row; commit
 --
 -- A row that was left is divided: each message gets one of its own, with one death, and is worked on alone, one at a
--- time in the whole database, so that at the second death there is no doubt of which. Then it is poison. What was only
--- in bad company is categorized, and its row goes with its deaths. A row of more than a hundred messages, as of a batch
--- that was submitted at once, is divided into hundreds first: poison among them costs a third death, and not an hour.
+-- time in the whole database, so that at the second death there is no doubt of which. Then it is poison. A message that
+-- was only in bad company is categorized, and its row goes with its deaths. A row of more than a hundred messages, as
+-- of a batch that was submitted at once, is divided into hundreds first: poison among them costs a third death, and not
+-- an hour.
 -- Locks: the row, for update, skip locked; that of _p_turn while a row that was left is taken.
 -- Cost: an insert, a delete and a commit for a batch.
 

@@ -54,7 +54,7 @@ begin
     where p.message_id = c.subject and p.lane = c.lane
   ) as r
   where r.ordinals is not null;
-  -- What was removed meanwhile leaves an item behind.
+  -- A message that was removed meanwhile leaves an item behind.
   for v_empty in
     select c.lease_id, array_agg(c.item_id) as items
     from unnest(v_claimed) as c
@@ -123,8 +123,8 @@ end
 $$;
 
 comment on function parley_mail._p_read_body(bigint, bigint, integer, integer, parley.caller) is
-'Gives chunks of a body, in their order, and with each how many chunks and bytes the body has. Whoever reads on until
-there is none has no whole body before he has as many.
+'Gives chunks of a body, in their order, and with each how many chunks and bytes the body has. A reader that reads on
+until there is none has the whole body only when it has as many.
 Arguments: content_id and body_holder, as _p_claim gives them; from_number and to_number, the first and the last chunk,
 from 0 on.
 Errors: PM001 the role does not hold SERVE, PS003, PS010 chunks are missing.';

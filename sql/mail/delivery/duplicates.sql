@@ -1,9 +1,10 @@
--- What mailboxes have got: so that one copy of a message is delivered where two arrive (spec mail 12.1, 15.3).
+-- The messages that mailboxes have got: so that one copy of a message is delivered where two arrive (spec mail 12.1,
+-- 15.3).
 --
 -- A host that gets no reply to a message that it has sent whole sends it again; here it is another message with the
--- same content. What has the same identity (_p_message.identity: Message-Id, Date, the other fields that say what it
--- is, and the whole body), or is the same message, and goes to the same mailbox is delivered once in the
--- duplicate_window of the mailbox store. Content that differs is never a duplicate, so that nobody keeps a message from
+-- same content. Two messages of one identity (_p_message.identity: Message-Id, Date, the other fields that say what the
+-- message is, and the whole body) are copies. Of copies, and of one message that comes twice, a mailbox gets one in the
+-- duplicate_window of the mailbox store. Content that differs is never a duplicate: a sender cannot keep a message from
 -- its reader by sending another under its Message-Id first.
 --
 -- A row is written in the transaction that records the delivery, and asked for when a message is claimed: what two
@@ -16,8 +17,8 @@ create table parley_mail._p_delivered (
 );
 
 comment on table parley_mail._p_delivered is
-'What mailboxes have got, for as long as the setting duplicate_window of their store says. key: a hash of the identity
-of the message and the address.';
+'The messages that mailboxes have got, for as long as the setting duplicate_window of their store says. key: a hash of
+the identity of the message and the address.';
 
 create index _p_delivered_until on parley_mail._p_delivered (until);
 

@@ -1,4 +1,4 @@
--- What time does to messages: the sender is informed of a delay, and what waited too long is given up.
+-- Delays and expiry: the sender is informed when a message is late, and a message that waited too long is given up.
 
 create function parley_mail._p_report_delays(messages integer default 1000) returns integer
 language plpgsql
@@ -22,11 +22,11 @@ begin
       select l.message_id, l.sender
       from parley_mail._p_message as l
       where l.delay_reported_at is null
-        -- What is not categorized has nobody yet of whom a delay could be reported.
+        -- A message that is not categorized has no recipient of whom a delay could be reported.
         and exists (select from parley_mail._p_recipient as w where w.message_id = l.message_id)
         and l.priority = p.priority
         and l.received_at < clock_timestamp() - v_delays[p.priority + 1]
-        -- What is to leave later is not late before.
+        -- A message that is to leave later is not late before.
         and coalesce(l.not_before < clock_timestamp() - v_delays[p.priority + 1], true)
       order by l.received_at
       limit _p_report_delays.messages
@@ -106,6 +106,6 @@ $$;
 
 comment on function parley_mail._p_expire_waiting(integer) is
 'Gives up what waits in a queue that fails, waits or is suspended, also one of a service or a table, and whose time is
-over; gives how many recipients. What is being tried is given up when the attempt fails.
+over; gives how many recipients. A message that is being tried is given up when the attempt fails.
 Arguments: items, how many work items at most of hosts and mailboxes, and as many of services and tables.
 Source: spec mail 8.3.';

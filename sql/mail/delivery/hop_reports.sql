@@ -1,4 +1,4 @@
--- What daemons report of next hops: whether they were reached (spec mail 8.1).
+-- Reports of daemons about next hops: whether they were reached (spec mail 8.1).
 
 create function parley_mail._p_report_hops(
   lanes text[], errors text[], began timestamptz[], caller parley.caller default parley.current_caller()

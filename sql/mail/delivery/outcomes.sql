@@ -146,7 +146,7 @@ declare
   v_group record;
 begin
   v_unknown := parley_mail._p_unknown_lanes(outcomes);
-  -- What is over is not taken elsewhere: it is given up like what is deferred.
+  -- A recipient whose time is over is not taken elsewhere: it is given up like one that is deferred.
   outcomes := parley_mail._p_given_up(array(
     select (
       u.lease_id, u.item_id, u.message_id, u.ordinal,

@@ -1,10 +1,10 @@
 -- Message-IDs in the fields In-Reply-To and References, for the keys of conversations (spec mail 12.2).
 --
--- The daemon reads them (internal/mail/parts), and what it has read counts. What is delivered from SQL was read by
--- nobody: then the field is read here, in the same way. An id in a comment or in a quoted string is none (RFC 5322
--- section 3.2): "your message of today (was: <1@example.org>)" names no other. Where comments and quoted strings have
--- no end the field has none, and an id is whatever stands in angle brackets. Python writes ids of 78 characters and
--- more as encoded words, so the field is decoded first.
+-- The daemon reads them (internal/mail/parts), and what it has read counts. No daemon has read a message that is
+-- delivered from SQL: then the field is read here, in the same way. An id in a comment or in a quoted string is none
+-- (RFC 5322 section 3.2): "your message of today (was: <1@example.org>)" names no other. Where comments and quoted
+-- strings have no end the field has none, and an id is whatever stands in angle brackets. Python writes ids of 78
+-- characters and more as encoded words, so the field is decoded first.
 -- Cost: a step for each special character of a field, of which 16 KB are read.
 
 create function parley_mail._p_decoded_field(field text) returns text
@@ -53,7 +53,8 @@ declare
 begin
   for v_token in
     select t.token[1]
-    -- What a backslash quotes, which is two here; a special character; what stands between.
+    -- The patterns: a character behind a backslash, where the pattern doubles the backslash; a special character; the
+    -- text between.
     from regexp_matches(
       left(field, 16384), E'\\\\\\\\(?:\\\\\\\\|\\\\[0-7]{3}|.)|["()<>]|[^"()<>\\\\]+|.', 'g'
     ) with ordinality as t (token, n)

@@ -100,8 +100,8 @@ create table parley_mail._p_submitted (
 );
 
 comment on table parley_mail._p_submitted is
-'What roles that have a quota submitted in the last minutes. Appended to, so that sessions of a role do not wait for
-each other; what others have not committed yet is not counted, so that what is under way at once may pass a quota.';
+'The submissions of the last minutes of roles that have a quota. Appended to, so that sessions of a role do not wait
+for each other; what others have not committed yet is not counted, so that what is under way at once may pass a quota.';
 
 alter table parley_mail._p_submitted replica identity full;
 

@@ -2,9 +2,9 @@
 --
 -- Where a recipient goes next is a lane of parley_store, of the system mail: KIND/CONNECTOR/NAME. KIND is DNS (NAME is
 -- the domain), SMART_HOST, MAILBOX (CONNECTOR is the mailbox store), UNREACHABLE or POISON. A work item of a lane is a
--- message: it stands for all recipients of that message in that lane, which travel in one transaction of SMTP. What
--- goes to services and tables of this database is of the system mail_service, whose work is claimed, done and completed
--- in one transaction.
+-- message: it stands for all recipients of that message in that lane, which travel in one transaction of SMTP.
+-- Recipients that are services and tables of this database have the system mail_service, whose work is claimed, done
+-- and completed in one transaction.
 --
 -- Invariants, and what keeps each:
 --   a recipient has an item   row and item are written in one transaction, and removed in one
@@ -58,9 +58,9 @@ create type parley_mail._p_outcome as (
 );
 
 comment on type parley_mail._p_outcome is
-'What became of a recipient: DELIVERED, DUPLICATE (the mailbox has the message already), RELAYED (to a host that makes
-no reports), FAILED, DEFERRED, UNKNOWN (sent and not answered), or REROUTED (to be categorized anew, because the mailbox
-is elsewhere now). connect_ms and transfer_ms: how long that took in the last attempt.';
+'The outcome of a recipient: DELIVERED, DUPLICATE (the mailbox has the message already), RELAYED (to a host that makes
+no reports), FAILED, DEFERRED, UNKNOWN (sent and not answered), or REROUTED (to be categorized anew, because the
+mailbox is elsewhere now). connect_ms and transfer_ms: how long that took in the last attempt.';
 
 create function parley_mail._p_remove_finished(message_ids bigint[]) returns integer
 language plpgsql

@@ -113,7 +113,7 @@ $$;
 
 comment on function parley_mail._p_fail_recipients(bigint[], integer[], text[], text[], text) is
 'Gives up recipients: a report to the sender where he wants one, an event, and the message is removed when nothing of it
-is left. Gives how many. What is left of their work items is the caller''s to complete.
+is left. Gives how many. The caller completes the rest of their work items.
 Arguments: message_ids and ordinals, which recipients; statuses, codes of RFC 3463; texts, why; source, what gave up.
 Source: spec mail 9.';
 

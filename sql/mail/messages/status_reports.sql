@@ -1,4 +1,4 @@
--- What becomes of a message, sent to the Parley service that its submitter named, in the transaction of the outcome.
+-- The outcomes of a message, sent to the Parley service that its submitter named, in the transaction of the outcome.
 
 create function parley_mail._p_send_status(
   events text[], message_ids bigint[], addresses text[], statuses text[], texts text[]
@@ -70,7 +70,7 @@ end
 $$;
 
 comment on function parley_mail._p_send_status(text[], bigint[], text[], text[], text[]) is
-'Sends status events of messages whose submitter wants them; gives how many. What cannot be sent is a warning in the log
-of the server: mail does not wait for it.
+'Sends status events of messages whose submitter wants them; gives how many. An event that cannot be sent is a warning
+in the log of the server: mail does not wait for it.
 Arguments: those of _p_track.
 Source: spec mail 4.3.';

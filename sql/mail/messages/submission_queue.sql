@@ -1,4 +1,5 @@
--- What waits to be categorized, in numbers and ages, for the view of queues, for pressure, counters and findings.
+-- The messages that wait to be categorized, in numbers and ages, for the view of queues, for pressure, counters and
+-- findings.
 
 create function parley_mail._p_submission_queue() returns table (
   messages bigint, bytes bigint

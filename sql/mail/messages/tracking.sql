@@ -136,7 +136,7 @@ select
   end as recipients,
   case
     when t.sees_all or s.is_routing or (s.recipients @> t.recipients and s.recipients <@ t.recipients) then t.fields
-    -- What a host says of a recipient, and which host it is, can name him.
+    -- The text of a host about a recipient, and the host itself, can give its address away.
     else (
       select jsonb_object_agg(f.key, f.value)
       from jsonb_each(t.fields) as f
@@ -182,9 +182,9 @@ left join lateral (
 ) as s on t.sees_all is not true;
 
 comment on view parley_mail._p_tracked is
-'Events of messages for parley_mail.tracking. Who does not hold VIEW sees the events of his own submissions, and in them
-the addresses that he wrote in the place of those to which a group, an alias or forwarding led: an address of which
-neither is known is not shown.';
+'Events of messages for parley_mail.tracking. A role that does not hold VIEW sees the events of its own submissions.
+In them it sees the addresses that it wrote, and not those to which a group, an alias or forwarding led. An address of
+which neither is known is not shown.';
 
 create view parley_mail.tracking with (security_barrier) as
 select

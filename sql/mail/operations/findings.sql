@@ -1,5 +1,5 @@
--- What parley diagnose finds of mail: each with the statement that cures it. The broker calls _p_find_faults, which it
--- finds by its name (parley/diagnosis/diagnose.sql). Nothing is locked, and nothing is counted.
+-- The findings of parley diagnose about mail: each with the statement that cures it. The broker calls _p_find_faults,
+-- which it finds by its name (parley/diagnosis/diagnose.sql). Nothing is locked, and nothing is counted.
 
 create view parley_mail.diagnosis_checks as
 select c.code, c.part, c.level, c.patience, c.meaning
@@ -31,7 +31,7 @@ from (values
     'A transaction that stays open has read or written a body, and keeps the space of deleted ones.')
 ) as c (code, part, level, patience, meaning);
 
-comment on view parley_mail.diagnosis_checks is 'What parley diagnose finds of mail.';
+comment on view parley_mail.diagnosis_checks is 'Gives the findings of parley diagnose about mail.';
 
 create function parley_mail._p_cure_of_pressure(resource text) returns text
 language sql immutable
@@ -206,7 +206,7 @@ as $$
         'select parley_mail.alter_object(''service binding'', <name>, ''{"from_service": <a service of yours>}'');'
     end
   from parley_mail._p_unread_reply as u
-  -- What has stopped needs nothing.
+  -- Lanes that have stopped need nothing.
   where u.last_at > clock_timestamp() - interval '1 day'
 $$;
 

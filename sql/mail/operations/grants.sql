@@ -1,5 +1,5 @@
--- What everybody may call and read: the interface. Each function of it asks for the caller's right itself, and is not
--- compiled.
+-- The interface: functions and views that everybody may call and read. Each function of it asks for the caller's right
+-- itself, and is not compiled.
 
 do $$
 declare
@@ -22,7 +22,7 @@ begin
   loop
     execute format('grant select on %s to public', v_view);
   end loop;
-  -- What views, and daemons, call: each asks who calls.
+  -- The functions that views, and daemons, call: each asks who calls.
   for v_function in
     select p.oid::regprocedure
     from pg_catalog.pg_proc as p

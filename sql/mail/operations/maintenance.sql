@@ -1,4 +1,4 @@
--- What has to be done now and then: by daemons, every few seconds.
+-- Upkeep of mail: daemons call it every few seconds.
 --
 -- Invariants, and what keeps each:
 --   no task keeps those behind it   each is done in a block of its own, and what fails is reported by its row, by the
@@ -65,8 +65,9 @@ declare
   v_dead record;
   v_done integer := 0;
 begin
-  -- What was rolled back again and again while it was categorized. It may have been there by chance when servers were
-  -- killed, and a large batch is one item: each message is tried by itself, and the one that is to blame set aside.
+  -- A batch that was rolled back again and again while it was categorized. It may have been there by chance when
+  -- servers were killed, and a large batch is one item: each message is tried by itself, and the one that is to blame
+  -- set aside.
   for v_dead in
     select s.message_id, s.body
     from parley.set_aside_messages as s
@@ -156,8 +157,8 @@ declare
   v_errors text[] := array[]::text[];
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  -- Conversations with services end when their time is over, also where no daemon of the broker runs: timers. What
-  -- other roles have most to do with is last.
+  -- Conversations with services end when their time is over, also where no daemon of the broker runs: timers. The part
+  -- over which other roles wait most is last.
   foreach task in array array[
     'taken back', 'removals', 'held queues', 'configuration', 'resubmitted', 'delays', 'expired', 'kept bodies',
     'stored attachments', 'remembered deliveries', 'idempotency keys', 'audit', 'poison', 'orphaned work',

@@ -1,8 +1,8 @@
--- What operators do to messages, by a filter (spec mail 8.2, 17): suspend, resume, retry, resubmit, remove, change.
+-- Operations on messages, by a filter (spec mail 8.2, 17): suspend, resume, retry, resubmit, remove, change.
 --
 -- Each asks for OPERATE, touches at most so many messages in a call, so that nobody waits for it, and is called until
--- it gives 0. It stands in the audit with its filter and its count, and among the events of each message. What somebody
--- claims just now is passed over. What is under way is suspended or removed when its attempt has failed.
+-- it gives 0. It stands in the audit with its filter and its count, and among the events of each message. An item that
+-- another session is claiming is passed over. A message under way is suspended or removed when its attempt has failed.
 -- Locks: work items, skip locked.
 
 create function parley_mail._p_operate(
@@ -73,7 +73,7 @@ end
 $$;
 
 comment on function parley_mail.suspend_messages(jsonb, text, integer, boolean, parley.caller) is
-'Holds messages in their queues: nothing of them leaves until they are resumed, and they do not expire. What is under
+'Holds messages in their queues: nothing of them leaves until they are resumed, and they do not expire. A message under
 way is held when its attempt has failed. Gives how many; call it until it gives 0.
 Arguments: filter, as docs/mail/operations.md lists its conditions; reason; top, how many in a call; dry_run, count all
 that match, and change nothing.
@@ -175,7 +175,7 @@ $$;
 
 comment on function parley_mail.retry_queues(jsonb, boolean, parley.caller) is
 'Has the next hops tried at once of all queues in RETRY in which messages wait that a filter matches; gives how many
-queues. What fails again begins its time anew.
+queues. A queue that fails again begins its time anew.
 Arguments: filter of messages, such as {"queue": "SMART_HOST/*"}; dry_run, count, and change nothing.
 Errors: PM001 not allowed, PM010 malformed filter.
 Source: spec mail 17.';
@@ -259,7 +259,7 @@ begin
       select w.system, w.item_id, w.message_id, row_number() over (order by w.item_id) as n
       from parley_mail._p_matching(filter, 'change', null) as w
       join parley_mail._p_message as m using (message_id)
-      -- What is so already is left alone, so that calling it again comes to an end.
+      -- A message that is in that state already is left alone, so that calling it again comes to an end.
       where m.priority <> v_priority
         or w.expires_at is distinct from coalesce(date_trunc('second', expires), w.expires_at)
         or (

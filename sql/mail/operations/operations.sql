@@ -1,5 +1,4 @@
--- What operators do to queues (spec mail 17), and what has to be done now and then. Each asks for OPERATE and is
--- audited.
+-- Operations on queues (spec mail 17), and upkeep. Each asks for OPERATE and is audited.
 
 create function parley_mail._p_system_of(queue text) returns text
 language plpgsql stable

@@ -39,7 +39,7 @@ begin
     where exists (select from parley_mail._p_recipient as p where p.message_id = u.message_id and p.lane = u.queue)
   ) as r
   where r.ids is not null;
-  -- What was set aside before it was categorized has its recipients in the message alone.
+  -- A message that was set aside before it was categorized has its recipients in the message alone.
   perform parley_mail._p_submit(s.ids, s.priority, null)
   from (
     select m.priority, array_agg(m.message_id order by m.message_id) as ids
@@ -99,7 +99,7 @@ as $$
 declare
   v_gone record;
 begin
-  -- What was set aside before it was categorized has its recipients in the message alone.
+  -- A message that was set aside before it was categorized has its recipients in the message alone.
   insert into parley_mail._p_recipient (message_id, ordinal, address, original_recipient, notify, lane)
   select
     m.message_id, r.ordinal + coalesce(o.last, 0), r.address, r.original, r.notify, 'POISON/-/-'
@@ -165,7 +165,7 @@ begin
     group by w.system
     order by w.system
   loop
-    -- What is under way goes when its attempt has failed: _p_finish_removals.
+    -- A recipient under way goes when its attempt has failed: _p_finish_removals.
     update parley_mail._p_recipient as r
     set removal = case when with_report is false then 'SILENT' else 'REPORT' end
     from unnest(v_work.ids, v_work.queues, v_work.is_in_flight) as u (message_id, queue, is_in_flight)
@@ -188,8 +188,8 @@ end
 $$;
 
 comment on function parley_mail.remove_messages(jsonb, boolean, integer, boolean, parley.caller) is
-'Gives messages up; what is under way, when its attempt has failed. Gives how many; call it until it gives 0. What waits
-in the submission queue stays, but for what is scheduled for later.
+'Gives messages up; what is under way, when its attempt has failed. Gives how many; call it until it gives 0. A message
+in the submission queue stays, unless it is scheduled for later.
 Arguments: filter; with_report, whether senders are informed, by their own wishes; top, how many in a call; dry_run,
 count all that match, and change nothing.
 Errors: PM001 not allowed, PM006 nothing in the submission queue is scheduled for later, PM010 malformed filter.

@@ -1,8 +1,12 @@
--- Mail that is scheduled for later, and given up before its time (spec mail 4.3, 17).
+-- Mail that is scheduled for later, and given up before its time (spec mail 4.3, 17): by the role that submitted it
+-- (withdraw), or by an operator (remove_messages).
 --
--- Until its time it is named by an item of the submission queue that is not due. Who gives it up takes that item out,
--- for which he waits for who puts it among what is due just now, and then finds it gone: of the two one has it. With
--- the item, which may name more messages, the message and its events are written in one transaction.
+-- Until its time a scheduled message is named by a delayed item of the submission queue; one item may name several
+-- messages. Giving a message up deletes that item, and puts an item back that names the other messages.
+--
+-- Invariant: a message is either given up or categorized, never both. Another transaction may be moving the item to the
+-- due messages of the queue. Then giving up waits for that transaction and finds the item gone; the message is too late
+-- to be given up. The item, the message and its events change in one transaction.
 
 create function parley_mail._p_scheduled() returns bigint[]
 language sql stable
@@ -29,7 +33,8 @@ declare
   v_taken bigint[] := array[]::bigint[];
   v_is_changed boolean := true;
 begin
-  -- Somebody may have put what is left of an item back meanwhile, as below: then as another one.
+  -- Another session may give up a message of the same item. It puts the rest back as a new item (below), so a pass that
+  -- has lost an item reads the items again.
   while v_is_changed loop
     v_is_changed := false;
     for v_item in
@@ -64,8 +69,8 @@ end
 $$;
 
 comment on function parley_mail._p_take_scheduled(bigint[]) is
-'Takes messages out of the submission queue that are not due there, and gives those that it could take: the others are
-being categorized, or were.
+'Takes messages that are not due out of the submission queue, and gives those that it could take. The others are being
+categorized, or were.
 Arguments: message_ids.
 Errors: 40001 at an older snapshot.';
 
@@ -88,7 +93,7 @@ begin
   from parley_mail._p_message as m
   cross join unnest(m.recipients) with ordinality as r (address, n)
   where m.message_id = any (message_ids);
-  -- Otherwise that is written when it is categorized.
+  -- The categorizer writes this event for other messages; it never sees these.
   perform parley_mail._p_track(
     array_fill('SUBMIT'::text, array[v_all.recipients]), v_all.ids, v_all.addresses, null, null, null, v_all.sources
   );
@@ -116,9 +121,10 @@ end
 $$;
 
 comment on function parley_mail._p_give_up_scheduled(bigint[], text, text, boolean, text) is
-'Gives messages up that _p_take_scheduled has taken.
-Arguments: message_ids; reason; source, who gives them up; with_report, whether senders are informed; event, which one
-of each recipient is recorded without: FAIL, of which the service of on_status is informed, or DROP.';
+'Gives up messages that _p_take_scheduled has taken.
+Arguments: message_ids; reason; source, the component or operator that gives them up; with_report, whether senders are
+informed; event, which is recorded for each recipient when senders are not: FAIL, which the service of on_status gets
+too, or DROP.';
 
 create function parley_mail._p_remove_scheduled(filter jsonb, with_report boolean, top integer, dry_run boolean)
 returns integer
@@ -158,7 +164,7 @@ end
 $$;
 
 comment on function parley_mail._p_remove_scheduled(jsonb, boolean, integer, boolean) is
-'Gives up messages that a filter matches and that are scheduled for later; gives how many.
+'Gives up the scheduled messages that a filter matches, and gives how many.
 Arguments: as remove_messages.
 Errors: PM010.';
 
@@ -192,9 +198,10 @@ end
 $$;
 
 comment on function parley_mail.withdraw(bigint, parley.caller) is
-'Withdraws a message that was submitted for later, not_before, and whose time has not come; with the number that send
-gave for several recipients with variables, the messages of all of them. Only for the role that submitted it. Nobody
-gets a report, and a service of on_status an event FAILED. An idempotency key stays used. Gives how many messages.
-Arguments: message_id, what send gave.
+'Withdraws a message that was submitted for later (not_before) and whose time has not come. Where send gave one number
+for several recipients with variables, withdraws the messages of all of them. Only for the role that submitted it.
+The sender gets no report, and the service of on_status gets an event FAILED. An idempotency key stays used. Gives how
+many messages.
+Arguments: message_id, as send gave it.
 Errors: PM006 no such message of this role, PM016 it is being categorized, or was.
 Source: spec mail 4.3.';

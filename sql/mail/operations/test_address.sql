@@ -1,4 +1,4 @@
--- What would become of a message to an address, without sending one.
+-- The fate that a message to an address would have, found without sending one.
 --
 -- The message is made, categorized as every other is, and rolled back: so the answer is that of the categorizer.
 
@@ -17,9 +17,9 @@ create type parley_mail.address_test as (
 );
 
 comment on type parley_mail.address_test is
-'Who would get a message. by_way_of: RESOLVE, EXPAND or REDIRECT where it is not the address itself; queue,
-delivery_type, connector, next_hop: where it would go; queue_status: of that queue, null when there is none yet;
-is_held: an operator holds its domain; status and reason: with what it is refused, or null.';
+'An address that would get a message. by_way_of: RESOLVE, EXPAND or REDIRECT where it is not the address itself;
+queue, delivery_type, connector, next_hop: where it would go; queue_status: of that queue, null when there is none
+yet; is_held: an operator holds its domain; status and reason: with what it is refused, or null.';
 
 create function parley_mail._p_placed_once(address text, sender text, size bigint)
 returns parley_mail._p_resolved[]

@@ -1,8 +1,8 @@
 -- Pressure: what mail does not do while resources are short (spec mail 14).
 --
 -- A daemon measures and decides (internal/store/governor). Thresholds, actions and the history are those of
--- parley_store, for the system mail. Whoever holds VIEW reads them here (pressure/pressure_views.sql), and who holds
--- ADMINISTER changes them. What the daemons decide about submission by SQL stands in _p_organization, which each
+-- parley_store, for the system mail. A holder of VIEW reads them here (pressure/pressure_views.sql), and a holder of
+-- ADMINISTER changes them. The decision of the daemons about submission by SQL stands in _p_organization, which each
 -- submission reads anyway: it holds until refusing_until, and a daemon that lives renews it (pressure/daemons.sql).
 
 create function parley_mail._p_pressure_preset(name text) returns table (
@@ -16,7 +16,8 @@ as $$
   select distinct on (p.resource) p.resource, p.unit, p.medium_at, p.high_at, p.medium_below, p.normal_below, p.polls,
     p.since is not null and (upper(name) = 'DEFAULT' or p.since <= upper(name)), p.floor_at, p.reserve
   from (values
-    -- What is watched since 2007 and 2013, what we watch (DEFAULT), and what nobody does unless it is asked for.
+    -- The resources that are watched since 2007 and 2013, those that we watch (DEFAULT), and those that are watched
+    -- only when asked for.
     ('DEFAULT', 'uncommitted', 'units', 999, 1500, 1000, 800, 10, '2007', null::double precision, null::bigint),
     ('2007', 'uncommitted', 'units', 120, 200, 120, 80, 10, '2007', null, null),
     ('2013', 'uncommitted', 'units', 2000, 2500, 2000, 1750, 10, '2007', null, null),

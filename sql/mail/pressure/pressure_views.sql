@@ -1,4 +1,4 @@
--- What is seen of pressure, by who holds VIEW, and by the daemons.
+-- Views of pressure, for holders of VIEW, and for the daemons.
 
 create function parley_mail._p_may_see_pressure(role oid) returns boolean
 language sql stable
@@ -54,7 +54,7 @@ create view parley_mail.pressure_actions as
 select a.resource, a.action, a.from_level, a.after_history from parley_mail._p_pressure_actions() as a;
 
 comment on view parley_mail.pressure_actions is
-'What is done while a resource is at a level or above it. Set with parley_mail.set_pressure_action.
+'The actions taken while a resource is at a level or above it. Set with parley_mail.set_pressure_action.
 Columns: after_history, at Medium only after history_polls polls above Normal; at High at once.';
 
 create function parley_mail._p_pressure_changes(caller parley.caller default parley.current_caller())

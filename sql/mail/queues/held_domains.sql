@@ -75,9 +75,9 @@ end
 $$;
 
 comment on function parley_mail.hold_domain(text, text, parley.caller) is
-'Has nothing leave for a domain, also from queues that come into being later; messages are taken and wait. What goes by
-a smart host waits in the queue of the host, and is not held: then a notice names that queue. False when the domain was
-held.
+'Has nothing leave for a domain, also from queues that come into being later; messages are taken and wait. Mail for it
+that goes by a smart host waits in the queue of the host, and is not held: then a notice names that queue. False when
+the domain was held.
 Arguments: domain; reason.
 Errors: PM001 not allowed, PM006 malformed.
 Source: spec mail 17.';

@@ -1,7 +1,8 @@
 -- Work items whose recipients are gone, and recipients that no work item stands for.
 --
 -- Each recipient in a queue belongs to the work item of its message there. An item without recipients is completed when
--- it is claimed. What is suspended nobody claims: there it would be counted for ever, and no operation would reach it.
+-- it is claimed. A suspended item is never claimed: there it would be counted for ever, and no operation would reach
+-- it.
 --
 -- Invariants, and what keeps each:
 --   an item goes with its last recipient   _p_finish_late drops it with an outcome that comes after its lease, which
@@ -26,7 +27,7 @@ where w.system in ('mail', 'mail_service') and w.state in ('WAITING', 'DELAYED',
   end;
 
 comment on view parley_mail._p_orphaned_item is
-'Work items of recipients, or in the queue of poison of messages, that are gone. What is in flight is left out: it is
+'Work items of recipients, or in the queue of poison of messages, that are gone. An item in flight is left out: it is
 completed when it comes back.';
 
 create function parley_mail._p_drop_orphans(message_ids bigint[], queues text[]) returns integer
@@ -58,7 +59,7 @@ $$;
 
 comment on function parley_mail._p_drop_orphans(bigint[], text[]) is
 'Drops the work items of messages in queues in which the caller has just finished their recipients, where none is left;
-gives how many. What is in flight its holder completes.
+gives how many. An item in flight is completed by its holder.
 Arguments: message_ids and queues, one each.';
 
 create function parley_mail._p_sweep_orphans() returns integer

@@ -1,4 +1,4 @@
--- What operators see: queues, recipients (spec mail 7, 17). Each view is for who holds VIEW.
+-- Views for operators: queues, recipients (spec mail 7, 17). Each view is for who holds VIEW.
 
 create function parley_mail._p_queues(caller parley.caller default parley.current_caller())
 returns table (

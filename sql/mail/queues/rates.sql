@@ -4,10 +4,10 @@
 -- "recipients") of them come in "per" seconds, and a message that leaves takes one. The buckets are rows, so all
 -- daemons share them; a connector without rates has none, and nothing is asked.
 --
--- What finds no token is put off and no attempt is counted: the whole queue, where the rate is one of where it leads
--- (DOMAIN, HOST, REMOTE_IP, SOURCE), or else the message (SENDER_DOMAIN, ROLE, TAG). It gets a time at which its tokens
--- will have come, behind those that were put off before it (reserved_to): so a backlog comes back at the rate and not
--- at once.
+-- Where there is no token the daemon puts the work off and counts no attempt: the whole queue, where the rate is one of
+-- where it leads (DOMAIN, HOST, REMOTE_IP, SOURCE), or else the message (SENDER_DOMAIN, ROLE, TAG). It gets a time at
+-- which its tokens will have come, behind those that were put off before it (reserved_to): so a backlog comes back at
+-- the rate and not at once.
 --
 -- Locks: buckets in the order of their keys, then the lease. Cost: four statements for a batch of messages, only where
 -- there are rates.
@@ -204,7 +204,7 @@ begin
     elsif v_expires <= clock_timestamp() then
       v_expired := v_expired || v_item;
     elsif v_lacking in ('HOST', 'REMOTE_IP', 'SOURCE') or v_lacking = 'DOMAIN' and lane like 'DNS/%' then
-      -- What is left would find no token either.
+      -- The other items would find no token either.
       v_due := parley_mail._p_put_off(
         v_connector, v_demands, v_item, cardinality(items) - array_position(items, v_item) + 1
       );

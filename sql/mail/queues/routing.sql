@@ -1,7 +1,7 @@
 -- Routing: by which way a recipient is reached (spec mail 6.2).
 --
 -- First what is bound to a service or a table of this database, then a mailbox of ours, then the send connector whose
--- address space fits best. What is unknown in a domain of which we know all recipients does not exist.
+-- address space fits best. An unknown address in a domain of which we know all recipients does not exist.
 
 create type parley_mail._p_route as (lane text, retry_policy text, status text, reason text);
 

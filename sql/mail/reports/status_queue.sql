@@ -1,13 +1,13 @@
 -- The reader of parley_mail_status, the queue of the service in whose name mail transport sends: maintenance.
 --
--- What comes there is the end of a conversation, with an error or without, and what a service answers. Each side of a
--- conversation that is over is recorded with its message, and ended after that, so that it does not stay, and the next
--- mail with its key begins another. To end it locks the far side, which its owner can hold for as long as he likes:
--- what is held is let go of at once and tried again later, so that nobody holds up the rest. Answers reach nobody
+-- It gets the ends of conversations, with an error or without, and the answers of services. Each side of a conversation
+-- that is over is recorded with its message, and ended after that, so that it does not stay, and the next mail with its
+-- key begins another. To end it locks the far side, which its owner can hold for as long as he likes: what is held is
+-- let go of at once and tried again later, so that nobody holds up the rest. Answers reach nobody
 -- (docs/mail/services.md); they are removed too. Answers, and errors, behind which there may be mail that nobody has
 -- received, are counted by service, for parley diagnose.
 --
--- Whoever wants answers has from_service name a service of his own, whose queue nobody reads but he.
+-- A submitter that wants answers has from_service name a service of its own, whose queue it alone reads.
 -- Locks: what RECEIVE locks, where groups that somebody else holds are passed by; rows of _p_unread_reply by their key.
 -- Then rows of _p_ended_conversation that nobody holds, and what END CONVERSATION locks.
 
@@ -21,8 +21,8 @@ create table parley_mail._p_unread_reply (
 );
 
 comment on table parley_mail._p_unread_reply is
-'What services have answered on conversations of mail transport, which nobody reads, and the errors by which these
-ended; for a week after the last.';
+'The answers of services on conversations of mail transport, which no program reads, and the errors by which these
+ended; kept for a week after the last.';
 
 create table parley_mail._p_ended_conversation (
   conversation_handle uuid primary key,

@@ -4,10 +4,11 @@
 -- A body that is kept has a number of its own, from the sequence of messages, under which it refers to the content; it
 -- is kept in the transaction that delivers, and removed when its time is over or its receiver has done with it.
 --
--- Who may receive from the queue of the service that got the reference may read the body, and who may read the table:
--- as of the snapshot of the statement, and by the service itself, not by its name. A table is known by its name and its
--- oid, so that in a restored copy, where oids are others, nobody reads what another table got. Who may receive, or
--- delete from the table, may release it. Nobody else learns whether there is one. Null refuses.
+-- A role that may receive from the queue of the service that got the reference may read the body, and so may a role
+-- that may read the table. The snapshot of the statement counts, and the service itself, not its name. A table is known
+-- by its name and its oid, so that in a restored copy, where oids are others, nobody reads what another table got. A
+-- role that may receive, or delete from the table, may release it. No other role learns whether there is one. Null
+-- refuses.
 --
 -- Releasing only marks the row, and whoever maintains mail removes it: removal locks the content, for which a delivery
 -- of the same content to somebody else would wait as long as the transaction of the receiver lasts.
@@ -171,7 +172,7 @@ end
 $$;
 
 comment on function parley_mail.release_raw(bigint, parley.caller) is
-'Has a raw message removed that nobody needs any more, before its time is over. Nobody can read it from the commit on;
+'Has a raw message removed that nobody needs any more, before its time is over. From the commit on it cannot be read;
 its bytes go with the next maintenance. For who may receive from the queue, or delete from the table, that got the
 reference.
 Arguments: raw_reference, of the payload.

@@ -1,12 +1,13 @@
 -- Deliveries to services and tables, by a daemon: claim, commit, deliver, commit (spec mail 5, 12.2).
 --
--- Code of others runs where a message is delivered, such as the triggers of a table. A lease that runs out says that
--- somebody died, or was lost, while he delivered: categorizer/suspects.sql says what that means for its messages.
+-- Users' code runs where a message is delivered, such as the triggers of a table. A lease that runs out says that a
+-- daemon died, or was lost, while it delivered: categorizer/suspects.sql says what that means for its messages.
 --
--- That code may raise, wait and loop as it likes, and holds up no other binding. What it raises has its message tried
--- again (_p_deliver_item). What it waits for is waited for two seconds, and then the rest of its lane waits too. What
--- makes the transaction fail, or is cancelled because it takes too long, is found by delivering each message by itself
--- and recorded by _p_defer_local. A transaction in which messages are delivered is left after a second for the next.
+-- That code may raise, wait and loop as it likes, and holds up no other binding. When it raises, its message is tried
+-- again (_p_deliver_item). When it waits for a lock, the delivery waits two seconds, and then the rest of its lane
+-- waits too. When it makes the transaction fail, or takes so long that it is cancelled, each message is delivered by
+-- itself; so the culprit is found, and _p_defer_local records it. A transaction that delivers messages ends after a
+-- second, and the next one goes on.
 
 create function parley_mail._p_claim_local(
   messages integer default 100, lease interval default '5 seconds', caller parley.caller default parley.current_caller()
@@ -110,8 +111,8 @@ begin
   has_more := false;
   foreach v_lease in array coalesce(leases, '{}') loop
     begin
-      -- Nobody takes it back while this transaction has it, however long. What it leaves is taken over soon where the
-      -- caller dies before the next one.
+      -- No daemon takes the lease back while this transaction has it, however long. Others soon take over its items
+      -- where the caller dies before the next one.
       perform parley_store.renew_lease(v_lease, '20 seconds');
     exception when sqlstate 'PS005' then
       leases := array_remove(leases, v_lease);
@@ -229,9 +230,9 @@ end
 $$;
 
 comment on function parley_mail._p_deliver_to_services(integer, parley.caller) is
-'Claims and delivers messages to services and tables of this database in one transaction; gives how many. Nobody reads
-them: their payload has no text and no attachments, and the state NONE. A daemon calls _p_claim_local, _p_local_bodies
-and _p_deliver_local, in one transaction each.
+'Claims and delivers messages to services and tables of this database in one transaction; gives how many. No daemon
+reads the messages: their payload has no text and no attachments, and the state NONE. A daemon calls _p_claim_local,
+_p_local_bodies and _p_deliver_local, in one transaction each.
 Arguments: messages, how many at most.
 Errors: PM001 the role does not hold SERVE, PS009 not READ COMMITTED.
 Source: spec mail 12.2.';

@@ -1,8 +1,8 @@
 -- Messages as services and tables get them: one JSON object with the envelope, the header, the text, and what is
 -- attached (spec mail 12.2).
 --
--- What is read of the MIME is read by the daemon, before the transaction that delivers (internal/mail/parts); here it
--- is put beside what the database knows. Without it a message is delivered too, and says so: state NONE.
+-- The daemon reads the MIME before the transaction that delivers (internal/mail/parts); here its findings are put
+-- beside the fields that the database knows. Without it a message is delivered too, and says so: state NONE.
 
 create function parley_mail._p_unfolded_headers(content bytea) returns jsonb
 language sql immutable
@@ -61,8 +61,8 @@ end
 $$;
 
 comment on function parley_mail._p_parsed(bytea) is
-'Gives what a daemon has read of a message as fields of its payload. What the database cannot store, because its
-encoding is not UTF8, keeps no message from being delivered.
+'Gives what a daemon has read of a message as fields of its payload. A text that the database cannot store, because its
+encoding is not UTF8, does not keep the message from being delivered.
 Arguments: parsed, JSON in UTF-8 as internal/mail/parts writes it; null: nobody has read it.
 Source: spec mail 12.2.';
 

@@ -2,8 +2,8 @@
 --
 -- Work is claimed under a lease, in a transaction of its own, and done and completed in one: the message is sent or the
 -- row inserted, the recipient is delivered and the event recorded, or nothing of it. So it is delivered exactly once,
--- whoever dies when; what somebody dies of twice is poison (services/local_deliveries.sql). What one binding refuses is
--- tried again by itself.
+-- whoever dies when; what somebody dies of twice is poison (services/local_deliveries.sql). A message that one binding
+-- refuses is tried again by itself.
 
 create function parley_mail._p_conversation_key(conversation_key text, recipient text, payload jsonb) returns text
 language sql immutable
@@ -155,7 +155,7 @@ begin
       );
     end if;
     if v_has_sent and v_payload ? 'raw_reference' then
-      -- Who releases one must not take it from the other.
+      -- A receiver that releases one must not take it from the other.
       v_payload := v_payload || jsonb_build_object(
         'raw_reference', parley_mail._p_keep_body(message_id, v_binding)
       );

@@ -79,8 +79,8 @@ comment on function parley_mail.apply(jsonb, boolean, boolean, parley.caller) is
 'Makes the configuration what a file says, all of it or nothing, and returns what changes: a row for each object.
 Arguments: configuration, {"kind": {"name": {"setting": value}}}, where settings that are not named stay and null takes
 one back to its default; dry_run, check everything and change nothing; prune, drop objects that the file does not name,
-of the kinds that it names. What is there already but does not work yet, as a service binding whose service does not
-exist, is a warning, in the column of this name too.
+of the kinds that it names. An object that is there already but does not work yet, as a service binding whose service
+does not exist, is a warning, in the column of this name too.
 Errors: PM001 not allowed, PM002 no such role, PM003 malformed or contradictory, PM004 in use.
 Source: spec mail 20.';
 

@@ -20,12 +20,12 @@ begin
     select n.classid, n.objid
     from part as p
     cross join lateral (
-      -- What goes with it: partitions, triggers, defaults, constraints, indexes, rules, policies.
+      -- The objects that go with it: partitions, triggers, defaults, constraints, indexes, rules, policies.
       select d.classid, d.objid
       from pg_depend as d
       where d.refclassid = p.classid and d.refobjid = p.objid and d.deptype in ('a', 'i', 'P', 'S')
       union all
-      -- What it is made of, or calls.
+      -- The objects of which it is made, or which it calls.
       select d.refclassid, d.refobjid
       from pg_depend as d
       where d.classid = p.classid and d.objid = p.objid
@@ -87,7 +87,7 @@ declare
   v_foreign text;
   v_name constant text := target::text;
 begin
-  -- Whoever makes a trigger, a default or a constraint, or gives the name away, waits until the row is there.
+  -- A session that makes a trigger, a default or a constraint, or gives the name away, waits until the row is there.
   execute format('lock table only %s in row exclusive mode', v_name);
   if to_regclass(v_name) is distinct from target
     or not exists (select from pg_class as c where c.oid = target and c.relkind in ('r', 'p')) then

@@ -1,5 +1,5 @@
--- What must hold between the times of the organization: a sender is informed of a delay after the transient failures of
--- a host are over, and before the message is given up.
+-- The order of the organization's times: a sender is informed of a delay after the transient failures of a host are
+-- over, and before the message is given up.
 
 create function parley_mail._p_transient_time(policies text[]) returns interval
 language sql stable

@@ -1,6 +1,6 @@
--- What must hold between the settings of an object, and between objects: checked when a change is complete, so that
--- the order in a file of configuration does not matter. Whoever changes holds the row of the version, so nothing that
--- is checked here can change under our hands.
+-- The rules between the settings of an object, and between objects: checked when a change is complete, so that the
+-- order in a file of configuration does not matter. The change holds the row of the version, so no other one alters the
+-- objects that are checked here.
 
 create function parley_mail._p_check_send_connector(name text, settings jsonb, secrets jsonb) returns boolean
 language plpgsql stable
@@ -69,7 +69,7 @@ declare
   v_after jsonb;
   v_changed text;
 begin
-  -- Whoever changes the way may not know the password, and could have it sent to a host of his own.
+  -- An operator who changes the way may not know the password, and could have it sent to a host of his own.
   if before.kind is distinct from 'send connector' or not before.secrets ? 'password' or given ? 'password' then
     return true;
   end if;

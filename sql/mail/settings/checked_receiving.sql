@@ -1,5 +1,5 @@
--- What must hold between the settings of one object of receiving, and between it and others: receive connectors,
--- folders and HTTP. Checked as settings/checked_objects.sql says.
+-- The rules between the settings of one object of receiving, and between it and others: receive connectors, folders and
+-- HTTP. Checked as settings/checked_objects.sql says.
 -- Source: spec mail 3.1, 3.4, 3.6, 4.
 
 create function parley_mail._p_contradicts(kind text, name text, what text, cause text, remedy text) returns boolean

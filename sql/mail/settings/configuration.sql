@@ -9,9 +9,9 @@
 create type parley_mail.change as (kind text, name text, action text, settings jsonb, warning text);
 
 comment on type parley_mail.change is
-'What a change of the configuration does to an object. action: CREATE, ALTER, DROP; settings: what is set anew, null for
-what goes back to its default, secrets as three stars; warning: what keeps the object from working as it is, null:
-nothing that is known.';
+'The effect of a change of the configuration on an object. action: CREATE, ALTER, DROP; settings: what is set anew,
+null for what goes back to its default, secrets as three stars; warning: what keeps the object from working as it is,
+null: nothing that is known.';
 
 create function parley_mail._p_shown(kind text, settings jsonb) returns jsonb
 language sql stable

@@ -1,8 +1,8 @@
--- What is configured: objects of several kinds, each with a name and settings.
+-- The configuration: objects of several kinds, each with a name and settings.
 --
 -- A row has what was set; what was not has its default (connector_settings.sql, directory_settings.sql), so a default
--- that a later release changes takes effect. Secrets stand in a column of their own. What is looked up for each
--- message stands besides in tables that are derived from these rows (settings/derived.sql) whenever one is changed.
+-- that a later release changes takes effect. Secrets stand in a column of their own. Settings that are read for each
+-- message stand besides in tables that are derived from these rows (settings/derived.sql) whenever one is changed.
 
 create table parley_mail._p_object (
   kind text not null,

@@ -157,9 +157,9 @@ end
 $$;
 
 comment on function parley_mail.set_quota(text, integer, bigint, boolean, bigint, text[], text[], parley.caller) is
-'Limits how much a role may submit by parley_mail.send, and as whom it may send; public stands for each role
-that has no quota of its own. What
-is null stays as it is; in a new quota it is no limit, no exemption, and 100 MB of stored_bytes.
+'Limits how much a role may submit by parley_mail.send, and as whom it may send; public stands for each role that has no
+quota of its own. A null argument leaves its limit as it is; in a new quota it is no limit, no exemption, and 100 MB of
+stored_bytes.
 Arguments: role; messages_per_minute; bytes_per_minute; is_exempt_from_pressure, whether it may submit while resources
 are short, until nearly nothing is left of a volume; stored_bytes, how much it may store by parley_mail.put_attachment;
 without, names of limits that it has no longer, where stored_bytes becomes 100 MB; allowed_senders, addresses, domains

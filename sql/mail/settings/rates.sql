@@ -43,7 +43,7 @@ as $$
     coalesce(s.v ->> 'messages', s.v ->> 'recipients')::integer, s.v ? 'recipients', (s.v ->> 'per')::integer,
     coalesce(s.v ->> 'burst', s.v ->> 'messages', s.v ->> 'recipients')::integer
   from jsonb_array_elements(settings -> 'rates') with ordinality as s (v, n)
-  -- What is malformed is refused when the change is complete.
+  -- Malformed values are refused when the change is complete.
   where parley_mail._p_is_rate(s.v)
 $$;
 

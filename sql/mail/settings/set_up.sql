@@ -1,5 +1,5 @@
--- What mail has in the broker and in the store: made with the first change of its configuration, so that a database
--- that has no mail shows none of it among its queues and services.
+-- The objects that mail has in the broker and in the store: made with the first change of its configuration, so that a
+-- database without mail shows none of them among its queues and services.
 --
 -- parley_mail_submission   messages that wait to be categorized; what fails twice is set aside (queues/poison.sql)
 -- parley_mail/Status       the service that sends status events (base/status_events.sql)

@@ -1,4 +1,5 @@
--- What domains ask of those who send mail to them (MTA-STS), kept so that it outlasts the daemon that read it.
+-- The policies of domains for hosts that send mail to them (MTA-STS), kept so that they outlast the daemon that read
+-- them.
 
 create table parley_mail._p_transport_policy (
   domain text primary key,

@@ -1,8 +1,9 @@
 -- As whom a role may send: one rule for SQL, HTTP and SMTP (spec mail 3.3, 4.3).
 --
 -- It holds for the sender of the envelope, and for everybody whom the header names as who wrote or sent the message:
--- From, Sender, Resent-From and Resent-Sender. Who has no list of allowed senders sends from the accepted domains and
--- the default domain; a list with "*" allows anybody. Who administers mail may change the list, and is not held to it.
+-- From, Sender, Resent-From and Resent-Sender. A role without a list of allowed senders sends from the accepted domains
+-- and the default domain; a list with "*" allows any sender. An administrator of mail may change the list, and is not
+-- held to it.
 --
 -- The daemon keeps the same rule for users in internal/mail/receive.
 -- Cost: nothing for a sender of the default domain; else one probe of the accepted domains.

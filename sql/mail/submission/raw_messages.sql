@@ -9,7 +9,7 @@ create function parley_mail._p_is_eight_bit(content bytea) returns boolean
 language sql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-  -- What is left are the bytes above 127, as three octal digits, and line ends and letters, as they are.
+  -- The rest are the bytes above 127, as three octal digits, and line ends and letters, as they are.
   select replace(encode(content, 'escape'), E'\\\\', '') ~ E'\\\\[23]'
 $$;
 
@@ -59,7 +59,7 @@ begin
       -- A backslash is two here, as encode writes it.
       v_claimed := substr(v_field, strpos(v_field, ':') + 1);
       v_claimed := replace(regexp_replace(v_claimed, E'\\\\\\\\[()]', '', 'g'), E'\\', '');
-      -- What is nested deeper stays, begins with a parenthesis, and goes: each level is another pass.
+      -- A comment that is nested deeper stays, begins with a parenthesis, and goes: each level is another pass.
       for n in 1..20 loop
         exit when v_claimed !~ '[(][^()]*[)]';
         v_claimed := regexp_replace(v_claimed, '[(][^()]*[)]', '', 'g');

@@ -1,8 +1,8 @@
 -- How a message is rendered: headers, bodies and attachments become one MIME message (RFC 5322, 2045 to 2047, 2231).
 --
--- It is rendered once, at submission, so that a retry can never send other bytes. What a caller gives goes into headers
--- only after it was refused for control characters: no line of a header is of anybody else's making.
--- Texts of ASCII with lines of at most 998 go out as they are, others in base64: each transport takes both.
+-- It is rendered once, at submission, so that a retry can never send other bytes. The texts of a caller go into headers
+-- only after they were checked for control characters: so no caller can begin a line of a header. Texts of ASCII with
+-- lines of at most 998 go out as they are, others in base64: each transport takes both.
 -- Cost: ASCII takes one pass over each text and no statement but that on the lengths of lines.
 
 create type parley_mail.attachment as (

@@ -134,7 +134,7 @@ begin
     v_body := parley_mail._p_multipart('mixed', v_body || v_attached);
     v_body := case when v_is_eight_bit then E'Content-Transfer-Encoding: 8bit\r\n' else '' end || v_body;
   end if;
-  -- What is one part has its line end here; that of several stands behind their last boundary.
+  -- A message of one part gets its line end here; that of several stands behind their last boundary.
   if v_shown = '{}' and v_attached = '{}' and (text is null or html is null) then
     v_body := v_body || E'\r\n';
   end if;
@@ -235,7 +235,7 @@ $$;
 
 comment on function parley_mail._p_joined_addresses(jsonb) is
 'Gives the addresses of a header, one text or a list, as they are written: one text, which means what it means as a
-whole. Whoever checks them checks this. Null: there is none.';
+whole. Checking the text checks each of them. Null: there is none.';
 
 create function parley_mail._p_other_headers(headers jsonb) returns text
 language plpgsql immutable

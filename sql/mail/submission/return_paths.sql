@@ -3,8 +3,8 @@
 -- local-part+user=domain@domain-of-sender: a bounce comes back to the address that says whom it is about: the one to
 -- which the sender wrote, which he knows and has in his lists, and not that to which an alias, a group or forwarding of
 -- ours led. So what comes back names no member and no address behind ours. It is made when a message is sent, and again
--- when a report is made: nothing of it is stored. What cannot be written so has the sender itself: a recipient gets his
--- mail whatever his address is.
+-- when a report is made: nothing of it is stored. An address that cannot be written so keeps the sender itself: a
+-- recipient gets his mail whatever his address is.
 
 create function parley_mail._p_return_path(sender text, recipient text) returns text
 language plpgsql immutable

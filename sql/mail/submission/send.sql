@@ -21,8 +21,8 @@ create type parley_mail._p_submitter as (
 );
 
 comment on type parley_mail._p_submitter is
-'Who submits, and what applies to the role. number: null before it has one
-(_p_number_of); allowed_senders: null where the domains that are ours are (submission/allowed_senders.sql).';
+'The role that submits, and the settings that apply to it. number: null before it has one (_p_number_of);
+allowed_senders: null where the domains that are ours are (submission/allowed_senders.sql).';
 
 create function parley_mail._p_submitter_of(caller oid) returns parley_mail._p_submitter
 language plpgsql stable
@@ -60,7 +60,7 @@ begin
     order by n.role_number desc
     limit 1
   ) as q on true;
-  -- Who has it by inheritance alone: most have it by name or by public.
+  -- The roles that have it by inheritance alone: most have it by name or by public.
   if v_submitter.may_send is not true then
     v_submitter.may_send := exists (
       select
@@ -124,7 +124,7 @@ create type parley_mail._p_options as (
   has_verp boolean
 );
 
-comment on type parley_mail._p_options is 'What a submission says besides the message, checked.';
+comment on type parley_mail._p_options is 'The arguments of a submission besides the message, checked.';
 
 create function parley_mail._p_downgraded(priority smallint, size bigint, sender text) returns smallint
 language plpgsql stable
@@ -172,7 +172,7 @@ begin
     coalesce(v_options.not_before, clock_timestamp())
       + submitter.expiry_seconds[v_options.priority + 1] * interval '1 second'
   );
-  -- What is infinite, or has a year of five digits, is no time to who reads reports and lists.
+  -- A time that is infinite, or has a year of five digits, is none to programs that read reports and lists.
   if v_options.expires_at > '9999-01-01Z' or v_options.not_before > '9999-01-01Z' then
     found := parley_mail._p_raise('far time');
   end if;

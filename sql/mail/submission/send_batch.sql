@@ -1,8 +1,8 @@
 -- Submission of many messages of one kind in one call.
 --
--- What all of them share is rendered once, with marks in the places of the recipient and the Message-ID; each is
--- that text with its own in the place of the marks. With variables, or where a name is not ASCII, each message is
--- rendered for itself. Messages are put into the submission queue in groups.
+-- The text that all of them share is rendered once, with marks in the places of the recipient and the Message-ID; each
+-- message is that text with its own in the place of the marks. With variables, or where a name is not ASCII, each
+-- message is rendered for itself. Messages are put into the submission queue in groups.
 
 create function parley_mail._p_send_alike(
   submitter parley_mail._p_submitter, options parley_mail._p_options, sender parley_mail._p_mailbox_of,

@@ -221,7 +221,7 @@ $$;
 
 comment on function parley_mail._p_expire_attachments() is
 'Removes attachments whose time is over, and those of roles that _p_follow_roles has seen to be gone; gives how many.
-What a submission is taking stays until the next time.';
+An attachment that a submission is taking stays until the next time.';
 
 create function parley_mail._p_with_stored(submitter parley_mail._p_submitter, attachments parley_mail.attachment[])
 returns parley_mail.attachment[]

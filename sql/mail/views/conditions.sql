@@ -1,9 +1,9 @@
 -- Conditions on any property that operators see (spec mail 17): equals, not, contains, greater, less.
 --
--- A filter has, by the name of a column, a value, or an object of comparisons, such as
--- {"size": {"greater": "100 kB", "less": 1000000}, "reason": {"contains": "hold"}}. Nothing of a filter becomes part of
--- a statement: a row is compared as JSON, by the type that the column has. What no name of a closed set could fulfil is
--- refused: it would choose nothing, as if there were nothing.
+-- A filter has, by the name of a column, a value, or an object of comparisons, such as {"size": {"greater": "100 kB",
+-- "less": 1000000}, "reason": {"contains": "hold"}}. Nothing of a filter becomes part of a statement: a row is compared
+-- as JSON, by the type that the column has. A value that no name of a closed set could equal is refused: it would
+-- choose nothing, as if there were nothing.
 
 create type parley_mail._p_condition as (
   property text,
@@ -131,7 +131,7 @@ $$;
 comment on function parley_mail._p_parsed_conditions(jsonb, jsonb) is
 'Reads the conditions of a filter on properties; null: there is none.
 Arguments: filter; properties, the type of each: text, number, size (a number that may have a unit), time, or a list of
-the only texts that there are. What is no property is passed over.
+the only texts that there are. A name that is no property is passed over.
 Errors: PM010 no such comparison, a value that is not of the type.';
 
 create function parley_mail._p_fulfilled(shown jsonb, conditions parley_mail._p_condition[]) returns integer
@@ -167,7 +167,7 @@ as $$
 $$;
 
 comment on function parley_mail._p_fulfilled(jsonb, parley_mail._p_condition[]) is
-'Gives how many of the conditions a row fulfils. What is missing equals no number and no time, and as a text is empty.
+'Gives how many of the conditions a row fulfils. A missing value equals no number and no time, and as a text is empty.
 Arguments: shown, the properties of the row; conditions.';
 
 create function parley_mail._p_is_chosen(

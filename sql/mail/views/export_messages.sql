@@ -1,5 +1,5 @@
--- What messages say, for who holds READ_CONTENT: exported whole, or read in part. Each read stands in the audit, and in
--- the log of the server, where it stays when the reader rolls back.
+-- The content of messages, for holders of READ_CONTENT: exported whole, or read in part. Each read stands in the audit,
+-- and in the log of the server, where it stays when the reader rolls back.
 --
 -- An exported message is a file for the replay folder (spec mail 4.2): the envelope as fields before the header. Only
 -- what is suspended is exported, so that it is not sent meanwhile; it stays where it is.
@@ -33,7 +33,7 @@ as $$
       from parley_mail._p_recipient as p
       where p.message_id = m.message_id and p.lane = queue
       union all
-      -- What was set aside before it was categorized.
+      -- The messages that were set aside before they were categorized.
       select s.address, s.notify, s.original, s.n
       from unnest(m.recipients, m.notify, m.original_recipients) with ordinality as s (address, notify, original, n)
       where not exists (
@@ -135,8 +135,8 @@ end
 $$;
 
 comment on function parley_mail.export_messages(jsonb, integer, bigint, parley.caller) is
-'Gives suspended messages as files of the replay folder; they stay where they are. What is not suspended is not given,
-and refused where the filter names it by its number.
+'Gives suspended messages as files of the replay folder; they stay where they are. A message that is not suspended is
+not given, and refused where the filter names it by its number.
 Arguments: filter; top, how many at most; after, the bookmark of the last one that was given (0: from the beginning).
 Errors: PM001 the role does not hold READ_CONTENT, PM006 no such message, PM010 malformed filter, PM015 a message is not
 suspended.

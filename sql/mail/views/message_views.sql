@@ -1,4 +1,4 @@
--- What operators see of messages, one by one (spec mail 2, 17): a list by filter and page, and a view of all.
+-- Views of messages for operators, one by one (spec mail 2, 17): a list by filter and page, and a view of all.
 
 create type parley_mail.waiting_message as (
   message_id bigint,

@@ -1,4 +1,5 @@
--- What waits, message by message: the rows that operators see, and on which their statements work (spec mail 2, 17).
+-- The messages that wait, one by one: the rows that operators see, and on which their statements work (spec mail 2,
+-- 17).
 --
 -- A message that waits in several queues has a row for each. Those of the submission queue have no work item.
 -- Cost: a filter reads all work items of mail, but those of other queues where it names one without *.

@@ -73,7 +73,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select case
-    -- Who makes it anew between this and the call has not been asked.
+    -- A procedure that is made anew between this and the call has not been checked.
     when parley._p_activation_procedure(q.activation_procedure) is null
       then format('the procedure %s does not exist', q.activation_procedure)
     else parley._p_acting_refusal(q)

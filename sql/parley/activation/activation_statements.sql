@@ -356,8 +356,8 @@ join parley._p_queue as q using (queue_id)
 where parley._p_sees_definition(a.queue_id) is true;
 
 comment on view parley.external_activations is
-'What the daemon starts outside of the database, for each queue that has such an activation and whose definition the
-caller may view. Secrets, values of environments and the query of a url are shown to nobody.';
+'The programs that the daemon starts outside of the database, for each queue that has such an activation and whose
+definition the caller may view. Secrets, values of environments and the query of a url are shown to nobody.';
 comment on column parley.external_activations.queue_name is 'Queue, as statements take it.';
 comment on column parley.external_activations.service_queue_id is 'Identity of the queue.';
 comment on column parley.external_activations.kind is 'program or webhook.';

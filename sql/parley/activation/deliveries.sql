@@ -204,7 +204,7 @@ begin
   insert into parley._p_delivery_failure as f (
     endpoint_id, queue_id, conversation_handle, failures, attempts, last_error, first_failed_at, failed_at, retry_at
   )
-  -- What was refused together does not wait, and so lengthens no wait.
+  -- A batch that was refused together does not wait, and so lengthens no wait.
   values (
     v_endpoint.endpoint_id, v_queue.queue_id, fail_delivery.conversation_handle,
     (is_alone or not is_attempt)::integer, (is_attempt and is_alone)::integer, left(error, 2000),
@@ -227,7 +227,7 @@ begin
     end if;
   end if;
   v_longest := v_activation.longest_retry_ms * interval '1 ms';
-  -- What the receiver asks for counts up to the longest too. A tenth is left to chance, so that conversations that
+  -- A wait that the receiver asks for is cut at the longest too. A tenth is left to chance, so that conversations that
   -- failed together do not come back together.
   update parley._p_delivery_failure as f
   set retry_at = clock_timestamp() + (0.9 + 0.1 * random()) * least(
@@ -342,9 +342,9 @@ comment on column parley.delivery_failures.conversation_handle is 'Conversation 
 comment on column parley.delivery_failures.failures is 'How often its delivery has failed in a row, but for
 refusals together with other conversations.';
 comment on column parley.delivery_failures.attempts is 'How many of these count towards max_attempts.';
-comment on column parley.delivery_failures.last_error is 'What was wrong the last time.';
+comment on column parley.delivery_failures.last_error is 'The last error.';
 comment on column parley.delivery_failures.first_failed_at is 'When it failed first.';
 comment on column parley.delivery_failures.failed_at is 'When it failed last.';
 comment on column parley.delivery_failures.retry_at is 'When it is tried again.';
 comment on column parley.delivery_failures.last_answer is
-'What the web address said then, its first 4,096 characters; null when it said nothing.';
+'The answer of the web address, its first 4,096 characters; null when it said nothing.';

@@ -9,7 +9,7 @@ create table parley._p_dropped_queue (
 );
 
 comment on table parley._p_dropped_queue is
-'What queues that were used and then dropped had counted: how much had been put on them, and what activation did for
+'The counts of queues that were used and then dropped: how much had been put on them, and what activation did for
 them. A row for each, of which some are added up into one when there are a hundred.';
 
 alter table parley._p_dropped_queue replica identity full;
@@ -84,8 +84,8 @@ end
 $$;
 
 comment on function parley._p_drop_unused_sequences() is
-'Drops the sequences of queues that are gone. Whoever waits in RECEIVE on such a queue still holds a lock on them, and
-learns that it is gone only when that has committed: so what is locked is left to the next call.';
+'Drops the sequences of queues that are gone. A reader that waits in RECEIVE on such a queue still holds a lock on
+them, and learns that it is gone only when that has committed: so a locked sequence is left to the next call.';
 
 create function parley._p_count_messages_of_queue(queue_id integer) returns bigint
 language sql stable

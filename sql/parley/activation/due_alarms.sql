@@ -19,7 +19,7 @@ begin
   if not parley._p_holds_term(term) then
     return;
   end if;
-  -- What a crash takes back is due again.
+  -- An alarm whose work a crash takes back is due again.
   perform set_config('synchronous_commit', 'off', true);
   if coalesce(pg_sequence_last_value('parley._p_alarm_wakeup'), 0) < v_now + 20 then
     perform setval('parley._p_alarm_wakeup', v_now::bigint + 40);

@@ -74,7 +74,7 @@ begin
       end if;
     exception
       when lock_not_available then
-        -- Who waits no longer tries again.
+        -- A session that waits no longer tries again.
         raise;
       when others then
         raise warning 'event notification "%" of queue "%" failed: %', v_notification.name, v_queue.lookup_name,
@@ -154,7 +154,7 @@ begin
       v_posted := v_posted + parley._p_post_events(caller, v_due.queue_id, 'BROKER_QUEUE_DISABLED');
     exception
       when lock_not_available then
-        -- Whoever is to get it holds the conversation: the next time.
+        -- Another session holds the conversation of the receiver: the next time.
         v_held := v_held + 1;
     end;
     exit when v_held >= 10;
@@ -186,8 +186,8 @@ end
 $$;
 
 comment on function parley._p_notify_disabled_queues(oid, integer[]) is
-'Raises BROKER_QUEUE_DISABLED for queues that poison message handling has disabled, once for each time,
-and drops notifications whose conversation is over. Gives how many messages were sent. What another
-transaction holds is passed by.
+'Raises BROKER_QUEUE_DISABLED for queues that poison message handling has disabled, once for each time, and drops
+notifications whose conversation is over. Gives how many messages were sent. A notification that another transaction
+holds is passed by.
 Arguments: only_queues, of these alone; null for all.
 Source: spec 2.10, 5.6.';

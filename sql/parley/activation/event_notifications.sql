@@ -3,7 +3,7 @@
 --
 -- Each notification has a conversation of its own, from the built-in EventNotificationService, begun when the
 -- notification is created and open until it is dropped. The receiver must not end it: a conversation that is over takes
--- its notification with it. What is sent when stands in activation/event_messages.sql.
+-- its notification with it. activation/event_messages.sql says which message is sent when.
 -- Locks: the queue's row, then those of the notification's conversation, as END CONVERSATION takes them.
 
 create table parley._p_event_notification (

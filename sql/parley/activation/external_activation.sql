@@ -43,7 +43,8 @@ create table parley._p_external_activation (
 );
 
 comment on table parley._p_external_activation is
-'What the daemon starts outside of the database to read a queue; secrets and environment are for it alone.';
+'The program that the daemon starts outside of the database to read a queue; secrets and environment are for the
+daemon alone.';
 
 create trigger _p_number_roles after insert or update of set_by on parley._p_external_activation
 for each row execute function parley._p_number_roles('set_by');

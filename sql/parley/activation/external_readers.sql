@@ -1,5 +1,5 @@
--- What the daemon starts outside of the database, for which queue. It is the one place that shows secrets,
--- and for administrators only.
+-- The programs that the daemon starts outside of the database, and for which queue. It is the one place that shows
+-- secrets, and for administrators only.
 
 create function parley._p_external_definition(activation parley._p_external_activation) returns jsonb
 language sql stable

@@ -1,8 +1,8 @@
 -- Doing what is due because somebody asks for it: a cron job, the daemon, a reader.
 --
--- What is fired is held until the transaction ends. So a caller that is no administrator fires what concerns the queues
--- that he may RECEIVE from, whose conversations he may hold anyway, and moves no clock that sets when others poll next.
--- What another transaction holds is passed by.
+-- An alarm that has fired is held until the transaction ends. So a caller that is no administrator fires what concerns
+-- the queues that he may RECEIVE from, whose conversations he may hold anyway, and moves no clock that sets when others
+-- poll next. An alarm that another transaction holds is passed by.
 
 create function parley._p_queues_to_fire(role oid) returns integer[]
 language plpgsql stable
@@ -87,9 +87,9 @@ $$;
 comment on function parley.fire_timers(integer, parley.caller) is
 'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones and deduplication
 keys, messages that were sent for later, messages that can be delivered now, conversations that have to be set aside,
-event notifications of queues that were disabled. For an
-administrator in all queues; for others in those that they may RECEIVE from, and what their conversations have sent.
-What another transaction holds is passed by. Returns how many alarms fired; call again at once when that is top.
+event notifications of queues that were disabled. For an administrator in all queues; for others in those that they may
+RECEIVE from, and what their conversations have sent. An alarm that another transaction holds is passed by. Returns how
+many alarms fired; call again at once when that is top.
 Arguments: top, how many to handle at most.
 Errors: 127 top negative.
 Source: spec 3.3, 3.5.';

@@ -127,10 +127,10 @@ $$;
 
 comment on function parley.next_message_delivery(text, integer, parley.caller) is
 'Shows the next messages of a simple queue without taking them, and locks them to the end of the transaction: of one
-priority, and of one key or without keys. What others have taken or shown is passed over, and so are messages whose
-delivery failed, and those behind them of their key, until it is time to try again. A message that has failed comes
-alone. Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED. Then deliver, and call
-finish_message_delivery in the same transaction, or roll back and call fail_message_delivery.
+priority, and of one key or without keys. A message that others have taken or shown is passed over, and so are messages
+whose delivery failed, and those behind them of their key, until it is time to try again. A message that has failed
+comes alone. Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED. Then deliver, and
+call finish_message_delivery in the same transaction, or roll back and call fail_message_delivery.
 Arguments: queue; top, at most so many messages, 1 to 100,000.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, top out of range, 9609 malformed name, 9617 the queue
 is disabled.

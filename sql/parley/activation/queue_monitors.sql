@@ -1,8 +1,8 @@
--- What the daemon reports about its queue monitors and readers, for the views.
+-- The reports of the daemon about its queue monitors and readers, for the views.
 --
--- The daemon reports once a second at most, and only what has changed; a reader that lives shorter than
--- that is counted, but shows in no row. Each report carries the term of the daemon. What an earlier
--- leader reported shows no more.
+-- The daemon reports once a second at most, and only what has changed; a reader that lives shorter than that is
+-- counted, but shows in no row. Each report carries the term of the daemon. The reports of an earlier leader show no
+-- more.
 -- Locks: the leader's row FOR SHARE, then rows of _p_queue_monitor; only the leader writes them.
 
 create table parley._p_queue_monitor (

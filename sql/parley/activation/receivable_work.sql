@@ -20,7 +20,8 @@ as $$
 declare
   v_running xid[];
 begin
-  -- Whoever has claimed a row and still runs is in its xmax, too. Asked once for each, however many rows it holds.
+  -- A session that has claimed a row and still runs is in its xmax, too. Asked once for each, however many rows it
+  -- holds.
   v_running := parley._p_running(array(
     select distinct n.taker
     from (

@@ -107,8 +107,8 @@ $$;
 comment on function parley._p_watch_queue(text, integer, parley._p_wait, parley.caller) is
 'One poll of parley.wait_for_message: reads a queue and, when nothing is to be received, sleeps for half a second at
 most. is_over says that there is something, or that the time is over.
-Arguments: those of wait_for_message; wait, as the poll before gave it, null at first. Whoever makes one up waits
-differently himself.
+Arguments: those of wait_for_message; wait, as the poll before gave it, null at first. A caller that makes one up only
+makes its own wait differ.
 Errors: those of wait_for_message.';
 
 create procedure parley.wait_for_message(queue text, timeout integer default -1)

@@ -1,4 +1,5 @@
--- Who may act as which role: the one place that knows what a membership is worth on each version of PostgreSQL.
+-- Memberships: which role may act as which. It is the one place that knows what a membership is worth on each version
+-- of PostgreSQL.
 
 create function parley._p_may_act_as(caller oid, role oid) returns boolean
 language plpgsql stable

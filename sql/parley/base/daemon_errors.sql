@@ -67,4 +67,4 @@ from (values
 ) as e (number, situation, message, cause, remedy);
 
 comment on view parley._p_daemon_error is
-'What the daemon says of transmission: number, situation and texts.';
+'The daemon''s texts about transmission: number, situation and text.';

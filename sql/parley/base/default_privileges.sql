@@ -1,7 +1,7 @@
--- What ALTER DEFAULT PRIVILEGES has given away of objects of ours.
+-- The rights to objects of ours that ALTER DEFAULT PRIVILEGES has given away.
 --
--- Whoever installs may have said that some role may read all tables that he will make, call all his
--- functions, create in all his schemas.
+-- The role that installs may have said that some role may read all tables that it will make, call all its functions,
+-- create in all its schemas.
 -- That was not said of a broker: who reads the secret of base/roles.sql may do everything, and so may who makes a
 -- function in the schema parley. So the schema takes back what it has not granted itself, when it is installed and from
 -- each sequence and view that it makes later. A grant that somebody makes by name is his own decision.

@@ -8,10 +8,8 @@
 --
 -- PostgreSQL adds a CONTEXT, a line for each function on the way, and drivers print it. For a statement inside of a
 -- function it adds the text of the statement, all lines of it; PERFORM is a statement. An assignment is evaluated
--- without one. So what may raise is called as
---   found := parley._p_raise(...);
--- and gives true if it returns at all, which leaves FOUND as PERFORM would. What has to be a statement, as the INSERT
--- of SEND, is one short line.
+-- without one. So what may raise is called as found := parley._p_raise(...); and gives true if it returns at all, which
+-- leaves FOUND as PERFORM would. A check that has to be a statement, as the INSERT of SEND, is one short line.
 -- Source: spec section 4.10.
 
 create function parley.sqlstate_of(error_number integer) returns text
@@ -72,11 +70,12 @@ parley.errors where number = 8429.';
 
 comment on column parley.errors.number is 'SQL Server''s number.';
 comment on column parley.errors.sqlstate is 'Under which it is raised: sqlstate_of(number).';
-comment on column parley.errors.situation is 'What the number stands for here; different for each row of a number.';
+comment on column parley.errors.situation is
+'The situation that the number stands for here; different for each row of a number.';
 comment on column parley.errors.message is 'The fact. %1$s and the like stand for a value, as in format().';
 comment on column parley.errors.cause is
 'The values, or why; it follows the number in DETAIL. Null when the fact says it all.';
-comment on column parley.errors.remedy is 'What to do; the HINT.';
+comment on column parley.errors.remedy is 'The remedy; the HINT.';
 comment on column parley.errors.form is
 'How it comes: RAISED by a statement, MESSAGE for an Error message with the negative number, STATUS for the
 transmission_status of messages that wait.';

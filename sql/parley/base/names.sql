@@ -1,4 +1,4 @@
--- What the name of a new object may be, and how names are written into commands.
+-- The rules for the name of a new object, and how names are written into commands.
 
 create function parley._p_name(kind text, name text) returns text
 language plpgsql immutable

@@ -19,7 +19,7 @@ create table parley._p_permission (
   primary key (class, object_id, permission, grantee)
 );
 
-comment on table parley._p_permission is 'Who was granted what on which object; grantee 0 is PUBLIC.';
+comment on table parley._p_permission is 'The permissions that were granted, and on which object; grantee 0 is PUBLIC.';
 
 create trigger _p_number_roles after insert or update of grantee, grantor on parley._p_permission
 for each row execute function parley._p_number_roles('grantee', 'grantor');

@@ -21,8 +21,8 @@
 -- Locks: the first transaction that needs a number of a role has others of the same role that need it wait for its end.
 -- A grant or a quota, which give a role one, wait for nobody (_p_number_at_once), nor does maintenance.
 -- Cost: submission reads the numbers of its role in the statement that reads what applies to it. There is no index for
--- that: to go through the rows, a few for most, takes less. Who has SEND by inheritance alone has all grants of it gone
--- through, and the role of each looked up.
+-- that: to go through the rows, a few for most, takes less. Where a role has SEND by inheritance alone, all grants of
+-- it are gone through, and the role of each is read.
 
 create materialized view parley._p_place as
 select gen_random_uuid() as place;
@@ -64,7 +64,7 @@ union all
 select 0, null, 'public';
 
 comment on view parley._p_named_role is
-'What roles that have numbers are called here, and public. role: null for public, and for who was not found again where
+'The names here of roles that have numbers, and public. role: null for public, and for who was not found again where
 the database was restored.';
 
 create function parley._p_numbers_of(role oid) returns integer[]

@@ -6,8 +6,8 @@
 -- oids of the columns are replaced by those that the names have: the secret without which no call is answered
 -- (base/roles.sql) is made by the statement that does this, when a restore or an operator fills it.
 -- A role that there is not gets an oid from the upper end, which no server ever gives: nobody has what was its. When a
--- role of that name is made, and followed or given a number, it has it, as with mail. What was of a role that had been
--- dropped, or never had a number, becomes nobody's for good.
+-- role of that name is made, and followed or given a number, it has it, as with mail. The objects and rights of a role
+-- that had been dropped, or never had a number, become nobody's for good.
 --
 -- The columns are those of the domain parley._p_role_oid, found in the catalog, so none can be forgotten. They are no
 -- regrole: COPY of one fails where one role is missing, and takes all rows with it.

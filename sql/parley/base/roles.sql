@@ -1,4 +1,4 @@
--- Who is asking, and who may do everything.
+-- The role that asks, and the roles that may do everything.
 --
 -- The caller is current_user where the statement stands that calls Parley: the role that logged in, the role of
 -- SET ROLE, or, inside a function of the user's that is SECURITY DEFINER, its owner. In ANALYZE, autovacuum and

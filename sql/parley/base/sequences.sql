@@ -1,4 +1,4 @@
--- What sequences were last at, without taking a number from them.
+-- The last values of sequences, read without taking a number from them.
 
 create function parley._p_last_position(position_sequence regclass) returns bigint
 language plpgsql

@@ -1,8 +1,8 @@
 -- Which objects the catalog shows to whom (spec 7.6, VIEW DEFINITION).
 --
 -- A view of the catalog has a row for the owner of its object, for whoever holds any permission on it, for who may see
--- all objects of the class, and for administrators. What the system owns (ids below 65536) is shown to everybody. The
--- rights are those of current_user, who reads the view.
+-- all objects of the class, and for administrators. Objects that the system owns (ids below 65536) are shown to
+-- everybody. The rights are those of current_user, who reads the view.
 --
 -- Cost: the views below stand in subqueries that do not depend on the row. PostgreSQL answers them once for each query,
 -- so a row of the catalog costs one question about its owner and one probe of a hash table. Locks: none.
@@ -22,8 +22,8 @@ from (
     ('remote service binding')
 ) as c (class)
 where (select parley._p_is_administrator(parley._p_current_role()))
-  -- Whoever may monitor is shown the figures of each queue under its name already, and parley queues
-  -- names the services of each.
+  -- A role that may monitor is shown the figures of each queue under its name already, and parley queues names the
+  -- services of each.
   or (c.class in ('queue', 'service') and pg_catalog.pg_has_role('pg_monitor', 'usage'))
   or exists (
     select

@@ -41,7 +41,7 @@ begin
   set is_broker_enabled = true, disabled_at = null,
     system_identifier = parley._p_system_identifier(), database_oid = parley._p_database_oid();
   perform parley._p_advance_sequences();
-  -- What it was restored from may be older than what other brokers know of it.
+  -- The backup from which it was restored may be older than the knowledge that other brokers have of it.
   if v_is_elsewhere then
     for v_schema in
       select s.schema from parley._p_moving_systems as s where s.function = '_p_go_on_elsewhere' order by s.schema
@@ -94,8 +94,8 @@ $$;
 
 comment on function parley.disable_broker(integer, parley.caller) is
 'Disables the broker of this database: messages are no longer delivered, services are no longer found, activation stops.
-SEND and END CONVERSATION are still accepted; what they send waits in the transmission queue. What has been delivered
-can be received. Transactions that send are waited for.
+SEND and END CONVERSATION are still accepted; what they send waits in the transmission queue. Messages that have been
+delivered can be received. Transactions that send are waited for.
 Arguments: wait_seconds, for how long (0: not at all, null: for ever).
 Errors: 5061 in use, 8402 wait_seconds out of range, 15151 not an administrator.
 Source: spec 9.1, DISABLE_BROKER.';
@@ -165,8 +165,8 @@ $$;
 
 comment on function parley.error_broker_conversations(boolean, integer, parley.caller) is
 'Enables the broker under the id it has, and ends every conversation with an Error message of code -9719: for a database
-that was brought back to an older moment. Each side then has to end its conversation, and may begin a new one. What
-waits in the transmission queue is dropped. A far side in another database gets code -9720.
+that was brought back to an older moment. Each side then has to end its conversation, and may begin a new one. Messages
+in the transmission queue are dropped. A far side in another database gets code -9720.
 Gives the number of sides of this database that got the error.
 Arguments: original_is_disabled and wait_seconds, as enable_broker.
 Errors: 5061 in use, 8402 wait_seconds out of range, 9772 the original is on this server, 15151 not an administrator.
@@ -209,7 +209,8 @@ begin
       execute format('truncate parley.%I', v_table);
     end if;
   end loop;
-  -- What would open a dialog a second time is still recognised, also in a copy of the database that has got it first.
+  -- A message that would open a dialog a second time is still recognised, also in a copy of the database that has got
+  -- it first.
   delete from parley._p_dialog_security as s
   where s.opened_at is null or s.opened_at < clock_timestamp() - parley._p_replay_memory();
   perform setval(q.rollback_sequence, 0)
@@ -239,7 +240,7 @@ $$;
 comment on function parley.new_broker(integer, parley.caller) is
 'Gives the broker of this database a new id, enables it, and removes all conversations and all messages without a
 message to the far sides: for a copy of a database that is to live beside the original. Definitions and rights stay.
-Returns the new id. Whoever named the old one (routes, BEGIN DIALOG) must learn it.
+Returns the new id. Routes and programs (BEGIN DIALOG) that name the old one must be changed.
 Arguments: wait_seconds, as disable_broker.
 Errors: 5061 in use, 8402 wait_seconds out of range, 9775 read-only, 15151 not an administrator.
 Source: spec 9.1, NEW_BROKER.';

@@ -128,7 +128,7 @@ as $$
     ) as s (setter, what)
     where parley._p_may_act_as(s.setter, r.role) is not true
     union all
-    -- Who may act as the role gains nothing by a name.
+    -- A role that may act as the role gains nothing by a name.
     select 2, '', format(
         'the procedure %s belongs to role %s, and when it was set it belonged to %s', queue.activation_procedure,
         pg_get_userbyid(p.proowner),

@@ -2,8 +2,8 @@
 -- used again (conversation/local_dialogs.sql).
 --
 -- A sequence, because everybody sees its value at once, while rows of the catalog are seen when their transaction has
--- committed. Whoever changes the catalog holds the lock that _p_is_catalog_changing asks for, in a mode that excludes
--- nobody, until his transaction ends, and moves the number on under it. So: read the number; if nobody holds the lock
+-- committed. A transaction that changes the catalog holds the lock that _p_is_catalog_changing asks for until it ends,
+-- in a mode that excludes no other, and moves the number on under it. So: read the number; if nobody holds the lock
 -- after that, all changes up to this number have ended, and a statement that begins then sees them; what it finds holds
 -- for as long as the number stays. A change that is rolled back leaves a number that is too high, which costs a search
 -- and nothing else. Rights are no part of it: they hang on memberships of roles, which no trigger sees.
@@ -15,7 +15,7 @@ create sequence parley._p_catalog_version;
 create table parley._p_catalog_change (is_empty boolean not null constraint _p_catalog_change_is_empty check (false));
 
 comment on table parley._p_catalog_change is
-'Whoever changes the catalog holds a lock of it, ROW SHARE, until his transaction ends. It never holds a row.';
+'A transaction that changes the catalog holds a lock of it, ROW SHARE, until it ends. It never holds a row.';
 
 alter table parley._p_catalog_change replica identity full;
 

@@ -2,11 +2,11 @@
 --
 -- A certificate is a pair of public keys, X25519 to seal for and Ed25519 to verify with, a subject and a validity, in
 -- one value of bytes: PARLEYC1, start and expiry as 8 bytes each (seconds since 1970, big-endian), the signing key and
--- the sealing key (32 bytes each), the subject in UTF-8. The SHA-256 of these bytes is its fingerprint. Nobody has
--- signed it: it is trusted because it was installed, under a role, and what it proves is that somebody acts for that
--- role (spec 7.2). The same bytes are installed at both ends; here and there the role may differ. A private key is only
--- ever here sealed under a master key that lives outside the database, in a file of the daemon, so the database and its
--- backups open nothing. Its first bytes name the master key: 1, then the first 8 bytes of that key's SHA-256.
+-- the sealing key (32 bytes each), the subject in UTF-8. The SHA-256 of these bytes is its fingerprint. It has no
+-- signature of an authority: it is trusted because it was installed, under a role, and proves that its holder acts for
+-- that role (spec 7.2). The same bytes are installed at both ends; here and there the role may differ. A private key is
+-- only ever here sealed under a master key that lives outside the database, in a file of the daemon, so the database
+-- and its backups open nothing. Its first bytes name the master key: 1, then the first 8 bytes of that key's SHA-256.
 -- Locks: the certificate's row. Cost: none for who sends or receives; the daemon reads once a second what it uses.
 
 create table parley._p_certificate (
@@ -226,8 +226,8 @@ end
 $$;
 
 comment on function parley.drop_certificate(text, parley.caller) is
-'Drops a certificate with its private key. What was sealed for it and has not arrived yet cannot be opened any more; its
-sender seals it again for the certificate that is left.
+'Drops a certificate with its private key. A message that was sealed for it and has not arrived yet cannot be opened any
+more; its sender seals it again for the certificate that is left.
 Errors: 229 not allowed, 15151 not found.
 Source: spec 7.5, DROP CERTIFICATE.';
 
@@ -276,7 +276,7 @@ comment on column parley.certificates.is_active_for_begin_dialog is
 'Whether new messages may be sealed for it or signed with it.';
 comment on column parley.certificates.issuer_name is 'As subject.';
 comment on column parley.certificates.cert_serial_number is 'The first half of the fingerprint, in hexadecimal digits.';
-comment on column parley.certificates.subject is 'What its owner calls it.';
+comment on column parley.certificates.subject is 'The name that its owner gave it.';
 comment on column parley.certificates.start_date is 'From when it is valid.';
 comment on column parley.certificates.expiry_date is 'Until when it is valid.';
 comment on column parley.certificates.thumbprint is 'Fingerprint: the SHA-256 of certificate.';

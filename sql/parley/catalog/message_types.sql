@@ -5,9 +5,9 @@
 -- see conversation/deliver.sql.
 --
 -- A validation function is known by its name, as an activation procedure is: pg_upgrade refuses columns of type
--- regprocedure, and an oid would be another function where a dump is restored. Who takes the name of one that is gone
--- gains nothing by it, not even a look at the bodies: the function that has the name must belong to the same role, and
--- its rights are asked, at each call.
+-- regprocedure, and an oid would be another function where a dump is restored. A function that takes the name of one
+-- that is gone gains nothing by it, not even a look at the bodies: it must belong to the same role, and its rights are
+-- asked, at each call.
 
 create table parley._p_message_type (
   message_type_id integer primary key,
@@ -32,7 +32,7 @@ for each row execute function parley._p_number_roles('owner', 'validation_setter
 comment on column parley._p_message_type.is_validated is
 'Whether a body is checked before it is taken; the short ways are for those that are not.';
 comment on column parley._p_message_type.validation_setter is
-'Who set the validation function: it runs only while this role may act as the one whose rights it has.';
+'The role that set the validation function: it runs only while this role may act as the one whose rights it has.';
 comment on column parley._p_message_type.validation_owner is
 'To whom the validation function belonged then: a function of another role that has taken its name is not called.';
 
@@ -216,7 +216,7 @@ begin
   elsif found then
     found := parley._p_raise(3716, 'used unseen', 'message type', name, 'contract');
   end if;
-  -- What was sent on a contract that is gone may still be received, and must then have a type.
+  -- Messages that were sent on a contract that is gone may still be received, and must then have a type.
   if exists (select from parley._p_message as m where m.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_transmission as t where t.message_type_id = v_type.message_type_id)
     or exists (select from parley._p_transit as t where t.message_type_id = v_type.message_type_id)

@@ -1,4 +1,4 @@
--- What has a name, and the name that was meant by one that nothing has.
+-- Objects that have a name, and the likeliest name where a name has no object.
 --
 -- A message names the object that differs from what was given by upper and lower case alone, if whoever is shown the
 -- message may see that object in the catalog (base/visible_objects.sql): before a right to it is asked, and where the

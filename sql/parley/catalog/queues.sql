@@ -26,7 +26,8 @@ create table parley._p_queue (
   activation_procedure text,
   max_readers integer not null default 0 check (max_readers between 0 and 32767),
   execute_as text,
-  -- Who set these two; each of them must be able to act as the role that the procedure runs as, whenever it is called.
+  -- The roles that set these two; each of them must be able to act as the role that the procedure runs as, whenever it
+  -- is called.
   procedure_set_by parley._p_role_oid,
   -- To whom the procedure belonged then, null when there was none: who takes its name gets no role by it.
   procedure_owner parley._p_role_oid,
@@ -63,7 +64,7 @@ declare
   v_parts text[] := '{}'::text[];
   v_part text;
 begin
-  -- What does not parse to its end must not be taken for the queue that a part of it names.
+  -- A name that does not parse to its end must not be taken for the queue that a part of it names.
   if queue !~ (
     E'^(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+)'
     || E'(\\.(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+))*$'
@@ -335,7 +336,7 @@ comment on function parley.alter_queue(
   text, boolean, boolean, boolean, text, integer, text, boolean, text, integer, integer, parley.caller
 ) is
 'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so
-far. What is set aside stays so, whatever becomes of the settings.
+far. A conversation that is set aside stays so, whatever becomes of the settings.
 Arguments: as create_queue.
 Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653, 9742 activation, 9663 system object,
 9717 and 9718 the queue is activated in another way, 15151 unknown role,

@@ -1,8 +1,8 @@
 -- Remote service bindings: which role stands for a remote service (spec 2.7).
 --
--- What is sent to the service is sealed for the newest certificate of that role, so the side that answers has its
--- private key. There is at most one binding for a service; it is read when a dialog first finds its way out of the
--- database, and never again for that dialog.
+-- Messages to the service are sealed for the newest certificate of that role, so the side that answers has its private
+-- key. There is at most one binding for a service; it is read when a dialog first finds its way out of the database,
+-- and never again for that dialog.
 -- Locks: the binding's row; creating one locks the conversations that wait for it. Cost: one read for the first
 -- message that leaves the database.
 

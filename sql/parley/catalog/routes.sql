@@ -305,9 +305,9 @@ end
 $$;
 
 comment on function parley.alter_route(text, text, text, text, integer, text, parley.caller) is
-'Changes what is given of a route; a lifetime counts from now, so it revives a route that has expired. What a
-route names it can name otherwise, not leave open again: for any service, any instance, no mirror or for ever,
-drop the route and create it anew.
+'Changes what is given of a route; a lifetime counts from now, so it revives a route that has expired. The statement can
+change a name that a route has, and cannot remove it: for any service, any instance, no mirror or for ever, drop the
+route and create it anew.
 Arguments: as create_route; null leaves what is there.
 Errors: 229 not allowed, 8413 malformed broker_instance, 8493 nothing to change, 9659, 9660, 9661, 9662, 9743, 9744,
 9745, 9746, 9747 as create_route, 15151 not found, or inbound and the caller is not an administrator.

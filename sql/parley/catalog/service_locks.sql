@@ -1,5 +1,5 @@
 -- The lock of the name of a service: first sends share it; who takes the service away, or changes what was remembered
--- of it, takes it alone (docs/internals/lock-order.md). Who only tries it asks _p_may_remember_routes
+-- of it, takes it alone (docs/internals/lock-order.md). A function that only tries it asks _p_may_remember_routes
 -- (conversation/connect.sql).
 --
 -- It is an advisory lock, because nothing else is shared by all first sends without a write: the lock of a row would

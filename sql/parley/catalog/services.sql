@@ -84,7 +84,7 @@ begin
     found := parley._p_raise(2714, 'object', 'service', name, 'alter_service');
   end if;
   found := parley._p_add_service_contracts(v_caller, v_id, contracts);
-  -- What was sent to this name before it existed can be delivered now.
+  -- Messages that were sent to this name before it existed can be delivered now.
   perform parley._p_deliver_delayed(name);
   return v_id;
 end

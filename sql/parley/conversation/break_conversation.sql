@@ -1,4 +1,4 @@
--- What ends conversations from outside: cleanup by an administrator, and errors of the broker.
+-- Endings of conversations from outside: cleanup by an administrator, and errors of the broker.
 
 create function parley._p_close_both(endpoint parley._p_endpoint) returns void
 language plpgsql
@@ -216,12 +216,12 @@ as $$
 declare
   v_endpoint parley._p_endpoint;
 begin
-  -- Nobody may be on the way to the old queue: the far sides' rows are locked against their senders.
+  -- No message may be on the way to the old queue: the far sides' rows are locked against their senders.
   perform from parley._p_endpoint as e
   where e.endpoint_id in (select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)
   order by e.endpoint_id
   for update;
-  -- What comes from other databases, and a timer that fires, lock the receiving row itself.
+  -- A message from another database, and a timer that fires, lock the receiving row itself.
   perform from parley._p_endpoint as e where e.service_id = service.service_id order by e.endpoint_id for update;
   perform parley._p_forget_routes(
     array(select f.far_endpoint_id from parley._p_endpoint as f where f.service_id = service.service_id)
@@ -266,7 +266,7 @@ begin
       from moved as m
       order by m.position
     ) as o;
-    -- What is set aside stays so: in the new queue it gets out of the way again.
+    -- A conversation that is set aside stays so: in the new queue it gets out of the way again.
     update parley._p_set_aside as a set position = 0, moved_position = 0 where a.endpoint_id = v_endpoint.endpoint_id;
   end loop;
 end

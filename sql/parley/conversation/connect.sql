@@ -304,8 +304,8 @@ declare
   v_type parley._p_message_type;
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_deliver_delayed_of.endpoint_id;
-  -- What is held because the other side has ended, or is parked, stays. The time for which it is parked
-  -- counts elsewhere, not here.
+  -- Messages that are held because the other side has ended, or is parked, stay. The time for which it is parked counts
+  -- elsewhere, not here.
   if not found
     or v_endpoint.state in ('DI', 'ER')
       and not exists (

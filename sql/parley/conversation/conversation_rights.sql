@@ -1,4 +1,4 @@
--- Who may work on a conversation, and who may read about it (spec 7.7).
+-- The roles that may work on a conversation, and those that may read about it (spec 7.7).
 
 create function parley._p_require_conversation_owner(caller oid, endpoint parley._p_endpoint, what text) returns boolean
 language plpgsql stable
@@ -10,7 +10,7 @@ begin
   if pg_has_role(caller, endpoint.owner, 'usage') then
     return true;
   end if;
-  -- Whoever may receive from the queue does the work of the service; it must be able to finish it.
+  -- A role that may receive from the queue does the work of the service; it must be able to finish it.
   select q.* into v_queue
   from parley._p_service as s
   join parley._p_queue as q using (queue_id)

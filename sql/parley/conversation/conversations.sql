@@ -1,9 +1,9 @@
 -- Conversations: groups, endpoints, and what remains of an endpoint that is closed.
 --
--- Who writes what. A SEND writes nothing here after the first on a conversation: it locks the sender's endpoint row FOR
--- KEY SHARE, so that any number of senders share it and END CONVERSATION (FOR UPDATE) waits for them. A RECEIVE locks
--- only the group's row, which nobody ever updates. State changes update endpoint rows; counters never do, so an old
--- snapshot has no chain of dead versions to grow here.
+-- Writers of each table. A SEND writes nothing here after the first on a conversation: it locks the sender's endpoint
+-- row FOR KEY SHARE, so that any number of senders share it and END CONVERSATION (FOR UPDATE) waits for them. A RECEIVE
+-- locks only the group's row, which nobody ever updates. State changes update endpoint rows; counters never do, so an
+-- old snapshot has no chain of dead versions to grow here.
 -- Lock order: group rows (by group_id), then endpoint rows (by endpoint_id), then messages.
 
 create table parley._p_conversation_group (
@@ -106,7 +106,7 @@ create table parley._p_alarm (
   primary key (endpoint_id, kind)
 );
 
-comment on table parley._p_alarm is 'What is due when, for which endpoint (spec 3.5).';
+comment on table parley._p_alarm is 'The times at which something is due, and for which endpoint (spec 3.5).';
 
 create index on parley._p_alarm (due_at);
 

@@ -3,9 +3,9 @@
 -- A copy has the number that its message gets when it is received. Numbers are not given out at SEND otherwise, so
 -- senders of one conversation come one after the other while its queue retains: they hold the endpoint's row FOR NO KEY
 -- UPDATE. Where the numbers stand is kept as RECEIVE keeps it: a row is appended for each SEND and its predecessor
--- deleted, and the newest is found from the end, however many dead ones an old snapshot holds. What was sent while
--- retention was off is counted once, when the first copy is made: whoever switches retention on, or moves the service,
--- has waited for all senders before (_p_forget_copy_numbers), so all of it is visible then.
+-- deleted, and the newest is found from the end, however many dead ones an old snapshot holds. Messages that were sent
+-- while retention was off are counted once, when the first copy is made: the transaction that switches retention on, or
+-- moves the service, has waited for all senders before (_p_forget_copy_numbers), so all of them are visible then.
 -- A transaction at REPEATABLE READ that does not see the newest row fails with 40001, because it deletes a row that is
 -- gone or updates an endpoint that was updated.
 -- Cost: beside the copy, one row locked, one found, one inserted and one deleted, whatever the conversation has sent.
@@ -68,7 +68,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select
-    -- What has got its number: received by a far side here, or taken for transmission.
+    -- The messages that have got their number: received by a far side here, or taken for transmission.
     coalesce(
       (
         select p.sequence

@@ -1,8 +1,9 @@
 -- SEND when something has to be checked: the first message of a conversation, unusual message types, validation,
 -- retention, targets that are not there; and the reasons why a send is refused.
 --
--- Delivery inside the database happens in the sender's transaction (spec 3.4). What cannot be delivered waits in
--- _p_transmission with a status text. What must not be delivered comes back as an Error message (spec 2.2, 4.10).
+-- Delivery inside the database happens in the sender's transaction (spec 3.4). A message that cannot be delivered waits
+-- in _p_transmission with a status text. A message that must not be delivered comes back as an Error message (spec 2.2,
+-- 4.10).
 -- Locks: the sender's endpoint row, FOR KEY SHARE, or FOR UPDATE for the first message; FOR NO KEY UPDATE as long
 -- as there is no far side, so that a message that is delayed and one that is delivered keep their order (S4), and under
 -- retention (conversation/copies.sql).
@@ -98,7 +99,7 @@ begin
   end if;
   if v_endpoint.far_endpoint_id is null
     and exists (select from parley._p_transmission as t where t.endpoint_id = v_endpoint.endpoint_id) then
-    -- What was delayed goes first. It may turn out that the target refuses.
+    -- Delayed messages go first. It may turn out that the target refuses.
     perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
     select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id;
     if (v_endpoint.state in ('CO', 'DO')) is not true then

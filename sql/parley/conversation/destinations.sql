@@ -1,10 +1,10 @@
 -- Where messages for other databases go, and how far each conversation has come on the way.
 --
--- A conversation whose far side is in another database has far_endpoint_id = -endpoint_id. What it sends stands in
+-- A conversation whose far side is in another database has far_endpoint_id = -endpoint_id. Its messages stand in
 -- _p_message under that number, on a lane of the destination its route leads to, so SEND to another server is the same
 -- single insert as SEND next door. The daemon takes messages from the lane into _p_transit, where each gets its number
--- for good (transport/take_runs.sql); that transaction has committed before anything leaves the server. What the far
--- side has acknowledged is deleted there.
+-- for good (transport/take_runs.sql); that transaction has committed before anything leaves the server. Runs that the
+-- far side has acknowledged are deleted there.
 --
 -- Numbers are kept as RECEIVE keeps them: the newest row of an endpoint counts, none is ever updated, so an old
 -- snapshot has no chain of dead versions to grow. _p_send_progress: the next number to give. _p_accept_progress: the
@@ -97,8 +97,8 @@ create table parley._p_parked (
 );
 
 comment on table parley._p_parked is
-'Conversations that are not transmitted until due_at, though their destination is well. What they have in transit
-stays there; the rest waits in _p_transmission. At infinity a conversation is being tried again.';
+'Conversations that are not transmitted until due_at, though their destination is well. Their runs in transit stay
+there; the rest waits in _p_transmission. At infinity a conversation is being tried again.';
 
 create index on parley._p_parked (destination_id, due_at);
 
@@ -111,7 +111,7 @@ create table parley._p_unresumed (
 comment on table parley._p_unresumed is
 'Conversations with other databases that nothing is transmitted for until both sides were found to agree.';
 
--- What the comparisons have found.
+-- The results of the comparisons.
 create table parley._p_compared (
   endpoint_id bigint primary key,
   epoch bigint not null

@@ -1,4 +1,5 @@
--- What has been sent and is not with the far side yet, dropped because this side ends with an Error (spec 3.2, 4.6).
+-- Messages that have been sent and are not with the far side yet, dropped because this side ends with an Error (spec
+-- 3.2, 4.6).
 --
 -- Here that is what came while the queue of the target is off. In another database it is all that was not acknowledged.
 -- Dropping what has its number already leaves a hole in the order that the far side would wait behind for ever, so the
@@ -18,8 +19,8 @@ begin
     perform parley._p_drop_delayed_sends(endpoint.endpoint_id);
   end if;
   if endpoint.far_endpoint_id > 0 then
-    -- What came while the queue of the target is off. A reader that has got at it since, because the
-    -- queue is on again, keeps it.
+    -- The messages that came while the queue of the target is off. A reader that has got at it since, because the queue
+    -- is on again, keeps it.
     delete from parley._p_message as m
     where m.ctid = any (array(
       select o.ctid
@@ -93,7 +94,7 @@ begin
     -- Error has to follow it.
     return 1;
   end if;
-  -- What has a number and is forgotten leaves a hole, which only a message outside the order gets across.
+  -- A message that has a number and is forgotten leaves a hole, which only a message outside the order gets across.
   perform parley._p_drop_outgoing(endpoint);
   return -1;
 end

@@ -2,8 +2,8 @@
 --
 -- A database that has a route to the service SQL/ServiceBroker/BrokerConfiguration asks it for routes and remote
 -- service bindings that are missing, with messages of the built-in service on the contract BrokerConfigurationNotice.
--- The service creates what is missing and ends the conversation; that end, with an error or without, is the answer.
--- Whoever cannot be helped by it goes on with the steps that follow, and it is not asked for that again for a while,
+-- The service creates what is missing and ends the conversation; that end, with an error or without, is the answer. A
+-- conversation that it cannot help goes on with the steps that follow, and it is not asked for that again for a while,
 -- else a service that knows nothing would be asked without end.
 -- A route is asked for by the first who misses it; others go on with the steps that follow. A binding is asked for when
 -- a dialog has found its first way to another server, whatever ENCRYPTION says, and each dialog with that service waits
@@ -27,7 +27,7 @@ create table parley._p_configuration_request (
 create index _p_configuration_request_name on parley._p_configuration_request (service_name, message_type_id);
 
 comment on table parley._p_configuration_request is
-'What the broker configuration service was asked for, until a while after its answer.';
+'The questions to the broker configuration service, kept until a while after its answer.';
 comment on column parley._p_configuration_request.pause is
 'How long after the answer it is not asked for the same again.';
 

@@ -137,8 +137,8 @@ end
 $$;
 
 comment on function parley.end_conversation(uuid, integer, text, parley.caller) is
-'Ends this side of a conversation with an error: the other side gets an Error message. What was sent before and
-is not delivered yet, or not due, is dropped.
+'Ends this side of a conversation with an error: the other side gets an Error message. Messages that were sent before
+and are not delivered yet, or not due, are dropped.
 Arguments: conversation_handle; error_code, greater than zero; description, at most 3000 characters.
 Errors: 229 not allowed, 8402 code or description out of range, 8418 missing,
 8419, 8422 and 8424 code or description missing, 8426 not found, 8427 ended already.

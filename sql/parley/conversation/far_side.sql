@@ -74,7 +74,7 @@ begin
   where e.endpoint_id = v_endpoint.endpoint_id
   returning * into v_endpoint;
   v_lane := parley._p_lane(v_endpoint.destination_id, v_endpoint.priority);
-  -- What was on its way to another address.
+  -- The messages that were on their way to another address.
   update parley._p_transit as t set destination_id = v_endpoint.destination_id
   where t.endpoint_id = v_endpoint.endpoint_id and t.destination_id <> v_endpoint.destination_id;
   v_has_moved := found;
@@ -309,7 +309,8 @@ begin
     end if;
     select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_send_end_far.endpoint_id;
     if v_endpoint.destination_id is null then
-      -- It has come back to this database: first what waited. What was never sent needs no report of its failure.
+      -- It has come back to this database: first what waited. Messages that were never sent need no report of their
+      -- failure.
       perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
       select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_send_end_far.endpoint_id;
       if found and message_type_id > 0 then
@@ -344,7 +345,7 @@ $$;
 
 comment on function parley._p_hold_outgoing(parley._p_endpoint, text) is
 'Keeps what a conversation has not transmitted from ever being so, because the far side has ended or failed; END
-removes it (spec 3.2, texts 9779 and 9784). What was under way is forgotten: nobody waits for it over there. The
+removes it (spec 3.2, texts 9779 and 9784). Messages under way are forgotten: no side waits for them over there. The
 caller holds the row FOR UPDATE.';
 
 create function parley._p_forget_far_side(endpoint_id bigint) returns void

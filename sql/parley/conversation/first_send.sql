@@ -2,7 +2,7 @@
 --
 -- It does what _p_dispatch, _p_deliver, _p_connect and _p_remember_route do one after the other
 -- (conversation/deliver.sql, conversation/connect.sql); send/begin_and_send.sql does the same and BEGIN DIALOG in one.
--- What the catalog says is found in one row (conversation/local_dialogs.sql). Whatever is unusual is left to these
+-- The facts of the catalog are found in one row (conversation/local_dialogs.sql). Unusual cases are left to these
 -- functions: a route other than LOCAL, a target that refuses, validation, retention, a lifetime, a priority that is new
 -- to a queue.
 -- Locks: who changes rights or settings that are remembered here waits for us (_p_may_remember_routes). The sender's

@@ -1,9 +1,9 @@
--- What a dialog with a service of this database has to know of the catalog, found once and kept: twelve tables become
--- one row.
+-- The facts of the catalog for a dialog with a service of this database, found once and kept: twelve tables become one
+-- row.
 --
 -- A row holds while the version of the catalog is the one that it has (catalog/catalog_version.sql); it is only ever
--- inserted and deleted, so nobody waits for anybody: two sessions that need the same may each write a row. What
--- depends on the caller, the rights of roles, is asked each time by whoever uses the row, and is not in it.
+-- inserted and deleted, so nobody waits for anybody: two sessions that need the same may each write a row. Facts that
+-- depend on the caller, the rights of roles, are asked each time by the function that uses the row, and are not in it.
 -- A dialog has a row only if nothing about it is unusual: the route is LOCAL and does not expire, the target accepts
 -- the contract, the message type needs no validation, the sender's queue keeps no copies, both queues know their
 -- priority.
@@ -35,8 +35,8 @@ create table parley._p_local_dialog (
 );
 
 comment on table parley._p_local_dialog is
-'What BEGIN DIALOG and the first SEND find in the catalog for two services of this database, a contract and a message
-type. Losing its rows costs time only.';
+'The rows that BEGIN DIALOG and the first SEND find in the catalog for two services of this database, a contract and a
+message type. Losing its rows costs time only.';
 
 alter table parley._p_local_dialog replica identity full;
 

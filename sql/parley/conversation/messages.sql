@@ -63,8 +63,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- What an old snapshot holds back, dead, is not walked through each time: only now and then, for what was left when
-  -- calls took now more and now less.
+  -- Dead rows that an old snapshot holds back are not walked through each time: only now and then, for rows that were
+  -- left when calls took now more and now less.
   v_first bigint := case
     when sequence / count / 32768 = (sequence - count) / count / 32768 then sequence - 1024::bigint * count
     else 0
@@ -147,8 +147,8 @@ create table parley._p_transmission (
 );
 
 comment on table parley._p_transmission is
-'What has been sent and has no way to go yet, in the order of transmission_id for each endpoint. The type -1
-stands for an Error of the broker.';
+'The messages that have been sent and have no way to go yet, in the order of transmission_id for each endpoint. The
+type -1 stands for an Error of the broker.';
 
 create index on parley._p_transmission (endpoint_id, transmission_id);
 

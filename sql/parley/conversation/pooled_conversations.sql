@@ -320,7 +320,7 @@ begin
   elsif v_found.handle is not null and not parley._p_claim_pooled(v_found.handle) then
     return v_found.handle;
   end if;
-  -- Who had claimed it may have committed since.
+  -- The session that had claimed it may have committed since.
   v_old := v_found.handle;
   v_found := parley._p_find_pooled(v_caller, v_wanted, max_age, max_messages);
   if v_found.is_fresh then

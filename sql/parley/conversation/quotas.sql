@@ -1,16 +1,14 @@
 -- Quotas: how many messages, and how many bytes of them, a queue may hold before senders are refused.
 --
--- Nobody counts at each send. What was counted says up to which position of the queue's sequence senders may go on, and
--- that stands in a sequence of the queue, outside any transaction; whoever gets there counts again. It is a twentieth
--- of the quota at most, so that counting costs some twenty rows a send. What waits is counted, not estimated, and no
--- further than to the quota.
--- Exactness: what others have sent and not committed is not seen, and a batch is judged as a whole. A quota that was
--- changed counts for all when the twentieth that is under way is used up.
--- Where there is no quota this costs nothing as long as nobody listens to the queue, and one comparison when somebody
--- does: the wake-up sequence of a queue with a quota is never 0, which leads SEND here, and it is odd, where that of
--- any other queue is even.
--- What arrives for other reasons, EndDialog, Errors, timers, is never refused; what comes from another server waits
--- there.
+-- A send does not count the queue. The last count says up to which position of the queue's sequence senders may go on;
+-- that position stands in a sequence of the queue, outside any transaction. The sender that gets there counts again.
+-- The step is a twentieth of the quota at most, so that counting costs some twenty rows a send. Waiting messages are
+-- counted, not estimated, and no further than to the quota.
+-- Exactness: messages that other sessions have sent and not committed are not seen, and a batch is judged as a whole. A
+-- quota that was changed counts for all when the step that is under way is used up.
+-- Cost without a quota: nothing while no reader listens to the queue, and one comparison when one does. The wake-up
+-- sequence of a queue with a quota is never 0, which leads SEND here, and it is odd; that of any other queue is even.
+-- EndDialog, Errors and timers are never refused. A message from another server waits there.
 -- Locks: none; changing a quota locks the queue's row.
 
 create function parley._p_count_up_to(
@@ -49,7 +47,7 @@ $$;
 
 comment on function parley._p_count_up_to(parley._p_queue, bigint, bigint) is
 'Counts what waits in a queue, rows, messages and bytes of bodies, until one of two limits is reached; null is no limit.
-What is set aside is not counted.';
+Messages that are set aside are not counted.';
 
 create function parley._p_has_room(
   queue parley._p_queue, pending integer, out room boolean, out messages bigint, out bytes bigint
@@ -73,7 +71,7 @@ begin
   if not room then
     return;
   end if;
-  -- As many rows as there is room for, if they go on to be like those that wait; a twentieth of the quota at most.
+  -- The step: the rows that have room if they are like those that wait, a twentieth of the quota at most.
   v_rows := least(
     (queue.quota_messages - messages) / greatest(1, messages / greatest(v_counted.rows, 1)),
     queue.quota_messages / 20,
@@ -91,8 +89,8 @@ end
 $$;
 
 comment on function parley._p_has_room(parley._p_queue, integer) is
-'Reports whether a queue has room for so many messages more, and what it holds if that had to be counted: then it sets
-how many may follow uncounted, and says by a notice when four fifths of the quota are used.
+'Reports whether a queue has room for so many more messages. When it had to count, it also gives the messages and bytes
+that it found, sets how many may follow uncounted, and raises a notice when four fifths of the quota are used.
 Arguments: queue; pending, how many are to be appended, 0 when they have been already.';
 
 create function parley._p_require_room(queue_id integer, pending integer) returns boolean
@@ -116,7 +114,7 @@ $$;
 
 comment on function parley._p_require_room(integer, integer) is
 'Refuses to send to a queue whose quota is used up.
-Arguments: queue_id, or that of a destination, which has none; pending, as _p_has_room.
+Arguments: queue_id, or the id of a destination, which has no quota; pending, as _p_has_room.
 Errors: 10928.';
 
 create function parley._p_admit(lane integer, wakeup regclass, pending integer default 1) returns timestamptz
@@ -163,7 +161,7 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
   v_name text := format('_p_queue_%s_quota', v_queue.queue_id);
 begin
-  -- What is counted against them has to stay a number.
+  -- The counts that are compared with the quota must fit a bigint.
   if least(messages, bytes) < 1 or greatest(messages, bytes) > 1000000000000000 then
     found := parley._p_raise(8402, 'quota', coalesce(messages::text, 'null'), coalesce(bytes::text, 'null'));
   end if;
@@ -180,7 +178,7 @@ begin
     quota_sequence = case when coalesce(messages, bytes) is not null then v_queue.quota_sequence end
   where q.queue_id = v_queue.queue_id;
   if coalesce(messages, bytes) is not null then
-    -- When it is removed the mark stays until the next reader listens: the removal may be rolled back.
+    -- When the quota is removed the odd mark stays until the next reader listens: the removal may be rolled back.
     perform setval(v_queue.quota_sequence, 0),
       setval(
         v_queue.wakeup_sequence,

@@ -1,4 +1,4 @@
--- What RECEIVE takes and returns.
+-- The record of a message that RECEIVE takes and returns.
 
 create type parley.received_message as (
   status smallint,
@@ -37,7 +37,7 @@ comment on column parley.received_message.service_contract_name is 'Contract of 
 comment on column parley.received_message.service_contract_id is 'Identity of that contract.';
 comment on column parley.received_message.message_type_name is 'Message type.';
 comment on column parley.received_message.message_type_id is 'Identity of the message type.';
-comment on column parley.received_message.validation is 'What the message type asks of a body: N, E, X, J or F.';
+comment on column parley.received_message.validation is 'The demand of the message type on a body: N, E, X, J or F.';
 comment on column parley.received_message.message_body is
 'Body, or null when there is none; parley.body_text reads it as text.';
 comment on column parley.received_message.message_enqueue_time is 'When it arrived.';

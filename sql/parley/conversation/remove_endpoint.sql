@@ -74,8 +74,8 @@ begin
     perform parley._p_set_alarm(endpoint.endpoint_id, 'abandoned', clock_timestamp() + interval '1 second');
     return;
   end if;
-  -- Who holds the group may be about to begin a dialog in it, which must not find it gone (keeps S2).
-  -- When this is our own side we hold it ourselves.
+  -- A session that holds the group may be about to begin a dialog in it, which must not find it gone (keeps S2). When
+  -- this is our own side we hold it ourselves.
   perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
   if not found or not parley._p_sees_all_of(endpoint) then
     perform parley._p_set_state(endpoint.endpoint_id, 'DO');

@@ -1,5 +1,6 @@
--- Who may send what to whom. SEND, a first message in this database and what comes from other databases all ask here;
--- each of them has its own number for what it refuses, because one is raised and the others arrive.
+-- The rules of who may send which message to which side. SEND, a first message in this database and what comes from
+-- other databases all ask here; each of them has its own number for what it refuses, because one is raised and the
+-- others arrive.
 
 create view parley._p_sendable_type as
 select u.service_contract_id, d.is_from_initiator, t.message_type_id, t.name, t.is_validated
@@ -9,8 +10,8 @@ cross join (values (true), (false)) as d (is_from_initiator)
 where case when d.is_from_initiator then u.is_sent_by_initiator else u.is_sent_by_target end;
 
 comment on view parley._p_sendable_type is
-'What each side of a conversation may send: the message types of a contract, by direction, and whether their
-bodies are validated (spec 2.3).';
+'The messages that each side of a conversation may send: the message types of a contract, by direction, and whether
+their bodies are validated (spec 2.3).';
 
 create function parley._p_type_fault(
   service_contract_id integer, message_type_id integer, is_from_initiator boolean

@@ -1,4 +1,4 @@
--- What is known of conversations that fail: which are set aside, and the last error of each.
+-- The conversations that fail: which are set aside, and the last error of each.
 --
 -- A row of _p_set_aside says that RECEIVE passes a side of a conversation by (spec 5.6; docs/reference/differences.md).
 -- Its messages leave the lanes of the queue for one of their own, and keep their positions; see poison/set_aside.sql.
@@ -16,7 +16,7 @@ create table parley._p_set_aside (
 create index on parley._p_set_aside (set_aside_at);
 
 comment on table parley._p_set_aside is
-'Sides of conversations that are set aside. What waits for them before moved_position has left the lanes of the queue.';
+'Sides of conversations that are set aside. Their messages before moved_position have left the lanes of the queue.';
 
 create table parley._p_failure (
   endpoint_id bigint primary key,

@@ -1,8 +1,8 @@
 -- Conversation timers, lifetimes, abandoned endpoints and tombstones: what happens because time passes.
 --
--- Who fires them: activation/fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that
--- something is due somewhere, and the daemon (activation/due_alarms.sql). Several at once share the work:
--- each passes by what another holds.
+-- Three fire them: activation/fire_timers.sql, RECEIVE for its own queue when _p_next_alarm says that something is due
+-- somewhere, and the daemon (activation/due_alarms.sql). Several at once share the work: each passes by what another
+-- holds.
 
 create function parley.begin_conversation_timer(
   conversation_handle uuid, timeout integer,
@@ -98,7 +98,7 @@ begin
     end if;
     v_held := v_held + 1;
     if queue_id is null and not v_keeps_snapshot then
-      -- What is held for long must not keep the rest.
+      -- A timer that is held for long must not keep the rest.
       perform parley._p_put_off_alarm(
         v_alarm.endpoint_id, v_alarm.kind, v_now - interval '1 second', interval '1 second'
       );
@@ -221,8 +221,8 @@ $$;
 
 comment on function parley._p_claim_alarm_and_groups(bigint, text) is
 'Claims an alarm for a reader, whose transaction goes on and may wait for others: nobody may have received from the
-groups, and be about to end what the reader holds then. The same for whoever keeps a snapshot. What cannot be claimed is
-let go of.';
+groups, and be about to end what the reader holds then. The same for whoever keeps a snapshot. A timer that cannot be
+claimed is let go of.';
 
 create function parley._p_put_off_alarm(
   endpoint_id bigint, kind text, due_before timestamptz, delay interval
@@ -333,8 +333,8 @@ begin
   if (seconds >= 1) is not true then
     found := parley._p_raise(8402, 'abandoned', coalesce(seconds::text, 'null'));
   end if;
-  -- Whoever ends a conversation meanwhile has read the time before; it comes due then, or is put
-  -- right by the next change.
+  -- A session that ends a conversation meanwhile has read the time before; it comes due then, or is put right by the
+  -- next change.
   update parley._p_broker as b set abandoned_seconds = seconds;
   perform parley._p_set_alarm(
     a.endpoint_id, 'abandoned', greatest(clock_timestamp(), e.state_since + make_interval(secs => seconds))

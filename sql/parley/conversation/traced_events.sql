@@ -1,4 +1,4 @@
--- What a trace records, and how (spec 8.5). diagnosis/traces.sql starts and stops it;
+-- The events that a trace records, and how (spec 8.5). diagnosis/traces.sql starts and stops it;
 -- diagnosis/trace_triggers.sql has its triggers.
 --
 -- One trace runs at a time. Ends and errors ask the sequence _p_trace_until, which costs a microsecond; everything
@@ -50,7 +50,7 @@ create unlogged table parley._p_trace_event (
   text_data text
 );
 
-comment on table parley._p_trace_event is 'What was traced.';
+comment on table parley._p_trace_event is 'The events that were traced.';
 
 create index on parley._p_trace_event (conversation_handle, event_sequence);
 
@@ -139,7 +139,7 @@ begin
   v_event.state := coalesce(
     (select e.state from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id), 'CD'
   );
-  -- What has ended may have taken its group with it.
+  -- A conversation that has ended may have taken its group with it.
   v_event.conversation_group_id := coalesce(
     (select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = endpoint.group_id),
     (

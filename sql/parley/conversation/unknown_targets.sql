@@ -1,9 +1,9 @@
 -- Targets that BEGIN DIALOG does not know: is there anything by which messages could come to them?
 --
 -- SQL Server begins any dialog, and a name that is mistyped waits in the transmission queue for ever. Here a dialog is
--- refused when nothing could lead to its target; the errors have the numbers that transmission_status would have. What
--- could lead there may be down, expired or unaware of the service: only what cannot ever bring a message there
--- is refused. Whoever sends before the target exists says so for a call, or for a session, role or database with the
+-- refused when nothing could lead to its target; the errors have the numbers that transmission_status would have. A way
+-- there may be down, expired or unaware of the service: a dialog is refused only when nothing can ever bring a message
+-- there. A program that sends before the target exists says so for a call, or for a session, role or database with the
 -- setting parley.allow_unknown_targets: then all is as in SQL Server.
 -- Locks: none. Cost: a service of this database costs nothing, as BEGIN DIALOG has found it already; another one costs
 -- one search in the index of routes.

@@ -18,21 +18,21 @@ create type parley.finding as (
   error_number integer
 );
 
-comment on type parley.finding is 'What diagnosis finds: one thing that is wrong with one object.';
+comment on type parley.finding is 'A finding of diagnosis: one thing that is wrong with one object.';
 comment on column parley.finding.code is 'Which check found it; see parley.diagnosis_checks.';
 comment on column parley.finding.level is
 'ERROR: something does not work. WARNING: it works, but not for ever or not well. INFO: worth knowing.';
 comment on column parley.finding.part is 'CONFIGURATION, RUNTIME, or PROBLEM when a check could not be made.';
 comment on column parley.finding.object_kind is 'Such as queue, service, conversation, session or database.';
 comment on column parley.finding.object_name is 'Name of the object, as statements take it.';
-comment on column parley.finding.cause is 'What is wrong with it.';
+comment on column parley.finding.cause is 'The fault.';
 comment on column parley.finding.since is 'Since when; null when nobody knows.';
 comment on column parley.finding.cure is
-'What cures it, ready to paste: SQL, or a command that begins with parley. What has to be filled in stands in <>;
-behind -- stands what to think of.';
+'The cure, ready to paste: SQL, or a command that begins with parley. Parts to be filled in stand in <>; behind --
+stands a hint to think of.';
 comment on column parley.finding.error_number is 'Number that Service Broker gives to this, or null.';
 
--- What to check: nulls mean everything.
+-- The objects to check: nulls mean everything.
 create type parley._p_scope as (
   from_service text,
   to_service text,
@@ -44,7 +44,8 @@ create type parley._p_scope as (
 );
 
 comment on type parley._p_scope is
-'What a check is about, how long things may last before they are wrong, and the role that will read what it finds.';
+'The objects that a check is about, how long things may last before they are wrong, and the role that will read the
+findings.';
 
 create view parley.diagnosis_checks as
 select c.code, c.part, c.level, c.error_number, c.patience, c.meaning, c.check_function
@@ -185,11 +186,11 @@ from (
       'Messages arrived later than it is now: the clock of the server was set back.')
 ) as c (code, part, level, error_number, patience, check_function, meaning);
 
-comment on view parley.diagnosis_checks is 'What parley.diagnose_configuration and parley.diagnose_runtime check.';
+comment on view parley.diagnosis_checks is 'The checks of parley.diagnose_configuration and parley.diagnose_runtime.';
 comment on column parley.diagnosis_checks.code is 'Names the check, in findings and in what is ignored.';
 comment on column parley.diagnosis_checks.part is 'CONFIGURATION or RUNTIME.';
 comment on column parley.diagnosis_checks.level is 'ERROR, WARNING or INFO.';
 comment on column parley.diagnosis_checks.error_number is 'Number that Service Broker gives to this, or null.';
 comment on column parley.diagnosis_checks.patience is 'For how long it may last before it is a finding.';
-comment on column parley.diagnosis_checks.meaning is 'What a finding says.';
+comment on column parley.diagnosis_checks.meaning is 'The texts of a finding.';
 comment on column parley.diagnosis_checks.check_function is 'Function that checks.';

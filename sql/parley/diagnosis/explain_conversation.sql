@@ -2,7 +2,7 @@
 -- directions of a conversation.
 --
 -- Steps 4 and 5 of the spec (duplicates, other brokers) are about dialogs between databases and have nothing to check
--- here. What keeps a message in a queue is asked of the checks of diagnosis, so both report the same.
+-- here. The checks of diagnosis say what keeps a message in a queue, so both report the same.
 
 create function parley._p_visible_endpoints(caller oid, conversation uuid) returns setof parley._p_endpoint
 language plpgsql stable

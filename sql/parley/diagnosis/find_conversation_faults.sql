@@ -13,7 +13,7 @@ as $$
     join parley._p_endpoint as e using (endpoint_id)
     left join parley._p_parked as p using (endpoint_id)
     where (scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids))
-      -- What is held because the other side has ended goes when this side ends.
+      -- A message that is held because the other side has ended goes when this side ends.
       and (e.state not in ('DI', 'ER') or t.message_type_id = -1)
     group by e.far_service, e.far_broker_instance, coalesce(e.far_endpoint_id < 0, false), p.status
     having min(t.enqueued_at) < clock_timestamp() - scope.patience
@@ -65,8 +65,8 @@ as $$
       when 'asked'
         then 'select * from parley.receive(''<queue>'');  -- of service SQL/ServiceBroker/BrokerConfiguration, and '
           || 'end the conversation'
-      -- What is created here takes what is meant for another database. A daemon that serves both
-      -- would have found it there.
+      -- A service that is created here takes the messages that are meant for another database. A daemon that serves
+      -- both would have found it there.
       when 'missing' then parley._p_cure_of_slip(scope.reader, x.far_service, null, case
         when parley._p_is_led()
           then format('select parley.create_service(%L, ''<queue>'', %L);', x.far_service, x.contracts)
@@ -124,7 +124,7 @@ as $$
       and e.state_since < clock_timestamp() - scope.patience
       and (scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids))
       and not exists (select from parley._p_message as m where m.endpoint_id = e.endpoint_id)
-      -- What get_conversation gives ends by itself.
+      -- A conversation that get_conversation gives ends by itself.
       and not exists (select from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'pooled')
     group by e.service_name, e.far_service, e.state
   ) as l
@@ -194,7 +194,7 @@ as $$
     where (a.due_at < clock_timestamp() - scope.patience or a.first_due_at < clock_timestamp() - scope.patience)
       and (scope.endpoint_ids is null or a.endpoint_id = any (scope.endpoint_ids))
     union all
-    -- What waits for room at its target is tried again all the time.
+    -- A message that waits for room at its target is tried again all the time.
     select d.due_at
     from parley._p_delayed_send as d
     where d.try_at < (select clock_timestamp() - scope.patience)

@@ -1,6 +1,6 @@
 -- Checks of destinations: what is to be transmitted to other databases, and is not.
 --
--- What has no destination is in the transmission queue with its own reason, and is found there
+-- A message without a destination is in the transmission queue with its own reason, and is found there
 -- (diagnosis/find_conversation_faults.sql). Here are links that fail, and messages that wait although nothing fails.
 -- Cost: one row of each destination; the oldest row of its lanes and of what is in transit.
 

@@ -1,5 +1,5 @@
 -- Checks of broker endpoints (spec 9.4: endpoint), as far as this database knows: a daemon that listens, and trust in
--- who answers at the address of a route. What the other side of a route reports of itself is compared by
+-- who answers at the address of a route. The reports of the other side of a route are compared by
 -- parley.DiagnoseDialog, which asks both.
 --
 -- Daemons report to the database where they listen (views/endpoint_views.sql). An address belongs to a peer that says

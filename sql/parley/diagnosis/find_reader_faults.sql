@@ -61,7 +61,7 @@ as $$
     select q.queue_id, q.lookup_name, q.is_activation_enabled, q.activation_procedure, q.max_readers,
       f.oldest_enqueue_time,
       case when f.is_estimated then 'some ' else '' end || f.waiting_messages as waiting,
-      -- Whoever asked to be notified may have left before the time was over.
+      -- A session that asked to be notified may have left before the time was over.
       (
           coalesce(pg_sequence_last_value(q.wakeup_sequence), 0) > extract(epoch from clock_timestamp())
           and parley._p_is_listening(q.queue_id)

@@ -1,8 +1,8 @@
 -- Checks of routes: is there one to each service that is wanted, and do those that there are lead anywhere?
 --
--- What is wanted are the services of a dialog that was asked for, of the side that is not here the way back too; or
--- else those of conversations that have not reached their far side. What is behind an address cannot be seen from here;
--- the run-time checks report when it does not answer.
+-- The check wants the services of a dialog that was asked for, of the side that is not here the way back too; or else
+-- those of conversations that have not reached their far side. The host behind an address cannot be seen from here; the
+-- run-time checks report when it does not answer.
 
 create function parley._p_leads_to(service_name text, broker_instance text) returns text
 language sql stable

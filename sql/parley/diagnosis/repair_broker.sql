@@ -136,7 +136,7 @@ begin
     when object_kind = 'conversation' then
       perform parley._p_drop_endpoint(object_id);
     when object_kind = 'conversation group' then
-      -- Who holds it may be about to begin a dialog in it.
+      -- A session that holds it may be about to begin a dialog in it.
       perform from parley._p_conversation_group as g where g.group_id = object_id for update skip locked;
       if found then
         perform parley._p_drop_endpoint(e.endpoint_id) from parley._p_endpoint as e where e.group_id = object_id;

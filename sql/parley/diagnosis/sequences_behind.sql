@@ -2,8 +2,8 @@
 --
 -- The broker trusts its sequences to grow: a reader that has passed a position by never returns to it, the newest hint
 -- is the one with the highest number, an id is that of one thing. A copy made by logical replication has all rows and
--- none of the values, before PostgreSQL 19, and a value can be set back by hand. What is numbered then is passed by in
--- silence. So here stands, for every such sequence, the highest number that any row says was drawn: its floor.
+-- none of the values, before PostgreSQL 19, and a value can be set back by hand. Rows that are numbered then are passed
+-- by in silence. So here stands, for every such sequence, the highest number that any row says was drawn: its floor.
 -- enable_broker, which each copy asks for, puts every sequence behind its floor; diagnosis and check_broker find one
 -- that is not.
 --
@@ -209,7 +209,7 @@ declare
 begin
   -- A thousand more, for what is drawn while they are set.
   select count(setval(b.sequence, b.floor + 1024)) into v_advanced from parley._p_sequences_behind() as b;
-  -- What was numbered too low comes back when readers begin at the front once more.
+  -- A row that was numbered too low comes back when readers begin at the front once more.
   if v_advanced > 0 or exists (select from parley._p_passed_by()) then
     lock table parley._p_scan_hint in exclusive mode;
     delete from parley._p_scan_hint as h;

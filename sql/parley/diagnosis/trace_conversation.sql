@@ -1,8 +1,8 @@
 -- The life of one conversation, in order, as far as the database remembers it.
 --
 -- A broker that keeps no history remembers what is there: when the sides were begun, what state they are in and since
--- when, what waits, what is kept by retention, who holds the group, what failed. What was received and not retained
--- is a number without a time.
+-- when, what waits, what is kept by retention, who holds the group, what failed. A message that was received and not
+-- retained is a number without a time.
 
 create function parley._p_trace_messages(endpoint_id bigint) returns table (
   rank integer, at timestamptz, event text, type_id integer, body bytea, detail text
@@ -160,6 +160,6 @@ comment on function parley.trace_conversation(uuid, parley.caller) is
 delayed and retained messages, failures, states, who holds its group, timers, messages for later and ends to come. At
 most 1,000 waiting messages of each side.
 Columns: at; conversation_handle and side, initiator or target; event; message_type_name and body_bytes of a message;
-detail. What was received and is not retained is counted at the time when its side was begun.
+detail. A message that was received and is not retained is counted at the time when its side was begun.
 Arguments: conversation, a handle, a conversation id, or a group, for all conversations in it.
 Errors: 229 not allowed, 8426 not found.';

@@ -95,9 +95,9 @@ end
 $$;
 
 comment on function parley.start_trace(text[], uuid, integer, integer, parley.caller) is
-'Begins to trace, and removes what was traced before; parley.traced_events shows it. One trace runs at a time.
-What a transaction that rolls back has done is not in it. Tracing slows SEND and RECEIVE down; without a trace
-they cost what they always cost.
+'Begins to trace, and removes what was traced before; parley.traced_events shows it. One trace runs at a time. The
+actions of a transaction that rolls back are not in it. Tracing slows SEND and RECEIVE down; without a trace they cost
+what they always cost.
 Arguments: events, any of Broker:Conversation, Broker:Conversation Group and Broker:Message Classify (null: all);
 conversation, a handle, a conversation id or a group, to trace nothing else (null: all); seconds, after which nothing
 more is traced, 1 to 604800; max_events, after which nothing more is traced, either. Call stop_trace all the same: until
@@ -120,7 +120,7 @@ end
 $$;
 
 comment on function parley.stop_trace(parley.caller) is
-'Ends the trace, if one runs. What was traced stays until the next one begins.
+'Ends the trace, if one runs. Its events stay until the next one begins.
 Errors: 229 not allowed, 5061 transactions that send or receive do not finish within ten seconds.
 Source: spec 8.5.';
 
@@ -160,8 +160,8 @@ where (select parley._p_is_administrator(parley._p_current_role()))
   );
 
 comment on view parley.traced_events is
-'What the trace that runs, or ran last, has seen. For administrators and whoever was granted ALTER TRACE on the
-database.';
+'The events that the trace that runs, or ran last, has seen. For administrators and whoever was granted ALTER TRACE on
+the database.';
 comment on column parley.traced_events.event_sequence is
 'Number of the event; numbers of transactions that rolled back are missing.';
 comment on column parley.traced_events.start_time is 'When it happened.';
@@ -169,7 +169,7 @@ comment on column parley.traced_events.event_class is '124, 136 or 141.';
 comment on column parley.traced_events.event_name is
 'Broker:Conversation, Broker:Conversation Group or Broker:Message Classify.';
 comment on column parley.traced_events.event_subclass is 'Number of what happened, within its class.';
-comment on column parley.traced_events.event_subclass_name is 'What happened, such as SEND Message.';
+comment on column parley.traced_events.event_subclass_name is 'The event, such as SEND Message.';
 comment on column parley.traced_events.conversation_id is 'Identity of the conversation, the same on both sides.';
 comment on column parley.traced_events.conversation_handle is 'The side of the conversation that it happened to.';
 comment on column parley.traced_events.conversation_group_id is 'Its group.';
@@ -187,5 +187,5 @@ comment on column parley.traced_events.error is 'Number of the error: negative w
 comment on column parley.traced_events.text_data is 'Why messages are delayed, or the text of the error.';
 comment on column parley.traced_events.spid is 'Process id of the session.';
 comment on column parley.traced_events.transaction_id is 'Its transaction.';
-comment on column parley.traced_events.login_name is 'Who had logged in.';
-comment on column parley.traced_events.application_name is 'What the session calls itself.';
+comment on column parley.traced_events.login_name is 'The role that had logged in.';
+comment on column parley.traced_events.application_name is 'The name that the session gives itself.';

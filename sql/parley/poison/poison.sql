@@ -1,26 +1,28 @@
--- Poison messages: messages whose transaction always rolls back. Here they are noticed and
--- counted; poison/set_aside.sql says what becomes of their conversation,
--- poison/poison_statements.sql how somebody brings it back.
+-- Poison messages: messages whose transaction always rolls back. RECEIVE notices and counts the rollbacks here;
+-- poison/set_aside.sql sets their conversation aside, and poison/poison_statements.sql brings it back.
 --
--- A rollback takes everything back that the transaction wrote, so it is noticed afterwards and counted outside.
+-- A rollback undoes all that the transaction wrote. So RECEIVE notices it afterwards, and counts it outside of the
+-- transaction.
 -- Noticed: a message that was taken and came back still carries the xmax of the transaction that failed, whatever ended
--- it: an error, a deadlock, a kill. Counted: in two sequences of the queue, which no rollback resets. The rollback
--- sequence holds two entries of 31 bits, each a message (27 bits of its position) and a count (4 bits); an entry whose
--- message is gone makes room for another. The counter sequence holds for each entry the last 31 bits of the transaction
--- that counted last, and took the message then. As long as that one goes on it may go back to savepoints as often as it
--- likes (spec 5.6); when it is over and the message is there, that is a failure, committed or not: a reader that
--- catches each error and commits would otherwise fail for ever. So each transaction counts once.
+-- that transaction: an error, a deadlock, a kill.
+-- Counted: in two sequences of the queue, which no rollback resets. The rollback sequence holds two entries of 31 bits,
+-- each a message (27 bits of its position) and a count (4 bits). An entry whose message is gone makes room for another.
+-- The counter sequence holds for each entry the last 31 bits of the transaction that took the message and counted last.
 --
--- Why bits of sequences: a row would roll back with the failure that it counts, a connection of its own would need a
--- password or an extension, and a sequence holds one number. Two of them hold all of it, and RECEIVE finds out with one
+-- Each transaction counts once. While it runs it may go back to savepoints as often as it likes (spec 5.6). When it is
+-- over and the message is still there, that is a failure, even if it committed: a reader that catches each error and
+-- commits would otherwise fail for ever.
+--
+-- Why bits of sequences: a row would roll back with the failure that it counts, and a connection of its own would need
+-- a password or an extension. A sequence holds one number; two of them hold all of it, and RECEIVE finds out with one
 -- call whether a queue counts any failure.
 --
--- When a message has come back as often as the setting says, either its conversation is set aside, or the queue is
--- disabled: RECEIVE refuses it with 9617 until alter_queue(status => true). The count being outside, the refusal needs
--- no commit, and setting aside happens again when the transaction that did it rolls back.
+-- When a message has come back as often as the queue's setting says, its conversation is set aside, or the queue is
+-- disabled: RECEIVE then fails with 9617 until alter_queue(status => true). The count is outside of the transaction, so
+-- the refusal needs no commit. When the transaction that sets a conversation aside rolls back, the next one repeats it.
 --
--- Lock: a row of _p_rollback_counter around the sequences, for a few lines and after all other locks: nothing else is
--- taken under it.
+-- Lock: a row of _p_rollback_counter around the reading and writing of the sequences. It is taken after all other
+-- locks, and no other lock is taken under it.
 
 create function parley._p_count_rollback(queue_id integer, endpoint_id bigint, "position" bigint) returns boolean
 language plpgsql
@@ -32,7 +34,7 @@ declare
   v_count integer;
 begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_count_rollback.queue_id;
-  -- Sub-transactions have later numbers than their transaction, so all numbers are compared at their full length.
+  -- A subtransaction has a later number than its transaction, so numbers are compared at their full length.
   select parley._p_full_transaction_id(m.xmax) into v_failed
   from parley._p_message as m
   where m.endpoint_id = _p_count_rollback.endpoint_id
@@ -50,8 +52,8 @@ begin
     end if;
     return parley._p_set_aside_conversation(queue_id, endpoint_id, position, v_count);
   end if;
-  -- Both entries are taken. If it is by what this very transaction has set aside, it had better end here: taking one
-  -- more message that has failed before, and failing with it, would undo that and be counted nowhere, for ever.
+  -- Both entries are in use, so this message cannot be counted. If this transaction has set a conversation aside, it
+  -- must end here: if it took one more message that fails, the rollback would undo the setting aside, for ever.
   if v_count is null
     and v_queue.poison_action = 'SET_ASIDE'
     and exists (select from parley._p_set_aside as s where s.set_aside_by = pg_current_xact_id()) then
@@ -65,13 +67,14 @@ comment on function parley._p_count_rollback(integer, bigint, bigint) is
 'Counts that a message came back after a rollback. Call it with the group of the message locked.
 Gives false: take the message; true: its conversation has just been set aside, find another; null: take
 nothing more in this transaction.
-Errors: 9617 when it has come back too often and the queue is to be disabled.
+Errors: 9617 the message has come back too often, and the queue''s setting is to disable it.
 Source: spec 5.6.';
 
 create table parley._p_rollback_counter (slot integer primary key);
 
 comment on table parley._p_rollback_counter is
-'Rows that exist to be locked by who counts a rollback: queue_id % 16. An advisory lock anybody could take.';
+'Rows whose locks protect the counting of rollbacks: that of a queue is queue_id % 16. They stand in place of an
+advisory lock, which any role could take.';
 
 insert into parley._p_rollback_counter (slot) select n from generate_series(0, 15) as n;
 
@@ -82,9 +85,9 @@ as $$
 declare
   v_count integer;
 begin
-  -- Two readers that count at once must not lose one. The lock of a row ends with the part of the transaction that
-  -- took it, and so this part is always undone: the sequences keep what was written to them. To the end of the
-  -- transaction it would hold up all readers of a queue whose messages came back.
+  -- Two readers that count at once must not lose a count, so each locks a row. Held to the end of the transaction, the
+  -- lock would hold up all readers of the queue. It is therefore taken in a block that always ends by an error, which
+  -- gives the lock back; the sequences keep their new values.
   begin
     perform from parley._p_rollback_counter as k where k.slot = queue.queue_id % 16 for update;
     v_count := parley._p_add_rollback(queue, (position / 1024) & 134217727, failed);
@@ -118,14 +121,14 @@ begin
   v_counter := array[v_value & 2147483647, v_value >> 31];
   if v_slot is not null then
     v_last := v_self - (v_self - v_counter[v_slot] & 2147483647);
-    -- Before the last count: counted then. Afterwards: by the transaction that counted, or by a part of it, and however
-    -- that ended, the message is here again. It has failed when it is over. Its end may be too long ago to be known, or
-    -- be that of another server, from which this one was restored.
+    -- A failure before the last count was counted then. A later one is of the transaction that counted last, or of a
+    -- part of it, and counts when that transaction is over. Its end may be unknown: it was too long ago, or on the
+    -- server from which this one was restored.
     v_is_failure := failed >= v_last
       and v_last <> v_self
       and coalesce(pg_xact_status(case when v_last > 2 then v_last::text::xid8 end), 'aborted') <> 'in progress';
   else
-    -- No transaction is recorded as having taken it. A number after ours is of a sub-transaction of ours.
+    -- No transaction is recorded for this message. A number after ours is of a subtransaction of ours: no failure.
     v_is_failure := failed < v_self;
     v_slot := case
       when not parley._p_is_waiting(queue.queue_id, v_entry[1] >> 4) then 1
@@ -147,8 +150,10 @@ end
 $$;
 
 comment on function parley._p_add_rollback(parley._p_queue, bigint, bigint) is
-'Counts one more rollback of a message, if it was one, and gives the count; null when there is no room to count it.
-Arguments: queue; key of the message; failed, the transaction that it came back from, at its full length.';
+'Counts one more rollback of a message, if the transaction it came back from has failed, and gives the count; null when
+there is no room to count it.
+Arguments: queue; key of the message, 27 bits of its position; failed, the transaction that it came back from, at its
+full length.';
 
 create function parley._p_is_waiting(queue_id integer, key bigint) returns boolean
 language sql stable
@@ -167,7 +172,7 @@ as $$
         and m.position between k.number * 1024 and k.number * 1024 + 1023
       where q.queue_id = $1 and q.priorities & (1 << p.n) > 0
     )
-    -- What this transaction has set aside may come back with it.
+    -- A message that this transaction has set aside comes back if this transaction rolls back.
     or exists (
       select
       from parley._p_set_aside as s

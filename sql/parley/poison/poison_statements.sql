@@ -1,7 +1,7 @@
--- What people and programs do about poison messages: report a failure, list, put back, discard.
+-- The statements of people and programs about poison messages: report a failure, list, put back, discard.
 --
--- Who may RECEIVE from a queue may do all of this with its conversations: he could as well have
--- received the message and committed.
+-- A role that may RECEIVE from a queue may do all of this with its conversations: it could as well have received the
+-- message and committed.
 -- Locks: the group, then the rows of both sides in their order, the sender's FOR UPDATE, so that no sender of
 -- the conversation is under way while its messages get new positions. A conversation that is only read or
 -- reported is not waited for.
@@ -109,7 +109,7 @@ as $$
   select m.position, m.message_type_id, m.enqueued_at, m.xmax::text <> '0'
   from parley._p_message as m
   where m.endpoint_id = endpoint.endpoint_id
-    -- What is set aside may stand before the hint; what is received does too.
+    -- A message that is set aside may stand before the hint; one that is received does too.
     and m.position >= coalesce(
       (select s.position from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id),
       (select h.low_position from parley._p_newest_hint(parley._p_lane(queue.queue_id, endpoint.priority)) as h),

@@ -1,7 +1,7 @@
 -- Conversations that fail, and those that are set aside for it.
 --
--- Whoever may RECEIVE from a queue sees those of its conversations. Reading locks nothing. Messages
--- are counted up to 10,000 rows.
+-- A role that may RECEIVE from a queue sees those of its conversations. Reading locks nothing. Messages are counted up
+-- to 10,000 rows.
 
 create function parley._p_failing_conversations(caller parley.caller default parley.current_caller())
 returns table (
@@ -217,7 +217,7 @@ comment on column parley.poison_conversations.waiting_messages is
 'Messages that wait in the conversation, the poisonous one included.';
 comment on column parley.poison_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
 comment on column parley.poison_conversations.answer is
-'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
+'The answer of the web address when it refused, its first 4,096 characters; null when it said nothing.';
 
 comment on column parley.failing_conversations.conversation_handle is 'Side that was received from.';
 comment on column parley.failing_conversations.conversation_group_id is 'Its group.';
@@ -239,7 +239,7 @@ comment on column parley.failing_conversations.error_time is 'When it was report
 comment on column parley.failing_conversations.waiting_messages is 'Messages that wait in the conversation.';
 comment on column parley.failing_conversations.is_estimated is 'Whether there are more: 10,000 rows are counted.';
 comment on column parley.failing_conversations.answer is
-'What the web address said when it refused, its first 4,096 characters; null when it said nothing.';
+'The answer of the web address when it refused, its first 4,096 characters; null when it said nothing.';
 comment on column parley.failing_conversations.failures is
 'How often it was delivered to a web address and not accepted; null when it is not delivered.';
 comment on column parley.failing_conversations.attempts is

@@ -112,9 +112,8 @@ $$;
 
 comment on function parley.retry_poison_matching(integer, text, text, text, text, text, timestamptz, parley.caller) is
 'Puts conversations that are set aside back into their queues as retry_poison does, in this transaction: those that
-match
-all that is given, the oldest first. Gives the handle of each and how many messages it has. What somebody else holds is
-passed over. Only those of queues that the caller may receive from are among them.
+match all that is given, the oldest first. Gives the handle of each and how many messages it has. A conversation that
+another session holds is passed over. Only those of queues that the caller may receive from are among them.
 Arguments: top, how many at most, null for all; queue; service_name; contract; sqlstate of the last failure that was
 reported, for errors of the broker sqlstate_of(number); error, a part of its text, in any case; set_aside_before, for a
 program that calls it again and again: the time when it began, so that what fails again meanwhile is not tried again.

@@ -9,7 +9,8 @@
 --     from the first statement on
 --   for the session, by its first wait, where the database has none: a schema that was restored or whose owner
 --     does not own the database
--- What an administrator has set, in the configuration or for the database, stays. A check is one poll() of the socket.
+-- A value that an administrator has set, in the configuration or for the database, stays. A check is one poll() of the
+-- socket.
 --
 -- That first wait itself asks when it has taken something: it sends a NOTICE, which PostgreSQL writes to the socket at
 -- once, and a write to a connection that the client has closed ends the session, so that nothing is committed. On a

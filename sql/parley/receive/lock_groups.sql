@@ -1,12 +1,12 @@
 -- GET CONVERSATION GROUP for many groups: they are locked first, and then received from one by one.
 --
--- RECEIVE from many groups deletes what it takes in one statement, which can only be undone as a whole. Who wants to
--- give back one group of many locks them here, and receives from each by name behind a savepoint of its own: going back
--- to it gives back the messages of that group alone, and no lock, as all were taken before.
+-- RECEIVE from many groups deletes what it takes in one statement, which can only be undone as a whole. A caller that
+-- wants to give back one group of many locks them here, and receives from each by name behind a savepoint of its own:
+-- going back to it gives back the messages of that group alone, and no lock, as all were taken before.
 --
--- Free and in order are the same as for RECEIVE. What has come back from a rollback is among them, and so are groups of
--- several conversations, because each is received by itself. When nothing is free among the first rows of the lanes,
--- _p_lock_next_group searches the rest, and moves what is set aside out of the way.
+-- Free and in order are the same as for RECEIVE. Groups that have come back from a rollback are among them, and so are
+-- groups of several conversations, because each is received by itself. When nothing is free among the first rows of the
+-- lanes, _p_lock_next_group searches the rest, and moves what is set aside out of the way.
 -- Locks: group rows, skipping locked ones, kept to the end of the transaction. Cost: two statements for each priority,
 -- which read the first rows of its lane.
 
@@ -31,7 +31,7 @@ begin
           limit 1000 + 4 * groups_max
         )
         union all
-        -- What the hint names was locked when it was written.
+        -- The group that the hint names was locked when it was written.
         select b.endpoint_id, k.position, k.taker
         from unnest(hint.blocked_endpoints, hint.blocked_positions) as b (endpoint_id, position)
         cross join lateral (

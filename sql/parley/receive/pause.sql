@@ -2,7 +2,7 @@
 -- that they are readers, and deliveries to web addresses. Senders go on, and so does a RECEIVE by hand.
 --
 -- A session says that it is a reader by its setting parley.reader = on; the daemon and the Go package's Consumer set
--- it. What a reader has received already it finishes: pausing waits for nothing and ends nothing.
+-- it. A reader finishes the messages that it has received: pausing waits for nothing and ends nothing.
 -- Locks: the queue's row. Cost for RECEIVE: a column of the row that it has read anyway.
 
 create function parley._p_is_paused(queue parley._p_queue, timeout integer) returns boolean
@@ -13,7 +13,7 @@ begin
   if queue.readers_paused_at is null or current_setting('parley.reader', true) is distinct from 'on' then
     return false;
   end if;
-  -- Who waits is not to ask again at once.
+  -- A session that waits is not to ask again at once.
   if timeout <> 0 then
     perform pg_sleep(case when timeout between 1 and 1000 then timeout / 1000.0 else 1 end);
   end if;
@@ -63,9 +63,8 @@ $$;
 
 comment on function parley.pause_readers(text, parley.caller) is
 'Pauses the readers of a queue, from the commit on: the daemon starts none and delivers nothing to web addresses, and
-RECEIVE
-gives nothing to sessions with the setting parley.reader = on, as those of the daemon''s procedures and of the Go
-package''s Consumer are. What they have received they finish. Senders go on, and RECEIVE by hand does.
+RECEIVE gives nothing to sessions with the setting parley.reader = on, as those of the daemon''s procedures and of the
+Go package''s Consumer are. They finish the messages that they have received. Senders go on, and RECEIVE by hand does.
 Gives false when they were paused already.
 Errors: 208 not found, 229 not allowed to ALTER it, 9609 malformed name, 9663 system object.';
 

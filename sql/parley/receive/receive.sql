@@ -3,24 +3,25 @@
 -- 1. Find and lock: _p_lock_first_group locks the first group of the lane that is free, in one statement (skip locked).
 -- 2. With the lock held, a new statement sees all that earlier holders did: is the conversation still in this group,
 --    how far has it been received, what is its first message? No other reader takes from it now.
--- 3. Take: one message by its position, a frame by its own, or many rows (receive/take_messages.sql). What a row of the
---    answer is, says _p_received alone.
+-- 3. Take: one message by its position, a frame by its own, or many rows (receive/take_messages.sql). _p_received
+--    alone makes the rows of the answer.
 -- 4. Record how far it has been received.
 -- A group is locked by its row, which is never updated, so step 1 may run on a snapshot that is old: then step 2 finds
 -- nothing, or a message in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says,
 -- before which nothing is left but of conversations that it names as blocked (keeps S4, S19); those are tried first, in
 -- a statement of their own. Where a scan can end is said as well: an index scan reads all of a page that is in bounds,
 -- for one row.
--- Whatever is unusual (several conversations in the group, an Error or a timer message, retention, other priorities, a
--- blocked conversation) goes through receive/receive_group.sql; what is named, through receive/receive_named.sql first;
--- many groups, through receive/receive_groups.sql.
+-- Unusual groups (several conversations in the group, an Error or a timer message, retention, other priorities, a
+-- blocked conversation) go through receive/receive_group.sql; a RECEIVE by name goes through receive/receive_named.sql
+-- first; many groups, through receive/receive_groups.sql.
 -- A waiting RECEIVE holds nothing: after a scan that has locked, fired or set aside something in vain RECEIVE returns,
 -- so that its caller commits.
 --
 -- Cost of a call: what starting a statement costs, five times, six beside a blocked conversation; see
 -- docs/internals/measurements.md. Several small ones are cheaper than few large ones, and leave the planner no second
 -- choice when statistics are stale. A call of a function that gives a record costs 2 microseconds, 4 when it sets its
--- search_path. What takes rows stands here because a function that returned them would have them copied once more.
+-- search_path. The statements that take rows stand here because a function that returned them would have them copied
+-- once more.
 
 create function parley._p_require_receivable(caller oid, queue parley._p_queue) returns boolean
 language plpgsql

@@ -1,8 +1,8 @@
 -- RECEIVE from many groups in one call (spec R-PERF-4).
 --
--- What it gives is what RECEIVE would give that is called again and again in one transaction, each time for a group
--- that it has not received from, until it has so many messages or groups; only that a few statements do it,
--- whatever the number of groups.
+-- It gives the rows that RECEIVE would give that is called again and again in one transaction, each time for a group
+-- that it has not received from, until it has so many messages or groups; only that a few statements do it, whatever
+-- the number of groups.
 --
 -- 1. _p_lock_first_group: lock the first group that is free. It decides: when its first message has come back from a
 --    rollback, or it is not plain, the usual way receives it, alone.
@@ -268,7 +268,7 @@ begin
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0 loop
     v_lane := parley._p_lane(queue.queue_id, v_priority);
     select * into v_hint from parley._p_newest_hint(v_lane) as h;
-    -- What the hint names comes first, and is received the usual way.
+    -- The group that the hint names comes first, and is received the usual way.
     exit when cardinality(v_hint.blocked_endpoints) > 0 and queue.priorities <> 32;
     v_low := greatest(0, v_hint.low_position, v_hint.resume_position);
     -- Readers side by side may have locked as many as that at the head.

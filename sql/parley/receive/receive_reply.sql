@@ -41,8 +41,8 @@ $$;
 
 comment on function parley.receive_reply(uuid, integer, parley.caller) is
 'Takes the first message that has come back on a conversation, and ends this side: for a dialog that was begun for one
-question. What the other side sends behind it is thrown away. The message may be EndDialog, when the other side ended
-without a reply, or Error; the conversation is ended then too.
+question. Messages that the other side sends behind it are thrown away. The message may be EndDialog, when the other
+side ended without a reply, or Error; the conversation is ended then too.
 Gives no row when nothing came in time, and now and then earlier, when a timer had to be fired meanwhile: commit, and
 call it again or end the conversation.
 Call it in another transaction than the one that has sent: that has to be committed before anybody can answer.

@@ -2,9 +2,9 @@
 --
 -- ROLLBACK TO SAVEPOINT, and a block of PL/pgSQL with EXCEPTION that ends by an error, give away each row lock and each
 -- advisory lock of the transaction that was taken since. An advisory lock of the session would stay, and outlive the
--- transaction too, in a session that a pooler lends to others. What does stay to the end of the transaction, and not
--- longer, is the lock that setval takes on a sequence: the server gives it to the top transaction, whatever part of it
--- calls. It excludes nobody; but pg_locks shows it.
+-- transaction too, in a session that a pooler lends to others. One lock stays to the end of the transaction, and not
+-- longer, that of setval on a sequence: the server gives it to the top transaction, whatever part of it calls. It
+-- excludes nobody; but pg_locks shows it.
 --
 -- So: a RECEIVE in a subtransaction, and no other, marks one of 32 sequences, chosen by the number of the
 -- subtransaction: it writes that number and the one of its transaction into it. A message that it gives back carries
@@ -14,9 +14,9 @@
 -- keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never too
 -- few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
 --
--- What is kept is the messages that were received, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it
--- by. END, MOVE and timers of other sessions find the row of the group free, as does a RECEIVE that begins with a
--- message of the group which the reader had not received. GET CONVERSATION GROUP before the savepoint locks all of it.
+-- The messages that were received are kept, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it by.
+-- END, MOVE and timers of other sessions find the row of the group free, as does a RECEIVE that begins with a message
+-- of the group which the reader had not received. GET CONVERSATION GROUP before the savepoint locks all of it.
 -- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A check of a message that came
 -- back: one sequence, and pg_locks if that names a transaction or was written since.
 

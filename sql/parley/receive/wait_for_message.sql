@@ -5,11 +5,11 @@
 -- millisecond to ten, and 25 after some seconds: a queue that is busy wakes its reader at once, and a reader that waits
 -- for nothing costs some 50 rounds a second and not 330 (on a virtual machine each is 100 microseconds of the
 -- processor, most of it the kernel's).
--- Each message wakes all who are alert, and one gets it. Who finds nothing after that sleeps twice as long from then
--- on, up to 64 ms, and half as long again after each call that has ended. The session remembers that from call to call
--- (parley.lost): so as many readers are alert as there is work for, and the others, which wake at different times, see
--- what those leave. With eight readers a message costs half the processor that it costs when all are alert, at 200 a
--- second, and a third at 20 a second.
+-- Each message wakes all who are alert, and one gets it. A session that finds nothing after that sleeps twice as long
+-- from then on, up to 64 ms, and half as long again after each call that has ended. The session remembers that from
+-- call to call (parley.lost): so as many readers are alert as there is work for, and the others, which wake at
+-- different times, see what those leave. With eight readers a message costs half the processor that it costs when all
+-- are alert, at 200 a second, and a third at 20 a second.
 -- It polls the queue itself when a sender has drawn a position, for as long as that sender may need to commit,
 -- and otherwise ten times a second at first and twice a second later, for groups that were let go of; the longer
 -- a poll takes the more seldom. Clients that hold a connection wait better: they LISTEN
@@ -57,7 +57,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- Whatever somebody has set: nothing but one of these digits counts.
+  -- Any other value that somebody has set does not count: only one of these digits does.
   v_kept constant integer := coalesce(strpos('1234567', nullif(current_setting('parley.lost', true), '')), 0);
   v_lost integer;
 begin
@@ -112,7 +112,7 @@ begin
   v_least := 0.0005 * (1 << wait.lost);
   -- A sender that has drawn a position commits at once as a rule; if it does not, poll for its message ever more
   -- seldom.
-  -- Who was woken for nothing leaves that to the others at first.
+  -- A session that was woken for nothing leaves that to the others at first.
   v_scan := v_now + greatest(
     least(
       greatest((v_now - wait.seen_at) / 2, interval '1 ms'), greatest((v_now - wait.seen_at) / 10, interval '100 ms'),
@@ -169,7 +169,7 @@ end
 $$;
 
 comment on function parley._p_end_wait(boolean) is
-'What remains to be done by a RECEIVE that was ready to wait: to record when to scan for alarms next, if it has taken
+'The rest of the work of a RECEIVE that was ready to wait: to record when to scan for alarms next, if it has taken
 something, and to make sure of its client, if it has slept.
 Arguments: has_slept.';
 

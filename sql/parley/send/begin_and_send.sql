@@ -3,9 +3,9 @@
 --
 -- They are BEGIN DIALOG, SEND and END CONVERSATION in the transaction of the caller, with the rules and locks of the
 -- three. Where nothing about the dialog is unusual (conversation/local_dialogs.sql), both groups, both endpoints and
--- the message are inserted as they stay, and nothing is updated. The sender's side of what was ended is in state DO
--- and goes when the target ends its side, or, when that never does, once all is read and the broker's time for
--- abandoned conversations is over (spec 3.6). What comes back, an answer or an Error, is thrown away.
+-- the message are inserted as they stay, and nothing is updated. The sender's side of what was ended is in state DO and
+-- goes when the target ends its side, or, when that never does, once all is read and the broker's time for abandoned
+-- conversations is over (spec 3.6). A message that comes back, an answer or an Error, is thrown away.
 
 create function parley._p_begin_then_send(
   caller oid, from_service text, to_service text, message_type text, body bytea, contract text, broker_instance text,
@@ -295,8 +295,8 @@ comment on function parley.send_and_end(
 'Sends one message that needs no answer: begins a dialog, sends and ends it in one call, in this transaction. No open
 side is left to be ended. Returns the handle of the conversation, for trace_conversation; nothing can be sent on it any
 more. The target receives the message, then EndDialog.
-What comes back is thrown away: that the target refuses the message, or answers it, is not learned. To learn it,
-begin a dialog and end it yourself.
+Messages that come back are thrown away: the caller does not learn that the target refuses the message, or answers it.
+To learn it, begin a dialog and end it yourself.
 Arguments: from_service, of this database; to_service; message_type, of the contract; body, text that travels as UTF-8,
 null or empty for none; contract; broker_instance, encryption and allow_unknown_target, as begin_dialog; deliver_at and
 deduplication_key, as begin_and_send.

@@ -1,8 +1,8 @@
 -- Messages that were sent for later (conversation/delayed_sends.sql), and what can be done about them until they are
 -- due.
 --
--- Whoever may RECEIVE from the queue of the sending side, and so may send on the conversation, sees, withdraws and
--- reschedules what waits there.
+-- A role that may RECEIVE from the queue of the sending side, and so may send on the conversation, sees, withdraws and
+-- reschedules the messages that wait there.
 
 create function parley._p_lock_delayed_send(caller oid, handle uuid, delayed_id bigint) returns parley._p_delayed_send
 language plpgsql

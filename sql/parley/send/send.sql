@@ -16,9 +16,9 @@
 --     before the rights change. Where it does not hold, the table's check refuses the row.
 -- Which conversations take the short way, and under whose rights, is asked in one place, _p_ready_to_send, which the
 -- planner puts in line: 3 percent of the instructions of a SEND.
--- What was tried: see docs/internals/measurements.md. Each further statement here costs about a tenth of a bare INSERT;
--- so does a pinned search_path, which is why every name and operator is qualified instead. The insert with its trigger
--- costs 1 microsecond more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
+-- docs/internals/measurements.md lists the variants that were tried. Each further statement here costs about a tenth of
+-- a bare INSERT; so does a pinned search_path, which is why every name and operator is qualified instead. The insert
+-- with its trigger costs 1 microsecond more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
 --
 -- Sequential scans are off, as in every statement that finds conversations: a session that planned this while there
 -- were few would go on reading all of them, until they are analyzed.
@@ -41,8 +41,8 @@ the check would refuse the row.';
 
 alter table parley._p_outgoing replica identity full;
 comment on column parley._p_outgoing.caller is
-'Who sends. Nobody may insert into this column, so that its default decides; the trigger takes no row
-in which it is not current_user.';
+'The role that sends. No role may insert into this column, so that its default decides; the trigger takes no row in
+which it is not current_user.';
 
 create function parley._p_ready_to_send(conversation_handle uuid, message_type text, caller name)
 returns table (

@@ -1,4 +1,4 @@
--- What is known of messages of simple queues that fail: the last error of each, and when a web address gets it again.
+-- The messages of simple queues that fail: the last error of each, and when a web address gets it again.
 --
 -- A row is there for few messages, for a day at most unless the message is set aside or waits for a delivery. It is
 -- written outside of the transaction that failed, and TAKE reads none of it: only what hands messages on to somebody
@@ -21,7 +21,8 @@ create table parley._p_message_failure (
 );
 
 comment on table parley._p_message_failure is
-'The last failure of messages of simple queues. What is delivered to a web address is not delivered before retry_at.';
+'The last failure of messages of simple queues. A message that is delivered to a web address is not delivered before
+retry_at.';
 
 create index on parley._p_message_failure (queue_id, key_id);
 

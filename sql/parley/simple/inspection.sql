@@ -1,7 +1,8 @@
--- What comes next in simple queues, what waits for its time there, what is set aside, and what can be done about it.
+-- The messages that come next in simple queues, those that wait for their time there or are set aside, and the
+-- statements that act on them.
 --
--- Whoever may RECEIVE from a queue sees all of it, and may put back, give up or withdraw a message: he could as well
--- have taken it.
+-- A role that may RECEIVE from a queue sees all of it, and may put back, give up or withdraw a message: it could as
+-- well have taken it.
 
 create function parley._p_set_aside_messages(caller parley.caller default parley.current_caller())
 returns table (

@@ -8,8 +8,8 @@
 -- endpoint can have: one for all without a key, a hash of queue and key for the others. Two keys of one hash are one
 -- to the order, and nothing else.
 --
--- What is not due yet stands in _p_delayed_message, and whoever finds that it is due puts it at the end of its queue:
--- readers what is of their queue, the daemon all (activation/fire_timers.sql).
+-- A message that is not due yet stands in _p_delayed_message, and the session that finds that it is due puts it at the
+-- end of its queue: readers those of their queue, the daemon all (activation/fire_timers.sql).
 
 create type parley.taken_message as (
   message_id bigint,
@@ -33,7 +33,7 @@ create table parley._p_delayed_message (
   trace_context text
 );
 
-comment on table parley._p_delayed_message is 'What was put into simple queues and is not due yet.';
+comment on table parley._p_delayed_message is 'The messages that were put into simple queues and are not due yet.';
 
 create index on parley._p_delayed_message (queue_id, due_at, delayed_id);
 create index on parley._p_delayed_message (due_at);
@@ -99,7 +99,7 @@ begin
   if v_next <= now then
     return false;
   end if;
-  -- What a transaction that has not committed has put is not seen here: scan again within a second.
+  -- A message that an uncommitted transaction has put is not seen here: scan again within a second.
   v_next := least(v_next, now + interval '1 second');
   perform setval('parley._p_next_due', (extract(epoch from v_next) * 1000000)::bigint);
   return true;

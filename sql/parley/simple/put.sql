@@ -22,7 +22,7 @@ comment on table parley._p_outgoing_put is
 'Takes what is put into simple queues, as _p_outgoing takes what is sent. It never holds a row.';
 
 alter table parley._p_outgoing_put replica identity full;
-comment on column parley._p_outgoing_put.caller is 'Who puts. Nobody may insert into this column.';
+comment on column parley._p_outgoing_put.caller is 'The role that puts. No role may insert into this column.';
 
 create function parley._p_require_room_for_delayed(queue parley._p_queue) returns boolean
 language plpgsql

@@ -332,9 +332,9 @@ end
 $$;
 
 comment on function parley.take(text, integer, integer, parley.caller) is
-'Takes messages from a simple queue: removes them, in this transaction. What others have taken and not committed is
-passed by. Messages come by priority and arrival, of one priority in a call, those of one key always in the order in
-which they were put. A message that came back after a rollback is taken alone, and after too many set aside:
+'Takes messages from a simple queue: removes them, in this transaction. A message that others have taken and not
+committed is passed by. Messages come by priority and arrival, of one priority in a call, those of one key always in the
+order in which they were put. A message that came back after a rollback is taken alone, and after too many set aside:
 parley.set_aside_messages.
 Arguments: queue; count, how many at most, 1 to 100,000; timeout in milliseconds to wait for a message (null or 0: do
 not wait, -1: for ever).

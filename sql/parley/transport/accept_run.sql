@@ -1,6 +1,6 @@
 -- One run from another database when something has to be checked: the first message of a conversation, EndDialog and
--- Error, validation, a target that refuses, a hole. What is refused is refused in the same way however often it comes
--- (spec 6.10).
+-- Error, validation, a target that refuses, a hole. A run that is refused is refused in the same way however often it
+-- comes (spec 6.10).
 -- Locks: the endpoint FOR NO KEY UPDATE or, for an end, FOR UPDATE, SKIP LOCKED; its group not at all: arrival does not
 -- take the group's lock (spec 3.6).
 
@@ -35,7 +35,7 @@ create type parley._p_verdict as (
   description text
 );
 
-comment on type parley._p_verdict is 'What became of a run: Result in Go.';
+comment on type parley._p_verdict is 'The outcome of a run: Result in Go.';
 
 create function parley._p_verdict_of(
   outcome text, next_sequence bigint, error parley._p_error default null
@@ -220,7 +220,7 @@ begin
   elsif v_is_unsequenced and run.message_type <> 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
     return parley._p_verdict_of('refused', v_expected, parley._p_error_of(8457, 'out of order'));
   end if;
-  -- What is compared must not move meanwhile. A run that cannot be answered with a question goes on without one.
+  -- The compared values must not move meanwhile. A run that cannot be answered with a question goes on without one.
   if not v_is_unsequenced
     and endpoint.destination_id is not null
     and exists (select from parley._p_unresumed as u where u.endpoint_id = endpoint.endpoint_id) then

@@ -1,17 +1,17 @@
 -- Messages that come from other databases.
 --
--- One transaction for a batch; the answer leaves after its commit. What is in the database decides, never the
+-- One transaction for a batch; the answer leaves after its commit. The rows of the database decide, never the
 -- connection: a run is taken when it begins at the number that its endpoint expects, whatever came before it over
 -- whichever link, and is answered with the next number otherwise. So a run may come any number of times, in any order,
 -- from two daemons at once, and has the effect of one (keeps S3, S4, T4, T5).
--- Nobody is waited for: an endpoint that somebody else holds (another link delivers, END is under way) is answered
--- "held", and the others go on.
+-- The batch waits for no other session: an endpoint that another holds (another link delivers, END is under way) is
+-- answered "held", and the others go on.
 -- Locks: the row of the speaking broker FOR SHARE; endpoints FOR NO KEY UPDATE SKIP LOCKED by endpoint_id, so a local
 -- sender and a reader are not disturbed; FOR UPDATE SKIP LOCKED when the state changes, because what this side has not
 -- sent yet is held then.
 -- Cost of a run to an open conversation: one endpoint locked, one row inserted, one row of progress inserted and one
 -- deleted, in one statement for all.
--- Whatever is unusual goes through transport/accept_run.sql, one by one.
+-- Unusual runs go through transport/accept_run.sql, one by one.
 
 create function parley._p_refuse_batch(
   broker_instance uuid, epoch bigint, term bigint, token uuid, identities text[]

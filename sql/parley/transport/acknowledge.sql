@@ -1,13 +1,13 @@
--- What the far side has answered to what was sent.
+-- The answers of the far side to runs that this side has sent.
 --
 -- An acknowledgement is cumulative: everything numbered below next_sequence is with the far side, durably. It is
--- deleted here, and never before (keeps T2). Answers may come late, twice, or in another order than the questions: each
--- of them only ever confirms less than is true.
--- That a side has lost history shows when one has, or expects, a number that the other never gave, or has forgotten
--- already; a number that seems forgotten may just be an old answer, so it counts only for a run that was sent while
--- nothing else of its conversation was under way (is_alone).
+-- deleted here, and never before (keeps T2). Answers may come late, twice, or in another order than the questions. Each
+-- of them confirms at most as much as is true.
+-- Lost history shows when one side has, or expects, a number that the other never gave or has forgotten already. A
+-- number that seems forgotten may come from an old answer. So it counts only for a run that was sent while no other run
+-- of its conversation was under way (is_alone).
 -- Locks: the leader's row FOR SHARE; rows of _p_transit; endpoints FOR UPDATE SKIP LOCKED when their state changes.
--- What is locked by somebody else is done at the next occasion: the conversation is parked for some seconds, or an
+-- An endpoint that another session has locked is left for later: the conversation is parked for some seconds, or an
 -- alarm removes it.
 
 create function parley._p_acknowledge(
@@ -28,8 +28,8 @@ begin
   if not parley._p_holds_term(term) then
     return false;
   end if;
-  -- Nobody has what was never given: this side has gone back without noticing, and what it sends anew counts as a
-  -- duplicate there. Or it is a lie.
+  -- The far side cannot have numbers that this side never gave. So this database has gone back to an earlier state
+  -- without noticing, and its new messages count as duplicates there; or the answer is a lie.
   v_impossible := array(
     select e.endpoint_id
     from unnest(endpoint_ids, first_sequences, outcomes, next_sequences, brokers, epochs)
@@ -62,8 +62,7 @@ begin
     group by a.endpoint_id
   ) as o
   where t.endpoint_id = o.endpoint_id and t.first_sequence >= o.first_sequence and t.next_sequence <= o.next_sequence;
-  -- What waits for its time is not what was accepted: it may have been parked, or have got another address, since it
-  -- was sent.
+  -- A conversation with a due time stays parked: after the accepted run was sent it was parked, or got another address.
   delete from parley._p_parked as p
   using unnest(endpoint_ids, outcomes) as a (endpoint_id, outcome)
   where p.endpoint_id = a.endpoint_id and a.outcome = 'accepted' and p.due_at = 'infinity';
@@ -128,7 +127,7 @@ begin
     for update skip locked
   );
   perform parley._p_break_lost(l.endpoint_id, 'this side') from unnest(v_locked) as l (endpoint_id);
-  -- Of those that are held nothing is removed; asking again brings the same answer.
+  -- Nothing is removed of endpoints that other sessions hold. The next answer says the same.
   perform parley._p_park(e.endpoint_id, e.destination_id, parley._p_status(9736, 'not sent'))
   from parley._p_endpoint as e
   where e.endpoint_id = any (endpoint_ids) and e.endpoint_id <> all (v_locked) and e.destination_id is not null;
@@ -192,7 +191,7 @@ begin
   for update skip locked;
   if not found then
     if exists (select from parley._p_endpoint as e where e.endpoint_id = _p_answer.endpoint_id) then
-      -- A sender or an END is under way. Asking again brings the same answer.
+      -- A sender or an END is under way. The next answer says the same.
       if outcome <> 'expected' and not (outcome = 'held' and error_number = 0) then
         perform parley._p_park(e.endpoint_id, e.destination_id, description)
         from parley._p_endpoint as e
@@ -204,14 +203,14 @@ begin
     return;
   end if;
   if v_endpoint.far_endpoint_id is null or v_endpoint.far_endpoint_id > 0 then
-    -- It has come back since; what was answered elsewhere is no answer any more.
+    -- The far side is in this database again, so an answer from elsewhere no longer counts.
     return;
   end if;
-  -- What END WITH ERROR has dropped is still expected by who answered before the Error came.
+  -- A far side that answered before the Error came still expects the messages that END WITH ERROR has dropped.
   select p.kept, p.given into v_kept, v_given from parley._p_positions(v_endpoint.endpoint_id) as p;
   case
     when outcome = 'expected' and v_endpoint.state in ('DI', 'ER') then
-      -- What was under way is forgotten since the far side has ended or failed, which is all that counts.
+      -- The far side has ended or failed, so the messages under way are forgotten already.
       null;
     when outcome = 'expected' and next_sequence > v_given then
       perform parley._p_break_lost(v_endpoint.endpoint_id, 'this side');
@@ -226,7 +225,7 @@ begin
       and v_endpoint.destination_id is not null then
       perform parley._p_park(v_endpoint.endpoint_id, v_endpoint.destination_id, description);
     when outcome in ('held', 'unroutable') and error_number is distinct from 0 and parley._p_is_at_home(v_endpoint) then
-      -- It was sent once more before its way was found, and that leads here now.
+      -- The run was sent once more before a route was found, and that route leads into this database now.
       perform parley._p_park(v_endpoint.endpoint_id, p.destination_id, description)
       from parley._p_parked as p where p.endpoint_id = v_endpoint.endpoint_id;
       perform parley._p_deliver_delayed_of(v_endpoint.endpoint_id);
@@ -285,7 +284,7 @@ begin
   end if;
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_break_lost.endpoint_id;
   if v_endpoint.state = 'DO' then
-    -- It does not want to know; the other side does.
+    -- This side has ended and wants no Error; the other side gets one.
     perform parley._p_drop_outgoing(v_endpoint);
     perform parley._p_send_end_far(v_endpoint.endpoint_id, -1, parley._p_broker_error_body(v_of_that_side));
   else

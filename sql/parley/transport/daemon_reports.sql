@@ -1,5 +1,5 @@
--- What the daemons that serve this database know and it does not: their links to other servers, what they pass on, what
--- they have counted.
+-- The knowledge of the daemons that serve this database, which it does not have: their links to other servers, what
+-- they pass on, what they have counted.
 --
 -- A daemon writes one row, once a second while something changes there, and takes it back when it stops. A row of a
 -- daemon that was killed is shown no more after some seconds, and removed by the next one that writes. The table is not
@@ -71,7 +71,7 @@ from parley._p_daemon_report as r
 where r.reported_at > clock_timestamp() - interval '150 seconds';
 
 comment on view parley._p_recent_report is
-'What does not change from one second to the next, in reports of daemons that live.';
+'The facts that do not change from one second to the next, in reports of daemons that live.';
 
 create function parley._p_transport_counter(name text) returns bigint
 language sql stable
@@ -197,7 +197,7 @@ comment on column parley.dm_broker_connections.total_receives is 'Frames receive
 comment on column parley.dm_broker_connections.peer_arbitration_id is
 'The same as connection_id: connections that cross are both kept.';
 comment on column parley.dm_broker_connections.address is 'Address of the other end.';
-comment on column parley.dm_broker_connections.software is 'What the other end calls itself.';
+comment on column parley.dm_broker_connections.software is 'The name that the other end gives itself.';
 
 create view parley.dm_broker_forwarded_messages with (security_barrier) as
 select

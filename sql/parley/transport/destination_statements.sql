@@ -1,4 +1,4 @@
--- What the daemon asks about destinations and reports of them.
+-- The daemon's questions about destinations, and its reports of them.
 
 create function parley._p_destinations() returns table (
   destination_id integer, address text, due_ms double precision, attempts integer, has_probes boolean
@@ -172,7 +172,7 @@ begin
       v_status := parley._p_await_binding(v_endpoint, v_address);
       if v_address is not null and v_status is null then
         perform parley._p_bind_to(v_id, v_address);
-        -- What was in transit when it was parked is due, be it at the same address, unless it waits for its time.
+        -- A run that was in transit when it was parked is due, be it at the same address, unless it waits for its time.
         update parley._p_parked as p
         set destination_id = e.destination_id,
           due_at = case when p.due_at = 'infinity' then clock_timestamp() else p.due_at end

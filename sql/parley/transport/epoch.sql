@@ -1,12 +1,12 @@
 -- The epoch of a broker, and who speaks for it.
 --
--- What a database has transmitted to another one must never be taken back, and still can be: a standby that is promoted
--- may lack the last transactions, a backup lacks whatever came after it. Such a database would give numbers a second
--- time, to other messages. So everything that is transmitted carries an epoch, which grows whenever the server begins a
--- new timeline (each promotion and each recovery to a point in time does) and whenever the broker is enabled in another
--- place. With a new epoch all conversations with other databases stop, until each was compared with its far side
--- (transport/resume.sql). A broker that has received a newer epoch refuses older ones, so a primary that comes back is
--- refused by all.
+-- A message that a database has transmitted to another one must never be taken back, and still can be: a standby that
+-- is promoted may lack the last transactions, a backup lacks all that came after it. Such a database would give numbers
+-- a second time, to other messages. So everything that is transmitted carries an epoch, which grows whenever the server
+-- begins a new timeline (each promotion and each recovery to a point in time does) and whenever the broker is enabled
+-- in another place. With a new epoch all conversations with other databases stop, until each was compared with its far
+-- side (transport/resume.sql). A broker that has received a newer epoch refuses older ones, so a primary that comes
+-- back is refused by all.
 -- An epoch is a time, in microseconds since 1970, so that two servers which begin one apart from each other do not call
 -- it the same. So one that lies ahead of the clock here, by more than clocks differ, is refused: no peer can shut a
 -- broker out for longer than that.
@@ -152,7 +152,7 @@ comment on function parley._p_admit_speaker(uuid, bigint, bigint, uuid, boolean)
 'Explains why nothing is taken from a speaker of a broker: somebody newer speaks for it, or two copies of its database
 do; null when it is. It stays so to the end of the transaction.
 Arguments: broker_instance, epoch, term, token: Speaker in Go; is_beside, whether it has come from a database of the
-same daemon. Who speaks was checked before (_p_refusal_of_speaker).';
+same daemon. The speaker was checked before (_p_refusal_of_speaker).';
 
 create function parley._p_speaker(term bigint, out instance uuid, out epoch bigint, out token uuid)
 language plpgsql

@@ -4,7 +4,7 @@
 -- one of them. Where none matches, LOCAL applies: the databases of the daemon are searched. A message whose broker
 -- instance lives here needs no route.
 -- The daemon decides in memory (FindInboundRoute of the Go package), for a link must not wait for a query for each
--- conversation. What it does is defined here, and a test holds it to that. Dynamic routing is for conversations of this
+-- conversation. Its result is defined here, and a test holds it to that. Dynamic routing is for conversations of this
 -- database only, so step 4 does not exist here.
 
 create function parley._p_find_inbound_route(

@@ -25,7 +25,8 @@ begin
   end if;
   v_error := parley._p_refuse_dialog(v_service, run.contract, v_sender);
   select * into v_queue from parley._p_queue as q where q.queue_id = v_service.queue_id;
-  -- Who may send waits while the queue is off, whatever else stands against it: that may be about to be put right.
+  -- A sender that may send waits while the queue is off, whatever else stands against it: that may be about to be put
+  -- right.
   if v_error.error_number is distinct from 8494 and not v_queue.is_enqueue_enabled then
     return parley._p_verdict_of('held', 0, parley._p_error_of(11219, 'queue disabled', v_queue.lookup_name));
   elsif v_error is not null then
@@ -87,7 +88,7 @@ begin
     perform parley._p_set_alarm(v_endpoint.endpoint_id, 'lifetime', run.ends_at);
   end if;
   perform parley._p_use_priority(v_queue, v_endpoint.priority);
-  -- What came from a database next door goes back there without asking for a route.
+  -- A message from a database next door goes back there without asking for a route.
   if run.identity like 'role:%' then
     perform parley._p_bind_to(v_endpoint.endpoint_id, 'broker:' || broker_instance);
   end if;

@@ -1,12 +1,12 @@
 -- First messages of secured dialogs that come again.
 --
--- Whoever forwards a dialog that he cannot read can still keep its first message, and bring it again when both sides
--- have ended and forgotten it. Then the target would begin the dialog, and do the work, a second time. So each
+-- A broker that forwards a dialog that it cannot read can still keep its first message, and bring it again when both
+-- sides have ended and forgotten it. Then the target would begin the dialog, and do the work, a second time. So each
 -- transmission is sealed with its time (dialogsecurity), and the target (1) remembers which secured dialogs it has
 -- begun, for longer than (2) it takes their first messages after they were sealed. The memory is opened_at in
--- _p_dialog_security: not the tombstone, whose time is a setting, and which goes with its service or by a cleanup.
--- A database that goes on from an older state has lost some of its memory: it takes only (3) what was sealed after it
--- has begun its epoch.
+-- _p_dialog_security: not the tombstone, whose time is a setting, and which goes with its service or by a cleanup. A
+-- database that goes on from an older state has lost some of its memory: it takes only (3) what was sealed after it has
+-- begun its epoch.
 -- All of it allows for clocks of senders that are ahead by a minute. One that is behind, by half an hour, or ahead by
 -- more, begins no dialog.
 -- An honest sender that is refused seals its message anew at the next attempt, so nothing is lost however long it has
@@ -50,7 +50,7 @@ begin
   if sealed_at is null then
     return null;
   end if;
-  -- What was restored must have its epoch before it reports what it remembers.
+  -- A restored database must have its epoch before it reports what it remembers.
   perform parley._p_record_timeline()
   from parley._p_broker as b
   where b.timeline is null or not parley._p_is_epoch_current();

@@ -16,7 +16,7 @@ set jit = off
 as $$
 begin
   given := parley._p_next_given(_p_positions.endpoint_id);
-  -- What was dropped is not asked for any more when an Error outside the order follows.
+  -- A number that was dropped is not asked for any more when an Error outside the order follows.
   kept := case
     when exists (
       select

@@ -4,10 +4,10 @@
 -- one transaction, which has committed before the daemon sends anything. So a message travels under one number however
 -- often it is sent, and a daemon that dies leaves to the next one exactly what it had taken (keeps T2, T5).
 -- Order: rows are taken by position. Senders that commit late find their place behind what was taken before; a send
--- that began after another's commit has the higher position and is never taken before it (keeps S19).
--- A row that another session holds is being removed by END CONVERSATION, or moved: it is passed by without a wait. What
--- stands behind it in its conversation is passed by too: END may be half way through them, and what it had not got at
--- yet would arrive without what was sent before (keeps S4).
+-- that began after another's commit has the higher position and is never taken before it (keeps S19). A row that
+-- another session holds is being removed by END CONVERSATION, or moved: it is passed by without a wait. The rows behind
+-- it in its conversation are passed by too: END may be half way through them, and what it had not got at yet would
+-- arrive without what was sent before (keeps S4).
 -- Locks: the leader's row FOR SHARE; the destination's row, so that takes of one destination come one after the other;
 -- rows of the lane SKIP LOCKED.
 -- Cost for a row: one deletion and one insertion, whatever it holds; one row of _p_send_progress for a conversation and
@@ -333,7 +333,7 @@ set enable_seqscan = off
 set jit = off
 as $$
 begin
-  -- Nobody takes what belongs to an endpoint that is gone.
+  -- No daemon takes the rows of an endpoint that is gone.
   delete from parley._p_transit as t
   where t.destination_id = _p_unacknowledged_runs.destination_id
     and after_endpoint = 0

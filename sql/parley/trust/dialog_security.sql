@@ -123,7 +123,7 @@ begin
       s.mode, s.far_principal, s.key_id, b.remote_principal, b.is_anonymous
     from parley._p_endpoint as e
     left join parley._p_dialog_security as s using (conversation_id, is_initiator)
-    -- What has begun unsealed goes on unsealed, or the target would not know what to believe.
+    -- A dialog that has begun unsealed goes on unsealed, or the target would not know what to believe.
     left join parley._p_remote_service_binding as b
       on e.is_initiator
       and (

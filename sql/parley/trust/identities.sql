@@ -1,14 +1,14 @@
--- Who has sent what arrives from another broker, and in whose name he may speak.
+-- The sender of a message from another broker, and in whose name he may speak.
 --
 -- An identity is what the daemon has seen proven: "certificate:" and the fingerprint of whoever has signed a secured
 -- dialog, "peer:" and the fingerprint of the key at the other end of the link, with " named " and a name where an
 -- authority vouches for it, "" for nobody. Between databases of one server it is "role:", the oid of the sender's
 -- database, the oid of the owner of its schema parley, and the owner of the sending service, with blanks between. Both
--- owners can say there that a service is anybody's: so its owner is believed when both of them could act as him. What
--- was signed and has come over a link has both, "certificate:... over peer:...".
--- Here it becomes a role, whose grants decide (spec 7.1); nothing else about a sender is believed.
--- What comes from a peer that is revoked or expired is not taken at all: _p_refusal_of_identity says so before anything
--- is judged. An expired key must not end conversations; what it sent waits at the sender until the key is changed.
+-- owners can say there that a service is anybody's: so its owner is believed when both of them could act as him. A
+-- message that was signed and has come over a link has both, "certificate:... over peer:...".
+-- Here it becomes a role, whose grants decide (spec 7.1); nothing else about a sender is believed. A message from a
+-- peer that is revoked or expired is not taken at all: _p_refusal_of_identity says so before anything is judged. An
+-- expired key must not end conversations; what it sent waits at the sender until the key is changed.
 --
 -- In whose name a sender may speak: what trust_peer, alter_peer or a pairing says counts first. Of a broker of which
 -- nobody has said anything the first one who speaks in its name is recorded (_p_peer_broker), and no other may from
@@ -175,7 +175,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- What somebody else has claimed to be the newest counts no more.
+  -- A key that another peer has claimed to be the newest counts no more.
   delete from parley._p_known_broker as k
   using parley._p_peer_broker as b
   where k.broker_instance = b.broker_instance
@@ -270,7 +270,7 @@ begin
   values (fingerprint, v_peer_id, certificate, not_before, not_after, predecessor)
   on conflict do nothing;
   if found then
-    -- What has expired for long is of no use to anybody.
+    -- A key that has long expired is of no use to anybody.
     delete from parley._p_peer_certificate as c
     where c.peer_id = v_peer_id and c.not_after < clock_timestamp() - interval '90 days';
     update parley._p_peer as p set modify_date = clock_timestamp() where p.peer_id = v_peer_id;

@@ -113,7 +113,7 @@ end
 $$;
 
 comment on function parley.invite_peer(integer, text, text, boolean, boolean, parley.caller) is
-'Invites a broker elsewhere: gives a token, to be given to parley pair there with --token. Who has it is
+'Invites a broker elsewhere: gives a token, to be given to parley pair there with --token. The broker that has it is
 trusted here, once; it is a secret.
 Arguments: valid_seconds, for how long, 10 to 86400; role, what the peer acts as (null: only what is granted to
 PUBLIC counts); name of the peer (null: what it calls itself; the name of a peer that there is gives that one a
@@ -137,8 +137,8 @@ end
 $$;
 
 comment on function parley.open_pairing(integer, parley.caller) is
-'Lets brokers elsewhere ask to be trusted, until one has been, or the time is over; gives the id of the pairing. Nobody
-is trusted before confirm_pairing.
+'Lets brokers elsewhere ask to be trusted, until one has been, or the time is over; gives the id of the pairing. No
+broker is trusted before confirm_pairing.
 Arguments: valid_seconds, for how long, 10 to 86400.
 Errors: 8402 out of range, 15151 not an administrator.';
 
@@ -226,7 +226,7 @@ end
 $$;
 
 comment on function parley.refuse_pairing(uuid, parley.caller) is
-'Sends a broker away that has asked to be trusted. What is over is left alone.
+'Sends a broker away that has asked to be trusted. A pairing that is over is left alone.
 Errors: 15151 not an administrator.';
 
 create function parley.pair_peer(

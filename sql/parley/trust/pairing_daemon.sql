@@ -1,4 +1,4 @@
--- What the daemon, and the command that has called another broker, do with pairings; see trust/pairing.sql.
+-- The pairings as the daemon uses them, and the command that has called another broker; see trust/pairing.sql.
 --
 -- An offer is what a broker states about itself: {"name", "address", "dialog_certificates", "databases": [{"instance",
 -- "database", "services", "certificates"}]}. The certificates come last, to who is trusted; dialog_certificates are
@@ -314,7 +314,7 @@ begin
   update parley._p_pairing as p set closed_at = clock_timestamp() where p.pairing_id = v_request.pairing_id;
   return parley._p_pair(
     v_request.fingerprint, v_request.certificate, not_before, not_after,
-    -- What people have confirmed is what they saw.
+    -- The operator has confirmed exactly what he saw.
     offer || jsonb_build_object('dialog_certificates', coalesce(v_request.offer->'dialog_certificates', '[]')),
     v_request.peer_name, v_request.role, v_request.is_routed, v_request.is_certified
   );

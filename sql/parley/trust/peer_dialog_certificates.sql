@@ -123,8 +123,8 @@ begin
   if v_parts.expiry_date <= clock_timestamp() then
     return;
   end if;
-  -- What the peer has used before may still have signed something that is on its way; nothing
-  -- is sealed for it any more.
+  -- A key that the peer has used before may still have signed a message that is on its way; nothing is sealed for it
+  -- any more.
   update parley._p_certificate as c
   set is_active_for_begin_dialog = c.fingerprint = v_parts.fingerprint
   from parley._p_peer_dialog_certificate as d

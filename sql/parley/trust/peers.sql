@@ -116,7 +116,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- What is granted to PUBLIC counts for everybody anyway.
+  -- Rights that are granted to PUBLIC count for everybody anyway.
   return case when role is not null then nullif(parley._p_role(role), 0)::regrole end;
 end
 $$;

@@ -55,8 +55,8 @@ begin
             'queue_id', q.queue_id,
             'queue', q.lookup_name,
             'is_receive_enabled', q.is_receive_enabled,
-            -- What is poison waits; asking locks a sequence, which should not happen for thousands of queues in
-            -- one transaction.
+            -- Poison messages wait; asking locks a sequence, which should not happen for thousands of queues in one
+            -- transaction.
             'is_poisoned', f.waiting_messages > 0 and parley._p_is_poisoned(q.queue_id),
             'set_aside_conversations', coalesce(a.conversations, 0),
             'is_activated', q.is_activation_enabled,

@@ -1,4 +1,5 @@
--- The catalog under Service Broker's own names and columns (spec 8.1). Who sees which row: base/visible_objects.sql.
+-- The catalog under Service Broker's own names and columns (spec 8.1). base/visible_objects.sql decides which role sees
+-- which row.
 --
 -- The names are Service Broker's, and so are the meanings; a column whose subject this broker does not have keeps its
 -- place with the value that Service Broker gives to a conversation without it.
@@ -62,7 +63,7 @@ comment on column parley.service_message_types.name is 'Compared byte by byte.';
 comment on column parley.service_message_types.message_type_id is 'Below 65536 when built in.';
 comment on column parley.service_message_types.principal_id is 'Oid of the owner.';
 comment on column parley.service_message_types.validation is
-'What a body must be: N anything, E nothing, X XML, J JSON, F what validation_function says.';
+'The demand on a body: N anything, E nothing, X XML, J JSON, F what validation_function says.';
 comment on column parley.service_message_types.validation_desc is 'NONE, EMPTY, XML, JSON or FUNCTION.';
 comment on column parley.service_message_types.xml_collection_id is
 'Always null: PostgreSQL has no XML schema collections.';
@@ -213,7 +214,7 @@ comment on column parley.service_queues.is_retention_enabled is 'Whether copies 
 comment on column parley.service_queues.is_poison_message_handling_enabled is
 'Whether rollbacks of a message are counted.';
 comment on column parley.service_queues.poison_action is
-'What becomes of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
+'The fate of a message that has come back too often: SET_ASIDE or DISABLE_QUEUE.';
 comment on column parley.service_queues.poison_rollbacks is 'How often is too often.';
 comment on column parley.service_queues.deduplication_seconds is
 'For how long a deduplication key of parley.put counts, in a simple queue.';
@@ -262,10 +263,10 @@ where p.grantee::oid = 0::oid
   );
 
 comment on view parley.permissions is
-'What was granted to whom, besides the rights of owners and administrators: what you hold or have granted, and all
-that was granted on objects that you own, control, may alter, or whose definition you may view.';
+'The permissions that were granted, besides the rights of owners and administrators: those that you hold or have
+granted, and all that were granted on objects that you own, control, may alter, or whose definition you may view.';
 comment on column parley.permissions.class is
-'What it is on: database, message type, contract, queue, service or route.';
+'The kind of its object: database, message type, contract, queue, service or route.';
 comment on column parley.permissions.object_id is 'Identity of the object; 0 for the database.';
 comment on column parley.permissions.object_name is 'Name of the object; null for the database.';
 comment on column parley.permissions.permission is 'Such as SEND or RECEIVE.';

@@ -108,12 +108,12 @@ comment on view parley.broker_sessions is
 'Sessions in whose transactions the broker was used, and whom they wait for. A role that may not see the activity
 of others finds little of them.';
 comment on column parley.broker_sessions.pid is 'Process id of the session.';
-comment on column parley.broker_sessions.role_name is 'Who has logged in.';
-comment on column parley.broker_sessions.application_name is 'What the client calls itself.';
+comment on column parley.broker_sessions.role_name is 'The role that has logged in.';
+comment on column parley.broker_sessions.application_name is 'The name that the client gives itself.';
 comment on column parley.broker_sessions.state is 'Such as active, or idle in transaction, as in pg_stat_activity.';
 comment on column parley.broker_sessions.wait_event_type is
-'What kind of thing the session waits for, as in pg_stat_activity.';
-comment on column parley.broker_sessions.wait_event is 'What it waits for.';
+'The kind of thing that the session waits for, as in pg_stat_activity.';
+comment on column parley.broker_sessions.wait_event is 'The thing that it waits for.';
 comment on column parley.broker_sessions.blocked_by is
 'Process ids of the sessions that hold the lock it waits for; empty when it waits for no lock.';
 comment on column parley.broker_sessions.waits_in_queue is

@@ -122,7 +122,7 @@ comment on view parley.conversation_endpoints is
 'Both sides of all conversations. Closed targets (CD) are shown until security_timestamp, when they are forgotten.
 The last four columns are ours.';
 comment on column parley.conversation_endpoints.conversation_handle is
-'What statements call this side by; each side has its own.';
+'The handle by which statements name this side; each side has its own.';
 comment on column parley.conversation_endpoints.conversation_id is
 'Identity of the conversation, the same on both sides.';
 comment on column parley.conversation_endpoints.is_initiator is
@@ -248,7 +248,7 @@ left join lateral (
 ) as d on true
 left join parley._p_set_aside as a on a.endpoint_id = p.endpoint_id and e.state <> 'DO'
 where e.state in ('DI', 'ER', 'SO')
-  -- What is to come later keeps a side that has ended, and nobody has to do anything.
+  -- A side that has ended is kept by messages that are to come later, and nobody has to do anything.
   or e.state = 'DO' and (d.due_at < clock_timestamp()) is not false
   or t.oldest is not null
   or w.waiting > 0
@@ -265,8 +265,8 @@ comment on column parley.stuck_conversations.far_service is 'Service of the othe
 comment on column parley.stuck_conversations.state is 'State of this side.';
 comment on column parley.stuck_conversations.state_since is 'Since when it has been in that state.';
 comment on column parley.stuck_conversations.waiting is 'Messages that this side has to receive.';
-comment on column parley.stuck_conversations.reason is 'Whom it waits for.';
-comment on column parley.stuck_conversations.remedy is 'What to do, often as a statement.';
+comment on column parley.stuck_conversations.reason is 'The sessions for which it waits.';
+comment on column parley.stuck_conversations.remedy is 'The remedy, often as a statement.';
 
 create view parley.one_way_conversations with (security_barrier) as
 select e.conversation_handle, e.service_name, e.far_service, e.state_since

@@ -1,4 +1,4 @@
--- Who holds a row: for whoever shows locks on conversation groups.
+-- The sessions that hold a row: for views of locks on conversation groups.
 --
 -- A locked row has the number of a transaction, and pg_locks shows to which session a running transaction belongs. Two
 -- cases need more. A subtransaction that was released, such as a savepoint or the block of a function with an EXCEPTION

@@ -1,8 +1,8 @@
 -- Watching messages as they pass through a queue, without taking them.
 --
--- Whoever watches remembers the position up to which everything is settled: nothing can appear there any more. A sender
--- that draws a position holds a lock on the queue's sequence until its transaction ends, so when none of those is left
--- that held it when the sequence stood at P, everything up to P is there to be seen or never will be (as in
+-- A watcher remembers the position up to which everything is settled: nothing can appear there any more. A sender that
+-- draws a position holds a lock on the queue's sequence until its transaction ends, so when none of those is left that
+-- held it when the sequence stood at P, everything up to P is there to be seen or never will be (as in
 -- receive/find_group.sql). Up to there a watcher need not poll again; behind it it has to, for messages may appear
 -- between those that it has seen.
 -- Only committed messages show, and only while they wait: what is received between two polls is never seen.
@@ -28,9 +28,9 @@ end
 $$;
 
 comment on function parley.queue_end(text, parley.caller) is
-'Shows up to where positions of a queue have been given out: those of later messages are not less. What senders had
-drawn before shows when their transactions have ended, which are named in senders. Not undone by anything, and no lock
-remains that could be taken for a sender''s.
+'Shows up to where positions of a queue have been given out: those of later messages are not less. The positions that
+senders had drawn before show when their transactions have ended, which are named in senders. Not undone by anything,
+and no lock remains that could be taken for a sender''s.
 Arguments: queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 

@@ -1,6 +1,6 @@
 -- The performance counters, under their own names (spec 8.4), each computed when it is read.
 --
--- What each is made of stands in docs/guides/monitoring.md. Counters called /sec are cumulative, with the type by which
+-- docs/guides/monitoring.md says what each is made of. Counters called /sec are cumulative, with the type by which
 -- tools take the difference of two readings. Those of transport and forwarding are what the daemons that live have
 -- counted since they began (transport/daemon_reports.sql); transmission objects are 0, since this broker has none.
 
@@ -12,7 +12,7 @@ from (
   select m.tasks_started as started,
     case when q.activation_procedure is null then 0 else m.tasks_started end as invoked,
     m.tasks_aborted as aborted, m.task_limit_reached as limit_reached,
-    -- What an earlier leader ran is gone with it.
+    -- The readers of an earlier leader are gone with it.
     case when m.term = parley._p_current_term() then m.running_readers end as running
   from parley._p_queue_monitor as m
   join parley._p_queue as q using (queue_id)
@@ -22,7 +22,7 @@ from (
 ) as t;
 
 comment on view parley._p_activation_totals is
-'What activation has done in all queues, those included that are dropped.';
+'The counts of activation in all queues, those included that are dropped.';
 
 create function parley._p_enqueued_by_priority() returns bigint[]
 language sql

@@ -1,9 +1,9 @@
--- What goes on in the queues and in the conversations at their heads: for screens that poll.
+-- The activity of the queues and of the conversations at their heads: for screens that poll.
 --
--- Reading locks nothing and takes nothing. Who holds a group stands in its row: group rows are never updated, so xmax
--- is the last transaction that has locked it, and pg_locks shows which session a running transaction belongs to
--- (views/lock_holders.sql). Only the first rows of each queue are read, so a lock on a conversation far behind does
--- not show here.
+-- Reading locks nothing and takes nothing. The holder of a group stands in its row: group rows are never updated, so
+-- xmax is the last transaction that has locked it, and pg_locks shows which session a running transaction belongs to
+-- (views/lock_holders.sql). Only the first rows of each queue are read, so a lock on a conversation far behind does not
+-- show here.
 -- Cost: for each queue that of its depth (views/queue_depth.sql), and the first 100 rows of each lane.
 
 create function parley._p_head_conversations(queue_ids integer[], rows_max integer)

@@ -1,16 +1,16 @@
 -- How many messages wait in a queue, however long it is.
 --
--- Nobody keeps a counter (conversation/messages.sql), so a short lane is counted and a long one estimated. Positions
--- make that easy: every row has taken a number of the queue's sequence, so the lane is a line of known length, and what
--- is unknown is how much of it is left where: rows that were received or rolled back or went into other lanes are gaps,
--- and a frame is many messages. Short windows are read all along the line, more of them towards its end, because queues
--- empty at the front and fill at the end. Windows are found through the index, so the cost depends neither on what
--- waits nor on what has been received before. They stand on a grid and are drawn by hashing, so that what does not move
--- does not flicker, and two estimates after each other compare.
+-- No function keeps a counter (conversation/messages.sql), so a short lane is counted and a long one estimated.
+-- Positions make that easy: every row has taken a number of the queue's sequence, so the lane is a line of known
+-- length, and what is unknown is how much of it is left where: rows that were received or rolled back or went into
+-- other lanes are gaps, and a frame is many messages. Short windows are read all along the line, more of them towards
+-- its end, because queues empty at the front and fill at the end. Windows are found through the index, so the cost
+-- depends neither on what waits nor on what has been received before. They stand on a grid and are drawn by hashing, so
+-- that what does not move does not flicker, and two estimates after each other compare.
 --
 -- Error: none where every row is there and all are alike; a few percent where rows are missing at random or frames
--- differ (docs/internals/measurements.md). What was tried and dropped: a second read where windows differ most, which
--- leans to the low side; PostgreSQL's own statistics, which are as old as the last analyze.
+-- differ (docs/internals/measurements.md). Two ways were tried and dropped: a second read where windows differ most,
+-- which leans to the low side; PostgreSQL's own statistics, which are as old as the last analyze.
 -- Cost: some 2,500 index probes for a lane that is estimated, about 10 ms in memory. Nothing is locked.
 
 create function parley._p_backlog(
@@ -95,7 +95,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
-  -- What arrives at a side that has ended is never received; one probe an endpoint shows it.
+  -- A message that arrives at a side that has ended is never received; one probe an endpoint shows it.
   select coalesce(sum(c.rows), 0)::bigint,
     coalesce(sum(c.messages) filter (where e.state is distinct from 'DO'), 0)::bigint,
     max(c.last),

@@ -155,8 +155,8 @@ end
 $$;
 
 comment on function parley.peek(text, integer, uuid, parley.caller) is
-'Gives the first messages of a queue, by priority and arrival, without taking them. Nobody is disturbed, messages of
-locked groups are shown too, and the cost does not grow with the queue. What retention keeps is not shown: see
+'Gives the first messages of a queue, by priority and arrival, without taking them. It disturbs no reader, messages of
+locked groups are shown too, and the cost does not grow with the queue. Messages that retention keeps are not shown: see
 queue_contents. A conversation that is set aside is shown, with status 2, when it is asked for by its handle. Messages
 of a simple queue have no columns of a conversation: see peek_messages, which gives their keys.
 Arguments: queue; top, at most so many messages (null: all); conversation_handle, only messages of that conversation.

@@ -1,9 +1,9 @@
 -- How much waits for each address that messages are transmitted to: for screens and monitors that poll.
 --
 -- parley.transmission_queue has a row for each message and works out what number it will have; it is for reading
--- messages. What waits in the lane of a destination is counted up to some 10,000 rows and estimated beyond, as the
--- depth of a queue is (views/queue_depth.sql). Nothing is locked. Cost: for each destination one index range of at most
--- 10,000 rows a priority, and the bounded number that is in transit.
+-- messages. The lane of a destination is counted up to some 10,000 rows and estimated beyond, as the depth of a queue
+-- is (views/queue_depth.sql). Nothing is locked. Cost: for each destination one index range of at most 10,000 rows a
+-- priority, and the bounded number that is in transit.
 
 create function parley._p_transmission_backlog(
   destination parley._p_destination, out messages bigint, out is_estimated boolean, out oldest timestamptz
@@ -90,7 +90,7 @@ $$;
 
 comment on function parley.transmission_destinations(parley.caller) is
 'Gives the addresses that messages are transmitted to, with what waits for them, what is on its way and not
-acknowledged, and how the last attempts went. What has no address yet is only in parley.transmission_queue.
+acknowledged, and how the last attempts went. Messages without an address yet are only in parley.transmission_queue.
 Result: address, tcp://host:port, or broker:GUID for another database that the same daemon serves; waiting_messages,
 counted up to 10,000 rows and is_estimated beyond; messages_in_transit, at most some thousands; oldest_enqueue_time of
 both; transmission_status, empty when all is well; attempts that failed, failing_since, next_attempt_time.

@@ -2,7 +2,7 @@
 --
 -- It waits for a way (_p_transmission), for its turn on the lane of a destination (_p_message), for the answer of the
 -- far side (_p_transit), or, between services of this database, for the queue of the target to be switched on again.
--- The number of a message is the one that it is received with. What stands outside the order, an Error of the broker or
+-- The number of a message is the one that it is received with. A message outside the order, an Error of the broker or
 -- one between services of this database, has -1, as in RECEIVE. A conversation that waits is read once for where its
 -- numbers begin, not once for each of its messages.
 

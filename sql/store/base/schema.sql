@@ -162,7 +162,7 @@ create table parley_store._p_operation (
   done_at timestamptz not null default clock_timestamp()
 );
 
-comment on table parley_store._p_operation is 'What operators have done: append-only.';
+comment on table parley_store._p_operation is 'The actions of operators: append-only.';
 
 create index on parley_store._p_operation (done_at);
 
@@ -171,7 +171,7 @@ select o.operation_id, o.system, o.operation, o.filter, o.reason, o.items, o.don
 from parley_store._p_operation as o;
 
 comment on view parley_store.operations is
-'What operators have done to lanes and items of work, with their filters and counts.';
+'The actions of operators on lanes and items of work, with their filters and counts.';
 
 create function parley_store._p_audit(
   system text, operation text, filter jsonb, reason text, items integer, done_by text

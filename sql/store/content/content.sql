@@ -48,7 +48,7 @@ create table parley_store._p_content_reference (
 );
 
 comment on table parley_store._p_content_reference is
-'Who refers to a body: a system, and a number of its own.';
+'A reference to a body: a system, and a number of its own.';
 
 create index on parley_store._p_content_reference (content_id);
 
@@ -106,7 +106,7 @@ $$;
 comment on function parley_store.begin_content(text, bigint, integer, interval) is
 'Begins a body of several chunks, to which a holder refers from then on. Its chunks follow by append_content, in
 this transaction or in others, and finish_content ends it.
-What is not finished within the term is removed.
+A body that is not finished within the term is removed.
 Arguments: system; holder, a number of the system''s own; chunk_bytes, 1 KB to 16 MB; term, 1 second to 7 days.
 Errors: PS001, PS002.
 Source: spec hub-transport 13.';

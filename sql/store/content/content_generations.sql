@@ -21,8 +21,8 @@
 --     left_by, the first transaction that finds another generation written: as long as a snapshot, or a transaction
 --     that has written bodies, is as old, bodies may still come; and emptied_by, one that finds no body after that
 --   a body is read while it is moved   both are one transaction, and readers ask for the body, not for the slot
--- A standby has snapshots that its primary does not know of: there a reader may find less than the body has. Whoever
--- reads compares that (content_reading.sql).
+-- A standby has snapshots that its primary does not know of: there a reader may find less than the body has. The reader
+-- compares that (content_reading.sql).
 -- Locks: the row of the ring (one at a time collects), a partition by trying, rows of _p_content for update.
 
 do $$

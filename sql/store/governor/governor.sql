@@ -52,12 +52,12 @@ create table parley_store._p_pressure_action (
   primary key (system, resource, action)
 );
 
-comment on table parley_store._p_pressure_action is 'What is done while a resource is at a level or above it.';
+comment on table parley_store._p_pressure_action is 'The actions taken while a resource is at a level or above it.';
 
 create view parley_store.pressure_actions as
 select a.system, a.resource, a.action, a.from_level, a.after_history from parley_store._p_pressure_action as a;
 
-comment on view parley_store.pressure_actions is 'What is done while a resource is at a level or above it.';
+comment on view parley_store.pressure_actions is 'The actions taken while a resource is at a level or above it.';
 comment on column parley_store.pressure_actions.after_history is
 'At Medium only after history_polls polls above Normal; at High at once.';
 
@@ -285,7 +285,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return query
-  -- Whoever keeps vacuum from removing what is dead: in this database, in others, on standbys, for replication.
+  -- The sessions, standbys and slots that keep vacuum from removing dead rows: in this database, in others, on
+  -- standbys, for replication.
   select 'oldest transaction', coalesce(max(extract(epoch from clock_timestamp() - a.xact_start)), 0)::double precision
   from pg_stat_activity as a
   where (a.backend_xid is not null or a.backend_xmin is not null)

@@ -37,7 +37,8 @@ comment on table parley_store._p_tracking_day is 'The days for which there is a 
 create table parley_store._p_tracking_maker (is_only boolean primary key default true check (is_only));
 
 comment on table parley_store._p_tracking_maker is
-'One row, and whoever makes a partition locks it. Nobody else can, as anybody could take an advisory lock.';
+'One row, and whoever makes a partition locks it. A lock of the row needs a right to the table, while any role could
+take an advisory lock.';
 
 insert into parley_store._p_tracking_maker (is_only) values (true);
 
@@ -45,7 +46,7 @@ create view parley_store.tracking as
 select t.at, t.system, t.event, t.source, t.message_id, t.recipients, t.fields, t.log_id
 from parley_store._p_tracking as t;
 
-comment on view parley_store.tracking is 'What has happened to each message, as far back as the retention.';
+comment on view parley_store.tracking is 'The events of each message, as far back as the retention.';
 
 create function parley_store._p_make_tracking_day(day date) returns void
 language plpgsql

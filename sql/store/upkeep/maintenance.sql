@@ -1,4 +1,4 @@
--- What a daemon has to call now and then, in one place.
+-- The upkeep that a daemon has to call now and then, in one place.
 --
 -- Each task is done for itself, in a block of its own, and waits for no lock longer than lock_timeout: one that fails,
 -- or that somebody holds up, keeps none behind it.

@@ -1,5 +1,4 @@
--- What the store has to do when its database goes on in another server: after a dump, pg_upgrade or logical
--- replication.
+-- The steps of the store when its database goes on in another server: after a dump, pg_upgrade or logical replication.
 --
 -- Sequences may be behind the rows that have their numbers, which the broker asks for (_p_sequence_floors). And
 -- transactions have other numbers there, lower ones as a rule: what waits gets the number of the transaction that

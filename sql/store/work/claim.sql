@@ -1,7 +1,7 @@
--- Claiming: how a batch of items comes into somebody's hands, for a term.
+-- Claiming: a daemon takes a batch of items under a lease, for a term.
 --
--- claim_work takes a token, claims from its lane and puts the token back, all in one short transaction; nothing is
--- locked while the items are worked on. claim_lane claims from one lane that the caller has chosen.
+-- claim_work takes a token, claims from its lane and puts the token back, all in one short transaction. Nothing is
+-- locked while the daemon works on the items. claim_lane claims from one lane that the caller has chosen.
 --
 -- Invariants, and what keeps each:
 --   an item is in one place   claiming deletes it from _p_item and inserts it into _p_in_flight in one statement
@@ -23,7 +23,7 @@ create type parley_store.claimed_item as (
 );
 
 comment on type parley_store.claimed_item is
-'An item of work in the hands of whoever has the lease. attempts is how many have failed.';
+'An item of work under a lease. attempts is the number of attempts that failed.';
 
 create function parley_store._p_claim_range(
   lane_id bigint, priority integer, from_xact xid8, from_item bigint, to_xact xid8, items integer, lease_id bigint
@@ -137,7 +137,7 @@ begin
         lane_id, v_priority, v_mark.from_xact, v_mark.from_item, '18446744073709551615', items - v_claimed, lease_id
       );
     end if;
-    -- So often that a few hundred dead rows are passed by at most, as a rule.
+    -- Often enough that a claim passes by a few hundred dead rows at most, as a rule.
     if random() < (v_claimed - v_before) / 256.0 or v_claimed = v_before and random() < 0.1 then
       perform parley_store._p_renew_mark(lane_id, v_priority, v_mark);
     end if;
@@ -206,7 +206,7 @@ declare
 begin
   found := parley_store._p_require_range('items', items, 1, 10000);
   found := parley_store._p_require_range('lease', lease, '1 second', '1 day');
-  -- Where leases are counted one at a time comes to the count.
+  -- Where the number of leases is limited, claims of a lane count them one after the other, under this lock.
   select * into v_state from parley_store._p_lane_state as s where s.lane_id = v_lane_id;
   if parley_store._p_leases_allowed(v_state) is not null then
     perform from parley_store._p_lane_state as s where s.lane_id = v_lane_id for update;
@@ -227,8 +227,8 @@ end
 $$;
 
 comment on function parley_store.claim_lane(text, text, integer, interval, text) is
-'Claims items of one lane under a lease, at once: nothing when it is suspended, in retry, or has as many leases as it
-may. Commit it before the work is done.
+'Claims items of one lane under a lease, without waiting. Gives nothing when the lane is suspended, in retry, or has as
+many leases as it may. Commit before you begin the work.
 Arguments: system; lane; items, 1 to 10,000; lease, 1 second to 1 day; holder, a name for who works on them.
 Errors: PS001, PS002, PS006.';
 
@@ -246,7 +246,7 @@ end
 $$;
 
 comment on function parley_store._p_due_work(text) is
-'Puts the items of a token of due ones at the end of their lane, and gives the lane.';
+'Puts the due items that a token names at the end of their lane, and gives the lane.';
 
 create function parley_store._p_wait_for_share(lane_id bigint) returns void
 language plpgsql
@@ -265,8 +265,8 @@ end
 $$;
 
 comment on function parley_store._p_wait_for_share(bigint) is
-'Has a lane wait whose leases are as many of each priority as may be, though others may come: until one ends, or what
-has come meanwhile may have a share.';
+'Has a lane wait whose priorities have all the leases of their shares: until a lease ends, or work comes of a priority
+that may still have one.';
 
 create function parley_store._p_is_passed_by(lane_id bigint, beginnings text[]) returns boolean
 language sql stable
@@ -281,7 +281,7 @@ as $$
 $$;
 
 comment on function parley_store._p_is_passed_by(bigint, text[]) is
-'Reports whether the name of a lane begins in one of some ways.';
+'Reports whether the name of a lane begins with one of some texts.';
 
 create function parley_store.claim_work(
   system text, items integer default 100, lanes integer default 1, lease interval default '1 minute',
@@ -330,7 +330,7 @@ begin
       v_claimed := 0;
       if v_wanted > 0 then
         v_lease_id := parley_store._p_open_lease(v_state.lane_id, lease, coalesce(holder, ''));
-        -- So that the lowest never starves: one of ten claims of a lane begins with it.
+        -- One of ten claims of a lane begins with the lowest priority, so that this never starves.
         v_claimed := parley_store._p_claim_items(
           v_state.lane_id, v_wanted, v_lease_id, v_state.token_number % 10 = 9 and v_state.lease_max is distinct from 1
         );
@@ -346,7 +346,8 @@ begin
         perform parley_store._p_wait_for_share(v_state.lane_id);
       end if;
     end loop;
-    -- What was taken may have led to nothing but another token. Nothing waits while this transaction holds what it has.
+    -- The tokens may have led to no item, so others are taken while there are any. It no longer waits for new ones:
+    -- this transaction holds locks now.
     exit when v_tokens = 0 or cardinality(v_leases) > 0;
     v_timeout := 0;
   end loop;
@@ -355,10 +356,10 @@ end
 $$;
 
 comment on function parley_store.claim_work(text, integer, integer, interval, text, integer, integer, text[]) is
-'Claims items of the lanes whose turn it is, each lane under a lease of its own. Commit it before the work is done. It
-may give nothing although something waits, when a lane was left or is being changed: ask again.
-Arguments: system; items, how many of all lanes, 1 to 10,000; lanes, how many, 1 to 1,000; lease, how long they are the
-caller''s, 1 second to 1 day; holder, a name for who works on them; timeout, milliseconds to wait for work (0: do not
-wait); each, how many items of one lane (null: as many as of all); passed_by, beginnings of the names of lanes that are
-left to others for now.
+'Claims items of the lanes whose turn it is, each lane under a lease of its own. Commit before you begin the work. It
+may give nothing although items wait, when a lane was left or is being changed: call it again.
+Arguments: system; items, the most of all lanes, 1 to 10,000; lanes, the most in one call, 1 to 1,000; lease, how long
+the items are the caller''s, 1 second to 1 day; holder, a name for the caller; timeout, milliseconds to wait for work
+(0: do not wait); each, the most of one lane (null: as many as of all); passed_by, beginnings of the names of lanes that
+are left to other callers for now.
 Errors: PS001, PS002, PS009 not READ COMMITTED, and those of parley.take.';

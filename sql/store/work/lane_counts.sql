@@ -1,8 +1,8 @@
 -- Counts of lanes: how much waits in each, how much comes and goes, without counting items.
 --
--- Whoever puts work, completes or removes it appends a row to _p_lane_change; nobody waits for anybody. Now and then
--- the rows of transactions that have ended are added up in _p_lane_count and, for the rates, in _p_lane_rate. Who reads
--- adds the few rows that are not added up yet.
+-- A transaction that puts, completes or removes work appends a row to _p_lane_change; no session waits for another. Now
+-- and then the rows of transactions that have ended are added up in _p_lane_count and, for the rates, in _p_lane_rate.
+-- A reader of the counts adds the few rows that are not added up yet.
 --
 -- Invariants, and what keeps each:
 --   each change counts once   folded_to: what transactions before it have appended is in the sums and gone; those after
@@ -25,8 +25,8 @@ create table parley_store._p_lane_change (
 );
 
 comment on table parley_store._p_lane_change is
-'What came to lanes and went, until it is added up. tried: how many items more have a failed attempt; weight: that of
-what came, in units of the system.';
+'The work that came to lanes and went, until it is added up. tried: how many items more have a failed attempt; weight:
+that of what came, in units of the system.';
 
 create table parley_store._p_lane_count (
   lane_id bigint not null references parley_store._p_lane on delete cascade,
@@ -49,7 +49,8 @@ create table parley_store._p_lane_rate (
   primary key (lane_id, slot)
 ) with (fillfactor = 50);
 
-comment on table parley_store._p_lane_rate is 'What came to a lane and went in ten seconds, for the last two minutes.';
+comment on table parley_store._p_lane_rate is
+'The work that came to a lane and went in ten seconds, for the last two minutes.';
 
 create index on parley_store._p_lane_rate (slot);
 

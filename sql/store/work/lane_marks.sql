@@ -118,7 +118,7 @@ begin
   -- An item of another server may have a number that transactions here get only later; a mark that began with it would
   -- pass by what they put.
   v_from := least(v_first.put_by, greatest(pg_snapshot_xmax(v_first.seen), old.from_xact));
-  -- What transactions put that were running then, and this one, may still come.
+  -- Items put by transactions that were running then, and by this one, may still come.
   v_xacts := array(
     select x.running from pg_snapshot_xip(v_first.seen) as x (running) where x.running < v_from
     union

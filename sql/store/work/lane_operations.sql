@@ -1,4 +1,4 @@
--- What a lane's next hop did, and what operators do to lanes.
+-- The outcomes of a lane's next hop, and the operations on lanes.
 
 create function parley_store.fail_lane(
   system text, lane text, error text, failed_at timestamptz default clock_timestamp()

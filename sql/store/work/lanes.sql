@@ -1,24 +1,24 @@
 -- Lanes: where work waits, one for each next hop, port or host.
 --
--- A lane is a row, made by the first work that is put into it and removed when it has been empty for a while. What is
--- in it waits in _p_item (work.sql). That a lane has work waits in a simple queue of the broker, as a token: a message
--- that names the lane. Who wants work takes tokens from the queue, claims items of their lanes, and puts the tokens
--- back at the end while there is more; so lanes take turns. A lane that is tried again later is a token that is
--- delayed. The order, the waiting, the wake-ups, delays and pauses are those of the broker.
+-- A lane is a row, made by the first work that is put into it and removed when it has been empty for a while. Its
+-- items wait in _p_item (work.sql). A lane with work has a token: a message that names the lane, in a simple queue of
+-- the broker. A daemon that wants work takes tokens from that queue, claims items of their lanes, and puts each token
+-- back at the end while its lane has more. So lanes take turns. A lane that is tried again later has a delayed token.
+-- The broker gives the order, the waiting, the wake-ups, delays and pauses.
 --
 -- Why items do not wait in simple queues themselves: a simple queue is three sequences and a view, and cannot be made
 -- for each next hop, and take cannot be asked for the messages of one key. docs/internals/store.md has the figures.
 --
--- A lane is two rows. That of _p_lane never changes, so whoever puts work locks it for key share without being in
--- anybody's way; that of _p_lane_state is for those who claim.
+-- A lane is two rows. The row of _p_lane never changes, so transactions that put work lock it for key share and hold up
+-- no other. The row of _p_lane_state is for claims.
 --
 -- Invariants, and what keeps each:
---   a lane with work is scheduled, or a token is on its way   who puts work reads is_scheduled after it has locked the
---     lane, and puts a token when it is false, unless the newest activation says that one waits; it becomes false only
---     under a lock on the lane that excludes those, when a statement after that finds no work
+--   a lane with work is scheduled, or a token is on its way   a transaction that puts work locks the lane, then
+--     reads is_scheduled, and puts a token when that is false, unless the newest activation says that one waits; it
+--     becomes false only under a lock on the lane that excludes these, when a statement after that finds no work
 --   one token of a lane counts   token_number: others are dropped
 --   a token that is lost is made anew   repair_lanes
--- Locks: rows of _p_lane by lane_id, then of _p_lane_state, then items. Who claims skips what is locked.
+-- Locks: rows of _p_lane by lane_id, then of _p_lane_state, then items. A claim skips locked rows.
 
 create table parley_store._p_lane (
   lane_id bigint generated always as identity primary key,
@@ -54,20 +54,21 @@ create table parley_store._p_lane_state (
 
 comment on table parley_store._p_lane_state is 'How lanes are doing: small rows, updated in place.';
 comment on column parley_store._p_lane_state.is_scheduled is
-'A token of it is in the queue, or will be put there by who has it.';
-comment on column parley_store._p_lane_state.token_number is 'That of the token that counts.';
+'A token of the lane is in the queue, or the claim that has it will put it back.';
+comment on column parley_store._p_lane_state.token_number is 'The number of the token that counts.';
 comment on column parley_store._p_lane_state.is_blocked is 'It has no token because lease_max leases are out.';
 
 comment on column parley_store._p_lane_state.lease_start is
-'Where the number of leases that may be out begins, where it adapts to what the next hop bears; null: it does not.';
+'The number of leases that may be out at first, where it adapts to the next hop; null: it does not adapt.';
 
-comment on column parley_store._p_lane_state.lease_limit is 'The number that has come of that; null: lease_start.';
+comment on column parley_store._p_lane_state.lease_limit is
+'The number of leases that may be out now, where it adapts; null: lease_start.';
 
 comment on column parley_store._p_lane_state.priority_shares is
 'For each priority from 1 to 10 the percentage of the leases that may begin with it; null: all may.';
 
 comment on column parley_store._p_lane_state.activated_to is
-'The newest activation when it was left last: for a newer one a token waits.';
+'The newest activation when a claim last left the lane: for a newer one a token waits.';
 
 create table parley_store._p_activation (
   lane_id bigint not null,
@@ -77,9 +78,9 @@ create table parley_store._p_activation (
 );
 
 comment on table parley_store._p_activation is
-'That a token of a lane was put by who put work there. The newest of a lane stays, so that it is found at the end.';
+'The tokens of lanes that were put with work. The newest row of a lane stays, so that it is found at the end.';
 
--- Without a unique key: who uses a priority first waits for nobody, and a second row does no harm.
+-- No unique key: two transactions that use a new priority do not wait for each other, and a second row does no harm.
 create table parley_store._p_lane_priority (
   lane_id bigint not null references parley_store._p_lane on delete cascade,
   priority smallint not null
@@ -181,7 +182,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- In one order, so that two who make the same ones do not wait for each other.
+  -- In one order, so that two transactions that make the same lanes do not wait for each other.
   with made as (
     insert into parley_store._p_lane (system, lane)
     select _p_make_lanes.system, n.name
@@ -197,7 +198,7 @@ begin
 end
 $$;
 
-comment on function parley_store._p_make_lanes(text, text[]) is 'Makes those of some lanes that there are not.';
+comment on function parley_store._p_make_lanes(text, text[]) is 'Makes those of some lanes that do not exist.';
 
 create function parley_store.set_lane(
   system text, lane text, is_permanent boolean default null, lease_max integer default null,

@@ -375,7 +375,7 @@ end
 $$;
 
 comment on function parley_store.suspend_claimed(bigint, bigint[], text, text) is
-'Sets items aside that whoever works on them cannot go on with, such as poison; they wait for an operator. What one
-wanted removed meanwhile is.
+'Sets items aside that whoever works on them cannot go on with, such as poison; they wait for an operator. An item of
+them that an operator wanted removed meanwhile is removed.
 Arguments: lease_id; items, null for all that are left of the lease; reason; error, what went wrong.
 Errors: PS005 the lease is over.';

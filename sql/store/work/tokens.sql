@@ -135,7 +135,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if may_be_empty then
-    -- Who puts work has locked this row for key share: then some may come.
+    -- A transaction that puts work has locked this row for key share: then some may come.
     perform from parley_store._p_lane as l where l.lane_id = _p_return_token.lane_id for update skip locked;
     if found and not parley_store._p_has_work(lane_id) then
       perform parley_store._p_leave(lane_id);

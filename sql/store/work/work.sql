@@ -46,7 +46,7 @@ create table parley_store._p_in_flight (
 
 comment on table parley_store._p_in_flight is 'Items that somebody works on.';
 comment on column parley_store._p_in_flight.is_to_suspend is
-'What an operator wants when it does not succeed: true suspend it, false remove it, null nothing.';
+'The operator''s wish for it when it does not succeed: true suspend it, false remove it, null nothing.';
 
 create table parley_store._p_delayed_item (
   item_id bigint primary key,
@@ -94,8 +94,8 @@ create table parley_store._p_lease (
 );
 
 comment on table parley_store._p_lease is
-'Who works on items, and until when they are his. lease_id grows: it is the fencing number. priority: that of the first
-of its items, where the lane has shares.';
+'The holders of items, and until when the items are theirs. lease_id grows: it is the fencing number. priority: that
+of the first of its items, where the lane has shares.';
 
 create index on parley_store._p_lease (lane_id);
 create index on parley_store._p_lease (until);

@@ -131,7 +131,7 @@ $$;
 
 comment on function parley_store.change_work(text, bigint[], integer, timestamptz, timestamptz, text) is
 'Changes items that wait, are delayed or suspended; those in flight, and those that somebody claims just now, stay as
-they are. What waits or was delayed gets a new number. Gives how many.
+they are. An item that waits or was delayed gets a new number. Gives how many.
 Arguments: system; items; priority, 1 to 10; expires_at; due_at, when it may be claimed; null: as before; done_by, on
 whose behalf.
 Errors: PS001, PS002.

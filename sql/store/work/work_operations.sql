@@ -1,5 +1,5 @@
--- What operators do to items of work: find, retry, suspend, resume, remove, export; by a filter, in bounded steps, and
--- first as a count of what would be touched.
+-- Operations on items of work: find, retry, suspend, resume, remove, export; by a filter, in bounded steps, and first
+-- as a count of what would be touched.
 --
 -- A filter is a JSON object whose conditions must all hold; {} is every item of the system:
 --   lane      a name, in which * stands for anything
@@ -11,7 +11,7 @@
 --   attempts  so many failed attempts at least
 --   older     an interval: it came longer ago
 --   priority  one of 1 to 10
--- What is in flight is touched when it comes back without success. Waiting items that somebody claims just now are
+-- An item in flight is changed when it comes back without success. Waiting items that others are claiming are
 -- skipped. Each step is recorded in parley_store.operations.
 -- Cost: a filter without items reads all items of the system.
 
@@ -45,7 +45,7 @@ comment on view parley_store.work_items is 'Every item of work: where it is and 
 comment on column parley_store.work_items.state is
 'WAITING to be claimed, DELAYED until due_at, IN_FLIGHT under lease_id, or SUSPENDED for a reason.';
 comment on column parley_store.work_items.is_to_suspend is
-'What an operator wants of an item in flight when it comes back without success: true suspend it, false remove it.';
+'The operator''s wish for an item in flight when it comes back without success: true suspend it, false remove it.';
 
 create function parley_store._p_require_filter(filter jsonb) returns boolean
 language plpgsql
@@ -147,7 +147,8 @@ end
 $$;
 
 comment on function parley_store.export_work(text, jsonb, integer, text) is
-'Gives suspended items for the system to write out what they stand for; they stay. What is not suspended is not given.
+'Gives suspended items for the system to write out what they stand for; they stay. An item that is not suspended is not
+given.
 Arguments: system; filter, as for matching_work; top, how many at most; done_by, on whose behalf.
 Errors: PS001, PS002.
 Source: spec hub-transport 17.';
