@@ -1,16 +1,16 @@
 package parley_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/parley-broker/parley/internal/logtest"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,38 +26,20 @@ const soon = 20 * time.Millisecond
 // never is a poll interval for tests that are.
 const never = time.Hour
 
-// logged is what a consumer logs.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // running is a consumer at work.
 type running struct {
 	stop context.CancelFunc
 	done chan struct{}
 	err  error
-	log  *logged
+	log  *logtest.Log
 }
 
 // start runs a consumer until the test ends or stops it.
 func start(t *testing.T, consumer parley.Consumer) *running {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	r := &running{stop: stop, done: make(chan struct{}), log: &logged{}}
-	consumer.Logger = slog.New(slog.NewTextHandler(r.log, nil))
+	r := &running{stop: stop, done: make(chan struct{}), log: &logtest.Log{}}
+	consumer.Logger = r.log.Logger(slog.LevelInfo)
 	if consumer.Queue == "" {
 		consumer.Queue = "target"
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/logtest"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -52,8 +54,8 @@ func record(ctx context.Context, tx pgx.Tx, messages []parley.TakenMessage) erro
 func consumeJobs(t *testing.T, consumer parley.SimpleConsumer) (finish func() error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	log := &logged{}
-	consumer.Queue, consumer.Logger = "jobs", slog.New(slog.NewTextHandler(log, nil))
+	log := &logtest.Log{}
+	consumer.Queue, consumer.Logger = "jobs", log.Logger(slog.LevelInfo)
 	if consumer.Handler == nil {
 		consumer.Handler = record
 	}

@@ -53,9 +53,3 @@ func Repeatable(statement string) bool {
 	_, ok := repeatable(statement)
 	return ok
 }
-
-// ServesProgramsFrom is d, made for programs that know a version before it at least.
-func (d Definition) ServesProgramsFrom(oldest Definition) Definition {
-	d.d.oldestClient = oldest.d.version
-	return d
-}

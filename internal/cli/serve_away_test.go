@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/logtest"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -168,9 +170,9 @@ func TestMailWaitsForADatabaseThatIsAwayAtItsStart(t *testing.T) {
 			d := startProcess(t, "the database of mail cannot be reached yet", append(args, "--dsn", over)...)
 			parleytest.Until(t, "it tries again", func() bool { return c.attempts.Load() > 3 })
 			c.mend()
-			d.awaitLog("the configuration of mail is in use")
+			d.log.Await(t, "the configuration of mail is in use")
 			d.signal(os.Interrupt)
-			d.awaitLog("has stopped")
+			d.log.Await(t, "has stopped")
 		})
 	}
 }
@@ -182,7 +184,7 @@ func TestMailThatMayNotServeEndsOnceItsDatabaseIsThere(t *testing.T) {
 	c.cut()
 	d := startProcess(t, "cannot be reached yet", "mail", "serve", "--dsn", over)
 	c.mend()
-	d.awaitLog("prepare mail transport")
+	d.log.Await(t, "prepare mail transport")
 }
 
 // What is put while the server is away from the one who follows comes once he reaches it again.
@@ -201,8 +203,8 @@ func TestTakeThatFollowsConnectsAnew(t *testing.T) {
 		}
 	}
 	put("select parley.create_queue('jobs', kind => 'SIMPLE'), parley.put('jobs', 'first')")
-	printed := &lockedBuffer{}
-	d := &daemonProcess{t: t, log: &lockedBuffer{}, cmd: exec.Command("parley", "take", "jobs", "--follow", "--dsn", over)}
+	printed := &logtest.Log{}
+	d := &daemonProcess{t: t, log: &logtest.Log{}, cmd: exec.Command("parley", "take", "jobs", "--follow", "--dsn", over)}
 	d.cmd.Stdout, d.cmd.Stderr = printed, d.log
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -217,5 +219,5 @@ func TestTakeThatFollowsConnectsAnew(t *testing.T) {
 	put("select parley.put('jobs', 'second')")
 	c.mend()
 	parleytest.Until(t, "the second message is printed", func() bool { return strings.Contains(printed.String(), "second") })
-	d.awaitLog("connecting anew")
+	d.log.Await(t, "connecting anew")
 }

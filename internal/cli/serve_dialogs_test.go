@@ -56,7 +56,7 @@ func TestServeCarriesMessagesBetweenItsDatabasesWhateverHappensToDaemons(t *test
 	to.awaitDone(300)
 	// It believes that it leads, and speaks under a term that is over.
 	second.signal(syscall.SIGCONT)
-	second.awaitLog("leads no more")
+	second.log.Await(t, "leads no more")
 	send(301, 400)
 	to.awaitDone(400)
 	third.signal(syscall.SIGTERM)

@@ -3,16 +3,16 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/parley-broker/parley/internal/logtest"
 
 	"github.com/jackc/pgx/v5"
 
@@ -112,24 +112,7 @@ func (s *served) awaitDone(n int) {
 type daemonProcess struct {
 	t   *testing.T
 	cmd *exec.Cmd
-	log *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(text)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
+	log *logtest.Log
 }
 
 // startDaemon starts `parley serve`, and waits until it logs something.
@@ -141,7 +124,7 @@ func startDaemon(t *testing.T, logs string, args ...string) *daemonProcess {
 // startProcess starts the program that testscript has put on the path, and waits until it logs something.
 func startProcess(t *testing.T, logs string, args ...string) *daemonProcess {
 	t.Helper()
-	d := &daemonProcess{t: t, log: &lockedBuffer{}}
+	d := &daemonProcess{t: t, log: &logtest.Log{}}
 	d.cmd = exec.Command("parley", args...)
 	d.cmd.Stderr = d.log
 	if err := d.cmd.Start(); err != nil {
@@ -154,19 +137,8 @@ func startProcess(t *testing.T, logs string, args ...string) *daemonProcess {
 			t.Logf("the log of the daemon:\n%s", d.log)
 		}
 	})
-	d.awaitLog(logs)
+	d.log.Await(t, logs)
 	return d
-}
-
-func (d *daemonProcess) awaitLog(text string) {
-	d.t.Helper()
-	deadline := time.Now().Add(parleytest.Patience)
-	for !strings.Contains(d.log.String(), text) {
-		if time.Now().After(deadline) {
-			d.t.Fatalf("%q was never logged", text)
-		}
-		<-time.After(awaitPoll)
-	}
 }
 
 func (d *daemonProcess) signal(s os.Signal) {
@@ -191,7 +163,7 @@ func TestServeServesSeveralDatabasesAndStopsCleanly(t *testing.T) {
 	if err := d.cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
-	d.awaitLog("the daemon has stopped")
+	d.log.Await(t, "the daemon has stopped")
 	for _, s := range []*served{first, second} {
 		s.await("select leader is null from parley._p_leader")
 		s.await("select not exists (select from pg_stat_activity where datname = current_database() and application_name ~ '^parley (serve|reader|listener)')")
@@ -224,11 +196,11 @@ func TestServeThatWasPausedDoesNothingWhenAnotherLeads(t *testing.T) {
 	s.awaitDone(40)
 	// It was notified of all of these, and believed to lead.
 	first.signal(syscall.SIGCONT)
-	first.awaitLog("leads no more")
+	first.log.Await(t, "leads no more")
 	s.send(41, 60)
 	s.awaitDone(60)
 	s.await("select term = 2 from parley._p_leader")
-	first.awaitLog("another daemon leads")
+	first.log.Await(t, "another daemon leads")
 	second.signal(syscall.SIGTERM)
 	s.send(61, 80)
 	s.awaitDone(80)

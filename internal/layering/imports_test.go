@@ -9,7 +9,7 @@ import (
 )
 
 // openToTests are the packages that every test may import.
-var openToTests = []string{"parley", "schema", "operate", "parleytest", "internal/fixture"}
+var openToTests = []string{"parley", "schema", "operate", "parleytest", "internal/fixture", "internal/logtest"}
 
 func TestPackagesImportOnlyWhatTheArchitectureAllows(t *testing.T) {
 	t.Parallel()

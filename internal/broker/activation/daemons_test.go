@@ -20,7 +20,7 @@ func TestOfTwoDaemonsOneLeadsAndTheOtherTakesOver(t *testing.T) {
 	first := b.startLeader(activation.Config{}, daemon.LeaderConfig{Name: "first"})
 	b.await("select leader = 'first' from parley._p_leader")
 	b.startLeader(activation.Config{}, daemon.LeaderConfig{Name: "second"})
-	b.awaitLog("another daemon leads")
+	b.log.Await(t, "another daemon leads")
 	b.send(1, 10)
 	b.awaitDone(10)
 	first.stop()
@@ -72,7 +72,7 @@ func TestALeaderWhoseTermIsTakenLeadsNoMore(t *testing.T) {
 	b.startLeader(activation.Config{}, daemon.LeaderConfig{Name: "first"})
 	b.await("select leader = 'first' from parley._p_leader")
 	b.exec("update parley._p_leader set term = term + 1, leader = 'thief'")
-	b.awaitLog("this daemon leads no more")
+	b.log.Await(t, "this daemon leads no more")
 	// The thief never renews.
 	b.await("select leader = 'first' from parley._p_leader")
 	b.send(1, 3)
@@ -105,7 +105,7 @@ func TestReadersThatAreCutInTheMiddleLoseNothing(t *testing.T) {
 	b.send(1, 3)
 	b.awaitReaders(3)
 	b.exec("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'parley reader'")
-	b.awaitLog("activation aborted")
+	b.log.Await(t, "activation aborted")
 	b.exec("update app.gate set is_open = true")
 	b.awaitDone(3)
 }
@@ -131,7 +131,7 @@ func TestThroughAPoolerReadersAreStartedWithoutNotifications(t *testing.T) {
 	b := newFixture(t)
 	b.activate(2)
 	b.start(activation.Config{Pool: b.pooler()})
-	b.awaitLog("connected through a pooler")
+	b.log.Await(t, "connected through a pooler")
 	b.send(1, 5)
 	b.awaitDone(5)
 }
@@ -210,7 +210,7 @@ func TestALeaderThatIsReplacedOnTheWayToTheCallStartsNoReader(t *testing.T) {
 			if err := tx.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			b.awaitLog("another daemon leads")
+			b.log.Await(t, "another daemon leads")
 			if done := value[int](b, "select count(*) from app.done"); done != 0 {
 				t.Errorf("a reader of the old leader has received %d messages", done)
 			}

@@ -33,7 +33,7 @@ func TestAProcedureThatRaisesIsTriedAgainUntilItSucceeds(t *testing.T) {
 	b.send(1, 3)
 	b.await(failing, "%the shop is closed%", "SHOP1")
 	b.await("select failures > 3 and tasks_aborted > 3 from parley.dm_broker_queue_monitors where queue_name = 'target'")
-	b.awaitLog(`msg="activation aborted" number=28088 queue=target`)
+	b.log.Await(t, `msg="activation aborted" number=28088 queue=target`)
 	b.restore()
 	b.awaitDone(3)
 	b.send(4, 4)
@@ -65,7 +65,7 @@ func TestAReaderThatReturnsWithoutReceivingIsNoTrap(t *testing.T) {
 	b.send(1, 2)
 	b.await(failing, "%received nothing%", nil)
 	b.await("select next_attempt_time > clock_timestamp() from parley.dm_broker_queue_monitors where queue_name = 'target'")
-	b.awaitLog("number=28087")
+	b.log.Await(t, "number=28087")
 	b.restore()
 	b.awaitDone(2)
 	b.await(content)
@@ -94,7 +94,7 @@ func TestAReaderThatLoopsWithoutReceivingDoesNotKeepTheQueue(t *testing.T) {
 	b.activate(2)
 	engine := b.start(activation.Config{GraceTime: 1})
 	b.send(1, 1)
-	b.awaitLog("number=28087")
+	b.log.Await(t, "number=28087")
 	b.awaitDone(1)
 	b.await("select running_readers = 1 and failures = 0 from parley.dm_broker_queue_monitors where queue_name = 'target'")
 	engine.stop()
@@ -196,7 +196,7 @@ func TestAProcedureCannotLeaveATransactionOpen(t *testing.T) {
 			execute 'begin';
 		end`)
 	b.send(4, 4)
-	b.awaitLog("activation aborted")
+	b.log.Await(t, "activation aborted")
 	if log := b.log.String(); strings.Contains(log, "8415") {
 		t.Errorf("8415 is logged:\n%s", log)
 	}
@@ -226,7 +226,7 @@ func TestAReaderOfAQueueThatIsSwitchedOffOrDroppedSaysSo(t *testing.T) {
 			b.send(1, 1)
 			b.awaitDone(1)
 			b.exec(change)
-			b.awaitLog(fmt.Sprintf("number=%d queue=target", number))
+			b.log.Await(t, fmt.Sprintf("number=%d queue=target", number))
 		})
 	}
 }

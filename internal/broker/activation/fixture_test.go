@@ -1,15 +1,15 @@
 package activation_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/parley-broker/parley/internal/logtest"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -56,12 +56,12 @@ const furniture = `
 type fixture struct {
 	t    *testing.T
 	pool *pgxpool.Pool
-	log  *record
+	log  *logtest.Log
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	b := &fixture{t: t, pool: parleytest.Database(t), log: &record{}}
+	b := &fixture{t: t, pool: parleytest.Database(t), log: &logtest.Log{}}
 	b.exec(furniture)
 	return b
 }
@@ -165,7 +165,7 @@ func (b *fixture) startLeader(config activation.Config, leading daemon.LeaderCon
 	if config.Pool == nil {
 		config.Pool = b.pool
 	}
-	config.Logger = slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	config.Logger = b.log.Logger(slog.LevelDebug)
 	engine, err := activation.New(config)
 	if err != nil {
 		b.t.Fatal(err)
@@ -196,36 +196,6 @@ func (r *running) stop() {
 	case <-time.After(patience):
 		buf := make([]byte, 1<<20)
 		r.t.Fatalf("the daemon does not end:\n%s", buf[:runtime.Stack(buf, true)])
-	}
-}
-
-// record is a log that a test can read while it is written.
-type record struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (r *record) Write(line []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.all.Write(line)
-}
-
-func (r *record) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.all.String()
-}
-
-// awaitLog waits until the log holds a text.
-func (b *fixture) awaitLog(text string) {
-	b.t.Helper()
-	deadline := time.Now().Add(patience)
-	for !strings.Contains(b.log.String(), text) {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("%q was never logged:\n%s", text, b.log)
-		}
-		<-time.After(pollEvery)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestProceduresOfAnotherBrokerAreNotRun(t *testing.T) {
 	b.activate(1)
 	b.start(activation.Config{ProcedureConfig: other.loginAs(func(string) string { return "postgres" })})
 	b.send(1, 1)
-	b.awaitLog("the login of procedures leads to broker")
+	b.log.Await(t, "the login of procedures leads to broker")
 }
 
 func TestNoReaderIsStartedForWhoMayNoLongerActAsTheRole(t *testing.T) {

@@ -8,10 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/parley-broker/parley/internal/logtest"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
@@ -49,43 +50,6 @@ func (o *one) set(c *identity.Certificate) {
 	o.c = c
 }
 
-// log keeps what is logged.
-type log struct {
-	mu      sync.Mutex
-	written *sync.Cond
-	text    strings.Builder
-}
-
-func newLog() *log {
-	l := &log{}
-	l.written = sync.NewCond(&l.mu)
-	return l
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.written.Broadcast()
-	return l.text.Write(p)
-}
-
-// await waits until the log has a text.
-func (l *log) await(text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	late := time.AfterFunc(patience, l.written.Broadcast)
-	defer late.Stop()
-	for until := time.Now().Add(patience); !strings.Contains(l.text.String(), text) && time.Now().Before(until); {
-		l.written.Wait()
-	}
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // broker is a daemon with one database, as far as links go.
 type broker struct {
 	*testing.T
@@ -93,7 +57,7 @@ type broker struct {
 	pool   *pgxpool.Pool
 	source *one
 	trust  *trust.Trust
-	log    *log
+	log    *logtest.Log
 }
 
 func certificate(t *testing.T, config identity.Config) *identity.Certificate {
@@ -108,7 +72,7 @@ func certificate(t *testing.T, config identity.Config) *identity.Certificate {
 // newBroker makes a broker that shows a certificate, with the changes that the test wants.
 func newBroker(t *testing.T, name string, changes ...func(*trust.Config)) *broker {
 	t.Helper()
-	b := &broker{T: t, name: name, pool: parleytest.Database(t), source: &one{c: certificate(t, identity.Config{Name: name})}, log: newLog()}
+	b := &broker{T: t, name: name, pool: parleytest.Database(t), source: &one{c: certificate(t, identity.Config{Name: name})}, log: &logtest.Log{}}
 	config := trust.Config{
 		Source: b.source, Databases: []trust.Database{{Name: name, DB: b.pool}},
 		Logger: slog.New(slog.NewTextHandler(io.MultiWriter(b.log, t.Output()), nil)),

@@ -87,7 +87,7 @@ func TestCallerThatGoesOnSendingLearnsWhyItIsRefused(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		b.log.await("28035")
+		b.log.Await(t, "28035")
 		for range 5 {
 			if _, err := conn.Write([]byte{1}); err != nil {
 				return nil, err

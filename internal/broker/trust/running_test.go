@@ -56,7 +56,7 @@ func TestLinksStayWhileTheListCannotBeRead(t *testing.T) {
 	m.requireOpen(t)
 	a.pool.Close()
 	a.run()
-	a.log.await("the list of peers cannot be read")
+	a.log.Await(t, "the list of peers cannot be read")
 	if !strings.Contains(a.log.String(), "the list of peers cannot be read") {
 		t.Errorf("the log does not have it: %s", a.log)
 	}
@@ -198,13 +198,13 @@ func TestEndOfTheOwnCertificateIsReportedAhead(t *testing.T) {
 			if test.want == "" {
 				// Two reports show that the daemon has checked.
 				b.pool.Close()
-				b.log.await("cannot be read")
+				b.log.Await(t, "cannot be read")
 				if strings.Contains(b.log.String(), "expire") {
 					t.Errorf("warned: %s", b.log)
 				}
 				return
 			}
-			b.log.await(test.want)
+			b.log.Await(t, test.want)
 		})
 	}
 }

@@ -10,9 +10,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/parley-broker/parley/internal/logtest"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -218,7 +219,7 @@ func (h *hub) awaitEmpty() {
 // run starts a program of another and stops it when the test ends. What it printed is logged where the test failed.
 func run(t *testing.T, command *exec.Cmd) {
 	t.Helper()
-	output, ended := &safeBuffer{}, make(chan struct{})
+	output, ended := &logtest.Log{}, make(chan struct{})
 	command.Stdout, command.Stderr = output, output
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -236,24 +237,6 @@ func run(t *testing.T, command *exec.Cmd) {
 			t.Logf("%s printed: %s", command.Path, output.String())
 		}
 	})
-}
-
-// safeBuffer is written and read by several goroutines.
-type safeBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *safeBuffer) Write(text []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(text)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // write writes a file of a configuration.

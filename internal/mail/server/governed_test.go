@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/parley-broker/parley/internal/logtest"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -47,7 +50,7 @@ type governed struct {
 	server   *server.Server
 	stop     func()
 	line     *bufio.ReadWriter
-	log      record
+	log      logtest.Log
 	zone     *zone
 	// pickup and replay are folders of files, and http is where messages are submitted over HTTP.
 	pickup, replay, http string
@@ -91,7 +94,7 @@ func newGoverned(t *testing.T, configuration ...string) *governed {
 	}
 	t.Cleanup(pool.Close)
 	g.server, err = server.New(server.Config{
-		Pool: pool, Name: "node1", SpoolFolder: t.TempDir(), NameServers: []string{g.zone.address}, Folders: g.folders, Logger: newLogger(&g.log),
+		Pool: pool, Name: "node1", SpoolFolder: t.TempDir(), NameServers: []string{g.zone.address}, Folders: g.folders, Logger: g.log.Logger(slog.LevelInfo),
 		Version: "test",
 	})
 	if err != nil {

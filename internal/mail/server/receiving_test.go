@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -9,36 +8,17 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"testing"
+
+	"github.com/parley-broker/parley/internal/logtest"
 )
-
-// record is a log that can be read while it is written.
-type record struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (r *record) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.Write(p)
-}
-
-func (r *record) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.String()
-}
-
-func newLogger(log *record) *slog.Logger { return slog.New(slog.NewTextHandler(log, nil)) }
 
 // What users and partners meet: TLS, authentication, rights of senders, limits, recipients that do not exist.
 func TestUsersAndPartnersSubmitOverTLS(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	log := &record{}
-	h.logger = newLogger(log)
+	log := &logtest.Log{}
+	h.logger = log.Logger(slog.LevelInfo)
 	submission, partner := free(t), free(t)
 	certificateFile, keyFile := certificate(t, "hub.example.org")
 	otherFile, otherKey := certificate(t, "partners.example.org")

@@ -3,11 +3,14 @@ package server_test
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/parley-broker/parley/internal/logtest"
 )
 
 // Files and requests become messages, as the configuration says at the time.
@@ -148,8 +151,8 @@ func TestReplayFolderThatOthersCanWriteToIsNotUsed(t *testing.T) {
 	if err := os.Chmod(open, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	log := &record{}
-	h.logger = newLogger(log)
+	log := &logtest.Log{}
+	h.logger = log.Logger(slog.LevelInfo)
 	h.exec(`select parley_mail.create_object('replay folder', 'open', jsonb_build_object('path', $1::text, 'enabled', true))`, open)
 	h.start()
 	h.await("the refusal", func() bool { return strings.Contains(log.String(), "cannot be opened") })
@@ -160,8 +163,8 @@ func TestConnectorWithoutItsCertificateIsNotUsed(t *testing.T) {
 	h := newHub(t)
 	h.exec(`select parley_mail.alter_object('receive connector', 'inbound',
 		'{"tls": "OPPORTUNISTIC", "certificate_file": "/nowhere/cert.pem", "certificate_key_file": "/nowhere/key.pem"}')`)
-	log := &record{}
-	h.logger = newLogger(log)
+	log := &logtest.Log{}
+	h.logger = log.Logger(slog.LevelInfo)
 	h.start()
 	h.await("that it is left out", func() bool { return strings.Contains(log.String(), "/nowhere/cert.pem") })
 	h.exec(`select parley_mail.send('ann@example.org', array['ann@example.org'], subject => 'x', text => 'x')`)

@@ -3,16 +3,16 @@
 package mailcrash_test
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/parley-broker/parley/internal/logtest"
 )
 
 // daemon is a process `parley mail serve` with an address of its own, which it keeps when it is started again.
@@ -21,23 +21,9 @@ type daemon struct {
 	address string
 	args    []string
 
-	mu      sync.Mutex
-	log     bytes.Buffer
+	log     logtest.Log // over all its lives
 	process *exec.Cmd
 	ended   chan struct{}
-}
-
-// Write keeps what the process logs, over all its lives.
-func (d *daemon) Write(p []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.log.Write(p)
-}
-
-func (d *daemon) text() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.log.String()
 }
 
 // newDaemon prepares a daemon that listens on a binding of the receive connector, and may use the folder of the mailboxes.
@@ -49,7 +35,7 @@ func newDaemon(t testing.TB, name, address, dsn, mailboxes string, lease time.Du
 	}}
 	t.Cleanup(func() {
 		d.end(syscall.SIGKILL)
-		text := d.text()
+		text := d.log.String()
 		if t.Failed() {
 			keep(t, d.name+".log", []byte(text))
 		}
@@ -69,7 +55,7 @@ func (d *daemon) start(t testing.TB) {
 	}
 	d.process = exec.Command(program(t), d.args...)
 	d.process.Env = append(os.Environ(), "GOTRACEBACK=all")
-	d.process.Stdout, d.process.Stderr = d, d
+	d.process.Stdout, d.process.Stderr = &d.log, &d.log
 	d.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := d.process.Start(); err != nil {
 		t.Fatalf("start daemon %s: %v", d.name, err)
@@ -77,7 +63,7 @@ func (d *daemon) start(t testing.TB) {
 	d.ended = make(chan struct{})
 	go func(process *exec.Cmd, ended chan struct{}) {
 		err := process.Wait()
-		fmt.Fprintf(d, "== the process has ended: %v\n", err)
+		fmt.Fprintf(&d.log, "== the process has ended: %v\n", err)
 		close(ended)
 	}(d.process, d.ended)
 }

@@ -3,10 +3,8 @@
 package nemesis_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/parley-broker/parley/internal/logtest"
 )
 
 // daemon is a process `parley serve` with an address of its own, which it keeps when it is started again.
@@ -25,7 +25,7 @@ type daemon struct {
 	port    int
 	args    []string
 	environ []string
-	log     daemonLog
+	log     logtest.Log
 	process *exec.Cmd
 	ended   chan struct{}
 }
@@ -119,26 +119,6 @@ func (d *daemon) lives() bool {
 	default:
 		return d.process != nil
 	}
-}
-
-// daemonLog keeps what a daemon logs, over all its lives.
-type daemonLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-var _ io.Writer = (*daemonLog)(nil)
-
-func (l *daemonLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *daemonLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // keeping is where the traces of failed tests go.

@@ -3,7 +3,6 @@
 package program_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,47 +14,17 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/parley-broker/parley/internal/logtest"
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/broker/activation/program"
 	"github.com/parley-broker/parley/parleytest"
 )
-
-// logBuffer is a log that can be read while it is written.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-func (b *logBuffer) waitFor(t *testing.T, text string) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !strings.Contains(b.String(), text) {
-		select {
-		case <-t.Context().Done():
-			t.Fatalf("%q was never logged; logged was\n%s", text, b)
-		case <-tick.C:
-		}
-	}
-}
 
 // define writes the definition of a queue that the binary of the tests reads, acting as defined.
 func define(t *testing.T, changes map[string]any, act ...string) activation.Queue {
@@ -75,13 +44,13 @@ func define(t *testing.T, changes map[string]any, act ...string) activation.Queu
 	return activation.Queue{ID: 65537, Name: "target", Kind: activation.KindProgram, External: external}
 }
 
-func starter(t *testing.T) (*program.Starter, *logBuffer) {
+func starter(t *testing.T) (*program.Starter, *logtest.Log) {
 	t.Helper()
-	log := &logBuffer{}
+	log := &logtest.Log{}
 	return &program.Starter{
 		Permission: program.Permission{Programs: []string{self(t)}},
 		DSN:        "postgres:///shop", Database: "shop",
-		Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Logger: log.Logger(slog.LevelInfo),
 	}, log
 }
 
@@ -236,7 +205,7 @@ func TestProgramIsAskedToLeave(t *testing.T) {
 			ended := make(chan error, 1)
 			reader := newReader(t, s, define(t, nil, act))
 			go func() { ended <- reader.Run(ctx) }()
-			log.waitFor(t, "line=ready")
+			log.Await(t, "line=ready")
 			cancel()
 			if err := <-ended; err != nil {
 				t.Error(err)
@@ -255,7 +224,7 @@ func TestProgramThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	ended := make(chan error, 1)
 	reader := newReader(t, s, define(t, map[string]any{"stop_timeout_ms": 50}, "stay"))
 	go func() { ended <- reader.Run(ctx) }()
-	log.waitFor(t, "line=ready")
+	log.Await(t, "line=ready")
 	cancel()
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was killed") {
 		t.Errorf("got %v", err)

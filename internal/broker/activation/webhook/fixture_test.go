@@ -1,7 +1,6 @@
 package webhook_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/parley-broker/parley/internal/logtest"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
@@ -37,7 +38,7 @@ type fixture struct {
 	pool    *pgxpool.Pool
 	server  *httptest.Server
 	starter *webhook.Starter
-	log     *logBuffer
+	log     *logtest.Log
 
 	mu       sync.Mutex
 	requests []request
@@ -96,12 +97,12 @@ func (r request) text() string {
 // create_webhook_activation that follow its address.
 func newFixture(t *testing.T, settings string, answer func(http.ResponseWriter, request)) *fixture {
 	t.Helper()
-	b := &fixture{T: t, pool: parleytest.Database(t), log: &logBuffer{}, answer: answer}
+	b := &fixture{T: t, pool: parleytest.Database(t), log: &logtest.Log{}, answer: answer}
 	b.server = httptest.NewServer(http.HandlerFunc(b.serve))
 	t.Cleanup(b.server.Close)
 	permission, err := webhook.ParsePermission([]string{b.server.URL})
 	b.require(err)
-	b.starter = webhook.NewStarter(b.pool, permission, dialogsecurity.WebhookSecrets{}, slog.New(slog.NewTextHandler(b.log, nil)))
+	b.starter = webhook.NewStarter(b.pool, permission, dialogsecurity.WebhookSecrets{}, b.log.Logger(slog.LevelInfo))
 	t.Cleanup(b.starter.Close)
 	b.exec("select parley.create_queue('initiator')")
 	b.exec("select parley.create_service('initiator', 'initiator')")
@@ -246,22 +247,4 @@ func answerJSON(text string, arguments ...any) func(http.ResponseWriter, request
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, text, arguments...)
 	}
-}
-
-// logBuffer is a log that can be read while it is written.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

@@ -1,15 +1,15 @@
 package endpoint_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/parley-broker/parley/internal/logtest"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -138,7 +138,7 @@ func (b *base) send(handle string, from, to int) {
 }
 
 // await waits until a query gives true.
-func (b *base) await(log *record, query string, args ...any) {
+func (b *base) await(log *logtest.Log, query string, args ...any) {
 	b.t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
@@ -155,7 +155,7 @@ func (b *base) await(log *record, query string, args ...any) {
 }
 
 // awaitGot reads until so many messages were received, and checks that each conversation has got 1, 2, 3 in order.
-func (b *base) awaitGot(log *record, count int) {
+func (b *base) awaitGot(log *logtest.Log, count int) {
 	b.t.Helper()
 	b.await(log, "select app.read() >= 0 and (select count(*) >= $1 from app.got where type = 'DEFAULT')", count)
 	b.checkGot(count)
@@ -168,7 +168,7 @@ func (b *base) readOutbound() {
 }
 
 // awaitOver waits until nothing is left of any conversation.
-func (b *base) awaitOver(log *record) {
+func (b *base) awaitOver(log *logtest.Log) {
 	b.await(log, "select not exists (select from parley.conversation_endpoints where state <> 'CD') and not exists (select from parley._p_transit)")
 }
 
@@ -189,7 +189,7 @@ func (b *base) checkGot(count int) {
 // daemon serves some databases until it is stopped.
 type served struct {
 	t         *testing.T
-	log       *record
+	log       *logtest.Log
 	cancel    context.CancelFunc
 	ended     chan struct{}
 	endpoint  *endpoint.Endpoint
@@ -200,8 +200,8 @@ type served struct {
 // serve runs a daemon to the end of the test.
 func serve(t *testing.T, name string, config endpoint.Config, bases ...*base) *served {
 	t.Helper()
-	d := &served{t: t, log: &record{}, ended: make(chan struct{})}
-	logger := slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	d := &served{t: t, log: &logtest.Log{}, ended: make(chan struct{})}
+	logger := d.log.Logger(slog.LevelDebug)
 	ctx, cancel := context.WithCancel(context.Background())
 	d.cancel = cancel
 	config.Logger = logger
@@ -263,34 +263,4 @@ func (d *served) stop() {
 		}
 		d.endpoint.Close()
 	})
-}
-
-// record is a log that a test can read while it is written.
-type record struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (r *record) Write(line []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.all.Write(line)
-}
-
-func (r *record) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.all.String()
-}
-
-// awaitLog waits until the log holds a text.
-func (d *served) awaitLog(text string) {
-	d.t.Helper()
-	deadline := time.Now().Add(patience)
-	for !strings.Contains(d.log.String(), text) {
-		if time.Now().After(deadline) {
-			d.t.Fatalf("%q was never logged:\n%s", text, d.log)
-		}
-		<-time.After(pollEvery)
-	}
 }

@@ -181,9 +181,9 @@ func TestForwarderNeverSeesABodyOfASecuredDialog(t *testing.T) {
 		t.Errorf("nothing went through the forwarder: %+v", dm.endpoint.Forwarded())
 	}
 	// What was forwarded, and where each server sends what comes from the network, is reported under the names of a trace.
-	dm.awaitLog(`msg="messages were forwarded" event="Broker:Forwarded Message Sent" event_id=139 address=` + atB)
-	dm.awaitLog(`event="Broker:Message Classify" event_id=141 event_subclass=2 event_subclass_name=Remote address=` + atB)
-	da.awaitLog(`event="Broker:Message Classify" event_id=141 event_subclass=1 event_subclass_name=Local address=LOCAL`)
+	dm.log.Await(t, `msg="messages were forwarded" event="Broker:Forwarded Message Sent" event_id=139 address=`+atB)
+	dm.log.Await(t, `event="Broker:Message Classify" event_id=141 event_subclass=2 event_subclass_name=Remote address=`+atB)
+	da.log.Await(t, `event="Broker:Message Classify" event_id=141 event_subclass=1 event_subclass_name=Local address=LOCAL`)
 	b.exec("select parley.grant('SEND', 'service', 'target b', 'public')")
 	a.exec("select parley.drop_remote_service_binding('b')")
 	a.await(da.log, "select clock_timestamp() > $1", time.Now().Add(1100*time.Millisecond))

@@ -162,12 +162,12 @@ func TestACopyThatIsRefusedStopsSpeaking(t *testing.T) {
 	b.awaitGot(d.log, 1)
 	b.exec("update parley._p_known_broker set term = term + 100")
 	a.send(handle, 2, 3)
-	d.awaitLog("another copy of this broker speaks for it")
+	d.log.Await(t, "another copy of this broker speaks for it")
 	a.await(d.log, "select status like '%spoken%' or status like '%copies%' from parley._p_destination")
 	// It goes on when the database begins a new epoch.
 	a.exec("select parley._p_begin_epoch()")
 	b.awaitGot(d.log, 3)
-	d.awaitLog("this broker speaks again")
+	d.log.Await(t, "this broker speaks again")
 }
 
 func TestAConversationThatCannotBeTakenDoesNotKeepOthers(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/logtest"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -15,24 +17,24 @@ import (
 )
 
 // traced gives a config a log that holds everything.
-func traced(config Config) (Config, *lines) {
-	log := &lines{}
-	config.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+func traced(config Config) (Config, *logtest.Log) {
+	log := &logtest.Log{}
+	config.Log = log.Logger(slog.LevelDebug)
 	return config, log
 }
 
 // event is the beginning of the log lines about it.
 func event(level, text string, e transport.TraceEvent) string {
-	log := &lines{}
-	e.In(slog.New(slog.NewTextHandler(log, nil))).Info("")
-	_, attributes, _ := strings.Cut(strings.TrimSpace(log.text.String()), `msg="" `)
+	log := &logtest.Log{}
+	e.In(log.Logger(slog.LevelInfo)).Info("")
+	_, attributes, _ := strings.Cut(strings.TrimSpace(log.String()), `msg="" `)
 	return "level=" + level + " msg=" + text + " " + attributes
 }
 
-func wantEvents(t *testing.T, log *lines, want ...string) {
+func wantEvents(t *testing.T, log *logtest.Log, want ...string) {
 	t.Helper()
 	for _, line := range want {
-		eventually(t, line, func() bool { return log.count(line) == 1 })
+		eventually(t, line, func() bool { return log.Count(line) == 1 })
 	}
 }
 
@@ -55,7 +57,7 @@ func TestBothEndsLogTheLifeOfAConnection(t *testing.T) {
 		event("DEBUG", `"logged in"`, transport.LoginSuccess),
 		event("DEBUG", "acknowledged", transport.AckSent),
 	)
-	for _, log := range []*lines{here, there} {
+	for _, log := range []*logtest.Log{here, there} {
 		wantEvents(t, log, "from_initiator=true first_sequence=7 next_sequence=9 priority=5")
 	}
 	server.Close()
@@ -66,15 +68,15 @@ func TestBothEndsLogTheLifeOfAConnection(t *testing.T) {
 // What the log does not want costs nothing, and is not there.
 func TestAcknowledgementsAreNotLoggedUnlessAskedFor(t *testing.T) {
 	t.Parallel()
-	log := &lines{}
+	log := &logtest.Log{}
 	config := plaintext()
-	config.Log = slog.New(slog.NewTextHandler(log, nil))
+	config.Log = log.Logger(slog.LevelInfo)
 	_, address := serve(t, newReceiver(), plaintext())
 	deliver(t, connect(t, address, config), batch(run(1, 0, "a")))
-	if n := log.count("msg=connected"); n != 1 {
+	if n := log.Count("msg=connected"); n != 1 {
 		t.Errorf("connected %d times", n)
 	}
-	if n := log.count("acknowledged") + log.count("logged in") + log.count("connecting"); n != 0 {
+	if n := log.Count("acknowledged") + log.Count("logged in") + log.Count("connecting"); n != 0 {
 		t.Errorf("the log has %d lines that are for debugging", n)
 	}
 }

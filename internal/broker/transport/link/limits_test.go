@@ -1,40 +1,22 @@
 package link
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/parley-broker/parley/internal/logtest"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
 )
-
-// lines is a log that can be read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
-}
 
 // dialFrom opens a socket from an address of this machine.
 func dialFrom(t *testing.T, from, to string) net.Conn {
@@ -81,9 +63,9 @@ func another(t *testing.T, to string) string {
 	return listener.Addr().String()
 }
 
-func limited(log *lines, change func(*Config)) Config {
+func limited(log *logtest.Log, change func(*Config)) Config {
 	config := plaintext()
-	config.Log = slog.New(slog.NewTextHandler(log, nil))
+	config.Log = log.Logger(slog.LevelInfo)
 	change(&config)
 	return config
 }
@@ -91,41 +73,41 @@ func limited(log *lines, change func(*Config)) Config {
 // Silent sockets take the places of their own address, and not those of others.
 func TestSilentSocketsOfOneHostLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
-	var log lines
+	var log logtest.Log
 	server, address := serve(t, newReceiver(), limited(&log, func(c *Config) { c.HandshakesPerHost, c.ConnectTimeout = 4, time.Hour }))
 	for range 20 {
 		dialFrom(t, "127.0.0.1", address)
 	}
 	eventually(t, "all but four are closed", func() bool { return server.Counters().Refused == 16 })
 	deliver(t, connect(t, another(t, address), plaintext()), batch(run(1, 0, "a")))
-	if n := log.count(tooManyFromOne); n != 1 {
+	if n := log.Count(tooManyFromOne); n != 1 {
 		t.Errorf("the log has %d lines", n)
 	}
 }
 
 func TestHandshakesOfAllHostsAreLimited(t *testing.T) {
 	t.Parallel()
-	var log lines
+	var log logtest.Log
 	server, address := serve(t, newReceiver(), limited(&log, func(c *Config) { c.Handshakes, c.ConnectTimeout = 4, time.Hour }))
 	for range 3 {
 		dialFrom(t, "127.0.0.1", address)
 		dialFrom(t, "127.0.0.2", address)
 	}
 	eventually(t, "two are closed", func() bool { return server.Counters().Refused == 2 })
-	if n := log.count(tooManyGreeting); n < 1 || n > 2 {
+	if n := log.Count(tooManyGreeting); n < 1 || n > 2 {
 		t.Errorf("the log has %d lines", n)
 	}
 }
 
 func TestConnectionsOfAllHostsAreLimited(t *testing.T) {
 	t.Parallel()
-	var log lines
+	var log logtest.Log
 	server, address := serve(t, newReceiver(), limited(&log, func(c *Config) { c.Peers, c.HandshakesPerHost, c.ConnectTimeout = 1, 100, time.Hour }))
 	for range 20 { // 18 are enough for one peer, those on their way in, and those on their way out
 		dialFrom(t, "127.0.0.1", address)
 	}
 	eventually(t, "two are closed", func() bool { return server.Counters().Refused == 2 })
-	if n := log.count(tooManySockets); n != 1 {
+	if n := log.Count(tooManySockets); n != 1 {
 		t.Errorf("the log has %d lines", n)
 	}
 }
@@ -133,7 +115,7 @@ func TestConnectionsOfAllHostsAreLimited(t *testing.T) {
 // A socket that does not identify itself in time is closed, also after a part of the handshake, and leaves its place.
 func TestHandshakeThatTakesTooLongIsEnded(t *testing.T) {
 	t.Parallel()
-	var log lines
+	var log logtest.Log
 	server, address := serve(t, newReceiver(), limited(&log, func(c *Config) { c.HandshakesPerHost, c.ConnectTimeout = 3, 100*time.Millisecond }))
 	preface := []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 	for _, sent := range [][]byte{nil, preface[:5], preface} {
@@ -151,7 +133,7 @@ func TestHandshakeThatTakesTooLongIsEnded(t *testing.T) {
 		_, err := connect(t, address, slow).Deliver(t.Context(), batch(run(1, 0, "a")))
 		return err == nil
 	})
-	if n := log.count(tooLateToGreet); n != 1 {
+	if n := log.Count(tooLateToGreet); n != 1 {
 		t.Errorf("the log has %d lines", n)
 	}
 }
@@ -159,7 +141,7 @@ func TestHandshakeThatTakesTooLongIsEnded(t *testing.T) {
 // An identified peer takes no place of those that are not identified.
 func TestLinksAreNoHandshakes(t *testing.T) {
 	t.Parallel()
-	var log lines
+	var log logtest.Log
 	server, address := serve(t, newReceiver(), limited(&log, func(c *Config) { c.HandshakesPerHost, c.Handshakes = 1, 1 }))
 	for range 5 {
 		deliver(t, connect(t, address, plaintext()), batch(run(1, 0, "a")))
@@ -171,7 +153,7 @@ func TestLinksAreNoHandshakes(t *testing.T) {
 
 func TestConnectionsOfOneHostAreLimited(t *testing.T) {
 	t.Parallel()
-	var log lines
+	var log logtest.Log
 	server, address := serve(t, newReceiver(), limited(&log, func(c *Config) { c.SocketsPerHost = 2 }))
 	var links []*Link
 	for range 2 {
@@ -182,7 +164,7 @@ func TestConnectionsOfOneHostAreLimited(t *testing.T) {
 		t.Error("a third one was accepted")
 	}
 	deliver(t, connect(t, another(t, address), plaintext()), batch(run(1, 0, "a")))
-	if n := log.count(tooManyOfHost); n != 1 || server.Counters().Refused == 0 {
+	if n := log.Count(tooManyOfHost); n != 1 || server.Counters().Refused == 0 {
 		t.Errorf("the log has %d lines, counted %+v", n, server.Counters())
 	}
 	links[0].Close()
