@@ -177,25 +177,27 @@ declare
   v_done text[] := array[]::text[];
 begin
   -- Most batches go to one port, whose lane is the same for all.
-  for v_target in
-    select h.system, s.item_priority, s.order_key, s.name, p.ns
-    from (
-      select m.send_port_id, array_agg(m.n order by m.n) as ns
-      from unnest(ns, ports) as m (n, send_port_id)
-      group by m.send_port_id
-      having count(*) > 8
-    ) as p
-    join parley_flow._p_send_port as s on s.send_port_id = p.send_port_id
-    join parley_flow._p_host as h on h.host_id = s.host_id
-    where s.order_key is null
-    order by s.send_port_id
-  loop
-    perform parley_store.put_work(
-      v_target.system, array_fill(v_target.name, array[cardinality(v_target.ns)]),
-      array(select ids[u.n] from unnest(v_target.ns) as u (n)), priority => v_target.item_priority
-    );
-    v_done := v_done || v_target.name;
-  end loop;
+  if cardinality(ns) > 8 then
+    for v_target in
+      select h.system, s.item_priority, s.order_key, s.name, p.ns
+      from (
+        select m.send_port_id, array_agg(m.n order by m.n) as ns
+        from unnest(ns, ports) as m (n, send_port_id)
+        group by m.send_port_id
+        having count(*) > 8
+      ) as p
+      join parley_flow._p_send_port as s on s.send_port_id = p.send_port_id
+      join parley_flow._p_host as h on h.host_id = s.host_id
+      where s.order_key is null
+      order by s.send_port_id
+    loop
+      perform parley_store.put_work(
+        v_target.system, array_fill(v_target.name, array[cardinality(v_target.ns)]),
+        array(select ids[u.n] from unnest(v_target.ns) as u (n)), priority => v_target.item_priority
+      );
+      v_done := v_done || v_target.name;
+    end loop;
+  end if;
   for v_target in
     select h.system, s.item_priority,
       array_agg(

@@ -218,15 +218,10 @@ begin
   end if;
   select array_agg(distinct u.name) into v_names from unnest(lanes) as u (name);
   v_ids := parley_store._p_lock_lanes(system, v_names, priority);
-  -- Most batches are for one lane, and need no join.
-  if cardinality(v_names) = 1 then
-    v_lanes := array_fill(v_ids[1], array[cardinality(lanes)]);
-  else
-    select array_agg(i.lane_id order by u.n) into v_lanes
-    from unnest(lanes) with ordinality as u (name, n)
-    join unnest(v_names, v_ids) as i (name, lane_id) on i.name = u.name;
-  end if;
-  v_items := array(select nextval('parley_store._p_item_id') from generate_series(1, cardinality(lanes)));
+  select array_agg(i.lane_id order by u.n), array_agg(nextval('parley_store._p_item_id') order by u.n)
+  into v_lanes, v_items
+  from unnest(lanes) with ordinality as u (name, n)
+  join unnest(v_names, v_ids) as i (name, lane_id) on i.name = u.name;
   insert into parley_store._p_lane_change (lane_id, priority, came, weight)
   select i.lane_id, put_work.priority, count(*), coalesce(sum(i.weight), 0)
   from unnest(v_lanes, weights) as i (lane_id, weight)
