@@ -40,11 +40,11 @@ asks it to leave. Flags that are not given keep what is set.`,
 				return err
 			}
 			p.Environment = environment
-			p.WorkingDirectory = given(cmd, "directory", directory)
-			p.MinInstances = given(cmd, "min", least)
-			p.MaxInstances = given(cmd, "max", most)
-			p.StopTimeout = given(cmd, "stop-timeout", stopTimeout)
-			p.Activation = given(cmd, "off", !off)
+			p.WorkingDirectory = verb.Given(cmd, "directory", directory)
+			p.MinInstances = verb.Given(cmd, "min", least)
+			p.MaxInstances = verb.Given(cmd, "max", most)
+			p.StopTimeout = verb.Given(cmd, "stop-timeout", stopTimeout)
+			p.Activation = verb.Given(cmd, "off", !off)
 			return setActivation(a, cmd, args[0],
 				func(ctx context.Context, conn *pgx.Conn) (*string, error) {
 					return nil, activationstore.CreateProgramActivation(ctx, conn, args[0], p)
@@ -99,17 +99,17 @@ keep what is set.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w := activationstore.WebhookActivation{
 				URL:            &args[1],
-				SecretName:     given(cmd, "secret-name", secretName),
-				Timeout:        given(cmd, "timeout", timeout),
-				MaxInstances:   given(cmd, "max", most),
-				BatchSize:      given(cmd, "batch", batch),
-				Groups:         given(cmd, "groups", groups),
-				BodyFormat:     given(cmd, "format", format),
-				SystemMessages: given(cmd, "system-messages", system),
-				MaxAttempts:    given(cmd, "max-attempts", attempts),
-				FirstRetry:     given(cmd, "first-retry", firstRetry),
-				LongestRetry:   given(cmd, "longest-retry", longestRetry),
-				Activation:     given(cmd, "off", !off),
+				SecretName:     verb.Given(cmd, "secret-name", secretName),
+				Timeout:        verb.Given(cmd, "timeout", timeout),
+				MaxInstances:   verb.Given(cmd, "max", most),
+				BatchSize:      verb.Given(cmd, "batch", batch),
+				Groups:         verb.Given(cmd, "groups", groups),
+				BodyFormat:     verb.Given(cmd, "format", format),
+				SystemMessages: verb.Given(cmd, "system-messages", system),
+				MaxAttempts:    verb.Given(cmd, "max-attempts", attempts),
+				FirstRetry:     verb.Given(cmd, "first-retry", firstRetry),
+				LongestRetry:   verb.Given(cmd, "longest-retry", longestRetry),
+				Activation:     verb.Given(cmd, "off", !off),
 			}
 			if secretFile != "" {
 				content, err := os.ReadFile(secretFile)
@@ -147,14 +147,6 @@ keep what is set.`,
 	flags.BoolVar(&off, "off", false, "deliver nothing for now")
 	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
-}
-
-// given gives the value of a flag, nil when the command line does not have it.
-func given[T any](cmd *cobra.Command, name string, value T) *T {
-	if !cmd.Flags().Changed(name) {
-		return nil
-	}
-	return &value
 }
 
 // setActivation creates an activation, or alters the one that there is.

@@ -10,11 +10,12 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
-// advertised is the address under which other brokers reach a daemon of ours. It is only ever what an operator has stated: where the daemon
+// Advertised is the address under which other brokers reach a daemon of ours. It is only ever what an operator has stated: where the daemon
 // listens gives no hint of it behind a translation of addresses, in a container, or on all addresses of a machine.
-type advertised string
+type Advertised string
 
-const advertiseUsage = "host:port under which other brokers reach this side's --listen, where that is not what they see by themselves"
+// AdvertiseUsage explains the flag of an advertised address.
+const AdvertiseUsage = "host:port under which other brokers reach this side's --listen, where that is not what they see by themselves"
 
 // hostName is a name as routes take it. One of digits and dots alone is no name, but an address gone wrong.
 var hostName = regexp.MustCompile(`^[0-9.]*[A-Za-z_-][A-Za-z0-9_.-]*$`)
@@ -44,16 +45,16 @@ func checkAddress(flag, address string) error {
 	return nil
 }
 
-// validate refuses what nobody can connect to.
-func (a advertised) validate() error {
+// Validate refuses what nobody can connect to.
+func (a Advertised) Validate() error {
 	if a == "" {
 		return nil
 	}
 	return checkAddress("--advertise ", string(a))
 }
 
-// route gives it as routes and peers have it; "" for none.
-func (a advertised) route() string {
+// Route gives it as routes and peers have it; "" for none.
+func (a Advertised) Route() string {
 	if a == "" {
 		return ""
 	}

@@ -138,7 +138,7 @@ func changeDelayed(
 	var handle parley.UUID
 	if conversation != "" {
 		var err error
-		if handle, err = parseHandle(conversation); err != nil {
+		if handle, err = verb.ParseHandle(conversation); err != nil {
 			return false, err
 		}
 	}

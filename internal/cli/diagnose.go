@@ -122,7 +122,7 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 		return verb.Usagef("--timeout and --patience must not be negative")
 	}
 	if f.conversation != "" {
-		handle, err := parseHandle(f.conversation)
+		handle, err := verb.ParseHandle(f.conversation)
 		if err != nil {
 			return err
 		}

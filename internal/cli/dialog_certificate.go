@@ -49,7 +49,7 @@ type newCertificate struct {
 	role, name, subject, out string
 	days                     int
 	isInactive               bool
-	masterKey                masterKeyFlag
+	masterKey                MasterKeyFlag
 }
 
 func (n *newCertificate) addFlags(cmd *cobra.Command) {
@@ -57,7 +57,7 @@ func (n *newCertificate) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&n.name, "name", "", "name of the certificate")
 	flags.StringVar(&n.out, "out", "", "write the public part to this file, for the other side")
 	flags.IntVar(&n.days, "days", certificateDays, "how long it is valid")
-	n.masterKey.addFlag(cmd)
+	n.masterKey.AddFlag(cmd)
 }
 
 // create makes a certificate with its keys and stores it.

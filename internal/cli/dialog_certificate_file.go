@@ -43,7 +43,7 @@ func writeExported(path string, exported dialogsecurity.Exported, out io.Writer)
 type exportCertificate struct {
 	name, out      string
 	isWithoutProof bool
-	masterKey      masterKeyFlag
+	masterKey      MasterKeyFlag
 }
 
 func newDialogCertificateExportCommand(a *verb.App) *cobra.Command {
@@ -70,7 +70,7 @@ signature by the private key of the certificate, for which the master key is nee
 	flags.StringVar(&e.out, "out", "-", "file to write to; - is the standard output")
 	flags.BoolVar(&e.isWithoutProof, "without-proof", false,
 		"write no proof: the other side has to compare the fingerprint and import with --without-proof")
-	e.masterKey.addFlag(cmd)
+	e.masterKey.AddFlag(cmd)
 	a.CompleteArgument(cmd, completeCertificates, 1)
 	return cmd
 }

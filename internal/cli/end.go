@@ -82,7 +82,7 @@ whose other side is lost.`,
 func parseHandles(args []string) ([]parley.UUID, error) {
 	var handles []parley.UUID
 	for _, arg := range args {
-		handle, err := parseHandle(arg)
+		handle, err := verb.ParseHandle(arg)
 		if err != nil {
 			return nil, err
 		}

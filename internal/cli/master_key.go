@@ -12,16 +12,20 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
-// masterKeyFlag names the file with the master key.
-type masterKeyFlag struct{ path string }
+// MasterKeyFlag names the file with the master key.
+type MasterKeyFlag struct{ path string }
 
-func (m *masterKeyFlag) addFlag(cmd *cobra.Command) {
+// AddFlag adds the flag to a verb.
+func (m *MasterKeyFlag) AddFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&m.path, "master-key", "",
 		"file with the key that seals secrets in the database (default master.key in the folder of the identity, made when missing)")
 }
 
+// IsNamed reports whether the command line names the file.
+func (m *MasterKeyFlag) IsNamed() bool { return m.path != "" }
+
 // find gives the path of the file; folder is that of the identity, "" for the default one.
-func (m *masterKeyFlag) find(folder string) (string, error) {
+func (m *MasterKeyFlag) find(folder string) (string, error) {
 	if m.path != "" {
 		return m.path, nil
 	}
@@ -35,10 +39,10 @@ func (m *masterKeyFlag) find(folder string) (string, error) {
 }
 
 // open reads the master key.
-func (m *masterKeyFlag) open() (*dialogsecurity.MasterKeys, error) { return m.openIn("") }
+func (m *MasterKeyFlag) open() (*dialogsecurity.MasterKeys, error) { return m.OpenIn("") }
 
-// openIn reads the master key. The file in the folder of the identity is made when it is missing; one that was named must be there.
-func (m *masterKeyFlag) openIn(folder string) (*dialogsecurity.MasterKeys, error) {
+// OpenIn reads the master key. The file in the folder of the identity is made when it is missing; one that was named must be there.
+func (m *MasterKeyFlag) OpenIn(folder string) (*dialogsecurity.MasterKeys, error) {
 	path, err := m.find(folder)
 	if err != nil {
 		return nil, err
@@ -65,7 +69,7 @@ anew.`,
 }
 
 func newMasterKeyCreateCommand() *cobra.Command {
-	var m masterKeyFlag
+	var m MasterKeyFlag
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make a file with a new master key, unless there is one",
@@ -85,12 +89,12 @@ func newMasterKeyCreateCommand() *cobra.Command {
 			return err
 		},
 	}
-	m.addFlag(cmd)
+	m.AddFlag(cmd)
 	return cmd
 }
 
 func newMasterKeyRotateCommand(a *verb.App) *cobra.Command {
-	var m masterKeyFlag
+	var m MasterKeyFlag
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Put a new master key into the file and seal everything in the database under it",
@@ -113,12 +117,12 @@ master-key seal for each of the others, then parley master-key forget.`,
 			})
 		},
 	}
-	m.addFlag(cmd)
+	m.AddFlag(cmd)
 	return cmd
 }
 
 func newMasterKeySealCommand(a *verb.App) *cobra.Command {
-	var m masterKeyFlag
+	var m MasterKeyFlag
 	cmd := &cobra.Command{
 		Use:   "seal",
 		Short: "Seal what is in the database under an old master key under the new one",
@@ -131,7 +135,7 @@ func newMasterKeySealCommand(a *verb.App) *cobra.Command {
 			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) error { return sealAnew(cmd, conn, path) })
 		},
 	}
-	m.addFlag(cmd)
+	m.AddFlag(cmd)
 	return cmd
 }
 
@@ -148,7 +152,7 @@ func sealAnew(cmd *cobra.Command, conn *pgx.Conn, path string) error {
 }
 
 func newMasterKeyForgetCommand() *cobra.Command {
-	var m masterKeyFlag
+	var m MasterKeyFlag
 	cmd := &cobra.Command{
 		Use:   "forget",
 		Short: "Remove old master keys from the file",
@@ -161,6 +165,6 @@ func newMasterKeyForgetCommand() *cobra.Command {
 			return dialogsecurity.ForgetOldMasterKeys(path)
 		},
 	}
-	m.addFlag(cmd)
+	m.AddFlag(cmd)
 	return cmd
 }

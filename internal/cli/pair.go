@@ -23,16 +23,16 @@ type pairFlags struct {
 	token          string
 	yes            bool
 	fingerprint    string
-	advertised     advertised
+	advertised     Advertised
 	identity       string
 	certificate    string
 	key            string
 	choice         truststore.PairingChoice
 	certificates   bool
-	masterKey      masterKeyFlag
+	masterKey      MasterKeyFlag
 
 	expected *identity.Fingerprint // of --fingerprint
-	asker    asker
+	asker    verb.Asker
 }
 
 func newPairCommand(a *verb.App) *cobra.Command {
@@ -62,7 +62,7 @@ remote service binding. Run the calling side as the user and on the host of its 
 			if err := f.validate(args); err != nil {
 				return err
 			}
-			f.asker = asker{in: a.Stdin, out: a.Stderr}
+			f.asker = verb.Asker{In: a.Stdin, Out: a.Stderr}
 			switch {
 			case f.invite:
 				return invitePeer(a, cmd, f)
@@ -86,11 +86,11 @@ remote service binding. Run the calling side as the user and on the host of its 
 	flags.BoolVar(&f.certificates, "dialog-certificates", true,
 		"know the other side's dialog certificate too, under --role, and let it know this side's: see parley dialog-certificate")
 	flags.StringVar((*string)(&f.advertised), "advertise", "",
-		advertiseUsage+"; without it, and when the daemon does not say so either, the other side can make no routes back")
+		AdvertiseUsage+"; without it, and when the daemon does not say so either, the other side can make no routes back")
 	flags.StringVar((*string)(&f.advertised), "address", "", "")
 	_ = flags.MarkDeprecated("address", "it is called --advertise")
 	addIdentityFlag(cmd, &f.identity)
-	f.masterKey.addFlag(cmd)
+	f.masterKey.AddFlag(cmd)
 	flags.StringVar(&f.certificate, "certificate", "", "file with the certificate of this broker instead, with --certificate-key")
 	flags.StringVar(&f.key, "certificate-key", "", "file with its private key")
 	return cmd
@@ -120,7 +120,7 @@ func (f *pairFlags) validate(args []string) error {
 			return err
 		}
 	}
-	if err := f.advertised.validate(); err != nil {
+	if err := f.advertised.Validate(); err != nil {
 		return err
 	}
 	if f.fingerprint != "" {
@@ -198,7 +198,7 @@ func callPeer(a *verb.App, cmd *cobra.Command, f *pairFlags, address string) err
 	if called := "tcp://" + address; key.Offer.Address == "" {
 		key.Offer.Address = called
 	} else if key.Offer.Address != called {
-		f.asker.printf("It was called at %s, and says that it is reached at %s: that is what counts.\n", called, verb.OneLine(key.Offer.Address, 0))
+		f.asker.Printf("It was called at %s, and says that it is reached at %s: that is what counts.\n", called, verb.OneLine(key.Offer.Address, 0))
 	}
 	if err := f.ask(cmd.Context()); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (f *pairFlags) prepareOffer(ctx context.Context, conn *pgx.Conn, call *pair
 	case !f.certificates:
 		call.Offer = call.Offer.WithoutDialogCertificates()
 	case obstacle != nil:
-		f.asker.printf("Your dialog certificates are not sent: %v. Give --master-key.\n", cmp.Or(missing, obstacle))
+		f.asker.Printf("Your dialog certificates are not sent: %v. Give --master-key.\n", cmp.Or(missing, obstacle))
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func (f *pairFlags) prepareOffer(ctx context.Context, conn *pgx.Conn, call *pair
 // ownAddress is the address sent to the other side: that of the flag, or that of the daemon with whose key the call is made.
 func (f *pairFlags) ownAddress(ctx context.Context, conn *pgx.Conn, own *identity.Certificate) (string, error) {
 	if f.advertised != "" {
-		return f.advertised.route(), nil
+		return f.advertised.Route(), nil
 	}
 	return truststore.AdvertisedAddress(ctx, conn, own.Fingerprint.String())
 }
@@ -247,7 +247,7 @@ func (f *pairFlags) ownAddress(ctx context.Context, conn *pgx.Conn, own *identit
 func (f *pairFlags) readToken() (*pairing.Token, error) {
 	text := f.token
 	if text == "-" {
-		line, err := f.asker.line(context.Background())
+		line, err := f.asker.Line(context.Background())
 		if err != nil {
 			return nil, fmt.Errorf("read the token: %w", err)
 		}
@@ -269,12 +269,12 @@ func (f *pairFlags) confirmCalled(
 	if f.yes {
 		return true, nil
 	}
-	f.asker.printf("%s answers.\n  its key:  %s\n  your key: %s\n",
+	f.asker.Printf("%s answers.\n  its key:  %s\n  your key: %s\n",
 		cmp.Or(verb.OneLine(found.Offer.Name, 60), "A broker"), found.Fingerprint.Words(), own.Fingerprint.Words())
 	f.printCertificates("its", found.Offer.DialogCertificates)
 	f.printCertificates("your", ownCertificates)
-	f.asker.printf("  code:     %s\n", found.Code)
-	return f.asker.confirm(ctx, "Does the other side show the same code?")
+	f.asker.Printf("  code:     %s\n", found.Code)
+	return f.asker.Confirm(ctx, "Does the other side show the same code?")
 }
 
 // ask asks for what was not given about the peer.
@@ -283,12 +283,12 @@ func (f *pairFlags) ask(ctx context.Context) (err error) {
 		return nil
 	}
 	if f.choice.Role == "" {
-		if f.choice.Role, err = f.asker.question(ctx, "Which role of your database does it act as? (Enter for none)"); err != nil {
+		if f.choice.Role, err = f.asker.Question(ctx, "Which role of your database does it act as? (Enter for none)"); err != nil {
 			return err
 		}
 	}
 	if !f.choice.Routes {
-		f.choice.Routes, err = f.asker.confirm(ctx, "Make routes to its services?")
+		f.choice.Routes, err = f.asker.Confirm(ctx, "Make routes to its services?")
 	}
 	return err
 }

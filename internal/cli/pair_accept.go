@@ -78,7 +78,7 @@ func acceptPeer(a *verb.App, cmd *cobra.Command, f *pairFlags) error {
 		}
 		_ = truststore.ClosePairing(ctx, conn, open)
 	}()
-	f.asker.printf("Waiting for the other side to call: parley pair %s\n", whereToCall(ctx, conn))
+	f.asker.Printf("Waiting for the other side to call: parley pair %s\n", whereToCall(ctx, conn))
 	request, err := awaitRequest(ctx, a, conn, f, open)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("nobody was paired with within %s", f.validFor)
@@ -121,7 +121,7 @@ func awaitRequest(ctx context.Context, a *verb.App, conn *pgx.Conn, f *pairFlags
 				return r, nil
 			case r.State == truststore.PairingGone && asked[r.ID]:
 				asked[r.ID] = false
-				f.asker.printf("It has gone. Waiting for the next one to call.\n")
+				f.asker.Printf("It has gone. Waiting for the next one to call.\n")
 			case r.State == truststore.PairingWaiting && !asked[r.ID]:
 				asked[r.ID] = true
 				if err := f.decide(ctx, conn, r); err != nil {
@@ -135,7 +135,7 @@ func awaitRequest(ctx context.Context, a *verb.App, conn *pgx.Conn, f *pairFlags
 // decide asks people about a caller.
 func (f *pairFlags) decide(ctx context.Context, conn *pgx.Conn, r truststore.PairingRequest) error {
 	if err := f.checkFingerprint(r.Fingerprint); err != nil {
-		f.asker.printf("%s was sent away: %v\n", r.Remote, err)
+		f.asker.Printf("%s was sent away: %v\n", r.Remote, err)
 		return truststore.RefusePairing(ctx, conn, r.ID)
 	}
 	if !f.yes {
@@ -147,16 +147,16 @@ func (f *pairFlags) decide(ctx context.Context, conn *pgx.Conn, r truststore.Pai
 		if err != nil {
 			return err
 		}
-		f.asker.printf("%s calls from %s.\n  its key:  %s\n", cmp.Or(verb.OneLine(r.Offer.Name, 60), "A broker"), r.Remote, caller.Words())
+		f.asker.Printf("%s calls from %s.\n  its key:  %s\n", cmp.Or(verb.OneLine(r.Offer.Name, 60), "A broker"), r.Remote, caller.Words())
 		f.printCertificates("its", r.Offer.DialogCertificates)
 		f.printCertificates("your", own.DialogCertificates)
-		f.asker.printf("  code:     %s\n", r.Code)
-		isSame, err := f.asker.confirm(ctx, "Does the other side show the same code?")
+		f.asker.Printf("  code:     %s\n", r.Code)
+		isSame, err := f.asker.Confirm(ctx, "Does the other side show the same code?")
 		if err != nil {
 			return err
 		}
 		if !isSame {
-			f.asker.printf("It was sent away. Waiting for the next one to call.\n")
+			f.asker.Printf("It was sent away. Waiting for the next one to call.\n")
 			return truststore.RefusePairing(ctx, conn, r.ID)
 		}
 		if err := f.ask(ctx); err != nil {
@@ -165,7 +165,7 @@ func (f *pairFlags) decide(ctx context.Context, conn *pgx.Conn, r truststore.Pai
 	}
 	err := truststore.ConfirmPairing(ctx, conn, r.ID, f.choice)
 	if number, _ := parley.ErrorNumber(err); number == 15151 {
-		f.asker.printf("%v\n", err) // it has gone, or there is no such role
+		f.asker.Printf("%v\n", err) // it has gone, or there is no such role
 		f.choice.Role = ""
 		return truststore.RefusePairing(ctx, conn, r.ID)
 	}

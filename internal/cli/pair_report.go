@@ -62,7 +62,7 @@ func words(fingerprints []string) (spelled []string) {
 func (f *pairFlags) printCertificates(whose string, fingerprints []string) {
 	if f.certificates {
 		for _, spelled := range words(fingerprints) {
-			f.asker.printf("  %s dialog certificate: %s\n", whose, spelled)
+			f.asker.Printf("  %s dialog certificate: %s\n", whose, spelled)
 		}
 	}
 }

@@ -34,7 +34,7 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 			}
 			options := []parley.ReceiveOption{parley.Top(top)}
 			if handle != "" {
-				conversation, err := parseHandle(handle)
+				conversation, err := verb.ParseHandle(handle)
 				if err != nil {
 					return err
 				}
@@ -72,13 +72,4 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	a.CompleteFlag(cmd, "conversation", verb.CompleteHandles)
 	return cmd
-}
-
-// parseHandle reads a handle, or the id of a group, from the command line.
-func parseHandle(text string) (parley.UUID, error) {
-	handle, err := parley.ParseUUID(text)
-	if err != nil {
-		return handle, verb.AsUsage(fmt.Errorf("%w; parley conversations lists the handles, and with --json the groups", err))
-	}
-	return handle, nil
 }

@@ -36,7 +36,7 @@ error that was reported, what the web address answered, and the first messages t
 			if top < 1 {
 				return verb.Usagef("--top %d: give a positive number", top)
 			}
-			handle, err := parseHandle(args[0])
+			handle, err := verb.ParseHandle(args[0])
 			if err != nil {
 				return err
 			}

@@ -53,20 +53,20 @@ func newQueueSettingsCommand(a *verb.App, name string) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			settings := operate.QueueSettings{
-				Retention:             given(cmd, "retention", retention),
-				PoisonMessageHandling: given(cmd, "poison-handling", poison),
-				PoisonAction:          given(cmd, "poison-action", strings.ToUpper(strings.ReplaceAll(action, "-", "_"))),
-				PoisonRollbacks:       given(cmd, "poison-rollbacks", rollbacks),
-				ActivationProcedure:   given(cmd, "procedure", procedure),
-				MaxQueueReaders:       given(cmd, "max-readers", most),
-				ExecuteAs:             given(cmd, "execute-as", executeAs),
-				Activation:            given(cmd, "activation", activation),
-				DeduplicationSeconds:  given(cmd, "deduplication-window", int32(window.Seconds())),
+				Retention:             verb.Given(cmd, "retention", retention),
+				PoisonMessageHandling: verb.Given(cmd, "poison-handling", poison),
+				PoisonAction:          verb.Given(cmd, "poison-action", strings.ToUpper(strings.ReplaceAll(action, "-", "_"))),
+				PoisonRollbacks:       verb.Given(cmd, "poison-rollbacks", rollbacks),
+				ActivationProcedure:   verb.Given(cmd, "procedure", procedure),
+				MaxQueueReaders:       verb.Given(cmd, "max-readers", most),
+				ExecuteAs:             verb.Given(cmd, "execute-as", executeAs),
+				Activation:            verb.Given(cmd, "activation", activation),
+				DeduplicationSeconds:  verb.Given(cmd, "deduplication-window", int32(window.Seconds())),
 			}
 			if name == "create" {
-				settings.Kind = given(cmd, "kind", strings.ToUpper(kind))
-				settings.Status = given(cmd, "off", !off)
-				settings.Authorization = given(cmd, "owner", owner)
+				settings.Kind = verb.Given(cmd, "kind", strings.ToUpper(kind))
+				settings.Status = verb.Given(cmd, "off", !off)
+				settings.Authorization = verb.Given(cmd, "owner", owner)
 				return changeObject(a, cmd, objectChange{"queue", args[0], "created"}, func(ctx context.Context, conn *pgx.Conn) error {
 					return operate.CreateQueue(ctx, conn, args[0], settings)
 				})
@@ -167,9 +167,9 @@ func dropQueue(a *verb.App, cmd *cobra.Command, queue string, force bool) error 
 	return a.WithConnection(ctx, func(conn *pgx.Conn) error {
 		dropped, err := operate.DropQueue(ctx, conn, queue, force)
 		if held, is := errors.AsType[*parley.Error](err); is && held.Number == parley.StillUsed && strings.Contains(held.Hint, "force") {
-			people := asker{in: a.Stdin, out: a.Stderr}
-			people.printf("%s\n%s\n", held.Message, held.Detail)
-			agreed, unanswered := people.confirm(ctx, "Drop it with its messages?")
+			people := verb.Asker{In: a.Stdin, Out: a.Stderr}
+			people.Printf("%s\n%s\n", held.Message, held.Detail)
+			agreed, unanswered := people.Confirm(ctx, "Drop it with its messages?")
 			if unanswered != nil || !agreed {
 				return err
 			}

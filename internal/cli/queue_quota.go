@@ -21,7 +21,7 @@ up, and get a notice from four fifths on. What is not given is not limited. Mess
 		Example: "  parley queue quota shop --messages 100000\n  parley queue quota shop --none",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			quota := operate.QueueQuota{Messages: given(cmd, "messages", messages), Bytes: given(cmd, "bytes", bytes)}
+			quota := operate.QueueQuota{Messages: verb.Given(cmd, "messages", messages), Bytes: verb.Given(cmd, "bytes", bytes)}
 			if none == (quota != operate.QueueQuota{}) {
 				return verb.Usagef("give --messages, --bytes or both, or --none")
 			}

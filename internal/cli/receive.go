@@ -84,14 +84,14 @@ func (f receiveFlags) options() ([]parley.ReceiveOption, error) {
 		options = append(options, parley.Wait(f.timeout))
 	}
 	if f.conversation != "" {
-		handle, err := parseHandle(f.conversation)
+		handle, err := verb.ParseHandle(f.conversation)
 		if err != nil {
 			return nil, err
 		}
 		options = append(options, parley.FromConversation(handle))
 	}
 	if f.group != "" {
-		group, err := parseHandle(f.group)
+		group, err := verb.ParseHandle(f.group)
 		if err != nil {
 			return nil, err
 		}

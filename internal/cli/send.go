@@ -72,7 +72,7 @@ the message waits until the target exists.`,
 			if len(args) == 1 {
 				flags.body = &args[0]
 			}
-			flags.key, flags.once = given(cmd, "key", key), given(cmd, "once", once)
+			flags.key, flags.once = verb.Given(cmd, "key", key), verb.Given(cmd, "once", once)
 			if err := flags.check(); err != nil {
 				return err
 			}
@@ -187,7 +187,7 @@ func (f sendFlags) send(ctx context.Context, tx pgx.Tx, source io.Reader) (sent 
 	}
 	switch {
 	case f.conversation != "":
-		sent.ConversationHandle, err = parseHandle(f.conversation)
+		sent.ConversationHandle, err = verb.ParseHandle(f.conversation)
 	case f.pooled || f.key != nil:
 		options := []parley.PoolOption{parley.PoolDialog(parley.OnContract(f.contract))}
 		if f.key != nil {

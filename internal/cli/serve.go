@@ -18,8 +18,8 @@ import (
 type serving struct {
 	*compose.Daemon
 
-	advertised advertised
-	masterKey  masterKeyFlag
+	advertised Advertised
+	masterKey  MasterKeyFlag
 	logLevel   string
 	logFormat  string
 }
@@ -109,10 +109,10 @@ func openLog(a *verb.App, s *serving) error {
 
 // serve runs everything that the daemon does until ctx ends.
 func serve(ctx context.Context, a *verb.App, s *serving) error {
-	s.Network.Advertised = s.advertised.route()
-	s.Network.NamesMasterKey = s.masterKey.path != ""
-	s.Network.MasterKeys = func() (*dialogsecurity.MasterKeys, error) { return s.masterKey.openIn(s.Network.Identity) }
-	if err := errors.Join(s.advertised.validate(), s.Validate()); err != nil {
+	s.Network.Advertised = s.advertised.Route()
+	s.Network.NamesMasterKey = s.masterKey.IsNamed()
+	s.Network.MasterKeys = func() (*dialogsecurity.MasterKeys, error) { return s.masterKey.OpenIn(s.Network.Identity) }
+	if err := errors.Join(s.advertised.Validate(), s.Validate()); err != nil {
 		return verb.AsUsage(err)
 	}
 	if err := openLog(a, s); err != nil {

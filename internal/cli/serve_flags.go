@@ -26,7 +26,7 @@ func (s *serving) addNetworkFlags(cmd *cobra.Command) {
 	flags, n := cmd.Flags(), &s.Network
 	flags.StringVar(&n.Address, "listen", "",
 		"address of the broker endpoint, where brokers on other servers connect, such as :4022 (default: nothing goes over the network)")
-	flags.StringVar((*string)(&s.advertised), "advertise", "", advertiseUsage+"; sent to those that this daemon is paired with")
+	flags.StringVar((*string)(&s.advertised), "advertise", "", AdvertiseUsage+"; sent to those that this daemon is paired with")
 	flags.BoolVar(&n.Forward, "forward", false, "pass messages on to other servers where inbound routes say so")
 	flags.Int64Var(&n.ForwardSizeMB, "forward-size", router.DefaultForwardSize>>20,
 		"megabytes of messages that may be on their way through at a time; what comes on top is dropped, and sent again by its sender")
@@ -40,7 +40,7 @@ func (s *serving) addNetworkFlags(cmd *cobra.Command) {
 		"connections that one address may open; of IPv6 one network of 64 bits counts as one")
 	flags.IntVar(&n.HandshakesPerAddress, "handshakes-per-address", 16,
 		"how many of them may not have said yet who they are; a handshake takes ten seconds at most")
-	s.masterKey.addFlag(cmd)
+	s.masterKey.AddFlag(cmd)
 	flags.BoolVar(&n.IsStrict, "strict-encryption", false,
 		"as Service Broker: hold dialogs with encryption for which there is no remote service binding, though links are encrypted")
 	flags.StringVar(&n.Authorities, "authorities", "", "file with certificates of authorities that may vouch for other brokers")

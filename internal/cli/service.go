@@ -84,8 +84,8 @@ that it no longer accepts end with an error on both sides.`,
   parley service alter Shop --add-contract //example.com/order --drop-contract DEFAULT`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change.Queue = given(cmd, "queue", queue)
-			change.DeduplicationSeconds = given(cmd, "deduplication-window", int32(window.Seconds()))
+			change.Queue = verb.Given(cmd, "queue", queue)
+			change.DeduplicationSeconds = verb.Given(cmd, "deduplication-window", int32(window.Seconds()))
 			return changeObject(a, cmd, objectChange{"service", args[0], "altered"}, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.AlterService(ctx, conn, args[0], change)
 			})

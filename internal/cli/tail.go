@@ -95,7 +95,7 @@ func (f *following) check() (err error) {
 		f.position = 0
 	}
 	if f.handle != "" {
-		f.conversation, err = parseHandle(f.handle)
+		f.conversation, err = verb.ParseHandle(f.handle)
 	}
 	return err
 }

@@ -25,7 +25,7 @@ parley diagnose --conversation. What happens from now on is traced by parley tra
   parley trace 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			conversation, err := parseHandle(args[0])
+			conversation, err := verb.ParseHandle(args[0])
 			if err != nil {
 				return err
 			}

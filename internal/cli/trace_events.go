@@ -45,7 +45,7 @@ Connections, logins and acknowledgements are in the log of the daemon: parley se
 				return verb.Usagef("--max-events %d: give a positive number", settings.MaxEvents)
 			}
 			if conversation != "" {
-				handle, err := parseHandle(conversation)
+				handle, err := verb.ParseHandle(conversation)
 				if err != nil {
 					return err
 				}

@@ -1,4 +1,4 @@
-package cli
+package verb
 
 import (
 	"context"
@@ -12,30 +12,33 @@ import (
 // errNoAnswer means that the input ended before somebody answered.
 var errNoAnswer = errors.New("nobody answers: use --yes with --fingerprint in scripts")
 
-// asker asks people.
-type asker struct {
-	in  io.Reader
-	out io.Writer
+// Asker asks people.
+type Asker struct {
+	In  io.Reader
+	Out io.Writer
 }
 
-func (q *asker) printf(format string, arguments ...any) { fmt.Fprintf(q.out, format, arguments...) }
+// Printf writes to the person who is asked.
+func (q *Asker) Printf(format string, arguments ...any) { fmt.Fprintf(q.Out, format, arguments...) }
 
-func (q *asker) confirm(ctx context.Context, question string) (bool, error) {
-	answer, err := q.question(ctx, question+" [y/N]")
+// Confirm asks a question whose answer is yes or no; an empty answer is no.
+func (q *Asker) Confirm(ctx context.Context, question string) (bool, error) {
+	answer, err := q.Question(ctx, question+" [y/N]")
 	return slices.Contains([]string{"y", "yes"}, strings.ToLower(answer)), err
 }
 
-func (q *asker) question(ctx context.Context, question string) (string, error) {
-	q.printf("%s ", question)
-	answer, err := q.line(ctx)
+// Question asks for a text.
+func (q *Asker) Question(ctx context.Context, question string) (string, error) {
+	q.Printf("%s ", question)
+	answer, err := q.Line(ctx)
 	if errors.Is(err, io.EOF) {
 		err = errNoAnswer
 	}
 	return answer, err
 }
 
-// line reads a line, byte by byte: what stands behind it is for the next question. When ctx ends first, it is lost.
-func (q *asker) line(ctx context.Context) (string, error) {
+// Line reads a line, byte by byte: what stands behind it is for the next question. When ctx ends first, it is lost.
+func (q *Asker) Line(ctx context.Context) (string, error) {
 	type answer struct {
 		text string
 		err  error
@@ -44,7 +47,7 @@ func (q *asker) line(ctx context.Context) (string, error) {
 	go func() {
 		var line []byte
 		for one := make([]byte, 1); ; {
-			n, err := q.in.Read(one)
+			n, err := q.In.Read(one)
 			if n > 0 && one[0] != '\n' {
 				line = append(line, one[0])
 				continue
