@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley/internal/cli/top"
+	"github.com/parley-broker/parley/internal/broker/verbs/top"
 	"github.com/parley-broker/parley/internal/measure/demo"
 	measureverbs "github.com/parley-broker/parley/internal/measure/verbs"
 	"github.com/parley-broker/parley/internal/postgres"

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	brokerverbs "github.com/parley-broker/parley/internal/broker/verbs"
+	daemonverbs "github.com/parley-broker/parley/internal/daemon/verbs"
 	flowverbs "github.com/parley-broker/parley/internal/flow/verbs"
 	mailverbs "github.com/parley-broker/parley/internal/mail/verbs"
 	"github.com/parley-broker/parley/internal/measure/bench"
@@ -39,43 +41,11 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 	root.MarkFlagsMutuallyExclusive("dsn", "data")
 	root.MarkFlagsMutuallyExclusive("dsn", "postgres-version")
 
-	root.AddCommand(
-		newActivationCommand(a),
-		measureverbs.NewBench(a, peers),
-		newCertificateCommand(a),
-		newConversationsCommand(a),
-		newDelayedCommand(a),
-		measureverbs.NewDemo(a),
-		newDiagnoseCommand(a),
-		newDialogCertificateCommand(a),
-		newEndCommand(a),
-		flowverbs.New(a),
-		newInstallCommand(a),
-		newMasterKeyCommand(a),
-		newPairCommand(a),
-		newPeekCommand(a),
-		newPeersCommand(a),
-		newPoisonCommand(a),
-		newPutCommand(a),
-		newQueueCommand(a),
-		newQueuesCommand(a),
-		newReceiveCommand(a),
-		newRequestCommand(a),
-		newSendCommand(a),
-		mailverbs.New(a, newMailServeCommand(a)),
-		newServeCommand(a),
-		newServiceCommand(a),
-		newStatusCommand(a),
-		newTailCommand(a),
-		newTakeCommand(a),
-		newTopCommand(a),
-		newTraceCommand(a),
-		newUninstallCommand(a),
-		newUpCommand(a),
-		newUpgradeCommand(a),
-		newVerifyCommand(a),
-		newVersionCommand(a),
-	)
+	root.AddCommand(brokerverbs.Commands(a)...)
+	root.AddCommand(mailverbs.New(a, daemonverbs.NewMailServe(a)))
+	root.AddCommand(flowverbs.New(a))
+	root.AddCommand(measureverbs.NewBench(a, peers), measureverbs.NewDemo(a))
+	root.AddCommand(daemonverbs.NewServe(a), newVersionCommand(a))
 	root.SetFlagErrorFunc(verb.ExplainFlag)
 	recordWhenReached(a, root)
 	explainArguments(root)

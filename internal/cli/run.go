@@ -1,4 +1,4 @@
-// Package cli is the command line: flags and wiring, one file a verb.
+// Package cli is the command line: its root, with a line for the verbs of each system.
 package cli
 
 import (

@@ -9,7 +9,7 @@ import (
 
 // constants are sentences of the documentation about figures that stand in the code, each with the line that states the same.
 var constants = []struct{ page, sentence, file, line string }{
-	{"guides/daemon", "lets readers finish for `--grace-time` (10 seconds)", "internal/cli/serve.go", `"grace-time", 10*time.Second`},
+	{"guides/daemon", "lets readers finish for `--grace-time` (10 seconds)", "internal/daemon/verbs/serve.go", `"grace-time", 10*time.Second`},
 	{"guides/daemon", "when it dies or hangs, after five seconds", "internal/daemon/term.go", "lease = 5 * time.Second"},
 	{"guides/daemon", "after 100 milliseconds, twice as long each time, and 30 seconds at most", "internal/backoff/backoff.go", "Reader = Policy{First: 100 * time.Millisecond, Longest: 30 * time.Second}"},
 	{"guides/daemon", "twice as long each time, and 30 seconds at most", "internal/backoff/backoff.go", "Reader = Policy{First: 100 * time.Millisecond, Longest: 30 * time.Second}"},

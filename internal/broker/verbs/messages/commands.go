@@ -1,0 +1,25 @@
+// Package messages is the verbs of conversations and their messages, and of simple queues.
+package messages
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley/internal/verb"
+)
+
+// Commands makes the verbs of this folder.
+func Commands(a *verb.App) []*cobra.Command {
+	return []*cobra.Command{
+		newConversationsCommand(a),
+		newDelayedCommand(a),
+		newEndCommand(a),
+		newPeekCommand(a),
+		newPoisonCommand(a),
+		newPutCommand(a),
+		newReceiveCommand(a),
+		newRequestCommand(a),
+		newSendCommand(a),
+		newTailCommand(a),
+		newTakeCommand(a),
+	}
+}
